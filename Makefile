@@ -52,12 +52,12 @@ test-slurm: $(TEST) ## Install Debian's Slurm, as root, and train on two nodes o
 		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes slurm-wlm munge; }
 	$(BIN)/python -m pytest -n 0 -m slurm tests/slurm $(ARGS)
 
-test-browser: $(TEST) ## Install Debian's chromium, as root, and open the report of a run in it
+test-browser: $(TEST) ## Install Debian's chromium, as root, and open pages in it
 	@test "$$(id -u)" = 0 && command -v apt-get >/dev/null || \
 		{ echo "error: test-browser installs Debian's chromium, for which it must be root on Debian"; exit 1; }
 	dpkg --status chromium >/dev/null || \
 		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes chromium; }
-	$(BIN)/python -m pytest -n 0 -m browser tests/report $(ARGS)
+	$(BIN)/python -m pytest -n 0 -m browser tests/report tests/preview $(ARGS)
 
 install: $(CREATED) ## Install only: EXTRAS=cuda13 (NVIDIA), tpu, demo, test, ...
 	$(INSTALL) ".[$(EXTRAS)]"

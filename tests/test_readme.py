@@ -27,6 +27,7 @@ PYTHON = ".venv/bin/python launch.py "
 QUICK = tuple(PYTHON + name for name in ("config", "budgets", "simulate", "submit"))
 SLOW = (
     *(PYTHON + name for name in ("train", "evaluate", "verify", "bench", "trace", "experts")),
+    PYTHON + "preview",
     *(
         PYTHON + name
         for name in ("calibrate", "check", "plan", "compile", "import", "export", "report")
@@ -76,7 +77,7 @@ def links() -> list[tuple[Path, str]]:
 def overrides(command: str, folder: Path) -> list[str]:
     """Overrides for a `launch.py` line that make it quick and leave nothing behind."""
     added = []
-    kept = "train", "evaluate", "check", "trace", "experts", "simulate"
+    kept = "train", "evaluate", "check", "preview", "trace", "experts", "simulate"
     if known(command, tuple(PYTHON + name for name in kept)):
         runs = folder / ("two" if "--processes" in command else "runs")
         added += [f"run.directory={runs}", *SHORT]

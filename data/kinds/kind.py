@@ -14,6 +14,7 @@ import numpy as np
 
 from data.config import DataConfig
 from data.kinds.blob import Blob
+from data.kinds.look import Look, levels
 from data.kinds.modality import Kind
 from data.sample import Medium, Size
 
@@ -64,6 +65,21 @@ class MediumKind(ABC):
     @abstractmethod
     def read(self, reader: Any, modality: Any, medium: Any, alone: bool) -> Medium:
         """A medium as encoder input; see `measure`. Raises MediaError."""
+
+    def look(self, reader: Any, modality: Any, medium: Any, taken: Medium) -> Look:
+        """A medium to look at; by default the numbers that its encoder gets, position by position.
+
+        Args:
+            reader: reader of the encoder.
+            modality: modality of the encoder.
+            medium: medium as returned by `open`.
+            taken: the medium as encoder input.
+
+        Raises:
+            MediaError: the medium cannot be used.
+        """
+        told = f"{len(taken.inputs)} positions of {modality.features} numbers"
+        return Look(told, ((levels(taken.inputs.T, told),),))
 
     @abstractmethod
     def noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> Any:

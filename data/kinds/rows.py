@@ -92,6 +92,27 @@ def write_medium(
         rows["segment_ids"][row, behind : start + count] *= -1
 
 
+def read_medium(
+    rows: Rows, modality: Modality, row: int, start: int, inputs: int, grid: Size
+) -> Medium:
+    """The medium of `inputs` positions in a row; the inverse of `write_medium`.
+
+    Args:
+        start: input position at which it begins.
+        grid: see `Lengths.grids`.
+    """
+    first, found = start // modality.reduction, {}
+    for name, (array, shape) in shapes(modality, inputs, grid).items():
+        if array.per == "medium":
+            found[name] = rows[name][row, start]
+        else:
+            begin = first if array.per == "output" else start
+            own = rows[name][row, begin : begin + shape[0]]
+            found[name] = own - first if array.is_place else own
+    gridded = grid if modality.is_gridded else None
+    return Medium(found.pop("inputs"), found.pop("positions"), found, gridded)
+
+
 # ---- from host to host ---------------------------------------------------------------------------
 
 

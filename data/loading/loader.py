@@ -30,6 +30,7 @@ from data.planning.stream import (
     Consumer,
     LoaderState,
     MicrobatchPlan,
+    Placement,
     Planner,
     Skip,
     media_of_plan,
@@ -51,8 +52,8 @@ class MicrobatchStats:
     FLOPs of every row per tower, as packed and as balanced; dearest: per tower, the work of the
     dearest item, the name of its sample and its row; crossing: per encoder, outputs that go to
     another host; seconds: duration of planning; sent: bytes that hosts have sent each other, of
-    samples that one has read for another (`data.lengths: on_read`); group: the hosts; positions:
-    stream positions of the placed samples.
+    samples that one has read for another (`data.lengths: on_read`); group: the hosts; placements:
+    where the placed samples lie.
     """
 
     samples: int
@@ -65,7 +66,12 @@ class MicrobatchStats:
     seconds: float
     sent: int = 0
     group: Group = WHOLE
-    positions: tuple[int, ...] = ()
+    placements: tuple[Placement, ...] = ()
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """Stream positions of the placed samples."""
+        return tuple(placement.position for placement in self.placements)
 
     @property
     def padding(self) -> dict[str, float]:
@@ -161,7 +167,7 @@ def microbatch_stats(plan: MicrobatchPlan, rows: int, sent: int = 0) -> Microbat
         plan.seconds,
         sent,
         plan.group,
-        tuple(placement.position for placement in plan.placements),
+        plan.placements,
     )
 
 

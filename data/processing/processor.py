@@ -19,6 +19,7 @@ import numpy as np
 
 from data.config import DataConfig
 from data.faults import FaultKind
+from data.kinds.look import Look
 from data.kinds.modality import Kind, Modality
 from data.kinds.registry import KINDS
 from data.processing.configured_chat import make_chat, read_files
@@ -189,6 +190,10 @@ class Processor:
         ids = [int(i) for i in ids]
         return self.chat.decode(ids[: ids.index(self.end_id)] if self.end_id in ids else ids)
 
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The text that each token of `ids` adds, special tokens by their names."""
+        return self.chat.pieces([int(i) for i in ids])
+
     def text(self, sample: Sample, expected: Lengths) -> Example:
         """The text of `process`' example; media are not read, and have their expected lengths.
 
@@ -223,6 +228,21 @@ class Processor:
                 f"rows and columns of outputs but has {medium.grid}",
             )
         return medium
+
+    def look(self, sample: Sample, encoder: str, number: int, taken: Medium) -> Look:
+        """One medium of a sample to look at, as it is and as its encoder gets it.
+
+        Args:
+            number: number of the medium among those of the encoder.
+            taken: the medium as encoder input, see `medium`.
+
+        Raises:
+            SampleError: the medium cannot be read.
+        """
+        modality, reader = self.encoders[encoder], self._readers[encoder]
+        with _naming(sample):
+            medium = sample.of(modality.kind)[self._taken(sample)[encoder][number]]
+            return KINDS[modality.kind].look(reader, modality, medium, taken)
 
     # ------------------------------------------------------------------ parts
 

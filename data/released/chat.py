@@ -339,6 +339,10 @@ class ReleasedChat:
         """Text of `ids` without special tokens."""
         return self._tokenizer.decode(ids).strip()
 
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The text that each token adds."""
+        return self._tokenizer.pieces(ids)
+
 
 def _answer(found: Found, told: str, text: str) -> Span:
     """The place of an answer. Raises ConversationError."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from data.faults import FaultKind
 from data.kinds.image.modality import ImageModality
-from data.kinds.image.patches import cut_patches, with_class_token
+from data.kinds.image.patches import cut_patches, eight_bits, with_class_token
 from data.kinds.image.tiles import Layout, Tiling, layout_of, taps_of
 from data.sample import WHOLE, DataError, MediaError, Medium, Size
 
@@ -309,6 +309,11 @@ class ReleasedImages:
         inputs = np.concatenate([part.inputs for part in parts])
         positions = np.concatenate([part.positions for part in parts])
         return _tiled(Medium(inputs, positions, parts[0].more), layout, tiling)
+
+    def grey_levels(self, values: NDArray[np.float32]) -> Pixels:
+        """Pixels of normalised values [height, width, channels]."""
+        own = self.transforms
+        return eight_bits((values * np.array(own.std) + np.array(own.mean)) / own.scale)
 
     def _cut(self, pixels: NDArray[np.float32]) -> Medium:
         return cut_patches(pixels, self.modality)

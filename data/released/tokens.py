@@ -15,6 +15,7 @@ from tokenizers import AddedToken, Encoding, Tokenizer, processors
 from data.released.files import ReleasedFiles
 from data.released.marks import Span
 from data.sample import DataError
+from data.text.pieces import pieces
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,10 @@ class ReleasedTokenizer:
     def decode(self, ids: Sequence[int]) -> str:
         """Text of `ids` without special tokens."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The text that each token adds."""
+        return pieces(self._tokenizer, ids)
 
     def encode(self, text: str, begins: bool, told: Sequence[Span]) -> Tokens:
         """Tokens of a rendered conversation.

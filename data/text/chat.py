@@ -61,6 +61,9 @@ class Chat(Protocol):
     def decode(self, ids: list[int]) -> str:
         """Text of `ids` without special tokens."""
 
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The text that each token of `ids` adds, see `data.text.pieces`."""
+
 
 class ConfiguredChat:
     """A `Chat` by `data.tokenizer` and `data.chat`.
@@ -132,6 +135,10 @@ class ConfiguredChat:
     def decode(self, ids: list[int]) -> str:
         """Text of `ids` without special tokens."""
         return self._tokenizer.decode(ids)
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The text that each token adds."""
+        return self._tokenizer.pieces(ids)
 
 
 def marks_of(config: DataConfig) -> dict[Kind, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 
 from data.config import ChatConfig
 from data.sample import DataError
+from data.text.pieces import pieces
 
 DEMO_CHAT = ChatConfig(
     system="<system>", user="<user>", assistant="<assistant>", end="<end>", separator=""
@@ -118,3 +120,7 @@ class ChatTokenizer:
     def decode(self, ids: list[int]) -> str:
         """Text of `ids` without special tokens."""
         return str(self._tokenizer.decode(ids, skip_special_tokens=True)).strip()
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The text that each token adds."""
+        return pieces(self._tokenizer, ids)

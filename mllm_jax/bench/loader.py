@@ -19,8 +19,7 @@ import soundfile
 
 from data.config import LlavaSource
 from data.kinds.image.modality import ImageModality
-from data.loading.loader import Loader, MicrobatchStats
-from data.planning.stream import Consumer
+from data.loading.loader import MicrobatchLoader, MicrobatchStats
 from data.processing.processor import Processor, make_processor
 from data.sample import Lengths
 from data.sources.distributions import REDUCTION, draw
@@ -29,7 +28,7 @@ from mllm_jax.bench.padded import Batches, Reader, grain_batches, padded_share, 
 from mllm_jax.bench.pipeline import Row, Tell
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.config.modalities import modalities
-from mllm_jax.models.work.flops import tower_works
+from mllm_jax.train.feed import lone_loader
 
 #: Samples of the folder, and how much shorter they are than those of the distribution.
 SAMPLES, SCALE = 256, 1 / 8
@@ -163,12 +162,10 @@ def _words(length: int, rng: np.random.Generator) -> str:
 # ------------------------------------------------------------------ loaders
 
 
-def packed_loader(config: ExperimentConfig, processor: Processor, workers: int) -> Loader:
+def packed_loader(config: ExperimentConfig, processor: Processor, workers: int) -> MicrobatchLoader:
     """Our loader, with all rows of every tower."""
     data = config.data.model_copy(update={"workers": workers})
-    rows = {tower: range(data.rows) for tower in ("decoder", *config.model.lanes)}
-    consumer, seed = Consumer(tower_works(config.model)), config.train.seed
-    return Loader(make_source(data), processor, data, seed, rows, consumer=consumer)
+    return lone_loader(config.model_copy(update={"data": data}), make_source(data), processor)
 
 
 def make_reader(config: ExperimentConfig, processor: Processor) -> Reader:

@@ -384,6 +384,17 @@ def budgets(args: argparse.Namespace, config: ExperimentConfig, console: Console
     return Answer(advice.to_json(), [(columns, advice.rows)], lines)
 
 
+def preview(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
+    """Write a page of what the model sees: the first samples, as the loader packs them."""
+    from mllm_jax.preview.page import COLUMNS
+    from mllm_jax.preview.page import preview as run
+    from mllm_jax.runtime.devices import use_host
+
+    use_host()
+    done = run(config, args.samples, Path(args.out) if args.out else None)
+    return Answer(done.to_json(), [(COLUMNS, done.rows)], done.lines)
+
+
 def submit(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
     """Write the job of a run for Slurm or Kubernetes, and submit it (--go)."""
     from mllm_jax.submit.submit import submit as run
@@ -432,6 +443,7 @@ COMMANDS = (
     verify,
     check,
     config,
+    preview,
     budgets,
     bench,
     trace,

@@ -171,6 +171,13 @@ def _budgets(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--samples", type=_positive, metavar="N", help=help_text)
 
 
+def _preview(sub: argparse.ArgumentParser) -> None:
+    help_text = "samples that are shown token by token (default: 16)"
+    sub.add_argument("--samples", type=_positive, default=16, metavar="N", help=help_text)
+    help_text = "HTML file to write (default: preview.html in the folder of the run)"
+    sub.add_argument("--out", type=_path, metavar="FILE", help=help_text)
+
+
 def _bench(sub: argparse.ArgumentParser) -> None:
     names = ", ".join(name for name, own in BENCHMARKS.items() if own.config)
     sub.add_argument(
@@ -366,6 +373,7 @@ _OPTIONS: Mapping[str, Sequence[Callable[[argparse.ArgumentParser], None]]] = {
     "verify": (_processes,),
     "check": (_processes,),
     "config": (_config,),
+    "preview": (_preview,),
     "budgets": (_budgets,),
     "bench": (_processes, _bench),
     "trace": (_processes, _folder, _trace),

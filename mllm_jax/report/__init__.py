@@ -3,5 +3,6 @@
 ::
 
     metrics.jsonl, attempts/, skipped.jsonl, resolved.yaml, summary.json
-        -> RunFiles (`files.py`) -> panels (`panels/`), drawn with `svg.py` -> page (`page.py`)
+        -> RunFiles (`files.py`) -> panels (`panels/`), drawn with `mllm_jax.pages`
+        -> page (`page.py`)
 """

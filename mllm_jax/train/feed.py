@@ -19,7 +19,8 @@ from data.loading.identity import (
     processing,
 )
 from data.loading.loader import Loader, MicrobatchLoader
-from data.loading.on_read import ReadingLoader
+from data.loading.on_read import Alone, ReadingLoader
+from data.planning.dealing import Hosts
 from data.planning.groups.group import WHOLE, Group, Rows, sizes_of_groups
 from data.planning.lengths import LengthTable, open_lengths
 from data.planning.packing import make_capacity
@@ -206,7 +207,13 @@ def consumer(experiment: Experiment, group: Group = WHOLE) -> Consumer:
             tower: [group.hosts.index(own[row]) for row in group.rows[tower]]
             for tower, own in hosts.items()
         }
-    readers = len(group.hosts) or jax.process_count()
+    return _consumer(config, hosts, group, len(group.hosts) or jax.process_count())
+
+
+def _consumer(
+    config: ExperimentConfig, hosts: Hosts, group: Group = WHOLE, readers: int = 1
+) -> Consumer:
+    """The training of a configuration, by the hosts of its rows and those that read samples."""
     return Consumer(
         tower_works(config.model),
         hosts,
@@ -215,6 +222,22 @@ def consumer(experiment: Experiment, group: Group = WHOLE) -> Consumer:
         readers if config.data.lengths == "on_read" else 1,
         group,
     )
+
+
+def lone_loader(config: ExperimentConfig, source: Source, processor: Processor) -> MicrobatchLoader:
+    """The batches of a run from its beginning, as one process has them with all rows; close it.
+
+    No device is needed. With `data.balance_group` all hosts are taken for one group.
+
+    Raises:
+        DataError: the source, the budgets or the measured lengths cannot be used.
+    """
+    rows = {tower: range(config.data.rows) for tower in ("decoder", *config.model.lanes)}
+    common = source, processor, config.data, config.train.seed
+    own = _consumer(config, {})
+    if config.data.lengths == "on_read":
+        return ReadingLoader(*common, [rows], None, own, Alone())
+    return Loader(*common, rows, None, own)
 
 
 def shared_source(config: DataConfig) -> Source:

@@ -26,7 +26,7 @@ from tests.configs import ROOT, VALUES, config, values
 from tests.train.llava_folder import write_folder
 
 COMMANDS = (
-    *("train", "evaluate", "verify", "config", "budgets"),
+    *("train", "evaluate", "verify", "config", "preview", "budgets"),
     *("bench", "trace", "experts", "simulate", "calibrate", "plan", "compile", "submit"),
 )
 #: What a command needs besides a configuration.
@@ -111,6 +111,7 @@ def test_the_example_in_the_help_loads(capsys: pytest.CaptureFixture[str]) -> No
         ["train", "--config", "small.yaml", "steps"],
         ["bench", "luck", "--config", "small.yaml"],
         ["budgets", "--config", "small.yaml", "--samples", "0"],
+        ["preview", "--config", "small.yaml", "--samples", "0"],
         ["simulate", "--config", "small.yaml", "--slow", "1:2"],
         ["simulate", "--config", "small.yaml", "--vary", "-0.1"],
         ["simulate", "--config", "small.yaml", "--vary", "inf"],

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from mllm_jax.report.charts import POINTS, Series, line_chart, smooth, stacked_bars
+from mllm_jax.pages.charts import POINTS, Series, line_chart, smooth, stacked_bars
+from mllm_jax.pages.markup import tag
+from mllm_jax.pages.scale import scale
+from mllm_jax.pages.words import number, percent, seconds
 from mllm_jax.report.files import read_run
-from mllm_jax.report.markup import tag
 from mllm_jax.report.page import page, report
 from mllm_jax.report.panels.order import PANELS
-from mllm_jax.report.scale import scale
-from mllm_jax.report.words import number, percent, seconds
 from mllm_jax.runtime.folder import RunError
 from tests.report.runs import HOSTILE, begun, ended
 

@@ -14,6 +14,7 @@ from data.kinds.audio.modality import Audio, AudioModality
 from data.kinds.audio.reader import ConfiguredClips
 from data.kinds.blob import Blob
 from data.kinds.kind import Measured, MediumKind
+from data.kinds.look import Look, Sound, levels
 from data.sample import Medium
 
 
@@ -64,6 +65,16 @@ class AudioKind(MediumKind):
         reader.measure(*medium.info())
         found: Medium = reader.read(medium.load())
         return found
+
+    def look(self, reader: Any, modality: Any, medium: Audio, taken: Medium) -> Look:
+        """The log-mel frames of a clip, low bands below, and the clip to listen to."""
+        samples, rate = medium.info()
+        frames = len(taken.inputs) - modality.behind
+        behind = f", and {modality.behind} behind the clip" * bool(modality.behind)
+        told = f"{modality.mels} mel bands over {frames} frames{behind}"
+        sound = Sound(medium.load(), rate)
+        size = f"{samples / rate:.2f} s at {rate} Hz"
+        return Look(size, ((levels(taken.inputs.T[::-1], told),),), sound=sound)
 
     def noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> NoiseClip:
         """About so many frames."""

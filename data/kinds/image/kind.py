@@ -13,8 +13,11 @@ from data.config import DataConfig, SyntheticSource
 from data.kinds.blob import Blob
 from data.kinds.image.files import EncodedImage
 from data.kinds.image.modality import Image, ImageModality
+from data.kinds.image.patches import images_of
 from data.kinds.image.reader import ConfiguredImages
+from data.kinds.image.tiles import Tiling, layout_of
 from data.kinds.kind import Measured, MediumKind
+from data.kinds.look import Look, Picture
 from data.sample import Medium, Size
 
 _PATCH = 16  # pixels of a side for each patch of noise, if the source does not say
@@ -38,7 +41,8 @@ class NoiseImage(Image):
 
 
 class ImageKind(MediumKind):
-    """See `MediumKind`; a reader has `measure(size, alone)` and `read(pixels, alone)`."""
+    """See `MediumKind`; a reader has `measure(size, alone)`, `read(pixels, alone)`, and
+    `grey_levels(values)`, the inverse of normalising."""
 
     name = "image"
     endings = ("png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff", "ppm")
@@ -61,6 +65,17 @@ class ImageKind(MediumKind):
         found: Medium = reader.read(medium.load(modality.channels), alone)
         return found
 
+    def look(self, reader: Any, modality: ImageModality, medium: Image, taken: Medium) -> Look:
+        """An image as in its file, and the pixels that its encoder gets: tiles as they lie."""
+        size, original = medium.size(), medium.load(modality.channels)
+        parts = [reader.grey_levels(part) for part in images_of(taken, modality)]
+        told = [_pixels(part) for part in parts]
+        if len(parts) > 1:
+            told = [f"whole, {told[0]}", *(f"tile {n}, {own}" for n, own in enumerate(told[1:], 1))]
+        pictures = [Picture(part, own) for part, own in zip(parts, told, strict=True)]
+        seen = _rows(pictures, size, modality.tiling)
+        return Look(_pixels(original), seen, Picture(original, "in the file"))
+
     def noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> NoiseImage:
         """About so many patches, no side more than twice the other."""
         source = config.source
@@ -68,3 +83,18 @@ class ImageKind(MediumKind):
         rows = max(1, round(math.sqrt(positions * rng.uniform(0.5, 2.0))))
         columns = max(1, round(positions / rows))
         return NoiseImage((rows * side, columns * side), int(rng.integers(2**31)))
+
+
+def _pixels(pixels: NDArray[Any]) -> str:
+    return f"{pixels.shape[1]} x {pixels.shape[0]} pixels"
+
+
+def _rows(
+    pictures: list[Picture], size: Size, tiling: Tiling | None
+) -> tuple[tuple[Picture, ...], ...]:
+    """The whole image, then its tiles row by row."""
+    if tiling is None or len(pictures) == 1:
+        return (tuple(pictures),)
+    wide = layout_of(size, tiling).tiles[1]
+    tiles = range(1, len(pictures), wide)
+    return (tuple(pictures[:1]), *(tuple(pictures[at : at + wide]) for at in tiles))

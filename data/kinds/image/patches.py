@@ -121,6 +121,31 @@ def cut_patches(pixels: NDArray[np.float32], modality: ImageModality) -> Medium:
     return Medium(np.ascontiguousarray(inputs), positions, {"sizes": np.array(grid, np.int32)})
 
 
+def images_of(medium: Medium, modality: ImageModality) -> list[NDArray[np.float32]]:
+    """The normalised pixels [height, width, channels] of each tile; the inverse of `cut_patches`.
+
+    A class token has no pixels.
+    """
+    parts = modality.segments(len(medium.inputs))
+    rows, columns = np.reshape(medium.more["sizes"], (-1, 2))[0].tolist()
+    (high, wide), channels = modality.patch, modality.channels
+    images = []
+    for inputs, places in zip(
+        np.split(medium.inputs, parts), np.split(medium.positions, parts), strict=True
+    ):
+        grid = np.zeros((rows, columns, high, wide, channels), np.float32)
+        real = places[:, 0] >= 0
+        row, column = places[real].T
+        grid[row, column] = inputs[real].reshape(-1, high, wide, channels)
+        images.append(grid.swapaxes(1, 2).reshape(rows * high, columns * wide, channels))
+    return images
+
+
+def eight_bits(values: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """Pixels from 0 to 255, rounded; normalising has rounded them, too."""
+    return np.clip(np.round(values), 0, 255).astype(np.uint8)
+
+
 def with_class_token(medium: Medium, modality: ImageModality) -> Medium:
     """The image with its class token, if it has one: a position of zeros, in row and column -1.
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from data.config import ImageConfig
 from data.kinds.image.modality import ImageModality
-from data.kinds.image.patches import grid_of, patches_of, with_class_token
+from data.kinds.image.patches import eight_bits, grid_of, patches_of, with_class_token
 from data.sample import DataError, Medium, Size
 
 
@@ -50,3 +50,8 @@ class ConfiguredImages:
     def read(self, pixels: NDArray[np.uint8], alone: bool) -> Medium:
         """Patches of an image."""
         return with_class_token(patches_of(pixels, self.modality, self.config), self.modality)
+
+    def grey_levels(self, values: NDArray[np.float32]) -> NDArray[np.uint8]:
+        """Pixels of normalised values [height, width, channels]."""
+        mean, std = np.array(self.config.mean), np.array(self.config.std)
+        return eight_bits((values * std + mean) * 255)

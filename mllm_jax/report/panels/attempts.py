@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from mllm_jax.report.charts import stacked_bars
+from mllm_jax.pages.charts import stacked_bars
+from mllm_jax.pages.markup import Markup, facts, joined, table
+from mllm_jax.pages.panel import Panel
+from mllm_jax.pages.words import known, percent, seconds
 from mllm_jax.report.files import RunFiles
-from mllm_jax.report.markup import Markup, facts, joined, table
-from mllm_jax.report.panels.panel import Panel
-from mllm_jax.report.words import known, percent, seconds
 from mllm_jax.supervise.attempts import KINDS, Spent, Watched
 
 #: What trains comes first in every bar.

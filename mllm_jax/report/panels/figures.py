@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mllm_jax.report.charts import Series, line_chart, smooth
+from mllm_jax.pages.charts import Series, line_chart, smooth
+from mllm_jax.pages.markup import Markup, joined, table
+from mllm_jax.pages.panel import Panel
+from mllm_jax.pages.words import number, percent, seconds, times
 from mllm_jax.report.files import RunFiles
-from mllm_jax.report.markup import Markup, joined, table
-from mllm_jax.report.panels.panel import Panel
-from mllm_jax.report.words import number, percent, seconds, times
 from mllm_jax.train.records.metrics import modality, phase
 
 #: Reports from which the loss is smoothed.

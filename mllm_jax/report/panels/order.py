@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from mllm_jax.pages.panel import Panel
+from mllm_jax.report.files import RunFiles
 from mllm_jax.report.panels import attempts, figures, ranks, samples, schedule, settings
-from mllm_jax.report.panels.panel import MakePanel
+
+#: Makes a panel of a run; one small function for each panel.
+MakePanel = Callable[[RunFiles], Panel]
 
 PANELS: tuple[MakePanel, ...] = (
     figures.loss,

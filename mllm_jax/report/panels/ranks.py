@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import io
-
 import numpy as np
 from PIL import Image
 
+from mllm_jax.pages.embedded import png
+from mllm_jax.pages.markup import Markup, joined, note, table, tag
+from mllm_jax.pages.panel import Panel
 from mllm_jax.report.files import RunFiles
-from mllm_jax.report.markup import Markup, joined, note, table, tag
-from mllm_jax.report.panels.panel import Panel
 from mllm_jax.train.stragglers.heat import FACTOR, HeatMap, heat_maps, slow_ones
 
 #: Colours of what is slow and of what is fast; between them the page shines through.
@@ -77,6 +75,4 @@ def _pixels(ratio: np.ndarray) -> str:
     colours = np.where(strength[..., None] > 0, SLOW, FAST)
     opaque = np.clip(np.abs(strength), 0, 1)[..., None] * 255
     image = Image.fromarray(np.concatenate([colours, opaque], axis=-1).astype(np.uint8), "RGBA")
-    file = io.BytesIO()
-    image.save(file, "PNG")
-    return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+    return png(image)

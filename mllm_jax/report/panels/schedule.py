@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from mllm_jax.config.lower import lower
+from mllm_jax.pages.markup import Markup, facts, joined, tag
+from mllm_jax.pages.panel import Panel
+from mllm_jax.pages.words import percent, times
 from mllm_jax.report.files import RunFiles
-from mllm_jax.report.markup import Markup, facts, joined, tag
-from mllm_jax.report.panels.panel import Panel
-from mllm_jax.report.words import percent, times
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.task_kinds import Shades
 from scheduling.simulate.boxes import (

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from mllm_jax.config.load import ExperimentConfig, to_yaml
+from mllm_jax.pages.markup import Markup, facts, joined, table, tag
+from mllm_jax.pages.panel import Panel
+from mllm_jax.pages.words import number
 from mllm_jax.report.files import RunFiles
-from mllm_jax.report.markup import Markup, facts, joined, table, tag
-from mllm_jax.report.panels.panel import Panel
-from mllm_jax.report.words import number
 from scheduling.strict_yaml import write_yaml
 from sharding.grid import JointGrid
 from sharding.plan import AXES

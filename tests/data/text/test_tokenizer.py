@@ -71,3 +71,19 @@ def test_answers_that_spell_special_tokens_stay_text(processor: Processor) -> No
     learnt = example.targets[example.loss_weight > 0].tolist()
     assert learnt.count(processor.end_id) == 1
     assert learnt[-1] == processor.end_id
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\ufffd")))
+def test_pieces_of_bytes_are_whole_characters(text: str) -> None:
+    tokenizer = ChatTokenizer("bytes", None, MARKS)
+    found = tokenizer.pieces(tokenizer.encode(text))
+    assert "".join(found) == text
+    assert all(len(piece) <= 1 for piece in found)
+
+
+def test_special_tokens_are_pieces_by_their_names() -> None:
+    tokenizer = ChatTokenizer("bytes", None, MARKS)
+    ids = [*tokenizer.mark("user"), *tokenizer.encode("h\N{LATIN SMALL LETTER E WITH ACUTE}")]
+    ids = [*ids, tokenizer.placeholder_ids["<image>"], tokenizer.end_id]
+    accent = "\N{LATIN SMALL LETTER E WITH ACUTE}"
+    assert tokenizer.pieces(ids) == ["<user>", "h", "", accent, "<image>", "<end>"]

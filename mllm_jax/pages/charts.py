@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mllm_jax.report.markup import Markup, data, joined, tag
-from mllm_jax.report.scale import Scale, scale
-from mllm_jax.report.words import Words, known, number
+from mllm_jax.pages.markup import Markup, data, joined, tag
+from mllm_jax.pages.scale import Scale, scale
+from mllm_jax.pages.words import Words, known, number
 
 #: Points of a drawing: its width and height, and what its axes take at the left, right, top and
 #: bottom.

@@ -25,6 +25,8 @@ def tag(name: str, /, *content: str, **attributes: str | float) -> Markup:
     """
     words = [name]
     for key, value in attributes.items():
+        if key == "class_" and not value:
+            continue
         told = f"{value:.6g}" if isinstance(value, float) else str(value)
         words.append(f'{key.rstrip("_").replace("_", "-")}="{escape(told)}"')
     end = "" if name in VOID else f"{joined(content)}</{name}>"

@@ -1,12 +1,10 @@
-"""A panel of the report."""
+"""A panel of a page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from mllm_jax.report.files import RunFiles
-from mllm_jax.report.markup import Markup, note
+from mllm_jax.pages.markup import Markup, joined, note, tag
 
 
 @dataclass(frozen=True)
@@ -36,6 +34,14 @@ class Panel:
             return note(self.empty)
         return Markup((note(self.told) if self.told else Markup()) + self.content)
 
+    @property
+    def section(self) -> Markup:
+        """The panel in the page."""
+        heading = tag("h2", self.title)
+        shape = " ".join(["panel", *["wide"] * self.wide, *["empty"] * (not self.content)])
+        return tag("section", joined((heading, self.body)), id=self.key, class_=shape)
 
-#: Makes a panel of a run; one small function for each panel.
-MakePanel = Callable[[RunFiles], Panel]
+    @property
+    def link(self) -> Markup:
+        """A link to the panel, pale without data."""
+        return tag("a", self.title, href=f"#{self.key}", class_="" if self.content else "pale")

@@ -1,0 +1,111 @@
+"""The page of the preview."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.pages.document import document, write
+from mllm_jax.pages.panel import Panel
+from mllm_jax.pages.words import number, percent
+from mllm_jax.preview.panels import figures, rows, samples
+from mllm_jax.preview.seen import Preview, see
+
+#: Name of the page in the folder of a run.
+PAGE = "preview.html"
+#: All panels, in the order of the page.
+PANELS: tuple[Callable[[Preview], Panel], ...] = (
+    rows.rows,
+    figures.sources,
+    figures.padding,
+    figures.lengths,
+    figures.skipped,
+    samples.samples,
+    figures.configuration,
+)
+#: Columns of the table of sources.
+COLUMNS = ("source", "samples", "tokens", "learnt", "samples in all")
+
+
+@dataclass(frozen=True)
+class Previewed:
+    """A preview, and the file of its page."""
+
+    preview: Preview
+    file: Path
+
+    @property
+    def rows(self) -> list[tuple[object, ...]]:
+        """A row of `COLUMNS` for every source."""
+        return [
+            (
+                name,
+                len(own),
+                sum(sample.tokens for sample in own),
+                sum(sample.learnt for sample in own),
+                self.preview.sizes[name],
+            )
+            for name, own in self.preview.by_source.items()
+        ]
+
+    @property
+    def lines(self) -> list[str]:
+        """Skipped samples, padding, the file, and what is not as in the run."""
+        shares = ", ".join(f"{name} {percent(own)}" for name, own in self.preview.padding.items())
+        skipped = [f"skipped {name}: {fault}" for _, name, fault in self.preview.skipped]
+        return [*skipped, f"padding: {shares}", *notes(self.preview), f"written: {self.file}"]
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able dict."""
+        return {**self.preview.to_json(), "notes": notes(self.preview), "file": str(self.file)}
+
+
+def preview(config: ExperimentConfig, count: int, output: Path | None = None) -> Previewed:
+    """Write a page of the first `count` samples of a run.
+
+    Args:
+        output: the file; None: `preview.html` in the folder of the run.
+
+    Raises:
+        DataError: the data cannot be used.
+        SampleError: a sample cannot be used, with `data.on_error: raise`.
+        RunError: the file cannot be written.
+    """
+    seen = see(config, count)
+    return Previewed(seen, write(page(seen), output or config.run.path / PAGE, "--out"))
+
+
+def page(seen: Preview) -> str:
+    """The whole page."""
+    told = " ".join((_standing(seen), *notes(seen)))
+    return document(seen.config.run.name, told, _main(seen), [make(seen) for make in PANELS])
+
+
+def notes(seen: Preview) -> list[str]:
+    """What is not as in the run."""
+    group = seen.config.data.balance_group
+    if group is None:
+        return []
+    return [f"All hosts are taken for one group, though data.balance_group is {group}."]
+
+
+def _standing(seen: Preview) -> str:
+    """What the page shows."""
+    count = len(seen.microbatches)
+    which = "microbatch" if count == 1 else f"{count} microbatches"
+    return f"What the model sees: the first {which} of a run with seed {seen.config.train.seed}."
+
+
+def _main(seen: Preview) -> Sequence[tuple[str, str]]:
+    tokens = sum(own.tokens for own in seen.samples)
+    learnt = sum(own.learnt for own in seen.samples)
+    return (
+        ("samples", str(len(seen.samples))),
+        ("tokens", number(tokens)),
+        ("learnt", percent(learnt / tokens if tokens else 0.0)),
+        *((f"padding, {name}", percent(own)) for name, own in seen.padding.items()),
+        ("skipped samples", str(len(seen.skipped))),
+    )

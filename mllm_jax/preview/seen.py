@@ -1,0 +1,323 @@
+"""What the model sees of the first samples of a run, taken from the batches that it is given."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.faults import Fault
+from data.kinds.look import Look
+from data.kinds.modality import Modality
+from data.kinds.rows import read_medium
+from data.loading.loader import Microbatch
+from data.planning.lanes import number_of
+from data.planning.stream import Placement
+from data.processing.processor import Processor, make_processor
+from data.sources.make import make_source
+from data.sources.mixture import Mixture
+from data.sources.source import Source
+from mllm_jax.config.lanes import planned
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.train.feed import lone_loader
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token of a sample, or all tokens of a medium.
+
+    Attributes:
+        at: its place in the sample; that of the first of several.
+        text: text that it adds; for a medium its encoders.
+        id: its id; for a medium that of the first token.
+        learnt: whether it has a loss.
+        count: number of tokens.
+        medium: whether outputs of encoders land here.
+    """
+
+    at: int
+    text: str
+    id: int
+    learnt: bool
+    count: int = 1
+    medium: bool = False
+
+
+@dataclass(frozen=True)
+class SeenMedium:
+    """A medium of a sample, in the row of an encoder's lane.
+
+    Attributes:
+        lane: name of the lane, or of an encoder that has none.
+        row, start: row of the lane, and the input position at which the medium begins.
+        positions, outputs: number of its input positions, and of its outputs that land.
+        look: how it looks.
+    """
+
+    lane: str
+    row: int
+    start: int
+    positions: int
+    outputs: int
+    look: Look
+
+
+@dataclass(frozen=True)
+class SeenSample:
+    """A sample in the rows of a microbatch.
+
+    Attributes:
+        number: number of the sample in the page, from 0.
+        name: name of the sample in messages.
+        source: name of the source, in a mixture of the member.
+        microbatch: number of the microbatch, from 0.
+        placement: places of the text and of the media.
+        learnt: number of tokens with a loss.
+        fault: why it turned out to be unusable when it was read; None for one that is used.
+    """
+
+    number: int
+    name: str
+    source: str
+    microbatch: int
+    placement: Placement
+    learnt: int
+    fault: Fault | None = None
+
+    @property
+    def tokens(self) -> int:
+        """Positions of the decoder's row."""
+        return self.placement.lengths.tokens
+
+    @property
+    def key(self) -> str:
+        """Name of its place in the page."""
+        return f"sample-{self.number}"
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able dict."""
+        own = self.placement
+        return {
+            "name": self.name,
+            "source": self.source,
+            "microbatch": self.microbatch,
+            "row": own.row,
+            "start": own.start,
+            "segment": own.segment,
+            "tokens": self.tokens,
+            "learnt": self.learnt,
+            "media": {lane: list(counts) for lane, counts in own.lengths.media.items()},
+            "unusable": self.fault and self.fault.text,
+        }
+
+
+@dataclass(frozen=True)
+class Detail:
+    """A sample token by token, with its media."""
+
+    sample: SeenSample
+    tokens: tuple[Token, ...]
+    media: tuple[SeenMedium, ...]
+
+
+@dataclass(frozen=True)
+class Preview:
+    """The first samples of a run.
+
+    Attributes:
+        config: configuration of the run.
+        modalities: modalities of all lanes.
+        microbatches: the first microbatches of the run.
+        samples: their samples, row by row.
+        details: the first of these.
+        sizes: number of samples of each source.
+    """
+
+    config: ExperimentConfig
+    modalities: Mapping[str, Modality]
+    microbatches: Sequence[Microbatch]
+    samples: Sequence[SeenSample]
+    details: Sequence[Detail]
+    sizes: Mapping[str, int]
+
+    @cached_property
+    def skipped(self) -> list[tuple[int, str, Fault]]:
+        """Number of the microbatch, name and fault of samples that could not be used."""
+        return [
+            (number, name, fault)
+            for number, own in enumerate(self.microbatches)
+            for name, fault in own.skipped
+        ]
+
+    @cached_property
+    def budgets(self) -> dict[str, tuple[int, int]]:
+        """By budget, positions of all rows, and positions that hold samples."""
+        room: Counter[str] = Counter()
+        used: Counter[str] = Counter()
+        for own in self.microbatches:
+            room.update(own.stats.capacity)
+            used.update(own.stats.used)
+        return {name: (room[name], used[name]) for name in room}
+
+    @property
+    def padding(self) -> dict[str, float]:
+        """Share of positions that hold no sample, by budget."""
+        return {name: 1 - used / room for name, (room, used) in self.budgets.items()}
+
+    @cached_property
+    def by_source(self) -> dict[str, list[SeenSample]]:
+        """The samples of each source."""
+        return {name: [own for own in self.samples if own.source == name] for name in self.sizes}
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able dict."""
+        return {
+            "seed": self.config.train.seed,
+            "microbatches": len(self.microbatches),
+            "samples": [own.to_json() for own in self.samples],
+            "skipped": [
+                {
+                    "microbatch": number,
+                    "sample": name,
+                    "reason": fault.kind.value,
+                    "text": fault.text,
+                }
+                for number, name, fault in self.skipped
+            ],
+            "sources": {
+                name: {"samples": len(own), "of": self.sizes[name]}
+                for name, own in self.by_source.items()
+            },
+            "padding": self.padding,
+        }
+
+
+def see(config: ExperimentConfig, samples: int) -> Preview:
+    """The first microbatches of a run that hold `samples` samples, with so many in detail.
+
+    Raises:
+        DataError: the data cannot be used.
+        SampleError: a sample cannot be used, with `data.on_error: raise`.
+    """
+    source = make_source(config.data)
+    processor = make_processor(config.data, planned(config))
+    microbatches: list[Microbatch] = []
+    with lone_loader(config, source, processor) as loader:
+        while sum(own.stats.samples for own in microbatches) < samples:
+            microbatches.append(next(loader))
+    every = list(_samples(microbatches, source, config))
+    details = [
+        _detail(own, microbatches[own.microbatch], source, processor) for own in every[:samples]
+    ]
+    return Preview(
+        config, processor.modalities, microbatches, every, details, _sizes(source, config)
+    )
+
+
+def _sizes(source: Source, config: ExperimentConfig) -> dict[str, int]:
+    """Number of samples of every source."""
+    if isinstance(source, Mixture):
+        return {name: len(member) for name, member in source.members.items()}
+    return {config.data.source.kind: len(source)}
+
+
+def _samples(
+    microbatches: Sequence[Microbatch], source: Source, config: ExperimentConfig
+) -> Iterator[SeenSample]:
+    """Samples of microbatch after microbatch, row by row."""
+    number = 0
+    for at, own in enumerate(microbatches):
+        faults = dict(own.skipped)
+        for placement in sorted(own.stats.placements, key=lambda p: (p.row, p.segment)):
+            name, index = source.name(placement.index), placement.index
+            member = _member(source, index, config)
+            learnt = int(_text(own, placement, "loss_weight").sum())
+            yield SeenSample(number, name, member, at, placement, learnt, faults.get(name))
+            number += 1
+
+
+def _member(source: Source, index: int, config: ExperimentConfig) -> str:
+    """The source of a sample."""
+    return source.member(index) if isinstance(source, Mixture) else config.data.source.kind
+
+
+def _text(microbatch: Microbatch, placement: Placement, array: str) -> NDArray[Any]:
+    """An array of the decoder at the positions of a sample."""
+    span = slice(placement.start, placement.start + placement.lengths.tokens)
+    found: NDArray[Any] = microbatch.batch["decoder"][array][placement.row, span]
+    return found
+
+
+def _detail(
+    own: SeenSample, microbatch: Microbatch, source: Source, processor: Processor
+) -> Detail:
+    """Tokens and media of a sample; nothing of one that is unusable."""
+    if own.fault is not None:
+        return Detail(own, (), ())
+    tokens = tuple(_tokens(own.placement, microbatch, processor))
+    return Detail(own, tokens, tuple(_media(own.placement, microbatch, source, processor)))
+
+
+def _tokens(placement: Placement, microbatch: Microbatch, processor: Processor) -> Iterator[Token]:
+    """The tokens of a sample; the last one is a target alone."""
+    ids, targets, weight = (
+        _text(microbatch, placement, name) for name in ("tokens", "targets", "loss_weight")
+    )
+    every = [*ids.tolist(), int(targets[-1])]
+    learnt = [False, *(weight > 0).tolist()]
+    spans, at = _spans(placement, processor), 0
+    while at < len(every):
+        end = next((begin for begin in sorted(spans) if begin >= at), len(every))
+        for behind, text in enumerate(processor.pieces(every[at:end])):
+            yield Token(at + behind, text, every[at + behind], learnt[at + behind])
+        if end < len(every):
+            names, count = spans[end]
+            yield Token(end, " + ".join(names), every[end], False, count, medium=True)
+            end += count
+        at = end
+
+
+def _spans(placement: Placement, processor: Processor) -> dict[int, tuple[list[str], int]]:
+    """The tokens of media: by the first of them, lanes whose outputs land there, and how many."""
+    found: dict[int, tuple[list[str], int]] = {}
+    for lane, starts in placement.lengths.starts.items():
+        modality = processor.modalities[lane]
+        grids, inputs = modality.grids(placement.lengths), placement.lengths.media[lane]
+        for start, count, grid in zip(starts, inputs, grids, strict=True):
+            names, _ = found.get(start, ([], 0))
+            found[start] = [*names, lane], len(modality.in_text(count, grid, 0))
+    return {start: own for start, own in found.items() if own[1]}
+
+
+def _media(
+    placement: Placement, microbatch: Microbatch, source: Source, processor: Processor
+) -> Iterator[SeenMedium]:
+    """The media of a sample, as they lie in the rows of their lanes."""
+    sample = source[placement.index]
+    for lane, places in placement.media.items():
+        modality, rows = processor.modalities[lane], microbatch.batch["encoders"][lane]
+        counts, grids = placement.lengths.media.get(lane, ()), modality.grids(placement.lengths)
+        every = zip(places, counts, grids, strict=True)
+        for number, ((row, start, _), count, grid) in enumerate(every):
+            taken = read_medium(rows, modality, row, start, count, grid)
+            own = number_of(placement.lengths, lane, number)
+            look = processor.look(sample, modality.encoder, own, taken)
+            yield SeenMedium(lane, row, start, count, modality.landed(count, grid), look)
+
+
+def quantiles(values: Sequence[int]) -> tuple[int, float, int]:
+    """Least, median and largest of some numbers; zeros without any."""
+    return (min(values), float(np.median(values)), max(values)) if values else (0, 0.0, 0)
+
+
+def width(values: Sequence[int], parts: int) -> int:
+    """Width of about `parts` ranges that hold `values`: 1, 2 or 5 times a power of ten."""
+    rough = max(1.0, max(values, default=1) / parts)
+    power = 10 ** math.floor(math.log10(rough))
+    return next(power * n for n in (1, 2, 5, 10) if power * n >= rough)

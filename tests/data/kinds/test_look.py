@@ -1,0 +1,58 @@
+"""How media look: pictures are the inverse of what encoders get."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from data.config import DataConfig, ImageConfig
+from data.kinds.image.modality import ClassToken, ImageModality
+from data.kinds.image.patches import images_of
+from data.kinds.image.reader import ConfiguredImages
+from data.kinds.look import COLUMNS, levels
+from data.kinds.rows import read_medium
+from data.loading.loader import Loader
+from data.planning.stream import Consumer
+from data.processing.processor import Processor
+from data.sample import WHOLE
+from data.sources.source import Source
+from tests.data.samples import AUDIO, VISION, WORK, all_rows
+
+
+@pytest.mark.parametrize("class_token", ["none", "dropped", "kept"])
+@pytest.mark.parametrize("block", [(1, 1), (2, 3)])
+def test_pixels_come_back_from_patches(class_token: ClassToken, block: tuple[int, int]) -> None:
+    modality = ImageModality("v", (4, 2), 3, block=block, class_token=class_token)
+    config = ImageConfig(mean=(0.5, 0.4, 0.3), std=(0.2, 0.3, 0.25))
+    pixels = np.random.default_rng(0).integers(0, 256, (16, 12, 3)).astype(np.uint8)
+    reader = ConfiguredImages(config, modality)
+    (found,) = images_of(reader.read(pixels, alone=True), modality)
+    np.testing.assert_array_equal(reader.grey_levels(found), pixels)
+
+
+def test_media_come_back_from_the_rows_of_a_batch(
+    demo: Source, processor: Processor, config: DataConfig
+) -> None:
+    with Loader(demo, processor, config, 0, all_rows(4), consumer=Consumer(WORK)) as loader:
+        microbatch = next(loader)
+    compared = 0
+    for own in microbatch.stats.placements:
+        example = processor.process(demo[own.index])
+        for modality in (VISION, AUDIO):
+            for number, (row, start, _) in enumerate(own.media[modality.name]):
+                medium = example.media[modality.name][number]
+                rows = microbatch.batch["encoders"][modality.name]
+                found = read_medium(rows, modality, row, start, len(medium.inputs), WHOLE)
+                np.testing.assert_equal(found.arrays, medium.arrays)
+                compared += 1
+    assert compared > 10
+
+
+def test_numbers_are_drawn_from_dark_to_bright() -> None:
+    picture = levels(np.array([[0.0, 1.0], [0.5, 0.25]], np.float32), "numbers")
+    light = picture.pixels.astype(int).sum(axis=2)
+    assert light[0, 0] < light[1, 1] < light[1, 0] < light[0, 1]
+    assert levels(np.zeros((2, 2), np.float32), "alike").pixels.shape == (2, 2, 3)
+    long = levels(np.zeros((2, 3 * COLUMNS), np.float32), "long")
+    assert long.pixels.shape == (2, COLUMNS, 3)
+    assert f"{COLUMNS} of {3 * COLUMNS} columns" in long.told

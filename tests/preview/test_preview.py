@@ -1,0 +1,182 @@
+"""The preview: the batches that train, said in words and pictures."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import re
+from html import unescape
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+import yaml
+from PIL import Image
+
+import launch
+from data.planning.stream import LoaderState
+from mllm_jax.config.load import ExperimentConfig, resolve
+from mllm_jax.preview.page import PANELS, page
+from mllm_jax.preview.seen import Detail, Preview, quantiles, see, width
+from mllm_jax.runtime.exits import Exit
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.feed import open_loader
+from tests.preview.folder import content
+from tests.report.test_page import Reader
+from tests.train.llava_folder import MISSING, TRUNCATED
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> ExperimentConfig:
+    return resolve(content(tmp_path_factory.mktemp("preview") / "mine"), source="test")
+
+
+@pytest.fixture(scope="module")
+def seen(config: ExperimentConfig) -> Preview:
+    return see(config, 10)
+
+
+def of_kind(seen: Preview, lane: str) -> Detail:
+    """The first sample with a medium of a lane."""
+    return next(own for own in seen.details if any(m.lane == lane for m in own.media))
+
+
+def test_the_batches_are_those_of_training(experiment: Experiment, tmp_path: Path) -> None:
+    seen = see(experiment.config, 30)
+    with open_loader(experiment, LoaderState(0)) as loader:
+        trained = list(islice(loader, len(seen.microbatches)))
+    for one, other in zip(seen.microbatches, trained, strict=True):
+        np.testing.assert_equal(one.batch, other.batch)
+        assert one.state == other.state
+
+
+def test_a_sample_is_told_token_by_token(seen: Preview) -> None:
+    for own in seen.details:
+        if own.sample.fault is not None:
+            continue
+        learnt = "".join(token.text for token in own.tokens if token.learnt)
+        assert learnt in {f"{text}<end>" for text in ("Noise.", "Wind.", "Hi.")}
+        assert sum(token.count for token in own.tokens) == own.sample.tokens + 1
+        assert sum(token.learnt for token in own.tokens) == own.sample.learnt
+        assert [t.count for t in own.tokens if t.medium] == [m.outputs for m in own.media]
+    text = "".join(token.text for token in of_kind(seen, "vision").tokens)
+    assert text == "<user>vision\nWhat?<end><assistant>Noise.<end>"
+
+
+def test_an_image_is_seen_as_its_encoder_gets_it(seen: Preview) -> None:
+    own = of_kind(seen, "vision").media[0]
+    ((picture,),) = own.look.seen
+    assert own.look.original is not None
+    high, wide = own.look.original.pixels.shape[:2]
+    assert own.look.told == f"{wide} x {high} pixels"
+    # Images are scaled down to whole patches of 16 x 8 pixels, and none of the colours is lost.
+    grid = picture.pixels.shape[0] // 16, picture.pixels.shape[1] // 8
+    assert grid[0] * grid[1] == own.positions
+    resized = Image.fromarray(own.look.original.pixels[:, :, 0]).resize(
+        (8 * grid[1], 16 * grid[0]), Image.Resampling.BICUBIC
+    )
+    np.testing.assert_array_equal(picture.pixels[:, :, 0], np.asarray(resized))
+
+
+def test_a_clip_is_heard_and_its_frames_are_seen(seen: Preview) -> None:
+    own = of_kind(seen, "audio").media[0]
+    assert own.look.sound is not None
+    ((picture,),) = own.look.seen
+    assert picture.pixels.shape == (8, own.positions, 3)
+    address = re.search(r'<audio [^>]*src="data:audio/wav;base64,([^"]+)"', page(seen))
+    assert address
+    wave, rate = soundfile.read(io.BytesIO(base64.b64decode(address[1])))
+    first = next(m for d in seen.details for m in d.media if m.look.sound is not None)
+    assert first.look.sound is not None
+    assert rate == 8000
+    np.testing.assert_allclose(wave, first.look.sound.wave, atol=1e-4)
+
+
+def test_what_is_skipped_is_named_with_its_reason(seen: Preview) -> None:
+    told = {name: fault.text for _, name, fault in seen.skipped}
+    assert {*told} == {f"train.json[{MISSING}]", f"train.json[{TRUNCATED}]"}
+    assert "'gone.png' is missing" in told[f"train.json[{MISSING}]"]
+    assert "'cut.png' cannot be decoded" in told[f"train.json[{TRUNCATED}]"]
+    # The header of the truncated image is whole: it leaves a hole, and is found when it is read.
+    (hole,) = (own for own in seen.samples if own.fault is not None)
+    assert hole.name == f"train.json[{TRUNCATED}]"
+    assert "It could not be read whole" in page(seen)
+
+
+def test_figures_add_up(seen: Preview) -> None:
+    tokens = sum(own.tokens for own in seen.samples)
+    room, used = seen.budgets["tokens"]
+    assert (room, used) == (len(seen.microbatches) * 2 * 128, tokens)
+    assert seen.padding["tokens"] == 1 - tokens / room
+    assert seen.sizes == {"llava": 12}
+    assert [*seen.by_source] == ["llava"]
+    assert quantiles([3, 9, 4]) == (3, 4.0, 9)
+    assert [width([n], 12) for n in (7, 80, 4000)] == [1, 10, 500]
+
+
+def test_the_page_is_whole_and_names_nothing_outside_itself(seen: Preview) -> None:
+    text = page(seen)
+    reader = Reader(text)
+    places = {attributes.get("id") for _, attributes in reader.found}
+    for name, attributes in reader.found:
+        assert name not in ("link", "iframe")
+        assert (attributes.get("src") or "data:").startswith("data:")
+        assert (attributes.get("href") or "#rows").removeprefix("#") in places
+    assert "http" not in text
+    assert "url(" not in text
+    assert len({make(seen).key for make in PANELS}) == len(PANELS)
+    assert all(make(seen).content for make in PANELS)
+
+
+def test_names_and_texts_of_samples_are_no_markup(tmp_path: Path) -> None:
+    hostile = "<script>alert(1)</script>"
+    values = content(tmp_path)
+    turns = [{"from": "human", "value": hostile}, {"from": "gpt", "value": "Hi."}]
+    (tmp_path / "train.json").write_text(json.dumps([{"conversations": turns}]))
+    text = page(see(resolve(values, source="test"), 1))
+    assert "<script>alert" not in text
+    shown = re.search(r'<p class="tokens">(.*?)</p>', text, re.DOTALL)
+    assert shown
+    assert hostile in unescape(re.sub(r"<[^>]+>", "", shown[1]))
+
+
+def test_members_of_a_mixture_and_groups_of_hosts_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = content(tmp_path)
+    one = {"source": values["data"]["source"], "weight": 3}
+    other = {"source": {"kind": "synthetic", "samples": 16, "scale": 0.01}}
+    values["data"] |= {
+        "source": {"kind": "mixture", "members": {"mine": one, "noise": other}},
+        "budgets": {"tokens": 512, "segments": 8, "vision": 256, "audio": 512},
+        "lengths": "on_read",
+        "balance_group": 2,
+    }
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(values))
+    words = ["preview", "--config", str(tmp_path / "mine.yaml"), "--samples", "12", "--json"]
+    assert launch.main(words) == Exit.OK
+    told: dict[str, Any] = json.loads(capsys.readouterr().out)
+    counts = {name: own["samples"] for name, own in told["sources"].items()}
+    assert sum(counts.values()) == len(told["samples"]) >= 12
+    assert counts["mine"] > counts["noise"] > 0
+    assert told["sources"]["noise"]["of"] == 16
+    assert "data.balance_group is 2" in told["notes"][0]
+    assert Path(told["file"]) == tmp_path / "runs" / "mine" / "preview.html"
+    assert "data.balance_group is 2" in Path(told["file"]).read_text()
+
+
+def test_data_that_cannot_be_read_and_files_that_cannot_be_written_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(content(tmp_path)))
+    words = ["preview", "--config", str(tmp_path / "mine.yaml")]
+    assert launch.main([*words, "data.source.path=/nowhere.json"]) == Exit.BAD_DATA
+    assert "/nowhere.json" in capsys.readouterr().err
+    assert launch.main([*words, "--out", str(tmp_path)]) == Exit.BAD_INPUT
+    assert "cannot be written: Is a directory; choose --out" in capsys.readouterr().err
+    assert launch.main([*words, "data.on_error=raise"]) == Exit.BAD_DATA
+    assert "sample train.json[" in capsys.readouterr().err
