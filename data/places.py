@@ -10,6 +10,9 @@ from pydantic import BeforeValidator
 
 #: `s3://bucket`, `simplecache::s3://bucket`, and `s3:/bucket`, into which `Path` turns a URL.
 _URL = re.compile(r"[A-Za-z][\w.+-]+(:/|::)")
+#: The user of an address, with a password or without, and one with a password.
+_USER = re.compile(r"(?<=://)[^/@\s\"']+@")
+_PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]*@")
 
 
 def local(place: object) -> object:
@@ -26,11 +29,32 @@ def local(place: object) -> object:
     return place
 
 
+def without_password(place: object) -> object:
+    """`place`, an address.
+
+    Raises:
+        ValueError: a password stands in it, which would be written to logs and files of a run.
+    """
+    if isinstance(place, str) and _PASSWORD.search(place):
+        raise ValueError(
+            "a password stands in the address, which would be written to logs and files; valid: "
+            "the address without it, and the password where the service looks for it"
+        )
+    return place
+
+
+def hidden(text: str) -> str:
+    """A text without the users and passwords of the addresses in it."""
+    return _USER.sub("...@", text)
+
+
+def _place(value: object) -> object:
+    return without_password(str(value) if isinstance(value, Path) else value)
+
+
 #: A path on this machine.
 LocalPath = Annotated[Path, BeforeValidator(local)]
 #: A path on this machine, kept as text.
 LocalText = Annotated[str, BeforeValidator(local)]
-#: A path, or a URL that fsspec knows, such as s3://bucket/folder.
-Place = Annotated[
-    str, BeforeValidator(lambda value: str(value) if isinstance(value, Path) else value)
-]
+#: A path, or a URL that fsspec knows, such as s3://bucket/folder, without a password.
+Place = Annotated[str, BeforeValidator(_place)]

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic_core import ErrorDetails
 
+from data.places import hidden
 from mllm_jax.config.keys import choices, nearest, siblings
 from mllm_jax.config.sections import ExperimentConfig
 
@@ -77,5 +78,5 @@ def _kind(value: object) -> str:
 
 
 def _written(value: object) -> str:
-    text = json.dumps(value, default=str)
+    text = hidden(json.dumps(value, default=str))
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}... ({len(text)} characters)"

@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field, model_validator
 
 from data.config import DataConfig
 from data.places import LocalText, Place
+from mllm_jax.config.loggers import Logger, MlflowConfig, WandbConfig
+from mllm_jax.models.config.parts import Section
 from mllm_jax.models.model_config import ModelConfig
 from scheduling.schedules.kinds import ScheduleKind
 from sharding.plan import ParallelPlan
@@ -26,12 +28,6 @@ class ConfigError(ValueError):
         self.problems = tuple(problems)
         count = f"{len(problems)} problems" if len(problems) > 1 else "1 problem"
         super().__init__(f"{source}: {count}\n" + "\n".join(f"  {p}" for p in problems))
-
-
-class Section(BaseModel):
-    """Base of the sections that this file owns: no unknown keys, no changes after loading."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class FallbackPlan(Section):
@@ -54,14 +50,20 @@ class RunConfig(Section):
         directory: folder of all runs, on this machine or mounted.
         log_every: steps between two log lines.
         tensorboard: write TensorBoard event files beside `metrics.jsonl`.
+        loggers: services that get the figures, too, from process 0: `wandb` and `mlflow`, each with
+            the extra of that name; see docs/dashboards.md.
+        wandb: where Weights & Biases keeps the run.
+        mlflow: where MLflow keeps the run.
         list_samples: list the samples of every step in `samples.jsonl`, by their positions in the
             stream of samples.
         trace_step: step of a pipeline whose ticks are measured on every device and written to
             `step-<n>.json` and `.png` in the run's folder; that step alone is slowed down.
         profile_steps: first and last step, e.g. `[10, 12]`, that jax.profiler measures, host and
             devices: steps and phases by name, for TensorBoard, in `profile` in the run's folder.
-        profile_processes: processes that write a profile, in a run of several; each of them but
+        profile_processes: processes that write this profile, in a run of several; each of them but
             process 0 writes to `profile/process-<n>`.
+        profile_on_signal: steps that a process profiles in the same way when it gets SIGUSR2, from
+            its next step on; null: the signal has no effect.
         hang_seconds: seconds without a sign of life of one process (it is stopped, or its machine
             is gone) after which all processes of a run end.
         stall_seconds: seconds without progress of any process, while none compiles, evaluates or
@@ -99,10 +101,14 @@ class RunConfig(Section):
     directory: LocalText = "runs"
     log_every: int = Field(10, ge=1)
     tensorboard: bool = True
+    loggers: tuple[Logger, ...] = ()
+    wandb: WandbConfig = WandbConfig()
+    mlflow: MlflowConfig = MlflowConfig()
     list_samples: bool = False
     trace_step: int | None = Field(None, ge=1)
     profile_steps: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] | None = None
     profile_processes: tuple[Annotated[int, Field(ge=0)], ...] = (0,)
+    profile_on_signal: int | None = Field(3, ge=1)
     hang_seconds: float = Field(60.0, ge=3)
     stall_seconds: float | None = Field(1800.0, ge=3)
     phase_seconds: float | None = Field(43200.0, ge=3)
@@ -121,6 +127,19 @@ class RunConfig(Section):
     def path(self) -> Path:
         """Folder of this run."""
         return Path(self.directory) / self.name
+
+    @model_validator(mode="after")
+    def _with_effect(self) -> RunConfig:
+        if len({*self.loggers}) < len(self.loggers):
+            raise ValueError(f"loggers {list(self.loggers)} are refused; valid: each once")
+        given = {"wandb": self.wandb != WandbConfig(), "mlflow": self.mlflow != MlflowConfig()}
+        for name, set_ in given.items():
+            if set_ and name not in self.loggers:
+                raise ValueError(
+                    f"run.{name} has no effect, as run.loggers is {list(self.loggers)}; valid: "
+                    f"leave it out, or name {name} in run.loggers"
+                )
+        return self
 
 
 #: An entry of `parallel.overlap`: XLA's options, or collectives that the program moves.

@@ -109,6 +109,11 @@ class Agent:
         if len(self._signals) == 2:
             asyncio.get_running_loop().call_later(LAST, self.halt)
 
+    def ask(self, number: int) -> None:
+        """Pass on a signal that asks for something, to a process that is far enough to heed it."""
+        if self._child is not None and self._child.beat is not None:
+            self._child.signal(number)
+
     async def _run(self, child: Child, begin: Begin) -> None:
         try:
             await child.start(self._work.command(begin), self._work.own, begin.overrides)

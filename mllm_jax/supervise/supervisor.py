@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from os import getpid
 from pathlib import Path
 
+from mllm_jax.runtime.asked import PROFILE
 from mllm_jax.runtime.interrupt import SIGNALS
 from mllm_jax.runtime.watch import LIMITS, Limits
 from mllm_jax.runtime.wire import Address
@@ -90,6 +91,7 @@ class Supervisor(ABC):
             loop.add_signal_handler(number, self._interrupt, number)
         async with asyncio.TaskGroup() as tasks:
             self._agent = Agent(self._work, tasks, self._ended)
+            loop.add_signal_handler(PROFILE, self._agent.ask, PROFILE)
             await self._go_on()
         assert self._finish is not None
         return self._finish

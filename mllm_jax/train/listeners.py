@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from mllm_jax.config.sections import RunConfig
+from mllm_jax.runtime.asked import Asked
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import RoomError
 from mllm_jax.runtime.part import peers
@@ -30,6 +32,7 @@ from mllm_jax.train.goodput.ledger import Ledger
 from mllm_jax.train.goodput.listener import Goodput
 from mllm_jax.train.notices import Notices
 from mllm_jax.train.profile import Profile
+from mllm_jax.train.records.dashboards.open import dashboards
 from mllm_jax.train.records.metrics import StepRecord
 from mllm_jax.train.records.recorder import own_name
 from mllm_jax.train.records.samples import SampleList
@@ -113,9 +116,11 @@ def listeners(
         tensorboard=config.run.tensorboard,
         primary=is_primary(),
         resumed_step=progress.step,
+        others=partial(dashboards, config),
     )
     with opened as metrics, ExitStack() as closed:
-        profile = closed.enter_context(closing(Profile(config.run, progress)))
+        asked = closed.enter_context(Asked(config.run.profile_on_signal is not None))
+        profile = closed.enter_context(closing(Profile(config.run, progress, asked.taken)))
         collect = closed.enter_context(collected_together(config.run.gc_every))
         times = _times(config.run, progress)
         others: list[Listener] = [tell_peers, notice, profile, *times, collect]

@@ -52,6 +52,7 @@ from mllm_jax.train.groups import state_of_all
 from mllm_jax.train.guard import DivergedError, Guard
 from mllm_jax.train.listeners import Listeners, listeners
 from mllm_jax.train.profile import STEP, check_processes, phase
+from mllm_jax.train.records.dashboards.open import check_loggers
 from mllm_jax.train.records.metrics import StepRecord
 from mllm_jax.train.records.resolved import keep
 from mllm_jax.train.replicas.check import ReplicaCheck
@@ -174,6 +175,7 @@ def _training(
     """`training` in a folder that no other run writes to."""
     config = experiment.config
     check_processes(config.run)
+    check_loggers(config.run)
     kept = (config.checkpoint.keep + 1) * config.checkpoint.enabled
     check_room(config.run.path, kept * experiment.state_bytes(), lenient=restarted())
     announce(experiment, console)

@@ -1,4 +1,4 @@
-"""Profiles of a run: the phases in them by name, and the files of `run.profile_steps`.
+"""Profiles of a run: the phases in them by name, and the files, by key and by signal.
 
 On the host a step is a `StepTraceAnnotation`, and in it `read`, `place`, `wait` and `dispatch` are
 annotations; `save` and `evaluate` lie between steps. The scopes of the compiled step name the work
@@ -52,17 +52,23 @@ def check_processes(config: RunConfig) -> None:
 
 
 class Profile:
-    """Listens: writes a profile of the steps that `run.profile_steps` names.
+    """Listens: writes a profile of the steps that `run.profile_steps` names, or that are asked for.
 
-    If a run resumes within these steps, the profile has the steps that are left.
+    If a run resumes within the named steps, the profile has the steps that are left.
 
     Args:
         config: configuration of the run.
         progress: progress of the run, whose steps' time leaves out starting and writing profiles.
+        asked: whether a profile of the next `run.profile_on_signal` steps was asked for, since this
+            was called last.
     """
 
-    def __init__(self, config: RunConfig, progress: Progress) -> None:
-        self._folder, self._running, self._progress = config.path / FOLDER, False, progress
+    def __init__(
+        self, config: RunConfig, progress: Progress, asked: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._folder, self._progress = config.path / FOLDER, progress
+        self._asked, self._count = asked, config.profile_on_signal
+        self._last: int | None = None  # step with which the running profile ends
         chosen = peers().index in config.profile_processes
         self._steps = config.profile_steps if chosen else None
         if self._steps and self._steps[1] <= progress.step:
@@ -85,22 +91,32 @@ class Profile:
         Raises:
             RunError: another profile is running in this process.
         """
-        if self._steps is None:
-            return
-        first, last = self._steps
-        if isinstance(event, Reading) and first <= event.step <= last and not self._running:
-            self._apart(self._begin)
-        if isinstance(event, Taken) and event.step == last:
+        if isinstance(event, Reading) and self._last is None:
+            last = self._due(event.step)
+            if last is not None:
+                self._apart(self._begin)
+                self._last = last
+        if isinstance(event, Taken) and event.step == self._last:
             with waiting(f"step {event.step}"):
                 jax.block_until_ready(dict(event.scalars))
             self._apart(self.close)
 
     def close(self) -> None:
         """Write the profile, if one is running."""
-        if self._running:
-            self._running = False
+        if self._last is not None:
+            self._last = None
             jax.profiler.stop_trace()
             logger.info("profile in %s", self.folder)
+
+    def _due(self, step: int) -> int | None:
+        """The last step of a profile that is to begin with `step`; None: none is."""
+        if self._steps and self._steps[0] <= step <= self._steps[1]:
+            return self._steps[1]
+        if self._count is None or not self._asked():
+            return None
+        last = step + self._count - 1
+        logger.info("a signal has come: steps %d to %d are profiled", step, last)
+        return last
 
     def _apart(self, action: Callable[[], None]) -> None:
         """Do something that is no part of a step."""
@@ -112,5 +128,4 @@ class Profile:
         try:
             jax.profiler.start_trace(self.folder)
         except RuntimeError as error:
-            raise RunError(f"run.profile_steps: {error}") from error
-        self._running = True
+            raise RunError(f"another profile is running in this process: {error}") from error

@@ -98,6 +98,10 @@ def act(action: str, folder: Path) -> None:
     elif action == "helper":
         helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
         (folder / "helper").write_text(str(helper.pid))
+    elif action == "profile":
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
+        (folder / "waiting").touch()
+        signal.sigwait({signal.SIGUSR2})
     elif action == "gracious":
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(Exit.INTERRUPTED))
     elif action == "deaf":

@@ -133,6 +133,14 @@ def test_a_signal_is_passed_on_and_ends_all(number, processes, tmp_path):
     assert len(attempts(tmp_path)) == 1
 
 
+def test_a_signal_for_a_profile_is_passed_on_and_ends_nothing(processes, tmp_path):
+    process = start(processes, tmp_path, "profile steps2 done")
+    soon((tmp_path / "0" / "waiting").exists)
+    process.send_signal(signal.SIGUSR2)
+    ended(process, Exit.OK)
+    assert len(attempts(tmp_path)) == 1
+
+
 def test_a_second_signal_ends_a_process_that_heeds_none(processes, tmp_path):
     process = start(processes, tmp_path, "deaf steps4 wait,done")
     soon((tmp_path / "0" / "waiting").exists)

@@ -19,6 +19,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from mllm_jax.runtime.asked import PROFILE
 from mllm_jax.runtime.part import on_events, peers
 from mllm_jax.runtime.supervised.beats import Beat, write
 
@@ -103,6 +104,7 @@ def obey() -> None:
         return
     del os.environ[VARIABLE]  # which is not for processes that this one starts
     end_with_parent(_current.supervisor)
+    signal.signal(PROFILE, signal.SIG_IGN)  # until there are steps
     faulthandler.register(STACKS, file=_current.stacks, all_threads=True)
     signs = _Signs(_current)
     on_events(signs.write)

@@ -26,7 +26,8 @@ from tensorboardX.record_writer import RecordWriter
 from tensorboardX.summary import scalar
 
 from mllm_jax.console import finite
-from mllm_jax.train.records.metrics import Report, modality, phase
+from mllm_jax.train.records.metrics import Report
+from mllm_jax.train.records.scalars import scalars
 
 logger = logging.getLogger(__name__)
 
@@ -129,27 +130,7 @@ class TensorBoardSink:
 
     def write(self, report: Report) -> None:
         """Add a scalar for every figure that is known."""
-        values = asdict(report)
-        padding, imbalance = values.pop("padding"), values.pop("imbalance")
-        aux, experts = values.pop("aux"), values.pop("experts")
-        trust = values.pop("trust_ratios")
-        for name in ("step", "steps", "eta_seconds"):
-            values.pop(name)
-        known = {f"train/{name}": value for name, value in values.items() if value is not None}
-        known |= {f"aux/{name}": value for name, value in aux.items()}
-        known |= {f"trust_ratio/{name}": value for name, value in trust.items()}
-        known |= {
-            f"experts_{name}/{own['layer']}": own[name]
-            for own in experts
-            for name in ("imbalance", "entropy")
-        }
-        known |= {f"padding/{modality(name)}": share for name, share in padding.items()}
-        known |= {
-            f"imbalance_{when}/{phase(name)}": value
-            for name, own in imbalance.items()
-            for when, value in own.items()
-        }
-        self.log(report.step, known)
+        self.log(report.step, scalars(report))
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """Add a scalar for each value."""
@@ -195,7 +176,14 @@ class Metrics:
 
     @classmethod
     def open(
-        cls, folder: Path, console: Console, *, tensorboard: bool, primary: bool, resumed_step: int
+        cls,
+        folder: Path,
+        console: Console,
+        *,
+        tensorboard: bool,
+        primary: bool,
+        resumed_step: int,
+        others: Callable[[], Iterable[Sink]] = tuple,
     ) -> Self:
         """Sinks of the run in `folder`; none unless `primary`.
 
@@ -205,6 +193,7 @@ class Metrics:
             tensorboard: write event files too.
             primary: whether this is process 0.
             resumed_step: step at which the run resumes, 0 for a new one.
+            others: opens further sinks.
 
         Raises:
             OSError: the folder cannot be written.
@@ -218,7 +207,7 @@ class Metrics:
         ]
         if tensorboard:
             sinks.append(TensorBoardSink(folder / "tensorboard", resumed_step))
-        return cls(sinks)
+        return cls([*sinks, *others()])
 
     def write(self, report: Report) -> None:
         """Pass a report to every sink."""

@@ -1,0 +1,52 @@
+"""A run in Weights & Biases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import wandb
+
+from mllm_jax.config.loggers import WandbConfig
+from mllm_jax.train.records.dashboards.dashboard import About
+
+#: Name of the horizontal axis. The service's own counter takes no step twice, and steps behind the
+#: newest checkpoint are taken again after a fault.
+STEP = "step"
+
+
+class WandbBoard:
+    """See `Board`; a resumed run goes on in the run of the same identity.
+
+    Neither the command, the machine's environment, its code nor its console are sent.
+
+    Raises:
+        wandb.errors.Error: the service does not take the run.
+    """
+
+    def __init__(self, config: WandbConfig, about: About) -> None:
+        settings = wandb.Settings(
+            console="off", silent=True, disable_git=True, disable_code=True, x_disable_meta=True
+        )
+        self._run = wandb.init(
+            project=config.project,
+            entity=config.entity,
+            group=config.group,
+            tags=config.tags,
+            name=about.name,
+            notes=about.note,
+            id=about.identity,
+            resume="allow",
+            dir=str(about.folder),
+            settings=settings,
+        )
+        told = {**about.config, "folder": str(about.folder.resolve()), "report": about.report}
+        self._run.config.update(told, allow_val_change=True)
+        self._run.define_metric("*", step_metric=STEP)
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Keep the values of a step."""
+        self._run.log({STEP: step, **values})
+
+    def close(self, *, done: bool) -> None:
+        """Send what is left."""
+        self._run.finish(exit_code=0 if done else 1)

@@ -1,0 +1,53 @@
+"""The dashboards of a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib.util import find_spec
+from types import MappingProxyType
+
+from mllm_jax.config.load import ExperimentConfig, to_yaml
+from mllm_jax.config.sections import RunConfig
+from mllm_jax.runtime.folder import RunError, identity
+from mllm_jax.train.records.dashboards.dashboard import About, Board, Dashboard
+
+
+def check_loggers(config: RunConfig) -> None:
+    """See that the packages of `run.loggers` are there.
+
+    Raises:
+        RunError: one is not installed.
+    """
+    for name in config.loggers:
+        if find_spec(name) is None:
+            raise RunError(
+                f"run.loggers: {name} needs the package of that name, which is not installed; "
+                f"valid: make install EXTRAS=demo,{name}, or leave it out"
+            )
+
+
+def dashboards(config: ExperimentConfig) -> list[Dashboard]:
+    """The dashboards of a run, each of which begins to look for the run in its service."""
+    run = config.run
+    about = About(
+        run.name, identity(run.path), run.path, config.model_dump(mode="json"), to_yaml(config)
+    )
+    return [Dashboard(name, partial(_CONNECT[name], run, about)) for name in run.loggers]
+
+
+def _wandb(run: RunConfig, about: About) -> Board:
+    from mllm_jax.train.records.dashboards.on_wandb import WandbBoard  # needs the `wandb` extra
+
+    return WandbBoard(run.wandb, about)
+
+
+def _mlflow(run: RunConfig, about: About) -> Board:
+    from mllm_jax.train.records.dashboards.on_mlflow import MlflowBoard  # needs the `mlflow` extra
+
+    return MlflowBoard(run.mlflow, about)
+
+
+_CONNECT: Mapping[str, Callable[[RunConfig, About], Board]] = MappingProxyType(
+    {"wandb": _wandb, "mlflow": _mlflow}
+)

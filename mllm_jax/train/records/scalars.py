@@ -1,0 +1,34 @@
+"""The figures of a report as one list of named numbers, for TensorBoard and for dashboards."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from mllm_jax.train.records.metrics import Report, modality, phase
+
+
+def scalars(report: Report) -> dict[str, float]:
+    """Every figure that is known, by a name that says what it belongs to: `train/loss`."""
+    values = asdict(report)
+    padding, imbalance = values.pop("padding"), values.pop("imbalance")
+    aux, experts = values.pop("aux"), values.pop("experts")
+    trust = values.pop("trust_ratios")
+    for name in ("step", "steps", "eta_seconds"):
+        values.pop(name)
+    known: dict[str, float] = {
+        f"train/{name}": value for name, value in values.items() if value is not None
+    }
+    known |= {f"aux/{name}": value for name, value in aux.items()}
+    known |= {f"trust_ratio/{name}": value for name, value in trust.items()}
+    known |= {
+        f"experts_{name}/{own['layer']}": own[name]
+        for own in experts
+        for name in ("imbalance", "entropy")
+    }
+    known |= {f"padding/{modality(name)}": share for name, share in padding.items()}
+    known |= {
+        f"imbalance_{when}/{phase(name)}": value
+        for name, own in imbalance.items()
+        for when, value in own.items()
+    }
+    return known

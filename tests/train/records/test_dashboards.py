@@ -1,0 +1,266 @@
+"""Dashboards: training waits for none, a resumed run goes on, and no credential is told."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from mllm_jax.config.load import ConfigError
+from mllm_jax.config.loggers import MlflowConfig, WandbConfig
+from mllm_jax.config.sections import RunConfig
+from mllm_jax.runtime.folder import RunError
+from mllm_jax.train.records.dashboards import dashboard
+from mllm_jax.train.records.dashboards.dashboard import About, Dashboard, without_credentials
+from mllm_jax.train.records.dashboards.open import check_loggers, dashboards
+from mllm_jax.train.records.scalars import scalars
+from mllm_jax.train.records.sinks import Metrics
+from tests.configs import config
+from tests.train.records.test_metrics import REPORT
+
+LAST = replace(REPORT, step=REPORT.steps)
+SECRET = "s3cret-value-of-a-key"
+
+
+class Kept:
+    """A service that keeps what it is sent, and fails while it is `away`."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[int, Mapping[str, float]]] = []
+        self.connected, self.away = 0, False
+        self.ended: list[bool] = []
+
+    def connect(self) -> Kept:
+        self.connected += 1
+        self._answer()
+        return self
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        self._answer()
+        self.steps.append((step, values))
+
+    def close(self, *, done: bool) -> None:
+        self._answer()
+        self.ended.append(done)
+
+    def _answer(self) -> None:
+        if self.away:
+            raise RuntimeError(f"no answer from https://me:{SECRET}@service/api")
+
+
+def soon(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_a_service_gets_every_figure_and_the_end() -> None:
+    service = Kept()
+    board = Dashboard("kept", service.connect)
+    soon(lambda: service.connected == 1)
+    board.write(REPORT)
+    board.log(120, {"heldout_loss": 0.5, "heldout_losses": {"mine": 0.5}})
+    board.write(LAST)
+    board.close()
+    assert service.steps[0] == (REPORT.step, scalars(REPORT))
+    assert service.steps[1] == (120, {"heldout_loss": 0.5})
+    assert service.ended == [True]
+    assert service.connected == 1
+    early = Kept()
+    stopped = Dashboard("kept", early.connect)
+    stopped.write(REPORT)
+    stopped.close()
+    assert early.ended == [False]
+
+
+def test_a_service_that_is_away_is_told_once_and_comes_back(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    service = Kept()
+    service.away = True
+    board = Dashboard("kept", service.connect)
+    metrics = Metrics.open(
+        tmp_path,
+        Console(file=io.StringIO()),
+        tensorboard=False,
+        primary=True,
+        resumed_step=0,
+        others=lambda: [board],
+    )
+    with metrics:
+        for _ in range(3):
+            metrics.write(REPORT)
+        soon(lambda: service.connected == 4)
+        service.away = False
+        metrics.write(LAST)
+    warnings = [record.getMessage() for record in caplog.records]
+    told = "run.loggers: kept cannot be written: RuntimeError: no answer from https://...@service"
+    assert [message.startswith(told) for message in warnings] == [True, False]
+    assert warnings[1] == "run.loggers: kept lacks 3 reports; metrics.jsonl has all"
+    assert SECRET not in caplog.text
+    assert [step for step, _ in service.steps] == [LAST.step]
+    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 4
+
+
+def test_training_waits_for_no_service_but_at_its_end_and_not_for_long(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dashboard, "CLOSING", 0.2)
+    monkeypatch.setattr(dashboard, "ROOM", 8)
+    stuck = threading.Event()
+
+    def connect() -> Kept:
+        stuck.wait(60)
+        return Kept()
+
+    board, began = Dashboard("stuck", connect), time.monotonic()
+    for _ in range(100):
+        board.write(REPORT)
+    board.close()
+    assert time.monotonic() - began < 5
+    assert "has not taken all figures in 0.2 s; the run ends without it" in caplog.text
+    stuck.set()
+
+
+def test_only_process_0_has_dashboards(tmp_path: Path) -> None:
+    def never() -> list[Dashboard]:
+        raise AssertionError
+
+    opened = Metrics.open(
+        tmp_path,
+        Console(file=io.StringIO()),
+        tensorboard=False,
+        primary=False,
+        resumed_step=0,
+        others=never,
+    )
+    with opened as metrics:
+        metrics.write(REPORT)
+
+
+def test_credentials_are_left_out_of_messages() -> None:
+    environment = {"WANDB_API_KEY": SECRET, "HOME": "/root", "MLFLOW_TRACKING_PASSWORD": "x"}
+    text = f"key {SECRET} at https://user:{SECRET}@host/a and ftp://user@host, x, /root"
+    found = without_credentials(text, environment)
+    assert found == "key <WANDB_API_KEY> at https://...@host/a and ftp://...@host, x, /root"
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"run__loggers": ["wandbb"]}, "run.loggers"),
+        ({"run__loggers": ["wandb", "wandb"]}, "valid: each once"),
+        ({"run__wandb": {"project": "x"}}, "run.wandb has no effect, as run.loggers is []"),
+        (
+            {
+                "run__loggers": ["mlflow"],
+                "run__mlflow": {"tracking": f"http://me:{SECRET}@host"},
+            },
+            "run.mlflow.tracking",
+        ),
+        ({"checkpoint__copy_to": f"s3://me:{SECRET}@bucket"}, "checkpoint.copy_to"),
+    ],
+)
+def test_what_cannot_be_logged_is_refused_without_a_credential(
+    changes: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        config(**changes)
+    assert told in str(refused.value)
+    assert SECRET not in str(refused.value)
+
+
+def test_a_package_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mllm_jax.train.records.dashboards.open.find_spec", lambda name: None)
+    with pytest.raises(RunError, match=r"wandb .* is not installed; valid: make install EXTRAS="):
+        check_loggers(RunConfig(name="x", loggers=("wandb",)))
+    check_loggers(RunConfig(name="x"))
+
+
+# ---- real packages, without network --------------------------------------------------------------
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of a local store of MLflow, which it allows only if it is asked to."""
+    pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    return (tmp_path / "store").as_uri()
+
+
+def about(folder: Path) -> About:
+    return About("mine", "00ff00ff", folder, {"train": {"steps": 4}}, "train: {steps: 4}\n")
+
+
+def test_a_run_in_mlflow_goes_on_where_it_stopped(tmp_path: Path, store: str) -> None:
+    import mlflow
+
+    from mllm_jax.train.records.dashboards.on_mlflow import MlflowBoard
+
+    own = MlflowConfig(tracking=store, experiment="tests")
+    for step in (1, 2):
+        board = MlflowBoard(own, about(tmp_path))
+        board.log(step, {"train/loss": 3.0 - step, "heldout_loss/a+b": 1.0})
+        board.close(done=step == 2)
+    client = mlflow.MlflowClient(own.tracking)
+    experiment = client.get_experiment_by_name("tests")
+    (run,) = client.search_runs([experiment.experiment_id])
+    history = client.get_metric_history(run.info.run_id, "train/loss")
+    assert sorted((point.step, point.value) for point in history) == [(1, 2.0), (2, 1.0)]
+    assert run.data.params == {"train.steps": "4"}
+    assert run.data.metrics["heldout_loss/a_b"] == 1.0
+    assert run.data.tags["report"] == str(tmp_path / "report.html")
+    assert (run.info.run_name, run.info.status) == ("mine", "FINISHED")
+
+
+def test_a_run_in_wandb_has_figures_and_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("wandb")
+    from mllm_jax.train.records.dashboards.on_wandb import WandbBoard
+
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_API_KEY", "0123456789abcdef0123456789abcdef01234567")
+    board = WandbBoard(WandbConfig(tags=("small",)), about(tmp_path))
+    for step in (5, 3):  # taken again after a fault
+        board.log(step, {"train/loss": 1.0 / step})
+    board.close(done=True)
+    (file,) = tmp_path.glob("wandb/offline-run-*/*.wandb")
+    assert file.name == "run-00ff00ff.wandb"
+    content = file.read_bytes()
+    for word in (b"train/loss", b"steps", b"report.html", b"small"):
+        assert word in content, word
+    for path in (tmp_path / "wandb").rglob("*"):
+        if path.is_file():
+            assert b"0123456789abcdef0123" not in path.read_bytes(), path
+
+
+def test_the_dashboards_of_a_configuration_know_the_run(
+    tmp_path: Path, store: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = config(
+        run__directory=str(tmp_path),
+        run__loggers=["mlflow"],
+        run__mlflow={"tracking": store},
+    )
+    own.run.path.mkdir()
+    caplog.set_level(logging.WARNING)
+    (board,) = dashboards(own)
+    board.write(LAST)
+    board.close()
+    assert not caplog.records, caplog.text
+    (identity,) = (tmp_path / "store").rglob("mllm_jax.identity")
+    assert identity.read_text() == (own.run.path / ".identity").read_text()
+    (artifact,) = (tmp_path / "store").rglob("resolved.yaml")
+    assert "d_model" in artifact.read_text()
+    assert json.dumps(own.model_dump(mode="json"))
