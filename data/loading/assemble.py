@@ -13,7 +13,6 @@ padding.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -123,12 +122,11 @@ class Assembler:
         self._source, self._processor = source, processor
 
     def __call__(
-        self, placements: Sequence[Placement], capacity: Capacity, reserve: int | None = None
+        self, placements: Sequence[Placement], capacity: Capacity, *, prompts: bool = False
     ) -> tuple[Batch, tuple[Skip, ...]]:
         """The batch, and the samples that turned out bad when read, which leave holes.
 
-        With `reserve`, examples end where the answer begins, and the last `reserve` positions of
-        each placement are left free (segment and positions set, padding tokens).
+        With `prompts`, examples end where the answer begins.
 
         Raises:
             SampleError: a bad sample, with `data.on_error: raise`.
@@ -144,9 +142,9 @@ class Assembler:
                 if self._apart:
                     self._write_parts(arrays, placement, media)
                 else:
-                    self._write_whole(arrays, placement, media, reserve)
+                    self._write_whole(arrays, placement, media, prompts)
             except LengthError as error:
-                if reserve is None:
+                if not prompts:
                     self._check_unchanged(placement, error)
                 self._note(error, skipped)
             except SampleError as error:
@@ -177,15 +175,12 @@ class Assembler:
         arrays: BatchArrays,
         placement: Placement,
         media: Sequence[tuple[str, int]],
-        reserve: int | None,
+        prompts: bool,
     ) -> None:
-        """Read a whole sample and write its parts in rows of this process."""
+        """Read a whole sample, or its prompt, and write its parts in rows of this process."""
         sample, lengths = self._source[placement.index], self._by_encoder(placement)
-        if reserve is None:
-            example = self._processor.process(sample, lengths)
-        else:
-            prompt = replace(lengths, tokens=lengths.tokens - reserve)
-            example = self._processor.prompt(sample, prompt)
+        read = self._processor.prompt if prompts else self._processor.process
+        example = read(sample, lengths)
         if arrays.wants_text(placement):
             arrays.write_text(placement, example)
         for name, number in media:

@@ -1,13 +1,12 @@
-"""Finite passes over a split: of prompts with room for generated answers, and of whole samples."""
+"""Finite passes over a split: of prompts without their answers, and of whole samples."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from data.config import DataConfig
-from data.faults import Fault
 from data.loading.assemble import Assembler, Batch, Rows
 from data.planning.cuts import cut_lanes, has_cuts, relaid
 from data.planning.packing import Capacity, make_capacity, pack
@@ -20,15 +19,17 @@ from data.sources.source import Source
 
 @dataclass(frozen=True)
 class Slot:
-    """The place of the answer of sample `index`: positions `start` to `start + reserve` of `row`.
+    """The place of the prompt of sample `index`: `tokens` positions of `row`, from `start` on.
 
-    The logits at `start - 1` predict the answer's first token. encoders: encoders of the sample's
-    media.
+    The logits at the last one predict the answer's first token. segment: number of the segment in
+    the row, from 1; encoders: encoders of the sample's media.
     """
 
     index: int
     row: int
     start: int
+    tokens: int
+    segment: int
     encoders: tuple[str, ...]
 
 
@@ -54,26 +55,20 @@ def prompt_batches(
     processor: Processor,
     config: DataConfig,
     rows: Rows,
-    reserve: int,
     limit: int | None = None,
 ) -> Iterator[PromptBatch]:
     """Prompts of samples 0..limit-1, each exactly once, oldest first; the last batch is padded.
 
-    A segment is a prompt followed by `reserve` free positions, which have its segment id and
-    running positions but padding tokens; they follow the prompt, so causal attention does not see
-    them until they are filled.
-
     Raises:
-        ValueError: `reserve` below 1. DataError, SampleError: as `Loader`.
+        DataError, SampleError: as `Loader`.
     """
     capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
-    measure = _prompts(source, processor, capacity, reserve)
-    assemble = partial(Assembler(source, processor, config, rows), reserve=reserve)
+    measure = _prompts(source, processor, capacity)
+    assemble = partial(Assembler(source, processor, config, rows), prompts=True)
     for batch, placed, skipped in _passed(
         source, config, capacity, heldout_indices(source, limit), measure, assemble
     ):
-        slots = tuple(_slot(p, reserve, processor) for p in placed)
-        yield PromptBatch(batch, slots, skipped)
+        yield PromptBatch(batch, tuple(slot_of(p, processor) for p in placed), skipped)
 
 
 def example_batches(
@@ -100,9 +95,10 @@ def check_heldout(
     processor: Processor,
     config: DataConfig,
     indices: Sequence[int],
-    reserve: int | None,
+    *,
+    prompts: bool,
 ) -> None:
-    """Measure samples as `prompt_batches` does, or, without `reserve`, as `example_batches`.
+    """Measure samples as `prompt_batches` does, or, without `prompts`, as `example_batches`.
 
     Skipped unusable samples are no error, as long as one sample can be used.
 
@@ -111,8 +107,7 @@ def check_heldout(
         DataError: no sample can be used.
     """
     capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
-    whole = _examples(source, processor, capacity)
-    measure = whole if reserve is None else _prompts(source, processor, capacity, reserve)
+    measure = (_prompts if prompts else _examples)(source, processor, capacity)
     if config.on_error == "raise":
         _measured(source, config, indices, measure)
         return
@@ -157,7 +152,7 @@ def _passed(
     waiting, skipped = _measured(source, config, indices, measure)
     offered = config.on_offer()
     while waiting or skipped:
-        chosen = _cut(waiting[:offered], capacity, config.rows)
+        chosen = cut(waiting[:offered], capacity, config.rows)
         placed = pack([capacity.needs(n) for _, n in chosen], config.rows, capacity.limits)
         placements = lay_out(chosen, placed, capacity.modalities)
         batch, bad = assemble(placements, capacity)
@@ -167,7 +162,7 @@ def _passed(
         waiting, skipped = kept + waiting[offered:], ()
 
 
-def _cut(
+def cut(
     chosen: list[tuple[int, Lengths]], capacity: Capacity, rows: int
 ) -> list[tuple[int, Lengths]]:
     """Samples by the lanes of the cheapest cut, if lanes are cut by cost."""
@@ -193,17 +188,11 @@ def _measured(
     return usable, tuple(skipped)
 
 
-def _prompts(
-    source: Source, processor: Processor, capacity: Capacity, reserve: int
-) -> Callable[[int], Lengths]:
-    """Measures a prompt with `reserve` free positions behind it."""
-    if reserve < 1:
-        raise ValueError(f"reserve {reserve} leaves no position for an answer")
+def _prompts(source: Source, processor: Processor, capacity: Capacity) -> Callable[[int], Lengths]:
+    """Measures a prompt, of a sample that has an answer."""
 
     def measure(index: int) -> Lengths:
-        lengths = processor.measure_prompt(source[index])
-        lengths = replace(lengths, tokens=lengths.tokens + reserve)
-        return _fitting(source, capacity, index, lengths, f"with {reserve} reserved positions ")
+        return fitting(source, capacity, index, processor.measure_prompt(source[index]))
 
     return measure
 
@@ -212,23 +201,22 @@ def _examples(source: Source, processor: Processor, capacity: Capacity) -> Calla
     """Measures a sample with its answer."""
 
     def measure(index: int) -> Lengths:
-        return _fitting(source, capacity, index, processor.measure(source[index]))
+        return fitting(source, capacity, index, processor.measure(source[index]))
 
     return measure
 
 
-def _fitting(
-    source: Source, capacity: Capacity, index: int, lengths: Lengths, how: str = ""
-) -> Lengths:
-    """`lengths` by lane, if a row can hold them."""
+def fitting(source: Source, capacity: Capacity, index: int, lengths: Lengths) -> Lengths:
+    """`lengths` by lane, if a row can hold them. Raises SampleError."""
     lengths = capacity.by_lane(lengths)
     if misfit := capacity.misfit(lengths):
-        raise SampleError(source.name(index), Fault(misfit.kind, f"{how}{misfit}"))
+        raise SampleError(source.name(index), misfit)
     return lengths
 
 
-def _slot(placement: Placement, reserve: int, processor: Processor) -> Slot:
-    start = placement.start + placement.lengths.tokens - reserve
+def slot_of(placement: Placement, processor: Processor) -> Slot:
+    """The place of a prompt that was laid out."""
     lanes = (processor.modalities[name] for name, media in placement.media.items() if media)
     encoders = tuple(dict.fromkeys(lane.encoder for lane in lanes))
-    return Slot(placement.index, placement.row, start, encoders)
+    own = placement.row, placement.start, placement.lengths.tokens, placement.segment
+    return Slot(placement.index, *own, encoders)

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -106,9 +107,9 @@ class Processor:
         return hashlib.sha256(json.dumps(contents).encode()).hexdigest()
 
     @property
-    def end_id(self) -> int:
-        """The end-of-turn id, at which generation stops."""
-        return self.chat.end_id
+    def end_ids(self) -> tuple[int, ...]:
+        """The ids at which generation stops; the first is that of the end of a turn."""
+        return self.chat.end_ids
 
     def placeholder_id(self, encoder: str) -> int:
         """The id at positions where outputs of `encoder` land."""
@@ -129,10 +130,14 @@ class Processor:
         # The last token is only a target, so it takes no position.
         return Lengths(len(text.ids) - 1, media, text.starts, grids)
 
-    def measure_prompt(self, sample: Sample) -> Lengths:
-        """The lengths of a sample without its last answer and the media of this answer."""
+    def measure_prompt(self, sample: Sample, *, answered: bool = True) -> Lengths:
+        """The lengths of a sample without its last answer and the media of this answer.
+
+        Args:
+            answered: whether the sample must have an answer; else it may end with a question.
+        """
         with _naming(sample):
-            self._check_turns(sample)
+            self._check_turns(sample, answered)
         prompt = self._without_answer(sample)
         media, grids = self._measure_media(prompt)
         text = self._text(prompt, media, grids, opened=True)
@@ -186,9 +191,9 @@ class Processor:
         return self.chat.encode(text)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Text of generated ids up to the first end-of-turn, without special tokens."""
-        ids = [int(i) for i in ids]
-        return self.chat.decode(ids[: ids.index(self.end_id)] if self.end_id in ids else ids)
+        """Text of generated ids up to the first that ends an answer, without special tokens."""
+        ends = {*self.end_ids}
+        return self.chat.decode([*takewhile(lambda own: own not in ends, map(int, ids))])
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The text that each token of `ids` adds, special tokens by their names."""
@@ -246,9 +251,13 @@ class Processor:
 
     # ------------------------------------------------------------------ parts
 
-    def _check_turns(self, sample: Sample) -> None:
-        """Raise ConversationError or MediaError for turns that cannot be learnt."""
-        if not sample.turns or sample.turns[-1].role != "assistant":
+    def _check_turns(self, sample: Sample, answered: bool = True) -> None:
+        """Raise ConversationError or MediaError for turns that cannot be learnt.
+
+        Args:
+            answered: whether there must be an answer at the end.
+        """
+        if not sample.turns or (answered and sample.turns[-1].role != "assistant"):
             raise ConversationError("the conversation does not end with an answer")
         for number, turn in enumerate(sample.turns):
             broken = _SURROGATES.search(turn.text)
@@ -265,7 +274,8 @@ class Processor:
                 text = f"{count} {mark} placeholders for {len(files)} {kind} files"
                 raise MediaError(FaultKind.MEDIA, text)
             if count and kind not in self._by_kind:
-                text = f"has {kind} media, but no encoder takes {kind}"
+                taken = ", ".join(self._by_kind) or "text alone"
+                text = f"has {kind} media, but no encoder takes {kind}; valid: {taken}"
                 raise MediaError(FaultKind.MEDIA, text)
 
     # ---- routes ----------------------------------------------------------------------------------
@@ -308,7 +318,9 @@ class Processor:
     # ---- media and text --------------------------------------------------------------------------
 
     def _without_answer(self, sample: Sample) -> Sample:
-        """The sample without its last turn, and without that turn's media."""
+        """The sample without the answer that it ends with, if it does, and the answer's media."""
+        if sample.turns[-1].role != "assistant":
+            return sample
         turns, last = sample.turns[:-1], sample.turns[-1].text
         media = {
             kind: own[: len(own) - last.count(self._marks[kind])]

@@ -113,7 +113,7 @@ class ReleasedChat:
         self._shown = dict.fromkeys(marks, PAD_ID) | {k: self._placeholders[k] for k in named}
         self._template = self._read_template(files, today)
         self._roles, self._kinds_in_parts = self._probe()
-        self.end_id = self._end()
+        self.end_ids = self._ends()
 
     def __reduce__(self) -> tuple[object, ...]:
         # A worker process reads the files itself.
@@ -177,8 +177,8 @@ class ReleasedChat:
         except TemplateError:
             return False
 
-    def _end(self) -> int:
-        """The token behind an answer, or else the one that ends a text."""
+    def _ends(self) -> tuple[int, ...]:
+        """The token behind an answer, if the template writes any, and the one that ends a text."""
         turns = (Turn("user", _PROBES["user"]), Turn("assistant", _PROBES["assistant"]))
         try:
             rendering = self._render(turns, opened=False)
@@ -186,13 +186,13 @@ class ReleasedChat:
             raise self._unusable(str(error)) from error
         tokens = self._tokens(rendering)
         learnt = self._learnt(rendering, tokens)
-        if (learnt & tokens.special).any():
-            return int(tokens.ids[learnt & tokens.special][-1])
+        found = tokens.ids[learnt & tokens.special][-1:].tolist()
         name = self._tokenizer.tokens.get("eos_token")
-        found = None if name is None else self._tokenizer.id_of(name)
-        if found is None:
+        last = None if name is None else self._tokenizer.id_of(name)
+        found += [] if last is None else [last]
+        if not found:
             raise self._unusable("nothing ends an answer, and there is no eos_token")
-        return found
+        return tuple(dict.fromkeys(map(int, found)))
 
     def _unusable(self, reason: str) -> DataError:
         return DataError(f"data.processor: chat template of {self._folder}: {reason}")

@@ -42,8 +42,8 @@ class Chat(Protocol):
         """The largest id plus one, added special tokens included."""
 
     @property
-    def end_id(self) -> int:
-        """The token that ends an answer, at which generation stops."""
+    def end_ids(self) -> tuple[int, ...]:
+        """The tokens at which generation stops, first of all the one that ends an answer."""
 
     def placeholder_id(self, kind: Kind) -> int:
         """The token at which outputs of the encoder of `kind` land."""
@@ -93,9 +93,9 @@ class ConfiguredChat:
         return self._tokenizer.vocab_size
 
     @property
-    def end_id(self) -> int:
+    def end_ids(self) -> tuple[int, ...]:
         """The token at the end of every turn."""
-        return self._tokenizer.end_id
+        return (self._tokenizer.end_id,)
 
     def placeholder_id(self, kind: Kind) -> int:
         """The token at which outputs of the encoder of `kind` land."""
@@ -124,7 +124,7 @@ class ConfiguredChat:
                 kind = self._kinds.get(piece)
                 ids = self.encode(piece) if kind is None else [self.placeholder_id(kind)]
                 yield ids, answer and kind is None, kind
-            yield [self.end_id], answer, None
+            yield self.end_ids, answer, None
         if opened:
             yield (*(mark("separator") if turns else ()), *mark("assistant")), False, None
 

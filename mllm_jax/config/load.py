@@ -11,6 +11,7 @@ told before anything is loaded that computes.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,7 @@ __all__ = [
     "ScheduleConfig",
     "TrainConfig",
     "load",
+    "overridden",
     "read",
     "resolve",
     "to_yaml",
@@ -74,10 +76,16 @@ def load(
     Raises:
         ConfigError: anything is wrong; the message lists all of it.
     """
-    values = read(Path(path))
-    for override in overrides:
-        _override(values, override)
+    values = overridden(read(Path(path)), overrides)
     return resolve(values, source=str(path), planned=planned)
+
+
+def overridden(values: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """`values` with `section.key=value`s set. Raises ConfigError: one cannot be read."""
+    changed = copy.deepcopy(dict(values))
+    for override in overrides:
+        _override(changed, override)
+    return changed
 
 
 def resolve(values: Mapping[str, Any], source: str, *, planned: bool = True) -> ExperimentConfig:

@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
+from mllm_jax.models.attention.cached import Past, attend_to
 from mllm_jax.models.attention.dispatch import attention
 from mllm_jax.models.config.encoder import Activation
 from mllm_jax.models.positions import Rotary, rotate
@@ -131,18 +132,23 @@ def gathered_products(layers: Sequence[Dense], x: jax.Array, view: View) -> list
 
 
 def side_by_side(
-    attention: SelfAttention, mlp: MLP | GatedMLP, x: jax.Array, segments: Segments, view: View
-) -> jax.Array:
+    attention: SelfAttention,
+    mlp: MLP | GatedMLP,
+    x: jax.Array,
+    segments: Segments,
+    view: View,
+    past: Past | None = None,
+) -> tuple[jax.Array, Past | None]:
     """Sum of attention and MLP of the same rows, which share one gather and one scatter.
 
-    `[rows, tokens / shards, d_model]` to the same.
+    `[rows, tokens / shards, d_model]` to the same; and the cache, if any, with these tokens.
     """
     products = gathered_products([*attention.first, *mlp.first], x, view)
     count = len(attention.first)
-    attended = attention.last, attention.attended(products[:count], segments, view)
-    activated = mlp.last, mlp.activated(products[count:])
-    total = scattered_sum([attended, activated], view)
-    return mlp.last.add_bias(attention.last.add_bias(total))
+    attended, past = attention.attended(products[:count], segments, view, past)
+    terms = [(attention.last, attended), (mlp.last, mlp.activated(products[count:]))]
+    total = scattered_sum(terms, view)
+    return mlp.last.add_bias(attention.last.add_bias(total)), past
 
 
 def _kernel(dense: Dense, x: jax.Array) -> jax.Array:
@@ -226,8 +232,15 @@ class SelfAttention(nnx.Module):
 
     def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
         """Sequence shards `[rows, tokens / shards, d_model]` to those of the block's output."""
+        return self.following(x, segments, view, None)[0]
+
+    def following(
+        self, x: jax.Array, segments: Segments, view: View, past: Past | None
+    ) -> tuple[jax.Array, Past | None]:
+        """The same for tokens that follow those of a cache; and the cache with these tokens."""
         products = gathered_products(self.first, x, view)
-        return self.last.scattered(self.attended(products, segments, view), view)
+        attended, past = self.attended(products, segments, view, past)
+        return self.last.scattered(attended, view), past
 
     @property
     def first(self) -> tuple[Dense, ...]:
@@ -239,11 +252,23 @@ class SelfAttention(nnx.Module):
         """The product behind attention."""
         return self.o_proj
 
-    def attended(self, products: Sequence[jax.Array], segments: Segments, view: View) -> jax.Array:
+    def attended(
+        self,
+        products: Sequence[jax.Array],
+        segments: Segments,
+        view: View,
+        past: Past | None = None,
+    ) -> tuple[jax.Array, Past | None]:
         """`first` of all tokens to `[rows, tokens, heads / tensor, head_dim]`.
 
         Context ranks exchange heads for positions before attention, and back behind it (DeepSpeed
         Ulysses, arXiv 2309.14509, section 3): each has whole rows, and so any backend will do.
+
+        Args:
+            past: cache of the tokens before, of the heads that this rank has in attention.
+
+        Returns:
+            The result, and the cache with the keys and values of these tokens.
         """
         q, k, v = products
         if self.q_norm is not None and self.k_norm is not None:
@@ -252,9 +277,13 @@ class SelfAttention(nnx.Module):
         q, k, v = (_whole_rows(heads, view) for heads in (q, k, v))
         if segments.rotary is not None:
             q, k = rotate(q, segments.rotary), rotate(k, segments.rotary)
+        past = None if past is None else past.extended(k, v)
         causal, window, backend = self.spec.causal, self.spec.window, self.spec.backend
-        out = attention(q, k, v, segments.ids, causal=causal, window=window, backend=backend)
-        return all_to_all(out, view.context, split=1, concat=2)
+        if past is None or past.start is None:
+            out = attention(q, k, v, segments.ids, causal=causal, window=window, backend=backend)
+        else:
+            out = attend_to(past, q, window)
+        return all_to_all(out, view.context, split=1, concat=2), past
 
     def _own_heads(self, x: jax.Array, queries: int, view: View) -> jax.Array:
         """Heads of keys or values for this rank's `queries` heads of queries.

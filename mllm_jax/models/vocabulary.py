@@ -24,6 +24,7 @@ from sharding.collectives import (
     psum,
     reduce_scatter,
     shard_slice,
+    unsharded,
     vary,
 )
 from sharding.grid import View
@@ -190,6 +191,12 @@ def argmax(hidden: jax.Array, kernel: jax.Array, vocab: int, chunk: int, view: V
     hidden, kernel = lax.stop_gradient((hidden, kernel.astype(hidden.dtype)))
     best = lax.map(lambda x: _best(_logits(x, kernel, vocab, view), view), _chunks(hidden, chunk))
     return best.reshape(-1)[: hidden.shape[0]]
+
+
+def whole_logits(hidden: jax.Array, kernel: jax.Array, vocab: int, view: View) -> jax.Array:
+    """Logits of all entries on every rank: `[tokens, d_model]` to `[tokens, vocab]` float32."""
+    own = _logits(hidden, kernel.astype(hidden.dtype), vocab, view)
+    return unsharded(own, view.vocab, dim=1)[:, :vocab]
 
 
 def _logits(hidden: jax.Array, kernel: jax.Array, vocab: int, view: View) -> jax.Array:

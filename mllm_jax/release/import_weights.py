@@ -125,6 +125,19 @@ def import_release(
     return found[0]
 
 
+def as_released(folder: Path) -> dict[str, Any]:
+    """Values of an experiment with a whole model as its release has it, on one device.
+
+    Raises:
+        PretrainedError: there is no such release, or it has no decoder.
+    """
+    if not folder.is_dir():
+        raise PretrainedError(f"{folder} is no folder; valid: the folder of a released checkpoint")
+    source = folder.absolute()
+    settings = _settings({"decoder": source}, joined=False, dtype="auto")
+    return configuration(settings, str(source), str(source), source, 1)
+
+
 def _write(
     draft: Path,
     out: Path,

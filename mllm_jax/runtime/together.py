@@ -18,35 +18,51 @@ from mllm_jax.runtime.compiled.precompiled import Precompiled, digest_of
 from mllm_jax.runtime.part import peers
 
 
-def compiled_together(
-    name: str, program: Any, ahead: Precompiled | None = None
-) -> Callable[..., Any]:
-    """`program`, a jitted function, that begins on all processes at once with every new shape.
+class Together:
+    """A jitted function that begins on all processes at once with every new shape.
 
     All processes compare what they have traced, and one that differs is named.
 
     Args:
         name: name of the program, for messages.
+        program: the jitted function.
         ahead: programs that were compiled ahead of time, among which it may be.
-
-    Raises:
-        AgreementError: when called, the processes have traced different programs.
     """
-    ready: dict[Any, Callable[..., Any]] = {}
 
-    def run(*arguments: Any) -> Any:
+    def __init__(self, name: str, program: Any, ahead: Precompiled | None = None) -> None:
+        self._name, self._program, self._ahead = name, program, ahead
+        self._ready: dict[Any, Callable[..., Any]] = {}
+
+    def prepared(self, *arguments: Any) -> Callable[..., Any]:
+        """What runs for arguments of these shapes, compiled on all processes.
+
+        Raises:
+            AgreementError: the processes have traced different programs.
+        """
         signature = _signature(arguments)
-        if signature in ready:
-            return ready[signature](*arguments)
-        ready[signature] = program
-        if peers().count > 1 or ahead is not None:
-            ready[signature] = _prepared(name, program, ahead, arguments)
-        if peers().count > 1:
-            return ready[signature](*arguments)
-        with peers().doing(f"compiling {name}", limited=False):
-            return ready[signature](*arguments)
+        if signature not in self._ready:
+            self._ready[signature] = _prepared(self._name, self._program, self._ahead, arguments)
+        return self._ready[signature]
 
-    return run
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the program.
+
+        Raises:
+            AgreementError: as of `prepared`.
+        """
+        if peers().count > 1 or self._ahead is not None:
+            return self.prepared(*arguments)(*arguments)
+        signature = _signature(arguments)
+        if signature in self._ready:
+            return self._ready[signature](*arguments)
+        self._ready[signature] = self._program
+        with peers().doing(f"compiling {self._name}", limited=False):
+            return self._program(*arguments)
+
+
+def compiled_together(name: str, program: Any, ahead: Precompiled | None = None) -> Together:
+    """`program`, a jitted function, as `Together`."""
+    return Together(name, program, ahead)
 
 
 def _prepared(

@@ -1,13 +1,8 @@
-"""Held-out samples: loss of their answers, and answers decoded greedily and compared.
+"""Held-out samples: loss of their answers, and answers written greedily and compared.
 
 Both run under the plans of training, a pipeline's stages as fsdp. The loss is that of training, on
-whole samples, packed: the mean over all tokens that have one. For greedy decoding
-prompts are packed with room for the answer behind each. The encoders run once; then the decoder
-runs over the whole row for every new token, all samples of a batch at once::
-
-    row   | what is <image> _ _ _ _ | transcribe <audio> _ _ _ _ | padding
-    pass 1                  3                            7
-    pass 2                    8                            <end>
+whole samples, packed: the mean over all tokens that have one. For greedy decoding prompts are
+packed likewise; `train.decoding` writes all answers of a batch at once.
 """
 
 from __future__ import annotations
@@ -21,7 +16,6 @@ from typing import Any, NoReturn
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jax.sharding import PartitionSpec
 
 from data.faults import Fault
@@ -37,23 +31,24 @@ from data.processing.processor import make_processor
 from data.sources.make import make_source
 from mllm_jax.config.lanes import planned
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.models import multimodal
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.part import peers, waiting
 from mllm_jax.runtime.together import compiled_together
+from mllm_jax.train.decoding.columns import Columns
+from mllm_jax.train.decoding.programs import Decoding
+from mllm_jax.train.decoding.sampling import Sampling
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import check_heldout_data, evaluate_with, together
 from mllm_jax.train.state.checkpoint import Checkpoints
-from mllm_jax.train.step.batch import local_rows, place, whole
-from mllm_jax.train.step.program import batch_spec
+from mllm_jax.train.step.batch import local_rows, place
 from mllm_jax.train.step.towers import Towers
 from sharding.collectives import psum
 from sharding.mesh import shardings
 
 logger = logging.getLogger(__name__)
 
-#: Tokens written, token ids, answers that go on at their next position, number of those.
-Decoding = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
+#: Columns of a row at least, so that batches have one shape; budgets of segments are wide.
+COLUMNS = 8
 
 
 class StoppedError(Exception):
@@ -78,10 +73,8 @@ class Evaluator:
         rows = -(-self._config.data.rows // shares) * shares
         self._data = self._config.data.model_copy(update={"rows": rows})
         self._rows = local_rows(self._step, rows)
-        specs, tokens = self._step.state_specs["params"], batch_spec(grid.decoder)
-        self._decode = compiled_together(
-            "decoding", jax.jit(self._step.shard(self._generate, specs, tokens))
-        )
+        specs = self._step.state_specs["params"]
+        self._decoding = Decoding(self._step, self._processor.end_ids, "layer")
         scalars = PartitionSpec(), PartitionSpec()
         self._sum_losses = compiled_together(
             "held-out losses", jax.jit(self._step.shard(self._summed, specs, scalars))
@@ -185,14 +178,13 @@ class Evaluator:
         """
         right: Counter[str] = Counter()
         total: Counter[str] = Counter()
+        prepared = self.prepared(params)
         for prompts in self.prompts():
             self._begin(prompts.skipped)
-            tokens = self.decode(params, prompts)
-            for slot in prompts.slots:
-                ids = tokens[slot.row, slot.start : slot.start + self._reserve]
+            for slot, ids in zip(prompts.slots, self.decode(prepared, prompts), strict=True):
                 names = slot.encoders or ("text",)
                 total.update(names)
-                if self._processor.decode(ids.tolist()) == self._expected(slot.index):
+                if self._processor.decode(ids) == self._expected(slot.index):
                     right.update(names)
         if not total:
             self._refuse()
@@ -223,39 +215,46 @@ class Evaluator:
         """The answer of a held-out sample, with a warning if it is too long to be generated."""
         answer = self._processor.answer(self._source[index])
         needed = len(self._processor.encode(answer)) + 1
-        if needed > self._reserve:
+        if needed > self._most:
             logger.warning(
                 "held-out sample %s needs %d tokens for its answer, evaluate.max_new_tokens is %d",
                 self._source.name(index),
                 needed,
-                self._reserve,
+                self._most,
             )
         return answer
 
     def converted(self, params: Any) -> Any:
-        """Parameters of the train step laid out for `decode`."""
+        """Parameters of the train step laid out for forward passes."""
         return params if self._step is self._trained else self._convert(params)
 
-    def prompts(self) -> Iterator[PromptBatch]:
-        """Held-out prompts with room for their answers, every sample once."""
-        limit = self._config.evaluate.samples
-        return prompt_batches(
-            self._source, self._processor, self._data, self._rows, self._reserve, limit
-        )
+    def prepared(self, params: Any) -> Any:
+        """Parameters that `converted` returned, laid out for `decode`."""
+        return self._decoding.prepared(params)
 
-    def decode(self, params: Any, prompts: PromptBatch) -> np.ndarray:
-        """Token ids `[rows, tokens]` of all rows with the answers filled in, on every process.
+    def prompts(self) -> Iterator[PromptBatch]:
+        """Held-out prompts, every sample once."""
+        limit = self._config.evaluate.samples
+        return prompt_batches(self._source, self._processor, self._data, self._rows, limit)
+
+    def decode(self, prepared: Any, prompts: PromptBatch) -> list[list[int]]:
+        """Tokens of the answers of a batch, the token of their end included, on every process.
 
         Args:
-            params: parameters that `converted` returned.
+            prepared: parameters that `prepared` returned.
         """
-        decoder = prompts.batch["decoder"]
-        order = _order(prompts, self._rows["decoder"], decoder["tokens"].shape, self._reserve)
-        batch = prompts.batch | {"decoder": decoder | {"order": order}}
-        return whole(self._decode(params, place([batch], self._step)))[0]
+        longest = self._config.model.decoder.max_positions
+        limits = [min(self._most, 1 + longest - own.tokens) for own in prompts.slots]
+        fewest = min(self._data.budgets["segments"], COLUMNS)
+        columns = Columns.of(
+            prompts.slots, self._rows["decoder"], self._decoding.columns_unit, limits, fewest
+        )
+        return self._decoding.write(
+            prepared, prompts.batch, columns, self._most, Sampling()
+        ).answers
 
     @property
-    def _reserve(self) -> int:
+    def _most(self) -> int:
         return self._config.evaluate.max_new_tokens
 
     def _summed(self, params: Any, batch: Any) -> tuple[jax.Array, jax.Array]:
@@ -265,30 +264,6 @@ class Evaluator:
         weights = psum(jnp.sum(batch["decoder"]["loss_weight"]), view.batch)
         loss, _ = self._towers.loss(params, batch)
         return loss, weights
-
-    def _generate(self, params: Any, batch: Any) -> jax.Array:
-        """Token ids of one batch `[1, rows, tokens]` with the answers filled in."""
-        model, view = self._config.model, self._towers.decoder.view
-        decoder = params["decoder"]
-        batch = jax.tree.map(lambda leaf: leaf[0], batch)
-        order, end = batch["decoder"]["order"], self._processor.end_id
-        media = self._towers.media(params, batch)
-
-        def following(carry: Decoding) -> Decoding:
-            i, tokens, alive, _ = carry
-            rows = batch["decoder"] | {"tokens": tokens}
-            hidden, _ = multimodal.decode_hidden(decoder, rows, media, model, view)
-            best = _shift(multimodal.greedy_tokens(decoder, hidden, model, view))
-            tokens = jnp.where(order == i, best, tokens)
-            # An answer lives on at its next position unless the token just written ends it.
-            alive = _shift(alive & (best != end)) & (order == i + 1)
-            return i + 1, tokens, alive, psum(jnp.sum(alive), view.batch)
-
-        def unfinished(carry: Decoding) -> jax.Array:
-            return (carry[0] < self._reserve) & (carry[3] > 0)
-
-        start = (jnp.int32(0), batch["decoder"]["tokens"], order == 0, jnp.int32(1))
-        return lax.while_loop(unfinished, following, start)[1][None]
 
 
 def _reasons(faults: Iterable[Fault]) -> str:
@@ -334,20 +309,3 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
         raise RunError(f"run {config.run.path} has no checkpoint; train it first")
     peers().note(f"evaluating step {restored.step}", limited=False)
     return {"step": restored.step, **Evaluator(experiment)(restored.state["params"])}
-
-
-def _order(
-    prompts: PromptBatch, rows: Sequence[int], shape: tuple[int, ...], reserve: int
-) -> np.ndarray:
-    """`[rows, tokens]` int32: how many tokens of the answer come before the position, else -1."""
-    local = {row: i for i, row in enumerate(rows)}
-    order = np.full(shape, -1, np.int32)
-    for slot in prompts.slots:
-        if slot.row in local:
-            order[local[slot.row], slot.start : slot.start + reserve] = np.arange(reserve)
-    return order
-
-
-def _shift(x: jax.Array) -> jax.Array:
-    """Every position's value from the position before it."""
-    return jnp.roll(x, 1, axis=1)

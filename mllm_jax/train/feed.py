@@ -171,9 +171,9 @@ def _check_evaluated(source: Source, config: ExperimentConfig, processor: Proces
     wanted = config.evaluate
     indices = heldout_indices(source, wanted.samples)
     if wanted.loss:
-        check_heldout(source, processor, config.data, indices, None)
+        check_heldout(source, processor, config.data, indices, prompts=False)
     if wanted.exact_match:
-        check_heldout(source, processor, config.data, indices, wanted.max_new_tokens)
+        check_heldout(source, processor, config.data, indices, prompts=True)
 
 
 def go_on_with(config: ExperimentConfig, progress: Progress, sources: Identities) -> None:

@@ -16,6 +16,7 @@ from transformers import (
 
 from tests.parity.chats import save_text_chats
 from tests.parity.checkpoint import SEED, Checkpoint, Tensors, write_arrays
+from tests.parity.generated import save_generated
 from tests.parity.language import check_rows, filled, last_logits, outputs, packed
 from tests.parity.texts import LLAMA3_TEXT, QWEN_TEXT
 
@@ -240,8 +241,15 @@ def make(checkpoint: Checkpoint) -> None:
     inputs = _inputs(checkpoint.config["vocab_size"])
     write_arrays(checkpoint.folder / "inputs.npz", inputs)
     write_arrays(checkpoint.folder / "expected.npz", _expected(checkpoint, model, inputs))
+    padded = zip(inputs["padded.input_ids"], LENGTHS, strict=True)
+    prompts = {f"text_{n}": _prompt(ids[:length]) for n, (ids, length) in enumerate(padded)}
+    save_generated(checkpoint, model, prompts)
     if checkpoint.name in TOKENIZERS:
         save_text_chats(checkpoint.folder, TOKENIZERS[checkpoint.name])
+
+
+def _prompt(ids: torch.Tensor) -> Tensors:
+    return {"input_ids": ids[None], "attention_mask": torch.ones_like(ids)[None]}
 
 
 def _inputs(vocab: int) -> Tensors:

@@ -12,6 +12,7 @@ import torch
 
 from tests.parity.chats import Chats, Message, answer_mask, renderings, save_texts, write_chats
 from tests.parity.checkpoint import Checkpoint, Tensors, write_arrays, write_json
+from tests.parity.generated import save_generated
 from tests.parity.language import check_rows, last_logits, outputs
 from tests.parity.texts import TextFiles
 
@@ -56,10 +57,12 @@ class Multimodal:
         processor = self.processor(folder, tokenizer)
         cases = {name: self._case(processor, [name]) for name in self.chats}
         cases["batch"] = self._case(processor, list(self.chats))
-        prompts = {f"{name}.prompt_ids": self._prompt(processor, name) for name in self.chats}
+        prompts = {name: self._prompt(processor, name) for name in self.chats}
+        ids = {f"{name}.prompt_ids": prompt["input_ids"] for name, prompt in prompts.items()}
         write_chats(folder, tokenizer, self.chats)
-        write_arrays(folder / "inputs.npz", _flat(_stored(cases)) | prompts)
+        write_arrays(folder / "inputs.npz", _flat(_stored(cases)) | ids)
         write_arrays(folder / "expected.npz", self._expected(model, cases))
+        save_generated(self.checkpoint, model, prompts)
 
     # ------------------------------------------------------------------ inputs
 
@@ -101,11 +104,11 @@ class Multimodal:
         kept = np.array(ids) != self._token(processor)
         return np.array(ids)[kept].tolist(), torch.from_numpy(mask[kept]).long()
 
-    def _prompt(self, processor: Any, name: str) -> torch.Tensor:
-        """Ids up to where the last answer begins."""
+    def _prompt(self, processor: Any, name: str) -> Tensors:
+        """Inputs up to where the last answer begins."""
         messages = self.chats[name]
         text = renderings(processor.tokenizer, messages)[1]
-        return self._process(processor, [text], [media_of(messages)])["input_ids"]
+        return self._process(processor, [text], [media_of(messages)])
 
     def _token(self, processor: Any) -> int:
         return int(processor.tokenizer.convert_tokens_to_ids(self.placeholder))

@@ -107,6 +107,7 @@ def described(name: str, key: str) -> str:
     family = Path(name).parent.name
     key = re.sub(r"^gradient\..*", "gradient.<weight>", key)
     key = re.sub(r"^(image|clip)\..*", r"\1.<name>", key)
+    key = re.sub(r"^text_\d+", "text_<n>", key)
     key = re.sub(r"^mels_\d+", "mels_<n>", key)
     key = re.sub(r"\.(blip|odd)\.", ".<clip>.", key)
     chats = read_json(family, "chats.json") if family in CHATTING else {}

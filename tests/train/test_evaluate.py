@@ -27,7 +27,7 @@ class OtherEnd:
     """A processor whose end-of-answer token is one that the untrained model does produce."""
 
     def __init__(self, processor: Any, end_id: int) -> None:
-        self._processor, self.end_id = processor, end_id
+        self._processor, self.end_ids = processor, (end_id,)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._processor, name)
@@ -52,14 +52,24 @@ def decode_alone(experiment: Any, params: Any, index: int, count: int) -> list[i
             return source.name(index)
 
     rows = {name: [0] for name in ("decoder", *experiment.config.model.encoders)}
-    (prompt,) = prompt_batches(One(), experiment.processor, config, rows, count)
+    (prompt,) = prompt_batches(One(), experiment.processor, config, rows)
     (slot,) = prompt.slots
-    batch = jax.tree.map(jnp.asarray, prompt.batch)
-    tokens = prompt.batch["decoder"]["tokens"].copy()
+    batch, end = prompt.batch, slot.start + slot.tokens
+    # Room for the answer behind the prompt, which does not see it.
+    room = ((0, 0), (0, count))
+    widened = jax.tree.map(partial(np.pad, pad_width=room), batch["decoder"])
+    widened["media"] = {
+        name: np.pad(index, room, constant_values=-1)
+        for name, index in batch["decoder"]["media"].items()
+    }
+    widened["segment_ids"][0, end : end + count] = slot.segment
+    widened["positions"][0, end : end + count] = slot.tokens + np.arange(count)
+    batch = jax.tree.map(jnp.asarray, batch | {"decoder": widened})
+    tokens = widened["tokens"]
     best = jax.jit(partial(_next, experiment.config.model))
-    for position in range(slot.start, slot.start + count):
+    for position in range(end, end + count):
         tokens[0, position] = best(params, batch, tokens)[position - 1]
-    return tokens[0, slot.start : slot.start + count].tolist()
+    return tokens[0, end : end + count].tolist()
 
 
 def _next(model: ModelConfig, params: Any, batch: Any, tokens: jax.Array) -> jax.Array:
@@ -94,30 +104,36 @@ def test_answers_equal_those_of_each_sample_alone(experiment, params):
     host = jax.tree.map(np.asarray, params)
     alone = {i: decode_alone(experiment, host, i, count) for i in range(4)}
     assert len({tuple(ids) for ids in alone.values()}) > 1
-    assert packed(evaluator, experiment, params, range(4)) == alone
+    found = packed(evaluator, params, range(4))
+    ends = experiment.processor.end_ids
+    assert found == {i: _ended(ids, ends) for i, ids in alone.items()}
 
 
-def packed(evaluator: Evaluator, experiment: Any, params: Any, wanted: range) -> dict[int, Any]:
-    reserve = experiment.config.evaluate.max_new_tokens
+def _ended(ids: list[int], ends: tuple[int, ...]) -> list[int]:
+    """Tokens up to the first that ends an answer."""
+    return next((ids[: n + 1] for n, own in enumerate(ids) if own in ends), ids)
+
+
+def packed(evaluator: Evaluator, params: Any, wanted: range) -> dict[int, list[int]]:
+    prepared = evaluator.prepared(params)
     found = {}
     for prompts in evaluator.prompts():
-        tokens = evaluator.decode(params, prompts)
-        for slot in prompts.slots:
+        for slot, ids in zip(prompts.slots, evaluator.decode(prepared, prompts), strict=True):
             if slot.index in wanted:
-                answer = tokens[slot.row, slot.start : slot.start + reserve]
-                found[slot.index] = answer.tolist()
+                found[slot.index] = ids
     return found
 
 
 def test_decoding_stops_at_the_end_token_and_not_before(experiment, params):
-    free = packed(Evaluator(experiment), experiment, params, range(8))
+    free = packed(Evaluator(experiment), params, range(8))
     end = next(iter(free.values()))[1]
     processor = OtherEnd(experiment.processor, end)
     ending = dataclasses.replace(experiment, processor=processor)
-    stopped = packed(Evaluator(ending), experiment, params, range(8))
+    stopped = packed(Evaluator(ending), params, range(8))
+    ends = *experiment.processor.end_ids, end
+    assert any(len(ids) > len(stopped[index]) for index, ids in free.items())
     for index, ids in free.items():
-        written = ids.index(end) + 1 if end in ids else len(ids)
-        assert stopped[index][:written] == ids[:written]
+        assert _ended(stopped[index], ends) == _ended(ids, ends)
 
 
 def test_an_evaluation_ends_before_the_next_batch_if_it_is_asked_to(experiment, params):

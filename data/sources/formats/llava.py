@@ -39,6 +39,12 @@ Span = tuple[int, int]  # first byte, and the one behind the last
 
 
 def open_llava(config: DataConfig, options: LlavaSource, path: str) -> ConversationSet:
+    """The conversations at `path`. Raises DataError, see `records_of`."""
+    records = records_of(config, options, path)
+    return ConversationSet(records, form_of(options.fields, config), config)
+
+
+def records_of(config: DataConfig, options: LlavaSource, path: str) -> JsonRecords:
     """The records at `path`.
 
     Raises:
@@ -47,9 +53,7 @@ def open_llava(config: DataConfig, options: LlavaSource, path: str) -> Conversat
     files = find_files(path, (".json", LINES), options.retry_seconds)
     index = open_index(config.cache, fingerprint_of(files), _NAMES, lambda: _index(files))
     media = None if options.media is None else media_folder(options.media, options.retry_seconds)
-    return ConversationSet(
-        JsonRecords(files, index, media), form_of(options.fields, config), config
-    )
+    return JsonRecords(files, index, media)
 
 
 class JsonRecords(Records):

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
+from mllm_jax.models.attention.cached import Past
 from mllm_jax.models.config.decoder import DecoderConfig
 from mllm_jax.models.experts.block import Experts
 from mllm_jax.models.layers import (
@@ -69,17 +70,25 @@ class DecoderLayer(nnx.Module):
 
     def __call__(self, x: jax.Array, segments: Segments, view: View) -> tuple[jax.Array, Aux]:
         """`[rows, tokens / shards, d_model]` to the same, and auxiliary losses of this rank."""
+        x, losses, _ = self.following(x, segments, view, None)
+        return x, losses
+
+    def following(
+        self, x: jax.Array, segments: Segments, view: View, past: Past | None
+    ) -> tuple[jax.Array, Aux, Past | None]:
+        """The same for tokens that follow those of a cache; and the cache with these tokens."""
         losses: Aux = dict.fromkeys(self.aux, jnp.zeros(()))
         normed = self.input_layernorm(x)
         if self.parallel:
-            made, own = self._side_by_side(normed, segments, view)
+            made, own, past = self._side_by_side(normed, segments, view, past)
         else:
-            x = x + self.self_attn(normed, segments, view)
+            attended, past = self.self_attn.following(normed, segments, view, past)
+            x = x + attended
             made, own = self._behind(self.post_attention_layernorm(x), segments, view)
         x, losses = x + made, {**losses, **own}
         if self.penalized:
             losses = {**losses, "activation": _power(x, segments, view)}
-        return x, losses
+        return x, losses, past
 
     def _behind(self, normed: jax.Array, segments: Segments, view: View) -> tuple[jax.Array, Aux]:
         """What MLP or experts make of a norm's output, and their auxiliary losses."""
@@ -88,16 +97,18 @@ class DecoderLayer(nnx.Module):
         return self.mlp(normed, view), {}
 
     def _side_by_side(
-        self, normed: jax.Array, segments: Segments, view: View
-    ) -> tuple[jax.Array, Aux]:
+        self, normed: jax.Array, segments: Segments, view: View, past: Past | None
+    ) -> tuple[jax.Array, Aux, Past | None]:
         """Sum of attention and MLP or experts, all of one norm's output, and auxiliary losses.
 
         Attention and MLP share one gather and one scatter.
         """
         if self.sparse:
             made, own = self.experts(normed, segments, view)
-            return self.self_attn(normed, segments, view) + made, own
-        return side_by_side(self.self_attn, self.mlp, normed, segments, view), {}
+            attended, past = self.self_attn.following(normed, segments, view, past)
+            return attended + made, own, past
+        made, past = side_by_side(self.self_attn, self.mlp, normed, segments, view, past)
+        return made, {}, past
 
     @property
     def penalized(self) -> bool:

@@ -82,13 +82,14 @@ class Regrouping:
         """All leaves by one program, which all processes compile before one of them begins it."""
 
         def convert(leaves: dict[str, jax.Array]) -> dict[str, jax.Array]:
-            return {name: self._leaf(name, x, wanted[name].shape) for name, x in leaves.items()}
+            return {name: self.leaf(name, x, wanted[name].shape) for name, x in leaves.items()}
 
         layouts = {name: leaf.sharding for name, leaf in wanted.items()}
         program = jax.jit(convert, out_shardings=layouts)
         return compiled_together("the change of the checkpoint's plan", program)(leaves)
 
-    def _leaf(self, name: str, x: jax.Array, wanted: Shape) -> jax.Array:
+    def leaf(self, name: str, x: Any, wanted: Shape) -> Any:
+        """A leaf as it lay on disk in the shape that is wanted of it."""
         if not _of_layers(name):
             return resized(x, wanted)
         chunked = x.ndim == len(self._rest(wanted)) + 2

@@ -180,6 +180,19 @@ class SavedParameters:
         return read_config(self._folder)
 
     @property
+    def named(self) -> str:
+        """The checkpoint, for messages."""
+        return f"checkpoint {self._folder}"
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the parameters by their dotted names, `params` included."""
+        tree = self._handler.metadata(self._folder / "state").tree
+        leaves = jax.tree_util.tree_leaves_with_path(tree)
+        named = ((leaf_name(path), tuple(leaf.shape)) for path, leaf in leaves)
+        return {name: shape for name, shape in named if name.startswith(_PARAMS)}
+
+    @property
     def names(self) -> list[str]:
         """Dotted names below `params`."""
         return [name.removeprefix(_PARAMS) for name in self._places if name.startswith(_PARAMS)]

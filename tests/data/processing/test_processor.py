@@ -48,9 +48,9 @@ def test_only_answers_are_learnt(processor: Processor) -> None:
     np.testing.assert_array_equal(example.targets[:-1], example.tokens[1:])
     learnt = example.targets[example.loss_weight > 0].tolist()
     encode = processor.encode
-    assert learnt == [*encode("1 2"), processor.end_id, *encode("3"), processor.end_id]
+    assert learnt == [*encode("1 2"), processor.end_ids[0], *encode("3"), processor.end_ids[0]]
     assert example.loss_weight[-1] == 1
-    assert example.targets[-1] == processor.end_id
+    assert example.targets[-1] == processor.end_ids[0]
 
 
 def test_placeholders_mark_where_outputs_land(processor: Processor) -> None:
@@ -64,9 +64,9 @@ def test_placeholders_mark_where_outputs_land(processor: Processor) -> None:
 def test_a_prompt_and_its_answer_make_the_example(processor: Processor) -> None:
     sample = make_sample("s", [30], answer="4 5 6")
     prompt, example = processor.prompt(sample), processor.process(sample)
-    answer = [*processor.encode("4 5 6"), processor.end_id]
+    answer = [*processor.encode("4 5 6"), processor.end_ids[0]]
     whole = [*prompt.tokens.tolist(), *answer]
-    assert whole == [*example.tokens.tolist(), processor.end_id]
+    assert whole == [*example.tokens.tolist(), processor.end_ids[0]]
     assert not prompt.loss_weight.any()
     assert processor.decode(answer) == processor.answer(sample) == "4 5 6"
     assert processor.decode([*answer, 3, 4]) == "4 5 6"

@@ -21,7 +21,7 @@ def test_pieces_make_up_the_text(family: str) -> None:
     for sample in stored_samples(family).values():
         text = sample.turns[-1].text.strip()
         assert "".join(processor.pieces(processor.encode(text))).strip() == text
-    (end,) = processor.pieces([processor.end_id])
+    (end,) = processor.pieces([processor.end_ids[0]])
     assert end.startswith("<")
 
 

@@ -253,20 +253,19 @@ def batches(
         return [next(microbatches).batch for _ in range(4)]
 
 
-def test_prompts_have_room_for_answers() -> None:
+def test_prompts_are_packed_without_their_answers() -> None:
     config = config_of("llava_onevision")
     processor = make_processor(config, [TILED])
     samples = stored_samples("llava_onevision")
     source = ListSource(list(samples.values()))
     rows = {tower: [0, 1] for tower in ("decoder", "vision")}
     slots = 0
-    for batch in prompt_batches(source, processor, config, rows, reserve=8):
+    for batch in prompt_batches(source, processor, config, rows):
         assert not batch.skipped
         for slot in batch.slots:
             prompt = processor.prompt(source[slot.index]).tokens
-            found = batch.batch["decoder"]["tokens"][
-                slot.row, slot.start - len(prompt) : slot.start
-            ]
+            own = slot.row, slice(slot.start, slot.start + slot.tokens)
+            found = batch.batch["decoder"]["tokens"][own]
             assert found.tolist() == prompt.tolist()
             slots += 1
     assert slots == len(samples)
@@ -276,7 +275,7 @@ def test_generated_ids_become_the_answer() -> None:
     for family in CHATTING:
         processor = processor_of_once(family)
         sample = next(iter(stored_samples(family).values()))
-        ids = [*processor.encode(processor.answer(sample)), processor.end_id, 3, 4]
+        ids = [*processor.encode(processor.answer(sample)), processor.end_ids[0], 3, 4]
         assert processor.decode(ids) == processor.answer(sample) == sample.turns[-1].text
 
 

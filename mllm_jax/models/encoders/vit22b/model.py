@@ -37,7 +37,8 @@ class Vit22bLayer(nnx.Module):
 
     def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
         """`[rows, patches / shards, d_model]` to the same."""
-        return x + side_by_side(self.self_attn, self.mlp, self.layer_norm(x), segments, view)
+        made, _ = side_by_side(self.self_attn, self.mlp, self.layer_norm(x), segments, view)
+        return x + made
 
 
 def tower(config: Vit22bConfig, backend: str) -> Tower:

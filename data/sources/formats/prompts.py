@@ -1,0 +1,144 @@
+"""Questions as a source: prompts, or conversations up to where an answer is wanted.
+
+    {"prompt": "What is this?", "image": "a.png"}
+
+    {"messages": [{"role": "user", "content": [{"type": "image", "image": "a.png"},
+                                               {"type": "text", "text": "What is this?"}]}]}
+
+Conversations and media are as in training (`record.py`); an answer at the end of a conversation is
+no part of the question. Media of a `prompt` that its text does not mention come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from data.config import DataConfig, FieldsConfig, LlavaSource
+from data.faults import Fault, FaultKind
+from data.kinds.blob import Blob
+from data.sample import MediaError, Sample, SampleError
+from data.sources.formats.conversations import ConversationSet, Records
+from data.sources.formats.llava import records_of
+from data.sources.formats.record import Conversation, Media, RecordForm
+from data.text.chat import marks_of
+
+#: Field of a question without a conversation.
+PROMPT = "prompt"
+#: Field of an answer that is not there yet.
+_OPEN = ""
+
+
+@dataclass(frozen=True)
+class QuestionForm(RecordForm):
+    """Understands records of questions."""
+
+    def parse(self, name: str, record: object, beside: Media | None = None) -> Conversation:
+        """The conversation of a record, up to its question.
+
+        Raises:
+            SampleError: the record has a wrong structure; the message says where.
+        """
+        if self.is_told(record) or not isinstance(record, Mapping):
+            return super().parse(name, record, beside)
+        if PROMPT not in record:
+            fields = " or ".join((*self.text_fields, PROMPT))
+            told = f"record of wrong shape: {fields}: Field required; it has {', '.join(record)}"
+            raise SampleError(name, Fault(FaultKind.RECORD, told))
+        asked = RecordForm(FieldsConfig(question=PROMPT, answer=_OPEN), self.marks)
+        found = asked.parse(name, {**record, _OPEN: ""}, beside)
+        return replace(found, turns=found.turns[:-1])
+
+
+class QuestionSet(ConversationSet):
+    """Questions as a source, with the records that they come from."""
+
+    def record(self, index: int) -> Mapping[str, Any]:
+        """Record `index`, which may have more fields than a question.
+
+        Raises:
+            SampleError: the record is no mapping of fields.
+        """
+        record, _ = self._records.read(index)
+        if not isinstance(record, Mapping):
+            told = f"record of wrong shape: a {type(record).__name__}, not a mapping of fields"
+            raise SampleError(self.name(index), Fault(FaultKind.RECORD, told))
+        return record
+
+
+class GivenRecords(Records):
+    """Records of a program; paths in them are those of the program.
+
+    Args:
+        records: the records.
+        folder: folder that relative paths are relative to.
+    """
+
+    def __init__(self, records: Sequence[Mapping[str, Any]], folder: Path) -> None:
+        super().__init__((), np.array([len(records)]), None)
+        self._given, self._from = tuple(records), folder
+
+    def read(self, index: int) -> tuple[object, Media]:
+        """See `Records.read`."""
+        return self._given[index], {}
+
+    def name(self, index: int) -> str:
+        """`prompt 0`."""
+        return f"prompt {index}"
+
+    def find(self, index: int, path: str) -> Blob:
+        """See `Records.find`; any file of this machine."""
+        return _GivenFile(path, self._from / path)
+
+
+@dataclass(frozen=True)
+class _GivenFile(Blob):
+    name: str
+    path: Path
+
+    @contextmanager
+    def open(self, chunk: int) -> Iterator[BinaryIO]:
+        try:
+            file = self.path.open("rb")
+        except OSError as error:
+            text = f"{self.name!r} cannot be opened: {error.strerror}"
+            raise MediaError(FaultKind.MISSING, text) from error
+        with file:
+            yield file
+
+
+def open_questions(config: DataConfig, path: str, media: str | None = None) -> QuestionSet:
+    """Questions in JSON Lines, or in JSON (a list).
+
+    Args:
+        config: configuration of the data.
+        path: the file.
+        media: folder of images and clips; None: the folder of the file.
+
+    Raises:
+        DataError: as of `open_llava`.
+    """
+    options = LlavaSource(kind="llava", path=path, media=media)
+    return QuestionSet(records_of(config, options, path), _form(config), config)
+
+
+def given_questions(
+    config: DataConfig, records: Sequence[Mapping[str, Any]], folder: Path
+) -> QuestionSet:
+    """Questions of a program; see `GivenRecords`."""
+    return QuestionSet(GivenRecords(records, folder), _form(config), config)
+
+
+def answer_of(sample: Sample) -> str | None:
+    """The answer at the end of a conversation, if there is one."""
+    last = sample.turns[-1]
+    return last.text if last.role == "assistant" else None
+
+
+def _form(config: DataConfig) -> QuestionForm:
+    return QuestionForm(FieldsConfig(), marks_of(config))

@@ -1,0 +1,1 @@
+"""Answers measured against a user's references."""

@@ -1,0 +1,120 @@
+"""Metrics of answers: how much of what was asked for an answer has, and of how much.
+
+==============  ================================================================================
+exact_match     the answer is a reference to the letter, white space around both aside
+anls            1 - NL of the nearest reference where NL is below 0.5, else 0: NL is the edit
+                distance over the characters of the longer text; cases of letters are alike
+                (Biten et al., arXiv 1905.13648, section 4)
+wer             word error rate: edits of words over the words of the reference, of all answers
+                together; smaller is better
+choice          the letter of an option, or its text
+==============  ================================================================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
+
+#: Normalised distance from which on an answer counts for nothing in ANLS.
+THRESHOLD = 0.5
+#: Letters of options, in their order.
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+class Score(NamedTuple):
+    """A part of a mean: `amount` out of `weight`."""
+
+    amount: float
+    weight: float
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What an answer is compared with.
+
+    Attributes:
+        answers: right answers, each as good as the others.
+        choices: options to choose from; empty for a free answer.
+    """
+
+    answers: tuple[str, ...]
+    choices: tuple[str, ...] = ()
+
+
+def exact_match(answer: str, reference: Reference) -> Score:
+    """1 for a right answer, else 0."""
+    right = {own.strip() for own in reference.answers}
+    return Score(float(answer.strip() in right), 1.0)
+
+
+def anls(answer: str, reference: Reference) -> Score:
+    """Average normalised Levenshtein similarity of one answer.
+
+    ``anls("coat", Reference(("cat",)))`` is 0.75, as one of four letters is too much.
+    """
+    return Score(max(_similarity(answer, own) for own in reference.answers), 1.0)
+
+
+def _similarity(answer: str, right: str) -> float:
+    own, other = (" ".join(text.lower().split()) for text in (answer, right))
+    longer = max(len(own), len(other))
+    distance = edits(own, other) / longer if longer else 0.0
+    return 1.0 - distance if distance < THRESHOLD else 0.0
+
+
+def wer(answer: str, reference: Reference) -> Score:
+    """Edits of words from the nearest reference, out of its words."""
+    said = answer.split()
+    found = [(edits(said, right), len(right)) for right in map(str.split, reference.answers)]
+    return Score(*min(found, key=lambda own: own[0] / max(1, own[1])))
+
+
+def choice(answer: str, reference: Reference) -> Score:
+    """1 where the chosen option is a right one, else 0."""
+    right = {_option(own, reference.choices) for own in reference.answers}
+    chosen = _option(answer, reference.choices)
+    return Score(float(chosen is not None and chosen in right), 1.0)
+
+
+#: A letter by itself, perhaps in brackets, at the beginning or behind "answer is" or "answer:".
+_LETTER = re.compile(r"(?:^|answer(?: is)?:?)\s*\(?([A-Za-z])(?:[).:,]|\s*$|\s*\n)", re.IGNORECASE)
+
+
+def _option(text: str, choices: Sequence[str]) -> int | None:
+    """Number of the option that a text names, by its own text or by a letter; None if none."""
+    told = text.strip()
+    alike = [own.strip().lower() for own in choices]
+    if told.lower().rstrip(".") in alike:
+        return alike.index(told.lower().rstrip("."))
+    if match := _LETTER.search(told):
+        number = LETTERS.index(match[1].upper())
+        return number if number < len(choices) else None
+    return None
+
+
+def edits(own: Sequence[Hashable], other: Sequence[Hashable]) -> int:
+    """Levenshtein distance: fewest insertions, deletions and substitutions from one to the other.
+
+    ``edits("kitten", "sitting") == 3``.
+    """
+    row = list(range(len(other) + 1))
+    for number, item in enumerate(own, start=1):
+        before, row[0] = row[0], number
+        for place, right in enumerate(other, start=1):
+            change = before + (item != right)
+            before = row[place]
+            row[place] = min(change, row[place] + 1, row[place - 1] + 1)
+    return row[-1]
+
+
+Metric = Callable[[str, Reference], Score]
+#: All metrics by name.
+METRICS: Mapping[str, Metric] = MappingProxyType(
+    {"exact_match": exact_match, "anls": anls, "wer": wer, "choice": choice}
+)
+#: Metrics of references that have options, and of no others.
+OF_CHOICES = frozenset({"choice"})

@@ -1,0 +1,111 @@
+"""Questions with references: records as of training or of `generate`, with what is right.
+
+    {"prompt": "What does the sign say?", "image": "a.png", "answers": ["stop", "STOP"],
+     "source": "signs"}
+
+    {"prompt": "Which animal is it?", "image": "b.png", "choices": ["cat", "dog"], "answer": "B"}
+
+The right answers are in `answer` or `answers` (one or a list), or else the last answer of the
+conversation. `choices` are listed behind the last question, each with its letter, as LLaVA-1.5 was
+evaluated (Liu et al., arXiv 2310.03744). `source` names the part of the data that a record counts
+for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from data.faults import Fault, FaultKind
+from data.sample import Sample, SampleError
+from data.sources.formats.prompts import QuestionSet, answer_of
+from mllm_jax.evaluation.metrics import LETTERS, Reference
+
+#: Fields of right answers, of which a record has one.
+ANSWERS = ("answer", "answers")
+CHOICES, SOURCE = "choices", "source"
+#: What is asked behind the options.
+ASKED = "Answer with the option's letter from the given choices directly."
+
+
+class ReferencedSet:
+    """Questions, their options listed, and their references.
+
+    Args:
+        questions: the questions.
+        default: source of records that name none.
+    """
+
+    def __init__(self, questions: QuestionSet, default: str) -> None:
+        self._questions, self._default = questions, default
+        self.fingerprint: str | None = None
+
+    def __len__(self) -> int:
+        return len(self._questions)
+
+    def name(self, index: int) -> str:
+        """See `Source.name`."""
+        return self._questions.name(index)
+
+    @property
+    def home(self) -> Path:
+        """See `Source.home`."""
+        return self._questions.home
+
+    def __getitem__(self, index: int) -> Sample:
+        """A question with its options. Raises SampleError."""
+        sample = self._questions[index]
+        choices = self.reference(index).choices
+        if not choices:
+            return sample
+        turns = list(sample.turns if answer_of(sample) is None else sample.turns[:-1])
+        options = [f"{letter}. {own}" for letter, own in zip(LETTERS, choices, strict=False)]
+        asked = "\n".join([turns[-1].text, *options, ASKED])
+        return replace(sample, turns=(*turns[:-1], replace(turns[-1], text=asked)))
+
+    def reference(self, index: int) -> Reference:
+        """What the answer is compared with.
+
+        Raises:
+            SampleError: nothing is, or it has the wrong shape.
+        """
+        record = self._questions.record(index)
+        choices = _texts(record, CHOICES, self.name(index))
+        if len(choices) > len(LETTERS):
+            text = f"{CHOICES}: {len(choices)} options; valid: at most {len(LETTERS)}"
+            raise _misshapen(self.name(index), text)
+        given = [name for name in ANSWERS if record.get(name) is not None]
+        if len(given) > 1:
+            raise _misshapen(self.name(index), f"it has {' and '.join(given)}; valid: one of them")
+        if given:
+            return Reference(_texts(record, given[0], self.name(index)), choices)
+        told = answer_of(self._questions[index])
+        if told is None:
+            text = "there is no reference; valid: answer, answers, or an answer at the end"
+            raise _misshapen(self.name(index), text)
+        return Reference((told,), choices)
+
+    def source(self, index: int) -> str:
+        """Name of the source that a record counts for. Raises SampleError: it is no text."""
+        found = self._questions.record(index).get(SOURCE)
+        if found is not None and not isinstance(found, str):
+            raise _misshapen(self.name(index), f"{SOURCE}: {found!r:.80} is no text")
+        return self._default if found is None else found
+
+
+def _texts(record: Mapping[str, Any], field: str, name: str) -> tuple[str, ...]:
+    """The texts of a field, one or a list; numbers count as their texts."""
+    found = record.get(field)
+    listed: Sequence[Any] = found if isinstance(found, list) else () if found is None else (found,)
+    if found is not None and not listed:
+        raise _misshapen(name, f"{field}: an empty list; valid: at least one text")
+    for own in listed:
+        if not isinstance(own, str | int | float) or isinstance(own, bool):
+            raise _misshapen(name, f"{field}: {own!r:.80} is no text")
+    return tuple(map(str, listed))
+
+
+def _misshapen(name: str, text: str) -> SampleError:
+    return SampleError(name, Fault(FaultKind.RECORD, f"record of wrong shape: {text}"))

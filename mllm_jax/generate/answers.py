@@ -1,0 +1,107 @@
+"""Answers, and how fast they were written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The answer to a prompt.
+
+    Attributes:
+        name: name of the prompt.
+        text: the answer, without special tokens; None if there is none.
+        tokens: its tokens, with the one that ends it.
+        prompt_tokens: tokens of the prompt, outputs of its media included.
+        stopped: what ended it: `end`, a token that ends answers, or `length`, as many tokens as are
+            allowed.
+        error: why there is no answer.
+    """
+
+    name: str
+    text: str | None
+    tokens: tuple[int, ...] = ()
+    prompt_tokens: int = 0
+    stopped: Literal["end", "length"] | None = None
+    error: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"name", "text", "tokens", "prompt_tokens", "stopped"}`, or `{"name", "error"}`."""
+        if self.error is not None:
+            return {"name": self.name, "error": self.error}
+        return {
+            "name": self.name,
+            "text": self.text,
+            "tokens": list(self.tokens),
+            "prompt_tokens": self.prompt_tokens,
+            "stopped": self.stopped,
+        }
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of the devices, and tokens.
+
+    Attributes:
+        prompt_tokens: of all prompts.
+        first_tokens: tokens that prompts gave, one of each.
+        next_tokens: tokens that were decoded one after the other.
+        prefill_seconds, decode_seconds: seconds of the programs; without those of media's files.
+        compile_seconds: seconds in which programs were compiled.
+    """
+
+    prompt_tokens: int = 0
+    first_tokens: int = 0
+    next_tokens: int = 0
+    prefill_seconds: float = 0.0
+    decode_seconds: float = 0.0
+    compile_seconds: float = 0.0
+
+    def __add__(self, other: Timing) -> Timing:
+        own, more = vars(self), vars(other)
+        return Timing(**{name: value + more[name] for name, value in own.items()})
+
+    @property
+    def prefill_rate(self) -> float:
+        """Tokens of prompts per second."""
+        return self.prompt_tokens / self.prefill_seconds if self.prefill_seconds else 0.0
+
+    @property
+    def decode_rate(self) -> float:
+        """Tokens of answers per second, those aside that prompts gave."""
+        return self.next_tokens / self.decode_seconds if self.decode_seconds else 0.0
+
+    def to_json(self) -> dict[str, float]:
+        """All figures by name."""
+        rates = {
+            "prefill_tokens_per_second": self.prefill_rate,
+            "decode_tokens_per_second": self.decode_rate,
+        }
+        return vars(self) | rates
+
+    def __str__(self) -> str:
+        return (
+            f"prefill {self.prompt_tokens} tokens, {self.prefill_rate:.0f} tokens/s; decode "
+            f"{self.next_tokens} tokens, {self.decode_rate:.0f} tokens/s; compiled in "
+            f"{self.compile_seconds:.1f} s"
+        )
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Answers to prompts, in their order.
+
+    Attributes:
+        replies: an answer to each prompt, or why there is none.
+        timing: of all of them.
+    """
+
+    replies: Sequence[Reply]
+    timing: Timing = field(default_factory=Timing)
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"replies", **timing}`."""
+        return {"replies": [own.to_json() for own in self.replies], **self.timing.to_json()}

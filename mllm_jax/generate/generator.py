@@ -1,0 +1,219 @@
+"""Prompts to answers: measured, sorted by length, read in batches, written on the devices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from data.faults import Fault, FaultKind
+from data.loading.evaluation import PromptBatch
+from data.loading.prompts import prompt_rows
+from data.sample import Lengths, SampleError
+from data.sources.formats.prompts import QuestionSet, given_questions, open_questions
+from data.sources.source import Source
+from mllm_jax.config.sections import ConfigError
+from mllm_jax.generate.answers import Answers, Reply, Timing
+from mllm_jax.generate.opened import Opened, more_ends
+from mllm_jax.runtime.part import peers
+from mllm_jax.train.decoding.columns import Columns
+from mllm_jax.train.decoding.programs import Decoding, Gather
+from mllm_jax.train.decoding.sampling import Sampling
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.step.batch import local_rows
+
+#: Prompts that are answered at a time, and most tokens of an answer, unless told otherwise.
+ROWS, NEW_TOKENS = 8, 256
+#: A prompt for a program: a text, or a record as in a file (`data.sources.formats.prompts`).
+Prompt = str | Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What answers are wanted.
+
+    Attributes:
+        sampling: how tokens are chosen.
+        new_tokens: most tokens of an answer.
+        rows: prompts that are answered at a time; rounded up to the ranks that share them.
+    """
+
+    sampling: Sampling = field(default_factory=Sampling)
+    new_tokens: int = NEW_TOKENS
+    rows: int = ROWS
+
+    def __post_init__(self) -> None:
+        for name in ("new_tokens", "rows"):
+            value = getattr(self, name)
+            if value < 1:
+                raise ConfigError("generate", [f"{name}: {value} is refused; valid: at least 1"])
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """A prompt that fits: its index in the source, and its lengths."""
+
+    index: int
+    lengths: Lengths
+
+
+class Generator:
+    """A model that answers prompts under its plans.
+
+    Args:
+        opened: the model, whose devices have been started.
+        gather: when parameters are made whole along fsdp, see `train.decoding`.
+        tell: shows a line of progress.
+
+    Raises:
+        PlanError: the plans do not fit the devices. DataError: its processor cannot be made.
+        CheckpointError, PretrainedError: its parameters cannot be read.
+    """
+
+    def __init__(
+        self,
+        opened: Opened,
+        gather: Gather = "step",
+        tell: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self.opened, self.config = opened, opened.config
+        peers().note("restoring the state", limited=False)
+        self.experiment = Experiment.build(opened.config)
+        self.processor, self._step = self.experiment.processor, self.experiment.forward
+        self.ends = tuple(dict.fromkeys((*self.processor.end_ids, *more_ends(opened.config))))
+        self._decoding = Decoding(self._step, self.ends, gather)
+        tell(f"reading {opened.named}")
+        self._params = self._decoding.prepared(opened.load(self.experiment))
+        peers().note("answering", limited=False)
+
+    def __call__(
+        self,
+        prompts: Prompt | Sequence[Prompt],
+        wanted: Wanted | None = None,
+        folder: Path | None = None,
+    ) -> Answers:
+        """Answers to prompts of a program.
+
+        Args:
+            prompts: one or several. Paths of media are relative to `folder`, or the working folder.
+            wanted: what answers are wanted; None: greedy ones of at most `NEW_TOKENS`.
+            folder: see there.
+
+        Raises:
+            SampleError: a prompt cannot be used.
+        """
+        listed = [prompts] if isinstance(prompts, str | Mapping) else prompts
+        records = [{"prompt": own} if isinstance(own, str) else own for own in listed]
+        source = given_questions(self.config.data, records, folder or Path.cwd())
+        return self.answers(source, wanted or Wanted(), strict=True)
+
+    def questions(self, file: Path, media: Path | None = None) -> QuestionSet:
+        """Prompts of a file. Raises DataError: it cannot be read."""
+        return open_questions(self.config.data, str(file), None if media is None else str(media))
+
+    def answers(self, source: Source, wanted: Wanted, *, strict: bool = False) -> Answers:
+        """Answers to all prompts of a source.
+
+        Args:
+            source: the prompts; an answer at the end of a conversation is not read.
+            wanted: what answers are wanted.
+            strict: raise the error of a prompt that cannot be used, rather than tell it in place of
+                its answer.
+
+        Raises:
+            SampleError: see there.
+        """
+        replies: dict[int, Reply] = {}
+
+        def miss(index: int, error: SampleError) -> None:
+            if strict:
+                raise error
+            replies[index] = Reply(source.name(index), None, error=str(error.fault))
+
+        fitting = [own for i in range(len(source)) if (own := self._measured(source, i, miss))]
+        fitting.sort(key=lambda own: (own.lengths.tokens, own.index))
+        rows, timing = self._rows(min(len(fitting), wanted.rows)), Timing()
+        for begin in range(0, len(fitting), rows):
+            chosen = fitting[begin : begin + rows]
+            timing += self._answer(source, chosen, rows, wanted, replies, miss)
+        return Answers([replies[index] for index in range(len(source))], timing)
+
+    # ---- parts -----------------------------------------------------------------------------------
+
+    def _rows(self, prompts: int) -> int:
+        """Rows of a batch for so many prompts: whole shares of every module."""
+        plans = self._step.program.grid.plans.values()
+        shares = math.lcm(*(plan.batch for plan in plans))
+        return max(1, -(-prompts // shares)) * shares
+
+    def _measured(
+        self, source: Source, index: int, miss: Callable[[int, SampleError], None]
+    ) -> _Measured | None:
+        """A prompt with its lengths, unless it cannot be used."""
+        longest = self.config.model.decoder.max_positions
+        try:
+            lengths = self.processor.measure_prompt(source[index], answered=False)
+            if lengths.tokens > longest:
+                text = (
+                    f"the prompt has {lengths.tokens} tokens, above the {longest} of "
+                    "model.decoder.max_positions; valid: a shorter prompt, or fewer media"
+                )
+                raise SampleError(source.name(index), Fault(FaultKind.BUDGET, text))
+        except SampleError as error:
+            miss(index, error)
+            return None
+        return _Measured(index, lengths)
+
+    def _answer(
+        self,
+        source: Source,
+        chosen: Sequence[_Measured],
+        rows: int,
+        wanted: Wanted,
+        replies: dict[int, Reply],
+        miss: Callable[[int, SampleError], None],
+    ) -> Timing:
+        """Answer the prompts of a batch."""
+        own = local_rows(self._step, rows)
+        batch = self._read(source, chosen, rows, own)
+        by_name = {source.name(each.index): each.index for each in chosen}
+        for name, fault in batch.skipped:
+            miss(by_name[name], SampleError(name, fault))
+        longest = self.config.model.decoder.max_positions
+        limits = [min(wanted.new_tokens, 1 + longest - slot.tokens) for slot in batch.slots]
+        columns = Columns.of(batch.slots, own["decoder"], self._decoding.columns_unit, limits)
+        written = self._decoding.write(
+            self._params, batch.batch, columns, wanted.new_tokens, wanted.sampling
+        )
+        for slot, tokens in zip(batch.slots, written.answers, strict=True):
+            replies[slot.index] = self._reply(source, slot.index, slot.tokens, tokens)
+        count = sum(map(len, written.answers))
+        return Timing(
+            sum(slot.tokens for slot in batch.slots),
+            len(batch.slots),
+            count - len(batch.slots),
+            written.prefill_seconds,
+            written.decode_seconds,
+            written.compile_seconds,
+        )
+
+    def _read(
+        self,
+        source: Source,
+        chosen: Sequence[_Measured],
+        rows: int,
+        own: Mapping[str, Sequence[int]],
+    ) -> PromptBatch:
+        """The prompts of a batch with their media."""
+        config = self.config.data.model_copy(update={"rows": rows, "on_error": "skip"})
+        prompts = [(each.index, each.lengths) for each in chosen]
+        units = self.config.budget_units
+        return prompt_rows(source, self.processor, config, own, prompts, units)
+
+    def _reply(self, source: Source, index: int, prompt: int, tokens: Sequence[int]) -> Reply:
+        ended = bool(tokens) and tokens[-1] in self.ends
+        text = self.processor.chat.decode(list(tokens[:-1] if ended else tokens))
+        own = source.name(index), text, tuple(tokens), prompt
+        return Reply(*own, stopped="end" if ended else "length")

@@ -1,0 +1,152 @@
+"""A model that answers: the newest checkpoint of a run, or a release as it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from mllm_jax.config.load import ConfigError, ExperimentConfig, ScheduleConfig, overridden, resolve
+from mllm_jax.models import multimodal
+from mllm_jax.release.import_weights import as_released
+from mllm_jax.runtime.folder import RunError
+from mllm_jax.runtime.together import compiled_together
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.state.fit import check_same_model
+from mllm_jax.train.state.pretrained import start_from
+from mllm_jax.train.state.regroup import leaf_name
+from mllm_jax.train.state.saved import SavedParameters
+
+#: From the objects of an experiment to its parameters, as `Experiment.forward` lays them out.
+Load = Callable[[Experiment], Any]
+#: File of a release that may name more tokens which end an answer.
+GENERATION = "generation_config.json"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A model that is not loaded yet.
+
+    Attributes:
+        config: configuration under whose plans it answers.
+        load: reads the parameters.
+        named: what it is, for people.
+    """
+
+    config: ExperimentConfig
+    load: Load
+    named: str
+
+    @property
+    def stages(self) -> int:
+        """Stages of the decoder's plan, which are part of fsdp where answers are written."""
+        return self.config.parallel.decoder.stage
+
+
+def open_model(
+    run: Path | None,
+    release: Path | None,
+    overrides: Sequence[str] = (),
+    *,
+    alone: bool = False,
+    tell: Callable[[str], None] = lambda line: None,
+) -> Opened:
+    """The model of a run or of a release.
+
+    Args:
+        run: folder of a run.
+        release: folder of a released checkpoint with its tokenizer; one of both is given.
+        overrides: `section.key=value`, e.g. of the section `parallel`.
+        alone: on one device, whatever the plans are.
+        tell: shows a line of progress.
+
+    Raises:
+        ConfigError: both or neither are given, or a value is wrong.
+        RunError: there is no such run. NoCheckpointError: it has no checkpoint.
+        PretrainedError: the release cannot be used.
+    """
+    if (run is None) == (release is None):
+        given = "neither is given" if run is None else "both are given"
+        raise ConfigError("generate", [f"--run and --release: {given}; valid: one of them"])
+    load: Load
+    if release is not None:
+        values, named = as_released(release), f"release {release}"
+        load = partial(_released, tell)
+    else:
+        assert run is not None  # as one of them is given
+        if not run.is_dir():
+            raise RunError(f"{run} is no folder of a run; valid: a folder below run.directory")
+        saved = SavedParameters(run / "checkpoints")
+        values, named = saved.config, f"step {saved.step} of {run}"
+        load = partial(_saved, saved)
+    if alone:
+        values = _on_one_device(values)
+    return Opened(resolve(overridden(values, overrides), named), load, named)
+
+
+def _on_one_device(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration without a plan."""
+    own = values.get("parallel", {})
+    plans: dict[str, Any] = {"devices": 1, "decoder": {}, "encoders": {}}
+    plans["encoders"] = {name: {} for name in own.get("encoders", {})}
+    parallel = {**own, **plans, "exchange": "auto", "overlap": "auto"}
+    schedule = ScheduleConfig().model_dump(mode="json")
+    return {**values, "parallel": parallel, "schedule": schedule}
+
+
+def _released(tell: Callable[[str], None], experiment: Experiment) -> Any:
+    """Parameters of `model.pretrained`."""
+    step, model = experiment.forward, experiment.config.model
+    target = step.abstract["params"]
+    layout = jax.tree.map(lambda leaf: leaf.sharding, target)
+
+    def initial(key: jax.Array) -> Any:
+        return step.form.stored(multimodal.init_parameters(model, key))
+
+    make = compiled_together("the parameters", jax.jit(initial, out_shardings=layout))
+    return start_from(model, make(jax.random.key(0)), target, tell)
+
+
+def _saved(saved: SavedParameters, experiment: Experiment) -> Any:
+    """Parameters of a checkpoint, without the state of its optimizer.
+
+    Raises:
+        CheckpointError: they are those of another model.
+    """
+    step = experiment.forward
+    target, regrouping = {"params": step.abstract["params"]}, step.form.regrouping
+    check_same_model(saved.named, saved.shapes, target, regrouping, saved.config)
+
+    def leaf(path: Any, wanted: jax.ShapeDtypeStruct) -> jax.Array:
+        name = leaf_name(path)
+        value = np.asarray(regrouping.leaf(name, saved[name.partition(".")[2]], wanted.shape))
+        value = value.astype(wanted.dtype)
+        return jax.make_array_from_callback(wanted.shape, wanted.sharding, value.__getitem__)
+
+    return jax.tree_util.tree_map_with_path(leaf, target)["params"]
+
+
+def more_ends(config: ExperimentConfig) -> tuple[int, ...]:
+    """Tokens that end an answer by the release's own word, beside those of its tokenizer.
+
+    Raises:
+        ConfigError: the file is there and says something else than tokens.
+    """
+    folder = config.data.processor
+    path = None if folder is None else Path(folder) / GENERATION
+    if path is None or not path.is_file():
+        return ()
+    try:
+        found = json.loads(path.read_bytes()).get("eos_token_id")
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise ConfigError(str(path), [f"is no JSON object: {error}"]) from error
+    listed = found if isinstance(found, list) else [] if found is None else [found]
+    if not all(type(own) is int for own in listed):
+        raise ConfigError(str(path), [f"eos_token_id: {found!r} is no token, nor a list of tokens"])
+    return tuple(listed)

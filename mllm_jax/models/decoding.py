@@ -1,0 +1,201 @@
+"""The decoder with a cache: prompts in whole rows, then a token of every answer at a time.
+
+Layers lie apart here, each with its own parameters, and the program lists them one behind the
+other: a loop over layers would copy the parameters of each before it reads them, for every token.
+
+A row may hold several segments. Its answers grow side by side, and every step of decoding is a row
+of as many columns, a multiple of the ranks that share the positions of a row; columns without an
+answer are padding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from mllm_jax.models import multimodal, vocabulary
+from mllm_jax.models.attention.cached import Past
+from mllm_jax.models.decoders import decoder as decoders
+from mllm_jax.models.layers import gathered
+from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.parameters import Params
+from scheduling.executor.layers import LayerTraits
+from sharding.axes import stored_dimension
+from sharding.collectives import all_gather, shard_slice, vary
+from sharding.grid import View
+
+
+class Cache(NamedTuple):
+    """Keys and values of all layers on this rank; see `models.attention.cached`.
+
+    Attributes:
+        layers: of each layer its keys and values, `[rows, kv_heads, slots, head_dim]`.
+        ids, positions: `[rows, slots]` int32, what the slots hold.
+    """
+
+    layers: tuple[tuple[jax.Array, jax.Array], ...]
+    ids: jax.Array
+    positions: jax.Array
+
+
+def without_losses(model: ModelConfig) -> ModelConfig:
+    """The same model without auxiliary losses, which nothing reads here."""
+    own = model.decoder
+    experts = own.experts
+    if experts is not None:
+        experts = experts.model_copy(update={"balance_weight": 0.0, "z_weight": 0.0})
+    decoder = own.model_copy(update={"experts": experts, "activation_penalty": 0.0})
+    return model.model_copy(update={"decoder": decoder})
+
+
+class CachedDecoder(multimodal.Decoder):
+    """The decoder for rows that follow others.
+
+    Parameters are those of `apart`: with `layers` as a sequence.
+
+    Args:
+        model: configuration of the whole model.
+        view: ranks of the decoder, without stages.
+    """
+
+    def __init__(self, model: ModelConfig, view: View) -> None:
+        super().__init__(without_losses(model), view)
+
+    def apart(
+        self, params: Params, take: Callable[[int, Any], Any] = lambda row, leaf: leaf[row]
+    ) -> Params:
+        """Parameters of the decoder with each layer's in a tree of its own, see `apart`."""
+        count = self.config.decoder.layers
+        return params | {"layers": apart(params["layers"], self.traits, count, take)}
+
+    def hidden(
+        self,
+        params: Params,
+        rows: Mapping[str, Any],
+        media: jax.Array | None,
+        cache: Cache,
+        start: jax.Array | None,
+    ) -> tuple[jax.Array, Cache]:
+        """Run the decoder up to its last norm.
+
+        Args:
+            params: local shards, each layer's apart.
+            rows: `tokens`, `positions`, `segment_ids` `[rows, tokens]`, and `media`; whole on every
+                rank of a row.
+            media: as of `multimodal.decode_hidden`.
+            cache: cache whose `ids` and `positions` have these tokens in them.
+            start: first slot of these tokens; None: the first of all, nothing is before them.
+
+        Returns:
+            `[rows, tokens / shards, d_model]`, and the cache with these tokens.
+        """
+        batch = dict(rows)
+        x = self.embed(params, batch)
+        x = x if media is None else x + media.astype(self.dtype)
+        x, *beside = jnp.split(x, 1 + self.traits.inputs, axis=-1)
+        context, kept = self.context(batch), []
+        for number, own in enumerate(params["layers"]):
+            layer = self.bound(self.whole(own), number % self.traits.period)
+            past = Past(*cache.layers[number], cache.ids, cache.positions, start)
+            x, _, past = layer.following(x, context, self.view, past)
+            x = x + beside[number] if number < len(beside) else x
+            kept.append((past.keys, past.values))
+        return self.norm(params, x), cache._replace(layers=tuple(kept))
+
+    def empty(self, rows: int, slots: int) -> Cache:
+        """A cache without a token, for so many rows of this rank."""
+        own = self.config.decoder
+        heads = _heads_of_a_rank(own.heads, own.kv_heads, self.view)
+        shape = (rows, heads, slots, own.head_dim)
+        zeros = vary(jnp.zeros(shape, self.dtype), self.view.all)
+        layers = ((zeros, zeros),) * own.layers
+        ids = vary(jnp.zeros((rows, slots), jnp.int32), self.view.batch)
+        return Cache(layers, ids, ids)
+
+    def best(self, params: Params, hidden: jax.Array) -> jax.Array:
+        """Most likely next token, `[rows, tokens]` int32, equal on a row's ranks.
+
+        Args:
+            hidden: `[rows, tokens / shards, d_model]`.
+        """
+        return multimodal.greedy_tokens(params, hidden, self.config, self.view)
+
+    def logits(self, params: Params, hidden: jax.Array) -> jax.Array:
+        """Logits of the whole vocabulary for the tokens of this context rank.
+
+        `[rows, tokens / shards, d_model]` to `[rows, tokens / context, vocab]` float32.
+        """
+        kernel = decoders.head_kernel(self.tower, params, self.view)
+        flat = gathered(hidden, self.view)
+        vocab = self.config.decoder.vocab_size
+        found = vocabulary.whole_logits(flat.reshape(-1, flat.shape[-1]), kernel, vocab, self.view)
+        return found.reshape(*flat.shape[:2], vocab)
+
+    def taken(self, hidden: jax.Array, places: jax.Array) -> jax.Array:
+        """States at some positions of every row, dealt over its ranks again.
+
+        Args:
+            hidden: `[rows, tokens / shards, d_model]`.
+            places: `[rows, columns]` positions, whole on every rank of a row.
+
+        Returns:
+            `[rows, columns / shards, d_model]`.
+        """
+        whole = all_gather(hidden, self.view.sequence, dim=1)
+        own = shard_slice(places, self.view.sequence, dim=1)
+        return jnp.take_along_axis(whole, own[..., None], axis=1)
+
+
+def apart(
+    layers: Params,
+    traits: LayerTraits,
+    count: int,
+    take: Callable[[int, Any], Any] = lambda row, leaf: leaf[row],
+) -> tuple[Params, ...]:
+    """A stack of layers as a tree for each, of the entries that the layer has.
+
+    Args:
+        layers: entries of the stack, `[layers that have it, ...]`, see `LayerTraits`.
+        traits: how the layers differ.
+        count: number of layers.
+        take: what a layer has of a leaf, from its number among the layers that have the leaf.
+    """
+
+    def of(number: int) -> Params:
+        period, place = divmod(number, traits.period)
+        found = {}
+        for name, entry in layers.items():
+            holders = traits.holders(name)
+            if place in holders:
+                row = period * len(holders) + holders.index(place)
+                found[name] = jax.tree.map(partial(take, row), entry)
+        return found
+
+    return tuple(of(number) for number in range(count))
+
+
+def in_type_of_use(params: Params, axes: Any, dtype: jnp.dtype) -> Params:
+    """Parameters in the type in which layers take them, if they are gathered (`rules`).
+
+    That is once, and not for every token; others stay float32, such as scales of norms.
+    """
+
+    def cast(names: tuple[str | None, ...], leaf: jax.Array) -> jax.Array:
+        return leaf if stored_dimension(names, "gathered") is None else leaf.astype(dtype)
+
+    return jax.tree.map(cast, axes, params, is_leaf=lambda x: isinstance(x, tuple))
+
+
+def _heads_of_a_rank(heads: int, kv_heads: int, view: View) -> int:
+    """Heads of keys and values that a rank has in attention, see `SelfAttention.attended`."""
+    queries = heads // view.degree(view.tensor)
+    own = kv_heads // view.degree(view.kv_heads)
+    if own > 1 and view.copies:
+        own = queries // math.gcd(heads // kv_heads, queries)
+    degree = view.degree(view.context)
+    return own * (degree // math.gcd(own, degree)) // degree

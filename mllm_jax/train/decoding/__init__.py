@@ -1,0 +1,1 @@
+"""Answers written token by token, with a cache, under the plans of a run."""

@@ -1,0 +1,65 @@
+"""Prompts of a batch as columns: which answers of a row grow side by side."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from data.loading.evaluation import Slot
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns of a batch.
+
+    Attributes:
+        arrays: `[rows, columns]` int32 of the rows of this process: `last`, position of the
+            prompt's last token in its row; `segments`, number of its segment, 0 for a column
+            without a prompt; `lengths`, its tokens; `limits`, the most tokens of its answer;
+            `numbers`, by which tokens are drawn.
+        places: row of all rows, and column, of each prompt.
+    """
+
+    arrays: Mapping[str, np.ndarray]
+    places: Sequence[tuple[int, int]]
+
+    @classmethod
+    def of(
+        cls,
+        slots: Sequence[Slot],
+        rows: Sequence[int],
+        unit: int,
+        limits: Sequence[int],
+        fewest: int = 1,
+    ) -> Columns:
+        """Columns of prompts.
+
+        Args:
+            slots: where the prompts of all rows lie.
+            rows: rows of this process.
+            unit: number of which the columns of a row are a multiple.
+            limits: the most tokens of each prompt's answer.
+            fewest: columns that there are at least, so that batches have one shape.
+        """
+        taken: Counter[int] = Counter()
+        places = []
+        for slot in slots:
+            places.append((slot.row, taken[slot.row]))
+            taken[slot.row] += 1
+        count = -(-max([fewest, *taken.values()]) // unit) * unit
+        arrays = {name: np.zeros((len(rows), count), np.int32) for name in NAMES}
+        local = {row: number for number, row in enumerate(rows)}
+        for slot, (row, column), limit in zip(slots, places, limits, strict=True):
+            if row in local:
+                at = local[row], column
+                own = slot.start + slot.tokens - 1, slot.segment, slot.tokens, limit, slot.index
+                for name, value in zip(NAMES, own, strict=True):
+                    arrays[name][at] = value
+        return cls(arrays, places)
+
+
+#: Names of the arrays.
+NAMES = ("last", "segments", "lengths", "limits", "numbers")

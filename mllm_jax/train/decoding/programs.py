@@ -1,0 +1,309 @@
+"""The programs that write answers: prompts at once, then a loop over tokens on the devices.
+
+::
+
+    prompts, media  ->  prefill  ->  cache, first tokens  ->  decode  ->  tokens of the answers
+
+Both run in one manual `shard_map` over the grid of the forward pass, under whose plan a pipeline's
+stages are part of fsdp. The loop ends when no answer goes on, without a word from the host.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, Literal, NamedTuple, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import PartitionSpec
+
+from mllm_jax.models.decoding import Cache, CachedDecoder, in_type_of_use
+from mllm_jax.models.multimodal import parameter_axes
+from mllm_jax.runtime.part import waiting
+from mllm_jax.runtime.together import Together, compiled_together
+from mllm_jax.train.decoding.columns import NAMES, Columns
+from mllm_jax.train.decoding.sampling import Draw, Sampling, drawn
+from mllm_jax.train.step.batch import place, whole
+from mllm_jax.train.step.towers import Towers
+from mllm_jax.train.step.train_step import TrainStep
+from sharding.collectives import psum, shard_slice, unsharded
+from sharding.in_order import shard_map
+from sharding.mesh import shardings
+from sharding.rules import Layout
+
+#: When parameters are made whole along fsdp: once, or layer by layer for every token.
+Gather = Literal["step", "layer"]
+
+
+#: Layouts of a `Draw`, which every device has.
+_DRAW_SPECS: Any = Draw(*[cast(Any, PartitionSpec())] * 4)
+
+
+class State(NamedTuple):
+    """Answers on their way; arrays of columns are `[rows, columns]`.
+
+    Attributes:
+        cache: keys and values of prompts and answers.
+        token: the newest token of each answer, which the decoder has not seen yet.
+        written: `[rows, columns, most]` int32: tokens of the answers; -1 behind their ends.
+        made: how many these are.
+        alive: whether the answer goes on.
+        left: number of answers of all ranks that go on.
+        segments, lengths, limits, numbers: as in `Columns`.
+    """
+
+    cache: Cache
+    token: jax.Array
+    written: jax.Array
+    made: jax.Array
+    alive: jax.Array
+    left: jax.Array
+    segments: jax.Array
+    lengths: jax.Array
+    limits: jax.Array
+    numbers: jax.Array
+
+
+@dataclass(frozen=True)
+class Written:
+    """Answers of a batch, on every process.
+
+    Attributes:
+        answers: tokens of the answer to each prompt, the token of its end included.
+        prefill_seconds, decode_seconds: time of the devices, without compiling.
+        compile_seconds: time for programs that were not there yet.
+    """
+
+    answers: list[list[int]]
+    prefill_seconds: float
+    decode_seconds: float
+    compile_seconds: float
+
+
+class Decoding:
+    """Compiled programs that write answers with a model under its plans.
+
+    Args:
+        step: step whose layouts serve forward passes (`Experiment.forward`).
+        ends: tokens that end an answer.
+        gather: `step`: parameters are made whole along fsdp once, by `prepared`; `layer`: layer by
+            layer for every token, which takes less memory and more communication.
+    """
+
+    def __init__(self, step: TrainStep, ends: Sequence[int], gather: Gather = "step") -> None:
+        program = step.program
+        views = dict(program.views)
+        if gather == "step":
+            views = {name: view.gathered for name, view in views.items()}
+        self._step, self._gather = step, gather
+        self._ends = np.asarray(ends, np.int32)
+        self._towers = Towers(program.model, views)
+        self._decoder, self._view = CachedDecoder(program.model, views["decoder"]), views["decoder"]
+        self._programs: dict[tuple[str, int, bool], Together] = {}
+
+    # ---- parameters ------------------------------------------------------------------------------
+
+    @cached_property
+    def prepared(self) -> Callable[[Any], Any]:
+        """From parameters of the step to those that `write` takes.
+
+        Layers of the decoder lie apart, in the type in which they are used.
+        """
+        convert = jax.jit(self._converted, out_shardings=shardings(self._step.mesh, self._specs))
+        return compiled_together("parameters for decoding", convert)
+
+    def _converted(self, params: Any) -> Any:
+        axes = parameter_axes(self._step.program.model)
+        decoder = in_type_of_use(params["decoder"], axes["decoder"], self._decoder.dtype)
+        return params | {"decoder": self._decoder.apart(decoder)}
+
+    @cached_property
+    def _specs(self) -> Any:
+        """Layouts of prepared parameters."""
+        layout = jax.tree.map(self._own, self._step.form.layout)
+        decoder = self._decoder.apart(layout["decoder"], _of_one)
+        return jax.tree.map(lambda own: own.spec, layout | {"decoder": decoder})
+
+    def _own(self, layout: Layout) -> Layout:
+        return replace(layout, view=layout.view.gathered) if self._gather == "step" else layout
+
+    # ---- answers ---------------------------------------------------------------------------------
+
+    @property
+    def columns_unit(self) -> int:
+        """The number of columns of a row is a multiple of this: ranks that share its positions."""
+        return self._view.degree(self._view.sequence)
+
+    def write(
+        self,
+        params: Any,
+        batch: Any,
+        columns: Columns,
+        most: int,
+        sampling: Sampling,
+    ) -> Written:
+        """Answers to the prompts of a batch.
+
+        Args:
+            params: parameters that `prepared` returned.
+            batch: packed prompts, rows of this process, see `data.loading.assemble`.
+            columns: the answers of these rows.
+            most: largest limit that there can be: the length of the answers' arrays.
+            sampling: how tokens are chosen.
+        """
+        rows = batch["decoder"] | columns.arrays
+        placed = place([batch | {"decoder": rows}], self._step)
+        draw = sampling.draw
+        prefill = self._program("prefill", most, sampling.greedy)
+        decode = self._program("decode", most, sampling.greedy)
+        state, first = self._timed("prompts", prefill, {"params": params, "draw": draw}, placed)
+        tokens, rest = self._timed("answers", decode, params, draw, state)
+        found = whole(tokens)
+        answers = [found[at][found[at] >= 0].tolist() for at in columns.places]
+        return Written(answers, first.run, rest.run, first.compile + rest.compile)
+
+    def _program(self, name: str, most: int, greedy: bool) -> Together:
+        """A program, which is compiled for every shape of a batch."""
+        key = name, most, greedy
+        if key not in self._programs:
+            made = self._prefill(most, greedy) if name == "prefill" else self._decode(greedy)
+            self._programs[key] = made
+        return self._programs[key]
+
+    def _timed(self, name: str, program: Together, *arguments: Any) -> tuple[Any, _Seconds]:
+        """The result of a program, and its seconds."""
+        began = time.perf_counter()
+        ready = program.prepared(*arguments)
+        compiled = time.perf_counter()
+        with waiting(name, limited=False):
+            made = jax.block_until_ready(ready(*arguments))
+        return made, _Seconds(compiled - began, time.perf_counter() - compiled)
+
+    # ---- programs --------------------------------------------------------------------------------
+
+    def _prefill(self, most: int, greedy: bool) -> Together:
+        """Program of prompts: `({"params", "draw"}, batch)` to a `State`."""
+        specs = {"params": self._specs, "draw": _DRAW_SPECS}
+        body = partial(self._begun, most, greedy)
+        program = self._step.shard(body, specs, self._state_specs)
+        return compiled_together("the prompts", jax.jit(program))
+
+    def _decode(self, greedy: bool) -> Together:
+        """Program of answers: `(params, draw, state)` to `State.written`."""
+        specs = self._specs, _DRAW_SPECS, self._state_specs
+        body = partial(self._finished, greedy)
+        program = shard_map(
+            body, mesh=self._step.mesh, in_specs=specs, out_specs=self._state_specs.written
+        )
+        return compiled_together("the answers", jax.jit(program))
+
+    @property
+    def _state_specs(self) -> State:
+        """Layouts of a state: rows over the ranks of the batch, heads over those of a row."""
+        rows: Any = PartitionSpec(self._view.batch or None)
+        heads = (*self._view.tensor, *self._view.context)
+        kept: Any = PartitionSpec(self._view.batch or None, heads or None)
+        everywhere: Any = PartitionSpec()
+        layers = ((kept, kept),) * self._step.program.model.decoder.layers
+        cache = Cache(layers, rows, rows)
+        return State(cache, rows, rows, rows, rows, everywhere, rows, rows, rows, rows)
+
+    def _begun(self, most: int, greedy: bool, tree: Any, batch: Any) -> State:
+        """Prompts of this rank's rows, and the first token of every answer."""
+        params, draw = tree["params"], tree["draw"]
+        batch = jax.tree.map(lambda leaf: leaf[0], batch)
+        rows = batch["decoder"]
+        last, segments, lengths, limits, numbers = (rows[name] for name in NAMES)
+        count, tokens = rows["tokens"].shape
+        cache = self._decoder.empty(count, tokens + last.shape[1] * most)
+        cache = _noted(cache, rows["segment_ids"], rows["positions"], jnp.int32(0))
+        media = self._towers.media(params, batch)
+        hidden, cache = self._decoder.hidden(params["decoder"], rows, media, cache, None)
+        none = jnp.zeros_like(last)
+        state = State(
+            cache,
+            none,
+            jnp.full((*last.shape, most), -1, jnp.int32) + none[..., None],
+            none,
+            segments > 0,
+            jnp.int32(0),
+            segments,
+            lengths,
+            limits,
+            numbers,
+        )
+        taken = self._decoder.taken(hidden, last)
+        return self._with_next(params["decoder"], taken, draw, greedy, state)
+
+    def _finished(self, greedy: bool, params: Any, draw: Draw, state: State) -> jax.Array:
+        """The tokens of all answers."""
+        decoder = params["decoder"]
+        columns, most = state.written.shape[1:]
+        first = state.cache.ids.shape[1] - columns * most
+
+        def going(carry: tuple[jax.Array, State]) -> jax.Array:
+            return carry[1].left > 0
+
+        def step(carry: tuple[jax.Array, State]) -> tuple[jax.Array, State]:
+            number, state = carry
+            start = first + number * columns
+            ids = jnp.where(state.alive, state.segments, 0)
+            positions = state.lengths + state.made - 1
+            rows = {"tokens": state.token, "segment_ids": ids, "positions": positions, "media": {}}
+            cache = _noted(state.cache, ids, positions, start)
+            hidden, cache = self._decoder.hidden(decoder, rows, None, cache, start)
+            state = state._replace(cache=cache)
+            return number + 1, self._with_next(decoder, hidden, draw, greedy, state)
+
+        return lax.while_loop(going, step, (jnp.int32(0), state))[1].written
+
+    def _with_next(
+        self, params: Any, hidden: jax.Array, draw: Draw, greedy: bool, state: State
+    ) -> State:
+        """The state with the next token of every answer that goes on.
+
+        Args:
+            hidden: `[rows, columns / shards, d_model]`, states of the newest tokens.
+        """
+        chosen = self._chosen(params, hidden, draw, greedy, state)
+        most = state.written.shape[2]
+        here = jnp.arange(most)[None, None] == state.made[..., None]
+        written = jnp.where(here & state.alive[..., None], chosen[..., None], state.written)
+        made = state.made + state.alive
+        ended = jnp.any(chosen[..., None] == self._ends[None, None], axis=-1)
+        alive = state.alive & ~ended & (made < jnp.minimum(state.limits, most))
+        left = psum(jnp.sum(alive.astype(jnp.int32)), self._view.batch)
+        return state._replace(token=chosen, written=written, made=made, alive=alive, left=left)
+
+    def _chosen(
+        self, params: Any, hidden: jax.Array, draw: Draw, greedy: bool, state: State
+    ) -> jax.Array:
+        """The next token of every column, `[rows, columns]`, equal on a row's ranks."""
+        if greedy:
+            return self._decoder.best(params, hidden)
+        context = self._view.context
+        numbers, places = (shard_slice(x, context, dim=1) for x in (state.numbers, state.made))
+        tokens = drawn(self._decoder.logits(params, hidden), draw, numbers, places)
+        return unsharded(tokens, context, dim=1)
+
+
+class _Seconds(NamedTuple):
+    compile: float
+    run: float
+
+
+def _of_one(row: int, layout: Layout) -> Layout:
+    """Layout of a layer's parameter, without the dimension of layers."""
+    del row
+    return replace(layout, axes=layout.axes[1:])
+
+
+def _noted(cache: Cache, ids: jax.Array, positions: jax.Array, start: jax.Array) -> Cache:
+    """The cache whose slots from `start` on are those of tokens with these ids and positions."""
+    put = partial(lax.dynamic_update_slice_in_dim, start_index=start, axis=1)
+    return cache._replace(ids=put(cache.ids, ids), positions=put(cache.positions, positions))

@@ -1,0 +1,88 @@
+"""Metrics on examples that others have published or that can be counted by hand."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mllm_jax.evaluation.metrics import Reference, anls, choice, edits, exact_match, wer
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "distance"),
+    [
+        ("kitten", "sitting", 3),  # Wagner and Fischer's problem, as textbooks have it
+        ("saturday", "sunday", 3),
+        ("", "abc", 3),
+        ("abc", "abc", 0),
+        ("flaw", "lawn", 2),
+    ],
+)
+def test_edit_distances(own: str, other: str, distance: int) -> None:
+    assert edits(own, other) == edits(other, own) == distance
+
+
+@given(st.text("ab", max_size=6), st.text("ab", max_size=6), st.text("ab", max_size=6))
+def test_edits_are_a_distance(a: str, b: str, c: str) -> None:
+    assert (edits(a, b) == 0) == (a == b)
+    assert edits(a, c) <= edits(a, b) + edits(b, c)
+    assert abs(len(a) - len(b)) <= edits(a, b) <= max(len(a), len(b))
+
+
+@pytest.mark.parametrize(
+    ("answer", "references", "score"),
+    [
+        # The metric's own rules: case and spaces aside, nearest reference, nothing from 0.5 on.
+        ("Coca Cola", ["coca cola"], 1.0),
+        ("coca  cola ", ["Coca Cola"], 1.0),
+        ("coca cola company", ["coca cola"], 1 - 8 / 17),
+        ("coat", ["cat"], 0.75),
+        ("0.28", ["0.82"], 0.0),  # two edits of four characters are not below a half
+        ("abcd", ["abxx", "abcx"], 0.75),
+        ("yes", ["no"], 0.0),
+        ("", ["stop"], 0.0),
+    ],
+)
+def test_anls(answer: str, references: list[str], score: float) -> None:
+    found = anls(answer, Reference(tuple(references)))
+    assert found.amount == pytest.approx(score)
+    assert found.weight == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "references", "errors", "words"),
+    [
+        # hypothesis "the cat sat" of "the cat sat on the mat": three deletions of six words
+        ("the cat sat", ["the cat sat on the mat"], 3, 6),
+        ("the bat sat on a mat", ["the cat sat on the mat"], 2, 6),
+        ("a b c d", ["a b"], 2, 2),  # more than all words can be wrong
+        ("hello duck", ["hello world", "hello  duck"], 0, 2),
+        ("x", [""], 1, 0),
+    ],
+)
+def test_word_errors(answer: str, references: list[str], errors: float, words: float) -> None:
+    assert wer(answer, Reference(tuple(references))) == (errors, words)
+
+
+def test_exact_match_is_to_the_letter() -> None:
+    reference = Reference(("Stop", "halt"))
+    assert exact_match(" halt\n", reference) == (1.0, 1.0)
+    assert exact_match("stop", reference) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["B", "b", "(B)", "B.", "B) dog", "B: dog", "dog", "Dog.", "The answer is B", "Answer: B."],
+)
+def test_an_option_is_named_by_letter_or_text(answer: str) -> None:
+    choices = ("cat", "dog", "bird")
+    for right in ("B", "dog"):
+        assert choice(answer, Reference((right,), choices)) == (1.0, 1.0)
+    assert choice(answer, Reference(("A",), choices)) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("answer", ["", "D", "A dog", "Because", "none of them"])
+def test_what_names_no_option_is_wrong(answer: str) -> None:
+    for right in "ABC":
+        assert choice(answer, Reference((right,), ("cat", "dog", "bird"))) == (0.0, 1.0)
