@@ -16,24 +16,35 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mllm_jax.api import build, find_plans, load, steps, verify
+from mllm_jax.api import build, evaluate, find_plans, generator, load, steps, verify
 
 if TYPE_CHECKING:  # which `import mllm_jax` does not need
     from mllm_jax.check.verify import Verification
     from mllm_jax.config.sections import ConfigError, ExperimentConfig
+    from mllm_jax.evaluation.evaluate import Evaluated
+    from mllm_jax.generate.answers import Answers
+    from mllm_jax.generate.generator import Generator, Wanted
     from mllm_jax.plan.report import Planned
+    from mllm_jax.train.decoding.sampling import Sampling
     from mllm_jax.train.experiment import Experiment
     from mllm_jax.train.loop import StepResult
 
 __all__ = [
+    "Answers",
     "ConfigError",
+    "Evaluated",
     "Experiment",
     "ExperimentConfig",
+    "Generator",
     "Planned",
+    "Sampling",
     "StepResult",
     "Verification",
+    "Wanted",
     "build",
+    "evaluate",
     "find_plans",
+    "generator",
     "load",
     "steps",
     "verify",
@@ -41,12 +52,17 @@ __all__ = [
 
 #: Where the classes are.
 _HOMES = {
+    "Answers": "mllm_jax.generate.answers",
     "ConfigError": "mllm_jax.config.sections",
+    "Evaluated": "mllm_jax.evaluation.evaluate",
     "Experiment": "mllm_jax.train.experiment",
     "ExperimentConfig": "mllm_jax.config.sections",
+    "Generator": "mllm_jax.generate.generator",
     "Planned": "mllm_jax.plan.report",
+    "Sampling": "mllm_jax.train.decoding.sampling",
     "StepResult": "mllm_jax.train.loop",
     "Verification": "mllm_jax.check.verify",
+    "Wanted": "mllm_jax.generate.generator",
 }
 
 

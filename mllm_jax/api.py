@@ -7,13 +7,15 @@ imported inside the functions: importing this module and `load` need none of the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:  # which `import mllm_jax` does not need
     from mllm_jax.check.verify import Verification
     from mllm_jax.config.sections import ExperimentConfig
+    from mllm_jax.evaluation.evaluate import Evaluated
+    from mllm_jax.generate.generator import Generator, Wanted
     from mllm_jax.plan.report import Planned
     from mllm_jax.train.experiment import Experiment
     from mllm_jax.train.loop import StepResult
@@ -75,6 +77,66 @@ def steps(
     from mllm_jax.train.loop import training
 
     return training(experiment, open_console() if log else Console(quiet=True), from_step)
+
+
+def generator(
+    *overrides: str,
+    run: str | Path | None = None,
+    release: str | Path | None = None,
+    alone: bool = False,
+    gather: Literal["step", "layer"] = "step",
+    tell: Callable[[str], None] = lambda line: None,
+) -> Generator:
+    """Open a model that answers prompts with media, as `launch.py generate` does.
+
+    Args:
+        overrides: `section.key=value`, e.g. `"parallel.platform=gpu"`.
+        run: folder of a run, whose newest checkpoint answers under its plans.
+        release: folder of a released checkpoint with its tokenizer; one of both is given.
+        alone: on one device, whatever the plans are.
+        gather: when parameters are made whole along fsdp: once, or layer by layer for every token.
+        tell: is given a line of progress now and then.
+
+    Raises:
+        ConfigError: both or neither are given, or an override is wrong.
+        RunError, NoCheckpointError, CheckpointError: of the run.
+        PretrainedError, DataError: of the release or its tokenizer.
+        DeviceError: the devices are not there.
+    """
+    from mllm_jax.generate.generator import Generator
+    from mllm_jax.generate.opened import open_model
+    from mllm_jax.runtime.devices import start_here
+
+    opened = open_model(run, release, overrides, alone=alone, tell=tell)
+    start_here(opened.config.parallel)
+    return Generator(opened, gather, tell)
+
+
+def evaluate(
+    generator: Generator,
+    questions: str | Path,
+    metrics: Sequence[str] = ("exact_match",),
+    wanted: Wanted | None = None,
+    media: str | Path | None = None,
+) -> Evaluated:
+    """Answer the questions of a file and compare the answers, as `launch.py evaluate` does.
+
+    Args:
+        generator: the model.
+        questions: JSON Lines of prompts with right answers, see docs/generate.md.
+        metrics: `exact_match`, `anls`, `wer`, `choice`: one or several.
+        wanted: what answers are wanted; None: greedy ones.
+        media: folder of images and clips; None: the folder of the file.
+
+    Raises:
+        ConfigError: there is no such metric.
+        DataError: the file cannot be read, or none of its questions can be used.
+    """
+    from mllm_jax.evaluation.evaluate import evaluate as run
+    from mllm_jax.generate.generator import Wanted
+
+    folder = None if media is None else Path(media)
+    return run(generator, Path(questions), metrics, wanted or Wanted(), folder)
 
 
 def verify(config: ExperimentConfig, seed: int = 0) -> Verification:

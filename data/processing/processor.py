@@ -111,6 +111,11 @@ class Processor:
         """The ids at which generation stops; the first is that of the end of a turn."""
         return self.chat.end_ids
 
+    @property
+    def taken(self) -> str:
+        """The kinds of media that some encoder takes, for messages."""
+        return ", ".join(self._by_kind) or "text alone"
+
     def placeholder_id(self, encoder: str) -> int:
         """The id at positions where outputs of `encoder` land."""
         return self.chat.placeholder_id(self.encoders[encoder].kind)
@@ -274,8 +279,7 @@ class Processor:
                 text = f"{count} {mark} placeholders for {len(files)} {kind} files"
                 raise MediaError(FaultKind.MEDIA, text)
             if count and kind not in self._by_kind:
-                taken = ", ".join(self._by_kind) or "text alone"
-                text = f"has {kind} media, but no encoder takes {kind}; valid: {taken}"
+                text = f"has {kind} media, but no encoder takes {kind}; valid: {self.taken}"
                 raise MediaError(FaultKind.MEDIA, text)
 
     # ---- routes ----------------------------------------------------------------------------------

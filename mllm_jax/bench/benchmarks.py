@@ -120,6 +120,7 @@ _ALL = (
     Benchmark("loader", "configs/bench/loader.yaml", devices="host"),
     Benchmark("import", "configs/bench/import.yaml", file="imports"),
     Benchmark("peers", "configs/bench/peers.yaml", devices="host"),
+    Benchmark("generate", "configs/bench/generate.yaml"),
     Benchmark(
         "startup",
         "configs/demo.yaml",

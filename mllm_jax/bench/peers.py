@@ -29,7 +29,7 @@ from mllm_jax.models.encoders.clip.config import ClipConfig
 from mllm_jax.models.pretrained.llava import LLAVA
 from mllm_jax.models.pretrained.write import Draft
 from mllm_jax.models.released.configs import CONFIG
-from mllm_jax.models.released.family import Composition
+from mllm_jax.models.released.family import Composition, Family
 from mllm_jax.runtime.devices import use_host
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.state.regroup import leaf_name
@@ -109,13 +109,7 @@ def check(config: ExperimentConfig) -> None:
     Raises:
         ConfigError: the message lists the keys that the comparison does not allow.
     """
-    missing = [name for name in ("torch", "transformers") if find_spec(name) is None]
-    problems = []
-    if missing:
-        problems.append(
-            f"{' and '.join(missing)} not installed; to have them: pip install -c constraints.txt "
-            f"-e '.[{EXTRA}]' (the extra {EXTRA})"
-        )
+    problems = check_installed()
     train = config.train
     alike = {
         "data.source.kind": (config.data.source.kind, "llava"),
@@ -138,6 +132,17 @@ def check(config: ExperimentConfig) -> None:
             )
     if problems:
         raise ConfigError("bench peers", problems)
+
+
+def check_installed() -> list[str]:
+    """What is wrong if torch or transformers is not installed."""
+    missing = [name for name in ("torch", "transformers") if find_spec(name) is None]
+    if not missing:
+        return []
+    return [
+        f"{' and '.join(missing)} not installed; to have them: pip install -c constraints.txt "
+        f"-e '.[{EXTRA}]' (the extra {EXTRA})"
+    ]
 
 
 # ------------------------------------------------------------------ files
@@ -213,9 +218,18 @@ def write_release(folder: Path, config: ExperimentConfig, image_token: int) -> N
     """
     model = config.model
     composition = Composition(model.decoder, model.encoders, {"vision": image_token})
-    params, rules = initial_parameters(model, config.train.seed), LLAVA.rules(composition)
+    write_tensors(folder, LLAVA, composition, initial_parameters(model, config.train.seed))
+
+
+def write_tensors(folder: Path, family: Family, composition: Composition, params: Any) -> None:
+    """Parameters of a model, as numpy arrays, in the form of a family.
+
+    Args:
+        folder: folder to fill; it is made if it is not there.
+    """
+    rules = family.rules(composition)
     trees = {"decoder": params["decoder"], **params["encoders"]}
-    tensors = dict(LLAVA.idle(composition))
+    tensors = dict(family.idle(composition))
     for module, tree in trees.items():
         leaves = {leaf_name(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
         for rule in rules[module]:
@@ -223,11 +237,11 @@ def write_release(folder: Path, config: ExperimentConfig, image_token: int) -> N
             parts = [leaf] if rule.layers is None else leaf
             released = [rule.form.released_from(part) for part in parts]
             tensors |= dict(zip(rule.names, released, strict=True))
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     draft = Draft.begin(folder, {name: (array.shape, "F32") for name, array in tensors.items()})
     for name, array in tensors.items():
         draft.put(name, array)
-    (folder / CONFIG).write_text(json.dumps(LLAVA.released(composition)), encoding="utf-8")
+    (folder / CONFIG).write_text(json.dumps(family.released(composition)), encoding="utf-8")
 
 
 def as_released(examples: Sequence[Example], vision: ClipConfig) -> Samples:

@@ -9,21 +9,21 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mllm_jax.bench.benchmarks import BENCHMARKS, EMULATED
+from mllm_jax.bench.benchmarks import BENCHMARKS
 from mllm_jax.cli.answer import Answer
-from mllm_jax.runtime.exits import Exit
-from mllm_jax.runtime.part import Processes, peers
+from mllm_jax.cli.models import export, generate, import_
+from mllm_jax.cli.planning import budgets, calibrate, compile, plan, simulate, submit  # noqa: A004
+from mllm_jax.cli.shared import begin, begin_any, code, processes_of, table_of, teller
+from mllm_jax.runtime.part import Processes
 from mllm_jax.submit import pulse
 
 if TYPE_CHECKING:  # which --help does not need
-    from jax import Device
     from rich.console import Console
 
     from mllm_jax.config.sections import ExperimentConfig
@@ -37,7 +37,7 @@ def train(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
     from mllm_jax.runtime.standing import untouched
 
     stands(untouched(config))
-    _start(args, config, keep=True)
+    begin(args, config, keep=True)
     pulse.begin()
     from mllm_jax.train.loop import train as run
 
@@ -58,7 +58,7 @@ def _supervise(args: argparse.Namespace, config: ExperimentConfig) -> Answer:
     if not config.checkpoint.enabled:
         told = "checkpoint.enabled false: a restart would lose all steps; valid: true"
         raise ConfigError("train --supervise", [told])
-    run, place = config.run, _processes(args)
+    run, place = config.run, processes_of(args)
     overrides: tuple[str, ...] = ()
     if config.parallel.distributed:
         # Supervisors meet before JAX has started, and tell its processes where to meet.
@@ -107,9 +107,13 @@ def _searching(
         planning.stop()
 
 
-def evaluate(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
-    """Loss and exact match on held-out samples, with the newest checkpoint of the run."""
-    _start(args, config, keep=True)
+def evaluate(args: argparse.Namespace, config: ExperimentConfig | None, console: Console) -> Answer:
+    """Loss and exact match on held-out samples, or metrics of answers to questions of your own."""
+    if config is None:
+        from mllm_jax.cli.answering import questions
+
+        return questions(args, console)
+    begin(args, config, keep=True)
     from mllm_jax.train.evaluate import evaluate_run, figures_of
 
     result = evaluate_run(config)
@@ -119,27 +123,27 @@ def evaluate(args: argparse.Namespace, config: ExperimentConfig, console: Consol
 
 def verify(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
     """Compare loss and every gradient under the configured plans with a single device."""
-    _start(args, config)
+    begin(args, config)
     from mllm_jax.check.verify import LIMIT
     from mllm_jax.check.verify import verify as run
 
     result = run(config)
     table = ("what", "relative error", "worst leaf"), result.rows
     verdict = "ok" if result.ok else f"FAILED: an error exceeds {LIMIT:g}"
-    return Answer(result.to_json(), [table], [verdict], _code(result.ok))
+    return Answer(result.to_json(), [table], [verdict], code(result.ok))
 
 
 def check(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
     """Check devices, links, disk, clocks and packages of all processes, as before training."""
     from mllm_jax.runtime.folder import prepare_folder
 
-    devices = _start(args, config)
+    devices = begin(args, config)
     from mllm_jax.health.check import checks, examine
 
     prepare_folder(config.run.path)
     health = examine(checks(config.run.path, devices))
     table = ("check", "place", "found"), health.rows
-    return Answer(health.to_json(), [table], [str(health)], _code(health.ok))
+    return Answer(health.to_json(), [table], [str(health)], code(health.ok))
 
 
 def config(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
@@ -170,22 +174,22 @@ def bench(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
 
         use_host()
     elif own.devices == "any":
-        _start_any(args)
+        begin_any(args)
     else:
-        _start(args, config, one_thread=own.one_thread)
+        begin(args, config, one_thread=own.one_thread)
     from mllm_jax.bench.findings import Findings, Verdict
 
     names = [option.name for option in own.options]
     options = {name: value for name in names if (value := getattr(args, name)) is not None}
-    result = own.function(config, _teller(console), **options)
+    result = own.function(config, teller(console), **options)
     if isinstance(result, Findings):
-        return Answer(result.rows, lines=[result.markdown], code=_code(result.ok))
+        return Answer(result.rows, lines=[result.markdown], code=code(result.ok))
     if isinstance(result, Verdict):
-        tables = [_table([*result.rows])] if result.rows else []
-        return Answer(result.values, tables, result.lines, _code(result.ok))
+        tables = [table_of([*result.rows])] if result.rows else []
+        return Answer(result.values, tables, result.lines, code(result.ok))
     if isinstance(result, dict):
         return Answer(result, [((args.benchmark, "value"), list(_flat(result)))])
-    return Answer(result, [_table(result)])
+    return Answer(result, [table_of(result)])
 
 
 def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
@@ -211,7 +215,7 @@ def _check_options(args: argparse.Namespace) -> None:
 
 def trace(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
     """Draw the pipeline's schedule, and write it as a trace for Perfetto."""
-    _start(args, config)
+    begin(args, config)
     from mllm_jax.check.trace import trace as run
 
     result = run(config, Path(args.output or config.run.path), measure=args.measure)
@@ -239,151 +243,6 @@ def _routes(config: ExperimentConfig, folder: Path) -> Answer:
     return Answer({"file": str(file)}, lines=[f"written: {file}"])
 
 
-def simulate(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
-    """Predict a step on hardware that need not be here, with idle time by kind."""
-    from mllm_jax.config.sections import ConfigError
-    from mllm_jax.plan.simulate import Variation
-    from mllm_jax.plan.simulate import simulate as run
-    from scheduling.costs.hardware import named
-
-    if args.ablate:
-        return _ablation(args, config)
-    if args.mixture:
-        return _mixture(args, config, console)
-    if args.even:
-        raise ConfigError("simulate", ["--even is an option of --mixture; valid: both or neither"])
-    variation = Variation(dict(args.slow), args.vary or 0.0, _seed(args, config))
-    hardware = named(_hardware(args, config))
-    result = run(config, hardware, Path(args.output or config.run.path), variation)
-    return Answer(result.to_json(), [(("what", "seconds", "share"), result.rows)], result.notes)
-
-
-def _ablation(args: argparse.Namespace, config: ExperimentConfig) -> Answer:
-    """Predict the gains of MegaScale's techniques."""
-    from mllm_jax.config.sections import ConfigError
-    from mllm_jax.plan.ablate import COLUMNS, ablate
-    from scheduling.costs.hardware import named
-
-    others = {"--mixture": args.mixture, "--slow": args.slow, "--vary": args.vary is not None}
-    if given := [name for name, value in others.items() if value]:
-        problems = [f"{' and '.join(given)} is of other predictions; valid: --ablate alone"]
-        raise ConfigError("simulate --ablate", problems)
-    result = ablate(config, named(_hardware(args, config)))
-    return Answer(result.to_json(), [(COLUMNS, [row.cells for row in result.rows])], result.notes)
-
-
-def _seed(args: argparse.Namespace, config: ExperimentConfig) -> int:
-    """The seed that is asked for, else that of the run."""
-    seed: int = config.train.seed if args.seed is None else args.seed
-    return seed
-
-
-def _mixture(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
-    """Predict the step under several mixtures of media and text, beside other systems."""
-    from mllm_jax.config.sections import ConfigError
-    from mllm_jax.plan.mixture.compare import compare
-    from mllm_jax.plan.mixture.draws import SIGMA, Draw
-    from mllm_jax.plan.mixture.files import write
-    from mllm_jax.runtime.devices import use_host
-    from scheduling.costs.hardware import named
-
-    if args.slow or (args.even and args.vary is not None):
-        problems = ["--slow changes one step, and even rows do not vary; valid: --even or --vary"]
-        raise ConfigError("simulate --mixture", problems)
-    use_host()
-    name, sigma = _hardware(args, config), SIGMA if args.vary is None else args.vary
-    draw = None if args.even else Draw(sigma, _seed(args, config))
-    result = compare(config, named(name), name, args.mixture, draw, _teller(console))
-    files = write(result, Path(args.output or config.run.path))
-    notes = [*result.notes, *(f"written: {file}" for file in files)]
-    value = result.to_json() | {"files": [str(file) for file in files]}
-    return Answer(value, [(result.columns, result.rows)], notes)
-
-
-def plan(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
-    """Search the fastest plans for the model, the rows of a step and the devices."""
-    from mllm_jax.plan.planner import Planner
-    from mllm_jax.plan.prediction import COLUMNS
-    from mllm_jax.plan.report import plan as run
-    from mllm_jax.runtime.devices import use_host
-    from scheduling.costs.hardware import named
-
-    use_host()
-    chosen = None
-    if args.budgets:
-        from mllm_jax.plan.budgets import advise
-
-        chosen = advise(config)
-    config = chosen.applied(config) if chosen else config
-    memory = None if args.memory is None else args.memory * 2**30
-    name = _hardware(args, config)
-    planner = Planner(config, named(name), name, memory, args.within)
-    file = Path(args.output) if args.output else config.run.path / "plan.yaml"
-    result = run(planner, args.top, file, time.perf_counter, _teller(console), chosen)
-    return Answer(result.to_json(), [(COLUMNS, result.rows)], result.notes)
-
-
-def calibrate(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
-    """Measure this machine for the cost model: a description for simulate --hardware."""
-    _start(args, config, one_thread=True)
-    from mllm_jax.calibrate.measure import calibrate as run
-
-    output = Path(args.output or config.run.path / "hardware.yaml")
-    result = run(config, output, _teller(console))
-    constants = ("constant", "value"), list(result.constants.items())
-    return Answer(
-        result.to_json() | {"file": str(output)},
-        [_table(result.rows), constants],
-        [*result.notes, f"written: {output}"],
-    )
-
-
-def compile(  # noqa: A001 - commands are called as their functions
-    args: argparse.Namespace, config: ExperimentConfig, console: Console
-) -> Answer:
-    """Compile the train step for accelerators that are not here, or for later runs (--save)."""
-    from mllm_jax.config.sections import ConfigError, ParallelConfig
-
-    if (args.save is None) == (args.topology is None):
-        problem = "devices that are not here, or those of this machine; valid: --topology or --save"
-        raise ConfigError("compile", [problem])
-    if args.save is not None:
-        return _compile_and_save(args, config, console)
-    from mllm_jax.runtime.devices import start
-
-    start(ParallelConfig())  # compiling runs on the CPU
-    from mllm_jax.compile.report import compile_ahead
-    from mllm_jax.compile.target import Target
-
-    report = compile_ahead(config, Target.parse(args.topology), _teller(console))
-    memory = ("bytes of a device", "GiB", "of the limit"), report.memory_rows
-    columns = ("collectives of a step", "in the program", "GiB", "ms", "overlapped")
-    tables = [memory, (columns, report.collective_rows)]
-    return Answer(report.to_json(), tables, [report.summary], _code(report.fits))
-
-
-def _compile_and_save(
-    args: argparse.Namespace, config: ExperimentConfig, console: Console
-) -> Answer:
-    """Compile the train step for the devices of this machine, and write it."""
-    _start(args, config)
-    from mllm_jax.compile.save import save_step
-
-    saved = save_step(config, Path(args.save), _teller(console))
-    return Answer(saved.to_json(), lines=[f"written: {saved.file}", saved.summary])
-
-
-def budgets(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
-    """Suggest data.budgets that fit the data and the plans, with the padding to expect."""
-    from mllm_jax.plan.budgets import advise
-
-    advice = advise(config, args.samples)
-    columns = ("budget", "now", "padding now", "suggested", "padding then")
-    values = ", ".join(f"{name}: {number}" for name, number in advice.suggested.budgets.items())
-    lines = [*advice.outcomes, f"data.budgets='{{{values}}}'"]
-    return Answer(advice.to_json(), [(columns, advice.rows)], lines)
-
-
 def preview(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
     """Write a page of what the model sees: the first samples, as the loader packs them."""
     from mllm_jax.preview.page import COLUMNS
@@ -393,39 +252,6 @@ def preview(args: argparse.Namespace, config: ExperimentConfig, console: Console
     use_host()
     done = run(config, args.samples, Path(args.out) if args.out else None)
     return Answer(done.to_json(), [(COLUMNS, done.rows)], done.lines)
-
-
-def submit(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
-    """Write the job of a run for Slurm or Kubernetes, and submit it (--go)."""
-    from mllm_jax.submit.submit import submit as run
-
-    output = Path(args.output) if args.output else None
-    result = run(config, args.cluster, args.nodes, output, go=args.go)
-    return Answer(result.to_json(), [(("what", "value"), result.rows)], result.lines)
-
-
-def import_(args: argparse.Namespace, console: Console) -> Answer:
-    """Make a run that begins with released weights: fetch, check and configure them."""
-    from mllm_jax.release.import_weights import import_release as run
-
-    encoders = dict(args.encoder)
-    tell = _teller(console)
-    found = run(args.source, Path(args.out), encoders, args.dtype, args.devices, tell)
-    read = f"{found.parameters:,} parameters, read in {found.seconds:.1f} s"
-    table = ("part", "comes from"), found.rows
-    return Answer(found.to_json(), [table], [read, f"written: {found.config}"])
-
-
-def export(args: argparse.Namespace, console: Console) -> Answer:
-    """Write the newest checkpoint of a run as a released one: safetensors, config, tokenizer."""
-    from mllm_jax.release.export_weights import export as run
-    from mllm_jax.runtime.devices import use_host
-
-    use_host()
-    done = run(Path(args.run), Path(args.out), args.part, args.dtype, _teller(console))
-    copied = ", ".join(done.copied)
-    line = f"written: {done.folder}, {done.bytes / 1e9:.3g} GB; copied: {copied}"
-    return Answer(done.to_json(), lines=[line])
 
 
 def report(args: argparse.Namespace, console: Console) -> Answer:
@@ -440,6 +266,7 @@ def report(args: argparse.Namespace, console: Console) -> Answer:
 COMMANDS = (
     train,
     evaluate,
+    generate,
     verify,
     check,
     config,
@@ -457,84 +284,3 @@ COMMANDS = (
     import_,
     export,
 )
-
-
-def _table(rows: list[dict[str, object]]) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
-    """Columns and rows of a table whose rows name their columns."""
-    return tuple(rows[0]), [tuple(row.values()) for row in rows]
-
-
-def _code(well: bool) -> Exit:
-    return Exit.OK if well else Exit.FAILED
-
-
-def _hardware(args: argparse.Namespace, config: ExperimentConfig) -> str:
-    """The description that was asked for, or that the configuration was planned for."""
-    return args.hardware or config.schedule.hardware or "h100"
-
-
-def _teller(console: Console) -> Callable[[object], None]:
-    """Tells of progress, from one of the processes."""
-
-    def tell(line: object) -> None:
-        if peers().index == 0:
-            console.print(line, markup=False, soft_wrap=True)
-
-    return tell
-
-
-def _processes(args: argparse.Namespace) -> Processes:
-    """The place of this process among those of the run."""
-    return Processes(args.processes, args.process, args.coordinator, args.join_seconds)
-
-
-def _start_any(args: argparse.Namespace) -> None:
-    """The devices that this process finds by itself; DeviceError for several processes."""
-    from mllm_jax.runtime.devices import DeviceError, start_any
-
-    if args.processes > 1:
-        raise DeviceError(
-            f"--processes {args.processes}: bench {args.benchmark} measures the devices of one "
-            "process; valid: 1"
-        )
-    start_any(EMULATED)
-
-
-def _start(
-    args: argparse.Namespace,
-    config: ExperimentConfig,
-    *,
-    one_thread: bool = False,
-    keep: bool = False,
-) -> list[Device]:
-    """Start devices and processes; with `keep`, compiled programs are kept between runs.
-
-    Returns:
-        The devices of all processes.
-    """
-    from mllm_jax.runtime.agreement import agree, code, configured
-    from mllm_jax.runtime.devices import start
-    from mllm_jax.runtime.supervised.process import LATER, supervised
-    from mllm_jax.runtime.watch import Limits
-
-    processes = _processes(args)
-    run = config.run
-    later = LATER if supervised() else 0.0
-    limits = Limits(run.hang_seconds + later, run.stall_seconds, run.phase_seconds)
-    same = partial(agree, "configuration and code")
-    if keep:
-        from mllm_jax.runtime.compiled.cache import keep_compiled
-
-        keep_compiled(config.run.compilation_cache)
-    facts = {
-        "command": args.name,
-        "--from-step": getattr(args, "from_step", None),
-        **configured(config.model_dump(mode="json")),
-    }
-
-    def check() -> None:
-        from data.planning.balance import fingerprints
-
-        same(facts | code() | fingerprints(config.data))
-
-    return start(config.parallel, processes, limits, check, one_thread=one_thread)

@@ -35,9 +35,16 @@ INPUTS = {
     "report": "--run DIR",
     "import": "--from FOLDER|HUB_ID --out DIR",
     "export": "--run DIR --out DIR",
+    "generate": "(--run DIR | --release DIR) (--prompt TEXT | --batch FILE)",
+    "evaluate": "(--config FILE | (--run DIR | --release DIR) --questions FILE)",
 }
 #: Commands without a configuration.
 WITHOUT_CONFIG = ("report", "import", "export")
+#: Commands whose configuration is that of a run or a release, with overrides; of `evaluate` that is
+#: so with `--questions`.
+OF_MODELS = ("generate", "evaluate")
+#: Kinds of media that a prompt may have.
+MEDIA = ("image", "audio", "video")
 
 #: A function named as its command, whose docstring is its help.
 Command = Callable[..., Answer]
@@ -52,15 +59,25 @@ def parse(argv: Sequence[str], commands: Sequence[Command]) -> argparse.Namespac
             parser.error(f"{rest[0]!r} is no option of {args.name}")
         return args
     own = BENCHMARKS.get(getattr(args, "benchmark", ""))
-    if args.config is None and own and own.config:
+    if own and own.config and args.config is None:
         args.config = Path(__file__).parents[2] / own.config
     for text in rest:
         if text.startswith("-") or "=" not in text:
             parser.error(f"{text!r} is neither an option nor section.key=value")
     args.overrides = rest
+    if of_model(args):
+        return args
     if args.config is None and not getattr(args, "keys", False):
-        parser.error(f"{args.name} needs --config FILE, e.g. --config configs/demo.yaml")
+        other = " or --questions FILE," if args.name == "evaluate" else ""
+        parser.error(f"{args.name} needs --config FILE,{other} e.g. --config configs/demo.yaml")
     return args
+
+
+def of_model(args: argparse.Namespace) -> bool:
+    """Whether the configuration of a command is that of a run or a release."""
+    if args.name not in OF_MODELS:
+        return False
+    return args.name == "generate" or args.questions is not None
 
 
 def _parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
@@ -99,7 +116,7 @@ def _add(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     sub.set_defaults(command=command)
-    if configured:
+    if configured and name != "generate":
         sub.add_argument(
             "--config", type=_path, metavar="FILE", help="experiment in YAML, see configs/"
         )
@@ -211,6 +228,60 @@ def _trace(sub: argparse.ArgumentParser) -> None:
 def _experts(sub: argparse.ArgumentParser) -> None:
     help_text = "draw the way of a few tokens through a layer instead; needs no run"
     sub.add_argument("--routes", action="store_true", help=help_text)
+
+
+def _model(sub: argparse.ArgumentParser) -> None:
+    group = sub.add_argument_group("the model that answers")
+    help_text = "folder of a run, whose newest checkpoint answers under its plans"
+    group.add_argument("--run", type=_path, metavar="DIR", help=help_text)
+    help_text = "folder of a released checkpoint with its tokenizer, on one device"
+    group.add_argument("--release", type=_path, metavar="DIR", help=help_text)
+    help_text = "on one device, whatever the plans of the run are"
+    group.add_argument("--alone", action="store_true", help=help_text)
+    help_text = (
+        "when parameters are made whole along fsdp: once (step), or layer by layer for every "
+        "token, which takes less memory and more time (default: step)"
+    )
+    group.add_argument("--gather", choices=("step", "layer"), default="step", help=help_text)
+    group = sub.add_argument_group("its answers")
+    help_text = "most tokens of an answer (default: 256)"
+    group.add_argument("--max-new-tokens", type=_positive, default=256, metavar="N", help=help_text)
+    help_text = "prompts that are answered at a time (default: 8)"
+    group.add_argument("--rows", type=_positive, default=8, metavar="N", help=help_text)
+    help_text = "divisor of the logits; 0: the most likely token is taken (default: 0)"
+    group.add_argument("--temperature", type=float, default=0.0, metavar="T", help=help_text)
+    help_text = "keep so many of the most likely tokens (default: all)"
+    group.add_argument("--top-k", type=_positive, metavar="K", help=help_text)
+    help_text = "keep the most likely tokens up to this probability together (default: 1)"
+    group.add_argument("--top-p", type=float, default=1.0, metavar="P", help=help_text)
+    help_text = "seed of the draws (default: 0)"
+    group.add_argument("--seed", type=_whole, default=0, metavar="N", help=help_text)
+    help_text = "folder of images and clips (default: that of the file)"
+    group.add_argument("--media", type=_path, metavar="DIR", help=help_text)
+
+
+def _generate(sub: argparse.ArgumentParser) -> None:
+    group = sub.add_argument_group("prompts")
+    group.add_argument("--prompt", metavar="TEXT", help="a prompt, media in front of its text")
+    for kind in MEDIA:
+        help_text = f"file of a medium of the prompt ({kind}); may be repeated"
+        group.add_argument(
+            f"--{kind}", type=_path, action="append", default=[], metavar="FILE", help=help_text
+        )
+    help_text = "JSON Lines instead, a prompt or a conversation each; see docs/generate.md"
+    group.add_argument("--batch", type=_path, metavar="FILE", help=help_text)
+    help_text = "file for the answers to them, as JSON Lines (default: standard output)"
+    group.add_argument("--output", type=_path, metavar="FILE", help=help_text)
+
+
+def _questions(sub: argparse.ArgumentParser) -> None:
+    group = sub.add_argument_group("questions of your own")
+    help_text = "JSON Lines of prompts with right answers, see docs/generate.md"
+    group.add_argument("--questions", type=_path, metavar="FILE", help=help_text)
+    help_text = "exact_match, anls, wer, choice: one or several (default: exact_match)"
+    group.add_argument("--metrics", default="exact_match", metavar="METRICS", help=help_text)
+    help_text = "file for every answer with its scores, as JSON Lines"
+    group.add_argument("--output", type=_path, metavar="FILE", help=help_text)
 
 
 def _report(sub: argparse.ArgumentParser) -> None:
@@ -369,7 +440,8 @@ def _processes(sub: argparse.ArgumentParser) -> None:
 #: Functions that add the options of each command.
 _OPTIONS: Mapping[str, Sequence[Callable[[argparse.ArgumentParser], None]]] = {
     "train": (_train, _processes),
-    "evaluate": (_processes,),
+    "evaluate": (_questions, _model, _processes),
+    "generate": (_generate, _model, _processes),
     "verify": (_processes,),
     "check": (_processes,),
     "config": (_config,),

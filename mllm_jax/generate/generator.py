@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ class Generator:
 
     Raises:
         PlanError: the plans do not fit the devices. DataError: its processor cannot be made.
-        CheckpointError, PretrainedError: its parameters cannot be read.
+        CheckpointError, PretrainedError: its parameters cannot be read, with the first prompts.
     """
 
     def __init__(
@@ -78,15 +79,20 @@ class Generator:
         gather: Gather = "step",
         tell: Callable[[str], None] = lambda line: None,
     ) -> None:
-        self.opened, self.config = opened, opened.config
-        peers().note("restoring the state", limited=False)
+        self.opened, self.config, self._tell = opened, opened.config, tell
         self.experiment = Experiment.build(opened.config)
         self.processor, self._step = self.experiment.processor, self.experiment.forward
         self.ends = tuple(dict.fromkeys((*self.processor.end_ids, *more_ends(opened.config))))
         self._decoding = Decoding(self._step, self.ends, gather)
-        tell(f"reading {opened.named}")
-        self._params = self._decoding.prepared(opened.load(self.experiment))
+
+    @cached_property
+    def _params(self) -> Any:
+        """Parameters as `Decoding` takes them, read when the first prompts are known to fit."""
+        peers().note("restoring the state", limited=False)
+        self._tell(f"reading {self.opened.named}")
+        found = self._decoding.prepared(self.opened.load(self.experiment))
         peers().note("answering", limited=False)
+        return found
 
     def __call__(
         self,
@@ -106,12 +112,14 @@ class Generator:
         """
         listed = [prompts] if isinstance(prompts, str | Mapping) else prompts
         records = [{"prompt": own} if isinstance(own, str) else own for own in listed]
-        source = given_questions(self.config.data, records, folder or Path.cwd())
+        own = self.config.data, self.processor.taken
+        source = given_questions(*own, records, folder or Path.cwd())
         return self.answers(source, wanted or Wanted(), strict=True)
 
     def questions(self, file: Path, media: Path | None = None) -> QuestionSet:
         """Prompts of a file. Raises DataError: it cannot be read."""
-        return open_questions(self.config.data, str(file), None if media is None else str(media))
+        own = self.config.data, self.processor.taken
+        return open_questions(*own, str(file), None if media is None else str(media))
 
     def answers(self, source: Source, wanted: Wanted, *, strict: bool = False) -> Answers:
         """Answers to all prompts of a source.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +12,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from pydantic import ValidationError
 
 from mllm_jax.config.load import ConfigError, ExperimentConfig, ScheduleConfig, overridden, resolve
 from mllm_jax.models import multimodal
@@ -22,6 +24,7 @@ from mllm_jax.train.state.fit import check_same_model
 from mllm_jax.train.state.pretrained import start_from
 from mllm_jax.train.state.regroup import leaf_name
 from mllm_jax.train.state.saved import SavedParameters
+from sharding.plan import ParallelPlan
 
 #: From the objects of an experiment to its parameters, as `Experiment.forward` lays them out.
 Load = Callable[[Experiment], Any]
@@ -50,8 +53,8 @@ class Opened:
 
 
 def open_model(
-    run: Path | None,
-    release: Path | None,
+    run: str | Path | None,
+    release: str | Path | None,
     overrides: Sequence[str] = (),
     *,
     alone: bool = False,
@@ -76,18 +79,18 @@ def open_model(
         raise ConfigError("generate", [f"--run and --release: {given}; valid: one of them"])
     load: Load
     if release is not None:
-        values, named = as_released(release), f"release {release}"
+        values, named = as_released(Path(release)), f"release {release}"
         load = partial(_released, tell)
     else:
         assert run is not None  # as one of them is given
-        if not run.is_dir():
+        if not Path(run).is_dir():
             raise RunError(f"{run} is no folder of a run; valid: a folder below run.directory")
-        saved = SavedParameters(run / "checkpoints")
+        saved = SavedParameters(Path(run) / "checkpoints")
         values, named = saved.config, f"step {saved.step} of {run}"
         load = partial(_saved, saved)
     if alone:
         values = _on_one_device(values)
-    return Opened(resolve(overridden(values, overrides), named), load, named)
+    return Opened(resolve(_with_rows(overridden(values, overrides)), named), load, named)
 
 
 def _on_one_device(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,6 +101,18 @@ def _on_one_device(values: Mapping[str, Any]) -> dict[str, Any]:
     parallel = {**own, **plans, "exchange": "auto", "overlap": "auto"}
     schedule = ScheduleConfig().model_dump(mode="json")
     return {**values, "parallel": parallel, "schedule": schedule}
+
+
+def _with_rows(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration whose rows are shares of its plans; answers need no certain number."""
+    parallel, data = (dict(values.get(name) or {}) for name in ("parallel", "data"))
+    plans = [parallel.get("decoder", {}), *(parallel.get("encoders") or {}).values()]
+    try:
+        shares = math.lcm(*(ParallelPlan.model_validate(own).batch for own in plans))
+    except ValidationError:  # which is told with all else that is wrong
+        return dict(values)
+    rows = -(-int(data.get("rows", 1)) // shares) * shares
+    return {**values, "data": {**data, "rows": rows}}
 
 
 def _released(tell: Callable[[str], None], experiment: Experiment) -> Any:

@@ -34,9 +34,18 @@ PROMPT = "prompt"
 _OPEN = ""
 
 
+#: Kinds of media that models elsewhere take, and none here: they are not ignored in silence.
+FOREIGN = ("video",)
+
+
 @dataclass(frozen=True)
 class QuestionForm(RecordForm):
-    """Understands records of questions."""
+    """Understands records of questions.
+
+    taken: what the model takes, for messages.
+    """
+
+    taken: str = ""
 
     def parse(self, name: str, record: object, beside: Media | None = None) -> Conversation:
         """The conversation of a record, up to its question.
@@ -44,7 +53,13 @@ class QuestionForm(RecordForm):
         Raises:
             SampleError: the record has a wrong structure; the message says where.
         """
-        if self.is_told(record) or not isinstance(record, Mapping):
+        if not isinstance(record, Mapping):
+            return super().parse(name, record, beside)
+        for kind in FOREIGN:
+            if record.get(kind) is not None or record.get(f"{kind}s") is not None:
+                told = f"has {kind} media, but no encoder takes {kind}; valid: {self.taken}"
+                raise SampleError(name, Fault(FaultKind.MEDIA, told))
+        if self.is_told(record):
             return super().parse(name, record, beside)
         if PROMPT not in record:
             fields = " or ".join((*self.text_fields, PROMPT))
@@ -112,11 +127,14 @@ class _GivenFile(Blob):
             yield file
 
 
-def open_questions(config: DataConfig, path: str, media: str | None = None) -> QuestionSet:
+def open_questions(
+    config: DataConfig, taken: str, path: str, media: str | None = None
+) -> QuestionSet:
     """Questions in JSON Lines, or in JSON (a list).
 
     Args:
         config: configuration of the data.
+        taken: kinds of media that the model takes, for messages.
         path: the file.
         media: folder of images and clips; None: the folder of the file.
 
@@ -124,14 +142,14 @@ def open_questions(config: DataConfig, path: str, media: str | None = None) -> Q
         DataError: as of `open_llava`.
     """
     options = LlavaSource(kind="llava", path=path, media=media)
-    return QuestionSet(records_of(config, options, path), _form(config), config)
+    return QuestionSet(records_of(config, options, path), _form(config, taken), config)
 
 
 def given_questions(
-    config: DataConfig, records: Sequence[Mapping[str, Any]], folder: Path
+    config: DataConfig, taken: str, records: Sequence[Mapping[str, Any]], folder: Path
 ) -> QuestionSet:
-    """Questions of a program; see `GivenRecords`."""
-    return QuestionSet(GivenRecords(records, folder), _form(config), config)
+    """Questions of a program; see `GivenRecords` and `open_questions`."""
+    return QuestionSet(GivenRecords(records, folder), _form(config, taken), config)
 
 
 def answer_of(sample: Sample) -> str | None:
@@ -140,5 +158,5 @@ def answer_of(sample: Sample) -> str | None:
     return last.text if last.role == "assistant" else None
 
 
-def _form(config: DataConfig) -> QuestionForm:
-    return QuestionForm(FieldsConfig(), marks_of(config))
+def _form(config: DataConfig, taken: str) -> QuestionForm:
+    return QuestionForm(FieldsConfig(), marks_of(config), taken)

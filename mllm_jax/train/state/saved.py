@@ -168,11 +168,23 @@ class SavedParameters:
             raise NoCheckpointError(f"{directory} has no checkpoint; train the run first")
         self.step = _newest_whole(directory, sorted(steps))
         self._folder = directory.absolute() / str(self.step)
-        # A handler by itself: the metadata of items are in the folder of the step.
-        self._handler = ocp.PyTreeCheckpointHandler()
-        tree = self._handler.metadata(self._folder / "state").tree
-        leaves, self._structure = jax.tree_util.tree_flatten_with_path(tree)
-        self._places = {leaf_name(path): i for i, (path, _) in enumerate(leaves)}
+
+    # What follows asks JAX for devices, which the configuration may have to choose before.
+
+    @cached_property
+    def _handler(self) -> ocp.PyTreeCheckpointHandler:
+        """A handler by itself: the metadata of items are in the folder of the step."""
+        return ocp.PyTreeCheckpointHandler()
+
+    @cached_property
+    def _tree(self) -> Any:
+        return self._handler.metadata(self._folder / "state").tree
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        """Numbers of the leaves by their names."""
+        leaves = jax.tree_util.tree_leaves_with_path(self._tree)
+        return {leaf_name(path): i for i, (path, _) in enumerate(leaves)}
 
     @cached_property
     def config(self) -> dict[str, Any]:
@@ -187,8 +199,7 @@ class SavedParameters:
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shapes of the parameters by their dotted names, `params` included."""
-        tree = self._handler.metadata(self._folder / "state").tree
-        leaves = jax.tree_util.tree_leaves_with_path(tree)
+        leaves = jax.tree_util.tree_leaves_with_path(self._tree)
         named = ((leaf_name(path), tuple(leaf.shape)) for path, leaf in leaves)
         return {name: shape for name, shape in named if name.startswith(_PARAMS)}
 
@@ -205,7 +216,7 @@ class SavedParameters:
         """
         place = self._places[_PARAMS + name]
         chosen = [0 if i == place else ocp.PLACEHOLDER for i in range(len(self._places))]
-        item = jax.tree.unflatten(self._structure, chosen)
+        item = jax.tree.unflatten(jax.tree.structure(self._tree), chosen)
         as_numpy = jax.tree.map(lambda _: ocp.RestoreArgs(restore_type=np.ndarray), item)
         try:
             restored = self._handler.restore(

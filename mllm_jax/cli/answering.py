@@ -1,0 +1,112 @@
+"""What `generate` and `evaluate --questions` do: a model is opened, and answers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mllm_jax.cli.answer import Answer
+from mllm_jax.cli.options import MEDIA
+from mllm_jax.cli.shared import begin
+from mllm_jax.config.sections import ConfigError
+from mllm_jax.console import open_console
+from mllm_jax.evaluation.evaluate import check_metrics, evaluate
+from mllm_jax.generate.answers import Answers
+from mllm_jax.generate.generator import Generator, Wanted
+from mllm_jax.generate.opened import open_model
+from mllm_jax.runtime.part import peers
+from mllm_jax.train.decoding.sampling import Sampling
+from mllm_jax.train.records.sinks import write_atomically
+
+if TYPE_CHECKING:  # which nothing here needs
+    from rich.console import Console
+
+
+def answer(args: argparse.Namespace, console: Console) -> Answer:
+    """The answers to `--prompt`, or to the prompts of `--batch`."""
+    _check_prompts(args)
+    # Answers may be lines of JSON on the standard output, which nothing else goes to.
+    told = open_console(as_json=True) if args.batch and not args.output else console
+    generator, wanted = _opened(args, told)
+    if args.batch is None:
+        media = {kind: own for kind in MEDIA if (own := _media(args, kind))}
+        answers = generator({"prompt": args.prompt, **media}, wanted)
+        text = answers.replies[0].text or ""
+        return Answer(answers.to_json(), lines=[text, "", str(answers.timing)])
+    questions = generator.questions(Path(args.batch), _folder(args))
+    answers = generator.answers(questions, wanted)
+    return Answer(answers.to_json(), lines=_lines(args, answers, told))
+
+
+def questions(args: argparse.Namespace, console: Console) -> Answer:
+    """The metrics of answers to the questions of a file."""
+    metrics = tuple(filter(None, args.metrics.split(",")))
+    check_metrics(metrics)
+    generator, wanted = _opened(args, console)
+    result = evaluate(generator, Path(args.questions), metrics, wanted, _folder(args))
+    lines = [str(result.timing)]
+    if args.output and peers().index == 0:
+        result.write(Path(args.output))
+        lines.append(f"written: {args.output}")
+    return Answer(result.to_json(), [(result.columns, result.rows)], lines)
+
+
+def _opened(args: argparse.Namespace, console: Console) -> tuple[Generator, Wanted]:
+    """The model on its devices, and what answers are wanted."""
+    sampling = Sampling(args.temperature, args.top_k, args.top_p, args.seed)
+    wanted = Wanted(sampling, args.max_new_tokens, args.rows)
+
+    def tell(line: str) -> None:
+        if peers().index == 0:
+            console.print(line, markup=False, soft_wrap=True)
+
+    opened = open_model(args.run, args.release, args.overrides, alone=args.alone, tell=tell)
+    begin(args, opened.config, keep=True)
+    if opened.stages > 1:
+        tell(f"answers are written without stages: the plan's {opened.stages} are part of fsdp")
+    return Generator(opened, args.gather, tell), wanted
+
+
+def _check_prompts(args: argparse.Namespace) -> None:
+    """Raise ConfigError unless there is one source of prompts."""
+    problems = []
+    if (args.prompt is None) == (args.batch is None):
+        given = "neither is given" if args.prompt is None else "both are given"
+        problems.append(f"--prompt and --batch: {given}; valid: one of them")
+    beside = [f"--{kind}" for kind in MEDIA if _media(args, kind)]
+    if args.batch is not None and beside:
+        problems.append(f"{' and '.join(beside)}: a file names its media; valid: --prompt")
+    for name in ("output", "media"):
+        if args.batch is None and getattr(args, name) is not None:
+            problems.append(f"--{name} is an option of --batch")
+    if problems:
+        raise ConfigError("generate", problems)
+
+
+def _media(args: argparse.Namespace, kind: str) -> list[str]:
+    found: list[str] = getattr(args, kind)
+    return found
+
+
+def _folder(args: argparse.Namespace) -> Path | None:
+    return None if args.media is None else Path(args.media)
+
+
+def _lines(args: argparse.Namespace, answers: Answers, console: Console) -> list[str]:
+    """Lines of JSON for people, or the name of the file that has them."""
+    lines = [_line(own.to_json()) for own in answers.replies]
+    bad = sum(own.error is not None for own in answers.replies)
+    end = [str(answers.timing), *([f"{bad} prompts have no answer"] if bad else [])]
+    if args.output is None:
+        for line in [] if args.json else end:
+            console.print(line, markup=False, soft_wrap=True)
+        return lines
+    if peers().index == 0:
+        write_atomically(Path(args.output), "".join(f"{line}\n" for line in lines))
+    return [*end, f"written: {args.output}"]
+
+
+def _line(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False)

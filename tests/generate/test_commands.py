@@ -1,0 +1,183 @@
+"""`generate` and `evaluate --questions` as a user runs them, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import PIL.Image
+import pytest
+import soundfile
+
+import launch
+from data.kinds.registry import KINDS
+from mllm_jax.cli import answering
+from mllm_jax.cli.options import MEDIA
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.runtime.devices import start_here
+from mllm_jax.runtime.exits import Exit
+from tests.models.pretrained.stored import ROOT
+
+RELEASE = str(ROOT / "llava_onevision")
+SHORT = ("--max-new-tokens", "4")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Media, prompts and questions."""
+    folder = tmp_path_factory.mktemp("prompts")
+    with np.load(ROOT / "media.npz") as media:
+        for name in ("wide", "tall"):
+            PIL.Image.fromarray(media[f"image.{name}"]).save(folder / f"{name}.png")
+        soundfile.write(folder / "odd.wav", media["clip.odd"], 16_000, subtype="PCM_16")
+    lines: list[dict[str, Any]] = [
+        {"prompt": "What is it?", "image": "wide.png", "answer": ["A cat."], "source": "cats"},
+        {
+            "prompt": "And this <image>?",
+            "image": "tall.png",
+            "choices": ["cat", "dog"],
+            "answer": "B",
+            "source": "dogs",
+        },
+        {
+            "messages": [
+                {"role": "user", "content": "Hm?"},
+                {"role": "assistant", "content": "Rain."},
+            ]
+        },
+        {"prompt": "x", "image": "missing.png", "answer": "x", "source": "cats"},
+        {"prompt": "x", "video": "a.mp4", "answer": "x"},
+        {"image": "wide.png"},
+    ]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (folder / "questions.jsonl").write_text(text)
+    return folder
+
+
+def ran(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    """Exit code, output and errors of a command."""
+    code = launch.main([*map(str, arguments)])
+    found = capsys.readouterr()
+    return code, found.out, found.err
+
+
+def test_a_file_of_questions_is_answered_and_measured(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here(monkeypatch)
+    questions, output = folder / "questions.jsonl", folder / "scores.jsonl"
+    own = ("--release", RELEASE, "--questions", questions, "--output", output, *SHORT)
+    metrics = ("--metrics", "exact_match,anls,wer,choice")
+    code, out, err = ran(capsys, "evaluate", *own, *metrics, "--json")
+    assert code == Exit.OK
+    found = json.loads(out)
+    assert list(found["sources"]) == ["cats", "dogs", "questions", "all"]
+    counts = {name: (own["answered"], own["skipped"]) for name, own in found["sources"].items()}
+    assert counts == {"cats": (1, 1), "dogs": (1, 0), "questions": (1, 2), "all": (3, 3)}
+    assert found["sources"]["cats"]["choice"] is None
+    assert found["sources"]["dogs"]["choice"] in (0.0, 1.0)
+    assert all(0 <= own["anls"] <= 1 for own in found["sources"].values())
+    lines = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [("error" in line) for line in lines] == [False, False, False, True, True, True]
+    assert "missing.png" in lines[3]["error"]
+    assert lines[4]["error"].endswith("no encoder takes video; valid: image")
+    assert "conversations or messages or prompt: Field required" in lines[5]["error"]
+    assert lines[2]["answers"] == ["Rain."]
+    assert "skipped questions.jsonl[3]" in err
+
+
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands run in this process, with the devices that tests have."""
+    jax.devices()
+
+    def begin(args: object, config: ExperimentConfig, keep: bool) -> None:
+        start_here(config.parallel)
+
+    monkeypatch.setattr(answering, "begin", begin)
+
+
+def test_a_file_of_prompts_becomes_lines_of_json(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here(monkeypatch)
+    batch = ("generate", "--release", RELEASE, "--batch", folder / "questions.jsonl", *SHORT)
+    code, out, err = ran(capsys, *batch)
+    assert code == Exit.OK
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert [own["name"] for own in lines] == [f"questions.jsonl[{n}]" for n in range(6)]
+    assert all(len(own["tokens"]) == 4 for own in lines[:3])
+    assert "3 prompts have no answer" in err
+    assert "tokens/s" in err
+
+
+PROMPT = ("--prompt", "What is it?")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ((*PROMPT,), Exit.BAD_INPUT, "--run and --release: neither is given; valid: one of them"),
+        (("--run", "{folder}", "--release", RELEASE, *PROMPT), Exit.BAD_INPUT, "both are given"),
+        (("--release", RELEASE), Exit.BAD_INPUT, "--prompt and --batch: neither is given"),
+        (("--run", "{folder}/none", *PROMPT), Exit.BAD_INPUT, "is no folder of a run"),
+        (("--run", "{folder}", *PROMPT), Exit.BAD_INPUT, "has no checkpoint; train the run first"),
+        (("--release", "{folder}/none", *PROMPT), Exit.BAD_INPUT, "is no folder; valid:"),
+        (("--release", RELEASE, *PROMPT, "--top-k", "3"), Exit.BAD_INPUT, "have no effect"),
+        (
+            ("--release", RELEASE, "--batch", "x.jsonl", "--image", "a.png"),
+            Exit.BAD_INPUT,
+            "--image: a file names its media",
+        ),
+        (("--release", RELEASE, "--batch", "{folder}/none.jsonl"), Exit.BAD_DATA, "none.jsonl"),
+        (
+            ("--release", RELEASE, *PROMPT, "--audio", "{folder}/odd.wav"),
+            Exit.BAD_DATA,
+            "has audio media, but no encoder takes audio; valid: image",
+        ),
+        (
+            ("--release", RELEASE, *PROMPT, "--video", "{folder}/a.mp4"),
+            Exit.BAD_DATA,
+            "no encoder takes video; valid: image",
+        ),
+        (
+            ("--release", RELEASE, *PROMPT, "--image", "{folder}/none.png"),
+            Exit.BAD_DATA,
+            "none.png' cannot be opened: No such file",
+        ),
+        (
+            ("--release", RELEASE, "--prompt", "word " * 2000),
+            Exit.BAD_DATA,
+            "of model.decoder.max_positions; valid: a shorter prompt",
+        ),
+    ],
+)
+def test_what_cannot_be_answered_is_told(
+    arguments: tuple[str, ...],
+    code: Exit,
+    message: str,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here(monkeypatch)
+    own = [text.replace("{folder}", str(folder)) for text in arguments]
+    found, out, err = ran(capsys, "generate", *own)
+    assert found == code, err
+    assert message in err
+    assert out == ""
+
+
+def test_an_unknown_metric_is_told_before_anything_is_opened(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = ("--release", "nowhere", "--questions", folder / "questions.jsonl")
+    code, _, err = ran(capsys, "evaluate", *own, "--metrics", "anls,bleu")
+    assert code == Exit.BAD_INPUT
+    assert "--metrics: 'bleu' is no metric; valid: exact_match, anls, wer, choice" in err
+
+
+def test_every_kind_of_media_has_an_option() -> None:
+    assert {*KINDS} <= {*MEDIA}

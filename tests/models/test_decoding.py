@@ -1,0 +1,132 @@
+"""Tokens that come one at a time get what they get in their whole row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mllm_jax.models import multimodal
+from mllm_jax.models.decoding import CachedDecoder, apart
+from mllm_jax.models.model_config import ModelConfig
+from scheduling.executor.layers import LayerTraits
+from sharding.grid import View
+
+SIZES = {"layers": 2, "d_model": 16, "heads": 4, "d_ff": 24, "vocab": 32}
+#: Its outputs go to the inputs of two layers.
+VISION = {
+    "family": "siglip",
+    "layers": 2,
+    "d_model": 8,
+    "heads": 2,
+    "d_ff": 8,
+    "patch": [2, 2],
+    "grid": [2, 2],
+    "deepstack": [1, 2],
+}
+EXPERTS = {"count": 4, "top_k": 2, "d_ff": 8, "every": 2, "balance_weight": 0.01}
+MODELS: dict[str, dict[str, Any]] = {
+    "windows, side by side, inputs of layers": {
+        "decoder": {
+            **SIZES,
+            "kv_heads": 2,
+            "window": 3,
+            "pattern": ["window", "full"],
+            "parallel_block": True,
+        },
+        "encoders": {"vision": VISION},
+    },
+    "learned positions": {"decoder": {**SIZES, "family": "gpt", "max_positions": 16}},
+    "experts in every second layer, windows": {
+        "decoder": {**SIZES, "family": "qwen3_moe", "experts": EXPERTS, "window": 4}
+    },
+    "norms of queries, penalty": {
+        "decoder": {**SIZES, "family": "qwen3", "kv_heads": 1, "activation_penalty": 0.1}
+    },
+}
+#: Tokens of two segments of a row, and of those how many are known at once.
+LENGTHS, KNOWN = (7, 5), (4, 2)
+CASES = [
+    pytest.param(name, marks=[] if n == 0 else pytest.mark.slow) for n, name in enumerate(MODELS)
+]
+
+
+def rows_of(lengths: tuple[int, ...], tokens: Any) -> dict[str, Any]:
+    """A row of segments, one behind the other."""
+    ids = np.concatenate([np.full(n, i + 1) for i, n in enumerate(lengths)])
+    places = np.concatenate([np.arange(n) for n in lengths])
+    arrays = {"tokens": np.concatenate(tokens), "segment_ids": ids, "positions": places}
+    return {name: jnp.asarray(own[None], jnp.int32) for name, own in arrays.items()} | {"media": {}}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_at_a_time_is_all_at_once(name: str) -> None:
+    values = {**MODELS[name], "dtype": "float32", "loss_chunk": 8}
+    model = ModelConfig.model_validate(values)
+    params = jax.tree.map(lambda x: 2 * x, multimodal.init_parameters(model, jax.random.key(0)))
+    rng = np.random.default_rng(0)
+    texts = [rng.integers(0, 32, n) for n in LENGTHS]
+    width = model.decoder.d_model * (1 + model.layer_inputs)
+    landed = [rng.normal(size=(n, width)).astype(np.float32) for n in LENGTHS]
+    own = CachedDecoder(model, View())
+
+    @jax.jit
+    def both(params: Any) -> tuple[jax.Array, list[jax.Array]]:
+        decoder = params["decoder"]
+        whole = rows_of(LENGTHS, texts)
+        media = jnp.asarray(np.concatenate(landed)[None])
+        # Only the known tokens have media.
+        for start, known, length in ((0, KNOWN[0], LENGTHS[0]), (LENGTHS[0], KNOWN[1], LENGTHS[1])):
+            media = media.at[:, start + known : start + length].set(0)
+        expected, _ = multimodal.decode_hidden(decoder, whole, media, model, View())
+        split = own.apart(decoder)
+        first = rows_of(KNOWN, [text[:n] for text, n in zip(texts, KNOWN, strict=True)])
+        begun = jnp.asarray(
+            np.concatenate([x[:n] for x, n in zip(landed, KNOWN, strict=True)])[None]
+        )
+        cache = own.empty(1, sum(KNOWN) + 2 * 3)
+        cache = noted(cache, first, 0)
+        _, cache = own.hidden(split, first, begun, cache, None)
+        found = []
+        for step in range(3):
+            places = np.array(KNOWN) + step
+            column = {
+                "tokens": jnp.asarray([[text[n] for text, n in zip(texts, places, strict=True)]]),
+                "segment_ids": jnp.array([[1, 2]], jnp.int32),
+                "positions": jnp.asarray(places[None], jnp.int32),
+                "media": {},
+            }
+            start = sum(KNOWN) + 2 * step
+            cache = noted(cache, column, start)
+            hidden, cache = own.hidden(split, column, None, cache, jnp.int32(start))
+            found.append(hidden)
+        return expected, found
+
+    expected, found = both(params)
+    for step, hidden in enumerate(found):
+        places = [KNOWN[0] + step, LENGTHS[0] + KNOWN[1] + step]
+        np.testing.assert_allclose(hidden[0], expected[0, places], rtol=2e-5, atol=2e-5)
+
+
+def noted(cache: Any, rows: Any, start: int) -> Any:
+    """The cache whose slots from `start` on hold these tokens."""
+    end = start + rows["tokens"].shape[1]
+    return cache._replace(
+        ids=cache.ids.at[:, start:end].set(rows["segment_ids"]),
+        positions=cache.positions.at[:, start:end].set(rows["positions"]),
+    )
+
+
+def test_layers_of_a_period_lie_apart_with_what_they_have() -> None:
+    traits = LayerTraits(2, without=(frozenset({"experts"}), frozenset({"mlp"})))
+    stack = {name: np.arange(n) for name, n in (("norm", 4), ("mlp", 2), ("experts", 2))}
+    found = apart({name: {"scale": own} for name, own in stack.items()}, traits, 4)
+    assert found == (
+        {"norm": {"scale": 0}, "mlp": {"scale": 0}},
+        {"norm": {"scale": 1}, "experts": {"scale": 0}},
+        {"norm": {"scale": 2}, "mlp": {"scale": 1}},
+        {"norm": {"scale": 3}, "experts": {"scale": 1}},
+    )
