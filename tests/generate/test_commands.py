@@ -99,6 +99,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answering, "begin", begin)
 
 
+@pytest.mark.slow
 def test_a_file_of_prompts_becomes_lines_of_json(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
