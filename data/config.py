@@ -77,6 +77,13 @@ class ParquetSource(_Files):
     media: Place | None = None  # folder of images and clips; null: folder of the records
 
 
+class ArrowSource(_Files):
+    """Arrow files as `datasets` saves them; see `data/sources/formats/arrow.py`."""
+
+    kind: Literal["arrow"]  # format of the source
+    media: Place | None = None  # folder of images and clips; null: folder of the records
+
+
 class SyntheticSource(_Section):
     """Noise as long as real samples; see `data/sources/synthetic.py`."""
 
@@ -101,7 +108,7 @@ class ArrayRecordSource(_Files):
     media: Place | None = None  # folder of images and clips; null: folder of the records
 
 
-FileSource = LlavaSource | ParquetSource | WebDatasetSource | ArrayRecordSource
+FileSource = LlavaSource | ParquetSource | ArrowSource | WebDatasetSource | ArrayRecordSource
 
 
 OneSource = DemoSource | SyntheticSource | FileSource

@@ -81,6 +81,8 @@ def overrides(command: str, folder: Path) -> list[str]:
     if known(command, tuple(PYTHON + name for name in kept)):
         runs = folder / ("two" if "--processes" in command else "runs")
         added += [f"run.directory={runs}", *SHORT]
+    if known(command, (f"{PYTHON}bench store",)):  # in a folder, as there is no bucket
+        added += [f"checkpoint.copy_to=file://{folder / 'store'}", "checkpoint.every=20"]
     if known(command, (f"{PYTHON}submit",)):
         # Pods have their runs on volumes, not here.
         own = "run.directory={}" if "--cluster slurm" in command else "--output={}"

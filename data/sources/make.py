@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from data.config import (
     ArrayRecordSource,
+    ArrowSource,
     DataConfig,
     DemoSource,
     FileSource,
@@ -42,6 +43,10 @@ def _open_files(config: DataConfig, options: FileSource, split: Split) -> Source
     path = options.path if split == "train" else options.heldout
     if path is None:
         raise DataError(f"data.source has no file for the split {split!r}")
+    if isinstance(options, ArrowSource):
+        from data.sources.formats.arrow import open_arrow
+
+        return open_arrow(config, options, path)
     if isinstance(options, ArrayRecordSource):
         from data.sources.formats.arrayrecord import open_arrayrecord
 

@@ -130,6 +130,7 @@ _ALL = (
     ),
     Benchmark("checkpoint", "configs/bench/checkpoint.yaml"),
     Benchmark("snapshots", "configs/demo.yaml"),
+    Benchmark("store", "configs/demo.yaml"),
     Benchmark(
         "recovery",
         "configs/bench/recovery.yaml",

@@ -6,7 +6,6 @@ file behind a URL a copy is kept in `data.cache`.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import re
 from collections import OrderedDict
@@ -21,11 +20,10 @@ from array_record.python.array_record_module import ArrayRecordReader
 
 from data.config import ArrayRecordSource, DataConfig
 from data.faults import Fault, FaultKind
-from data.folders import put_folder
-from data.kinds.blob import STREAM
 from data.sample import DataError, SampleError
 from data.sources.formats.blobs import MediaFolder, media_folder
 from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
+from data.sources.formats.copies import local_copy
 from data.sources.formats.index import Arrays, Index, open_index
 from data.sources.formats.record import Media
 from data.sources.formats.storage import File, find_files
@@ -112,7 +110,7 @@ def _count(file: File, reader: Any) -> int:
 
 def _opened(file: File, cache: Path) -> Any:
     """Raises DataError: it is no ArrayRecord file, or damaged."""
-    path = Path(file.path) if file.system is None else _copy(file, cache)
+    path = local_copy(file, cache)
     try:
         reader = ArrayRecordReader(str(path), options=_OPTIONS, file_reader_buffer_size=_BUFFER)
         if not reader.ok():
@@ -122,21 +120,3 @@ def _opened(file: File, cache: Path) -> Any:
         message = f"data.source: {file.path} is no whole ArrayRecord file: {error}"
         raise DataError(message) from error
     return reader
-
-
-def _copy(file: File, cache: Path) -> Path:
-    """A local copy. Raises DataError: there is no room for it, or the file cannot be reached."""
-    name = hashlib.sha256(f"{file.path} {file.size} {file.stamp}".encode()).hexdigest()[:16]
-    folder = cache / f"copy-{name}"
-    if not folder.is_dir():
-        try:
-            put_folder(folder, lambda draft: _download(file, draft / file.name))
-        except OSError as error:
-            raise DataError(f"data.cache: cannot copy {file.path} to {folder}: {error}") from error
-    return folder / file.name
-
-
-def _download(file: File, path: Path) -> None:
-    with path.open("wb") as copy:
-        for start in range(0, file.size, STREAM):
-            copy.write(file.read(start, min(STREAM, file.size - start)))

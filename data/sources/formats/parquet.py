@@ -9,27 +9,30 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from data.config import DataConfig, ParquetSource
-from data.faults import Fault, FaultKind
-from data.kinds.blob import Blob
-from data.kinds.registry import KINDS
-from data.sample import DataError, MediaError, SampleError
-from data.sources.formats.blobs import Bytes, MediaFolder, media_folder
-from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
+from data.sample import DataError
+from data.sources.formats.blobs import MediaFolder, media_folder
+from data.sources.formats.conversations import ConversationSet, fingerprint_of, form_of
 from data.sources.formats.index import Arrays, Index, open_index
-from data.sources.formats.record import Media, RecordForm
+from data.sources.formats.record import RecordForm
 from data.sources.formats.storage import File, Ranges, find_files
+from data.sources.formats.tables import (
+    ERRORS,
+    Columns,
+    RowError,
+    TableRecords,
+    columns_of,
+    listed,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -38,20 +41,6 @@ _LARGE = 1 << 26  # bytes of a row group above which a warning is due
 _MOST = 1 << 31  # bytes above which a row group is not decoded
 _ROWS = 64  # decoded at once
 _KEPT_GROUPS, _KEPT_FILES = 4, 32  # in memory, and open
-_ERRORS = (pa.ArrowException, OSError, ValueError, MemoryError)
-_MEDIA_TYPES = "binary, string, struct<bytes: binary, path: string> or a list of one of these"
-
-
-class _GroupError(Exception):
-    """Rows that cannot be decoded."""
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """Columns of a table: those that make a record, and media among them whose bytes come late."""
-
-    record: tuple[str, ...]
-    late: tuple[str, ...]
 
 
 def open_parquet(config: DataConfig, options: ParquetSource, path: str) -> ConversationSet:
@@ -67,12 +56,12 @@ def open_parquet(config: DataConfig, options: ParquetSource, path: str) -> Conve
     )
     what = f"parquet {fingerprint_of(files)} {options.fields.model_dump_json()}"
     index = open_index(config.cache, what, _NAMES, lambda: _index(files, form))
-    columns = _columns(files[0], _opened(files[0]).schema_arrow, form)
+    columns = columns_of(files[0], _opened(files[0]).schema_arrow, form)
     media = None if options.media is None else media_folder(options.media, options.retry_seconds)
     return ConversationSet(ParquetRecords(files, index, media, columns), form, config)
 
 
-class ParquetRecords(Records):
+class ParquetRecords(TableRecords):
     """Records in Parquet files.
 
     index: by row group, `group_files`, `group_numbers` in the file and `group_ends`, the rows in it
@@ -80,56 +69,25 @@ class ParquetRecords(Records):
     """
 
     def __init__(
-        self, files: Sequence[File], index: Index, media: MediaFolder | None, columns: _Columns
+        self, files: Sequence[File], index: Index, media: MediaFolder | None, columns: Columns
     ) -> None:
-        super().__init__(files, index["ends"], media)
-        self._index, self._columns = index, columns
+        super().__init__(files, index["ends"], media, columns)
+        self._index = index
         self._open: OrderedDict[int, _Table] = OrderedDict()
         self._groups: OrderedDict[tuple[int, str], pa.Table] = OrderedDict()
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return ParquetRecords, (self.files, self._index, self.media, self._columns)
+        return ParquetRecords, (self.files, self._index, self.media, self.columns)
 
-    def read(self, index: int) -> tuple[object, Media]:
-        """See `Records.read`."""
-        self.place(index)
-        try:
-            record = self._row(index, None)
-        except _GroupError as error:
-            raise SampleError(self.name(index), Fault(FaultKind.RECORD, str(error))) from error
-        for column in self._columns.late:
-            record[column] = self._cells(index, column, record.get(column))
-        return record, {}
-
-    def cell(self, index: int, column: str, number: int | None) -> Any:
-        """A value of a row, or item `number` of a list. Raises MediaError."""
-        try:
-            value = self._row(index, column)[column]
-        except _GroupError as error:
-            raise MediaError(FaultKind.RECORD, str(error)) from error
-        return value if number is None else value[number]
-
-    def _cells(self, index: int, column: str, value: Any) -> Any:
-        """`value`, which lacks the bytes, as media that are read late."""
-        if not isinstance(value, list):
-            return None if value is None else self._cell(index, column, None, value)
-        return [self._cell(index, column, i, item) for i, item in enumerate(value)]
-
-    def _cell(self, index: int, column: str, number: int | None, value: Any) -> Blob | None:
-        if value is None:
-            return None
-        name = value["path"] or f"{column} {number or 0}"
-        return _Cell(name, value["path"], self, index, column, number)
-
-    def _row(self, index: int, column: str | None) -> dict[str, Any]:
-        """A row of a column, or of all that make a record."""
+    def row(self, index: int, column: str | None) -> dict[str, Any]:
+        """See `TableRecords.row`."""
         group = int(np.searchsorted(self._index["group_ends"], index, side="right"))
         first = int(self._index["group_ends"][group - 1]) if group else 0
         with self._lock:
             table = self._group(group, column)
-        row: dict[str, Any] = table.slice(index - first, 1).to_pylist()[0]
-        return row
+        found: dict[str, Any] = table.slice(index - first, 1).to_pylist()[0]
+        return found
 
     def _group(self, group: int, column: str | None) -> pa.Table:
         key = (group, column or "")
@@ -142,7 +100,7 @@ class ParquetRecords(Records):
 
     def _table(self, number: int) -> _Table:
         if number not in self._open:
-            self._open[number] = _Table(self.files[number], self._columns)
+            self._open[number] = _Table(self.files[number], self.columns)
             _keep(self._open, _KEPT_FILES)
         self._open.move_to_end(number)
         return self._open[number]
@@ -153,35 +111,13 @@ def _keep(values: OrderedDict[Any, Any], count: int) -> None:
         values.popitem(last=False)
 
 
-@dataclass(frozen=True)
-class _Cell(Blob):
-    """An image or clip in a cell, or, where the cell only has a path, in the media folder."""
-
-    name: str
-    path: str | None
-    records: ParquetRecords = field(repr=False)
-    index: int
-    column: str
-    number: int | None
-
-    @contextmanager
-    def open(self, chunk: int) -> Iterator[BinaryIO]:
-        """See `Blob.open`."""
-        data = self.records.cell(self.index, self.column, self.number)["bytes"]
-        if data is None and self.path is None:
-            raise MediaError(FaultKind.MISSING, f"{self.name!r} has neither bytes nor a path")
-        found = self.records.find(self.index, self.path or "")
-        with (found if data is None else Bytes(self.name, data)).open(chunk) as file:
-            yield file
-
-
 # ---- files ---------------------------------------------------------------------------------------
 
 
 class _Table:
     """A Parquet file, open."""
 
-    def __init__(self, file: File, columns: _Columns) -> None:
+    def __init__(self, file: File, columns: Columns) -> None:
         self._name, self._ranges = file.name, Ranges(file, 0, file.size)
         self._parquet = _opened(file, self._ranges)
         schema = self._parquet.schema
@@ -194,7 +130,7 @@ class _Table:
         """A column of a row group, or all that make a record.
 
         Raises:
-            _GroupError: the group is damaged or too large. StorageError: it is out of reach.
+            RowError: the group is damaged or too large. StorageError: it is out of reach.
         """
         batches, size = [], 0
         columns = self._record if column is None else [column]
@@ -205,10 +141,10 @@ class _Table:
                 if size > _MOST:
                     raise ValueError(f"it decodes to more than {_MOST} bytes")
             return pa.Table.from_batches(batches)
-        except _ERRORS as error:
+        except ERRORS as error:
             if self._ranges.failure is not None:
                 raise self._ranges.failure from error
-            raise _GroupError(f"row group {group} of {self._name}: {error}") from error
+            raise RowError(f"row group {group} of {self._name}: {error}") from error
 
 
 def _opened(file: File, ranges: Ranges | None = None) -> pq.ParquetFile:
@@ -216,7 +152,7 @@ def _opened(file: File, ranges: Ranges | None = None) -> pq.ParquetFile:
     ranges = ranges or Ranges(file, 0, file.size)
     try:
         return pq.ParquetFile(ranges, pre_buffer=True)
-    except _ERRORS as error:
+    except ERRORS as error:
         if ranges.failure is not None:
             raise ranges.failure from error
         raise DataError(f"data.source: {file.path} is not a Parquet file: {error}") from error
@@ -224,7 +160,7 @@ def _opened(file: File, ranges: Ranges | None = None) -> pq.ParquetFile:
 
 def _index(files: Sequence[File], form: RecordForm) -> Arrays:
     first = _opened(files[0]).schema_arrow
-    expected = _columns(files[0], first, form)
+    expected = columns_of(files[0], first, form)
     with ThreadPoolExecutor(8) as pool:
         groups = list(pool.map(lambda file: _groups(file, form, expected), files))
     sizes = np.array([size for own in groups for _, size in own], np.int64)
@@ -244,93 +180,13 @@ def _index(files: Sequence[File], form: RecordForm) -> Arrays:
     }
 
 
-def _groups(file: File, form: RecordForm, expected: _Columns) -> list[tuple[int, int]]:
+def _groups(file: File, form: RecordForm, expected: Columns) -> list[tuple[int, int]]:
     """Rows and bytes of the row groups of a file, which must have the expected columns."""
     parquet = _opened(file)
-    if _columns(file, parquet.schema_arrow, form) != expected:
+    if columns_of(file, parquet.schema_arrow, form) != expected:
         raise DataError(
             f"data.source: {file.path} has other columns than the files before it: "
-            f"{_listed(parquet.schema_arrow)}; expected {', '.join(expected.record)}"
+            f"{listed(parquet.schema_arrow)}; expected {', '.join(expected.record)}"
         )
     groups = [parquet.metadata.row_group(i) for i in range(parquet.metadata.num_row_groups)]
     return [(group.num_rows, group.total_byte_size) for group in groups]
-
-
-# ---- columns -------------------------------------------------------------------------------------
-
-
-def _columns(file: File, schema: pa.Schema, form: RecordForm) -> _Columns:
-    """The columns of records.
-
-    Raises:
-        DataError: a needed column is missing, or has a type that cannot hold its values.
-    """
-    needed = [form.text_fields]
-    named = (form.fields.question, *(getattr(form.fields, kind, None) for kind in KINDS))
-    needed += [(name,) for name in named if name]
-    missing = [" or ".join(names) for names in needed if not set(names) & set(schema.names)]
-    if missing:
-        raise DataError(
-            f"data.source: {file.path} has the columns {_listed(schema)}; expected "
-            f"{', '.join(missing)} (data.source.fields says what they are called)"
-        )
-    texts = [n for n in (*form.text_fields, form.fields.question or "") if n in schema.names]
-    media = [n for kind in KINDS for n in form.media_fields(kind) if n in schema.names]
-    for name in texts:
-        _check_text(file, name, schema.field(name).type, form)
-    texts += [n for kind in KINDS for n in form.encoder_fields(kind) if n in schema.names]
-    late = [name for name in media if _is_late(file, name, schema.field(name).type)]
-    return _Columns((*texts, *media), tuple(late))
-
-
-def _listed(schema: pa.Schema) -> str:
-    return ", ".join(
-        f"{name}: {kind}" for name, kind in zip(schema.names, schema.types, strict=True)
-    )
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
-
-
-def _value(kind: pa.DataType) -> pa.DataType:
-    """The type of a column's values; of a dictionary-encoded column, the dictionary's type."""
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    kind = _value(kind)
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _is_binary(kind: pa.DataType) -> bool:
-    kind = _value(kind)
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
-
-
-def _check_text(file: File, name: str, kind: pa.DataType, form: RecordForm) -> None:
-    turns = form.fields.answer is None
-    if not _is_text(kind) and not (
-        turns and _is_list(kind) and pa.types.is_struct(kind.value_type)
-    ):
-        valid = "a list of structs, or string (JSON)" if turns else "string"
-        raise DataError(f"data.source: {file.path}: column {name!r} is {kind}; valid: {valid}")
-
-
-def _is_late(file: File, name: str, kind: pa.DataType) -> bool:
-    """Whether media of a column can be listed without their bytes.
-
-    Raises:
-        DataError: the column has a type that no media have.
-    """
-    item = kind.value_type if _is_list(kind) else kind
-    if _is_text(item) or _is_binary(item):
-        return False
-    inner = {part.name: part.type for part in item} if pa.types.is_struct(item) else {}
-    valid = {"bytes": _is_binary, "path": _is_text}
-    found = [part for part, fits in valid.items() if part in inner and fits(inner[part])]
-    if not found:
-        raise DataError(
-            f"data.source: {file.path}: column {name!r} is {kind}; valid for media: {_MEDIA_TYPES}"
-        )
-    return len(found) == len(valid)

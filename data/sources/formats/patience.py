@@ -57,7 +57,8 @@ class Patient:
     key: str = "data.source"
 
     def cat_file(self, path: str, start: int = 0, end: int | None = None) -> bytes:
-        return bytes(self._call(path, lambda: self.system.cat_file(path, start, end)))
+        # By their names: in some file systems other parameters come first.
+        return bytes(self._call(path, lambda: self.system.cat_file(path, start=start, end=end)))
 
     def info(self, path: str) -> Any:
         return self._call(path, lambda: self.system.info(path))

@@ -144,6 +144,15 @@ class Store:
                 with suppress(FileNotFoundError):  # another process has removed them
                     self._system.rm(f"{self._base}/{step}")
 
+    def clear(self) -> None:
+        """Remove all copies.
+
+        Raises:
+            StorageError: the place stays out of reach.
+        """
+        with suppress(FileNotFoundError):  # there are none
+            self._system.rm(self._base)
+
     def _notes(self) -> list[str]:
         self._system.system.invalidate_cache()  # which would not show what others have written
         found = self._system.glob(f"{self._base}/*.json")

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,9 +18,9 @@ from mllm_jax.runtime.folder import IDENTITY, RunError, identity
 from mllm_jax.train.state import copies
 from mllm_jax.train.state.copies import Store, copying, fetch
 from tests.configs import config
+from tests.stores import BUCKET, ObjectStore, soon
 from tests.train.state.snapshots.test_memory import store
 from tests.train.state.test_damage import files
-from tests.train.test_run import free_port
 
 
 @pytest.fixture(autouse=True)
@@ -61,13 +57,6 @@ def saved(run: ExperimentConfig, *steps: int) -> None:
 
 def has_copy(run: ExperimentConfig, step: int) -> bool:
     return step in [copy.step for copy in Store(run).copies()]
-
-
-def soon(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 def test_a_machine_that_has_nothing_of_a_run_goes_on_from_the_newest_copy(run, tmp_path):
@@ -166,42 +155,36 @@ def test_a_start_waits_for_a_place_that_is_away_and_then_says_so(run, tmp_path, 
 
 
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
-    """A bucket of a server that speaks S3, on this machine."""
+def objects(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ObjectStore]:
+    """A server that speaks S3."""
     pytest.importorskip("moto.server")
     s3fs = pytest.importorskip("s3fs")
-    port = free_port()
-    words = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    with (tmp_path / "moto.log").open("w") as log:
-        server = subprocess.Popen(words, stdout=log, stderr=log, env=os.environ)
-    keys = {
-        "AWS_ACCESS_KEY_ID": "a",
-        "AWS_SECRET_ACCESS_KEY": "b",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }
-    s3fs.S3FileSystem.clear_instance_cache()  # a test before may have made one without keys
-    for name, value in {**keys, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}.items():
-        monkeypatch.setenv(name, value)
-    system = s3fs.S3FileSystem(skip_instance_cache=True)
-
-    def made() -> bool:
-        try:
-            system.mkdir("runs")
-        except OSError:
-            return False
-        return True
-
-    soon(made)
-    yield "s3://runs/of/mine"
+    server = ObjectStore(tmp_path / "moto.log", monkeypatch)
+    server.start()
+    yield server
     s3fs.S3FileSystem.clear_instance_cache()
-    server.kill()
-    server.wait()
+    server.stop()
 
 
-def test_a_run_goes_on_from_s3(bucket, tmp_path):
-    run = run_with(tmp_path / "here", bucket)
+def test_a_run_goes_on_from_s3(objects, tmp_path):
+    run = run_with(tmp_path / "here", f"s3://{BUCKET}/of/mine")
     saved(run, 1, 2)
     there = elsewhere(run, tmp_path)
     fetch(there)
     for here in files(run.run.path / "checkpoints" / "2"):
         assert (there.run.path / here.relative_to(run.run.path)).read_bytes() == here.read_bytes()
+
+
+def test_a_store_that_goes_away_ends_no_run_and_gets_the_next_checkpoint(objects, tmp_path, caplog):
+    run = run_with(tmp_path / "here", f"s3://{BUCKET}/of/mine")
+    with copying(run):
+        store(run, 1)
+        soon(partial(has_copy, run, 1))
+        objects.stop()
+        store(run, 2)
+        soon(lambda: "the checkpoint of step 2 has no copy in s3://" in caplog.text)
+        objects.start()
+        store(run, 3)
+    assert "is out of reach, and is tried again for 0 s" in caplog.text
+    assert "the newest there is that of step 1, and training goes on" in caplog.text
+    assert Store(run).copies()[0].step == 3

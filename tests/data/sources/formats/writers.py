@@ -171,7 +171,7 @@ def _shards(folder: Path, table: pa.Table) -> Options:
     return {"kind": "parquet", "path": str(folder)}
 
 
-def parquet_hub(folder: Path, samples: tuple[Plain, ...]) -> Options:
+def _hub(samples: tuple[Plain, ...]) -> pa.Table:
     """Lists of bytes and paths, as a hub has them."""
     columns: dict[str, Any] = {"id": list(range(len(samples)))}
     for name, kind in (("images", "image"), ("audios", "audio")):
@@ -180,7 +180,12 @@ def parquet_hub(folder: Path, samples: tuple[Plain, ...]) -> Options:
         ]
         columns[name] = pa.array(cells, pa.list_(STORED))
     columns["conversations"] = [s.conversations for s in samples]
-    return _shards(folder, pa.table(columns))
+    return pa.table(columns)
+
+
+def parquet_hub(folder: Path, samples: tuple[Plain, ...]) -> Options:
+    """Lists of bytes and paths."""
+    return _shards(folder, _hub(samples))
 
 
 def parquet_plain(folder: Path, samples: tuple[Plain, ...]) -> Options:
@@ -229,6 +234,29 @@ def parquet_paths(folder: Path, samples: tuple[Plain, ...]) -> Options:
     columns["image"] = pa.array(stored, pa.list_(STORED))
     columns["audio"] = pa.array([names["audio"] for names in named], pa.list_(pa.string()))
     return _shards(folder, pa.table(columns)) | {"media": str(folder)}
+
+
+# ---- Arrow ---------------------------------------------------------------------------------------
+
+
+def saved(folder: Path, table: pa.Table, rows: int = 2) -> Options:
+    """Two files of batches of `rows`, with the list of them, as `datasets` saves a data set."""
+    folder.mkdir(exist_ok=True)
+    cut = -(-len(table) // 2)
+    names = [f"data-{number:05}-of-00002.arrow" for number in range(2)]
+    for name, part in zip(names, (table[:cut], table[cut:]), strict=True):
+        with pa.ipc.new_stream(folder / name, table.schema) as stream:
+            for at in range(0, len(part), rows):
+                stream.write_table(part[at : at + rows].combine_chunks())
+    state = {"_data_files": [{"filename": name} for name in names], "_split": "train"}
+    (folder / "state.json").write_text(json.dumps(state))
+    (folder / "dataset_info.json").write_text("{}")
+    return {"kind": "arrow", "path": str(folder)}
+
+
+def arrow_saved(folder: Path, samples: tuple[Plain, ...]) -> Options:
+    """A folder of a saved data set."""
+    return saved(folder / "data", _hub(samples))
 
 
 # ---- tar -----------------------------------------------------------------------------------------
@@ -315,6 +343,7 @@ FORMATS: dict[str, Callable[[Path, tuple[Plain, ...]], Options]] = {
         parquet_plain,
         parquet_parts,
         parquet_paths,
+        arrow_saved,
         webdataset,
         webdataset_named,
         arrayrecord,

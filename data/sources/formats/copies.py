@@ -1,0 +1,35 @@
+"""Local copies of files behind URLs, for libraries that read local files alone."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from data.folders import put_folder
+from data.kinds.blob import STREAM
+from data.sample import DataError
+from data.sources.formats.storage import File
+
+
+def local_copy(file: File, cache: Path) -> Path:
+    """The path of a local file, or of a copy in `cache`, which is made once.
+
+    Raises:
+        DataError: there is no room for it, or the file cannot be reached.
+    """
+    if file.system is None:
+        return Path(file.path)
+    name = hashlib.sha256(f"{file.path} {file.size} {file.stamp}".encode()).hexdigest()[:16]
+    folder = cache / f"copy-{name}"
+    if not folder.is_dir():
+        try:
+            put_folder(folder, lambda draft: _download(file, draft / file.name))
+        except OSError as error:
+            raise DataError(f"data.cache: cannot copy {file.path} to {folder}: {error}") from error
+    return folder / file.name
+
+
+def _download(file: File, path: Path) -> None:
+    with path.open("wb") as copy:
+        for start in range(0, file.size, STREAM):
+            copy.write(file.read(start, min(STREAM, file.size - start)))

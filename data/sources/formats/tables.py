@@ -1,0 +1,202 @@
+"""Records in the rows of tables: fields are columns, media are cells whose bytes come late.
+
+`data/sources/formats/record.py` says what a record is. Hubs keep a medium as a struct of bytes and
+path (the features Image and Audio of `datasets`); such a cell is read when its medium is.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from data.faults import Fault, FaultKind
+from data.kinds.blob import Blob
+from data.kinds.registry import KINDS
+from data.sample import DataError, MediaError, SampleError
+from data.sources.formats.blobs import Bytes, MediaFolder
+from data.sources.formats.conversations import Records
+from data.sources.formats.record import Media, RecordForm
+from data.sources.formats.storage import File
+
+_MEDIA_TYPES = "binary, string, struct<bytes: binary, path: string> or a list of one of these"
+#: Errors of pyarrow for files that are damaged, or none of their format.
+ERRORS = (pa.ArrowException, OSError, ValueError, MemoryError)
+
+
+class RowError(Exception):
+    """Rows that cannot be decoded."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns of a table: those that make a record, and media among them whose bytes come late."""
+
+    record: tuple[str, ...]
+    late: tuple[str, ...]
+
+
+class TableRecords(Records):
+    """Records in the rows of tables.
+
+    Args:
+        files: as of `Records`.
+        ends: as of `Records`.
+        media: as of `Records`.
+        columns: columns of a record.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[File],
+        ends: NDArray[np.int64],
+        media: MediaFolder | None,
+        columns: Columns,
+    ) -> None:
+        super().__init__(files, ends, media)
+        self.columns = columns
+
+    @abstractmethod
+    def row(self, index: int, column: str | None) -> dict[str, Any]:
+        """A row of a column, or of all that make a record, media without bytes if these come late.
+
+        Raises:
+            RowError: the row cannot be decoded. StorageError: it is out of reach.
+        """
+
+    def read(self, index: int) -> tuple[object, Media]:
+        """See `Records.read`."""
+        self.place(index)
+        try:
+            record = self.row(index, None)
+        except RowError as error:
+            raise SampleError(self.name(index), Fault(FaultKind.RECORD, str(error))) from error
+        for column in self.columns.late:
+            record[column] = self._cells(index, column, record.get(column))
+        return record, {}
+
+    def cell(self, index: int, column: str, number: int | None) -> Any:
+        """A value of a row, or item `number` of a list. Raises MediaError."""
+        try:
+            value = self.row(index, column)[column]
+        except RowError as error:
+            raise MediaError(FaultKind.RECORD, str(error)) from error
+        return value if number is None else value[number]
+
+    def _cells(self, index: int, column: str, value: Any) -> Any:
+        """`value`, which lacks the bytes, as media that are read late."""
+        if not isinstance(value, list):
+            return None if value is None else self._cell(index, column, None, value)
+        return [self._cell(index, column, i, item) for i, item in enumerate(value)]
+
+    def _cell(self, index: int, column: str, number: int | None, value: Any) -> Blob | None:
+        if value is None:
+            return None
+        name = value["path"] or f"{column} {number or 0}"
+        return _Cell(name, value["path"], self, index, column, number)
+
+
+@dataclass(frozen=True)
+class _Cell(Blob):
+    """An image or clip in a cell, or, where the cell only has a path, in the media folder."""
+
+    name: str
+    path: str | None
+    records: TableRecords = field(repr=False)
+    index: int
+    column: str
+    number: int | None
+
+    @contextmanager
+    def open(self, chunk: int) -> Iterator[BinaryIO]:
+        """See `Blob.open`."""
+        data = self.records.cell(self.index, self.column, self.number)["bytes"]
+        if data is None and self.path is None:
+            raise MediaError(FaultKind.MISSING, f"{self.name!r} has neither bytes nor a path")
+        found = self.records.find(self.index, self.path or "")
+        with (found if data is None else Bytes(self.name, data)).open(chunk) as file:
+            yield file
+
+
+# ---- columns -------------------------------------------------------------------------------------
+
+
+def columns_of(file: File, schema: pa.Schema, form: RecordForm) -> Columns:
+    """The columns of records.
+
+    Raises:
+        DataError: a needed column is missing, or has a type that cannot hold its values.
+    """
+    needed = [form.text_fields]
+    named = (form.fields.question, *(getattr(form.fields, kind, None) for kind in KINDS))
+    needed += [(name,) for name in named if name]
+    missing = [" or ".join(names) for names in needed if not set(names) & set(schema.names)]
+    if missing:
+        raise DataError(
+            f"data.source: {file.path} has the columns {listed(schema)}; expected "
+            f"{', '.join(missing)} (data.source.fields says what they are called)"
+        )
+    texts = [n for n in (*form.text_fields, form.fields.question or "") if n in schema.names]
+    media = [n for kind in KINDS for n in form.media_fields(kind) if n in schema.names]
+    for name in texts:
+        _check_text(file, name, schema.field(name).type, form)
+    texts += [n for kind in KINDS for n in form.encoder_fields(kind) if n in schema.names]
+    late = [name for name in media if _is_late(file, name, schema.field(name).type)]
+    return Columns((*texts, *media), tuple(late))
+
+
+def listed(schema: pa.Schema) -> str:
+    return ", ".join(
+        f"{name}: {kind}" for name, kind in zip(schema.names, schema.types, strict=True)
+    )
+
+
+def is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
+def _value(kind: pa.DataType) -> pa.DataType:
+    """The type of a column's values; of a dictionary-encoded column, the dictionary's type."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    kind = _value(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    kind = _value(kind)
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def _check_text(file: File, name: str, kind: pa.DataType, form: RecordForm) -> None:
+    turns = form.fields.answer is None
+    if not _is_text(kind) and not (turns and is_list(kind) and pa.types.is_struct(kind.value_type)):
+        valid = "a list of structs, or string (JSON)" if turns else "string"
+        raise DataError(f"data.source: {file.path}: column {name!r} is {kind}; valid: {valid}")
+
+
+def _is_late(file: File, name: str, kind: pa.DataType) -> bool:
+    """Whether media of a column can be listed without their bytes.
+
+    Raises:
+        DataError: the column has a type that no media have.
+    """
+    item = kind.value_type if is_list(kind) else kind
+    if _is_text(item) or _is_binary(item):
+        return False
+    inner = {part.name: part.type for part in item} if pa.types.is_struct(item) else {}
+    valid = {"bytes": _is_binary, "path": _is_text}
+    found = [part for part, fits in valid.items() if part in inner and fits(inner[part])]
+    if not found:
+        raise DataError(
+            f"data.source: {file.path}: column {name!r} is {kind}; valid for media: {_MEDIA_TYPES}"
+        )
+    return len(found) == len(valid)

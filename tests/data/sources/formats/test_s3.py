@@ -1,0 +1,85 @@
+"""Sources behind `s3://`: the samples are the same, and a server that goes away is named."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+from data.config import DataConfig
+from data.loading.loader import Loader
+from data.planning.stream import Consumer
+from data.processing.processor import make_processor
+from data.sample import DataError
+from data.sources.formats.patience import AwayError
+from data.sources.make import make_source
+from tests.data.samples import AUDIO, VISION, WORK, MakeConfig, all_rows, assert_same_examples
+from tests.data.sources.formats.writers import FORMATS, SAMPLES
+from tests.stores import BUCKET, ObjectStore
+
+#: A format of each kind of source, those with media in files among them.
+WRITTEN = ("json_list", "parquet_hub", "arrow_saved", "webdataset", "arrayrecord")
+
+
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    pytest.importorskip("moto.server")
+    s3fs = pytest.importorskip("s3fs")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        server = ObjectStore(tmp_path_factory.mktemp("moto") / "log", monkeypatch)
+        server.start()
+        yield server
+        s3fs.S3FileSystem.clear_instance_cache()
+        server.stop()
+
+
+@pytest.fixture
+def configure(make_config: MakeConfig, tmp_path: Path, objects: ObjectStore) -> Any:
+    def configured(name: str, place: str) -> tuple[DataConfig, DataConfig]:
+        """A source here, and the same one in the store."""
+        (tmp_path / name).mkdir()
+        options = FORMATS[name](tmp_path / name, SAMPLES)
+        system, _ = fsspec.core.url_to_fs(f"s3://{BUCKET}")
+        system.put(str(tmp_path / name), f"{BUCKET}/{place}", recursive=True)
+        there = {
+            key: value.replace(str(tmp_path / name), f"s3://{BUCKET}/{place}")
+            for key, value in options.items()
+            if isinstance(value, str)
+        }
+        common = {"tokenizer": "bytes", "rows": 1, "lookahead": 4, "cache": tmp_path / "cache"}
+        retry = {"retry_seconds": 0.3}
+        return (
+            make_config(**common, source=options),
+            make_config(**common, source=options | there | retry),
+        )
+
+    return configured
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_samples_in_a_store_are_those_of_files(name: str, configure: Any) -> None:
+    here, there = configure(name, name)
+    processor = make_processor(here, [VISION, AUDIO])
+    source, other = make_source(here), make_source(there)
+    assert len(source) == len(other) == len(SAMPLES)
+    for index in (5, 0, 3):
+        assert_same_examples(processor.process(source[index]), processor.process(other[index]))
+
+
+def test_a_store_that_stays_away_ends_reading_with_its_name(
+    configure: Any, objects: ObjectStore
+) -> None:
+    _, there = configure("parquet_hub", "gone")
+    processor = make_processor(there, [VISION, AUDIO])
+    source = make_source(there)
+    with Loader(source, processor, there, 0, all_rows(1), consumer=Consumer(WORK)) as loader:
+        objects.stop()
+        with pytest.raises(AwayError, match=r"data\.source: s3://.* out of reach for 0\.3 s"):
+            deque(islice(loader, 50), maxlen=0)
+    with pytest.raises(DataError, match="s3://"):
+        make_source(there)
