@@ -11,6 +11,7 @@ heads      tensor         split     hidden  attention heads
 kv_heads   tensor         copied    hidden  key and value heads, copied where ranks outnumber them
 mlp        tensor         split     hidden  hidden width
 vocab      stage, tensor  padded    table   rows of the embedding, columns of the head
+rank       -              split     adapter the rank of an adapter; `adapter` is no matrix for Muon
 None       -              split     -       a dimension that is whole on every rank
 =========  =============  ========  ======  ====================================================
 
@@ -44,12 +45,13 @@ class LogicalAxis:
             multiple of the ranks.
         muon: role of the dimension in an optimizer of matrices. `stack`: every entry has a matrix
             of its own. `model`: one side of the matrix. `hidden`: the other side, together with all
-            further `hidden` dimensions. `table`: parameters that have it are no matrices.
+            further `hidden` dimensions. `table`: parameters that have it are no matrices, and
+            neither are those with `adapter`.
     """
 
     plan_axes: tuple[str, ...]
     stored: Literal["split", "gathered", "copied", "padded"]
-    muon: Literal["stack", "model", "hidden", "table"]
+    muon: Literal["stack", "model", "hidden", "table", "adapter"]
 
     def degree(self, plan: ParallelPlan) -> int:
         """Number of ranks of `plan` that share the dimension."""
@@ -65,6 +67,7 @@ LOGICAL_AXES: Mapping[str, LogicalAxis] = {
     "kv_heads": LogicalAxis(("tensor",), "copied", "hidden"),
     "mlp": LogicalAxis(("tensor",), "split", "hidden"),
     "vocab": LogicalAxis(("stage", "tensor"), "padded", "table"),
+    "rank": LogicalAxis((), "split", "adapter"),
 }
 
 

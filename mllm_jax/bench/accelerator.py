@@ -262,7 +262,7 @@ def _figures(
     lengths = {"decoder": _lengths(batch["decoder"]["segment_ids"])}
     for name, tree in batch["encoders"].items():
         lengths[name] = _lengths(np.abs(tree["segment_ids"]))
-    count, flops = len(setting.devices), model_flops(config.model, lengths, ())
+    count, flops = len(setting.devices), model_flops(config.model, lengths)
     note = f"{config.data.rows} rows of {config.data.budgets['tokens']} tokens, {_counted(config)}"
     yield row("", what, seconds, note=note)
     tokens = float(sum(lengths["decoder"]))

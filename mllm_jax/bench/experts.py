@@ -74,7 +74,7 @@ class _Run:
         self._params = self._step.init(jax.random.key(config.train.seed))["params"]
         placed = place([batch], self._step)
         self._batch = self._step.primed(self._params, placed)
-        self._flops = model_flops(config.model, {"decoder": [tokens] * rows}, (), rows * tokens)
+        self._flops = model_flops(config.model, {"decoder": [tokens] * rows}, targets=rows * tokens)
         self.seconds = float("inf")
         self._compute()
 

@@ -211,7 +211,7 @@ def on_every_device(
     """The whole step without a pipeline, by every device for itself and all at once."""
     one = {name: ParallelPlan() for name in config.parallel.plans}
     devices = jax.devices()[: config.parallel.devices]
-    frozen = Frozen(config.train.freeze)
+    frozen = Frozen.like(config.frozen)
     steps = [build_step(config.model, one, frozen=frozen, devices=[device]) for device in devices]
     runs = [compile_gradients(config, step, microbatches).run for step in steps]
     workers = ThreadPoolExecutor(len(runs))

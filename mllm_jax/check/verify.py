@@ -22,6 +22,7 @@ from mllm_jax.config.lower import lower
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.config.decoder import DecoderConfig
 from mllm_jax.models.config.encoder import EncoderConfig, ImageEncoderConfig
+from mllm_jax.models.frozen import ADAPTERS
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.multimodal import init_parameters
 from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen
@@ -77,7 +78,8 @@ def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
         synthetic_batch(model, rows, tokens, budgets, seed + i, added)
         for i in range(small.train.accumulate)
     ]
-    params, frozen = initial_parameters(model, seed), Frozen(small.train.freeze)
+    params = initial_parameters(model, seed)
+    frozen = Frozen.like(small.frozen)
     single = {name: ParallelPlan() for name in plans}
     run = partial(loss_and_gradients, model, frozen=frozen)
     dealt = microbatches
@@ -91,7 +93,18 @@ def initial_parameters(model: ModelConfig, seed: int) -> Any:
     """Parameters of `model` as numpy arrays, the same on every process."""
     key = jax.device_put(jax.random.key(seed), jax.local_devices()[0])
     make = jax.jit(partial(init_parameters, model)).lower(key).compile(_run_once())
-    return jax.tree.map(np.asarray, make(key))
+    made = jax.tree.map(np.asarray, make(key))
+    return jax.tree_util.tree_map_with_path(partial(_trained, np.random.default_rng(seed)), made)
+
+
+def _trained(rng: np.random.Generator, path: tuple[Any, ...], leaf: np.ndarray) -> np.ndarray:
+    """The parameter as if it had trained a little.
+
+    The second matrix of an adapter begins at zero, where the first one has no gradient.
+    """
+    if path[-1].key != ADAPTERS[1]:
+        return leaf
+    return rng.normal(scale=1e-2, size=leaf.shape).astype(np.float32)
 
 
 #: From parameters of the model to loss and gradients.
@@ -109,7 +122,8 @@ def loss_and_gradients(
 ) -> tuple[np.ndarray, Any]:
     """Loss and gradients of packed microbatches under `plans`, as numpy arrays on every process.
 
-    Parameters and gradients are those of the model, layers stacked in their order.
+    Parameters and gradients are those of the model, layers stacked in their order; gradients have
+    no leaves of what is frozen.
     """
     return gradients_of(model, plans, microbatches, pipeline, frozen, exchanges)(params)
 
@@ -158,15 +172,20 @@ def _run_once() -> dict[str, Any]:
 
 def compare(got: tuple[np.ndarray, Any], expected: tuple[np.ndarray, Any]) -> Verification:
     """Largest relative error of every module, leaf by leaf."""
-    modules = {"decoder": (got[1]["decoder"], expected[1]["decoder"])}
-    for name, tree in expected[1]["encoders"].items():
-        modules[name] = (got[1]["encoders"][name], tree)
+    pairs = zip(_modules(got[1]).items(), _modules(expected[1]).items(), strict=True)
+    modules = {name: (own, tree) for (_, own), (name, tree) in pairs}
     worst, leaves = {}, {}
     for module, (a, b) in modules.items():
         errors = leaf_errors(a, b)
         leaves[module] = max(errors, key=lambda name: errors[name])
         worst[module] = errors[leaves[module]]
     return Verification(relative_error(got[0], expected[0]), worst, leaves)
+
+
+def _modules(gradients: Any) -> dict[str, Any]:
+    """Gradients by module, of those that have any."""
+    decoder = {"decoder": gradients["decoder"]} if "decoder" in gradients else {}
+    return decoder | gradients.get("encoders", {})
 
 
 def leaf_errors(got: Any, expected: Any) -> dict[str, float]:
@@ -233,7 +252,7 @@ def shrink_model(model: ModelConfig, plans: Plans, schedule: ScheduleConfig) -> 
         "attention": "reference",
         "loss_chunk": 8,
     }
-    return ModelConfig.model_validate(small)
+    return ModelConfig.model_validate(small).adapted_like(model.adapters)
 
 
 def _shrink_decoder(decoder: DecoderConfig, plans: Plans, chunks: int) -> dict[str, Any]:

@@ -31,9 +31,14 @@ def export(args: argparse.Namespace, console: Console) -> Answer:
     from mllm_jax.runtime.devices import use_host
 
     use_host()
-    done = run(Path(args.run), Path(args.out), args.part, args.dtype, teller(console))
-    copied = ", ".join(done.copied)
-    line = f"written: {done.folder}, {done.bytes / 1e9:.3g} GB; copied: {copied}"
+    if args.adapters:
+        from mllm_jax.release.export_adapters import export_adapters
+
+        done = export_adapters(Path(args.run), Path(args.out), teller(console))
+    else:
+        done = run(Path(args.run), Path(args.out), args.part, args.dtype, teller(console))
+    copied = f"; copied: {', '.join(done.copied)}" if done.copied else ""
+    line = f"written: {done.folder}, {done.bytes / 1e9:.3g} GB{copied}"
     return Answer(done.to_json(), lines=[line])
 
 

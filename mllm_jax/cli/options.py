@@ -405,7 +405,10 @@ def _export(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--run", type=_path, required=True, metavar="DIR", help=help_text)
     sub.add_argument("--out", type=_path, required=True, metavar="DIR", help="the folder to make")
     help_text = "only this part: decoder, an encoder, or a connector, e.g. vision.connector"
-    sub.add_argument("--part", metavar="PART", help=help_text)
+    alone = sub.add_mutually_exclusive_group()
+    alone.add_argument("--part", metavar="PART", help=help_text)
+    help_text = "only the adapters of train.lora, in PEFT's format; else they are merged"
+    alone.add_argument("--adapters", action="store_true", help=help_text)
     help_text = "type of the tensors (default: as the run began with, or bfloat16)"
     sub.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), help=help_text)
 

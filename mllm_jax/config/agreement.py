@@ -6,13 +6,28 @@ from data.processing.configured_chat import make_chat, read_files
 from data.sample import DataError
 from mllm_jax.config.checks import check, check_unplanned
 from mllm_jax.config.sections import ExperimentConfig
+from mllm_jax.models.config.adapters import AdapterError
 from scheduling.strict_yaml import shown
 
 
 def agreed(config: ExperimentConfig, *, planned: bool) -> tuple[ExperimentConfig, list[str]]:
     """The configuration with its vocabulary, and everything that its sections disagree on."""
     config, problems = _with_vocabulary(config)
+    if not problems:
+        config, problems = _with_adapters(config)
     return config, problems or (check(config) if planned else check_unplanned(config))
+
+
+def _with_adapters(config: ExperimentConfig) -> tuple[ExperimentConfig, list[str]]:
+    """The model with the adapters of `train.lora`."""
+    lora = config.train.lora
+    if lora is None:
+        return config, []
+    try:
+        model = config.model.with_adapters(lora.targets, lora.rank, lora.scale)
+    except AdapterError as error:
+        return config, [f"train.lora.targets: {error}"]
+    return config.model_copy(update={"model": model}), []
 
 
 def _with_vocabulary(config: ExperimentConfig) -> tuple[ExperimentConfig, list[str]]:

@@ -312,7 +312,7 @@ def _freeze(config: ExperimentConfig) -> Iterator[Problem]:
     """Names of frozen parts and of groups are parts of the model, and some part trains."""
     parts, freeze, groups = config.model.parts, config.train.freeze, config.train.groups
     frozen, grouped = (_unknown(names, parts) for names in (freeze, groups))
-    both = [name for name in groups if name in freeze]
+    both = [name for name in groups if name in freeze and name not in config.model.adapted]
     if frozen:
         instead = [
             Choice(part, {"train.freeze": _replaced(freeze, frozen, part)})
@@ -322,7 +322,7 @@ def _freeze(config: ExperimentConfig) -> Iterator[Problem]:
         yield Problem(
             "train.freeze", f"{', '.join(frozen)} is no part of the model", lambda: [instead]
         )
-    elif set(freeze) >= set(parts):
+    elif set(freeze) >= set(parts) and not config.model.adapted:
         reason = f"{', '.join(freeze)} leave nothing to train"
         fewer = Choice("fewer", {"train.freeze": freeze[1:]})
         yield Problem("train.freeze", reason, lambda: [[fewer]])

@@ -17,14 +17,13 @@ from mllm_jax.models.attention.limits import (
     able_backends,
     causal_share,
 )
-from mllm_jax.models.frozen import FrozenParts
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.work.profile import tower_profiles
 from scheduling.costs.exchange import exchange_of
 from scheduling.costs.flops import task_flops
 from scheduling.costs.hardware import Hardware, HardwareError, named
 from scheduling.costs.strategy import PARAMETERS, Strategy, communicates
-from scheduling.costs.workload import Workload
+from scheduling.costs.workload import SIZES, Workload
 from scheduling.schedules.check import check
 from scheduling.schedules.costs import TaskCosts
 from scheduling.schedules.schedule import Schedule, ScheduleError
@@ -175,7 +174,7 @@ def workload(config: ExperimentConfig) -> Workload:
     model, data = config.model, config.data
     positions = {"decoder": data.budgets["tokens"]}
     positions |= {name: own_positions(config, name) for name in model.lanes}
-    frozen, towers = FrozenParts(config.train.freeze), {"decoder": "decoder", **model.lanes}
+    frozen, towers = config.frozen, {"decoder": "decoder", **model.lanes}
     return Workload(
         towers=tower_profiles(model),
         positions=positions,
@@ -184,6 +183,11 @@ def workload(config: ExperimentConfig) -> Workload:
         moments=config.train.optimizer.moments,
         frozen=frozenset(n for n, tower in towers.items() if frozen.trunk(tower)),
         frozen_connectors=frozenset(n for n, e in model.lanes.items() if frozen.connector(e)),
+        adapted=frozenset(n for n, tower in towers.items() if tower in frozen.adapted),
+        adapted_connectors=frozenset(
+            n for n, e in model.lanes.items() if f"{e}.connector" in frozen.adapted
+        ),
+        constant=SIZES[frozen.dtype],
         lanes=model.lanes,
         units={name: _units(config, name) for name in model.lanes},
         spread={name: own_rows(config, name) for name in model.lanes},

@@ -10,7 +10,6 @@ from mllm_jax.config.pipeline_plan import LayerStack
 from mllm_jax.config.plan_checks import covering_plans, elsewhere, module_path, near, plans_for
 from mllm_jax.config.problems import LEFT_OUT, Choice, Problem, Side
 from mllm_jax.config.sections import ExperimentConfig
-from mllm_jax.models.frozen import FrozenParts
 from scheduling.costs.hardware import HardwareError, named, names
 from scheduling.schedules.kinds import WEIGHTS_APART
 from scheduling.schedules.schedule import MOST_FORWARDS, most_microbatches, valid_pieces
@@ -100,7 +99,7 @@ def _of_bubbles_alone(config: ExperimentConfig) -> Iterator[Problem]:
 def _weights_apart(config: ExperimentConfig) -> Iterator[Problem]:
     """A decoder whose weight gradients are apart has some."""
     key, kind = "schedule.kind", config.schedule.kind
-    if kind in WEIGHTS_APART and FrozenParts(config.train.freeze).trunk("decoder"):
+    if kind in WEIGHTS_APART and config.frozen.trunk("decoder"):
         reason = f"{kind} has no effect, as train.freeze has decoder, which has no weight gradients"
         yield _or_default(key, "1f1b", reason)
 

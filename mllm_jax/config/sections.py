@@ -16,6 +16,7 @@ from data.config import DataConfig
 from data.places import LocalText, Place
 from mllm_jax.config.loggers import Logger, MlflowConfig, WandbConfig
 from mllm_jax.models.config.parts import Section
+from mllm_jax.models.frozen import FrozenParts
 from mllm_jax.models.model_config import ModelConfig
 from scheduling.schedules.kinds import ScheduleKind
 from sharding.plan import ParallelPlan
@@ -323,6 +324,35 @@ class ParameterGroup(Section):
     learning_rate: float = Field(gt=0)
 
 
+class LoraConfig(Section):
+    """Adapters of low rank beside linear layers (LoRA, arXiv 2106.09685).
+
+    Of a part of the model that has adapters nothing else trains; other parts train as without them,
+    unless `train.freeze` names them.
+
+    Args:
+        targets: names of linear layers, such as `decoder.layers.self_attn.q_proj`, or patterns of
+            them, in which `*` stands for anything; the message about a target that matches nothing
+            lists the names.
+        rank: rank of the adapters.
+        alpha: factor of what an adapter adds, divided by `rank`.
+        rank_stabilized: divide by the square root of `rank` instead (arXiv 2312.03732).
+        begin_with: folder of adapters in PEFT's format that training begins with; null: they begin
+            without effect.
+    """
+
+    targets: tuple[str, ...] = Field(("decoder.layers.*",), min_length=1)
+    rank: int = Field(16, ge=1)
+    alpha: float = Field(32.0, gt=0)
+    rank_stabilized: bool = False
+    begin_with: LocalText | None = None
+
+    @property
+    def scale(self) -> float:
+        """Factor of the adapters' products."""
+        return self.alpha / (self.rank**0.5 if self.rank_stabilized else self.rank)
+
+
 class GuardConfig(Section):
     """The treatment of steps that go wrong.
 
@@ -354,6 +384,9 @@ class TrainConfig(Section):
             pipeline.
         freeze: modules that keep their initial parameters: `decoder`, names of encoders, whose
             connectors still train, or `<name>.connector`.
+        lora: adapters in place of the parameters of linear layers; null for none.
+        frozen_dtype: data type in which parameters that do not train are kept; null: `bfloat16`
+            with adapters, else `float32`.
         groups: own settings of a module's parameters, by `decoder`, `<encoder>` (without its
             connector) or `<encoder>.connector`.
         guard: treatment of steps that go wrong.
@@ -375,6 +408,8 @@ class TrainConfig(Section):
     clip_norm: float | None = Field(1.0, gt=0)
     accumulate: int = Field(1, ge=1)
     freeze: tuple[str, ...] = ()
+    lora: LoraConfig | None = None
+    frozen_dtype: Literal["float32", "bfloat16"] | None = None
     groups: dict[str, ParameterGroup] = Field(default_factory=dict)
     guard: GuardConfig = GuardConfig()
     check_every: int | None = Field(None, ge=1)
@@ -448,6 +483,11 @@ class ExperimentConfig(Section):
     train: TrainConfig
     checkpoint: CheckpointConfig = CheckpointConfig()
     evaluate: EvaluateConfig = EvaluateConfig()
+
+    @property
+    def frozen(self) -> FrozenParts:
+        """Parts of the model of which nothing, or adapters alone, trains."""
+        return FrozenParts.of(self.train.freeze, self.model.adapted, self.train.frozen_dtype)
 
     @property
     def budget_units(self) -> dict[str, int]:

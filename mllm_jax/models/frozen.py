@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 #: Name of parameters that come with released weights and never train.
 FIXED = "fixed"
 #: Name of parameters that follow the load of experts, and have it in the place of a gradient.
 LOAD = "load_bias"
+#: Names of the parameters of adapters.
+ADAPTERS = ("lora_a", "lora_b")
 
 
 @dataclass(frozen=True)
@@ -15,11 +19,33 @@ class FrozenParts:
     """Frozen parts of the model.
 
     Attributes:
-        names: parts of the model, as `ModelConfig.parts` calls them; an encoder is without its
-            connector, the decoder without its extra tokens.
+        names: parts of the model, as `ModelConfig.parts` calls them, of which nothing trains; an
+            encoder is without its connector, the decoder without its extra tokens.
+        adapted: parts of which adapters alone train.
+        dtype: data type in which parameters of these parts that do not train are kept.
     """
 
     names: tuple[str, ...] = ()
+    adapted: tuple[str, ...] = ()
+    dtype: str = "float32"
+
+    @classmethod
+    def of(
+        cls, freeze: Sequence[str], adapted: Sequence[str] = (), dtype: str | None = None
+    ) -> Self:
+        """Of a configuration.
+
+        Args:
+            freeze: parts that are named; adapters in them train.
+            adapted: parts with adapters.
+            dtype: None: bfloat16 with adapters, else float32.
+        """
+        names = tuple(name for name in freeze if name not in adapted)
+        return cls(names, tuple(adapted), dtype or ("bfloat16" if adapted else "float32"))
+
+    def trains(self, part: str) -> bool:
+        """Whether all of a part trains."""
+        return part not in self.names and part not in self.adapted
 
     def trunk(self, tower: str) -> bool:
         """Whether the tower is frozen, an encoder but for its connector."""

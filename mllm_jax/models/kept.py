@@ -6,23 +6,26 @@ They are found by tracing the layer on ranks that need not exist.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 from jax.sharding import AbstractMesh, AxisType, PartitionSpec
 
 from mllm_jax.models.attention.dispatch import traceable
+from mllm_jax.models.frozen import ADAPTERS
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.multimodal import Decoder, Encoder, abstract_parameters
 from scheduling.costs.workload import Split
-from scheduling.executor.layers import Aux, LayerRun
+from scheduling.executor.layers import LayerRun
 from sharding.collectives import vary
 from sharding.grid import JointGrid, View
 from sharding.plan import ParallelPlan
 from sharding.rules import layouts
 
 Shape = jax.ShapeDtypeStruct
+#: Parameters of a layer that have gradients.
+Trained = Literal["all", "adapters", "nothing"]
 #: From a run of layers, its input and its context to values.
 Values = Callable[[LayerRun, jax.Array, Any], Any]
 
@@ -32,7 +35,7 @@ def kept_bytes(
     split: Split,
     positions: int,
     batch: Mapping[str, Shape],
-    trains: bool = True,
+    trained: Trained = "all",
 ) -> float:
     """Bytes that a layer's backward reads of its forward on one tensor rank, for one row.
 
@@ -46,17 +49,21 @@ def kept_bytes(
         split: how the layer is split; its tower is `"decoder"` or an encoder's name.
         positions: input positions of the row.
         batch: arrays that tell the layer how the row is packed.
-        trains: whether the backward makes gradients of parameters, or of the layer's input alone.
+        trained: parameters of which the backward makes gradients, beside that of the input.
     """
 
     def kept(run: LayerRun, x: jax.Array, context: Any) -> Any:
         return run.forward(jnp.int32(0), x, context).run()[1]
 
-    return _bytes(config, split, positions, batch, trains, kept)
+    return _bytes(config, split, positions, batch, trained, kept)
 
 
 def pairs_bytes(
-    config: ModelConfig, split: Split, positions: int, batch: Mapping[str, Shape]
+    config: ModelConfig,
+    split: Split,
+    positions: int,
+    batch: Mapping[str, Shape],
+    trained: Trained = "all",
 ) -> float:
     """Bytes that a decoder layer's backward keeps for weight gradients that are apart from it.
 
@@ -66,7 +73,7 @@ def pairs_bytes(
     def pairs(run: LayerRun, x: jax.Array, context: Any) -> Any:
         return run.apart_from_weights(run.apart(x)[0], context).pairs(x, context)
 
-    return _bytes(config, split, positions, batch, True, pairs)
+    return _bytes(config, split, positions, batch, trained, pairs)
 
 
 def _bytes(
@@ -74,7 +81,7 @@ def _bytes(
     split: Split,
     positions: int,
     batch: Mapping[str, Shape],
-    trains: bool,
+    trained: Trained,
     values: Values,
 ) -> float:
     """Bytes of the `values` of a layer, the mean over a period; other arguments as above."""
@@ -89,13 +96,11 @@ def _bytes(
     stack, specs = _layer(config, module, view)
     found: list[int] = []
 
-    def layer(params: Any, x: jax.Array, context: Any, place: int) -> tuple[jax.Array, Aux]:
-        return tower.layer(params if trains else jax.lax.stop_gradient(params), x, context, place)
-
     def trace(stack: Any, batch: Any) -> jax.Array:
         axes = view.all
-        own = vary(stack, axes), tower.traits.period, "none", axes, None, tower.traits
-        run = LayerRun(layer, *own)
+        own, constant = _apart(vary(stack, axes), trained)
+        sizes = tower.traits.period, "none", axes, None, tower.traits
+        run = LayerRun(tower.layer, own, *sizes, constant=constant)
         context = vary(tower.context(batch), axes)
         x = vary(jnp.zeros(between(config, module, 1, positions, tensor), tower.dtype), axes)
         leaves = jax.tree.leaves(values(run, x, context))
@@ -112,6 +117,19 @@ def _bytes(
             jax.shard_map(trace, mesh=mesh, in_specs=(specs, whole), out_specs=whole), stack, batch
         )
     return found[0] / tower.traits.period
+
+
+def _apart(stack: Any, trained: Trained) -> tuple[Any, Any]:
+    """Parameters with gradients, and those without."""
+    if trained == "all":
+        return stack, {}
+    named = {name: own for name, own in stack.items() if isinstance(own, Mapping)}
+    inner = {name: _apart(own, trained) for name, own in named.items()}
+    chosen = {name: own for name, (own, _) in inner.items() if own}
+    others = {name: own for name, (_, own) in inner.items() if own}
+    for name in stack.keys() - named.keys():
+        (chosen if trained == "adapters" and name in ADAPTERS else others)[name] = stack[name]
+    return chosen, others
 
 
 def _layer(config: ModelConfig, module: str, view: View) -> tuple[Any, Any]:

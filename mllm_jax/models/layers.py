@@ -24,6 +24,7 @@ from flax import nnx
 
 from mllm_jax.models.attention.cached import Past, attend_to
 from mllm_jax.models.attention.dispatch import attention
+from mllm_jax.models.config.elements import Dims
 from mllm_jax.models.config.encoder import Activation
 from mllm_jax.models.positions import Rotary, rotate
 from mllm_jax.models.products import cheap, gathered_in_a_ring, product, scattered
@@ -31,9 +32,6 @@ from mllm_jax.models.varying import gelu, vary_like
 from sharding.axes import LogicalAxes
 from sharding.collectives import all_gather, all_to_all, axis_index
 from sharding.grid import View
-
-#: `(logical axis, size)` of each dimension.
-Dims = tuple[tuple[str | None, int], ...]
 
 
 class Segments(NamedTuple):
@@ -64,6 +62,7 @@ class Dense(nnx.Module):
     """Linear layer over the last dimensions of its input.
 
     Kernel `[*inputs, *outputs]`, normal with variance `gain^2 / prod(inputs)`; bias `[*outputs]`.
+    An adapter is a second way beside the kernel, see `adapt`.
 
     Args:
         inputs, outputs: `(logical axis, size)` of each dimension.
@@ -72,11 +71,27 @@ class Dense(nnx.Module):
     def __init__(
         self, inputs: Dims, outputs: Dims, rngs: nnx.Rngs, bias: bool = False, gain: float = 1.0
     ) -> None:
-        self.contracted = len(inputs)
+        self.contracted, self.dims, self.scale = len(inputs), (inputs, outputs), 0.0
         axes, shape = zip(*inputs, *outputs, strict=True)
         fan_in = math.prod(size for _, size in inputs)
         self.kernel = normal(rngs, shape, axes, gain / math.sqrt(fan_in))
         self.bias = _bias(outputs) if bias else None
+
+    def adapt(self, rank: int, scale: float, rngs: nnx.Rngs) -> None:
+        """Add `scale (x A) B` to the layer's product (Hu et al., arXiv 2106.09685, section 4.1).
+
+        `A` `[*inputs, rank]` is uniform within `1 / sqrt(prod(inputs))`; `B` `[rank, *outputs]` is
+        zero, so that nothing changes yet.
+        """
+        own: tuple[str | None, int] = ("rank", rank)
+        (axes, shape), (out_axes, out_shape) = (
+            zip(*dims, strict=True) for dims in ((*self.dims[0], own), (own, *self.dims[1]))
+        )
+        bound = 1 / math.sqrt(math.prod(shape[:-1]))
+        values = jax.random.uniform(rngs.params(), shape, jnp.float32, -bound, bound)
+        self.lora_a = nnx.Param(values, axes=axes)
+        self.lora_b = constant(out_shape, out_axes, 0.0)
+        self.scale = scale
 
     def __call__(self, x: jax.Array) -> jax.Array:
         """`[.., *inputs]` to `[.., *outputs]` in the type of `x`."""
@@ -91,7 +106,21 @@ class Dense(nnx.Module):
 
     def product(self, x: jax.Array) -> jax.Array:
         """The product without the bias."""
-        return product(x, self.kernel[...].astype(x.dtype), self.contracted)
+        made = product(x, self.kernel[...].astype(x.dtype), self.contracted)
+        return self.add_adapted(made, self.lowered(x)) if self.scale else made
+
+    def lowered(self, x: jax.Array) -> jax.Array:
+        """`[.., *inputs]` to the adapter's rank, `[.., rank]`."""
+        return product(x, self.lora_a[...].astype(x.dtype), self.contracted)
+
+    def add_adapted(self, made: jax.Array, lowered: jax.Array) -> jax.Array:
+        """`made` with the rest of the adapter's way."""
+        return made + product(*self.raising(lowered), 1)
+
+    def raising(self, lowered: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The operands of the adapter's second product, scaled."""
+        raised = vary_like(self.lora_b[...].astype(lowered.dtype), lowered)
+        return lowered * jnp.asarray(self.scale, lowered.dtype), raised
 
     def add_bias(self, x: jax.Array) -> jax.Array:
         """Add the bias, if there is one."""
@@ -111,8 +140,11 @@ def scattered_sum(terms: Sequence[tuple[Dense, jax.Array]], view: View) -> jax.A
     """
     if not view.tensor:
         return sum((dense.product(x) for dense, x in terms[1:]), terms[0][0].product(terms[0][1]))
-    operands = tuple((x, _kernel(dense, x)) for dense, x in terms)
-    return scattered(operands, tuple(dense.contracted for dense, _ in terms), view)
+    operands = [(x, _kernel(dense, x)) for dense, x in terms]
+    contracted = [dense.contracted for dense, _ in terms]
+    # Ranks have terms of what an adapter lowers, too: its second product is one of a sum as well.
+    adapted = [dense.raising(dense.lowered(x)) for dense, x in terms if dense.scale]
+    return scattered((*operands, *adapted), (*contracted, *[1] * len(adapted)), view)
 
 
 def gathered_products(layers: Sequence[Dense], x: jax.Array, view: View) -> list[jax.Array]:
@@ -127,8 +159,15 @@ def gathered_products(layers: Sequence[Dense], x: jax.Array, view: View) -> list
     if not view.ring:
         whole = gathered(x, view)
         return [layer(whole) for layer in layers]
-    made = gathered_in_a_ring(x, tuple(_kernel(layer, x) for layer in layers), view.tensor)
-    return [layer.add_bias(own) for layer, own in zip(layers, made, strict=True)]
+    kernels = [_kernel(layer, x) for layer in layers]
+    adapted = [layer for layer in layers if layer.scale]
+    lowering = [vary_like(layer.lora_a[...].astype(x.dtype), x) for layer in adapted]
+    made = gathered_in_a_ring(x, (*kernels, *lowering), view.tensor)
+    lowered = iter(made[len(layers) :])
+    return [
+        layer.add_bias(layer.add_adapted(own, next(lowered)) if layer.scale else own)
+        for layer, own in zip(layers, made, strict=False)
+    ]
 
 
 def side_by_side(

@@ -7,12 +7,17 @@ that the caller can name the valid degrees.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from mllm_jax.models.attention.limits import Backend
+from mllm_jax.models.config.adapters import Adapters
 from mllm_jax.models.config.decoder import DecoderConfig
+from mllm_jax.models.config.linear import LinearLayer, decoder_layers, encoder_layers
 from mllm_jax.models.config.parts import Section
 from mllm_jax.models.encoders.clip.config import ClipConfig
 from mllm_jax.models.encoders.siglip.config import SiglipConfig
@@ -50,6 +55,41 @@ class ModelConfig(Section):
     attention: Backend = "auto"
     remat: Literal["none", "layer", "full"] = "layer"
     loss_chunk: int = Field(1024, gt=0)
+    _adapters: Adapters | None = PrivateAttr(default=None)
+
+    @property
+    def adapters(self) -> Adapters | None:
+        """Adapters beside linear layers, which are no keys of this section: see `train.lora`."""
+        return self._adapters
+
+    @property
+    def adapted(self) -> tuple[str, ...]:
+        """Parts of the model of which adapters alone train."""
+        return self._adapters.parts if self._adapters else ()
+
+    def with_adapters(self, targets: Sequence[str], rank: int, scale: float) -> ModelConfig:
+        """The same model with adapters beside linear layers; arguments as of `Adapters.beside`.
+
+        Raises:
+            AdapterError: a target matches no layer.
+        """
+        return self.adapted_like(Adapters.beside(self.linear_layers, targets, rank, scale))
+
+    def adapted_like(self, adapters: Adapters | None) -> ModelConfig:
+        """The same model with these adapters, which are of a model of the same layers."""
+        if adapters is not None:
+            own = [layer for layer in self.linear_layers if layer.name in adapters.names]
+            adapters = replace(adapters, layers=tuple(own))
+        changed = self.model_copy()
+        changed._adapters = adapters
+        return changed
+
+    @property
+    def linear_layers(self) -> list[LinearLayer]:
+        """The linear layers that can have adapters."""
+        width = self.decoder.d_model
+        encoders = (encoder_layers(name, own, width) for name, own in self.encoders.items())
+        return [*decoder_layers(self.decoder), *chain(*encoders)]
 
     @model_validator(mode="after")
     def _newline(self) -> ModelConfig:

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from mllm_jax.models import vocabulary
+from mllm_jax.models.adapters import adapted_tower
 from mllm_jax.models.config.encoder import EncoderConfig
 from mllm_jax.models.connector import connect, connector_block, deepstack_blocks, norm_block
 from mllm_jax.models.decoders import decoder
@@ -88,6 +89,10 @@ class _Stacked(ABC):
     view: View
     dtype: jnp.dtype
 
+    def trained_apart(self, params: Params) -> tuple[Params, Params]:
+        """Parameters of the tower that have gradients, and those that have none."""
+        return params, {}
+
     def layer(
         self, params: Params, x: jax.Array, context: Segments, place: int = 0
     ) -> tuple[jax.Array, Aux]:
@@ -127,7 +132,13 @@ class Encoder(_Stacked):
         self.settings, self.view, self.dtype = config.encoders[name], view, compute_dtype(config)
         self.tower, self._family = _encoder(config, name), family_of(self.settings)
         self.traits, self.aux = LayerTraits(taps=self.settings.deepstack), NO_AUX
-        self._inputs = config.layer_inputs
+        self._inputs, self._remat = config.layer_inputs, config.remats.get(name, config.remat)
+
+    def outputs(self, params: Params, batch: dict[str, jax.Array]) -> jax.Array:
+        """All parts one after the other; see `encode`."""
+        x, context = self.embed(params, batch), self.context(batch)
+        x, _ = run_layers(self, params["layers"], x, context, self._remat)
+        return self.connect(params, x, batch)
 
     def embed(self, params: Params, batch: dict[str, jax.Array]) -> jax.Array:
         """Local rows of `batch["encoders"][lane]` to `[rows, positions / shards, d_model]`.
@@ -226,6 +237,17 @@ class Decoder(_Stacked):
         made: tuple[jax.Array, Aux] = self.bound(params, place)(x, context, self.view)
         return made
 
+    def states(
+        self, params: Params, batch: dict[str, Any], media: jax.Array | None
+    ) -> tuple[jax.Array, Aux]:
+        """All parts up to the last norm; see `decode_hidden`."""
+        x = self.embed(params, batch)
+        if media is not None:
+            x = x + media.astype(self.dtype)
+        own = params["layers"], x, self.context(batch), self.config.remat
+        x, aux = run_layers(self, *own)
+        return self.norm(params, x), aux
+
     def norm(self, params: Params, x: jax.Array) -> jax.Array:
         """The norm before the head."""
         return self.tower["norm"].bind(params["norm"], self.view)(x)
@@ -247,10 +269,7 @@ def encode(
     Returns:
         `[rows, positions / reduction / shards, d_model of the decoder]`, as of `Encoder.connect`.
     """
-    encoder = Encoder(config, name, view)
-    x, context = encoder.embed(params, batch), encoder.context(batch)
-    x, _ = run_layers(encoder, params["layers"], x, context, config.remats.get(name, config.remat))
-    return encoder.connect(params, x, batch)
+    return Encoder(config, name, view).outputs(params, batch)
 
 
 def decode_hidden(
@@ -271,12 +290,7 @@ def decode_hidden(
     Returns:
         `[rows, tokens / shards, d_model]`, and this rank's shares of the auxiliary losses.
     """
-    whole = Decoder(config, view)
-    x = whole.embed(params, batch)
-    if media is not None:
-        x = x + media.astype(whole.dtype)
-    x, aux = run_layers(whole, params["layers"], x, whole.context(batch), config.remat)
-    return whole.norm(params, x), aux
+    return Decoder(config, view).states(params, batch, media)
 
 
 def loss(
@@ -315,7 +329,8 @@ def _names(config: ModelConfig) -> tuple[str, ...]:
 
 
 def _decoder(config: ModelConfig) -> Tower:
-    return decoder.decoder_tower(config.decoder, config.attention)
+    tower = decoder.decoder_tower(config.decoder, config.attention)
+    return adapted_tower(tower, "decoder", config.adapters)
 
 
 def _encoder(config: ModelConfig, name: str) -> Tower:
@@ -326,7 +341,7 @@ def _encoder(config: ModelConfig, name: str) -> Tower:
     for block in deepstack_blocks(settings):
         tower[block] = connector_block(settings, d_decoder)
         tower[f"{block}_norm"] = norm_block(settings)
-    return tower
+    return adapted_tower(tower, name, config.adapters)
 
 
 def _with_room(x: jax.Array, count: int, parts: int = 1) -> jax.Array:

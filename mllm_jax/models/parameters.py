@@ -162,6 +162,9 @@ class Layers(Protocol):
     def aux(self) -> Mapping[str, float]:
         """The weight in the loss of every auxiliary loss that the layers return, by name."""
 
+    def trained_apart(self, params: Params) -> tuple[Params, Params]:
+        """Parameters of the tower that have gradients, and those that have none."""
+
     def layer(
         self, params: Params, x: jax.Array, context: Any, place: int
     ) -> tuple[jax.Array, Aux]:
@@ -210,13 +213,15 @@ def run_layers(
     everywhere = [name for name in params if len(tower.traits.holders(name)) == tower.traits.period]
     count = jax.tree.leaves(params[everywhere[0]])[0].shape[0]
     overlap = tower.view.overlap if tower.view.fsdp else frozenset()
+    trained, constant = tower.trained_apart({"layers": params})
     run = GatheredRun(
         tower.layer_of_whole,
-        params,
+        trained.get("layers", {}),
         count,
         remat,
         (),
         traits=tower.traits,
+        constant=constant.get("layers", {}),
         gather=tower.whole,
         ahead="gather" in overlap,
         behind="scatter" in overlap,

@@ -10,7 +10,6 @@ from typing import Any
 
 from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
 from mllm_jax.config.lower import on_platform
-from mllm_jax.models.frozen import FrozenParts
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.plan.traced import traced_workload
 from scheduling.costs.hardware import Hardware
@@ -109,7 +108,7 @@ class Planner:
     @property
     def _trains(self) -> bool:
         """Whether the decoder has gradients of weights."""
-        return not FrozenParts(self.settled.train.freeze).trunk("decoder")
+        return not self.settled.frozen.trunk("decoder")
 
     @cached_property
     def bounds(self) -> Bounds:

@@ -149,8 +149,8 @@ def of_simulation(planner: Planner, name: str, strategy: Strategy, made: Simulat
 def utilisation(planner: Planner, strategy: Strategy, seconds: float) -> tuple[float, float]:
     """Model FLOPs utilisation of the used devices, without and with recomputation."""
     work = planner.workload
-    trained, through = _backward_flops(work)
-    again = 0.0 if strategy.remat == "none" else trained + through
+    backward = [name for name in work.towers if work.backward_flops(name)]
+    again = 0.0 if strategy.remat == "none" else sum(map(work.flops, backward))
     peak = planner.hardware.peak(work.dtype) * strategy.decoder.devices * seconds
     flops = model_step_flops(work)
     return flops / peak, (flops + again) / peak
@@ -158,11 +158,4 @@ def utilisation(planner: Planner, strategy: Strategy, seconds: float) -> tuple[f
 
 def model_step_flops(work: Workload) -> float:
     """FLOPs of a step without recomputation."""
-    trained, through = _backward_flops(work)
-    return sum(map(work.flops, work.towers)) + 2 * trained + through
-
-
-def _backward_flops(work: Workload) -> tuple[float, float]:
-    """FLOPs of the forwards of trained towers, and of a frozen decoder under trained ones."""
-    trained = sum(work.flops(name) for name in work.towers if name not in work.frozen)
-    return trained, work.flops("decoder") if "decoder" in work.frozen else 0.0
+    return sum(work.flops(name) + work.backward_flops(name) for name in work.towers)

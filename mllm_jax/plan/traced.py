@@ -10,7 +10,7 @@ import jax
 from mllm_jax.config.lower import workload
 from mllm_jax.config.modalities import packing
 from mllm_jax.config.sections import ExperimentConfig
-from mllm_jax.models.kept import kept_bytes, pairs_bytes
+from mllm_jax.models.kept import Trained, kept_bytes, pairs_bytes
 from mllm_jax.models.model_config import ModelConfig
 from scheduling.costs.workload import Split, Workload
 
@@ -34,22 +34,30 @@ def traced_workload(
         if _splits(model, name, tensor, positions)
     ]
     kept = {
-        own: layer_bytes(model, own, whole.positions[own.tower], own.tower not in whole.frozen)
+        own: layer_bytes(model, own, whole.positions[own.tower], _trained(whole, own.tower))
         for own in sorted({*asked})
     }
     positions = whole.positions["decoder"]
+    trained = _trained(whole, "decoder")
     pairs = {
-        own: pairs_bytes(model, own, positions, _packed(model, "decoder", positions))
+        own: pairs_bytes(model, own, positions, _packed(model, "decoder", positions), trained)
         for own in kept
         if apart and own.tower == "decoder"
     }
     return replace(whole, kept=kept, apart=pairs)
 
 
-def layer_bytes(model: ModelConfig, split: Split, positions: int, trains: bool = True) -> float:
+def _trained(work: Workload, name: str) -> Trained:
+    """Which parameters of a tower's layers have gradients."""
+    return "adapters" if name in work.adapted else "nothing" if name in work.frozen else "all"
+
+
+def layer_bytes(
+    model: ModelConfig, split: Split, positions: int, trained: Trained = "all"
+) -> float:
     """`kept_bytes` of one row with so many positions, of the decoder or of a lane."""
     own = split._replace(tower=model.lanes.get(split.tower, split.tower))
-    return kept_bytes(model, own, positions, _packed(model, split.tower, positions), trains)
+    return kept_bytes(model, own, positions, _packed(model, split.tower, positions), trained)
 
 
 def _packed(model: ModelConfig, name: str, positions: int) -> dict[str, jax.ShapeDtypeStruct]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -11,10 +12,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from data.folders import put_folder
+from mllm_jax.config.sections import LoraConfig
 from mllm_jax.models.config.encoder import EncoderConfig
+from mllm_jax.models.frozen import ADAPTERS
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.pretrained.families import FAMILIES
 from mllm_jax.models.pretrained.release import Release
@@ -102,7 +106,16 @@ class Export:
     @cached_property
     def model(self) -> ModelConfig:
         """The model of the run."""
-        return ModelConfig.model_validate(self.config["model"])
+        model = ModelConfig.model_validate(self.config["model"])
+        if self.lora is None:
+            return model
+        return model.with_adapters(self.lora.targets, self.lora.rank, self.lora.scale)
+
+    @cached_property
+    def lora(self) -> LoraConfig | None:
+        """`train.lora` of the run."""
+        values = self.config["train"].get("lora")
+        return LoraConfig.model_validate(values) if values else None
 
     @cached_property
     def releases(self) -> dict[str, Release]:
@@ -370,15 +383,8 @@ class Export:
         """Tensors and `config.json`."""
         draft = Draft.begin(folder, self.specs())
         for name, rule in self.rules:
-            leaf = self.saved[name]
-            if rule.layers is None:
-                own = resized(leaf, rule.form.shape)  # without padding of the vocabulary
-                draft.put(rule.released, rule.form.released_from(own))
-                continue
-            # The layers of a pipeline are in chunks, with padding behind the last layer.
-            layers = leaf.reshape(-1, *rule.form.shape)
-            for number, released in enumerate(rule.names):
-                draft.put(released, rule.form.released_from(layers[number]))
+            for released, tensor in zip(rule.names, self.layers(name, rule), strict=True):
+                draft.put(released, tensor)
         for name, tensor in self.idle.items():
             draft.put(name, tensor)
         for name in self.kept:
@@ -386,6 +392,38 @@ class Export:
             draft.put(name, self.source.tensors[name].copied())
         text = json.dumps(self.values, indent=2) + "\n"
         (folder / CONFIG).write_text(text, encoding="utf-8")
+
+    def layers(self, name: str, rule: Rule) -> Iterator[NDArray[Any]]:
+        """The tensors of a rule, in the order of its names, with adapters added."""
+        leaf = self.saved[name]
+        adapter = self._adapter(name, leaf.ndim - len(rule.form.shape))
+        if rule.layers is None:
+            leaf = resized(leaf, rule.form.shape)  # without padding of the vocabulary
+        # The layers of a pipeline are in chunks, with padding behind the last layer.
+        layers = leaf.reshape(-1, *rule.form.shape)
+        for number in range(len(rule.names)):
+            kernel = layers[number]
+            yield rule.form.released_from(adapter(kernel, number) if adapter else kernel)
+
+    def _adapter(self, name: str, stack: int) -> Callable[[NDArray[Any], int], NDArray[Any]] | None:
+        """Adds to a layer's kernel of this name the adapter beside it; None without one.
+
+        Args:
+            stack: dimensions that count layers.
+        """
+        base, _, last = name.rpartition(".")
+        names = [f"{base}.{own}" for own in ADAPTERS]
+        if self.lora is None or last != "kernel" or names[0] not in self.saved.names:
+            return None
+        (a, b), scale, rank = (self.saved[own] for own in names), self.lora.scale, self.lora.rank
+
+        def added(kernel: NDArray[Any], number: int) -> NDArray[Any]:
+            height = math.prod(b.shape[stack + 1 :])
+            down, up = a.reshape(-1, kernel.size // height, rank), b.reshape(-1, rank, height)
+            product = scale * (down[number] @ up[number])
+            return kernel.astype(np.float32) + product.reshape(kernel.shape)
+
+        return added
 
 
 def export(

@@ -51,6 +51,26 @@ def card(
     )
 
 
+def adapters_card(step: int, config: Mapping[str, Any], base: str | None) -> str:
+    """The card of adapters.
+
+    Args:
+        step, config: as of `card`.
+        base: folder of the weights that they belong to.
+    """
+    text = yaml.safe_dump(dict(config), sort_keys=False)
+    told = f"`{base}`" if base else "the weights that the run began with"
+    return (
+        f"---\nlibrary_name: peft\ntags: [mllm_jax, lora]\n---\n\n"
+        f"# {config['run']['name']}\n\n"
+        f"Adapters (LoRA) for {told} after {step} training steps with mllm_jax.\n\n"
+        "## Use\n\n```python\nfrom peft import PeftModel\n\n"
+        "# `model` has been loaded from these weights.\n"
+        'model = PeftModel.from_pretrained(model, ".")  # folder of this file\n```\n\n'
+        f"## Configuration of the training\n\n```yaml\n{text}```\n"
+    )
+
+
 def use(model_type: str, has_texts: bool) -> str:
     """How a model with a processor is loaded; empty for other models."""
     if not has_texts or model_type not in _CLASSES:

@@ -40,7 +40,7 @@ class Recording:
         """The record of the last step, with the events since the step before."""
         config, spent = self._experiment.config, self._spent
         self._spent = defaultdict(float)
-        frozen, microbatches = config.train.freeze, taken.microbatches
+        frozen, microbatches = config.frozen, taken.microbatches
         stats = [microbatch.stats for microbatch in microbatches]
         parts = tuple(_loads(self._experiment, microbatch) for microbatch in microbatches)
         return StepRecord(

@@ -26,7 +26,7 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import go_on_with
 from mllm_jax.train.state.changes import tell_changes
 from mllm_jax.train.state.checkpoint import Checkpoints, Restored
-from mllm_jax.train.state.pretrained import start_from
+from mllm_jax.train.state.pretrained import start_from, start_from_adapters
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.snapshots.memory import Memory
 
@@ -109,15 +109,21 @@ def initial_state(experiment: Experiment, console: Console) -> Any:
     """The state before the first step, its parameters at random or from released weights."""
     config, step = experiment.config, experiment.step
     state = step.init(jax.random.key(config.train.seed))
-    if config.model.pretrained is None:
+    lora = config.train.lora
+    begins = lora.begin_with if lora else None
+    if config.model.pretrained is None and begins is None:
         return state
 
     def tell(text: str) -> None:
         if is_primary():
             console.print(text, markup=False, soft_wrap=True)
 
-    params = state.pop("params")
-    return state | {"params": start_from(config.model, params, step.abstract["params"], tell)}
+    params, target = state.pop("params"), step.abstract["params"]
+    if config.model.pretrained is not None:
+        params = start_from(config.model, params, target, tell)
+    if begins is not None:
+        params = start_from_adapters(config.model, Path(begins), params, target, tell)
+    return state | {"params": params}
 
 
 def announce(experiment: Experiment, console: Console) -> None:

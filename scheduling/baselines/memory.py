@@ -34,7 +34,7 @@ def chain_memory(timings: Mapping[str, Timing], parts: Sequence[Sequence[str]]) 
 def state_bytes(timing: Timing) -> float:
     """Bytes that a parameter takes, with its gradient and its share of the optimizer's state."""
     size, workload = timing.workload.size, timing.workload
-    if timing.name in workload.frozen:
+    if not timing.full:
         return size
     return size + WIDE + (1 + workload.moments) * WIDE / timing.plan.tokens
 

@@ -17,7 +17,7 @@ a step in `scheduling.costs.memory`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd, prod
 
@@ -136,17 +136,15 @@ class Timing(Tower):
     @cached_property
     def layer_gather(self) -> float:
         """Seconds in which fsdp ranks gather a layer's parameters, if they do so layer by layer."""
-        return self._by_layer(self.workload.size)
+        return self._by_layer(self.workload.size * self.of_layer)
 
     @cached_property
     def layer_scatter(self) -> float:
         """Seconds in which fsdp ranks sum a layer's gradients, in float32, layer by layer."""
-        return self._by_layer(WIDE)
+        return self._by_layer(WIDE * self.trained_of_layer)
 
-    def _by_layer(self, size: int) -> float:
-        if not self.strategy.by_layer:
-            return 0.0
-        return self.group(size * self.of_layer, "fsdp")
+    def _by_layer(self, data: float) -> float:
+        return self.group(data, "fsdp") if self.strategy.by_layer else 0.0
 
     # ---- experts that ranks share ----------------------------------------------------------------
 
@@ -189,7 +187,7 @@ class Timing(Tower):
         """The same in a backward, which computes the experts' forward again."""
         if self.dispatched is None:
             return ()
-        products = (3 if self.trains else 2) * self._of_experts(self.dispatched.experts)
+        products = (2 + self.full) * self._of_experts(self.dispatched.experts)
         return self._exchange(self.dispatched.backward(self.hardware, products), self.of_experts)
 
     def _exchange(self, exposed: Exposed, again: float) -> tuple[Segment, ...]:
@@ -236,8 +234,20 @@ class Timing(Tower):
     @cached_property
     def weights_block(self) -> float:
         """Seconds of the products that make a block's weight gradients, apart from its backward."""
-        whole = self.products(self.tower.layer) + self.products(self._copied)
+        whole = self.weights_share * self.products(self.tower.layer)
+        whole += self.products(self._copied) if self.full else 0.0
         return (whole + self.efficiency.layer_seconds) / self.tower.blocks
+
+    @property
+    def _attention_apart(self) -> float:
+        """Seconds that a block's backward takes for attention beyond its share of the products.
+
+        Attention has no parameters, and a whole backward.
+        """
+        if self.full:
+            return 0.0
+        work = replace(self.tower.layer.work, linear=0.0)
+        return (1 - self.weights_share) * self.compute(Part(work, 0)) / self.tower.blocks
 
     @property
     def apart(self) -> bool:
@@ -302,26 +312,27 @@ class Timing(Tower):
     def layer_backward(self) -> tuple[Segment, ...]:
         """A layer's backward without its recomputation.
 
-        The backward of a frozen decoder computes gradients of inputs alone. Otherwise the gradients
-        of a block's parameters are computed beside the scatter of the gradients of its input; the
-        rest of the compute hides the gather of parameters.
+        The backward of a frozen decoder computes gradients of inputs alone, and that beside
+        adapters little else. Otherwise the gradients of a block's parameters are computed beside
+        the scatter of the gradients of its input; the rest of the compute hides the gather of
+        parameters.
         """
         if self.apart:
             return self._layer_inputs
         half = self.block  # one of the two products for each product of the forward
-        products = 2 if self.trains else 1
+        compute = (1 + self.weights_share) * half + self._attention_apart
         rows, ring = self.gathered_rows, half / 2 if self.rings else 0.0
-        weights = ring + (half if self.trains else 0.0)
+        weights = ring + half * self.weights_share
         block = (
             Segment(0.0, self.hidden(rows, ring)),
-            Segment(products * half, self.hidden(rows, weights)),
+            Segment(compute, self.hidden(rows, weights)),
         )
-        beside = products * half - min(rows, ring) - min(rows, weights if self.trains else half)
+        beside = compute - min(rows, ring) - min(rows, weights if self.full else half)
         kinds: list[Piece] = ["gather", "scatter"] if self.remat == "none" else ["scatter"]
         fsdp = self._of_layers(kinds, self.tower.blocks * beside)
         alone = (*_collectives(self.exchanged_heads, fsdp), *self._experts_backward)
         whole = TaskTime((*block * self.tower.blocks, *alone))
-        return self._summed(whole, self.of_layer if self.trains else 0.0)
+        return self._summed(whole, self.trained_of_layer)
 
     def _summed(self, whole: TaskTime, count: float) -> tuple[Segment, ...]:
         """A task of a layer, with the sums of its `count` gradients over microbatches.
@@ -336,7 +347,8 @@ class Timing(Tower):
 
         A gather of parameters is beside the products.
         """
-        compute = 2 * self.block - self.weights_block
+        compute = (1 + self.weights_share) * self.block - self.weights_block
+        compute += self._attention_apart
         block = (Segment(0.0, self.gathered_rows), Segment(compute, self.gathered_rows))
         kinds: list[Piece] = ["gather"] if self.remat == "none" else []
         fsdp = self._of_layers(kinds, self.tower.blocks * compute)
@@ -353,7 +365,7 @@ class Timing(Tower):
         fsdp = self._of_layers(["scatter"], self.tower.blocks * self.weights_block)
         alone = (*_collectives(fsdp), *self._experts_backward)
         whole = TaskTime((*block * self.tower.blocks, *alone))
-        return self._summed(whole, self.of_layer)
+        return self._summed(whole, self.trained_of_layer)
 
     def summing(self, count: float) -> float:
         """Seconds in which `count` gradients are added to those of earlier microbatches."""
@@ -409,16 +421,28 @@ class Timing(Tower):
 
     def _piece_backward(self, piece: int) -> TaskTime:
         # The parts before and after the layers are computed again, and have a backward.
-        ends = (*self._start(piece, 2), *self._end(piece, 3))
+        start, end = self._start(piece, self.start_again), self._end(piece, self.end_again)
         if self.trains:
-            return TaskTime((*self.backward(self.layers_per_task).segments, *ends))
+            return TaskTime((*self.backward(self.layers_per_task).segments, *start, *end))
         again = self.layer_again * self.layers_per_task
-        return TaskTime((*again, *self._end(piece, 3)))
+        return TaskTime((*again, *end))
 
-    def _start(self, piece: int, times: int = 1) -> tuple[Segment, ...]:
+    @property
+    def start_again(self) -> int:
+        """Passes of what comes before an encoder's layers, in its backward."""
+        return 2 if self.full else 0
+
+    @property
+    def end_again(self) -> float:
+        """Passes of an encoder's connector in its backward: the forward again, then gradients."""
+        if self.name in self.workload.adapted_connectors:
+            return 2 + self.tower.end.adapters
+        return 2 if self.name in self.workload.frozen_connectors else 3
+
+    def _start(self, piece: int, times: float = 1) -> tuple[Segment, ...]:
         return (Segment(times * self.compute(self.tower.start)),) if piece == 0 else ()
 
-    def _end(self, piece: int, times: int = 1) -> tuple[Segment, ...]:
+    def _end(self, piece: int, times: float = 1) -> tuple[Segment, ...]:
         """Connector and exchange of the last piece."""
         if piece < self.cut.pieces - 1:
             return ()
@@ -449,7 +473,7 @@ class Timing(Tower):
         """Head and loss of a microbatch with their backward, on all stages at once."""
         # A tensor rank's part of the head; the vocabulary is padded.
         own = entries(self.tower, self.plan) * self.plan.tensor / self.tower.outputs
-        compute = (3 if self.trains else 2) * self.compute(self.tower.end, own)
+        compute = (2 + self.full) * self.compute(self.tower.end, own)
         share = self.activation / self.plan.sequence
         # The last stage's output is sent to all stages, and its gradient is summed over them.
         moved = 4 * self.group(share, "stage") + 2 * self.gathered_rows
@@ -476,7 +500,7 @@ class Timing(Tower):
         """
         values = self.activation / self.workload.size / self.plan.context
         speed = self.hardware.memory_bandwidth * self.efficiency.memory
-        times = (3, 2) if self.trains else (1, 1)
+        times = (3, 2) if self.full else (1, 1)
         return values * (times[0] * WIDE + times[1] * self.workload.size) / speed
 
     def gather(self) -> float:
@@ -486,11 +510,12 @@ class Timing(Tower):
 
     def scatter(self) -> float:
         """Seconds in which gradients, summed over lanes, are summed over ranks at a step's end."""
-        if not (self.trains and self.holds):
+        if not self.trained_stored:
             return 0.0
-        fsdp = 0.0 if self.strategy.by_layer else self.group(WIDE * self.resident, "fsdp")
-        whole = WIDE * self._stored(experts=False), ("data", "expert", "context")
-        experts = WIDE * self._stored(experts=True), ("data", "context")
+        fsdp = 0.0 if self.strategy.by_layer else self.group(WIDE * self.trained_resident, "fsdp")
+        own = self.trained
+        whole = WIDE * self._stored(own, experts=False), ("data", "expert", "context")
+        experts = WIDE * self._stored(own, experts=True), ("data", "context")
         replicas = self._over_replicas(*whole) + self._over_replicas(*experts)
         return fsdp + 2 * (replicas + self._over_copies())
 
@@ -498,7 +523,7 @@ class Timing(Tower):
         """Seconds of a gather, or scatter, over ranks with the same heads of keys and values."""
         if self.copies == 1:
             return 0.0
-        layer = self.tower.layer_parameters
+        layer = self.trained[0]
         own = {axes: count for axes, count in layer.items() if "kv_heads" in axes}
         data = WIDE * self.layers * elements(self.tower, own, self.plan)
         return self.hardware.group_seconds(data, self.copies, self.copies)
@@ -514,8 +539,6 @@ class Timing(Tower):
 
     def update(self) -> float:
         """Seconds of the optimizer, which reads gradients and reads and writes all other state."""
-        if not (self.trains and self.holds):
-            return 0.0
         values = 3 + 2 * self.workload.moments
         speed = self.hardware.memory_bandwidth * self.efficiency.memory
-        return values * WIDE * self.stored / speed
+        return values * WIDE * self.trained_stored / speed

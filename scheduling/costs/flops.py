@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from scheduling.costs.strategy import Strategy, encoder_pieces
+from scheduling.costs.work import TowerProfile
 from scheduling.costs.workload import Workload
 from scheduling.programs.program import Remat
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
@@ -23,16 +24,19 @@ def task_flops(workload: Workload, strategy: Strategy) -> TaskCosts:
     head = tower.end.work.flops(rows) / strategy.decoder.stage
     cuts = [encoder_pieces(workload, strategy, name) for name in workload.encoders]
     encoders = {cut.name: _encoder(workload, strategy, cut) for cut in cuts}
-    backward, more = _backward(strategy.remat, forward), {}
+    weights, attention = workload.weights_share("decoder"), per_chunk * _attention(tower, rows)
+    backward, more = _backward(strategy.remat, forward, attention, weights), {}
     if tower.experts is not None and strategy.decoder.expert > 1 and strategy.remat != "layer":
         # Their backward always computes the forward of shared experts again.
         own = tower.experts
         backward += per_chunk * own.share * own.flops * sum(rows)
     if strategy.weights_apart:
         # Attention has no weights.
-        more = {W.cost: per_chunk * replace(tower.layer.work, quadratic=0, windowed=0).flops(rows)}
+        linear = replace(tower.layer.work, quadratic=0, windowed=0).flops(rows)
+        more = {W.cost: per_chunk * weights * linear}
         backward -= more[W.cost]
-    return TaskCosts(forward, backward, 3 * head, encoders, more=more)
+    full = "decoder" not in workload.frozen | workload.adapted
+    return TaskCosts(forward, backward, (2 + full) * head, encoders, more=more)
 
 
 def _encoder(workload: Workload, strategy: Strategy, cut: EncoderPieces) -> EncoderCosts:
@@ -42,8 +46,10 @@ def _encoder(workload: Workload, strategy: Strategy, cut: EncoderPieces) -> Enco
     forward = [layers] * cut.pieces
     forward[0] += tower.start.work.flops(rows)
     forward[-1] += tower.end.work.flops(rows)
+    weights = workload.weights_share(cut.name)
+    attention = tower.layers // cut.pieces * _attention(tower, rows)
     backward = [
-        _backward(remat, cost) if piece in cut.backward_pieces else 0.0
+        _backward(remat, cost, attention, weights) if piece in cut.backward_pieces else 0.0
         for piece, cost in enumerate(forward)
     ]
     if cut.name in workload.frozen and cut.backward:
@@ -52,9 +58,20 @@ def _encoder(workload: Workload, strategy: Strategy, cut: EncoderPieces) -> Enco
     return EncoderCosts(tuple(forward), tuple(backward))
 
 
-def _backward(remat: Remat, forward: float) -> float:
-    """FLOPs of a backward: two products for each product of the forward, and any recomputation."""
-    return (2 if remat == "none" else 3) * forward
+def _attention(tower: TowerProfile, rows: list[int]) -> float:
+    """FLOPs of a layer's attention in its forward."""
+    return sum(tower.layer.work.attention(float(length)) for length in rows)
+
+
+def _backward(remat: Remat, forward: float, attention: float, weights: float) -> float:
+    """FLOPs of a backward: up to two products for each of the forward, and any recomputation.
+
+    Args:
+        forward, attention: FLOPs of the whole forward, and of its attention, without parameters.
+        weights: share of all other products whose parameters have gradients.
+    """
+    again = forward if remat != "none" else 0.0
+    return again + (1 + weights) * forward + (1 - weights) * attention
 
 
 def _rows(workload: Workload, strategy: Strategy, name: str) -> list[int]:

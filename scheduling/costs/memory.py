@@ -71,9 +71,8 @@ def step_memory(
         sizes: slots of a compiled program's ring buffers; None for a step without stages.
     """
     towers = {name: Timing(workload, strategy, hardware, name) for name in strategy.plans}
-    stored = sum(WIDE * tower.stored for tower in towers.values())
     common = {
-        "parameters": stored,
+        "parameters": sum(tower.stored_bytes for tower in towers.values()),
         "optimizer": workload.moments * _trained(towers),
         "batch": sum(_batch(tower) for tower in towers.values()),
         "cast": sum(_cast(tower) for tower in towers.values()),
@@ -84,8 +83,8 @@ def step_memory(
 
 
 def _trained(towers: Mapping[str, Timing]) -> float:
-    """Bytes of the stored parameters of towers that train, in float32."""
-    return sum(WIDE * tower.stored for tower in towers.values() if tower.trains)
+    """Bytes of the stored parameters that have gradients, in float32."""
+    return sum(WIDE * tower.trained_stored for tower in towers.values())
 
 
 def _batch(tower: Timing) -> float:
@@ -114,7 +113,8 @@ def _cast(tower: Timing) -> float:
     size = tower.workload.size
     held = tower.hardware.platform == "tpu" and size < WIDE
     whole = tower.plan.fsdp > 1 and not tower.strategy.by_layer
-    return size * tower.stored if held and not whole else 0.0
+    wide = tower.stored if tower.workload.constant == WIDE else tower.trained_stored
+    return size * wide if held and not whole else 0.0
 
 
 def kept(tower: Timing, layers: float) -> float:
@@ -160,7 +160,7 @@ def _layer_work(tower: Timing) -> float:
 
     Where ranks share experts, it has buffers for copies of tokens.
     """
-    gradients = WIDE * tower.of_layer
+    gradients = WIDE * tower.trained_of_layer
     again = {"none": 0.0, "layer": 1.0, "full": tower.layers_per_task}[tower.remat]
     return gradients + again * everything(tower) + _dispatch_buffers(tower)
 
@@ -226,7 +226,9 @@ def _pipelined(
     work = sum(works) if strategy.co_issue else max(works)
     return {
         "gathered": sum(t.gathered for t in towers.values() if step and t.plan.fsdp > 1),
-        "gradients": sum(WIDE * (t.resident if step else t.stored) for t in towers.values()),
+        "gradients": sum(
+            WIDE * (t.trained_resident if step else t.trained_stored) for t in towers.values()
+        ),
         "decoder": _decoder_buffers(first, decoder),
         "encoders": sum(_encoder_buffers(towers[n], first, s) for n, s in encoders.items()),
         "work": work + logits(first),

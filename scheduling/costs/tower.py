@@ -6,7 +6,7 @@ from functools import cached_property
 
 from scheduling.costs.shares import elements
 from scheduling.costs.strategy import Strategy, encoder_pieces
-from scheduling.costs.work import ExpertWork, TowerProfile
+from scheduling.costs.work import ExpertWork, Parameters, TowerProfile
 from scheduling.costs.workload import WIDE, Split, Workload
 from scheduling.programs.program import Remat
 from scheduling.schedules.schedule import EncoderPieces
@@ -75,8 +75,18 @@ class Tower:
 
     @property
     def trains(self) -> bool:
-        """Whether the tower's layers have gradients."""
+        """Whether the tower's layers, or adapters beside them, have gradients."""
         return self.name not in self.workload.frozen
+
+    @property
+    def full(self) -> bool:
+        """Whether all parameters of the tower's layers have gradients."""
+        return self.trains and self.name not in self.workload.adapted
+
+    @property
+    def weights_share(self) -> float:
+        """See `Workload.weights_share`."""
+        return self.workload.weights_share(self.name)
 
     @cached_property
     def holds(self) -> bool:
@@ -104,40 +114,71 @@ class Tower:
         return self.tower.layers / self.plan.stage
 
     @cached_property
-    def resident(self) -> float:
-        """Parameters of one device, gathered over fsdp; each once, whatever lanes use it."""
-        return self._layers_resident + self._rest_resident if self.holds else 0.0
+    def every(self) -> tuple[Parameters, Parameters]:
+        """All parameters: of a layer, and of all else."""
+        own = self.tower
+        layer, rest = own.layer_parameters, own.rest_parameters
+        return {**layer, **own.layer_adapters}, {**rest, **own.rest_adapters}
+
+    @cached_property
+    def trained(self) -> tuple[Parameters, Parameters]:
+        """Those that have gradients."""
+        return self.workload.trained(self.name)
 
     @cached_property
     def of_layer(self) -> float:
         """Parameters of a layer on one device, gathered over fsdp."""
-        return elements(self.tower, self.tower.layer_parameters, self.plan, fsdp=False)
+        return self.resident_elements(self.every[0])
 
-    @property
-    def _layers_resident(self) -> float:
-        return self.layers * self.of_layer
+    @cached_property
+    def trained_of_layer(self) -> float:
+        """Those of them that have gradients."""
+        return self.resident_elements(self.trained[0])
 
-    @property
-    def _rest_resident(self) -> float:
-        return elements(self.tower, self.tower.rest_parameters, self.plan, fsdp=False)
+    def resident_elements(self, own: Parameters) -> float:
+        """Elements on one device, gathered over fsdp."""
+        return elements(self.tower, own, self.plan, fsdp=False)
+
+    @cached_property
+    def trained_resident(self) -> float:
+        """Those of one device that have gradients, gathered over fsdp; each once for all lanes."""
+        if not self.holds:
+            return 0.0
+        return self.layers * self.trained_of_layer + self.resident_elements(self.trained[1])
 
     @cached_property
     def stored(self) -> float:
         """Parameters that one device stores; each once, whatever lanes use it."""
-        return self._stored(experts=False) + self._stored(experts=True) if self.holds else 0.0
+        return self._stored(self.every)
 
-    def _stored(self, *, experts: bool) -> float:
-        """Parameters of experts, or all others, that one device stores."""
-        tower, plan = self.tower, self.plan
+    @cached_property
+    def trained_stored(self) -> float:
+        """Those of them that have gradients."""
+        return self._stored(self.trained)
+
+    def _stored(self, own: tuple[Parameters, Parameters], *, experts: bool | None = None) -> float:
+        """Elements that one device stores: of experts, of all but experts, or all."""
+        if not self.holds:
+            return 0.0
         layer, rest = (
-            elements(tower, {k: n for k, n in own.items() if ("experts" in k) == experts}, plan)
-            for own in (tower.layer_parameters, tower.rest_parameters)
+            {k: n for k, n in part.items() if experts is None or ("experts" in k) == experts}
+            for part in own
         )
-        return self.layers * layer + rest
+        rest_stored = elements(self.tower, rest, self.plan)
+        return self.layers * elements(self.tower, layer, self.plan) + rest_stored
+
+    @property
+    def stored_bytes(self) -> float:
+        """Bytes of the stored parameters."""
+        return self._bytes(self.stored, self.trained_stored)
+
+    def _bytes(self, every: float, trained: float) -> float:
+        return WIDE * trained + self.workload.constant * (every - trained)
 
     @cached_property
     def gathered(self) -> float:
         """Bytes of the gathered parameters, those of layers in the type of the activations."""
         if not self.holds:
             return 0.0
-        return self.workload.size * self._layers_resident + WIDE * self._rest_resident
+        rest = (self.resident_elements(own[1]) for own in (self.every, self.trained))
+        return self.workload.size * self.layers * self.of_layer + self._bytes(*rest)

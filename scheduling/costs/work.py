@@ -7,7 +7,7 @@ Balancer, packer, simulator, model FLOPs utilisation and plan search all count w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -77,10 +77,12 @@ class Part:
         work: work of its products in a forward.
         moved: elements that its other operations read and write in a forward, per position between
             the layers.
+        adapters: share of the linear work that adapters do.
     """
 
     work: TowerWork
     moved: float
+    adapters: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,7 @@ class TowerProfile:
             connector).
         layer_parameters: parameters of one layer.
         rest_parameters: all other parameters.
+        layer_adapters, rest_adapters: parameters of adapters beside them.
         period: layers after which kinds of layers repeat; `layer` is then their mean.
         beside: activations that enter with that of the first layer: of a decoder inputs of further
             layers, of an encoder room for outputs of layers that are handed on.
@@ -145,6 +148,8 @@ class TowerProfile:
     period: int = 1
     beside: int = 0
     experts: ExpertWork | None = None
+    layer_adapters: Parameters = field(default_factory=dict)
+    rest_adapters: Parameters = field(default_factory=dict)
 
     @property
     def periods(self) -> int:
@@ -158,5 +163,6 @@ class TowerProfile:
     @property
     def parameters(self) -> int:
         """Elements of the whole tower."""
-        layers = self.layers * sum(self.layer_parameters.values())
-        return round(layers + sum(self.rest_parameters.values()))
+        layer = sum((*self.layer_parameters.values(), *self.layer_adapters.values()))
+        rest = sum((*self.rest_parameters.values(), *self.rest_adapters.values()))
+        return round(self.layers * layer + rest)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from scheduling.costs.work import TowerProfile
+from scheduling.costs.work import Parameters, TowerProfile
 from sharding.exchanges import Exchange
 
 #: Bytes of an element by type.
@@ -48,6 +48,9 @@ class Workload:
         frozen: names of towers that do not train; the connector of a frozen encoder may train.
             Gradients go through a frozen decoder to its inputs.
         frozen_connectors: names of encoders whose connectors do not train either.
+        adapted: names of towers of whose layers adapters alone train.
+        adapted_connectors: names of encoders of whose connectors adapters alone train.
+        constant: bytes of a parameter that does not train.
         loss_chunk: tokens whose logits exist at a time.
         pairs: by tower, the share of all pairs of a row that attention computes; 1 if not named.
         windowed_pairs: the same share of layers with a window.
@@ -71,6 +74,9 @@ class Workload:
     moments: int = 2
     frozen: frozenset[str] = frozenset()
     frozen_connectors: frozenset[str] = frozenset()
+    adapted: frozenset[str] = frozenset()
+    adapted_connectors: frozenset[str] = frozenset()
+    constant: int = WIDE
     loss_chunk: int = 1024
     pairs: Mapping[str, float] = field(default_factory=dict)
     windowed_pairs: Mapping[str, float] = field(default_factory=dict)
@@ -93,6 +99,35 @@ class Workload:
         """Rows of a microbatch of tower `name`, in a step of `microbatches` of the decoder's."""
         return self.rows * self.spread.get(name, 1) / microbatches
 
+    def weights_share(self, name: str) -> float:
+        """Share of the products of a tower's layers whose parameters have gradients."""
+        if name in self.frozen:
+            return 0.0
+        return self.towers[name].layer.adapters if name in self.adapted else 1.0
+
+    def trained(self, name: str) -> tuple[Parameters, Parameters]:
+        """Parameters with gradients: of a layer, and of all else.
+
+        A connector that trains in full beside a frozen encoder is left out.
+        """
+        tower = self.towers[name]
+        if name in self.frozen | self.adapted:
+            return tower.layer_adapters, tower.rest_adapters
+        return tower.layer_parameters, {**tower.rest_parameters, **tower.rest_adapters}
+
+    def backward_flops(self, name: str) -> float:
+        """FLOPs of the backward of tower `name` in such a step, without recomputation.
+
+        Gradients go through a frozen decoder to its inputs, and into a frozen encoder not at all.
+        """
+        if name in self.frozen and name != "decoder":
+            return 0.0
+        tower, share = self.towers[name], self.weights_share(name)
+        attention = tower.layers * tower.layer.work.attention(float(self.positions[name]))
+        # Attention has no parameters, and a whole backward.
+        apart = (1 - share) * self._rows(name) * attention
+        return (1 + share) * self.flops(name) + apart
+
     @property
     def encoders(self) -> dict[str, TowerProfile]:
         """All towers but the decoder."""
@@ -108,5 +143,8 @@ class Workload:
         tower, length = self.towers[name], self.positions[name]
         parts = tower.start.work, tower.end.work
         once = sum(work.flops([length]) for work in parts)
-        rows = self.rows * self.units.get(name, 1) * self.spread.get(name, 1)
-        return rows * (once + tower.layers * tower.layer.work.flops([length]))
+        return self._rows(name) * (once + tower.layers * tower.layer.work.flops([length]))
+
+    def _rows(self, name: str) -> float:
+        """Rows of a step in tower `name`."""
+        return self.rows * self.units.get(name, 1) * self.spread.get(name, 1)

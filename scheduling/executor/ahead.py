@@ -72,7 +72,7 @@ class GatheredRun(LayerRun):
         last = self.traits.period - 1, self.periods[-1] * self.traits.period
         sums = jax.tree.map(jnp.zeros_like, self.stack)
         ready = self.ready(last[0], last[1] + last[0])
-        waiting = jax.tree.map(jnp.zeros_like, self._whole()) if self.behind else ()
+        waiting = jax.tree.map(jnp.zeros_like, self._gradients()) if self.behind else ()
         carry = (*self.gradients_apart(gradient), sums, ready, waiting)
         (g, beside, sums, _, waiting), _ = lax.scan(body, carry, (self.periods, kept), reverse=True)
         if self.behind:
@@ -94,19 +94,27 @@ class GatheredRun(LayerRun):
 
     def _scattered(self, place: int, i: jax.Array, sums: Tree, whole: Tree) -> Tree:
         """`sums` with the gradients of layer `i`, of which this rank has its shares of sums."""
-        (own,) = jax.vjp(self.gather, self.params(place, i))[1](whole)
+        params, constant = self.apart_from_constant(self.params(place, i))
+
+        def gather(params: Tree) -> Tree:
+            return self.apart_from_constant(self.gather(self.with_constant(params, constant)))[0]
+
+        (own,) = jax.vjp(gather, params)[1](whole)
         return self.added(place, i, sums, own, late=False)
 
-    def _whole(self) -> Tree:
-        """Parameters of the first layer, of which nothing but shapes and types is used."""
-        return self.gather(self.params(0, self.periods[0]))
+    def _gradients(self) -> Tree:
+        """Like the gradients of the first layer before they are scattered.
+
+        Nothing but shapes and types is used of it.
+        """
+        return self.apart_from_constant(self.gather(self.params(0, self.periods[0])))[0]
 
 
 def apply_layers(run: LayerRun, x: jax.Array, context: Tree) -> tuple[jax.Array, Aux]:
     """All layers of `run` in order, outside a pipeline, and the sums of their auxiliary losses.
 
     Derivatives are those of `run`: of the forward is kept what `run.remat` says, and in no case
-    what depends on parameters alone. There are none with respect to `context`.
+    what depends on parameters alone. There are none with respect to `context` and `run.constant`.
     """
 
     def start() -> jax.Array:
@@ -114,26 +122,28 @@ def apply_layers(run: LayerRun, x: jax.Array, context: Tree) -> tuple[jax.Array,
         return jnp.int32(0)
 
     @jax.custom_vjp
-    def apply(stack: Tree, x: jax.Array, context: Tree) -> tuple[jax.Array, Aux]:
-        own = replace(run, stack=stack, remat="full")
+    def apply(stack: Tree, x: jax.Array, rest: tuple[Tree, Tree]) -> tuple[jax.Array, Aux]:
+        constant, context = rest
+        own = replace(run, stack=stack, constant=constant, remat="full")
         return own.made(own.forward(start(), x, context).run()[0])
 
     def forward(
-        stack: Tree, x: jax.Array, context: Tree
+        stack: Tree, x: jax.Array, rest: tuple[Tree, Tree]
     ) -> tuple[tuple[jax.Array, Aux], tuple[Tree, ...]]:
-        own = replace(run, stack=stack)
+        constant, context = rest
+        own = replace(run, stack=stack, constant=constant)
         carry, kept = own.forward(start(), x, context).run()
-        return own.made(carry), (stack, x if run.remat == "full" else kept, context)
+        return own.made(carry), (stack, x if run.remat == "full" else kept, rest)
 
     def backward(
         residuals: tuple[Tree, ...], gradients: tuple[jax.Array, Aux]
     ) -> tuple[Tree, jax.Array, None]:
-        stack, kept, context = residuals
-        own = replace(run, stack=stack)
+        stack, kept, (constant, context) = residuals
+        own = replace(run, stack=stack, constant=constant)
         if run.remat == "full":
             _, kept = own.recompute(start(), kept, context).run()
         return (*own.gradients(kept, *gradients, context), None)
 
     apply.defvjp(forward, backward)
-    made: tuple[jax.Array, Aux] = apply(run.stack, x, context)
+    made: tuple[jax.Array, Aux] = apply(run.stack, x, (run.constant, context))
     return made

@@ -16,7 +16,7 @@ Parameters that only some layers of a period have are stacked for these alone::
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from scheduling.executor.apart import apart, joined
 from scheduling.executor.loops import Loop, Tree, read
 from scheduling.executor.products import CutLayer, Pairs
 from scheduling.executor.residuals import from_residuals, with_residuals
@@ -73,7 +74,8 @@ class LayerRun:
     Attributes:
         layer: `(params, x, context, place) -> (x, aux)`, where `place` is the layer's in its period
             and `aux` has the auxiliary losses of the layer on this rank.
-        stack: parameters with a leading dimension of layers, of those that have them.
+        stack: parameters with a leading dimension of layers, of those that have them. Gradients
+            have this structure.
         count: layers of the run, whole periods.
         remat: `full`, `layer` or `none`.
         axes: all axes of the grid. All that a layer sees varies over all of them, because the
@@ -82,6 +84,8 @@ class LayerRun:
         traits: how layers differ, and what else they take and give.
         late: numbers of the leaves of parameters whose gradients `weights` makes, and not
             `backward` (`scheduling.executor.products`); None if `backward` makes all.
+        constant: further parameters like `stack`, which have no gradients
+            (`scheduling.executor.apart`).
     """
 
     layer: Callable[[Tree, jax.Array, Tree, int], tuple[jax.Array, Aux]]
@@ -92,6 +96,7 @@ class LayerRun:
     exists: Callable[[jax.Array], jax.Array] | None = None
     traits: LayerTraits = ALIKE
     late: frozenset[int] | None = None
+    constant: Tree = field(default_factory=dict)
 
     def forward(self, start: jax.Array, x: jax.Array, context: Tree) -> Loop:
         """Carry: the activation, sums of auxiliary losses, and outputs that are handed on.
@@ -221,8 +226,8 @@ class LayerRun:
             number, pairs = own
             for place in range(self.traits.period):
                 i = start + self.index(number, place)
-                params = self.params(place, i)
-                cut = self._cut(place, params, like, (i, context))
+                params, constant = self.apart_from_constant(self.params(place, i))
+                cut = self._cut(place, params, like, (i, constant, context))
                 found = cut.weights(jax.tree.leaves(params), pairs[place])
                 sums = self.added(place, i, sums, found, late=True)
             return sums, ()
@@ -239,7 +244,8 @@ class LayerRun:
         for place in range(self.traits.period):
             numbers = self._numbers(place)
             i = jnp.int32(0)
-            late = self._cut(place, self.params(place, i), x, (i, context)).late
+            params, constant = self.apart_from_constant(self.params(place, i))
+            late = self._cut(place, params, x, (i, constant, context)).late
             early |= {number for n, number in enumerate(numbers) if n not in late}
         return replace(self, late=frozenset(range(len(self._entries))) - early)
 
@@ -340,13 +346,24 @@ class LayerRun:
 
     def params(self, place: int, i: jax.Array) -> Tree:
         """Parameters of layer `i`."""
+        return self.with_constant(*(self._of(own, place, i) for own in (self.stack, self.constant)))
+
+    def _of(self, stack: Tree, place: int, i: jax.Array) -> Tree:
         if not self.traits.without:
-            return read(self.stack, i)
+            return read(stack, i)
         return {
             name: read(own, self._row(place, name, i))
-            for name, own in self.stack.items()
+            for name, own in stack.items()
             if name not in self.traits.without[place]
         }
+
+    def apart_from_constant(self, params: Tree) -> tuple[Tree, Tree]:
+        """A layer's parameters that have gradients, and those that have none."""
+        return apart(params, self.stack) if self.constant else (params, {})
+
+    def with_constant(self, params: Tree, constant: Tree) -> Tree:
+        """Inverse of `apart_from_constant`."""
+        return joined(params, constant) if self.constant else params
 
     def _row(self, place: int, name: str, i: jax.Array) -> jax.Array:
         """Number of layer `i` among those that have an entry of the stack."""
@@ -408,23 +425,34 @@ class LayerRun:
     ) -> tuple[tuple[jax.Array, Aux], Any]:
         """A layer and its backward, from gradients of its outputs to those of its inputs.
 
-        Its inputs are its parameters and `x`; `rest` are the parameters, the number of the layer
-        and the context. With late parameters the backward is what `CutLayer.backward` takes.
+        Its inputs are its parameters that have gradients, and `x`; `rest` are all parameters, the
+        number of the layer and the context. With late parameters the backward is what
+        `CutLayer.backward` takes.
         """
-        params, i, context = rest
+        whole, i, context = rest
+        params, constant = self.apart_from_constant(whole)
         if self.late is not None:
-            leaves, own = jax.tree.leaves(params), (i, context)
+            leaves, own = jax.tree.leaves(params), (i, constant, context)
             return self._cut(place, params, x, own).linearized(leaves, x, own)
-        return jax.vjp(lambda p, x: self._apply(place, i, p, x, context), params, x)
+
+        def layer(params: Tree, x: jax.Array) -> tuple[jax.Array, Aux]:
+            return self._apply(place, i, self.with_constant(params, constant), x, context)
+
+        return jax.vjp(layer, params, x)
 
     def _cut(
-        self, place: int, params: Tree, x: jax.Array, rest: tuple[jax.Array, Tree]
+        self, place: int, params: Tree, x: jax.Array, rest: tuple[jax.Array, Tree, Tree]
     ) -> CutLayer:
-        """The layers of a place, cut at their products, for arguments like these."""
+        """The layers of a place, cut at their products, for arguments like these.
 
-        def layer(params: Tree, x: jax.Array, rest: tuple[jax.Array, Tree]) -> Tree:
-            i, context = rest
-            return self._apply(place, i, params, x, context)
+        Args:
+            params: those that have gradients.
+            rest: number of the layer, its other parameters, and the context.
+        """
+
+        def layer(params: Tree, x: jax.Array, rest: tuple[jax.Array, Tree, Tree]) -> Tree:
+            i, constant, context = rest
+            return self._apply(place, i, self.with_constant(params, constant), x, context)
 
         late = (
             None

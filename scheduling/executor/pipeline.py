@@ -95,8 +95,8 @@ class Pipeline:
 
         Returns:
             The loss summed over the microbatches, different on ranks with different rows only, and
-            without auxiliary losses; sums of these, different on all ranks; gradients in the
-            structure of `params`, in float32; and the outputs that are carried on.
+            without auxiliary losses; sums of these, different on all ranks; gradients in float32,
+            of what `trained_apart` of the towers says has any; and the outputs that are carried on.
         """
         return _Step(self, params, batch, weight, aux, carried).run()
 
@@ -416,8 +416,10 @@ class _Step:
             batch = self.tasks.decoder_batch(row["head_microbatch"])
             hidden = self._from_stage(last, y)
 
-            loss = partial(self._loss, batch=batch)
-            value, pull = jax.vjp(loss, self.decoder.rest, hidden)
+            def loss(trained: Tree, hidden: jax.Array) -> jax.Array:
+                return self._loss(self.decoder.with_constant(trained), hidden, batch)
+
+            value, pull = jax.vjp(loss, self.decoder.trained, hidden)
             one = vary(jnp.ones((), value.dtype), tuple(jax.typeof(value).mat.varying))
             d_rest, d_hidden = pull(one)
             slot = jnp.where(last, row["head_gradient"], -1)
@@ -437,10 +439,11 @@ class _Step:
             batch = self.tasks.decoder_batch(row["return_microbatch"])
             g = self.vary(self._from_stage(self.index == 0, dx))
 
-            def embed(rest: Tree) -> jax.Array:
+            def embed(trained: Tree) -> jax.Array:
+                rest = self.decoder.with_constant(trained)
                 return self.vary(self.decoder.functions.embed(rest, batch))
 
-            (d_rest,) = jax.vjp(embed, self.decoder.rest)[1](g)
+            (d_rest,) = jax.vjp(embed, self.decoder.trained)[1](g)
             inboxes = {
                 name: self.tasks.taken_back(name, g, inbox, row)
                 for name, inbox in part["inboxes"].items()

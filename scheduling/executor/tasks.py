@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from scheduling.executor.apart import joined
 from scheduling.executor.layers import ALIKE, Aux, LayerRun, LayerTraits
 from scheduling.executor.loops import TaskLoops, Tree, add, each_of, given, once_if, read, write
 from scheduling.programs.frame import Frame
@@ -37,6 +38,9 @@ class DecoderFunctions(Protocol):
     @property
     def aux(self) -> Mapping[str, float]:
         """The weight in the loss of every auxiliary loss that the layers return, by name."""
+
+    def trained_apart(self, params: Tree) -> tuple[Tree, Tree]:
+        """The tower's parameters that have gradients, and those that have none."""
 
     def embed(self, params: Tree, batch: Tree) -> jax.Array:
         """Tokens to `[rows, tokens / tensor, d_model]`: this stage's share of a sum over stages.
@@ -72,6 +76,9 @@ class EncoderFunctions(Protocol):
     @property
     def traits(self) -> LayerTraits:
         """How layers differ, and which values they take and return beside the activation."""
+
+    def trained_apart(self, params: Tree) -> tuple[Tree, Tree]:
+        """The tower's parameters that have gradients, and those that have none."""
 
     def holds_media(self, batch: Tree) -> jax.Array:
         """Whether rows hold media, here or on a rank that the layers' collectives wait for."""
@@ -112,6 +119,11 @@ class Tower:
         params: local shards of its parameters.
         count: layers that one task runs.
         remat, axes, exists, traits: as in `LayerRun`.
+
+    Attributes:
+        layers: the stack of layers.
+        rest: all other parameters.
+        trained: those of `rest` that have gradients.
     """
 
     def __init__(
@@ -125,15 +137,27 @@ class Tower:
         traits: LayerTraits = ALIKE,
     ) -> None:
         self.functions = functions
-        self.rest = {key: value for key, value in params.items() if key != "layers"}
-        own = params["layers"], count, remat, axes, exists, traits
-        self.layers = LayerRun(functions.layer, *own)
+        trained, constant = functions.trained_apart(params)
+        (stack, self.trained), (fixed, self._constant) = _layers(trained), _layers(constant)
+        self.rest = self.with_constant(self.trained)
+        own = stack, count, remat, axes, exists, traits
+        self.layers = LayerRun(functions.layer, *own, constant=fixed)
+
+    def with_constant(self, trained: Tree) -> Tree:
+        """`rest`, from those of it that have gradients."""
+        return joined(trained, self._constant)
 
     def zero_sums(self) -> Tree:
         """Float32 zeros for the gradients."""
         zeros = partial(jax.tree.map, lambda p: jnp.zeros(p.shape, jnp.float32))
-        sums = {"layers": zeros(self.layers.stack), "rest": zeros(self.rest)}
+        sums = {"layers": zeros(self.layers.stack), "rest": zeros(self.trained)}
         return vary(sums, self.layers.axes)
+
+
+def _layers(params: Tree) -> tuple[Tree, Tree]:
+    """The stack of layers, and all else."""
+    rest = {name: value for name, value in params.items() if name != "layers"}
+    return params.get("layers", {}), rest
 
 
 class Tasks:
@@ -399,10 +423,12 @@ class Tasks:
             kept, y = read(state["saved"], row["saved"])
 
         def from_connector(done: tuple[Tree, jax.Array | None]) -> tuple[Tree, jax.Array]:
-            def connect(rest: Tree, y: jax.Array) -> jax.Array:
+            def connect(trained: Tree, y: jax.Array) -> jax.Array:
+                rest = tower.with_constant(trained)
                 return self.vary(tower.functions.connect(rest, y, batch))
 
-            d_rest, g = jax.vjp(connect, tower.rest, y)[1](read(state["inbox"], row["gradient"]))
+            pull = jax.vjp(connect, tower.trained, y)[1]
+            d_rest, g = pull(read(state["inbox"], row["gradient"]))
             return jax.tree.map(add, done[0], d_rest), self.vary(g)
 
         if frozen:  # the one backward that there is
@@ -414,10 +440,11 @@ class Tasks:
         dx, sums = tower.layers.of_carry(given(result)[0])
 
         def into_embedding(rest: Tree) -> Tree:
-            def embed(rest: Tree) -> jax.Array:
+            def embed(trained: Tree) -> jax.Array:
+                rest = tower.with_constant(trained)
                 return self.vary(tower.functions.embed(rest, batch))
 
-            (d_rest,) = jax.vjp(embed, tower.rest)[1](dx)
+            (d_rest,) = jax.vjp(embed, tower.trained)[1](dx)
             return jax.tree.map(add, rest, d_rest)
 
         rest = once_if("EB_first", self._is_first(name, row), into_embedding, rest)

@@ -169,22 +169,21 @@ def tower_compute(
     """Seconds that each of `devices` computes for a tower, if all compute equally much.
 
     Times that depend on the plans are left out: a layer's `layer_seconds`, and sums of gradients. A
-    frozen encoder whose connector trains computes at least one layer again; a frozen decoder has
-    gradients of its inputs alone.
+    frozen encoder whose connector trains computes at least one layer again; a decoder that does not
+    train in full has gradients of its inputs and of adapters alone.
     """
     plan = ParallelPlan(fsdp=devices)
     timing = Timing(workload, Strategy({"decoder": plan, name: plan}), hardware, name)
     tower, again = timing.tower, 0 if remat == "none" else 1
     start, layer, end = map(timing.compute, (tower.start, tower.layer, tower.end))
-    if name == "decoder" and name in workload.frozen:
-        return tower.layers * (2 + again) * layer + 2 * end
+    layers = tower.layers * (2 + timing.weights_share + again) * layer
+    if name == "decoder":  # whose head computes gradients with its forward
+        return layers + (2 + timing.full) * end
     if name in workload.frozen & workload.frozen_connectors:
         return start + tower.layers * layer + end
     if name in workload.frozen:
-        return start + (tower.layers + again) * layer + 4 * end
-    # A head computes gradients with its forward; a connector's forward is computed again.
-    starts, ends = (0, 3) if name == "decoder" else (3, 4)
-    return starts * start + tower.layers * (3 + again) * layer + ends * end
+        return start + (tower.layers + again) * layer + (1 + timing.end_again) * end
+    return (1 + timing.start_again) * start + layers + (1 + timing.end_again) * end
 
 
 def least_compute(
@@ -203,9 +202,10 @@ def least_state(workload: Workload, devices: int) -> float:
     for name, tower in workload.towers.items():
         if not workload.holds(name):
             continue
-        count = tower.layers * sum(tower.layer_parameters.values())
-        count += sum(tower.rest_parameters.values())
+        layer, rest = workload.trained(name)
+        trained = tower.layers * sum(layer.values()) + sum(rest.values())
+        constant = max(0.0, tower.parameters - trained)
         # The parameter itself, then its gradient and moments.
-        values = 1 if name in workload.frozen else 2 + workload.moments
-        total += values * WIDE * count / devices
+        values = 2 + workload.moments
+        total += (values * WIDE * trained + workload.constant * constant) / devices
     return total

@@ -11,7 +11,8 @@ from flax import nnx
 from jax.sharding import PartitionSpec as P
 
 from mllm_jax.models import multimodal, products
-from mllm_jax.models.layers import Dense, Dims
+from mllm_jax.models.config.elements import Dims
+from mllm_jax.models.layers import Dense
 from mllm_jax.models.model_config import ModelConfig
 from sharding.collectives import psum
 from sharding.exchanges import PIECES, Piece

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from transformers import CLIPImageProcessorPil, LlavaForConditionalGeneration, LlavaProcessor
 
-from tests.parity.checkpoint import Checkpoint
+from tests.parity.checkpoint import ROOT, Checkpoint, write_arrays
+from tests.parity.language import last_logits, outputs
 from tests.parity.media import image
 from tests.parity.multimodal import Multimodal, answers, asks
 from tests.parity.texts import LLAVA_TEXT
@@ -122,3 +125,47 @@ LLAVA = Multimodal(
         "multi_modal_projector.linear_1.bias",
     ),
 )
+
+LORA_NAME = "llava_lora"
+_RANK, _ALPHA = 3, 5.0
+_TARGETS = (
+    r"model\.language_model\.layers\.\d+\.(self_attn\.(q|v)_proj|mlp\.down_proj)",
+    r"model\.vision_tower\.encoder\.layers\.[01]\.(self_attn\.out_proj|mlp\.fc1)",
+    r"model\.multi_modal_projector\.linear_1",
+)
+
+
+def make_lora() -> None:
+    """Write adapters in PEFT's format, and what LLaVA computes with them; needs peft."""
+    from peft import LoraConfig, get_peft_model
+
+    torch.manual_seed(0)
+    config = LoraConfig(
+        r=_RANK,
+        lora_alpha=_ALPHA,
+        use_rslora=True,
+        target_modules="|".join(_TARGETS),
+        init_lora_weights=False,
+    )
+    model = get_peft_model(LLAVA.checkpoint.build(), config)
+    folder = ROOT / LORA_NAME
+    shutil.rmtree(folder, ignore_errors=True)
+    model.save_pretrained(folder)
+    (folder / "README.md").unlink()
+    stored = np.load(ROOT / LLAVA.name / "inputs.npz")
+    arrays: dict[str, Any] = {}
+    for chat in LLAVA.chats:
+        states = outputs(model, _inputs(stored, chat), _mask(stored, chat))
+        arrays[f"{chat}.logits"] = last_logits(states, [states["nll"].shape[1]], count=2)
+        arrays[f"{chat}.loss"] = states["nll"].sum()
+    write_arrays(folder / "expected.npz", arrays)
+
+
+def _inputs(stored: Any, chat: str) -> dict[str, torch.Tensor]:
+    named = {name: f"{chat}.{name}" for name in ("input_ids", "pixel_values")}
+    found = {n: torch.from_numpy(stored[own]) for n, own in named.items() if own in stored.files}
+    return {**found, "attention_mask": torch.ones_like(found["input_ids"])}
+
+
+def _mask(stored: Any, chat: str) -> torch.Tensor:
+    return torch.from_numpy(stored[f"{chat}.answer_mask"])

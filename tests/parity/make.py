@@ -1,7 +1,7 @@
 """Make the stored checkpoints, inputs and expected values anew: `python -m tests.parity.make`.
 
-Needs the extra `parity` (torch, transformers). What is stored, and what every array means, is in
-README.md beside this file.
+Needs the extra `parity` (peft, torch, transformers). What is stored, and what every array means, is
+in README.md beside this file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rich.console import Console
 
 from tests.parity import audio, decoders, vision
 from tests.parity.checkpoint import ROOT, write_arrays
-from tests.parity.llava import LLAVA
+from tests.parity.llava import LLAVA, LORA_NAME, make_lora
 from tests.parity.media import CLIPS, IMAGES, clip, image
 from tests.parity.onevision import ONEVISION
 from tests.parity.qwen2_audio import QWEN2_AUDIO
@@ -29,7 +29,8 @@ def families() -> dict[str, Callable[[], None]]:
         for module in (decoders, vision, audio)
         for checkpoint in module.CHECKPOINTS
     }
-    return makers | {family.name: family.make for family in (LLAVA, ONEVISION, QWEN2_AUDIO)}
+    makers |= {family.name: family.make for family in (LLAVA, ONEVISION, QWEN2_AUDIO)}
+    return makers | {LORA_NAME: make_lora}
 
 
 def make_media() -> None:

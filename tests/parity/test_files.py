@@ -110,7 +110,8 @@ def described(name: str, key: str) -> str:
     key = re.sub(r"^text_\d+", "text_<n>", key)
     key = re.sub(r"^mels_\d+", "mels_<n>", key)
     key = re.sub(r"\.(blip|odd)\.", ".<clip>.", key)
-    chats = read_json(family, "chats.json") if family in CHATTING else {}
+    talks = family.removesuffix("_lora")
+    chats = read_json(talks, "chats.json") if talks in CHATTING else {}
     case, _, rest = key.partition(".")
     return f"<chat>.{rest}" if case in chats else key
 

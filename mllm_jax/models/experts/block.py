@@ -21,10 +21,11 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
+from mllm_jax.models.config.elements import Dims
 from mllm_jax.models.config.experts import ExpertsConfig
 from mllm_jax.models.experts.grouped import grouped_product
 from mllm_jax.models.experts.router import Router
-from mllm_jax.models.layers import Dense, Dims, GatedMLP, Segments, gated, gathered, normal
+from mllm_jax.models.layers import Dense, GatedMLP, Segments, gated, gathered, normal
 from mllm_jax.models.platform import traced_platform
 from sharding.collectives import all_gather, reduce_scatter
 from sharding.dispatch import Dispatch, through_experts

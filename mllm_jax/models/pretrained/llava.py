@@ -12,7 +12,7 @@ from mllm_jax.models.encoders.clip.config import ClipConfig
 from mllm_jax.models.encoders.clip.weights import clip_config, clip_rules, released_clip
 from mllm_jax.models.pretrained.connector import connector_rules
 from mllm_jax.models.released.configs import activation_of, released_activation
-from mllm_jax.models.released.family import Composition, Family, Values, idle_norm
+from mllm_jax.models.released.family import WHOLE_MODULES, Composition, Family, Values, idle_norm
 from mllm_jax.models.released.files import PretrainedError
 from mllm_jax.models.released.rules import Rule
 
@@ -170,5 +170,6 @@ LLAVA = Family(
         (r"^vision_tower\.(?!vision_model\.)", _VISION),
     ),
     idle=lambda composition: idle_norm(f"{_VISION}post_layernorm", composition.encoders["vision"]),
+    modules_of=WHOLE_MODULES,
     processor=_processor,
 )

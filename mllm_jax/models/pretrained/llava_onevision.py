@@ -19,7 +19,7 @@ from mllm_jax.models.pretrained.llava import (
     unused_layers,
 )
 from mllm_jax.models.released.configs import activation_of, released_activation
-from mllm_jax.models.released.family import Composition, Family, Values, idle_norm
+from mllm_jax.models.released.family import WHOLE_MODULES, Composition, Family, Values, idle_norm
 from mllm_jax.models.released.files import PretrainedError
 from mllm_jax.models.released.forms import Form
 from mllm_jax.models.released.rules import Rule
@@ -196,5 +196,6 @@ LLAVA_ONEVISION = Family(
         (r"^vision_tower\.(?!vision_model\.)", _VISION),
     ),
     idle=lambda composition: idle_norm(f"{_VISION}post_layernorm", composition.encoders["vision"]),
+    modules_of=WHOLE_MODULES,
     processor=_processor,
 )

@@ -11,7 +11,7 @@ from mllm_jax.models.encoders.whisper.config import WhisperConfig
 from mllm_jax.models.encoders.whisper.weights import released_whisper, whisper_config, whisper_rules
 from mllm_jax.models.pretrained.connector import connector_rules
 from mllm_jax.models.pretrained.llava import placeholder
-from mllm_jax.models.released.family import Composition, Family, Values
+from mllm_jax.models.released.family import WHOLE_MODULES, Composition, Family, Values
 from mllm_jax.models.released.files import PretrainedError
 from mllm_jax.models.released.rules import Rule
 
@@ -77,5 +77,6 @@ QWEN2_AUDIO = Family(
         (r"^lm_head\.", "language_model.lm_head."),
         (r"^language_model\.(?!model\.|lm_head\.)", "language_model.model."),
     ),
+    modules_of=WHOLE_MODULES,
     processor=lambda composition: {"processor_class": "Qwen2AudioProcessor"},
 )

@@ -39,7 +39,11 @@ class Draft:
 
     @classmethod
     def begin(
-        cls, folder: Path, tensors: Mapping[str, tuple[Shape, str]], most: int = FILE_BYTES
+        cls,
+        folder: Path,
+        tensors: Mapping[str, tuple[Shape, str]],
+        most: int = FILE_BYTES,
+        single: str = SINGLE,
     ) -> Draft:
         """Files for all tensors, with an index if there is more than one.
 
@@ -47,6 +51,7 @@ class Draft:
             folder: existing folder for the files.
             tensors: shape and type, as safetensors names it, by name.
             most: bytes of a file; a larger tensor has one of its own.
+            single: name of the file, if there is only one.
 
         Raises:
             OSError: the files cannot be written.
@@ -54,7 +59,7 @@ class Draft:
         groups = _grouped(tensors, most)
         count, places = len(groups), dict[str, Stored]()
         for number, group in enumerate(groups, 1):
-            name = SINGLE if count == 1 else f"model-{number:05}-of-{count:05}.safetensors"
+            name = single if count == 1 else f"model-{number:05}-of-{count:05}.safetensors"
             places |= _create(folder / name, {own: tensors[own] for own in group})
         if count > 1:
             _write_index(folder / INDEX, places)

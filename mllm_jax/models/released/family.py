@@ -18,6 +18,14 @@ from mllm_jax.models.released.rules import Rule
 Values = Mapping[str, Any]
 T = TypeVar("T")
 
+#: `Family.modules_of` of whole models.
+WHOLE_MODULES = (
+    (r"^language_model\.lm_head\.", "lm_head."),
+    (r"^language_model\.model\.", "model.language_model."),
+    (r"^vision_tower\.vision_model\.", "model.vision_tower."),
+    (r"^(audio_tower|multi_modal_projector)\.", r"model.\1."),
+    (r"^image_newline$", "model.image_newline"),
+)
 #: Buffers of old checkpoints that hold no weights.
 _BUFFERS = r"(.*\.)?(position_ids|rotary_emb\.inv_freq)"
 #: The head of a decoder, which some checkpoints hold although it is tied to the embedding.
@@ -88,6 +96,8 @@ class Family:
             an exported checkpoint that takes none from another one is whole.
         processor: `processor_config.json` for a composition, but for its placeholders; None if
             nothing but a tokenizer, or what makes media, goes with the form.
+        modules_of: `(pattern, replacement)` from released names to those that tensors have in the
+            modules of the public implementation, of which the first pattern that is found counts.
     """
 
     name: str
@@ -99,6 +109,11 @@ class Family:
     renames: tuple[tuple[str, str], ...] = ()
     idle: Callable[[Composition], Mapping[str, NDArray[np.float32]]] = lambda composition: {}
     processor: Callable[[Composition], dict[str, Any]] | None = None
+    modules_of: tuple[tuple[str, str], ...] = ()
+
+    def module(self, released: str) -> str:
+        """Name in the modules of the public implementation, from that of a released tensor."""
+        return _replaced(released, self.modules_of)
 
     def release(self, composition: Composition) -> dict[str, Any]:
         """`config.json` for a composition, made anew.
@@ -165,6 +180,14 @@ class Family:
         for pattern, replacement in self.renames:
             name = re.sub(pattern, replacement, name)
         return name
+
+
+def _replaced(name: str, pairs: Iterable[tuple[str, str]]) -> str:
+    for pattern, replacement in pairs:
+        name, count = re.subn(pattern, replacement, name)
+        if count:
+            return name
+    return name
 
 
 def _told(modules: Mapping[str, type]) -> str:

@@ -136,7 +136,7 @@ def open_tensors(folder: Path) -> Tensors:
     """
     single, index = folder / SINGLE, folder / INDEX
     if single.is_file():
-        return Tensors(folder, MappingProxyType(_read(single)))
+        return Tensors(folder, MappingProxyType(read_tensors(single)))
     if not index.is_file():
         raise PretrainedError(
             f"{folder} holds neither {SINGLE} nor {INDEX}; only safetensors are read, so save the "
@@ -163,7 +163,7 @@ def _indexed(folder: Path, files: Mapping[str, str]) -> dict[str, Stored]:
             raise PretrainedError(
                 f"{folder / INDEX}: {file!r} is no name of a safetensors file in that folder"
             )
-        own = _read(folder / file)
+        own = read_tensors(folder / file)
         for name in own:
             _check_place(folder, name, file, files.get(name, file))
         found |= own
@@ -185,8 +185,12 @@ def _check_place(folder: Path, name: str, file: str, listed: str) -> None:
         )
 
 
-def _read(path: Path) -> dict[str, Stored]:
-    """Places of the tensors of one file, by name."""
+def read_tensors(path: Path) -> dict[str, Stored]:
+    """Places of the tensors of one file, by name.
+
+    Raises:
+        PretrainedError: the file is missing or damaged.
+    """
     try:
         # The library refuses truncated files and headers that do not fit their files.
         with safe_open(path, framework="np"):

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from mllm_jax.models.config.decoder import DecoderConfig
 from mllm_jax.models.config.encoder import EncoderConfig
+from mllm_jax.models.frozen import FrozenParts
 from mllm_jax.models.model_config import ModelConfig
 from scheduling.costs.work import TRAINING_FACTOR, TowerWork
+
+#: All parts train.
+NOTHING = FrozenParts()
 
 
 def tower_work(config: ModelConfig, module: str) -> TowerWork:
     """Forward work of `"decoder"` (with its head) or of a lane (with its encoder's connector)."""
+    parts = work_parts(config, module)
     if module == "decoder":
-        return decoder_work(config.decoder)
-    return encoder_work(config.encoder(module), config.decoder.d_model)
+        return _total(parts, config.decoder.layers)
+    return _encoder_total(parts, config.encoder(module))
 
 
 def tower_works(config: ModelConfig) -> dict[str, TowerWork]:
@@ -29,7 +35,7 @@ def tower_works(config: ModelConfig) -> dict[str, TowerWork]:
 def model_flops(
     config: ModelConfig,
     lengths: Mapping[str, ArrayLike],
-    frozen: Collection[str] = (),
+    frozen: FrozenParts = NOTHING,
     targets: float = 0,
 ) -> float:
     """FLOPs of one training step, forward and backward, without recomputation.
@@ -38,32 +44,55 @@ def model_flops(
         config: configuration of the model.
         lengths: segment lengths of the decoder and of every lane in input positions, e.g.
             `{"decoder": [90, 38], "vision": [64]}`.
-        frozen: parts that do not train, by the names of `train.freeze`; gradients go through a
-            frozen decoder to its inputs, and into a frozen encoder not at all.
+        frozen: parts that do not train; gradients go through a frozen decoder to its inputs, and
+            into a frozen encoder not at all.
         targets: tokens that have a loss: the head is computed for these.
     """
     towers = sum(_trained_flops(config, name, n, frozen) for name, n in lengths.items())
-    return towers + targets * work_parts(config, "decoder").end.linear * _products(frozen)
-
-
-def _products(frozen: Collection[str]) -> float:
-    """Passes of the decoder: its forward, one for gradients of inputs and one for parameters'."""
-    return 2 if "decoder" in frozen else TRAINING_FACTOR
+    parts = work_parts(config, "decoder")
+    head = TRAINING_FACTOR if frozen.trains("decoder") else 2
+    return towers + targets * parts.end.linear * head
 
 
 def _trained_flops(
-    config: ModelConfig, name: str, lengths: ArrayLike, frozen: Collection[str]
+    config: ModelConfig, name: str, lengths: ArrayLike, frozen: FrozenParts
 ) -> float:
     """FLOPs of a step in the decoder without its head, or in a lane with its connector."""
+    parts = work_parts(config, name)
     if name == "decoder":
-        layers = config.decoder.layers * work_parts(config, name).layer.flops(lengths)
-        return _products(frozen) * layers
+        weights = _weights(frozen, name, parts.layer_adapters)
+        return config.decoder.layers * _passes(parts.layer, lengths, weights)
     encoder = config.lanes[name]
-    if encoder not in frozen:
-        return TRAINING_FACTOR * tower_work(config, name).flops(lengths)
-    connector = 0 if f"{encoder}.connector" in frozen else 2
-    whole = tower_work(config, name).flops(lengths)
-    return whole + connector * work_parts(config, name).end.flops(lengths)
+    into = not frozen.trunk(encoder)
+    weights = _weights(frozen, encoder, parts.layer_adapters)
+    of_end = _weights(frozen, f"{encoder}.connector", parts.end_adapters)
+    start, end = parts.start.flops(lengths), parts.end.flops(lengths)
+    whole = tower_work(config, name)
+    layers = TowerWork(
+        whole.linear - parts.start.linear - parts.end.linear, whole.quadratic, whole.windowed
+    )
+    return (
+        (_passes(layers, lengths, weights) if into else layers.flops(lengths))
+        + (TRAINING_FACTOR if frozen.trains(encoder) else 1) * start
+        + (1 + (into or of_end > 0) + of_end) * end
+    )
+
+
+def _passes(work: TowerWork, lengths: ArrayLike, weights: float) -> float:
+    """FLOPs of layers with a backward; attention, which has no parameters, has a whole one.
+
+    Args:
+        weights: share of the products whose parameters have gradients.
+    """
+    linear = work.linear * float(np.sum(lengths))
+    return TRAINING_FACTOR * (work.flops(lengths) - linear) + (2 + weights) * linear
+
+
+def _weights(frozen: FrozenParts, part: str, adapters: float) -> float:
+    """Share of the products of a part whose parameters have gradients."""
+    if part in frozen.adapted:
+        return adapters
+    return float(part not in frozen.names)
 
 
 @dataclass(frozen=True)
@@ -74,18 +103,37 @@ class WorkParts:
         start: FLOPs before the layers (an encoder's patches or convolutions).
         layer: FLOPs of one layer, the mean of a period.
         end: after the layers (the decoder's head, an encoder's connector).
+        layer_adapters, end_adapters: share of the products with parameters that adapters make.
     """
 
     start: TowerWork
     layer: TowerWork
     end: TowerWork
+    layer_adapters: float = 0.0
+    end_adapters: float = 0.0
 
 
 def work_parts(config: ModelConfig, module: str) -> WorkParts:
     """Parts of `tower_work(config, module)`."""
+    adapters = config.adapters
     if module == "decoder":
-        return _decoder_parts(config.decoder)
-    return _encoder_parts(config.encoder(module), config.decoder.d_model)
+        parts, stride, reduction = _decoder_parts(config.decoder), 1, 1
+    else:
+        own = config.encoder(module)
+        parts = _encoder_parts(own, config.decoder.d_model)
+        stride, reduction = own.stride, own.reduction
+    if adapters is None:
+        return parts
+    part = config.lanes.get(module, module)
+    layer = 2 * sum(adapters.elements(part).values()) / stride
+    end = 2 * sum(adapters.elements(f"{part}.connector").values()) / reduction
+    return replace(
+        parts,
+        layer=replace(parts.layer, linear=parts.layer.linear + layer),
+        end=replace(parts.end, linear=parts.end.linear + end),
+        layer_adapters=layer / (parts.layer.linear + layer),
+        end_adapters=end / (parts.end.linear + end),
+    )
 
 
 def decoder_work(config: DecoderConfig) -> TowerWork:
@@ -98,7 +146,11 @@ def encoder_work(config: EncoderConfig, d_decoder: int) -> TowerWork:
 
     An image in tiles attends within each of them, so that its work grows with their number.
     """
-    work = _total(_encoder_parts(config, d_decoder), config.layers)
+    return _encoder_total(_encoder_parts(config, d_decoder), config)
+
+
+def _encoder_total(parts: WorkParts, config: EncoderConfig) -> TowerWork:
+    work = _total(parts, config.layers)
     if not config.tile_inputs:
         return work
     return TowerWork(work.linear + work.quadratic * config.tile_inputs, 0)

@@ -32,7 +32,7 @@ def _profile(config: ModelConfig, name: str) -> TowerProfile:
         stride, reduction, features = tower.stride, tower.reduction, tower.features
         outputs = config.decoder.d_model
         rest = tower.rest_elements + tower.connectors_elements(outputs)
-    parts = work_parts(config, name)
+    parts, adapters, part = work_parts(config, name), config.adapters, config.lanes.get(name, name)
     return TowerProfile(
         layers=tower.layers,
         width=tower.d_model,
@@ -45,14 +45,28 @@ def _profile(config: ModelConfig, name: str) -> TowerProfile:
         kv_heads=tower.kv_heads if isinstance(tower, DecoderConfig) else tower.heads,
         head_dim=tower.head_dim,
         start=Part(parts.start, 4 * tower.d_model),
-        layer=Part(parts.layer, _moved(tower)),
-        end=Part(parts.end, 8 * tower.d_model),
+        layer=Part(parts.layer, _moved(tower) + _adapted(config, part), parts.layer_adapters),
+        end=Part(parts.end, 8 * tower.d_model, parts.end_adapters),
         layer_parameters=dict(tower.layer_elements),
         rest_parameters=dict(rest),
         period=tower.period if isinstance(tower, DecoderConfig) else 1,
         beside=config.layer_inputs if name == "decoder" else len(config.encoder(name).deepstack),
         experts=_experts(tower) if isinstance(tower, DecoderConfig) else None,
+        layer_adapters=adapters.elements(part) if adapters else {},
+        rest_adapters=adapters.elements(f"{part}.connector") if adapters else {},
     )
+
+
+def _adapted(config: ModelConfig, part: str) -> float:
+    """Elements that the adapters of a layer read and write beside its own, per position.
+
+    The input is read once more, and what is added is written, and read and written with the sum.
+    """
+    adapters = config.adapters
+    if adapters is None:
+        return 0.0
+    own = [layer for layer in adapters.layers if layer.part == part]
+    return sum(layer.share * (layer.width + 3 * layer.height + 2 * adapters.rank) for layer in own)
 
 
 def _experts(decoder: DecoderConfig) -> ExpertWork | None:

@@ -1,43 +1,69 @@
-"""Frozen parameters: those of `train.freeze`, and those that no model trains."""
+"""Frozen parameters: those of `train.freeze` and beside adapters, and those that no model trains.
+
+They have no gradients and no optimizer's state, and may be kept in fewer bits.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import jax
-from jax import lax
 
-from mllm_jax.models.frozen import FIXED, LOAD, FrozenParts
+from mllm_jax.models.frozen import ADAPTERS, FIXED, LOAD, FrozenParts
+from scheduling.executor.apart import apart
 
 
-@dataclass(frozen=True)
 class Frozen(FrozenParts):
     """Frozen parts of the model, in trees of its parameters."""
 
+    @classmethod
+    def like(cls, parts: FrozenParts) -> Frozen:
+        """The same parts."""
+        return cls(parts.names, parts.adapted, parts.dtype)
+
+    def kept(self, params: Any) -> Any:
+        """All parameters, in the types in which a run keeps them."""
+
+        def leaf(path: tuple[Any, ...], own: jax.Array) -> jax.Array:
+            apart = path[-1].key in (FIXED, LOAD)
+            return own.astype(self.dtype) if self._frozen(path) and not apart else own
+
+        return jax.tree_util.tree_map_with_path(leaf, params)
+
     def mask(self, params: Any) -> Any:
         """True for every frozen leaf of a tree like the whole model's parameters."""
-        return jax.tree_util.tree_map_with_path(
-            lambda path, _: path[-1].key == FIXED or group_of(path) in self.names, params
-        )
+        return jax.tree_util.tree_map_with_path(lambda path, _: self._frozen(path), params)
 
-    def stop(self, params: Any) -> Any:
-        """The model's parameters, the frozen ones as constants.
+    def apart(self, params: Any) -> tuple[Any, Any]:
+        """The leaves of a tree like the whole model's parameters that have gradients, and others.
 
-        A bias that follows the load of experts is none: the load takes the place of its gradient,
-        and is to be known of frozen experts as well.
+        A bias that follows the load of experts is among the first though it be frozen: the load
+        takes the place of its gradient, and is to be known of frozen experts as well.
         """
-        if not self.names:
-            return params
-        return jax.tree_util.tree_map_with_path(_stop, params, self.mask(params))
+        trains: dict[str, Any] = {}
+        for path, _ in jax.tree_util.tree_leaves_with_path(params):
+            if path[-1].key == LOAD or not self._frozen(path):
+                node = trains
+                for key in path[:-1]:
+                    node = node.setdefault(key.key, {})
+                node[path[-1].key] = True
+        return apart(params, trains)
 
-    def stop_encoder(self, name: str, params: Any) -> Any:
-        """Parameters of one encoder, the frozen ones as constants."""
-        return self.stop({"encoders": {name: params}})["encoders"][name]
+    def encoder_apart(self, name: str, params: Any) -> tuple[Any, Any]:
+        """`apart` of the parameters of one encoder."""
+        trained, constant = self.apart({"encoders": {name: params}})
+        return _of(trained, "encoders", name), _of(constant, "encoders", name)
 
-    def stop_decoder(self, params: Any) -> Any:
-        """Parameters of the decoder, or of one layer of it, the frozen ones as constants."""
-        return self.stop({"decoder": params})["decoder"]
+    def decoder_apart(self, params: Any) -> tuple[Any, Any]:
+        """`apart` of the parameters of the decoder."""
+        trained, constant = self.apart({"decoder": params})
+        return _of(trained, "decoder"), _of(constant, "decoder")
+
+    def _frozen(self, path: tuple[Any, ...]) -> bool:
+        part, leaf = group_of(path), path[-1].key
+        if leaf == FIXED or part in self.names:
+            return True
+        return part in self.adapted and leaf not in ADAPTERS
 
 
 #: All parameters train.
@@ -54,5 +80,7 @@ def group_of(path: tuple[Any, ...]) -> str:
     return f"{encoder}.connector" if connects else str(encoder)
 
 
-def _stop(path: tuple[Any, ...], leaf: jax.Array, frozen: bool) -> jax.Array:
-    return lax.stop_gradient(leaf) if frozen and path[-1].key != LOAD else leaf
+def _of(tree: Any, *names: str) -> Any:
+    for name in names:
+        tree = tree.get(name, {})
+    return tree

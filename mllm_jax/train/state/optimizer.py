@@ -19,7 +19,7 @@ import optax
 from jax import lax
 
 from mllm_jax.config.load import LambConfig, MuonConfig, OptimizerConfig, TrainConfig
-from mllm_jax.train.state.freeze import Frozen, group_of
+from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen, group_of
 from mllm_jax.train.state.lamb import scale_by_trust_ratio
 from mllm_jax.train.state.loads import follow_loads, is_load
 from sharding.axes import muon_role
@@ -32,22 +32,22 @@ NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 
 
 def build_optimizer(
-    config: TrainConfig, layouts: Any, bias_rate: float = 0.0
+    config: TrainConfig, layouts: Any, frozen: Frozen = NOTHING_FROZEN, bias_rate: float = 0.0
 ) -> optax.GradientTransformation:
-    """The configured optimizer for parameters that lie as `layouts` says.
-
-    Frozen parameters get no updates and no moments.
+    """The configured optimizer for the parameters that lie as `layouts` says and have gradients.
 
     Args:
         config: section `train`.
-        layouts: tree of `Layout` with the structure of the parameters.
+        layouts: tree of `Layout` with the structure of all parameters.
+        frozen: parameters without gradients.
         bias_rate: step of the biases that follow the load of experts.
     """
     chosen = config.optimizer
+    trained, constant = frozen.apart(layouts)
     labels = jax.tree_util.tree_map_with_path(
-        lambda path, leaf, frozen: "frozen" if frozen else _group(chosen, path, leaf),
-        layouts,
-        Frozen(config.freeze).mask(layouts),
+        lambda path, leaf, still: "frozen" if still else _group(chosen, path, leaf),
+        trained,
+        frozen.mask(trained),
     )
     parts = {"adamw": _adamw(config, layouts)}
     if isinstance(chosen, MuonConfig):
@@ -58,7 +58,7 @@ def build_optimizer(
     if "load" in used:
         parts["load"] = follow_loads(bias_rate)
     optimizer: optax.GradientTransformation
-    if len(parts) == 1 and "frozen" not in used:
+    if len(parts) == 1 and not constant:
         optimizer = parts["adamw"]
     else:
         optimizer = optax.partition(parts | {"frozen": optax.set_to_zero()}, labels)
@@ -134,13 +134,14 @@ def learning_rate(config: TrainConfig) -> optax.Schedule:
 def is_matrix(layout: Layout) -> bool:
     """Whether Muon updates the leaf: a hidden matrix, neither table nor vector."""
     roles = {muon_role(name) for name in layout.axes}
-    return roles >= {"model", "hidden"} and "table" not in roles
+    return roles >= {"model", "hidden"} and not roles & {"table", "adapter"}
 
 
 def decays(layout: Layout) -> bool:
     """Whether weight decay applies: every leaf but vectors (norms and biases)."""
     roles = [muon_role(name) for name in layout.axes]
-    return "model" in roles and len(roles) - roles.count("stack") > 1
+    matrix = "model" in roles or "adapter" in roles
+    return matrix and len(roles) - roles.count("stack") > 1
 
 
 def global_norm(grads: Any, layouts: Any) -> jax.Array:

@@ -13,12 +13,14 @@ import jax
 
 from mllm_jax.models.config.decoder import DecoderConfig
 from mllm_jax.models.config.encoder import EncoderConfig
+from mllm_jax.models.frozen import ADAPTERS
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.multimodal import abstract_parameters
+from mllm_jax.models.pretrained.adapters import SavedAdapters, adapter_rules
 from mllm_jax.models.pretrained.load import load
 from mllm_jax.models.pretrained.release import Release, differences
 from mllm_jax.models.released.files import PretrainedError, listed
-from mllm_jax.models.released.rules import Rule
+from mllm_jax.models.released.rules import Rule, check
 from mllm_jax.train.state.freeze import group_of
 from mllm_jax.train.state.loads import is_load
 from mllm_jax.train.state.regroup import leaf_name
@@ -66,6 +68,66 @@ def start_from(
     return jax.tree_util.tree_unflatten(structure, found.values())
 
 
+def start_from_adapters(
+    model: ModelConfig,
+    folder: Path,
+    params: Any,
+    target: Any,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Any:
+    """Parameters with adapters from a folder in PEFT's format, and what trained beside them.
+
+    Args:
+        params, target, tell: as of `start_from`.
+
+    Raises:
+        PretrainedError: the folder cannot be read, or its adapters are not those of `train.lora`.
+    """
+    adapters = model.adapters
+    assert adapters is not None  # as train.lora is there
+    saved = SavedAdapters.open(folder)
+    saved.check(adapters.rank, adapters.scale)
+    release = _of_adapters(model, folder)
+    tensors, rules = saved.tensors(release.family), dict[str, Rule]()
+    for part in model.parts:
+        module = part.partition(".")[0]
+        place = "decoder" if module == "decoder" else f"encoders.{module}"
+        depth = _module(model, part).layers
+        own = [_of_depth(release, part, rule, depth) for rule in release.part(part)]
+        whole = [rule for rule in own if tensors.keys() >= {*rule.names}]
+        found = [*adapter_rules(own, module, adapters), *whole]
+        rules |= {f"{place}.{rule.parameter}": rule for rule in found}
+    try:
+        check(tensors, rules.values())
+    except PretrainedError as error:
+        raise PretrainedError(f"{folder}: {error}; see train.lora.targets") from error
+    leaves, structure = jax.tree_util.tree_flatten_with_path(params)
+    targets = {leaf_name(p): leaf for p, leaf in jax.tree_util.tree_leaves_with_path(target)}
+    values = {leaf_name(path): leaf for path, leaf in leaves}
+    for name, rule in rules.items():
+        values[name].delete()
+        loaded = load(tensors, [rule], {rule.parameter: targets[name]})
+        values[name] = loaded[rule.parameter]
+    tell(f"{len(tensors)} tensors of adapters from {folder}")
+    return jax.tree_util.tree_unflatten(structure, values.values())
+
+
+def _of_adapters(model: ModelConfig, folder: Path) -> Release:
+    """The release whose names adapters have.
+
+    Raises:
+        PretrainedError: their parts of the model do not all come from one.
+    """
+    sources = {part: model.sources[part] for part in model.adapted}
+    if len({*sources.values()}) != 1 or None in sources.values():
+        told = ", ".join(f"{part}: {own or 'random values'}" for part, own in sources.items())
+        raise PretrainedError(
+            f"{folder} names layers as one release does, but model.pretrained has {told}; valid: "
+            "one release for all parts of train.lora"
+        )
+    return Release.open(Path(next(filter(None, sources.values()))))
+
+
 def by_folder(model: ModelConfig) -> dict[Path, list[str]]:
     """Parts of the model by the folder that they come from."""
     found = defaultdict[Path, list[str]](list)
@@ -107,8 +169,8 @@ def _places(
     skipped = 1 if part.startswith("decoder") else 2
     paths = {leaf_name(path[skipped:]): path for path in shapes}
     rules = {rule.parameter: rule for rule in release.part(part)}
-    # What follows the load of experts is not released, and begins at zero.
-    paths = {name: path for name, path in paths.items() if name in rules or not is_load(path)}
+    # What follows the load of experts and adapters are not released.
+    paths = {name: path for name, path in paths.items() if name in rules or not _own(path)}
     if missing := sorted(paths.keys() - rules.keys()):
         raise PretrainedError(
             f"{release.folder} has no weights of {part}: {listed(missing)}; in model.pretrained "
@@ -122,6 +184,11 @@ def _places(
     _check_shapes(release, part, [(rules[name], shapes[path]) for name, path in paths.items()])
     depth = _module(model, part).layers
     return {path: _of_depth(release, part, rules[name], depth) for name, path in paths.items()}
+
+
+def _own(path: tuple[Any, ...]) -> bool:
+    """Whether a parameter begins as the model makes it, whatever the release."""
+    return is_load(path) or path[-1].key in ADAPTERS
 
 
 def _check_shapes(

@@ -19,6 +19,7 @@ from mllm_jax.config.pipeline_plan import LayerStack
 from mllm_jax.models import multimodal
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.state.regroup import Regrouping, join_layers, leaf_name, resized, split_layers
+from scheduling.executor.apart import apart
 from sharding.axes import stored_dimension
 from sharding.grid import JointGrid
 from sharding.lanes import tower_views
@@ -74,9 +75,13 @@ class StoredForm:
         )
 
     def canonical(self, params: Any) -> Any:
-        """The inverse of `stored`: layers stacked in their order, and no padding."""
-        stacked = self._on_layers(join_layers, params)
-        return jax.tree.map(lambda leaf, own: resized(leaf, own.shape), stacked, self._shapes)
+        """The inverse of `stored`: layers stacked in their order, and no padding.
+
+        Args:
+            params: all parameters, or some of them (see `scheduling.executor.apart`).
+        """
+        stacked, (shapes, _) = self._on_layers(join_layers, params), apart(self._shapes, params)
+        return jax.tree.map(lambda leaf, own: resized(leaf, own.shape), stacked, shapes)
 
     @cached_property
     def _shapes(self) -> Any:
@@ -92,8 +97,8 @@ class StoredForm:
         }
 
     def _on_layers(self, change: Callable[..., Any], params: Any) -> Any:
-        if self.stack is None:
+        decoder = params.get("decoder", {})
+        if self.stack is None or "layers" not in decoder:
             return params
-        decoder = params["decoder"]
         layers = jax.tree.map(lambda leaf: change(self.stack, leaf), decoder["layers"])
         return params | {"decoder": decoder | {"layers": layers}}

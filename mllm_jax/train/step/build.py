@@ -68,7 +68,7 @@ def build_step(
         model: resolved model configuration.
         plans: plans of the decoder and of every encoder, by name.
         pipeline: how the decoder's stages work together; None without stages.
-        frozen: parameters whose gradients are zero.
+        frozen: parameters without gradients.
         train: how parameters are updated; by default not at all.
         devices: devices, as many as the plans need; by default the first that are present.
         exchanges: by lane, the exchange of its outputs, see `train.step.media`.
@@ -84,7 +84,7 @@ def build_step(
         return TrainStep(program, mesh, optax.identity(), options=overlap.options)
     experts = model.decoder.experts
     rate = experts.bias_rate if experts else 0.0
-    optimizer = build_optimizer(train, program.form.layout, rate)
+    optimizer = build_optimizer(train, program.form.layout, frozen, rate)
     skips = train.guard.skip > 0
     return TrainStep(program, mesh, optimizer, skips=skips, options=overlap.options)
 
@@ -116,7 +116,7 @@ def with_plan(step: TrainStep, **changes: Any) -> TrainStep:
 
 
 def _of(config: ExperimentConfig, train: TrainConfig | None, devices: Devices | None) -> TrainStep:
-    frozen, lowered = Frozen(config.train.freeze), lower(config)
+    frozen, lowered = Frozen.like(config.frozen), lower(config)
     parts = config.model, config.parallel.plans, lowered.pipeline, frozen
     return build_step(
         *parts,

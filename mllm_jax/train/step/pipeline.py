@@ -32,6 +32,7 @@ from mllm_jax.train.step.program import (
     StepTables,
     with_aux,
 )
+from scheduling.executor.apart import chosen
 from scheduling.executor.layers import Aux
 from scheduling.executor.pipeline import Pipeline
 from scheduling.programs.check import check_program
@@ -58,7 +59,7 @@ class PipelineProgram(GradientProgram):
     Args:
         model: configuration of the model; its `remat` and `remats` are the pipeline's policies.
         grid: joint grid of the plans.
-        frozen: parameters whose gradients are zero.
+        frozen: parameters without gradients.
         plan: schedule and stacks of layers.
         exchanges: as of `GradientProgram`.
 
@@ -288,7 +289,8 @@ class PipelineProgram(GradientProgram):
                 return g
             return reduce_scatter(g, layout.mesh_axes[dim], dim)
 
-        return jax.tree.map(leaf, grads, whole, self.form.layout)
+        trees = (chosen(tree, self.trained_layout) for tree in (grads, whole))
+        return jax.tree.map(leaf, *trees, self.trained_layout)
 
 
 def _gather(params: Any, layout: Any, view: View, dtype: jnp.dtype) -> Any:

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from mllm_jax.train.step.program import GradientProgram, Gradients, with_aux
+from scheduling.executor.apart import joined
 from scheduling.executor.layers import Aux
 from sharding.collectives import vary
 
@@ -25,16 +26,16 @@ class PlainProgram(GradientProgram):
         """The gradients of one microbatch after the other, added up."""
         axes = self.grid.decoder.all
 
-        def loss_of(params: Any, microbatch: Any) -> tuple[jax.Array, Aux]:
-            loss, sums = self.towers.loss(params, microbatch)
+        def loss_of(trained: Any, microbatch: Any) -> tuple[jax.Array, Aux]:
+            loss, sums = self.towers.loss(joined(trained, constant), microbatch)
             return with_aux(loss / weight, sums, aux), sums
 
         def add(carry: Any, microbatch: Any) -> tuple[Any, None]:
-            made = jax.value_and_grad(loss_of, has_aux=True)(own, microbatch)
+            made = jax.value_and_grad(loss_of, has_aux=True)(trained, microbatch)
             return jax.tree.map(jnp.add, carry, made), None
 
-        own = vary(params, axes)
-        zeros = vary(jax.tree.map(jnp.zeros_like, own), axes)
+        trained, constant = self.frozen.apart(vary(params, axes))
+        zeros = vary(jax.tree.map(jnp.zeros_like, trained), axes)
         microbatches = {name: batch[name] for name in ("decoder", "encoders", "routes")}
         nothing = jax.tree.map(jnp.zeros_like, dict(aux))
         ((loss, sums), grads), _ = lax.scan(add, ((jnp.zeros(()), nothing), zeros), microbatches)

@@ -110,9 +110,9 @@ class Gradients(NamedTuple):
     Attributes:
         loss: divided by the weight of the whole batch, and with auxiliary losses; the same on every
             rank.
-        gradients: float32, in the structure of the parameters; shards that lie as they do. In the
-            place of the gradient of a parameter that follows the load of experts is that load: the
-            share of the step's tokens that each expert got.
+        gradients: float32, of the parameters that are not frozen; shards that lie as they do. In
+            the place of the gradient of a parameter that follows the load of experts is that load:
+            the share of the step's tokens that each expert got.
         carried: outputs carried on to the next step, by encoder.
         aux: sums of auxiliary losses over layers and microbatches, from `shares`; from the program
             their means over the tokens, without their weights in the loss.
@@ -135,7 +135,7 @@ class GradientProgram(ABC):
     Args:
         model: resolved model configuration.
         grid: joint grid of the plans.
-        frozen: parameters whose gradients are zero.
+        frozen: parameters without gradients.
         stack: how the decoder's layers are grouped; None if they are stacked as in the model.
         exchanges: by lane, the exchange of its outputs, see `train.step.media`.
 
@@ -169,7 +169,7 @@ class GradientProgram(ABC):
         made = self._own(params, batch, tokens)
         with jax.named_scope("sum_over_replicas"):
             summed = jax.tree.map(
-                lambda g, layout: psum(g, layout.replicated), made.gradients, self.form.layout
+                lambda g, layout: psum(g, layout.replicated), made.gradients, self.trained_layout
             )
         means = {name: value / tokens for name, value in made.aux.items()}
         return made._replace(gradients=on_loads(lambda load: load / tokens, summed), aux=means)
@@ -223,6 +223,11 @@ class GradientProgram(ABC):
     def targets(self, batch: Any) -> jax.Array:
         """Tokens of the step that have a loss."""
         return psum(jnp.count_nonzero(self._loss_weights(batch)), self.grid.decoder.batch)
+
+    @cached_property
+    def trained_layout(self) -> Any:
+        """Tree of `Layout` of the parameters that have gradients."""
+        return self.frozen.apart(self.form.layout)[0]
 
     # ---- parts of a program ----------------------------------------------------------------------
 

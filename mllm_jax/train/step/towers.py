@@ -2,7 +2,7 @@
 
 Parameters belong to a tower. How media go through it, its views, rows and place in a schedule,
 belongs to a lane of it, of which it may have several (`ModelConfig.lanes`). What they add to
-`models.multimodal`: frozen parameters are constants, and the outputs of encoders land in the
+`models.multimodal`: frozen parameters have no gradients, and the outputs of encoders land in the
 decoder's rows.
 """
 
@@ -26,52 +26,41 @@ from sharding.grid import View
 
 
 class DecoderTower(multimodal.Decoder):
-    """The decoder with its frozen parameters as constants.
+    """The decoder, some parameters of which may be frozen.
 
     Args:
         model: resolved model configuration.
         view: view of the decoder.
-        frozen: parameters whose gradients are zero.
+        frozen: parameters without gradients.
     """
 
     def __init__(self, model: ModelConfig, view: View, frozen: Frozen) -> None:
         super().__init__(model, view)
-        self._stop = frozen.stop_decoder
+        self._frozen = frozen
 
-    def embed(self, params: Any, batch: Any) -> jax.Array:
-        """See the decoder's `embed`; frozen parameters are constants."""
-        return super().embed(self._stop(params), batch)
-
-    def layer(
-        self, params: Any, x: jax.Array, context: Any, place: int = 0
-    ) -> tuple[jax.Array, Aux]:
-        """See the decoder's `layer`; frozen parameters are constants."""
-        return super().layer(self._stop(params), x, context, place)
-
-    def head(self, params: Any, x: jax.Array, batch: Any) -> jax.Array:
-        """See the decoder's `head`; frozen parameters are constants."""
-        return super().head(self._stop(params), x, batch)
+    def trained_apart(self, params: Any) -> tuple[Any, Any]:
+        """The decoder's parameters that have gradients, and those that have none."""
+        return self._frozen.decoder_apart(params)
 
     def loss(self, params: Any, batch: Any, media: jax.Array | None) -> tuple[jax.Array, Aux]:
         """All parts one after the other: the sum of the losses of this rank's tokens.
 
         Auxiliary losses are not in it; they are this rank's shares of sums.
         """
-        params = self._stop(params)
         with jax.named_scope("decode"):
-            hidden, aux = multimodal.decode_hidden(params, batch, media, self.config, self.view)
+            hidden, aux = self.states(params, batch, media)
         with jax.named_scope("loss"):
             return multimodal.loss(params, hidden, batch, self.config, self.view), aux
 
 
 class EncoderLane(multimodal.Encoder):
-    """A lane of an encoder: its frozen parts as constants, and the way of the lane's outputs.
+    """A lane of an encoder, parts of which may be frozen, and the way of the lane's outputs.
 
     Args:
         model: resolved model configuration.
         lane: name of the lane.
         views: views of all modules, under which encoder outputs meet the decoder.
-        frozen: parameters whose gradients are zero.
+        frozen: parameters without gradients.
         exchange: the exchange of the lane's outputs.
 
     Attributes:
@@ -89,13 +78,13 @@ class EncoderLane(multimodal.Encoder):
     ) -> None:
         self.encoder = model.lanes[lane]
         super().__init__(model, self.encoder, views[lane])
-        self._model, self._lane, self._views, self._constant = model, lane, views, frozen
+        self._lane, self._views, self._frozen = lane, views, frozen
         self._exchange = exchange
         self.frozen = frozen.trunk(self.encoder)
 
-    def connect(self, params: Any, x: jax.Array, batch: Any) -> jax.Array:
-        """See the encoder's `connect`; frozen parameters are constants."""
-        return super().connect(self._stop(params), x, batch)
+    def trained_apart(self, params: Any) -> tuple[Any, Any]:
+        """The encoder's parameters that have gradients, and those that have none."""
+        return self._frozen.encoder_apart(self.encoder, params)
 
     def land(self, outputs: jax.Array, routes: Any, decoder_batch: Any) -> jax.Array:
         """The outputs moved to where they land in the decoder's rows, zero elsewhere.
@@ -114,11 +103,10 @@ class EncoderLane(multimodal.Encoder):
         Without media nothing is computed: of an encoder with several lanes a row, of others all
         rows of this rank.
         """
-        params = self._stop(params)
 
         def encode(rows: Any) -> jax.Array:
             with jax.named_scope(f"encode_{self._lane}"):
-                return multimodal.encode(params, self.encoder, rows, self._model, self.view)
+                return self.outputs(params, rows)
 
         def filled(rows: Any) -> jax.Array:
             return _if(self.holds_media(rows), lambda: encode(rows))
@@ -133,9 +121,6 @@ class EncoderLane(multimodal.Encoder):
         """
         return psum(jnp.count_nonzero(batch["segment_ids"]), self.view.fsdp) > 0
 
-    def _stop(self, params: Any) -> Any:
-        return self._constant.stop_encoder(self.encoder, params)
-
 
 class Towers:
     """All towers of a model under the views of a program; encoders by their lanes.
@@ -143,7 +128,7 @@ class Towers:
     Args:
         model: resolved model configuration.
         views: views of all modules, under which encoder outputs meet the decoder.
-        frozen: parameters whose gradients are zero.
+        frozen: parameters without gradients.
         exchanges: the exchanges of lanes, `USUAL` if not named.
     """
 

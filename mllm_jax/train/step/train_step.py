@@ -27,6 +27,7 @@ from mllm_jax.train.state.lamb import trust_ratios
 from mllm_jax.train.state.loads import load_table
 from mllm_jax.train.state.optimizer import global_norm
 from mllm_jax.train.step.program import GradientProgram, StepTables
+from scheduling.executor.apart import joined
 from sharding.in_order import shard_map
 from sharding.mesh import laid_out, shardings
 
@@ -47,7 +48,7 @@ class TrainStep:
         form: how parameters are stored.
         update: `(state, batch)` to the new state and its results (`events.Taken.scalars`); the old
             state is donated.
-        gradients: `(params, batch)` to gradients and loss.
+        gradients: `(params, batch)` to gradients of what is not frozen, and loss.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class TrainStep:
         self.mesh, self.optimizer, self.skips, self.options = mesh, optimizer, skips, options
         self.state_specs = self._state_specs()
         params = self.state_specs["params"]
+        trained, _ = program.frozen.apart(params)
         scalar, carried = PartitionSpec(), program.carried_specs
         scalars = {"loss": scalar, "grad_norm": scalar, "targets": scalar, "carried": carried}
         scalars["aux"] = dict.fromkeys(program.model.decoder.aux, scalar)
@@ -74,7 +76,7 @@ class TrainStep:
             compiler_options=dict(options),
         )
         self.gradients = jax.jit(
-            self.shard(self._gradients, params, (params, scalar)), compiler_options=dict(options)
+            self.shard(self._gradients, params, (trained, scalar)), compiler_options=dict(options)
         )
 
     def primed(self, params: Any, batch: Any) -> Any:
@@ -145,11 +147,12 @@ class TrainStep:
         return run
 
     def _init(self, key: jax.Array) -> State:
-        params = self.form.stored(multimodal.init_parameters(self.program.model, key))
+        made = multimodal.init_parameters(self.program.model, key)
+        params = self.program.frozen.kept(self.form.stored(made))
         return {
             "step": jnp.zeros((), jnp.int32),
             "params": params,
-            "optimizer": self.optimizer.init(params),
+            "optimizer": self.optimizer.init(self.program.frozen.apart(params)[0]),
         }
 
     def _state_specs(self) -> State:
@@ -163,8 +166,9 @@ class TrainStep:
     def _update(self, state: State, batch: Any) -> tuple[State, dict[str, Any]]:
         loss, grads, carried, aux = self.program(state["params"], batch)
         with jax.named_scope("update"):
-            updates, optimizer = self.optimizer.update(grads, state["optimizer"], state["params"])
-            params = optax.apply_updates(state["params"], updates)
+            trained, constant = self.program.frozen.apart(state["params"])
+            updates, optimizer = self.optimizer.update(grads, state["optimizer"], trained)
+            params = joined(optax.apply_updates(trained, updates), constant)
             new = {"step": state["step"] + 1, "params": params, "optimizer": optimizer}
             norm = global_norm(grads, self.form.layout)
         if self.skips:
@@ -178,7 +182,7 @@ class TrainStep:
     def _loads(self, grads: Any) -> jax.Array | None:
         """Loads of experts, `[layers, experts]`, see `load_table`; None without experts."""
         layers = self.program.model.decoder.expert_layers
-        return load_table(grads, self.form.layout, layers) if layers else None
+        return load_table(grads, self.program.trained_layout, layers) if layers else None
 
     def _gradients(self, params: Any, batch: Any) -> tuple[Any, jax.Array]:
         made = self.program(params, batch)

@@ -129,7 +129,7 @@ def test_a_device_stores_the_shards_of_the_layout(
         whole_along_fsdp = jax.tree.map(
             lambda x, own: x.size // own.view.degree(_without_fsdp(own)), tree, layout[name]
         )
-        assert timing.resident == sum(jax.tree.leaves(whole_along_fsdp))
+        assert timing.trained_resident == sum(jax.tree.leaves(whole_along_fsdp))
 
 
 def _without_fsdp(layout: Any) -> tuple[str, ...]:

@@ -212,10 +212,10 @@ def test_the_ends_of_a_step() -> None:
     layer, rest = 12 * WIDTH**2 + 2 * WIDTH, WIDTH * 128 / 2 + WIDTH
     assert elements(own.tower, own.tower.layer_parameters, plan) == layer / 2
     assert own.stored == (2 * layer + rest) / 2
-    assert own.resident == 2 * layer + rest
+    assert own.trained_resident == 2 * layer + rest
     # Of eight devices in hosts of four: fsdp ranks are 2 apart, data ranks 4.
     assert own.gather() == pytest.approx((2 * 2 * layer + 4 * rest) / 2 / 1.6e8 + 1e-5)
-    inside, across = 4 * own.resident / 2 / 1.6e8 + 1e-5, 4 * own.stored / 2 / 2.5e7 + 5e-5
+    inside, across = 4 * own.trained_resident / 2 / 1.6e8 + 1e-5, 4 * own.stored / 2 / 2.5e7 + 5e-5
     assert own.scatter() == pytest.approx(inside + 2 * across)
     # Gradient, parameter and two moments are read, three of them written.
     assert own.update() == pytest.approx(7 * 4 * own.stored / 0.8e9)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, leaf_errors, loss_and_gradients
+from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.step.batch import place, select_rows
 from mllm_jax.train.step.build import build_step
 from sharding.exchanges import AS_USUAL, EXCHANGES, Exchanges
@@ -28,8 +29,14 @@ def plan(
 
 
 @cache
+def small(decoder: str, vision: str) -> ModelConfig:
+    """The small model with adapters; all of it trains."""
+    return small_model(decoder, vision).with_adapters(["*"], rank=2, scale=2.0)
+
+
+@cache
 def parameters(decoder: str, vision: str) -> Any:
-    return initial_parameters(small_model(decoder, vision), seed=0)
+    return initial_parameters(small(decoder, vision), seed=0)
 
 
 @cache
@@ -45,7 +52,7 @@ def run(
     exchanges: Exchanges = AS_USUAL,
 ) -> tuple[np.ndarray, Any]:
     """Loss and gradients, with encoder rows in an order of their own if it has a seed."""
-    model = small_model(decoder, vision)
+    model = small(decoder, vision)
     whole = batch(model) if seed is None else scattered(batch(model), model, seed)
     own = parameters(decoder, vision), [whole]
     return loss_and_gradients(model, plans, *own, exchanges=exchanges)
@@ -151,7 +158,7 @@ def test_gradients_are_not_trivial():
 
 
 def test_accumulation_equals_one_batch():
-    model = small_model()
+    model = small("llama", "siglip")
     plans = {"decoder": plan(2), "vision": plan(2), "audio": plan(1, 1, 2)}
     step = build_step(model, plans)
     params = jax.device_put(

@@ -1,0 +1,139 @@
+"""Adapters in the format of PEFT: `adapter_config.json` and `adapter_model.safetensors`.
+
+A linear layer of `[inputs, outputs]` that is called `model.layers.0.mlp.up_proj` in the modules of
+the public implementation has two tensors, turned around as all released weights are::
+
+    base_model.model.model.layers.0.mlp.up_proj.lora_A.weight    [rank, inputs]
+    base_model.model.model.layers.0.mlp.up_proj.lora_B.weight    [outputs, rank]
+
+Parameters that train in full lie beside them under their own names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from mllm_jax.models.config.adapters import Adapters
+from mllm_jax.models.config.linear import LinearLayer
+from mllm_jax.models.frozen import ADAPTERS
+from mllm_jax.models.released.family import Family
+from mllm_jax.models.released.files import PretrainedError, Stored, read_tensors
+from mllm_jax.models.released.forms import dense
+from mllm_jax.models.released.rules import Rule
+
+CONFIG, TENSORS = "adapter_config.json", "adapter_model.safetensors"
+#: Before the names of modules in PEFT's files.
+PREFIX = "base_model.model."
+KERNEL, WEIGHT = ".kernel", ".weight"
+_NAMES = ("lora_A", "lora_B")
+#: Settings of PEFT that change what adapters compute, and their values here.
+_FIXED: Mapping[str, tuple[Any, ...]] = {
+    "peft_type": ("LORA",),
+    "use_dora": (False, None),
+    "fan_in_fan_out": (False, None),
+    "bias": ("none", None),
+    "rank_pattern": ({}, None),
+    "alpha_pattern": ({}, None),
+    "lora_bias": (False, None),
+}
+
+
+def adapter_rules(rules: Iterable[Rule], module: str, adapters: Adapters) -> Iterator[Rule]:
+    """Rules of the adapters of a module.
+
+    Args:
+        rules: rules of the module's parameters.
+        module: its name in the model, `"decoder"` or an encoder's.
+    """
+    layers = {layer.name: layer for layer in adapters.layers}
+    for rule in rules:
+        layer = layers.get(f"{module}.{rule.parameter.removesuffix(KERNEL)}")
+        if layer is not None and rule.parameter.endswith(KERNEL):
+            yield from _matrices(rule, layer, adapters.rank)
+
+
+def _matrices(kernel: Rule, layer: LinearLayer, rank: int) -> Iterator[Rule]:
+    """Rules of both matrices beside a kernel."""
+    inputs, outputs = (tuple(size for _, size in dims) for dims in (layer.inputs, layer.outputs))
+    ours = kernel.parameter.removesuffix(KERNEL)
+    theirs = kernel.released.removesuffix(WEIGHT)
+    forms = dense(inputs, (rank,)), dense((rank,), outputs)
+    for own, name, form in zip(ADAPTERS, _NAMES, forms, strict=True):
+        released = f"{theirs}.{name}{WEIGHT}"
+        yield Rule(f"{ours}.{own}", released, form, kernel.layers, kernel.only)
+
+
+@dataclass(frozen=True)
+class SavedAdapters:
+    """A folder of adapters.
+
+    Attributes:
+        folder: the folder.
+        values: `adapter_config.json`.
+    """
+
+    folder: Path
+    values: Mapping[str, Any]
+
+    @classmethod
+    def open(cls, folder: Path) -> SavedAdapters:
+        """The adapters of a folder.
+
+        Raises:
+            PretrainedError: the folder has none, or they compute something that is not known here.
+        """
+        path = folder / CONFIG
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise PretrainedError(f"{path} cannot be read: {error}") from error
+        if not isinstance(values, dict):
+            raise PretrainedError(f"{path} holds no object")
+        for key, valid in _FIXED.items():
+            if values.get(key, valid[0]) not in valid:
+                raise PretrainedError(
+                    f"{path}: {key} {values[key]!r} is not supported; valid: {valid[0]!r}"
+                )
+        return cls(folder, values)
+
+    def check(self, rank: int, scale: float) -> None:
+        """See that the adapters are of this rank, and count as much.
+
+        Raises:
+            PretrainedError: names what differs, and the valid values of `train.lora`.
+        """
+        own, alpha = self.values.get("r"), self.values.get("lora_alpha")
+        stabilized = bool(self.values.get("use_rslora", False))
+        if not isinstance(own, int) or not isinstance(alpha, int | float):
+            raise PretrainedError(f"{self.folder / CONFIG} lacks numbers r and lora_alpha")
+        theirs = alpha / (own**0.5 if stabilized else own)
+        if own != rank or abs(theirs - scale) > 1e-6 * scale:
+            raise PretrainedError(
+                f"{self.folder} has adapters of rank {own} that count {theirs:g}, not of rank "
+                f"{rank} that count {scale:g}; valid: train.lora.rank {own}, train.lora.alpha "
+                f"{alpha:g}, train.lora.rank_stabilized {str(stabilized).lower()}"
+            )
+
+    @cached_property
+    def _tensors(self) -> Mapping[str, Stored]:
+        return read_tensors(self.folder / TENSORS)
+
+    def tensors(self, family: Family) -> dict[str, Stored]:
+        """Tensors under the names that they would have in a release of this form.
+
+        Raises:
+            PretrainedError: the file is missing or damaged, or has other names than PEFT's.
+        """
+        for name in self._tensors:
+            if not name.startswith(PREFIX):
+                raise PretrainedError(
+                    f"{self.folder / TENSORS} holds {name}; valid: names that begin with {PREFIX}"
+                )
+        return family.canonical(
+            {name.removeprefix(PREFIX): own for name, own in self._tensors.items()}
+        )

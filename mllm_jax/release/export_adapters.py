@@ -1,0 +1,172 @@
+"""The adapters of a run in PEFT's format, to put beside the weights that it began with."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from data.folders import put_folder
+from mllm_jax.models.frozen import FrozenParts
+from mllm_jax.models.pretrained.adapters import (
+    CONFIG,
+    PREFIX,
+    TENSORS,
+    adapter_rules,
+)
+from mllm_jax.models.pretrained.write import Draft
+from mllm_jax.models.released.files import PretrainedError, listed
+from mllm_jax.models.released.rules import Rule
+from mllm_jax.release.export_weights import CARD, Export, Exported
+from mllm_jax.release.model_card import adapters_card
+from mllm_jax.train.state.saved import SavedParameters
+
+#: Layout of adapters, which are trained in float32.
+_TYPE = "F32"
+
+
+@dataclass(frozen=True)
+class AdapterExport:
+    """The adapters of a run on their way out, and connectors that it trained in full.
+
+    Attributes:
+        whole: the run as a whole model.
+    """
+
+    whole: Export
+
+    @cached_property
+    def rules(self) -> list[tuple[str, Rule]]:
+        """Rules of adapters, with the dotted names of their parameters in the checkpoint.
+
+        Raises:
+            PretrainedError: the run has no adapters, or some have no place in the released form.
+        """
+        adapters = self.whole.model.adapters
+        if adapters is None:
+            raise PretrainedError(
+                "train.lora: null, so the run has no adapters; export all of its weights, without "
+                "--adapters"
+            )
+        found: list[tuple[str, Rule]] = []
+        for module, rules in self.whole.family.rules(self.whole.composition).items():
+            place = self.whole.names[module]
+            own = adapter_rules(rules, place.removeprefix("encoders."), adapters)
+            found += [(f"{place}.{rule.parameter}", rule) for rule in own]
+        places = {name.removeprefix("encoders.").rpartition(".")[0] for name, _ in found}
+        if missing := sorted(adapters.names - places):
+            raise PretrainedError(
+                f"{listed(missing)} of train.lora have no place in {self.whole.family.name}; "
+                "valid: export all weights, without --adapters"
+            )
+        return found
+
+    @cached_property
+    def trained(self) -> list[tuple[str, Rule]]:
+        """Rules of connectors that trained in full.
+
+        Raises:
+            PretrainedError: another part did, for which PEFT's format has no place.
+        """
+        found: list[tuple[str, Rule]] = []
+        for part in self.whole.model.parts:
+            if not self._frozen.trains(part):
+                continue
+            name, _, end = part.partition(".")
+            if end != "connector":
+                raise PretrainedError(
+                    f"{part} trained in full, which has no place among adapters; valid: export all "
+                    f"weights, without --adapters, or train with {part} in train.freeze"
+                )
+            start = f"encoders.{name}.connector."
+            found += [own for own in self.whole.rules if own[0].startswith(start)]
+        return found
+
+    @cached_property
+    def _frozen(self) -> FrozenParts:
+        return FrozenParts.of(self.whole.config["train"]["freeze"], self.whole.model.adapted)
+
+    def tensors(self, rule: Rule) -> list[str]:
+        """Names of a rule's tensors in PEFT's file."""
+        return [PREFIX + self.whole.family.module(name) for name in rule.names]
+
+    def specs(self) -> dict[str, tuple[tuple[int, ...], str]]:
+        """Shape and type of every tensor."""
+        every = (*self.rules, *self.trained)
+        return {name: (r.form.released, _TYPE) for _, r in every for name in self.tensors(r)}
+
+    def values(self) -> dict[str, Any]:
+        """`adapter_config.json`."""
+        lora, source = self.whole.config["train"]["lora"], self.whole.source
+        return {
+            "peft_type": "LORA",
+            "task_type": None,
+            "base_model_name_or_path": str(source.folder) if source else None,
+            "r": lora["rank"],
+            "lora_alpha": lora["alpha"],
+            "use_rslora": lora["rank_stabilized"],
+            "lora_dropout": 0.0,
+            "bias": "none",
+            "fan_in_fan_out": False,
+            "inference_mode": True,
+            "target_modules": "|".join(self._patterns()),
+            "modules_to_save": self._saved() or None,
+        }
+
+    def _patterns(self) -> list[str]:
+        """Patterns of the names of modules with adapters; numbers stand for those of layers."""
+        ends = re.compile(r"\.lora_[AB]\.weight$")
+        modules = {ends.sub("", name) for _, rule in self.rules for name in self.tensors(rule)}
+        own = (re.escape(name.removeprefix(PREFIX)) for name in modules)
+        return sorted({re.sub(r"\\\.\d+\\\.", r"\\.\\d+\\.", name) for name in own})
+
+    def _saved(self) -> list[str]:
+        """Modules that are saved whole."""
+        names = [name for _, rule in self.trained for name in self.tensors(rule)]
+        return sorted({name.removeprefix(PREFIX).rpartition(".")[0] for name in names})
+
+    def write(self, folder: Path) -> None:
+        """Both files."""
+        draft = Draft.begin(folder, self.specs(), single=TENSORS)
+        for name, rule in (*self.rules, *self.trained):
+            for tensor, value in zip(
+                self.tensors(rule), self.whole.layers(name, rule), strict=True
+            ):
+                draft.put(tensor, value)
+        text = json.dumps(self.values(), indent=2) + "\n"
+        (folder / CONFIG).write_text(text, encoding="utf-8")
+
+
+def export_adapters(
+    run: Path, out: Path, tell: Callable[[str], None] = lambda text: None
+) -> Exported:
+    """Write the adapters of a run's newest checkpoint in PEFT's format.
+
+    Args:
+        run: folder of the run.
+        out: the folder to make; nothing is there if this fails.
+        tell: shows a line of progress.
+
+    Raises:
+        PretrainedError: the run has no adapters, or a part has no place in the format.
+        CheckpointError: the run has no checkpoint, or it cannot be read.
+        OSError: `out` cannot be written.
+    """
+    if out.exists():
+        raise PretrainedError(f"{out} is there already; choose another --out")
+    own = AdapterExport(Export(SavedParameters(run / "checkpoints")))
+    specs, step = own.specs(), own.whole.saved.step
+    tell(f"adapters of step {step} of {run}: {len(specs)} tensors")
+
+    def write(folder: Path) -> None:
+        own.write(folder)
+        text = adapters_card(step, own.whole.config, own.values()["base_model_name_or_path"])
+        (folder / CARD).write_text(text, encoding="utf-8")
+
+    put_folder(out, write)
+    size = (out / TENSORS).stat().st_size
+    return Exported(out, own.whole.model_type, step, len(specs), size, 0, ())

@@ -1,0 +1,53 @@
+"""Trees of parameters, some of which do not train and have no gradients.
+
+Trees are nested dicts. Of those that train and of those that do not, each makes a tree of its own
+without the leaves of the other::
+
+    {"norm": {"scale": s}, "q": {"kernel": k, "lora_a": a}}
+        trains      {"q": {"lora_a": a}}
+        constant    {"norm": {"scale": s}, "q": {"kernel": k}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Tree = Any
+
+
+def apart(tree: Tree, trains: Tree) -> tuple[Tree, Tree]:
+    """The leaves of `tree` that have a place in `trains`, and all others.
+
+    Args:
+        trains: tree of those that train, which may have more leaves.
+    """
+    own: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    for name, value in tree.items():
+        if not isinstance(value, Mapping):
+            (own if name in trains else others)[name] = value
+            continue
+        inner, outer = apart(value, trains.get(name, {}))
+        if inner or not value:  # an empty tree stays where it was
+            own[name] = inner
+        if outer:
+            others[name] = outer
+    return own, others
+
+
+def joined(trains: Tree, constant: Tree) -> Tree:
+    """The inverse of `apart`."""
+    whole = dict(constant)
+    for name, value in trains.items():
+        inner = isinstance(value, Mapping) and name in constant
+        whole[name] = joined(value, constant[name]) if inner else value
+    return whole
+
+
+def chosen(tree: Tree, like: Tree) -> Tree:
+    """The leaves of `tree` in the structure of `like`, all of whose leaves it has."""
+    return {
+        name: chosen(tree[name], inner) if isinstance(inner, Mapping) else tree[name]
+        for name, inner in like.items()
+    }

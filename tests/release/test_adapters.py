@@ -1,0 +1,155 @@
+"""Adapters in PEFT's format: what they compute, and the way in and out."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import launch
+from mllm_jax.models.multimodal import abstract_parameters
+from mllm_jax.models.pretrained.adapters import SavedAdapters, adapter_rules
+from mllm_jax.models.pretrained.llava import LLAVA
+from mllm_jax.models.released.files import PretrainedError
+from mllm_jax.runtime.exits import Exit
+from tests.models.pretrained.conversations import example, packed
+from tests.models.pretrained.stored import by_name, close, imported
+from tests.models.pretrained.test_parity_whole import BUDGETS, CHATS, LAYOUTS, forward
+from tests.release.test_import import PARITY, PIPELINE, SHARDED, begun, planned, tensors
+from tests.release.test_import import imported as imported_run
+
+FOLDER = PARITY / "llava_lora"
+#: As `tests.parity.llava` has them.
+LORA: dict[str, Any] = {
+    "targets": [
+        "decoder.layers.self_attn.[qv]_proj",
+        "decoder.layers.mlp.down_proj",
+        "vision.layers.self_attn.o_proj",
+        "vision.layers.mlp.fc1",
+        "vision.connector.fc1",
+    ],
+    "rank": 3,
+    "alpha": 5.0,
+    "rank_stabilized": True,
+}
+SCALE = 5 / 3**0.5
+
+
+def test_adapters_of_peft_compute_the_same() -> None:
+    """The logits and the losses that peft has with them."""
+    config, params, rules = imported("llava")
+    own = config.with_adapters(LORA["targets"], 3, SCALE)
+    assert own.adapters is not None
+    stored = load_file(FOLDER / "adapter_model.safetensors")
+    saved, expected = SavedAdapters.open(FOLDER), np.load(FOLDER / "expected.npz")
+    saved.check(3, SCALE)
+    named = saved.tensors(LLAVA)
+    found = by_name(params)
+    for module, own_rules in rules.items():
+        place = "decoder" if module == "decoder" else f"encoders.{module}"
+        for rule in adapter_rules(own_rules, module, own.adapters):
+            layers = [rule.form.parameter(named[name].view()) for name in rule.names]
+            whole = np.stack(layers) if rule.layers is not None else layers[0]
+            found[f"{place}.{rule.parameter}"] = whole
+    shapes, _ = abstract_parameters(own)
+    names = list(by_name(shapes))
+    assert found.keys() == {*names}
+    assert len(stored) == len(named)
+    whole = jax.tree.unflatten(jax.tree.structure(shapes), [found[name] for name in names])
+    examples = [example("llava", name, own) for name in CHATS["llava"]]
+    batch, placements = packed(examples, own, BUDGETS["llava"], *LAYOUTS["alone"]["llava"])
+    _, _, logits, nll = jax.jit(lambda p: forward(own, p, batch))(whole)
+    for name, own_place in zip(CHATS["llava"], placements, strict=True):
+        start, tokens = own_place.start, own_place.lengths.tokens
+        here = own_place.row, slice(start, start + tokens)
+        close(logits[here][None, -2:], expected[f"{name}.logits"], name)
+        np.testing.assert_allclose(nll[here].sum(), expected[f"{name}.loss"], rtol=2e-5)
+
+
+def run_with(tmp_path: Path, lora: dict[str, Any], plan: dict[str, Any] = SHARDED) -> Any:
+    """A run of LLaVA with adapters, at its start."""
+    values = imported_run(tmp_path / "run", PARITY / "llava")
+    values["train"] |= {"lora": lora}
+    return begun(planned(values, **plan))
+
+
+@pytest.mark.parametrize("plan", [SHARDED, PIPELINE], ids=["sharded", "stages"])
+def test_adapters_come_in_and_go_out(plan: dict[str, Any], tmp_path: Path) -> None:
+    """Bit by bit, beside weights in bfloat16; merged they are sums."""
+    state, told = run_with(tmp_path, LORA | {"begin_with": str(FOLDER)}, plan)
+    assert "22 tensors of adapters" in told
+    kernel = state["params"]["decoder"]["layers"]["mlp"]["down_proj"]["kernel"]
+    assert kernel.dtype == jnp.bfloat16
+    line = ["export", "--run", str(tmp_path / "run"), "--out"]
+    out, merged = tmp_path / "adapters", tmp_path / "merged"
+    assert launch.main([*line, str(out), "--adapters"]) == Exit.OK
+    given, found = (load_file(at / "adapter_model.safetensors") for at in (FOLDER, out))
+    assert found.keys() == given.keys()
+    for name, tensor in given.items():
+        np.testing.assert_array_equal(found[name], tensor, err_msg=name)
+    values = json.loads((out / "adapter_config.json").read_text())
+    assert (values["r"], values["lora_alpha"], values["use_rslora"]) == (3, 5.0, True)
+    assert r"model\.language_model\.layers\.\d+\.mlp\.down_proj" in values["target_modules"]
+    assert values["base_model_name_or_path"] == str(PARITY / "llava")
+    assert launch.main([*line, str(merged), "--dtype", "float32"]) == Exit.OK
+    base, whole = tensors(PARITY / "llava"), tensors(merged)
+    name = "layers.1.mlp.down_proj"
+    a, b = (given[f"base_model.model.model.language_model.{name}.lora_{x}.weight"] for x in "AB")
+    rounded = base[f"language_model.model.{name}.weight"].astype(jnp.bfloat16)
+    expected = rounded.astype(np.float32) + SCALE * (b @ a)
+    np.testing.assert_allclose(whole[f"language_model.model.{name}.weight"], expected, rtol=1e-5)
+    untouched = "language_model.model.layers.0.mlp.up_proj.weight"
+    np.testing.assert_array_equal(
+        whole[untouched], base[untouched].astype(jnp.bfloat16).astype(np.float32)
+    )
+
+
+def test_a_connector_that_trains_goes_with_the_adapters(tmp_path: Path) -> None:
+    """And an encoder that trains has no place there."""
+    values = imported_run(tmp_path / "run", PARITY / "llava")
+    values["train"] |= {"lora": {"rank": 2}, "freeze": ["vision"]}
+    state, _ = begun(planned(values, **SHARDED))
+    line = ["export", "--run", str(tmp_path / "run"), "--adapters", "--out"]
+    assert launch.main([*line, str(tmp_path / "out")]) == Exit.OK
+    found = load_file(tmp_path / "out" / "adapter_model.safetensors")
+    weight = found["base_model.model.model.multi_modal_projector.linear_1.weight"]
+    own = state["params"]["encoders"]["vision"]["connector"]["fc1"]["kernel"]
+    np.testing.assert_array_equal(weight.T, np.asarray(own))
+    saved = json.loads((tmp_path / "out" / "adapter_config.json").read_text())
+    assert saved["modules_to_save"] == [
+        "model.multi_modal_projector.linear_1",
+        "model.multi_modal_projector.linear_2",
+    ]
+
+
+def test_what_adapters_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(PretrainedError, match=r"valid: train\.lora\.rank 3, train\.lora\.alpha 5,"):
+        run_with(tmp_path / "rank", LORA | {"rank": 4, "begin_with": str(FOLDER)})
+    few = LORA | {"targets": LORA["targets"][:1], "begin_with": str(FOLDER)}
+    with pytest.raises(PretrainedError, match=r"of no parameter: .*mlp\.down_proj"):
+        run_with(tmp_path / "few", few)
+    changed = tmp_path / "changed"
+    shutil.copytree(FOLDER, changed)
+    values = json.loads((changed / "adapter_config.json").read_text())
+    (changed / "adapter_config.json").write_text(json.dumps(values | {"use_dora": True}))
+    with pytest.raises(PretrainedError, match="use_dora True is not supported; valid: False"):
+        run_with(tmp_path / "dora", LORA | {"begin_with": str(changed)})
+    (changed / "adapter_config.json").write_text(json.dumps(values))
+    given = load_file(changed / "adapter_model.safetensors")
+    save_file(
+        {f"x.{name}": own for name, own in given.items()}, changed / "adapter_model.safetensors"
+    )
+    with pytest.raises(PretrainedError, match=r"valid: names that begin with base_model\.model\."):
+        run_with(tmp_path / "names", LORA | {"begin_with": str(changed)})
+    values = imported_run(tmp_path / "plain", PARITY / "llava")
+    begun(planned(values, **SHARDED))
+    line = ["export", "--run", str(tmp_path / "plain"), "--adapters", "--out", str(tmp_path / "no")]
+    assert launch.main(line) == Exit.BAD_INPUT
+    assert "the run has no adapters" in capsys.readouterr().err
