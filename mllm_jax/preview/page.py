@@ -55,7 +55,7 @@ class Previewed:
     def lines(self) -> list[str]:
         """Skipped samples, padding, the file, and what is not as in the run."""
         shares = ", ".join(f"{name} {percent(own)}" for name, own in self.preview.padding.items())
-        skipped = [f"skipped {name}: {fault}" for _, name, fault in self.preview.skipped]
+        skipped = [f"skipped {own.name}: {own.fault}" for own in self.preview.skipped]
         return [*skipped, f"padding: {shares}", *notes(self.preview), f"written: {self.file}"]
 
     def to_json(self) -> dict[str, Any]:

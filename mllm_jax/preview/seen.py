@@ -118,6 +118,33 @@ class SeenSample:
 
 
 @dataclass(frozen=True)
+class SkippedSample:
+    """A sample that could not be used.
+
+    Attributes:
+        microbatch: number of the microbatch in which it was met first.
+        name: name of the sample.
+        fault: why it cannot be used.
+        times: how often it was met, as small data come up again and again.
+    """
+
+    microbatch: int
+    name: str
+    fault: Fault
+    times: int
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-able dict."""
+        return {
+            "microbatch": self.microbatch,
+            "sample": self.name,
+            "reason": self.fault.kind.value,
+            "text": self.fault.text,
+            "times": self.times,
+        }
+
+
+@dataclass(frozen=True)
 class Detail:
     """A sample token by token, with its media."""
 
@@ -147,12 +174,16 @@ class Preview:
     sizes: Mapping[str, int]
 
     @cached_property
-    def skipped(self) -> list[tuple[int, str, Fault]]:
-        """Number of the microbatch, name and fault of samples that could not be used."""
+    def skipped(self) -> list[SkippedSample]:
+        """The samples that could not be used, each once."""
+        met = [
+            (number, *skip) for number, own in enumerate(self.microbatches) for skip in own.skipped
+        ]
+        times = Counter(name for _, name, _ in met)
+        first = {name: (number, fault) for number, name, fault in reversed(met)}
         return [
-            (number, name, fault)
-            for number, own in enumerate(self.microbatches)
-            for name, fault in own.skipped
+            SkippedSample(first[name][0], name, first[name][1], count)
+            for name, count in times.items()
         ]
 
     @cached_property
@@ -181,15 +212,7 @@ class Preview:
             "seed": self.config.train.seed,
             "microbatches": len(self.microbatches),
             "samples": [own.to_json() for own in self.samples],
-            "skipped": [
-                {
-                    "microbatch": number,
-                    "sample": name,
-                    "reason": fault.kind.value,
-                    "text": fault.text,
-                }
-                for number, name, fault in self.skipped
-            ],
+            "skipped": [own.to_json() for own in self.skipped],
             "sources": {
                 name: {"samples": len(own), "of": self.sizes[name]}
                 for name, own in self.by_source.items()

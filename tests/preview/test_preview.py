@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import re
+from collections import Counter
 from html import unescape
 from itertools import islice
 from pathlib import Path
@@ -97,7 +98,10 @@ def test_a_clip_is_heard_and_its_frames_are_seen(seen: Preview) -> None:
 
 
 def test_what_is_skipped_is_named_with_its_reason(seen: Preview) -> None:
-    told = {name: fault.text for _, name, fault in seen.skipped}
+    told = {own.name: own.fault.text for own in seen.skipped}
+    assert len(told) == len(seen.skipped)
+    met = [name for own in seen.microbatches for name, _ in own.skipped]
+    assert {own.name: own.times for own in seen.skipped} == Counter(met)
     assert {*told} == {f"train.json[{MISSING}]", f"train.json[{TRUNCATED}]"}
     assert "'gone.png' is missing" in told[f"train.json[{MISSING}]"]
     assert "'cut.png' cannot be decoded" in told[f"train.json[{TRUNCATED}]"]

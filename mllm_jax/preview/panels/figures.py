@@ -76,8 +76,8 @@ def skipped(preview: Preview) -> Panel:
     """Samples that were met on the way and cannot be used."""
     each = preview.config.train.accumulate
     every = [
-        skips.Skipped(number // each + 1, name, fault.kind.value, fault.text)
-        for number, name, fault in preview.skipped
+        skips.Skipped(own.microbatch // each + 1, own.name, own.fault.kind.value, own.fault.text)
+        for own in preview.skipped
     ]
     return skips.skipped(every, "step", "the answer of --json")
 
