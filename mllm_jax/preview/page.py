@@ -12,7 +12,7 @@ from mllm_jax.pages.document import document, write
 from mllm_jax.pages.panel import Panel
 from mllm_jax.pages.words import number, percent
 from mllm_jax.preview.panels import figures, rows, samples
-from mllm_jax.preview.seen import Preview, see
+from mllm_jax.preview.seen import Preview, SkippedSample, see
 
 #: Name of the page in the folder of a run.
 PAGE = "preview.html"
@@ -53,10 +53,20 @@ class Previewed:
 
     @property
     def lines(self) -> list[str]:
-        """Skipped samples, padding, the file, and what is not as in the run."""
+        """Skipped samples by reason, padding, the file, and what is not as in the run."""
         shares = ", ".join(f"{name} {percent(own)}" for name, own in self.preview.padding.items())
-        skipped = [f"skipped {own.name}: {own.fault}" for own in self.preview.skipped]
-        return [*skipped, f"padding: {shares}", *notes(self.preview), f"written: {self.file}"]
+        lines = [f"padding: {shares}", *notes(self.preview), f"written: {self.file}"]
+        return [*self._skipped(), *lines]
+
+    def _skipped(self) -> list[str]:
+        """A line for each reason, with the first sample."""
+        kinds: dict[str, list[SkippedSample]] = {}
+        for own in self.preview.skipped:
+            kinds.setdefault(own.fault.kind.value, []).append(own)
+        return [
+            f"skipped: {kind}, {len(every)}; the first, {every[0].name}: {every[0].fault}"
+            for kind, every in kinds.items()
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dict."""

@@ -21,7 +21,7 @@ from PIL import Image
 import launch
 from data.planning.stream import LoaderState
 from mllm_jax.config.load import ExperimentConfig, resolve
-from mllm_jax.preview.page import PANELS, page
+from mllm_jax.preview.page import PANELS, Previewed, page
 from mllm_jax.preview.seen import Detail, Preview, quantiles, see, width
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.train.experiment import Experiment
@@ -105,6 +105,11 @@ def test_what_is_skipped_is_named_with_its_reason(seen: Preview) -> None:
     assert {*told} == {f"train.json[{MISSING}]", f"train.json[{TRUNCATED}]"}
     assert "'gone.png' is missing" in told[f"train.json[{MISSING}]"]
     assert "'cut.png' cannot be decoded" in told[f"train.json[{TRUNCATED}]"]
+    lines = Previewed(seen, Path("x.html")).lines
+    assert lines[-1] == "written: x.html"
+    assert sum(line.startswith("skipped: ") for line in lines) == 2
+    first = f"skipped: missing file, 1; the first, train.json[{MISSING}]: 'gone.png' is missing"
+    assert any(line.startswith(first) for line in lines)
     # The header of the truncated image is whole: it leaves a hole, and is found when it is read.
     (hole,) = (own for own in seen.samples if own.fault is not None)
     assert hole.name == f"train.json[{TRUNCATED}]"
