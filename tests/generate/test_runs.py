@@ -30,19 +30,27 @@ STAGES = {
 }
 
 
-@pytest.fixture(scope="module")
+ADAPTERS = {"train__lora": {"targets": ["decoder.layers.*", "vision.*"], "rank": 2}}
+
+
+@pytest.fixture(scope="module", params=[{}, ADAPTERS], ids=["whole", "adapters"])
 def run(
-    small_config: Callable[..., ExperimentConfig], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    small_config: Callable[..., ExperimentConfig],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     """The folder of a run of two stages, with a checkpoint of its initial state."""
     folder = tmp_path_factory.mktemp("run")
     config = small_config(
-        parallel=STAGES, model__decoder__layers=2, train__accumulate=2, model__decoder__vocab=129
+        parallel=STAGES,
+        model__decoder__layers=2,
+        model__decoder__vocab=129,
+        **{"train__accumulate": 2, **request.param},
     )
     experiment = Experiment.build(config)
     state = experiment.step.init(jax.random.key(0))
     # Larger weights than at the start of training, so that answers depend on their prompts.
-    state["params"] = jax.tree.map(lambda leaf: leaf * 2, state["params"])
+    state["params"] = jax.tree.map(lambda leaf: leaf * 2 + leaf.dtype.type(0.02), state["params"])
     saved = Checkpoints(folder / "checkpoints", config.checkpoint, experiment.step.form.regrouping)
     save(saved, experiment, state, Progress(3, LoaderState(0)))
     saved.close()
