@@ -116,6 +116,7 @@ _ALL = (
         ),
         without="it calibrates, too",
     ),
+    Benchmark("lora", "configs/bench/lora.yaml", one_thread=True),
     Benchmark("published", "configs/optimus/vit22b_gpt175b_3072.yaml", devices="host"),
     Benchmark("loader", "configs/bench/loader.yaml", devices="host"),
     Benchmark("import", "configs/bench/import.yaml", file="imports"),

@@ -49,13 +49,13 @@ def bench_cost(config: ExperimentConfig, tell: Tell, hardware: str | None = None
     steps, configs = {}, variants(config, tell)
     for name, own in configs.items():
         tell(f"{name}: compiling")
-        steps[name] = _steps(own, jax.devices()[: config.parallel.devices])
+        steps[name] = compiled_steps(own, jax.devices()[: config.parallel.devices])
     bench, probes = None if hardware else Bench.build(config, tell), _exchanges(config)
     tell(f"timing steps and what predicts them in turns, {REPETITIONS} times")
-    runs = {name: _at_once(own) for name, own in steps.items()}
+    runs = {name: at_once(own) for name, own in steps.items()}
     runs |= {probe.name: probe.run for probe in probes}
     seconds = lower_quartiles(runs | (bench.programs if bench else {}), REPETITIONS)
-    found = _told(bench.fit(seconds, "calibrated"), tell) if bench else named(str(hardware))
+    found = told(bench.fit(seconds, "calibrated"), tell) if bench else named(str(hardware))
     rows: list[Row] = []
     for probe in probes:
         rows.append(_row(probe.name, "seconds", config, probe.predict(found), seconds[probe.name]))
@@ -75,7 +75,7 @@ def _exchanges(config: ExperimentConfig) -> list[Probe]:
     return list(token_exchanges(on_platform(config, devices[0].platform), devices))
 
 
-def _told(calibration: Calibration, tell: Tell) -> Hardware:
+def told(calibration: Calibration, tell: Tell) -> Hardware:
     """The calibrated description, after reporting the fit."""
     for row in calibration.rows:
         tell(f"{row['what']}: {row['measured']:.4g} s, fitted {row['error']:+.1%}")
@@ -134,26 +134,28 @@ def _planned(
 
 
 @dataclass(frozen=True)
-class _CompiledStep:
+class CompiledStep:
     """A compiled train step.
 
     Attributes:
         run: takes the step once.
         bytes: bytes of arguments and temporaries on one device.
+        text: the compiled program.
     """
 
     run: Callable[[], Any]
     bytes: int
+    text: str
 
 
-def _steps(config: ExperimentConfig, devices: Sequence[jax.Device]) -> list[_CompiledStep]:
+def compiled_steps(config: ExperimentConfig, devices: Sequence[jax.Device]) -> list[CompiledStep]:
     """The step on the first of `devices`, and again on all others."""
     count = config.parallel.devices
     groups = [devices[i : i + count] for i in range(0, len(devices) - count + 1, count)]
     return [_compile(config, group) for group in groups]
 
 
-def _compile(config: ExperimentConfig, devices: Sequence[jax.Device]) -> _CompiledStep:
+def _compile(config: ExperimentConfig, devices: Sequence[jax.Device]) -> CompiledStep:
     step = train_step(config, devices)
     state = step.init(jax.random.key(config.train.seed))
     batch = step.primed(state["params"], place(_microbatches(config), step))
@@ -161,7 +163,9 @@ def _compile(config: ExperimentConfig, devices: Sequence[jax.Device]) -> _Compil
     sizes = program.memory_analysis()
     assert sizes is not None  # every backend that we compile for tells
     taken = sizes.argument_size_in_bytes + temporary_bytes(sizes, devices[0].platform)
-    return _CompiledStep(InPlace(lambda *inputs: program(*inputs)[0], state, (batch,)).run, taken)
+    return CompiledStep(
+        InPlace(lambda *inputs: program(*inputs)[0], state, (batch,)).run, taken, program.as_text()
+    )
 
 
 def _microbatches(config: ExperimentConfig) -> list[Any]:
@@ -173,7 +177,7 @@ def _microbatches(config: ExperimentConfig) -> list[Any]:
     ]
 
 
-def _at_once(steps: Sequence[_CompiledStep]) -> Callable[[], Any]:
+def at_once(steps: Sequence[CompiledStep]) -> Callable[[], Any]:
     """A function that runs all of `steps` at the same time."""
     workers = ThreadPoolExecutor(len(steps))
 

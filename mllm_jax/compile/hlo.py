@@ -210,6 +210,11 @@ def flops(module: Module, computation: Computation, instruction: Instruction) ->
     return 0.0
 
 
+def total_flops(module: Module) -> float:
+    """FLOPs of all matrix products that a module runs, as far as `flops` knows them."""
+    return _total(module, module.entry)
+
+
 def trips(module: Module, loop: Instruction) -> int | None:
     """Number of iterations of a `while`; None if the number is not known when it is compiled."""
     known = _TRIPS.search(loop.rest)

@@ -67,13 +67,14 @@ def cross_entropy(
 
     Args:
         hidden: `[tokens, d_model]`, whole on every rank of the vocabulary.
-        kernel: `[d_model, padded vocab / ranks]`, this rank's run; padding gets no gradient.
+        kernel: `[d_model, padded vocab / ranks]`, this rank's run; padding gets no gradient. Its
+            gradient is added up in float32.
         targets, weights: `[tokens]`; weights have no gradient.
         vocab: entries of the vocabulary.
         chunk: tokens whose logits exist at a time.
     """
-    hidden = vary(hidden, view.vocab)
-    return _sum_of_losses(hidden, vary_like(kernel, hidden), targets, weights, vocab, chunk, view)
+    hidden, wide = vary(hidden, view.vocab), kernel.astype(jnp.float32)
+    return _sum_of_losses(hidden, vary_like(wide, hidden), targets, weights, vocab, chunk, view)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(4, 5, 6))

@@ -1,0 +1,61 @@
+"""A step that trains adapters: what it keeps, what it changes and what it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mllm_jax.check.synthetic import synthetic_batch
+from mllm_jax.config.load import ConfigError, ExperimentConfig
+from mllm_jax.train.step.batch import place
+from mllm_jax.train.step.build import train_step
+
+LORA = {"targets": ["decoder.layers.*", "vision.connector.fc1"], "rank": 2}
+
+
+def test_a_step_changes_adapters_and_what_trains_in_full(
+    small_config: Callable[..., ExperimentConfig],
+) -> None:
+    """Bases stay, in bfloat16 and without moments; frozen parts as well."""
+    config = small_config(train__lora=LORA, train__freeze=["vision"])
+    step = train_step(config)
+    state = step.init(jax.random.key(0))
+    old = jax.tree.map(np.asarray, state["params"])
+    budgets = {name: config.data.budgets[name] for name in config.model.lanes}
+    own = config.data.rows, config.data.budgets["tokens"], budgets
+    batches = [synthetic_batch(config.model, *own, seed) for seed in range(config.train.accumulate)]
+    new, scalars = step.update(state, step.primed(old, place(batches, step)))
+    assert np.isfinite(scalars["loss"])
+    trained, constant = step.program.frozen.apart(new["params"])
+    before = dict(jax.tree_util.tree_leaves_with_path(old))
+    for path, leaf in jax.tree_util.tree_leaves_with_path(constant):
+        np.testing.assert_array_equal(leaf, before[path])
+        assert path[-1].key == "fixed" or leaf.dtype == jnp.bfloat16
+    names = {path[:3] for path, _ in jax.tree_util.tree_leaves_with_path(trained)}
+    assert {keys[0].key for keys in names} == {"decoder", "encoders"}
+    changed = {
+        path[-1].key
+        for path, leaf in jax.tree_util.tree_leaves_with_path(trained)
+        if np.any(np.asarray(leaf) != before[path])
+    }
+    assert "lora_b" in changed
+    moments = [leaf for leaf in jax.tree.leaves(new["optimizer"]) if leaf.ndim]
+    assert len(moments) == 2 * len(jax.tree.leaves(trained))
+    assert {leaf.dtype for leaf in moments} == {jnp.dtype("float32")}
+
+
+def test_a_target_of_no_layer_is_refused(small_config: Callable[..., Any]) -> None:
+    with pytest.raises(ConfigError, match=r"train\.lora\.targets: q_proj matches no linear layer"):
+        small_config(train__lora={"targets": ["q_proj"]})
+
+
+def test_all_may_be_frozen_but_adapters(small_config: Callable[..., ExperimentConfig]) -> None:
+    whole = small_config().model.parts
+    config = small_config(train__lora={"targets": ["*.self_attn.*"]}, train__freeze=list(whole))
+    assert config.frozen.adapted == ("decoder", *config.model.encoders)
+    assert not any(config.frozen.trains(part) for part in whole)
