@@ -54,8 +54,9 @@ class Router(nnx.Module):
         """`[rows, tokens / shards, d_model]` to the experts of these tokens."""
         bias = self.load_bias[...]
         real = shard_slice(segments.ids, view.sequence, dim=1) > 0
-        kernel = self.kernel[...].astype(x.dtype)
-        logits = jnp.matmul(x, kernel, preferred_element_type=jnp.float32)
+        logits = jnp.matmul(
+            x.astype(jnp.float32), self.kernel[...].astype(jnp.float32), precision="highest"
+        )
         scores = _scores(logits, self.config.router)
         chosen = _best(scores + aligned(lax.stop_gradient(bias), scores), self.config)
         choice = jnp.where(real[..., None], chosen, self.config.count)

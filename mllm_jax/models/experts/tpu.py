@@ -27,8 +27,8 @@ from jax.experimental.pallas import tpu as pltpu
 
 from mllm_jax.models.varying import vary_like, without_types
 
-#: Rows of a block at most.
-ROWS = 512
+#: Rows of a block at most, and at least: the side of a unit that multiplies matrices.
+ROWS, FEWEST = 512, 128
 #: Bytes of the columns of a block at most: with two buffers of each, and sums, 12 of 16 MiB.
 WIDTH = 2048
 
@@ -83,7 +83,7 @@ def product(
 ) -> jax.Array:
     """See `mllm_jax.models.experts.grouped.Products`."""
     depth, width = (kernels.shape[i] for i in ((2, 1) if transposed else (1, 2)))
-    tile = _rows(len(rows)), _divisor(depth, rows), _divisor(width, rows)
+    tile = block_rows(len(rows), len(kernels)), _divisor(depth, rows), _divisor(width, rows)
     last = len(kernels) - 1
 
     def of_kernels(column: Any, visit: Any, step: Any, visits: _Visits) -> tuple[Any, Any, Any]:
@@ -122,7 +122,8 @@ def of_kernels(
 ) -> jax.Array:
     """See `mllm_jax.models.experts.grouped.Products`."""
     shape = len(counts), rows.shape[1], gradient.shape[1]
-    tile = _rows(len(rows)), _divisor(shape[1], rows), _divisor(shape[2], rows)
+    size = block_rows(len(rows), len(counts))
+    tile = size, _divisor(shape[1], rows), _divisor(shape[2], rows)
 
     def run(rows: jax.Array, gradient: jax.Array, counts: jax.Array) -> jax.Array:
         visits, after = _Visits.of(counts, len(rows), tile[0])
@@ -206,9 +207,15 @@ def _of_kernels(visits: _Visits, rows: Any, gradient: Any, out: Any, total: Any)
         out[...] = total[...].astype(out.dtype)
 
 
-def _rows(rows: int) -> int:
-    """Rows of a block: a multiple of the tiles of memory, which have 16 rows in bfloat16."""
-    return min(ROWS, -(-rows // 16) * 16)
+def block_rows(rows: int, groups: int) -> int:
+    """Rows of a block: not many more than a group has in the mean.
+
+    All rows of a block are multiplied in each of its visits, of which there are at most as many as
+    blocks and groups together: a larger block would multiply rows for groups that have few. It is
+    a multiple of the tiles of memory, which have 16 rows in bfloat16.
+    """
+    mean = 1 << max(rows // groups, 1).bit_length() - 1
+    return min(max(FEWEST, min(ROWS, mean)), -(-rows // 16) * 16)
 
 
 def _divisor(width: int, like: jax.Array) -> int:

@@ -38,7 +38,7 @@ def product(
 ) -> jax.Array:
     """See `mllm_jax.models.experts.grouped.Products`."""
     width = kernels.shape[1 if transposed else 2]
-    block = _block(len(rows)), _block(width), _depth(rows)
+    block = block_rows(len(rows), len(kernels)), _block(width), _depth(rows)
 
     def run(rows: jax.Array, kernels: jax.Array, counts: jax.Array) -> jax.Array:
         tiles = _tiles(counts, len(rows), block[0])
@@ -147,6 +147,11 @@ def _store(array: Any, rows: Any, columns: Any, end: Any, values: jax.Array) -> 
     inside = (rows < end)[:, None] & (columns < array.shape[-1])[None]
     place = array.at[rows[:, None], columns[None]]
     plt.store(place, values.astype(array.dtype), mask=inside)
+
+
+def block_rows(rows: int, groups: int) -> int:
+    """Rows of a block of the result: not many more than a group has in the mean."""
+    return _block(min(rows, max(1, rows // groups)))
 
 
 def _block(size: int) -> int:

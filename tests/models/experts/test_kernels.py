@@ -89,6 +89,19 @@ def test_widths_of_several_blocks(module: Any, monkeypatch: pytest.MonkeyPatch) 
     assert not np.any(made[44:])
 
 
+@pytest.mark.parametrize("groups", [4, 64])
+def test_kernels_multiply_at_most_twice_the_rows(groups: int) -> None:
+    """Blocks times visits, for groups of 128 rows and more in the mean, not alike."""
+    rows = 8192
+    share = np.random.default_rng(groups).dirichlet([4.0] * groups)
+    counts = np.random.default_rng(0).multinomial(rows, share).astype(np.int32)
+    size = tpu.block_rows(rows, groups)
+    _, after = tpu._Visits.of(jnp.asarray(counts), rows, size)
+    assert rows <= int(after[-2]) * size <= 2 * rows
+    size = triton.block_rows(rows, groups)
+    assert rows <= int(np.sum(-(-counts // size))) * size <= 2 * rows
+
+
 # ---- compiled ------------------------------------------------------------------------------------
 
 TARGETS = Target.parse("tpu:v5p:2x2x1"), Target.parse("gpu:h100:1x1")
