@@ -160,12 +160,12 @@ def _compile(config: ExperimentConfig, devices: Sequence[jax.Device]) -> Compile
     state = step.init(jax.random.key(config.train.seed))
     batch = step.primed(state["params"], place(_microbatches(config), step))
     program = step.update.lower(state, batch).compile()
-    sizes = program.memory_analysis()
+    sizes, text = program.memory_analysis(), program.as_text()
     assert sizes is not None  # every backend that we compile for tells
+    assert text is not None  # the same
     taken = sizes.argument_size_in_bytes + temporary_bytes(sizes, devices[0].platform)
-    return CompiledStep(
-        InPlace(lambda *inputs: program(*inputs)[0], state, (batch,)).run, taken, program.as_text()
-    )
+    run = InPlace(lambda *inputs: program(*inputs)[0], state, (batch,)).run
+    return CompiledStep(run, taken, text)
 
 
 def _microbatches(config: ExperimentConfig) -> list[Any]:

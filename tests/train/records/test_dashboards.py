@@ -214,6 +214,7 @@ def test_a_run_in_mlflow_goes_on_where_it_stopped(tmp_path: Path, store: str) ->
         board.close(done=step == 2)
     client = mlflow.MlflowClient(own.tracking)
     experiment = client.get_experiment_by_name("tests")
+    assert experiment is not None
     (run,) = client.search_runs([experiment.experiment_id])
     history = client.get_metric_history(run.info.run_id, "train/loss")
     assert sorted((point.step, point.value) for point in history) == [(1, 2.0), (2, 1.0)]
