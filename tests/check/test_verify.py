@@ -35,6 +35,49 @@ def test_a_right_plan_passes(small_config):
     assert [row[0] for row in result.rows] == ["loss", *result.worst]
 
 
+STAGED = {
+    "parallel__decoder": {"stage": 2},
+    "parallel__encoders": {"vision": {"data": 2}, "audio": {"data": 2}},
+    "parallel__devices": 2,
+    "model__decoder__layers": 2,
+    "train__accumulate": 4,
+}
+
+
+#: A decoder of experts, whose ranks share them, with encoders in the bubbles of its pipeline.
+SPARSE = {
+    "model__decoder__family": "qwen3_moe",
+    "model__decoder__layers": 4,
+    "model__decoder__experts": {"count": 4, "top_k": 2, "d_ff": 16, "every": 2},
+    "model__encoders__audio__layers": 2,
+    "parallel__encoders": {"vision": {"data": 4}, "audio": {"fsdp": 2, "stage": 2}},
+    "train__accumulate": 4,
+}
+
+
+def test_experts_with_encoders_in_the_bubbles_pass(small_config):
+    config = small_config(**SPARSE, parallel__decoder={"stage": 2, "expert": 2})
+    result = verify.verify(config)
+    assert result.ok, result
+    assert set(result.worst) == {"decoder", "vision", "audio"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "changes",
+    [
+        STAGED | {"schedule__encoder_microbatches": "own"},
+        STAGED | {"schedule__kind": "zero_bubble"},
+        STAGED | {"schedule__kind": "zero_bubble", "train__lora": {"rank": 2}},
+        {"train__lora": {"targets": ["*"], "rank": 2, "rank_stabilized": True}},
+    ],
+    ids=["own", "zero bubble", "adapters apart", "adapters"],
+)
+def test_schedules_and_adapters_pass(small_config, changes):
+    result = verify.verify(small_config(**changes))
+    assert result.ok, result
+
+
 @pytest.mark.parametrize(
     ("exchange", "balance"),
     [

@@ -10,6 +10,8 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, Phase, assume, example, given, settings
+from hypothesis import strategies as st
 
 from data.kinds.rows import empty_rows
 from mllm_jax.check.synthetic import scattered, synthetic_batch
@@ -29,8 +31,10 @@ from scheduling.schedules.bubbles import place_encoders
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import EncoderPieces, Feeds, Schedule, interleaved
 from sharding.exchanges import Exchanges
+from sharding.grid import JointGrid
 from sharding.mesh import shardings
-from sharding.plan import ParallelPlan
+from sharding.plan import ParallelPlan, PlanError, factorizations
+from sharding.stages import StageViews
 from tests.train.models import small_model
 from tests.train.step.gradients import CompiledOnce
 
@@ -182,6 +186,57 @@ def test_several_own_microbatches_for_one_of_the_decoder(load: int) -> None:
 def test_full_tables_hold_what_no_schedule_of_the_load_does() -> None:
     """Each microbatch then has encoder microbatches of its own; the program stays the same."""
     equals_one_device(4, step(replace(SMALL, most=())), compiled(small=True))
+
+
+@st.composite
+def plan_sets(draw: st.DrawFn) -> dict[str, ParallelPlan]:
+    """Plans whose rows go up in those of the microbatches."""
+    inner = draw(st.sampled_from([(1, 1), (2, 1), (1, 2), (2, 2)]))
+    context, tensor = inner
+    batch = draw(st.sampled_from(["data", "fsdp"])) if context * tensor == 1 else None
+    degrees = {"context": context, "tensor": tensor} | ({batch: 2} if batch else {})
+    decoder = ParallelPlan(stage=2, **degrees)
+    count, found = decoder.devices, {"decoder": decoder}
+    for name, stages in (("vision", 1), ("audio", 2)):
+        choices = [
+            ParallelPlan(data=data, fsdp=fsdp, context=own, tensor=width, stage=stages)
+            for data, fsdp, own, width in factorizations(count // stages, 4)
+            if own <= 2 and data * fsdp * stages <= 2 * ROWS and 8 % (own * width) == 0
+        ]
+        found[name] = draw(st.sampled_from(choices))
+    try:
+        StageViews.build(JointGrid.build(found), "step")
+    except PlanError:
+        assume(False)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@settings(
+    max_examples=20,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+)
+@given(plans=plan_sets(), load=st.integers(0, 4), co_issue=st.booleans())
+@example(
+    plans={
+        "decoder": ParallelPlan(stage=2, tensor=2),
+        "vision": ParallelPlan(fsdp=2, tensor=2),
+        "audio": ParallelPlan(stage=2, data=2),
+    },
+    load=3,
+    co_issue=True,
+)
+def test_many_plans_equal_one_device(
+    plans: dict[str, ParallelPlan], load: int, co_issue: bool
+) -> None:
+    follow = Following()
+    plan = PipelinePlan(placed(follow.cuts), co_issue=co_issue, follow=follow)
+    own = build_step(model(), plans, plan, exchanges=WAYS[1])
+    batch = place(scattered_load(load)[1], own)
+    equals_one_device(load, own, own.gradients.lower(own.abstract["params"], batch).compile())
 
 
 def equals_one_device(load: int, own: TrainStep, program: Any) -> None:
