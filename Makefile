@@ -19,6 +19,7 @@ DEMO := $(VENV)/.installed-demo
 TEST := $(VENV)/.installed-test
 LINT := $(VENV)/.installed-lint
 COMPILERS := $(VENV)/.installed-compilers
+SITE := $(VENV)/.installed-docs
 # An install into a linked environment would change that of the folder which it belongs to.
 # --no-compile: bytecode is made for the modules that are imported, not for all that are installed.
 INSTALL := test ! -L $(VENV) || { echo "error: $(VENV) is a link; remove it"; exit 1; }; $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile \
@@ -26,7 +27,7 @@ INSTALL := test ! -L $(VENV) || { echo "error: $(VENV) is a link; remove it"; ex
 # make's jobs would install into one environment at the same time.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help install train test test-all test-slurm test-browser lint bench clean
+.PHONY: help install train test test-all test-slurm test-browser lint docs bench clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -68,6 +69,9 @@ lint: $(LINT) ## Check style, formatting, types and the floors of the design
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: $(SITE) ## Build the documentation site into site/; a link that leads nowhere is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --config-file docs/site/mkdocs.yml
+
 bench: $(COMPILERS) ## Measure the data pipeline, the train step and the pipeline of stages
 	$(BIN)/python launch.py bench data --config $(CONFIG) $(ARGS)
 	$(BIN)/python launch.py bench sharding --config $(CONFIG) $(ARGS)
@@ -81,7 +85,7 @@ bench: $(COMPILERS) ## Measure the data pipeline, the train step and the pipelin
 	$(BIN)/python launch.py bench loader
 
 clean: ## Remove .venv and every cache; runs/ stays
-	rm -rf $(VENV) .cache build *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .cache build site *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(CREATED):
@@ -103,6 +107,10 @@ $(TEST): $(CREATED) $(PINS)
 # Compilers for TPUs and for NVIDIA GPUs, which need neither.
 $(COMPILERS): $(CREATED) $(PINS)
 	$(INSTALL) ".[demo,compile,cuda13]"
+	@touch $@
+
+$(SITE): $(CREATED) $(PINS)
+	$(INSTALL) ".[docs]"
 	@touch $@
 
 $(LINT): $(CREATED) $(PINS)
