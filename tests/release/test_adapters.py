@@ -80,7 +80,11 @@ def run_with(tmp_path: Path, lora: dict[str, Any], plan: dict[str, Any] = SHARDE
     return begun(planned(values, **plan))
 
 
-@pytest.mark.parametrize("plan", [SHARDED, PIPELINE], ids=["sharded", "stages"])
+@pytest.mark.parametrize(
+    "plan",
+    [SHARDED, pytest.param(PIPELINE, marks=pytest.mark.slow)],
+    ids=["sharded", "stages"],
+)
 def test_adapters_come_in_and_go_out(plan: dict[str, Any], tmp_path: Path) -> None:
     """Bit by bit, beside weights in bfloat16; merged they are sums."""
     state, told = run_with(tmp_path, LORA | {"begin_with": str(FOLDER)}, plan)
