@@ -91,7 +91,6 @@ def test_a_run_that_saves_nothing_is_refused() -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "https://me:abc123@example.com/data.jsonl",
         "https://example.com/data.jsonl?X-Amz-Signature=abc123",
         "https://example.com/data.jsonl?a=b&access_token=abc123",
     ],

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mllm_jax.cli import commands
+from mllm_jax.cli import commands, shared
 from mllm_jax.cli.options import parse
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime import devices
@@ -84,8 +84,8 @@ def test_processes_compare_their_code_with_their_configuration(own, beside, monk
     monkeypatch.setattr(devices, "start", met)
     args = parse(["train", "--config", "any"], commands.COMMANDS)
     beside()
-    commands._start(args, own)
+    shared.begin(args, own)
     for key in ("source launch.py", "source data/sample.py", "version of jax", "train.seed"):
         beside(**{"configuration and code": {key: "other"}})
         with pytest.raises(AgreementError, match=f'process 1 has {key} "other", process 0 [^(]'):
-            commands._start(args, own)
+            shared.begin(args, own)

@@ -323,10 +323,11 @@ QUIET: dict[str, Any] = {
             placed(interleaved(2, 1, 5), (replace(VISION, backward=1), AHEAD), "bubbles"),
             {"tensor": 2, "split": ("vision",), "still": True},
         ),
-        (
+        pytest.param(
             all_before(placed(gpipe(2, 3), (VISION, AUDIO), "random")),
             {"remat": "layer", "fsdp": 2, "sharded": True, "co_issue": False, "order": 1}
             | {"exchanges": {"vision": "gather", "audio": "all_to_all"}},
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             placed(interleaved(2, 1, 3), (VISION, AUDIO), "bubbles"),
@@ -380,7 +381,8 @@ def test_many_pipelines_equal_one_device(case: Case) -> None:
     check(case)
 
 
-@pytest.mark.parametrize("co_issue", [pytest.param(True, marks=pytest.mark.slow), False])
+@pytest.mark.slow
+@pytest.mark.parametrize("co_issue", [True, False])
 def test_one_compiled_step_runs_other_schedules(co_issue: bool) -> None:
     """Encoder work anywhere, on other stages and slots, without another compilation."""
     decoder, cuts = interleaved(2, 2, 3), (VISION, AUDIO)
