@@ -232,7 +232,7 @@ def plan_sets(draw: st.DrawFn) -> dict[str, ParallelPlan]:
 def test_many_plans_equal_one_device(
     plans: dict[str, ParallelPlan], load: int, co_issue: bool
 ) -> None:
-    follow = Following()
+    follow: Any = Following()
     plan = PipelinePlan(placed(follow.cuts), co_issue=co_issue, follow=follow)
     own = build_step(model(), plans, plan, exchanges=WAYS[1])
     batch = place(scattered_load(load)[1], own)
