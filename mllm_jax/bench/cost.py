@@ -53,8 +53,9 @@ def bench_cost(config: ExperimentConfig, tell: Tell, hardware: str | None = None
     bench, probes = None if hardware else Bench.build(config, tell), _exchanges(config)
     tell(f"timing steps and what predicts them in turns, {REPETITIONS} times")
     runs = {name: at_once(own) for name, own in steps.items()}
-    runs |= {probe.name: probe.run for probe in probes}
     seconds = lower_quartiles(runs | (bench.programs if bench else {}), REPETITIONS)
+    # By themselves: the first short program behind a step takes several times as long.
+    seconds |= lower_quartiles({probe.name: probe.run for probe in probes}, REPETITIONS)
     found = told(bench.fit(seconds, "calibrated"), tell) if bench else named(str(hardware))
     rows: list[Row] = []
     for probe in probes:
