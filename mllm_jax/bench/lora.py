@@ -83,7 +83,9 @@ def _predicted(config: ExperimentConfig, hardware: Hardware) -> Values:
 
 
 def _measured(step: CompiledStep, seconds: float) -> Values:
-    flops = total_flops(parse(step.text))
+    text = step.program.as_text()
+    assert text is not None  # every backend that we compile for tells
+    flops = total_flops(parse(text))
     return {"seconds": seconds, "bytes": float(step.bytes), "FLOPs": flops}
 
 

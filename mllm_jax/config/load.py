@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from data.places import local
 from mllm_jax.config.explain import coerced, explain
+from mllm_jax.config.run import RunConfig
 from mllm_jax.config.sections import (
     AdamWConfig,
     CheckpointConfig,
@@ -31,7 +32,6 @@ from mllm_jax.config.sections import (
     OptimizerConfig,
     ParallelConfig,
     ParameterGroup,
-    RunConfig,
     ScheduleConfig,
     TrainConfig,
 )

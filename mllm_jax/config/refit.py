@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from mllm_jax.config.load import load, resolve
-from mllm_jax.config.sections import ConfigError, ExperimentConfig, FallbackPlan
+from mllm_jax.config.run import FallbackPlan
+from mllm_jax.config.sections import ConfigError, ExperimentConfig
 from sharding.plan import ParallelPlan, divisors
 
 #: Combinations of plans that are tried for a number of hosts.

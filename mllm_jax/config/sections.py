@@ -7,14 +7,13 @@ Each section checks its own keys. Checks of the agreement of sections are in
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from data.config import DataConfig
 from data.places import LocalText, Place
-from mllm_jax.config.loggers import Logger, MlflowConfig, WandbConfig
+from mllm_jax.config.run import RunConfig
 from mllm_jax.models.config.parts import Section
 from mllm_jax.models.frozen import FrozenParts
 from mllm_jax.models.model_config import ModelConfig
@@ -29,118 +28,6 @@ class ConfigError(ValueError):
         self.problems = tuple(problems)
         count = f"{len(problems)} problems" if len(problems) > 1 else "1 problem"
         super().__init__(f"{source}: {count}\n" + "\n".join(f"  {p}" for p in problems))
-
-
-class FallbackPlan(Section):
-    """Plans for fewer hosts.
-
-    Args:
-        decoder: degrees of the decoder; their product tells for how many devices the plans are.
-        encoders: degrees of each encoder, as in `parallel.encoders`.
-    """
-
-    decoder: ParallelPlan
-    encoders: dict[str, ParallelPlan] = Field(default_factory=dict)
-
-
-class RunConfig(Section):
-    """The folder of a run, its reports, and its limits on processes.
-
-    Args:
-        name: the run's folder is `directory`/`name`; the same name resumes the run.
-        directory: folder of all runs, on this machine or mounted.
-        log_every: steps between two log lines.
-        tensorboard: write TensorBoard event files beside `metrics.jsonl`.
-        loggers: services that get the figures, too, from process 0: `wandb` and `mlflow`, each with
-            the extra of that name; see docs/dashboards.md.
-        wandb: where Weights & Biases keeps the run.
-        mlflow: where MLflow keeps the run.
-        list_samples: list the samples of every step in `samples.jsonl`, by their positions in the
-            stream of samples.
-        trace_step: step of a pipeline whose ticks are measured on every device and written to
-            `step-<n>.json` and `.png` in the run's folder; that step alone is slowed down.
-        profile_steps: first and last step, e.g. `[10, 12]`, that jax.profiler measures, host and
-            devices: steps and phases by name, for TensorBoard, in `profile` in the run's folder.
-        profile_processes: processes that write this profile, in a run of several; each of them but
-            process 0 writes to `profile/process-<n>`.
-        profile_on_signal: steps that a process profiles in the same way when it gets SIGUSR2, from
-            its next step on; null: the signal has no effect.
-        hang_seconds: seconds without a sign of life of one process (it is stopped, or its machine
-            is gone) after which all processes of a run end.
-        stall_seconds: seconds without progress of any process, while none compiles, evaluates or
-            measures data (one is stuck), after which all processes of a run end; null: no limit.
-        phase_seconds: seconds that one process compiles, evaluates, restores or measures data (it
-            is stuck) after which all processes of a run end; null: no limit.
-        self_check: check devices, links, disk, clocks and packages of all processes before
-            training, as `launch.py check` does; `auto`: on GPUs and TPUs.
-        stragglers: compare times of all processes and devices with every log line, which takes some
-            milliseconds, and name those that are slow; see docs/runbook.md.
-        gc_every: steps between two collections of Python's garbage, on all processes at the same
-            step; null: Python collects on each process whenever it wants to.
-        restarts: restarts in a row, with `--supervise`, that may follow attempts which take no step
-            that is new.
-        backoff_seconds: seconds before the first of these restarts; doubled before each further
-            one, up to 300.
-        wait_for_hosts: seconds that supervisors wait for those of other hosts, at the start and
-            when one is gone.
-        min_hosts: hosts with which supervisors go on without those that have not come in time, with
-            fewer replicas; null: all are needed.
-        fallback: plans to go on with, each `{decoder: {...}, encoders: {<name>: {...}}}` for as
-            many devices as some hosts have; without one for theirs, hosts go on with the configured
-            plans and other degrees of data and fsdp. `plan`: those that `launch.py plan` finds,
-            which the supervisor of process 0 searches beside the run (needs `schedule.hardware`).
-        compilation_cache: folder of compiled programs, so that a restart need not compile again;
-            `auto`: the folder of JAX_COMPILATION_CACHE_DIR, or else one in the user's caches; null:
-            no folder. Programs that took at least 0.1 s to compile are kept, unless
-            JAX_PERSISTENT_CACHE_MIN_... set other limits.
-        compiled_steps: folder that `launch.py compile --save` has written: its train step is loaded
-            rather than compiled, if all that it depends on is the same here; null: none. Its files
-            are run as code.
-    """
-
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    directory: LocalText = "runs"
-    log_every: int = Field(10, ge=1)
-    tensorboard: bool = True
-    loggers: tuple[Logger, ...] = ()
-    wandb: WandbConfig = WandbConfig()
-    mlflow: MlflowConfig = MlflowConfig()
-    list_samples: bool = False
-    trace_step: int | None = Field(None, ge=1)
-    profile_steps: tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]] | None = None
-    profile_processes: tuple[Annotated[int, Field(ge=0)], ...] = (0,)
-    profile_on_signal: int | None = Field(3, ge=1)
-    hang_seconds: float = Field(60.0, ge=3)
-    stall_seconds: float | None = Field(1800.0, ge=3)
-    phase_seconds: float | None = Field(43200.0, ge=3)
-    self_check: Literal["auto"] | bool = "auto"
-    stragglers: bool = True
-    gc_every: int | None = Field(100, ge=1)
-    restarts: int = Field(5, ge=0)
-    backoff_seconds: float = Field(1.0, ge=0)
-    wait_for_hosts: float = Field(600.0, ge=0)
-    min_hosts: int | None = Field(None, ge=1)
-    fallback: Literal["plan"] | tuple[FallbackPlan, ...] = ()
-    compilation_cache: LocalText | None = "auto"
-    compiled_steps: LocalText | None = None
-
-    @property
-    def path(self) -> Path:
-        """Folder of this run."""
-        return Path(self.directory) / self.name
-
-    @model_validator(mode="after")
-    def _with_effect(self) -> RunConfig:
-        if len({*self.loggers}) < len(self.loggers):
-            raise ValueError(f"loggers {list(self.loggers)} are refused; valid: each once")
-        given = {"wandb": self.wandb != WandbConfig(), "mlflow": self.mlflow != MlflowConfig()}
-        for name, set_ in given.items():
-            if set_ and name not in self.loggers:
-                raise ValueError(
-                    f"run.{name} has no effect, as run.loggers is {list(self.loggers)}; valid: "
-                    f"leave it out, or name {name} in run.loggers"
-                )
-        return self
 
 
 #: An entry of `parallel.overlap`: XLA's options, or collectives that the program moves.

@@ -17,6 +17,7 @@ from mllm_jax.models.frozen import ADAPTERS
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.multimodal import Decoder, Encoder, abstract_parameters
 from scheduling.costs.workload import Split
+from scheduling.executor.apart import apart_by
 from scheduling.executor.layers import LayerRun
 from sharding.collectives import vary
 from sharding.grid import JointGrid, View
@@ -123,13 +124,7 @@ def _apart(stack: Any, trained: Trained) -> tuple[Any, Any]:
     """Parameters with gradients, and those without."""
     if trained == "all":
         return stack, {}
-    named = {name: own for name, own in stack.items() if isinstance(own, Mapping)}
-    inner = {name: _apart(own, trained) for name, own in named.items()}
-    chosen = {name: own for name, (own, _) in inner.items() if own}
-    others = {name: own for name, (_, own) in inner.items() if own}
-    for name in stack.keys() - named.keys():
-        (chosen if trained == "adapters" and name in ADAPTERS else others)[name] = stack[name]
-    return chosen, others
+    return apart_by(stack, lambda path: trained == "adapters" and path[-1] in ADAPTERS)
 
 
 def _layer(config: ModelConfig, module: str, view: View) -> tuple[Any, Any]:

@@ -244,8 +244,8 @@ class Decoder(_Stacked):
         x = self.embed(params, batch)
         if media is not None:
             x = x + media.astype(self.dtype)
-        own = params["layers"], x, self.context(batch), self.config.remat
-        x, aux = run_layers(self, *own)
+        context, remat = self.context(batch), self.config.remat
+        x, aux = run_layers(self, params["layers"], x, context, remat)
         return self.norm(params, x), aux
 
     def norm(self, params: Params, x: jax.Array) -> jax.Array:

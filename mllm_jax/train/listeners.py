@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
-from mllm_jax.config.sections import RunConfig
+from mllm_jax.config.run import RunConfig
 from mllm_jax.runtime.asked import Asked
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import RoomError

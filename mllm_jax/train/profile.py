@@ -14,7 +14,7 @@ from pathlib import Path
 
 import jax
 
-from mllm_jax.config.sections import RunConfig
+from mllm_jax.config.run import RunConfig
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.part import peers, waiting
 from mllm_jax.train.events import Event, Reading, Stopwatch, Taken

@@ -10,10 +10,31 @@ without the leaves of the other::
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 Tree = Any
+
+
+#: Names on the way to a leaf.
+Path = tuple[str, ...]
+
+
+def apart_by(tree: Tree, chosen: Callable[[Path], bool], path: Path = ()) -> tuple[Tree, Tree]:
+    """The leaves of `tree` whose path is chosen, and all others; `path` leads to the tree."""
+    own: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    for name, value in tree.items():
+        if not isinstance(value, Mapping):
+            (own if chosen((*path, name)) else others)[name] = value
+            continue
+        inner, outer = apart_by(value, chosen, (*path, name))
+        if inner or not value:  # an empty tree stays where it was
+            own[name] = inner
+        if outer:
+            others[name] = outer
+    return own, others
 
 
 def apart(tree: Tree, trains: Tree) -> tuple[Tree, Tree]:
@@ -22,18 +43,15 @@ def apart(tree: Tree, trains: Tree) -> tuple[Tree, Tree]:
     Args:
         trains: tree of those that train, which may have more leaves.
     """
-    own: dict[str, Any] = {}
-    others: dict[str, Any] = {}
-    for name, value in tree.items():
-        if not isinstance(value, Mapping):
-            (own if name in trains else others)[name] = value
-            continue
-        inner, outer = apart(value, trains.get(name, {}))
-        if inner or not value:  # an empty tree stays where it was
-            own[name] = inner
-        if outer:
-            others[name] = outer
-    return own, others
+    return apart_by(tree, partial(_has, trains))
+
+
+def _has(tree: Tree, path: Path) -> bool:
+    for name in path:
+        if not isinstance(tree, Mapping) or name not in tree:
+            return False
+        tree = tree[name]
+    return True
 
 
 def joined(trains: Tree, constant: Tree) -> Tree:

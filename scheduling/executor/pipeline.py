@@ -27,7 +27,8 @@ from jax import lax
 from scheduling.executor.layers import Aux
 from scheduling.executor.loops import Tree, add, once_if, run_tasks, write
 from scheduling.executor.observe import probes, stamp
-from scheduling.executor.tasks import DecoderFunctions, EncoderFunctions, Tasks, Tower
+from scheduling.executor.tasks import Tasks
+from scheduling.executor.towers import DecoderFunctions, EncoderFunctions, Tower
 from scheduling.programs.frame import PHASES, Frame
 from scheduling.programs.program import IDLE, BundleKind
 from scheduling.schedules.schedule import Observer

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 
 from mllm_jax.models.frozen import ADAPTERS, FIXED, LOAD, FrozenParts
-from scheduling.executor.apart import apart
+from scheduling.executor.apart import Path, apart_by
 
 
 class Frozen(FrozenParts):
@@ -26,13 +26,13 @@ class Frozen(FrozenParts):
 
         def leaf(path: tuple[Any, ...], own: jax.Array) -> jax.Array:
             apart = path[-1].key in (FIXED, LOAD)
-            return own.astype(self.dtype) if self._frozen(path) and not apart else own
+            return own.astype(self.dtype) if self._frozen(_names(path)) and not apart else own
 
         return jax.tree_util.tree_map_with_path(leaf, params)
 
     def mask(self, params: Any) -> Any:
         """True for every frozen leaf of a tree like the whole model's parameters."""
-        return jax.tree_util.tree_map_with_path(lambda path, _: self._frozen(path), params)
+        return jax.tree_util.tree_map_with_path(lambda path, _: self._frozen(_names(path)), params)
 
     def apart(self, params: Any) -> tuple[Any, Any]:
         """The leaves of a tree like the whole model's parameters that have gradients, and others.
@@ -40,14 +40,7 @@ class Frozen(FrozenParts):
         A bias that follows the load of experts is among the first though it be frozen: the load
         takes the place of its gradient, and is to be known of frozen experts as well.
         """
-        trains: dict[str, Any] = {}
-        for path, _ in jax.tree_util.tree_leaves_with_path(params):
-            if path[-1].key == LOAD or not self._frozen(path):
-                node = trains
-                for key in path[:-1]:
-                    node = node.setdefault(key.key, {})
-                node[path[-1].key] = True
-        return apart(params, trains)
+        return apart_by(params, lambda path: path[-1] == LOAD or not self._frozen(path))
 
     def encoder_apart(self, name: str, params: Any) -> tuple[Any, Any]:
         """`apart` of the parameters of one encoder."""
@@ -59,8 +52,8 @@ class Frozen(FrozenParts):
         trained, constant = self.apart({"decoder": params})
         return _of(trained, "decoder"), _of(constant, "decoder")
 
-    def _frozen(self, path: tuple[Any, ...]) -> bool:
-        part, leaf = group_of(path), path[-1].key
+    def _frozen(self, path: Path) -> bool:
+        part, leaf = _part(path), path[-1]
         if leaf == FIXED or part in self.names:
             return True
         return part in self.adapted and leaf not in ADAPTERS
@@ -72,12 +65,19 @@ NOTHING_FROZEN = Frozen()
 
 def group_of(path: tuple[Any, ...]) -> str:
     """The part of the model that holds a leaf, by its name in `ModelConfig.parts`."""
-    keys = tuple(key.key for key in path)
-    if keys[0] != "encoders":
-        return "decoder.extra" if "extra_embedding" in keys else "decoder"
-    _, encoder, block, *_ = keys
+    return _part(_names(path))
+
+
+def _names(path: tuple[Any, ...]) -> Path:
+    return tuple(key.key for key in path)
+
+
+def _part(path: Path) -> str:
+    if path[0] != "encoders":
+        return "decoder.extra" if "extra_embedding" in path else "decoder"
+    _, encoder, block, *_ = path
     connects = block == "connector" or block.startswith("deepstack")
-    return f"{encoder}.connector" if connects else str(encoder)
+    return f"{encoder}.connector" if connects else encoder
 
 
 def _of(tree: Any, *names: str) -> Any:

@@ -16,8 +16,7 @@ import pytest
 from rich.console import Console
 
 from mllm_jax.config.load import ConfigError
-from mllm_jax.config.loggers import MlflowConfig, WandbConfig
-from mllm_jax.config.sections import RunConfig
+from mllm_jax.config.run import MlflowConfig, RunConfig, WandbConfig
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.records.dashboards import dashboard
 from mllm_jax.train.records.dashboards.dashboard import About, Dashboard, without_credentials

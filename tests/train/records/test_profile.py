@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import pytest
 
 from data.planning.stream import LoaderState
-from mllm_jax.config.sections import RunConfig
+from mllm_jax.config.run import RunConfig
 from mllm_jax.runtime.asked import PROFILE, Asked
 from mllm_jax.train.events import Reading, Taken
 from mllm_jax.train.profile import Profile

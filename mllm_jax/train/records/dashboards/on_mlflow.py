@@ -10,7 +10,7 @@ from typing import Any
 from mlflow import MlflowClient
 from mlflow.entities import Metric, Param
 
-from mllm_jax.config.loggers import MlflowConfig
+from mllm_jax.config.run import MlflowConfig
 from mllm_jax.train.records.dashboards.dashboard import About
 from mllm_jax.train.records.resolved import RESOLVED
 

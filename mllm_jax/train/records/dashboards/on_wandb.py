@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import wandb
 
-from mllm_jax.config.loggers import WandbConfig
+from mllm_jax.config.run import WandbConfig
 from mllm_jax.train.records.dashboards.dashboard import About
 
 #: Name of the horizontal axis. The service's own counter takes no step twice, and steps behind the

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from types import MappingProxyType
 
 from mllm_jax.config.load import ExperimentConfig, to_yaml
-from mllm_jax.config.sections import RunConfig
+from mllm_jax.config.run import RunConfig
 from mllm_jax.runtime.folder import RunError, identity
 from mllm_jax.train.records.dashboards.dashboard import About, Board, Dashboard
 
