@@ -9,6 +9,8 @@ from typing import Any
 from mllm_jax.config.load import ExperimentConfig, resolve
 
 ROOT = Path(__file__).parent.parent
+#: Pages of the documentation, those of docs/ by folder.
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 #: Configurations of experiments: descriptions of hardware and of clusters have tests of their own.
 EXPERIMENTS = sorted(
     path

@@ -19,10 +19,9 @@ from mllm_jax.cli.commands import COMMANDS
 from mllm_jax.cli.options import of_model, parse
 from mllm_jax.config.load import load
 from mllm_jax.runtime.exits import Exit
-from tests.configs import ROOT
+from tests.configs import PAGES, ROOT
 from tests.train.llava_folder import write_folder
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PYTHON = ".venv/bin/python launch.py "
 QUICK = tuple(PYTHON + name for name in ("config", "budgets", "simulate", "submit"))
 SLOW = (

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
-#: A link to a file of the repository outside docs/: its text and its place.
-_OUTSIDE = re.compile(r"\[([^\]]+)\]\(\.\./([^)#\s]+)(#[^)\s]*)?\)")
+#: A link to a file of the repository outside docs/, from a page so many folders below docs/: its
+#: text and its place.
+_OUTSIDE = r"\[([^\]]+)\]\((?:\.\./){%d}([^)#\s]+)(#[^)\s]*)?\)"
 _API = """# Python API
 
 What `import mllm_jax` gives, from its docstrings.
@@ -29,9 +31,10 @@ def on_files(files: Files, config: Any) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Name files outside docs/ instead of linking to them."""
-    return _OUTSIDE.sub(_named, markdown)
+    depth = len(Path(page.file.src_uri).parts)
+    return re.sub(_OUTSIDE % depth, _named, markdown)
 
 
 def _named(link: re.Match[str]) -> str:

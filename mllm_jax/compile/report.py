@@ -211,7 +211,8 @@ def temporary_bytes(found: Any, platform: str) -> float:
     """Bytes that a program needs beside its arguments and outputs.
 
     The compiler for TPUs counts twice in `temp_size_in_bytes` what only loops use of its heap. Its
-    peak counts this once, and leaves out fragmentation: 1 to 4 % of the heap (docs/cost.md).
+    peak counts this once, and leaves out fragmentation: 1 to 4 % of the heap
+    (docs/measurements/costs.md).
 
     Args:
         found: `Compiled.memory_analysis()`.

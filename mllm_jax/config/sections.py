@@ -71,7 +71,7 @@ class ParallelConfig(Section):
 
 
 class ScheduleConfig(Section):
-    """How the stages of the decoder's pipeline share the work; see docs/pipeline.md.
+    """How the stages of the decoder's pipeline share the work; see docs/concepts/pipeline.md.
 
     The microbatches of the pipeline are those of `train.accumulate`.
 

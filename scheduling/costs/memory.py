@@ -264,7 +264,8 @@ def least_memory(workload: Workload, strategy: Strategy, hardware: Hardware) -> 
     if strategy.decoder.stage == 1:
         return step_memory(workload, strategy, hardware).total
     stages, chunks, count = strategy.decoder.stage, strategy.chunks, strategy.microbatches
-    # Activations that wait on the first stage in lockstep (docs/pipeline.md), at least the first.
+    # Activations that wait on the first stage in lockstep, at least the first
+    # (docs/concepts/layers.md).
     slots, pairs = min(count, stages) * chunks, min(count, stages)
     if count % stages == 0 and count >= 2 * stages:
         slots = pairs = (chunks + 1) * stages - 1

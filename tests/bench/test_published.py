@@ -11,7 +11,7 @@ from mllm_jax.bench.published import bench_published
 from mllm_jax.config.load import load
 from tests.configs import ROOT
 
-#: What is off by more, and by how much at most; docs/cost.md says why.
+#: What is off by more, and by how much at most; docs/measurements/published.md says why.
 FAR = {
     ("optimus 3072", "encoders hidden, fine"): 0.2,
     ("production", "idle seconds: gather"): 0.22,

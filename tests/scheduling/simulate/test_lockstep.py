@@ -396,7 +396,7 @@ def test_options_that_do_not_fit_are_refused(options: Options, reason: str) -> N
 
 
 def test_the_example_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (ROOT / "docs" / "simulate.md").read_text()
+    page = (ROOT / "docs" / "concepts" / "simulation.md").read_text()
     (code,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     exec(code, {})
     printed = ast.literal_eval(capsys.readouterr().out)

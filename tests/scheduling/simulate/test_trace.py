@@ -406,6 +406,6 @@ def test_the_unit_of_time_follows_the_duration(scale: float, label: str) -> None
 
 
 def test_the_drawing_in_the_documentation_is_what_is_printed() -> None:
-    page = Path(__file__).parents[3] / "docs" / "pipeline.md"
+    page = Path(__file__).parents[3] / "docs" / "concepts" / "pipeline.md"
     for schedule in (interleaved(3, 1, 4), zero_bubble(3, 1, 8)):
         assert f"```\n{schedule}\n```" in page.read_text()
