@@ -130,7 +130,7 @@ def test_fingerprints_tell_when_the_data_change(name: str, configure: Any, tmp_p
     assert processor.process(changed[0]).lengths != processor.process(changed[5]).lengths
 
 
-GUIDE = Path(__file__).parents[4] / "docs" / "data.md"
+GUIDE = Path(__file__).parents[4] / "docs" / "how-to" / "formats.md"
 SNIPPETS = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
 KINDS = ("arrayrecord", "webdataset", "parquet")
 
