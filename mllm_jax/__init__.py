@@ -7,8 +7,8 @@
     for result in mllm_jax.steps(experiment):
         print(result.step, result.loss)
 
-The functions are those of `mllm_jax.api`; docs/python.md shows them all. Their results, and the
-errors that they raise, are loaded when they are asked for.
+The functions are those of `mllm_jax.api`; docs/how-to/python.md shows them all. Their results,
+and the errors that they raise, are loaded when they are asked for.
 """
 
 from __future__ import annotations

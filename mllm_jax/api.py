@@ -1,7 +1,7 @@
 """The package as a library: what `import mllm_jax` offers, for notebooks and scripts.
 
-Each function is what the command of that name does, see docs/python.md. Libraries that compute are
-imported inside the functions: importing this module and `load` need none of them.
+Each function is what the command of that name does, see docs/how-to/python.md. Libraries that
+compute are imported inside the functions: importing this module and `load` need none of them.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def evaluate(
 
     Args:
         generator: the model.
-        questions: JSON Lines of prompts with right answers, see docs/generate.md.
+        questions: JSON Lines of prompts with right answers, see docs/how-to/generate.md.
         metrics: `exact_match`, `anls`, `wer`, `choice`: one or several.
         wanted: what answers are wanted; None: greedy ones.
         media: folder of images and clips; None: the folder of the file.

@@ -1,4 +1,4 @@
-"""docs/architecture.md draws rooms that exist, in the order that `make lint` checks imports by."""
+"""The page of rooms draws rooms that exist, in the order that `make lint` checks imports by."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mllm_jax.models.config.encoder import EncoderConfig
 from mllm_jax.models.model_config import AnyEncoderConfig
 from tests.configs import ROOT
 
-PAGE = (ROOT / "docs" / "architecture.md").read_text()
+PAGE = (ROOT / "docs" / "extending" / "architecture.md").read_text()
 START = PAGE.index("```text\n") + len("```text\n")
 DRAWING = PAGE[START : PAGE.index("\n```", START)]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())

@@ -8,11 +8,14 @@ from typing import Any
 
 import yaml
 
+from mllm_jax.runtime.exits import MEANINGS
 from tests.configs import PAGES, ROOT
 
 DOCS = ROOT / "docs"
+#: Words of the longest page.
+LONG = 2500
 #: Pages that the site's hook makes.
-MADE = {"index.md", "api.md"}
+MADE = {"index.md", "reference/api.md"}
 
 
 def pages(entries: list[Any]) -> Iterator[str]:
@@ -25,6 +28,18 @@ def test_the_site_has_every_page_once() -> None:
     config = yaml.safe_load((DOCS / "site" / "mkdocs.yml").read_text())
     there = {path.relative_to(DOCS).as_posix() for path in PAGES[1:]}
     assert sorted(pages(config["nav"])) == sorted({*there, *MADE})
+
+
+def test_no_page_is_long() -> None:
+    """As `wc -w` counts: text, tables and code."""
+    words = {path.relative_to(ROOT).as_posix(): len(path.read_text().split()) for path in PAGES}
+    assert {name: count for name, count in words.items() if count > LONG} == {}
+
+
+def test_exit_codes_are_those_of_the_code() -> None:
+    page = (DOCS / "reference" / "exit-codes.md").read_text()
+    rows = re.findall(r"(?m)^\| (\d+) \| (.*) \|$", page)
+    assert rows == [(str(int(code)), meaning) for code, meaning in MEANINGS.items()]
 
 
 def test_every_picture_is_on_a_page() -> None:

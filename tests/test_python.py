@@ -1,4 +1,4 @@
-"""docs/python.md is run as it stands, and what it says of `import mllm_jax` holds."""
+"""docs/how-to/python.md is run as it stands, and what it says of `import mllm_jax` holds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from scheduling.costs.hardware import named
 from tests.config.test_startup import COMPUTES
 from tests.configs import ROOT
 
-PAGE = (ROOT / "docs" / "python.md").read_text()
+PAGE = (ROOT / "docs" / "how-to" / "python.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 
 
@@ -34,7 +34,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         patch.chdir(folder)
         patch.setenv("XDG_CACHE_HOME", str(folder))
         for block in BLOCKS:
-            exec(compile(block, "docs/python.md", "exec"), names)
+            exec(compile(block, "docs/how-to/python.md", "exec"), names)
         names["folder"] = folder / names["config"].run.path
     return names
 

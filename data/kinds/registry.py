@@ -1,4 +1,4 @@
-"""All kinds of media; docs/extending.md says how one is added."""
+"""All kinds of media; docs/extending/media.md says how one is added."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the README as the first page, and the page of the API."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     own = re.sub(r"\]\((?!docs/|https?:|#)([^)]+)\)", r"](../\1)", readme)
-    pages = {"index.md": own.replace("](docs/", "]("), "api.md": _API}
+    pages = {"index.md": own.replace("](docs/", "]("), "reference/api.md": _API}
     for name, text in pages.items():
         files.append(File.generated(config, name, content=text))
     return files

@@ -232,7 +232,7 @@ def _memory(device: jax.Device, local: int) -> float:
     if not stats or "bytes_limit" not in stats:
         raise HardwareError(
             f"device kind {device.device_kind!r}: its memory is not known; describe the device in "
-            "configs/hardware/ (docs/hardware.md)"
+            "configs/hardware/ (docs/reference/hardware.md)"
         )
     return float(stats["bytes_limit"])
 

@@ -268,7 +268,7 @@ def _generate(sub: argparse.ArgumentParser) -> None:
         group.add_argument(
             f"--{kind}", type=_path, action="append", default=[], metavar="FILE", help=help_text
         )
-    help_text = "JSON Lines instead, a prompt or a conversation each; see docs/generate.md"
+    help_text = "JSON Lines instead, a prompt or a conversation each; see docs/how-to/generate.md"
     group.add_argument("--batch", type=_path, metavar="FILE", help=help_text)
     help_text = "file for the answers to them, as JSON Lines (default: standard output)"
     group.add_argument("--output", type=_path, metavar="FILE", help=help_text)
@@ -276,7 +276,7 @@ def _generate(sub: argparse.ArgumentParser) -> None:
 
 def _questions(sub: argparse.ArgumentParser) -> None:
     group = sub.add_argument_group("questions of your own")
-    help_text = "JSON Lines of prompts with right answers, see docs/generate.md"
+    help_text = "JSON Lines of prompts with right answers, see docs/how-to/generate.md"
     group.add_argument("--questions", type=_path, metavar="FILE", help=help_text)
     help_text = "exact_match, anls, wer, choice: one or several (default: exact_match)"
     group.add_argument("--metrics", default="exact_match", metavar="METRICS", help=help_text)
@@ -420,7 +420,7 @@ def _train(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--from-step", type=_whole, metavar="N", help=help_text)
     help_text = (
         "start training as a process of its own, watch it, and start it again after faults that "
-        "may pass (run.restarts); see docs/runbook.md"
+        "may pass (run.restarts); see docs/how-to/failures.md"
     )
     sub.add_argument("--supervise", action="store_true", help=help_text)
 

@@ -1,7 +1,7 @@
 """The public keys of the configuration, read off the typed models.
 
-One walk over the pydantic models serves the error for an unknown key, the page
-`docs/configuration.md` and its test, so that none of them can go stale.
+One walk over the pydantic models serves the error for an unknown key, the pages of
+`docs/reference/keys` and their test, so that none of them can go stale.
 """
 
 from __future__ import annotations
@@ -129,15 +129,19 @@ def nearest(model: type[BaseModel], path: KeyPath, valid: Sequence[str]) -> str:
 
 def table(model: type[BaseModel]) -> str:
     """All keys as Markdown, one table for each top-level section."""
+    return "\n".join(f"## {name}\n\n{rows}" for name, rows in tables(model).items())
+
+
+def tables(model: type[BaseModel]) -> dict[str, str]:
+    """The tables of all keys as Markdown, by top-level section."""
     rows: dict[KeyPath, list[Key]] = {}
     for key in keys(model):
         rows.setdefault(key.path, []).append(key)
-    lines: list[str] = []
-    for section in dict.fromkeys(path[0] for path in rows):
-        lines += [f"## {section}", "", "| key | type | default | meaning |", "|---|---|---|---|"]
-        lines += [_row(same) for path, same in rows.items() if path[0] == section]
-        lines.append("")
-    return "\n".join(lines)
+    found = dict.fromkeys((path[0] for path in rows), "| key | type | default | meaning |\n")
+    for section in found:
+        own = [_row(same) for path, same in rows.items() if path[0] == section]
+        found[section] += "\n".join(["|---|---|---|---|", *own, ""])
+    return found
 
 
 def type_text(annotation: Any) -> str:

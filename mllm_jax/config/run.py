@@ -65,7 +65,7 @@ class RunConfig(Section):
         log_every: steps between two log lines.
         tensorboard: write TensorBoard event files beside `metrics.jsonl`.
         loggers: services that get the figures, too, from process 0: `wandb` and `mlflow`, each with
-            the extra of that name; see docs/dashboards.md.
+            the extra of that name; see docs/how-to/dashboards.md.
         wandb: where Weights & Biases keeps the run.
         mlflow: where MLflow keeps the run.
         list_samples: list the samples of every step in `samples.jsonl`, by their positions in the
@@ -87,7 +87,7 @@ class RunConfig(Section):
         self_check: check devices, links, disk, clocks and packages of all processes before
             training, as `launch.py check` does; `auto`: on GPUs and TPUs.
         stragglers: compare times of all processes and devices with every log line, which takes some
-            milliseconds, and name those that are slow; see docs/runbook.md.
+            milliseconds, and name those that are slow; see docs/how-to/failures.md.
         gc_every: steps between two collections of Python's garbage, on all processes at the same
             step; null: Python collects on each process whenever it wants to.
         restarts: restarts in a row, with `--supervise`, that may follow attempts which take no step

@@ -279,7 +279,7 @@ class TrainConfig(Section):
         guard: treatment of steps that go wrong.
         check_every: steps between two looks for silent corruption: the first microbatch of the step
             (of a pipeline all) is computed by every replica and once more by its neighbour, and
-            compared bit for bit; see docs/runbook.md. null: no looks.
+            compared bit for bit; see docs/how-to/failures.md. null: no looks.
         check_schedules: run the tables of every step's schedule on names before the devices run
             them; a fault is told with its task, tick and stage. The schedule that a run begins with
             is always checked.

@@ -162,7 +162,7 @@ def peak_flops(device: jax.Device) -> float | None:
 def _warn_of_unknown(kind: str) -> None:
     _LOG.warning(
         "the peak FLOP/s of device kind %r is not known, so MFU is not reported; describe the "
-        "device in configs/hardware/ (docs/hardware.md)",
+        "device in configs/hardware/ (docs/reference/hardware.md)",
         kind,
     )
 

@@ -88,7 +88,7 @@ class Cluster(_Data, ABC):
 
 
 class Slurm(Cluster):
-    """A cluster under Slurm; see docs/slurm.md.
+    """A cluster under Slurm; see docs/how-to/slurm.md.
 
     Attributes:
         kind: `slurm`.
@@ -164,7 +164,7 @@ class Tpu(_Data):
 
 
 class Kubernetes(Cluster):
-    """A cluster under Kubernetes with JobSet 0.10 or newer; see docs/kubernetes.md.
+    """A cluster under Kubernetes with JobSet 0.10 or newer; see docs/how-to/kubernetes.md.
 
     Attributes:
         kind: `kubernetes`.

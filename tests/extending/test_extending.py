@@ -1,4 +1,4 @@
-"""The worked example of docs/extending.md: a family that is added computes under every plan."""
+"""The worked example of docs/extending/: a family that is added computes under every plan."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ from tests.extending.aimv2.weights import AIMV2
 from tests.models import towers
 from tests.models.pretrained.stored import by_name, written
 
-PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "extending" / "encoder.md"
+DECODERS = PAGE.with_name("decoder.md").read_text()
 VISION = {
     "family": "aimv2",
     "layers": 2,
@@ -77,7 +79,7 @@ def model(**changes: Any) -> ModelConfig:
 @pytest.mark.parametrize("name", ["config", "model", "weights"])
 def test_the_page_shows_the_code(name: str) -> None:
     code = (Path(__file__).parent / "aimv2" / f"{name}.py").read_text()
-    assert f"```python\n{code}```" in PAGE.read_text(), f"{name}.py is not as in docs/extending.md"
+    assert f"```python\n{code}```" in PAGE.read_text(), f"{name}.py is not as in {PAGE}"
 
 
 def _named(folder: Path) -> None:
@@ -97,11 +99,10 @@ def _named(folder: Path) -> None:
 
 def _copied(folder: Path) -> None:
     """A copy of the framework in which `launch.py` runs."""
-    root = PAGE.parents[1]
     for name in ("configs", "data", "mllm_jax", "scheduling", "sharding"):
-        shutil.copytree(root / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("launch.py", "pyproject.toml"):
-        shutil.copy(root / name, folder)
+        shutil.copy(ROOT / name, folder)
 
 
 def _run(folder: Path, *arguments: str) -> str:
@@ -267,7 +268,7 @@ def test_the_lines_of_a_decoder_are_all_that_it_needs(tmp_path: Path) -> None:
     _copied(tmp_path)
     for name, line, old in DECODER_LINES:
         file = tmp_path / "mllm_jax" / "models" / name
-        assert f"| `mllm_jax/models/{name}` | `{line}` in " in PAGE.read_text()
+        assert f"| `mllm_jax/models/{name}` | `{line}` in " in DECODERS
         assert file.read_text().count(old) == 1
         file.write_text(file.read_text().replace(old, f"{line}, {old}"))
     (tmp_path / "tiny.yaml").write_text(json.dumps(TINY))

@@ -1,4 +1,4 @@
-"""The worked example of docs/extending.md on a kind of media, in a copy of the repository."""
+"""The worked example of docs/extending/media.md on a kind of media, in a copy of the repository."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-PAGE = ROOT / "docs" / "extending.md"
+PAGE = ROOT / "docs" / "extending" / "media.md"
 SECTION = '''class CloudConfig(MediumConfig):
     """Point clouds."""
 
@@ -83,7 +83,7 @@ print("packed")
 @pytest.mark.parametrize("name", ["modality", "kind"])
 def test_the_page_shows_the_code(name: str) -> None:
     code = (HERE / "cloud" / f"{name}.py").read_text()
-    assert f"```python\n{code}```" in PAGE.read_text(), f"{name}.py is not as in docs/extending.md"
+    assert f"```python\n{code}```" in PAGE.read_text(), f"{name}.py is not as in {PAGE}"
 
 
 #: Lines that the page names: file, the text before which a line is inserted, the line.
@@ -141,7 +141,7 @@ def test_the_page_is_followed_to_the_letter(tmp_path: Path) -> None:
 
 # ---- with an encoder -----------------------------------------------------------------------------
 
-#: Lines that name an encoder of the kind, as docs/extending.md says: file, the text before which a
+#: Lines that name an encoder of the kind, as the page says: file, the text before which a
 #: line is inserted, the line.
 FAMILY = "from mllm_jax.models.encoders.points.{} import {}\n"
 ENCODER_LINES = (

@@ -1,4 +1,4 @@
-"""Every message that heads a section of docs/runbook.md is one that is really said."""
+"""Every message that heads a section of docs/how-to/messages.md is one that is really said."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ from tests.configs import ROOT, config
 from tests.supervise.test_conductor import beat
 from tests.train.state.snapshots.test_memory import take
 
-PAGE = (ROOT / "docs" / "runbook.md").read_text()
-HEADINGS = re.findall(r"^### `(.*)`$", PAGE, flags=re.MULTILINE)
+PAGE = (ROOT / "docs" / "how-to" / "messages.md").read_text()
+HEADINGS = re.findall(r"^## `(.*)`$", PAGE, flags=re.MULTILINE)
 #: Messages of a connection, which the tests there wait for.
 CONNECTIONS = (ROOT / "tests" / "supervise" / "test_hosts.py").read_text()
 

@@ -1,4 +1,4 @@
-"""The decoder families and the blocks of their layers; see docs/extending.md."""
+"""The decoder families and the blocks of their layers; see docs/extending/decoder.md."""
 
 from __future__ import annotations
 

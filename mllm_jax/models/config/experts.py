@@ -1,4 +1,4 @@
-"""Typed configuration of mixture-of-experts layers; see docs/experts.md."""
+"""Typed configuration of mixture-of-experts layers; see docs/concepts/experts.md."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ExpertsConfig(Section):
             of the step, down if above. The bias counts in the choice of experts alone, and has no
             gradient (arXiv 2408.15664). 0 = the bias stays as it is.
         balance_weight: weight in the loss of the load-balancing loss, the mean over the layers that
-            have experts; see docs/experts.md.
+            have experts; see docs/concepts/experts.md.
         z_weight: weight in the loss of the mean square of the logarithm of the sum of the exponents
             of a token's logits (router z-loss, arXiv 2202.08906, equation 5), mean over layers.
         every: the last of every so many layers has experts, the others have an MLP.

@@ -1,4 +1,4 @@
-"""The encoder families, by the name that a configuration gives; see docs/extending.md."""
+"""The encoder families, by the name that a configuration gives; see docs/extending/encoder.md."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""AIMv2's vision transformer, the worked example of docs/extending.md."""
+"""AIMv2's vision transformer, the worked example of docs/extending/encoder.md."""

@@ -1,1 +1,1 @@
-"""Point clouds, the worked example of docs/extending.md."""
+"""Point clouds, the worked example of docs/extending/media.md."""

@@ -1,1 +1,1 @@
-"""An encoder of point clouds, the kind of media of docs/extending.md."""
+"""An encoder of point clouds, the kind of media of docs/extending/media.md."""

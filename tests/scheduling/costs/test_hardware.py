@@ -97,7 +97,7 @@ def row(device: Hardware) -> str:
     giga = (device.memory, device.memory_bandwidth, device.link.bandwidth, device.network.bandwidth)
     memory, memory_bandwidth, link, network = (f"{value / 1e9:g}" for value in giga)
     cells = (
-        f"[{device.name}](../configs/hardware/{device.name}.yaml)",
+        f"[{device.name}](../../configs/hardware/{device.name}.yaml)",
         device.title,
         f"{device.flops['bfloat16'] / 1e12:g}",
         memory,
@@ -111,14 +111,14 @@ def row(device: Hardware) -> str:
 
 
 def test_the_table_of_the_page_is_that_of_the_files() -> None:
-    page = (hardware.FOLDER.parents[1] / "docs" / "hardware.md").read_text()
+    page = (hardware.FOLDER.parents[1] / "docs" / "reference" / "hardware.md").read_text()
     assert [
-        line for line in page.splitlines() if "../configs/hardware/" in line and "|" in line
+        line for line in page.splitlines() if "../../configs/hardware/" in line and "|" in line
     ] == [row(named(name)) for name in SHIPPED]
 
 
 def test_the_page_names_every_field() -> None:
-    page = (hardware.FOLDER.parents[1] / "docs" / "hardware.md").read_text()
+    page = (hardware.FOLDER.parents[1] / "docs" / "reference" / "hardware.md").read_text()
     for model in (Hardware, Link, Efficiency):
         for field in model.model_fields:
             assert re.search(rf"`([a-z]+\.)?{field}`", page), field
