@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 import yaml
 
+from docs.site.drawings import DRAWINGS
 from mllm_jax.runtime.exits import MEANINGS
 from tests.configs import PAGES, ROOT
 
@@ -42,7 +44,15 @@ def test_exit_codes_are_those_of_the_code() -> None:
     assert rows == [(str(int(code)), meaning) for code, meaning in MEANINGS.items()]
 
 
-def test_every_picture_is_on_a_page() -> None:
+def test_every_picture_is_on_a_page_and_has_a_command() -> None:
     text = "".join(path.read_text() for path in PAGES)
-    shown = set(re.findall(r"pictures/([\w.-]+)\)", text))
-    assert shown == {path.name for path in (DOCS / "pictures").iterdir()}
+    there = {path.name for path in (DOCS / "pictures").iterdir()}
+    assert set(re.findall(r"pictures/([\w.-]+)\)", text)) == there
+    page = (DOCS / "extending" / "documentation.md").read_text()
+    assert set(re.findall(r"(?m)^\| `([\w.-]+)` \|", page)) == there
+
+
+@pytest.mark.parametrize("name", DRAWINGS)
+def test_drawings_are_those_of_the_code(name: str) -> None:
+    stale = "refresh: python -m docs.site.drawings"
+    assert (DOCS / "pictures" / name).read_text() == DRAWINGS[name](), stale
