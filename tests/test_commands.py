@@ -25,7 +25,7 @@ BLOCKS = re.compile(r"^```(?:bash|console)\n(.*?)^```", re.DOTALL | re.MULTILINE
 INDENTED = re.compile(r"^    ((?:\.venv/bin/python )?launch\.py .*)$", re.MULTILINE)
 WITHIN = re.compile(r"`((?:\.venv/bin/)?(?:python|launch\.py|make|git|pip)(?: [^`\n]*)?)`")
 #: Programs beside Python and make that a block may start.
-PROGRAMS = ("kubectl", "scancel", "squeue", "tail")
+PROGRAMS = ("cd", "git", "kubectl", "scancel", "squeue", "tail")
 #: What stands for a value of the reader's own.
 PLACES = {"FILE": "configs/demo.yaml", "DIR": "runs/mine", "runs/<name>": "runs/mine"}
 #: Every key; a key that maps names of the reader's own to values has one more part.
@@ -90,7 +90,7 @@ def is_module(name: str) -> bool:
 
 def check_part(words: list[str]) -> None:
     """The command, its options and the keys of its overrides are there."""
-    if not words or words[0] in ("--help", "COMMAND"):
+    if not words or words[0] in ("--help", "COMMAND", "..."):
         return
     command = words[:2] if words[0] == "bench" and words[1:] else words[:1]
     for word in words[len(command) :]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from docs.site.drawings import DRAWINGS
-from mllm_jax.runtime.exits import MEANINGS
 from tests.configs import PAGES, ROOT
 
 DOCS = ROOT / "docs"
@@ -22,7 +22,7 @@ MADE = {"index.md", "reference/api.md"}
 
 def pages(entries: list[Any]) -> Iterator[str]:
     for entry in entries:
-        for own in entry.values():
+        for own in [entry] if isinstance(entry, str) else entry.values():
             yield from pages(own) if isinstance(own, list) else [own]
 
 
@@ -38,10 +38,37 @@ def test_no_page_is_long() -> None:
     assert {name: count for name, count in words.items() if count > LONG} == {}
 
 
-def test_exit_codes_are_those_of_the_code() -> None:
-    page = (DOCS / "reference" / "exit-codes.md").read_text()
-    rows = re.findall(r"(?m)^\| (\d+) \| (.*) \|$", page)
-    assert rows == [(str(int(code)), meaning) for code, meaning in MEANINGS.items()]
+def figures() -> list[tuple[str, list[str]]]:
+    """The rows of the tables of figures, without their heads: page and cells."""
+    found = []
+    for path in sorted((DOCS / "measurements").glob("*.md")):
+        for table in re.findall(
+            r"(?m)^\| figure \| asked .*\n\|[-|]+\n((?:\|.*\n)+)", path.read_text()
+        ):
+            found += [(path.name, line.strip("| ").split(" | ")) for line in table.splitlines()]
+    return found
+
+
+def test_every_figure_names_its_command_and_its_entry_in_the_log() -> None:
+    log = {slug(line) for line in (ROOT / "LOG.md").read_text().splitlines() if line[:3] == "## "}
+    assert len(figures()) > 50
+    for page, cells in figures():
+        anchors = re.findall(r"LOG\.md#([\w-]+)\)", cells[-1])
+        assert cells[-1].startswith("the same") or anchors, (page, cells)
+        assert log.issuperset(anchors), (page, cells)
+
+
+def slug(heading: str) -> str:
+    """The anchor of a heading, as GitHub and the site make it."""
+    return re.sub(r"[^\w\- ]", "", heading.lstrip("# ").lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[path.name for path in PAGES])
+def test_anchors_lead_to_headings(page: Path) -> None:
+    """Of links between pages, and to the log."""
+    for place, anchor in re.findall(r"\]\(([^)#\s]*\.md)?#([^)\s]+)\)", page.read_text()):
+        text = (page.parent / place).read_text() if place else page.read_text()
+        assert anchor in {slug(line) for line in text.splitlines() if line.startswith("#")}, anchor
 
 
 def test_every_picture_is_on_a_page_and_has_a_command() -> None:

@@ -1,0 +1,61 @@
+"""Pages of the reference say what the code does: exit codes, batches, checkpoints, terms."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import jax
+import numpy as np
+
+from data.kinds.image.modality import ImageModality
+from data.kinds.image.tiles import Tiling
+from data.kinds.rows import DECODER
+from mllm_jax.config.modalities import modalities
+from mllm_jax.models.multimodal import abstract_parameters
+from mllm_jax.runtime.exits import MEANINGS
+from mllm_jax.train.state.regroup import leaf_name
+from tests.configs import ROOT, config
+
+FOLDER = ROOT / "docs" / "reference"
+MODEL = config(model__decoder__vocab=320).model
+
+
+def test_exit_codes_are_those_of_the_code() -> None:
+    page = (FOLDER / "exit-codes.md").read_text()
+    rows = re.findall(r"(?m)^\| (\d+) \| (.*) \|$", page)
+    assert rows == [(str(int(code)), meaning) for code, meaning in MEANINGS.items()]
+
+
+def first_cells(page: str) -> list[str]:
+    """Code in the first cells of the tables of a page of the reference."""
+    return re.findall(r"(?m)^\| `([^`]+)`", (FOLDER / page).read_text())
+
+
+def test_the_page_of_the_batch_has_its_arrays_and_types() -> None:
+    image, audio = modalities(MODEL)
+    assert isinstance(image, ImageModality)
+    tiled = replace(image, tiling=Tiling(((16, 16),), (16, 16), (1, 1), 1), newline=1)
+    lanes = {**tiled.arrays, **audio.arrays}
+    types = {f"decoder.{name}": np.dtype(dtype) for name, dtype in DECODER.items()}
+    types |= {f"encoders.<lane>.{name}": np.dtype(array.dtype) for name, array in lanes.items()}
+    types |= dict.fromkeys(("decoder.media.<lane>", "encoders.<lane>.segment_ids"), np.dtype("i4"))
+    page = (FOLDER / "batch.md").read_text()
+    rows = re.findall(r"(?m)^\| `([^`]+)` \| (\w+) \|", page)
+    assert {name: np.dtype(dtype) for name, dtype in rows} == types
+
+
+def test_the_page_of_checkpoints_names_arrays_that_there_are() -> None:
+    shapes, _ = abstract_parameters(MODEL)
+    leaves, _ = jax.tree_util.tree_flatten_with_path({"params": shapes, "step": 0, "optimizer": 0})
+    names = [leaf_name(path) for path, _ in leaves]
+    for name in first_cells("checkpoints.md"):
+        pattern = re.escape(name).replace("<name>", r"\w+").replace(r"\.\.\.", r"(\..+)?")
+        assert any(re.fullmatch(pattern, own) for own in names), name
+
+
+def test_terms_are_in_alphabetical_order() -> None:
+    page = (FOLDER / "glossary.md").read_text()
+    terms = re.findall(r"(?m)^### (.*)$", page)
+    assert len(terms) > 80
+    assert terms == sorted(set(terms), key=str.lower)
