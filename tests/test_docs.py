@@ -71,6 +71,13 @@ def test_anchors_lead_to_headings(page: Path) -> None:
         assert anchor in {slug(line) for line in text.splitlines() if line.startswith("#")}, anchor
 
 
+@pytest.mark.parametrize("page", PAGES[1:], ids=[path.name for path in PAGES[1:]])
+def test_a_page_begins_with_the_question_that_it_answers(page: Path) -> None:
+    title, first, *_ = page.read_text().split("\n\n")
+    assert title.startswith("# ")
+    assert "?" in first
+
+
 def test_every_picture_is_on_a_page_and_has_a_command() -> None:
     text = "".join(path.read_text() for path in PAGES)
     there = {path.name for path in (DOCS / "pictures").iterdir()}
