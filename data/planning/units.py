@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,8 @@ from numpy.typing import NDArray
 from data.kinds.modality import Modality
 
 Ints = NDArray[np.int64]
+#: First and last decoder microbatch that each unit feeds.
+Ends = Sequence[Sequence[int]]
 
 #: Columns of the media of a microbatch: encoder row, first input position, positions with those
 #: that round them up to whole outputs, first segment, segments.
@@ -109,6 +112,21 @@ class Units:
             more = np.column_stack([row, first + count, to, token + count, length - count])
             rest = more[length > count]
         return np.concatenate(found)
+
+
+def feeds_of_all(groups: Sequence[Ends]) -> tuple[tuple[int, int], ...]:
+    """What units feed, from what those of every group of hosts feed in the rows of the group.
+
+    Rows that fill by themselves are in the units in which they would be without groups.
+
+    Args:
+        groups: `Units.feeds` of every group.
+    """
+    found = []
+    for ends in zip_longest(*groups):
+        firsts, lasts = zip(*(own for own in ends if own is not None), strict=True)
+        found.append((min(firsts), max(lasts)))
+    return tuple(found)
 
 
 def units_of(budget: int, positions: int, longest: int, reduction: int, spread: int = 1) -> int:

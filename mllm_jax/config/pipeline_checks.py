@@ -122,11 +122,6 @@ def _own(config: ExperimentConfig) -> Iterator[Problem]:
         reason = f"own needs media in rows of their own, and data.balance is {config.data.balance}"
         apart = elsewhere("data.balance", "per_phase")
         yield Problem(key, reason, lambda: [[apart], [usual]])
-    if config.data.balance_group is not None:
-        group = config.data.balance_group
-        reason = f"own follows the loads of all hosts, and with data.balance_group {group} a host"
-        reason = f"{reason} knows those of its group alone"
-        yield Problem(key, reason, lambda: [[usual], [elsewhere("data.balance_group", None)]])
     if config.run.trace_step is not None:
         reason = f"{config.run.trace_step} is drawn beside one schedule, and with {key}: own every"
         yield _or_default("run.trace_step", None, f"{reason} step has its own")

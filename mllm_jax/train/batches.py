@@ -9,6 +9,7 @@ import jax
 
 from data.loading.loader import Microbatch, MicrobatchLoader
 from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.groups import among_groups
 from mllm_jax.train.step.batch import place
 
 
@@ -38,7 +39,8 @@ def batch_of(
     own = [m.batch for m in microbatches]
     step = experiment.step
     # After the last step there is none: its work ahead is thrown away.
-    batch = place(own, step, following and [m.batch for m in following])
+    among = among_groups(microbatches[0].stats.group)
+    batch = place(own, step, following and [m.batch for m in following], among=among)
     if carried is None and step.program.ahead:
-        carried = step.primed(state["params"], place(own, step))["carried"]
+        carried = step.primed(state["params"], place(own, step, among=among))["carried"]
     return batch | {"carried": carried or {}}

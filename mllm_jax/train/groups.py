@@ -1,7 +1,8 @@
 """Groups of processes that balance by themselves: which one a process is in, and figures of all.
 
 A group knows its own part of every step alone. What a run reports and saves is of all groups: the
-processes tell each other when a report or a save is due, and not before.
+processes tell each other when a report or a save is due, and not before. In every step they tell
+each other what all must know to join in the same collectives: a few numbers for each microbatch.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ import jax
 from data.config import DataConfig
 from data.planning.groups.group import WHOLE, Group, Rows, make_groups
 from data.planning.stream import LoaderState, joined
+from data.planning.units import feeds_of_all
 from mllm_jax.runtime.part import peers
 from mllm_jax.train.records.metrics import PhaseLoad, StepRecord, over_microbatches
+from mllm_jax.train.step.among import ALONE, Among
+from scheduling.schedules.schedule import Feeds
 
 
 def own_group(config: DataConfig, rows: Sequence[Rows], size: int | None) -> Group:
@@ -32,6 +36,33 @@ def own_group(config: DataConfig, rows: Sequence[Rows], size: int | None) -> Gro
     if size is None:
         return WHOLE
     return make_groups(config, rows, size)[jax.process_index() // size]
+
+
+def among_groups(group: Group) -> Among:
+    """How the groups tell each other of the media of a step; `group` is that of this process.
+
+    The first process of each group speaks for it.
+    """
+    if group.count == 1:
+        return ALONE
+
+    def told(name: str, own: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        speaks = peers().index == group.hosts[0]
+        said = peers().gather(name, [group.number, dict(own)] if speaks else None)
+        return list(dict(filter(None, said)).values())
+
+    def feeds(own: Mapping[str, Feeds]) -> dict[str, Feeds]:
+        groups = told("what encoder microbatches feed", own)
+        return {name: feeds_of_all([each[name] for each in groups]) for name in own}
+
+    def counts(own: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
+        groups = told("encoder outputs that land", own)
+        return {
+            name: [sum(pair) for pair in zip(*(each[name] for each in groups), strict=True)]
+            for name in own
+        }
+
+    return Among(feeds, counts)
 
 
 def state_of_all(state: LoaderState, group: Group) -> LoaderState:

@@ -169,6 +169,13 @@ class _Step:
         self.index = axis_index(pipeline.stage)
         self.decoder, encoders = pipeline.towers(params)
         self.tasks = Tasks(pipeline.frame, self.decoder, encoders, batch, pipeline.axes, aux)
+        inside = tuple(axis for axis in pipeline.axes if axis not in pipeline.stage)
+        mixed = any(kind.decoder.tasks for kind in pipeline.frame.without_encoders)
+        # `Tasks.with_media` of all ranks of this stage.
+        self.media_in_stage = {
+            name: psum(self.vary(held).astype(jnp.int32), inside) > 0
+            for name, held in (self.tasks.with_media if mixed else {}).items()
+        }
 
     def run(self) -> tuple[jax.Array, Aux, Tree, dict[str, jax.Array]]:
         """Prologue, the ticks of the decoder, epilogue."""
@@ -288,29 +295,35 @@ class _Step:
     def _row(self, tick: jax.Array) -> Tree:
         """This stage's entries of a tick; of tick -1: what enters for the decoder's first.
 
-        Bundles of an encoder alone do not run if their microbatches have no media: nothing of what
-        they make would land, and all their gradients are zero. An observer is told of all bundles.
+        Tasks of encoders do not run if their microbatches have no media: nothing of what they make
+        would land, and all their gradients are zero. Of a bundle with tasks of the decoder, those
+        run alone. An observer is told of whole bundles.
         """
         rows = self.schedule["own"][0], self.schedule["joint"]
         entries = (lax.dynamic_index_in_dim(own, 1 + tick, keepdims=False) for own in rows)
         row = self.frame.row(*map(list, entries))
         if self.pipeline.observe:
             return row
-        alone = {
-            str(k): k for own in self.frame.kinds for k in own if k.tasks and not k.decoder.tasks
-        }
-        idle = {
-            name: jnp.where(self._with_media(kind, row), row["runs"][name], 0)
-            for name, kind in alone.items()
-        }
-        return row | {"runs": row["runs"] | idle}
+        runs = dict(row["runs"])
+        for kind, parts in self.frame.without_encoders.items():
+            whole, media = row["runs"][str(kind)], self._with_media(kind, row)
+            runs[str(kind)] = jnp.where(media, whole, 0)
+            for part in map(str, parts):
+                runs[part] = jnp.where(media, runs[part], jnp.maximum(runs[part], whole))
+        return row | {"runs": runs}
 
     def _with_media(self, kind: BundleKind, row: Tree) -> jax.Array:
-        """Whether the microbatch of any task of an encoders' bundle has media."""
+        """Whether the microbatch of any task of an encoder in a bundle has media.
+
+        For a bundle with tasks of the decoder, whether it has media on any rank of the stage, as
+        the ranks of the decoder's collectives must run the same loops.
+        """
         found = jnp.zeros((), bool)
+        held = self.media_in_stage if kind.decoder.tasks else self.tasks.with_media
         for task, name in kind.tasks:
-            slot = jnp.maximum(row["encoders"][name][task.cost]["local"], 0)
-            found |= self.tasks.with_media[name][slot]
+            if task.encoder:
+                slot = jnp.maximum(row["encoders"][name][task.cost]["local"], 0)
+                found |= held[name][slot]
         return found
 
     def _embed(self, state: Tree, row: Tree) -> Tree:

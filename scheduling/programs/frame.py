@@ -333,6 +333,20 @@ class Frame:
                 )
         return parts
 
+    @cached_property
+    def without_encoders(self) -> dict[BundleKind, tuple[BundleKind, ...]]:
+        """By kind of bundles with tasks of encoders: the kinds that run the decoder's tasks alone.
+
+        Kinds are left out of which a task of the decoder is compiled in no other.
+        """
+        found = {}
+        for own in self.kinds:
+            for kind in own:
+                parts = _parts(kind.decoder, own)
+                if kind != kind.decoder and all(part in own for part in parts):
+                    found[kind] = tuple(parts)
+        return found
+
     def excess(self, program: Program) -> str | None:
         """What of a program does not fit the frame, or None."""
         try:

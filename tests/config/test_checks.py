@@ -152,19 +152,6 @@ ENDS = ("", ".connector")
             {
                 "parallel__decoder": {"stage": 2, "tensor": 2},
                 "model__decoder__layers": 2,
-                "data__balance_group": 2,
-                "schedule": {"encoder_microbatches": "own"},
-            },
-            [
-                "schedule.encoder_microbatches: own follows the loads of all hosts, and with "
-                "data.balance_group 2 a host knows those of its group alone; valid: decoder, "
-                "data.balance_group null",
-            ],
-        ),
-        (
-            {
-                "parallel__decoder": {"stage": 2, "tensor": 2},
-                "model__decoder__layers": 2,
                 "schedule": {"encoder_budgets": {"vision": 32}},
             },
             ["schedule.encoder_budgets.vision: it has no effect, as schedule.encoder_microbatches"],

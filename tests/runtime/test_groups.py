@@ -67,6 +67,24 @@ def test_a_run_in_groups_reads_each_sample_once_and_resumes_exactly(lengths, siz
 
 @pytest.mark.multihost
 @pytest.mark.slow
+def test_encoders_with_microbatches_of_their_own_teach_groups_the_same(tmp_path):
+    """A group knows the media of its own rows; all run one schedule."""
+    plan = {
+        "devices": 4,
+        "decoder": {"data": 2, "stage": 2},
+        "encoders": {"vision": {"data": 4}, "audio": {"data": 4}},
+    }
+    how = {"parallel": plan, "model__decoder__layers": 2, "train__accumulate": 4}
+    four(tmp_path, "usual", **how)
+    own = {"encoder_microbatches": "own"}
+    four(tmp_path, "own", **how, schedule=own, train__check_schedules=True)
+    usual, followed = losses(tmp_path / "usual"), losses(tmp_path / "own")
+    assert len(usual) > 2
+    assert followed == pytest.approx(usual, rel=2e-6)
+
+
+@pytest.mark.multihost
+@pytest.mark.slow
 def test_a_group_that_does_not_divide_the_processes_is_refused(tmp_path):
     for said in four(tmp_path, "three", code=Exit.BAD_DATA, data__balance_group=3):
         text = " ".join(said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -13,6 +14,7 @@ from jax.experimental import multihost_utils
 from jax.sharding import NamedSharding, PartitionSpec
 
 from mllm_jax.runtime.part import peers
+from mllm_jax.train.step.among import ALONE, Among
 from mllm_jax.train.step.media import Pair, lane_routes
 from mllm_jax.train.step.program import Dealing, StepTables
 from mllm_jax.train.step.train_step import TrainStep
@@ -26,6 +28,7 @@ def place(
     step: TrainStep,
     following: Sequence[Any] | None = None,
     tables: StepTables | None = None,
+    among: Among = ALONE,
 ) -> Any:
     """Stack this process's rows of every microbatch into global arrays for `step`.
 
@@ -39,6 +42,7 @@ def place(
         following: microbatches of the next step, for a step that works ahead; by default the same.
         tables: schedule of this step; by default the one that follows its load, if the step does
             that, or else the one that the step was built with.
+        among: how groups of processes tell each other of their media.
     """
     program = step.program
     ahead = (microbatches if following is None else following)[: program.ahead]
@@ -52,7 +56,7 @@ def place(
     if program.follow and tables is None:
         shared, here = local_rows(step, total), _rows_of_units(step, total)
         own, microbatches, encoders = in_units(
-            program, program.follow, microbatches, shared, here, total
+            program, program.follow, microbatches, shared, here, total, among
         )
     alike = [(m, m) for m in range(len(microbatches))]
     pairs: dict[str, Sequence[Pair]] = dict.fromkeys(program.model.lanes, alike)
@@ -61,6 +65,8 @@ def place(
     arrays["encoders"] = encoders or _stacked([batch["encoders"] for batch in every])
     sizes = _sizes(step, arrays["encoders"], total)
     routes = lane_routes(microbatches, pairs, sizes, views, total, ragged, program.exchanges)
+    counts = among.counts({name: lane.counts for name, lane in routes.items()})
+    routes = {name: replace(lane, counts=counts[name]) for name, lane in routes.items()}
     shapes = {name: lane.shapes for name, lane in routes.items()}
     layout = _layouts(step, arrays | {"carried": {}, "schedule": {}, "routes": shapes})
     placed = _placed(step, own.dealings, layout, arrays)

@@ -92,9 +92,15 @@ Pair = tuple[int, int] | None
 
 @dataclass(frozen=True)
 class LaneRoutes:
-    """Routes of the outputs of one lane, one of each pair of microbatches, for its exchange."""
+    """Routes of the outputs of one lane, one of each pair of microbatches, for its exchange.
+
+    Attributes:
+        routes: those whose outputs this process knows.
+        counts: number of outputs of each pair that land; the same on all processes.
+    """
 
     routes: Sequence[Routes]
+    counts: Sequence[int]
     exchange: Exchange = USUAL
 
     @classmethod
@@ -118,7 +124,8 @@ class LaneRoutes:
         source = Side(views[name], *size)
         target = Side(views["decoder"], rows, tokens)
         runs = [_runs(microbatches, name, pair) for pair in pairs]
-        return cls([Routes.build(source, target, own, ragged) for own in runs], exchange)
+        routes = [Routes.build(source, target, own, ragged) for own in runs]
+        return cls(routes, [int(own[:, 4].sum()) for own in runs], exchange)
 
     @property
     def arrays(self) -> dict[str, tuple[tuple[int, ...], Callable[[Any], np.ndarray]]]:
@@ -164,7 +171,7 @@ class LaneRoutes:
         return np.stack([[part(own, d) for d in devices] for own in self.routes[index[0]]])
 
     def _count(self, index: tuple[slice, ...]) -> np.ndarray:
-        return np.array([own.runs[:, 4].sum() for own in self.routes[index[0]]], np.int32)
+        return np.array(self.counts[index[0]], np.int32)
 
     def _index(self, index: tuple[slice, ...]) -> np.ndarray:
         first, last, _ = index[1].indices(self.routes[0].target.rows)

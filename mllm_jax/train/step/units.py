@@ -1,17 +1,20 @@
 """Encoder microbatches of their own: the media of a step in units, and the schedule that they take.
 
 All of it follows from the lengths of the whole step, which every process knows, so that all
-processes place the same tasks.
+processes place the same tasks. Where groups of processes balance by themselves, each knows the
+lengths of its own group; the groups then tell each other which microbatches their media feed.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from data.planning.units import Ints, Units, plan_units, rows_of_units
 from mllm_jax.config.modalities import modalities
+from mllm_jax.train.step.among import ALONE, Among
 from mllm_jax.train.step.program import Follow, GradientProgram, Room, StepTables
 
 logger = logging.getLogger(__name__)
@@ -26,12 +29,14 @@ def in_units(
     rows: Mapping[str, Sequence[int]],
     here: Mapping[str, Sequence[int]],
     total: int,
+    among: Among = ALONE,
 ) -> tuple[StepTables, Sequence[Any], dict[str, Any]]:
     """The step with its encoders' media in units.
 
     Rows of units fill by themselves. If no schedule of these units fits what is compiled, rows go
-    on together (`data.planning.units`), so that units feed fewer microbatches. If none fits then,
-    the step has the program's own tables, and every decoder microbatch has units of its own.
+    on together (`data.planning.units`), those of each group, so that units feed fewer microbatches.
+    If none fits then, the step has the program's own tables, and every decoder microbatch has
+    units of its own.
 
     Args:
         program: the program of the step.
@@ -40,13 +45,14 @@ def in_units(
         rows: these rows by module.
         here: by module, the rows of units that are here.
         total: number of rows of a whole microbatch.
+        among: how groups of processes tell each other of their media.
 
     Returns:
         The tables of the step; the microbatches, whose `runs` name units; and the encoders' arrays,
         `[units, rows, ...]`.
     """
     kinds = {own.name: own for own in modalities(program.model)}
-    tables, units = _planned(program, follow, microbatches, total)
+    tables, units = _planned(program, follow, microbatches, total, among)
     encoders = {
         name: rows_of_units(
             units[name],
@@ -72,7 +78,11 @@ def in_units(
 
 
 def _planned(
-    program: GradientProgram, follow: Follow, microbatches: Sequence[Any], total: int
+    program: GradientProgram,
+    follow: Follow,
+    microbatches: Sequence[Any],
+    total: int,
+    among: Among,
 ) -> tuple[StepTables, dict[str, Units]]:
     """The tables of the step, and by lane the units that its media lie in."""
 
@@ -84,14 +94,15 @@ def _planned(
 
     for together in (False, True):
         units = planned(together=together)
-        tables = follow.tables({name: own.feeds for name, own in units.items()})
+        feeds = among.feeds({name: own.feeds for name, own in units.items()})
+        tables = follow.tables(feeds)
         if tables is not None:
             if together:
                 _tell_once(
                     "the media of a step fill the encoders' rows so unevenly that no schedule fits "
                     "what is compiled; its rows go on together, in a few more microbatches"
                 )
-            return tables, units
+            return tables, {n: replace(own, count=len(feeds[n])) for n, own in units.items()}
     _tell_once(
         "the encoders' load of a step fits no schedule within the slots that are compiled; its "
         "encoders run as if they were full"

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.kinds.rows import empty_rows
-from data.planning.units import Ints, Units, plan_units, rows_of_units, units_of
+from data.planning.units import Ints, Units, feeds_of_all, plan_units, rows_of_units, units_of
 from mllm_jax.config.modalities import modalities
 from tests.train.models import small_model
 
@@ -46,6 +46,18 @@ def test_media_stay_in_their_rows_and_do_not_overlap(media: list[Ints], spread: 
     used = used_by(units, ROWS * spread, POSITIONS)
     assert used.max(initial=0) <= 1
     assert used.sum() == sum(own[:, 2].sum() for own in media)
+
+
+@given(steps(), SPREADS, st.integers(1, ROWS))
+def test_groups_of_rows_feed_together_what_all_rows_do(
+    media: list[Ints], spread: int, groups: int
+) -> None:
+    parts = [
+        plan_units([own[own[:, 0] % groups == g] for own in media], ROWS, POSITIONS, spread=spread)
+        for g in range(groups)
+    ]
+    whole = plan_units(media, ROWS, POSITIONS, spread=spread)
+    assert feeds_of_all([own.feeds for own in parts]) == whole.feeds
 
 
 @given(steps(), SPREADS)

@@ -10,8 +10,11 @@ import pytest
 from data.planning.groups.group import Group
 from data.planning.stream import LoaderState
 from mllm_jax.runtime.part import Peers, peers, take_part
-from mllm_jax.train.groups import records_of_all, state_of_all
+from mllm_jax.train.groups import among_groups, records_of_all, state_of_all
 from mllm_jax.train.records.metrics import Meter, PhaseLoad, StepRecord
+
+#: The group of this process.
+OWN = Group(0, 2, (0, 1))
 
 
 class Told(Peers):
@@ -19,10 +22,11 @@ class Told(Peers):
 
     def __init__(self, *values: Any) -> None:
         super().__init__()
-        self.values, self.asked = list(values), list[str]()
+        self.values, self.asked, self.said = list(values), list[str](), list[Any]()
 
     def gather(self, name: str, value: Any) -> list[Any]:
         self.asked.append(name)
+        self.said.append(value)
         other = self.values.pop(0)
         return [value, value, [1, other], [1, other]]
 
@@ -57,7 +61,7 @@ def record(step: int) -> StepRecord:
         moved_bytes=5.0,
         planning_seconds=0.1,
         parts=parts,
-        group=Group(0, 2, (0, 1)),
+        group=OWN,
     )
 
 
@@ -105,3 +109,32 @@ def test_what_is_saved_counts_the_samples_of_all_groups(others):
     own = LoaderState(3, 7, 9, (2, 6))
     assert state_of_all(own, Group(0, 2)) == LoaderState(3, 7, 13, (2, 3, 6, 10, 12))
     assert state_of_all(own, Group()) == own
+
+
+def test_groups_tell_what_their_encoder_microbatches_feed(others):
+    told = others({"vision": [[1, 2]], "audio": []})
+    found = among_groups(OWN).feeds({"vision": ((0, 0), (3, 3)), "audio": ()})
+    assert found == {"vision": ((0, 2), (3, 3)), "audio": ()}
+    assert told.asked == ["what encoder microbatches feed"]
+
+
+def test_groups_tell_how_many_outputs_land(others):
+    """Where one group has none and the other some, all join in the exchange."""
+    told = others({"vision": [0, 3, 0]})
+    assert among_groups(OWN).counts({"vision": [2, 0, 0]}) == {"vision": [2, 3, 0]}
+    assert told.asked == ["encoder outputs that land"]
+
+
+def test_one_process_of_a_group_speaks_for_it(others):
+    told = others({"vision": [[1, 2]]})
+    told.index = 1
+    among_groups(OWN).feeds({"vision": ((0, 0),)})
+    assert told.said == [None]
+
+
+def test_one_group_of_all_asks_nobody(others):
+    told = others()
+    among = among_groups(Group())
+    assert among.feeds({"vision": ((0, 0),)}) == {"vision": ((0, 0),)}
+    assert among.counts({"vision": [1]}) == {"vision": [1]}
+    assert not told.asked

@@ -13,9 +13,12 @@ from mllm_jax.check.verify import compare, initial_parameters
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.step.build import build_step
+from mllm_jax.train.step.pipeline import PipelineProgram
+from scheduling.programs import frame
+from scheduling.schedules.bubbles import place_encoders
+from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import EncoderPieces, interleaved
 from sharding.plan import ParallelPlan
-from tests.scheduling.placing import naive
 from tests.train.models import small_model
 from tests.train.step.gradients import CompiledOnce
 
@@ -70,8 +73,15 @@ def on_one_device() -> CompiledOnce:
 def gradients(request: pytest.FixtureRequest) -> CompiledOnce:
     if request.param == "whole":
         return CompiledOnce.under(model(), WHOLE, parameters())
-    schedule = naive(interleaved(2, 1, MICROBATCHES), CUTS)
-    step = build_step(model(), STAGED, PipelinePlan(schedule, co_issue=False))
+    encoders = {cut.name: EncoderCosts((1.0,) * cut.pieces, (2.0,) * cut.pieces) for cut in CUTS}
+    costs = TaskCosts(4.0, 8.0, 1.0, encoders)
+    schedule = place_encoders(interleaved(2, 1, MICROBATCHES), CUTS, costs, live=MICROBATCHES)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(frame, "RARE", 0.0)
+        step = build_step(model(), STAGED, PipelinePlan(schedule))
+    assert isinstance(step.program, PipelineProgram)
+    kinds = set(map(str, step.program.frame.without_encoders))
+    assert {"vision_EF", "F+vision_EF", "B+vision_EB"} <= kinds
     return CompiledOnce(parameters(), step)
 
 

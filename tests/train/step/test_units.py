@@ -14,12 +14,14 @@ from hypothesis import HealthCheck, Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
 from data.kinds.rows import empty_rows
+from data.planning.units import feeds_of_all
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters
 from mllm_jax.config.modalities import modalities
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.step import units
+from mllm_jax.train.step.among import ALONE, Among
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.pipeline import PipelineProgram
@@ -319,6 +321,54 @@ def test_rows_go_on_together_where_units_feed_too_many(
     assert asked == [((0, 2), (1, 3)), ((0, 0), (1, 2), (3, 3))] * 2
     told = [r for r in caplog.records if "its rows go on together" in r.getMessage()]
     assert len(told) == 1
+
+
+def test_groups_that_know_their_own_media_alone_run_the_schedule_of_all() -> None:
+    """Each of two groups has the media of one row, and is told what those of the other feed."""
+    batches, program = scattered_load(3)[1], step().program
+    follow = program.follow
+    assert follow is not None
+    rows = dict.fromkeys(MEDIA, range(ROWS))
+
+    def planned(own: list[Any], among: Among = ALONE) -> tuple[Any, Any, Any]:
+        return in_units(program, follow, own, rows, rows, ROWS, among)
+
+    groups, fed = [of_row(batches, row) for row in range(ROWS)], list[Mapping[str, Feeds]]()
+
+    def overheard(feeds: Mapping[str, Feeds]) -> Mapping[str, Feeds]:
+        fed.append(feeds)
+        return feeds
+
+    def told(feeds: Mapping[str, Feeds]) -> Mapping[str, Feeds]:
+        assert feeds in fed
+        return {name: feeds_of_all([own[name] for own in fed]) for name in feeds}
+
+    for own in groups:
+        planned(own, Among(overheard))
+    tables, moved, arrays = planned(batches)
+    assert len(fed) == ROWS
+    for row, own in enumerate(groups):
+        found = planned(own, Among(told))
+        assert found[0] is tables
+        for name in MEDIA:
+            ids = [part[name]["segment_ids"] for part in (found[2], arrays)]
+            assert ids[0].shape == ids[1].shape
+            np.testing.assert_array_equal(ids[0][:, row], ids[1][:, row])
+            for mine, of_all in zip(found[1], moved, strict=True):
+                runs = of_all["runs"][name]
+                np.testing.assert_array_equal(mine["runs"][name], runs[runs[:, 0] == row])
+
+
+def of_row(batches: list[Any], row: int) -> list[Any]:
+    """Microbatches that list the media of one row alone."""
+    return [
+        batch
+        | {
+            key: {name: own[own[:, 0] == row] for name, own in batch[key].items()}
+            for key in ("places", "runs")
+        }
+        for batch in batches
+    ]
 
 
 def test_batches_without_places_are_refused() -> None:
