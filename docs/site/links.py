@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
-#: A link to a file of the repository outside docs/, from a page so many folders below docs/: its
-#: text and its place.
-_OUTSIDE = r"\[([^\]]+)\]\((?:\.\./){%d}([^)#\s]+)(#[^)\s]*)?\)"
+#: Files of the repository that are pages of the site, and the places of these.
+PAGES = {"README.md": "index.md", "LOG.md": "measurements/log.md"}
+#: A link to a place of the repository: its text, the place, and an anchor.
+_LINK = re.compile(r"\[([^\]]+)\]\(([^):#\s]+)(#[^)\s]*)?\)")
 _API = """# Python API
 
 What `import mllm_jax` gives, from its docstrings.
@@ -22,21 +24,29 @@ What `import mllm_jax` gives, from its docstrings.
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the README as the first page, and the page of the API."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    own = re.sub(r"\]\((?!docs/|https?:|#)([^)]+)\)", r"](../\1)", readme)
-    pages = {"index.md": own.replace("](docs/", "]("), "reference/api.md": _API}
-    for name, text in pages.items():
-        files.append(File.generated(config, name, content=text))
+    """Add the pages of the repository's own folder, and the page of the API."""
+    for name, place in PAGES.items():
+        text = (ROOT / name).read_text(encoding="utf-8")
+        files.append(File.generated(config, place, content=_LINK.sub(_moved(name, place), text)))
+    files.append(File.generated(config, "reference/api.md", content=_API))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Name files outside docs/ instead of linking to them."""
-    depth = len(Path(page.file.src_uri).parts)
-    return re.sub(_OUTSIDE % depth, _named, markdown)
+    """Name files that are no pages instead of linking to them."""
+    own = page.file.src_uri
+    return markdown if own in PAGES.values() else _LINK.sub(_moved(f"docs/{own}", own), markdown)
 
 
-def _named(link: re.Match[str]) -> str:
-    text, place = link[1], link[2]
-    return f"`{place}`" if text.strip("`").endswith(Path(place).name) else f"{text} (`{place}`)"
+def _moved(source: str, place: str) -> Any:
+    """What a link of the file `source` is on the page at `place`."""
+
+    def link(found: re.Match[str]) -> str:
+        text, target, anchor = found[1], found[2], found[3] or ""
+        name = os.path.normpath(Path(source).parent / target)
+        to = PAGES.get(name, name.removeprefix("docs/") if name.startswith("docs/") else None)
+        if to is not None:
+            return f"[{text}]({os.path.relpath(to, Path(place).parent)}{anchor})"
+        return f"`{name}`" if text.strip("`").endswith(Path(name).name) else f"{text} (`{name}`)"
+
+    return link
