@@ -44,8 +44,8 @@ def _moved(source: str, place: str) -> Any:
     def link(found: re.Match[str]) -> str:
         text, target, anchor = found[1], found[2], found[3] or ""
         name = os.path.normpath(Path(source).parent / target)
-        to = PAGES.get(name, name.removeprefix("docs/") if name.startswith("docs/") else None)
-        if to is not None:
+        to = PAGES.get(name, name.removeprefix("docs/"))
+        if name in PAGES or (name.startswith("docs/") and not name.startswith("docs/site/")):
             return f"[{text}]({os.path.relpath(to, Path(place).parent)}{anchor})"
         return f"`{name}`" if text.strip("`").endswith(Path(name).name) else f"{text} (`{name}`)"
 
