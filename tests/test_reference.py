@@ -11,6 +11,8 @@ import numpy as np
 from data.kinds.image.modality import ImageModality
 from data.kinds.image.tiles import Tiling
 from data.kinds.rows import DECODER
+from mllm_jax.bench.benchmarks import BENCHMARKS
+from mllm_jax.cli.commands import COMMANDS
 from mllm_jax.config.modalities import modalities
 from mllm_jax.models.multimodal import abstract_parameters
 from mllm_jax.runtime.exits import MEANINGS
@@ -19,6 +21,13 @@ from tests.configs import ROOT, config
 
 FOLDER = ROOT / "docs" / "reference"
 MODEL = config(model__decoder__vocab=320).model
+
+
+def test_the_page_of_commands_names_all_of_them() -> None:
+    page = (FOLDER / "commands.md").read_text()
+    named = set(re.findall(r"launch\.py ([a-z]+)", page))
+    assert named >= {command.__name__.rstrip("_") for command in COMMANDS}
+    assert set(re.findall(r"launch\.py bench (\w+)", page)) == {*BENCHMARKS}
 
 
 def test_exit_codes_are_those_of_the_code() -> None:

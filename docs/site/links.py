@@ -33,8 +33,10 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Name files that are no pages instead of linking to them."""
+    """Name files that are no pages instead of linking to them; give tables of keys more room."""
     own = page.file.src_uri
+    if own.startswith("reference/keys/"):
+        page.meta["hide"] = ["toc"]
     return markdown if own in PAGES.values() else _LINK.sub(_moved(f"docs/{own}", own), markdown)
 
 
