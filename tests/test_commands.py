@@ -21,11 +21,13 @@ from mllm_jax.config.sections import ConfigError
 from tests.configs import PAGES, ROOT
 
 TEXT = "\n".join(page.read_text() for page in PAGES)
-BLOCKS = re.compile(r"^```(?:bash|console)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+BLOCKS = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+#: Begins of lines that are commands, wherever they stand.
+COMMAND = re.compile(r"\$ |launch\.py |make |pip |git |python ")
 INDENTED = re.compile(r"^    ((?:\.venv/bin/python )?launch\.py .*)$", re.MULTILINE)
 WITHIN = re.compile(r"`((?:\.venv/bin/)?(?:python|launch\.py|make|git|pip)(?: [^`\n]*)?)`")
 #: Programs beside Python and make that a block may start.
-PROGRAMS = ("cd", "git", "kubectl", "scancel", "squeue", "tail")
+PROGRAMS = ("cd", "git", "kubectl", "pip", "scancel", "squeue", "tail")
 #: What stands for a value of the reader's own.
 PLACES = {"FILE": "configs/demo.yaml", "DIR": "runs/mine", "runs/<name>": "runs/mine"}
 #: Every key; a key that maps names of the reader's own to values has one more part.
@@ -43,9 +45,15 @@ KEY = re.compile(rf"`((?:{SECTIONS})(?:\.[a-z_]+|\.<[a-z]+>)+)(?:=[^`\n]*)?`")
 
 def whole() -> list[str]:
     """Commands of blocks, continued lines joined."""
-    lines = "".join(BLOCKS.findall(TEXT)).replace("\\\n", " ").splitlines()
-    told = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+    told = [line for line in lines("bash") if line and line[0] != "#"]
+    told += [line.removeprefix("$ ") for line in lines("console") if line.startswith("$ ")]
     return list(dict.fromkeys([*told, *INDENTED.findall(TEXT)]))
+
+
+def lines(*kinds: str) -> list[str]:
+    """Lines of the blocks of these kinds."""
+    blocks = [text for kind, text in BLOCKS.findall(TEXT) if kind in kinds]
+    return "".join(blocks).replace("\\\n", " ").splitlines()
 
 
 def parts() -> list[str]:
@@ -149,6 +157,11 @@ def check(command: str, *, is_whole: bool) -> None:
 @pytest.mark.parametrize("command", whole())
 def test_a_command_of_a_block_could_be_run(command: str) -> None:
     check(command, is_whole=True)
+
+
+def test_blocks_of_other_kinds_hold_no_command() -> None:
+    """They would be neither run nor parsed."""
+    assert [line for line in lines("", "text", "yaml", "json") if COMMAND.match(line)] == []
 
 
 @pytest.mark.parametrize("command", parts())
