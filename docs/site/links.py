@@ -17,7 +17,7 @@ PAGES = {"README.md": "index.md", "LOG.md": "measurements/log.md"}
 _LINK = re.compile(r"\[([^\]]+)\]\(([^):#\s]+)(#[^)\s]*)?\)")
 _API = """# Python API
 
-What `import mllm_jax` gives, from its docstrings.
+What does `import mllm_jax` give? These functions, described by their docstrings.
 
 ::: mllm_jax.api
 """
