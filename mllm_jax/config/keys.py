@@ -13,6 +13,7 @@ import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
@@ -249,5 +250,11 @@ def _docstring_entry(docstring: str, name: str) -> str:
 
 def _comment(model: type[BaseModel], name: str) -> str:
     declaration = rf"^    {re.escape(name)}: .*  # (.*)$"
-    found = re.search(declaration, inspect.getsource(model), flags=re.MULTILINE)
+    found = re.search(declaration, _source(model), flags=re.MULTILINE)
     return found.group(1) if found else ""
+
+
+@cache
+def _source(model: type[BaseModel]) -> str:
+    """The text of a class; finding it parses the whole module."""
+    return inspect.getsource(model)
