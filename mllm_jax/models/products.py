@@ -37,11 +37,12 @@ def product(
     if traced_platform() != "cpu":
         return jnp.tensordot(x, kernel, contracted, preferred_element_type=dtype)
     # For a backward `x` is kept as it is, once for all products that it enters.
-    return cheap(partial(_of_matrices, contracted=contracted, dtype=dtype))(x, kernel)
+    return _of_matrices(x, kernel, contracted, dtype)
 
 
+@partial(cheap, static_argnums=(2, 3))
 def _of_matrices(
-    x: jax.Array, kernel: jax.Array, *, contracted: int, dtype: jnp.dtype | None
+    x: jax.Array, kernel: jax.Array, contracted: int, dtype: jnp.dtype | None
 ) -> jax.Array:
     """`product` as one of matrices.
 

@@ -133,8 +133,7 @@ class TrainStep:
     @cached_property
     def abstract(self) -> State:
         """Shapes, types and layouts of the state."""
-        shapes = jax.eval_shape(self._init, jax.random.key(0))
-        return laid_out(shapes, self.mesh, self.state_specs)
+        return laid_out(self._shapes, self.mesh, self.state_specs)
 
     def shard(self, body: Callable[..., Any], specs: Any, out_specs: Any) -> Callable[..., Any]:
         """`body(tree, batch)` over the mesh; `tree` lies as `specs` says, the batch by rows."""
@@ -155,12 +154,15 @@ class TrainStep:
             "optimizer": self.optimizer.init(self.program.frozen.apart(params)[0]),
         }
 
+    @cached_property
+    def _shapes(self) -> State:
+        return jax.eval_shape(self._init, jax.random.key(0))
+
     def _state_specs(self) -> State:
-        abstract = jax.eval_shape(self._init, jax.random.key(0))
         return {
             "step": PartitionSpec(),
             "params": self.form.specs,
-            "optimizer": specs_like(abstract["optimizer"], self.form.layout),
+            "optimizer": specs_like(self._shapes["optimizer"], self.form.layout),
         }
 
     def _update(self, state: State, batch: Any) -> tuple[State, dict[str, Any]]:
