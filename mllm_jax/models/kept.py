@@ -6,6 +6,7 @@ They are found by tracing the layer on ranks that need not exist.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import jax
@@ -15,7 +16,8 @@ from jax.sharding import AbstractMesh, AxisType, PartitionSpec
 from mllm_jax.models.attention.dispatch import traceable
 from mllm_jax.models.frozen import ADAPTERS
 from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.models.multimodal import Decoder, Encoder, abstract_parameters
+from mllm_jax.models.multimodal import Decoder, Encoder
+from mllm_jax.models.parameters import Block
 from scheduling.costs.workload import Split
 from scheduling.executor.apart import apart_by
 from scheduling.executor.layers import LayerRun
@@ -94,7 +96,7 @@ def _bytes(
     grid = JointGrid.build({"decoder": ParallelPlan(expert=experts, tensor=tensor)}, heads)
     view = grid.decoder if grid.devices > 1 else View()
     tower = Decoder(config, view) if module == "decoder" else Encoder(config, module, view)
-    stack, specs = _layer(config, module, view)
+    stack, specs = _layer(tower.tower["layers"], view)
     found: list[int] = []
 
     def trace(stack: Any, batch: Any) -> jax.Array:
@@ -127,20 +129,12 @@ def _apart(stack: Any, trained: Trained) -> tuple[Any, Any]:
     return apart_by(stack, lambda path: trained == "adapters" and path[-1] in ADAPTERS)
 
 
-def _layer(config: ModelConfig, module: str, view: View) -> tuple[Any, Any]:
+def _layer(layers: Block, view: View) -> tuple[Any, Any]:
     """Shapes of a stack of one period of layers, and how it lies."""
-    if module == "decoder":
-        decoder = config.decoder
-        few = decoder.model_copy(update={"layers": decoder.period})
-        one = {"decoder": few, "encoders": {}}
-    else:
-        encoder = config.encoders[module].model_copy(update={"layers": 1})
-        one = {"encoders": {module: encoder}}
-    shapes, axes = abstract_parameters(config.model_copy(update=one))
-    if module != "decoder":
-        shapes, axes = shapes["encoders"], axes["encoders"]
-    specs = jax.tree.map(lambda leaf: leaf.spec, layouts(axes[module]["layers"], view))
-    return shapes[module]["layers"], specs
+    period = replace(layers, layers=layers.period)
+    shapes = jax.eval_shape(lambda: period.init(jax.random.key(0)))
+    lying = layouts(period.stacked_axes(), view)
+    return shapes, jax.tree.map(lambda leaf: leaf.spec, lying)
 
 
 def between(

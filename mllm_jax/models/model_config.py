@@ -57,6 +57,11 @@ class ModelConfig(Section):
     loss_chunk: int = Field(1024, gt=0)
     _adapters: Adapters | None = PrivateAttr(default=None)
 
+    def __hash__(self) -> int:
+        """A hash of the towers' sizes; equality compares the mappings, too, which have none."""
+        towers = (self.decoder, *self.encoders.values())
+        return hash(frozenset((own.family, own.layers, own.d_model) for own in towers))
+
     @property
     def adapters(self) -> Adapters | None:
         """Adapters beside linear layers, which are no keys of this section: see `train.lora`."""

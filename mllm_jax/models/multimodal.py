@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -328,11 +328,13 @@ def _names(config: ModelConfig) -> tuple[str, ...]:
     return ("decoder", *sorted(config.encoders))
 
 
+@lru_cache(maxsize=64)  # Blocks find shapes and axes of their parameters once.
 def _decoder(config: ModelConfig) -> Tower:
     tower = decoder.decoder_tower(config.decoder, config.attention)
-    return adapted_tower(tower, "decoder", config.adapters)
+    return MappingProxyType(adapted_tower(tower, "decoder", config.adapters))
 
 
+@lru_cache(maxsize=64)
 def _encoder(config: ModelConfig, name: str) -> Tower:
     settings: EncoderConfig = config.encoders[name]
     tower = family_of(settings).tower(settings, config.attention)
@@ -341,7 +343,7 @@ def _encoder(config: ModelConfig, name: str) -> Tower:
     for block in deepstack_blocks(settings):
         tower[block] = connector_block(settings, d_decoder)
         tower[f"{block}_norm"] = norm_block(settings)
-    return adapted_tower(tower, name, config.adapters)
+    return MappingProxyType(adapted_tower(tower, name, config.adapters))
 
 
 def _with_room(x: jax.Array, count: int, parts: int = 1) -> jax.Array:

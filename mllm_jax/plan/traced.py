@@ -1,9 +1,13 @@
-"""The workload of a step with the bytes that its layers keep, found by tracing them."""
+"""The workload of a step with the bytes that its layers keep, found by tracing them.
+
+A layer of a model is traced once in a process for each way in which ranks split it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from functools import lru_cache
 
 import jax
 
@@ -37,10 +41,9 @@ def traced_workload(
         own: layer_bytes(model, own, whole.positions[own.tower], _trained(whole, own.tower))
         for own in sorted({*asked})
     }
-    positions = whole.positions["decoder"]
-    trained = _trained(whole, "decoder")
+    positions, trained = whole.positions["decoder"], _trained(whole, "decoder")
     pairs = {
-        own: pairs_bytes(model, own, positions, _packed(model, "decoder", positions), trained)
+        own: _pairs(model, own, positions, trained)
         for own in kept
         if apart and own.tower == "decoder"
     }
@@ -52,12 +55,19 @@ def _trained(work: Workload, name: str) -> Trained:
     return "adapters" if name in work.adapted else "nothing" if name in work.frozen else "all"
 
 
+@lru_cache(maxsize=1024)
 def layer_bytes(
     model: ModelConfig, split: Split, positions: int, trained: Trained = "all"
 ) -> float:
     """`kept_bytes` of one row with so many positions, of the decoder or of a lane."""
     own = split._replace(tower=model.lanes.get(split.tower, split.tower))
     return kept_bytes(model, own, positions, _packed(model, split.tower, positions), trained)
+
+
+@lru_cache(maxsize=1024)
+def _pairs(model: ModelConfig, split: Split, positions: int, trained: Trained) -> float:
+    """`pairs_bytes` of one row with so many positions."""
+    return pairs_bytes(model, split, positions, _packed(model, "decoder", positions), trained)
 
 
 def _packed(model: ModelConfig, name: str, positions: int) -> dict[str, jax.ShapeDtypeStruct]:
