@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from mllm_jax.check.hashed import HASHED
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
 from mllm_jax.config.lower import lower
@@ -91,7 +92,7 @@ def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
 
 def initial_parameters(model: ModelConfig, seed: int) -> Any:
     """Parameters of `model` as numpy arrays, the same on every process."""
-    key = jax.device_put(jax.random.key(seed), jax.local_devices()[0])
+    key = jax.device_put(jax.random.key(seed, impl=HASHED), jax.local_devices()[0])
     make = jax.jit(partial(init_parameters, model)).lower(key).compile(_run_once())
     made = jax.tree.map(np.asarray, make(key))
     return jax.tree_util.tree_map_with_path(partial(_trained, np.random.default_rng(seed)), made)
