@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from tests import caches
+
+# isort: split
+import gc
 import logging
 import os
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -21,7 +22,7 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.console import OWN_PACKAGES
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.state.progress import Progress
-from tests.configs import CHANGES, config
+from tests.configs import CHANGES, ROOT, config
 
 #: Programs of tests run a few times at most, so that compiling them fast counts for more than their
 #: speed, here and in the processes that tests start.
@@ -35,26 +36,32 @@ COMPILE_FAST = (
 
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the devices: the CPU's, unless the tests for GPUs are asked for (`-m gpu`)."""
-    _keep_out_of_the_users_caches(config)
+    config.add_cleanup(caches.remove)
     if config.getoption("markexpr") != "gpu":
         os.environ["XLA_FLAGS"] = " ".join((os.environ.get("XLA_FLAGS", ""), *COMPILE_FAST)).strip()
         jax.config.update("jax_platforms", "cpu")
         jax.config.update("jax_num_cpu_devices", 8)
 
 
-def _keep_out_of_the_users_caches(config: pytest.Config) -> None:
-    """One folder for all of a session: what one test has compiled, the next need not.
+#: Folders with the longest files of tests. They begin first: at the end, one process would run such
+#: a file while others have nothing to do.
+LONGEST = ("train/step", "train", "extending", "check", "release", "bench", "runtime", "models")
 
-    It holds Python's bytecode, too: many tests start processes, which would compile all that they
-    import where the environment keeps Python from writing bytecode.
-    """
-    if hasattr(config, "workerinput"):
-        return  # of pytest-xdist, whose main process has made it
-    folder = tempfile.mkdtemp(prefix="mllm_jax-caches-")
-    os.environ["XDG_CACHE_HOME"] = folder
-    os.environ["PYTHONPYCACHEPREFIX"] = str(Path(folder) / "bytecode")
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order files as `LONGEST` says, and otherwise by name."""
+    items.sort(key=lambda item: _turn(item.path.relative_to(ROOT / "tests").as_posix()))
+
+
+def _turn(place: str) -> int:
+    return next((n for n, own in enumerate(LONGEST) if place.startswith(own)), len(LONGEST))
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage, which tracing sets off often, seldom and without what was imported."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
