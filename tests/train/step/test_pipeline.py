@@ -42,6 +42,7 @@ from sharding.plan import ParallelPlan, PlanError, factorizations
 from sharding.stages import StageViews
 from tests.scheduling.placing import at_random, naive, with_prologue
 from tests.train.models import small_model
+from tests.train.step.gradients import CompiledOnce
 
 ROWS, TOKENS, BUDGETS, MOST = 2, 24, {"vision": 16, "audio": 32}, 9
 LAYERS = {"decoder": 4, "vision": 4, "audio": 6}
@@ -153,10 +154,14 @@ def reference(names: tuple[str, ...], family: str, count: int) -> tuple[np.ndarr
 
     The others are there without targets, so that one program serves all counts.
     """
+    found: tuple[np.ndarray, Any] = single(names, family)(microbatches(names, family, MOST, count))
+    return found
+
+
+@cache
+def single(names: tuple[str, ...], family: str) -> CompiledOnce:
     plans = {name: ParallelPlan() for name in ("decoder", *names)}
-    batches = microbatches(names, family, MOST, count)
-    own = model(names, family)
-    return loss_and_gradients(own, plans, parameters(names, family), batches)
+    return CompiledOnce.under(model(names, family), plans, parameters(names, family))
 
 
 def run(case: Case, observe: Any = None) -> tuple[np.ndarray, Any]:
