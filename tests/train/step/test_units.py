@@ -20,7 +20,7 @@ from mllm_jax.check.verify import compare, initial_parameters
 from mllm_jax.config.modalities import modalities
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.train.step import units
+from mllm_jax.train.step import pipeline, units
 from mllm_jax.train.step.among import ALONE, Among
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step
@@ -28,10 +28,12 @@ from mllm_jax.train.step.pipeline import PipelineProgram
 from mllm_jax.train.step.program import Follow, Room, StepTables
 from mllm_jax.train.step.train_step import TrainStep
 from mllm_jax.train.step.units import in_units
+from scheduling.programs.compile import compile_program
 from scheduling.programs.frame import Frame
+from scheduling.programs.program import Program
 from scheduling.schedules.bubbles import place_encoders
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
-from scheduling.schedules.schedule import EncoderPieces, Feeds, Schedule, interleaved
+from scheduling.schedules.schedule import EncoderPieces, Feeds, Schedule, ScheduleError, interleaved
 from sharding.exchanges import Exchanges
 from sharding.grid import JointGrid
 from sharding.mesh import shardings
@@ -321,6 +323,42 @@ def test_rows_go_on_together_where_units_feed_too_many(
     assert asked == [((0, 2), (1, 3)), ((0, 0), (1, 2), (3, 3))] * 2
     told = [r for r in caplog.records if "its rows go on together" in r.getMessage()]
     assert len(told) == 1
+
+
+@dataclass(frozen=True)
+class Broken(Following):
+    """Runs the schedules of loads from their last tick to their first."""
+
+    def __call__(self, feeds: Mapping[str, Feeds], live: int) -> Schedule:
+        made = super().__call__(feeds, live)
+        return replace(made, ticks=made.ticks[::-1])
+
+
+def test_a_schedule_of_a_step_that_breaks_a_rule_is_refused() -> None:
+    follow: Any = Broken()
+    own = build_step(model(), PLANS, PipelinePlan(placed(CUTS), co_issue=False, follow=follow))
+    with pytest.raises(ScheduleError, match=r"tick \d+, stage \d: .* needs "):
+        place(scattered_load(2)[1], own)
+
+
+def test_tables_of_a_step_are_run_on_names_where_schedules_are_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With `train.check_schedules`; a wrong slot is named with its task, tick and stage."""
+    follow: Any = Following()
+    plan = PipelinePlan(placed(CUTS), co_issue=False, follow=follow)
+    steps = [build_step(model(), PLANS, replace(plan, checked=own)) for own in (False, True)]
+
+    def wrong(*args: Any) -> Program:
+        made = compile_program(*args)
+        slots = made.backward.saved
+        moved = np.where(slots >= 0, (slots + 1) % made.sizes.saved, slots)
+        return replace(made, backward=replace(made.backward, saved=moved))
+
+    monkeypatch.setattr(pipeline, "compile_program", wrong)
+    place(scattered_load(2)[1], steps[0])
+    with pytest.raises(ScheduleError, match=r"tick \d+, stage \d: decoder \w+\(\d, \d\) is "):
+        place(scattered_load(2)[1], steps[1])
 
 
 def test_groups_that_know_their_own_media_alone_run_the_schedule_of_all() -> None:
