@@ -21,7 +21,7 @@ from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.together import compiled_together
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.state.fit import check_same_model
-from mllm_jax.train.state.pretrained import start_from
+from mllm_jax.train.state.pretrained import start_from, without_released
 from mllm_jax.train.state.regroup import leaf_name
 from mllm_jax.train.state.saved import SavedParameters
 from sharding.plan import ParallelPlan
@@ -122,7 +122,8 @@ def _released(tell: Callable[[str], None], experiment: Experiment) -> Any:
     layout = jax.tree.map(lambda leaf: leaf.sharding, target)
 
     def initial(key: jax.Array) -> Any:
-        return step.form.stored(multimodal.init_parameters(model, key))
+        made = multimodal.init_parameters(model, key)
+        return step.form.stored(without_released(model, made))
 
     make = compiled_together("the parameters", jax.jit(initial, out_shardings=layout))
     return start_from(model, make(jax.random.key(0)), target, tell)

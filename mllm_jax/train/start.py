@@ -108,10 +108,12 @@ def restore_or_init(
 def initial_state(experiment: Experiment, console: Console) -> Any:
     """The state before the first step, its parameters at random or from released weights."""
     config, step = experiment.config, experiment.step
-    state = step.init(jax.random.key(config.train.seed))
+    released = config.model.pretrained is not None
+    make = step.init_before_release if released else step.init
+    state = make(jax.random.key(config.train.seed))
     lora = config.train.lora
     begins = lora.begin_with if lora else None
-    if config.model.pretrained is None and begins is None:
+    if not released and begins is None:
         return state
 
     def tell(text: str) -> None:
@@ -119,7 +121,7 @@ def initial_state(experiment: Experiment, console: Console) -> Any:
             console.print(text, markup=False, soft_wrap=True)
 
     params, target = state.pop("params"), step.abstract["params"]
-    if config.model.pretrained is not None:
+    if released:
         params = start_from(config.model, params, target, tell)
     if begins is not None:
         params = start_from_adapters(config.model, Path(begins), params, target, tell)

@@ -129,6 +129,10 @@ def test_any_encoder_goes_with_any_decoder(tmp_path: Path, capsys: Any) -> None:
     patch = tensors(vision)["vision_model.embeddings.patch_embedding.bias"]
     kept = state["params"]["encoders"]["vision"]["embeddings"]["patch_embedding"]["bias"]
     np.testing.assert_array_equal(np.asarray(kept), patch)
+    connector = jax.tree_util.tree_leaves_with_path(
+        state["params"]["encoders"]["vision"]["connector"]
+    )
+    assert all(np.std(leaf) > 0 for path, leaf in connector if path[-1].key == "kernel")
     for part, source in (("decoder", PARITY / "llama3"), ("vision", vision)):
         out = tmp_path / part
         line = ["export", "--run", str(run), "--out", str(out), "--part", part]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from mllm_jax.models.config.decoder import DecoderConfig
 from mllm_jax.models.config.encoder import EncoderConfig
@@ -30,13 +31,27 @@ GB = 1e9
 LAST_NORM = "norm."
 
 
+def without_released(model: ModelConfig, params: Any) -> Any:
+    """Parameters with zeros where `start_from` puts those of releases.
+
+    Random values that it would replace are then neither compiled nor computed.
+    """
+
+    def leaf(path: tuple[Any, ...], own: jax.Array) -> jax.Array:
+        released = model.sources[group_of(path)] is not None and not _own(path)
+        return jnp.zeros_like(own) if released else own
+
+    return jax.tree_util.tree_map_with_path(leaf, params)
+
+
 def start_from(
     model: ModelConfig, params: Any, target: Any, tell: Callable[[str], None] = lambda text: None
 ) -> Any:
     """Parameters with those of the releases in the place of random ones.
 
     Args:
-        params: all parameters, at random; leaves that releases replace are freed one by one.
+        params: all parameters, at random or of `without_released`; leaves that releases replace are
+            freed one by one.
         target: their shapes, types and layouts.
         tell: shows a line of progress.
 

@@ -12,7 +12,7 @@ gradient beyond the order of summation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -26,6 +26,7 @@ from mllm_jax.runtime.together import compiled_together
 from mllm_jax.train.state.lamb import trust_ratios
 from mllm_jax.train.state.loads import load_table
 from mllm_jax.train.state.optimizer import global_norm
+from mllm_jax.train.state.pretrained import without_released
 from mllm_jax.train.step.program import GradientProgram, StepTables
 from scheduling.executor.apart import joined
 from sharding.in_order import shard_map
@@ -125,9 +126,17 @@ class TrainStep:
         """Fresh state, made shard by shard; its values do not depend on the plan."""
         return self._fresh(key)
 
+    def init_before_release(self, key: jax.Array) -> State:
+        """`init` with zeros for what releases replace, see `without_released`."""
+        return self._making(released=True)(key)
+
     @cached_property
     def _fresh(self) -> Callable[..., Any]:
-        make = jax.jit(self._init, out_shardings=shardings(self.mesh, self.state_specs))
+        return self._making(released=False)
+
+    def _making(self, *, released: bool) -> Callable[..., Any]:
+        layout = shardings(self.mesh, self.state_specs)
+        make = jax.jit(partial(self._init, released=released), out_shardings=layout)
         return compiled_together("the initial state", make)
 
     @cached_property
@@ -145,8 +154,10 @@ class TrainStep:
 
         return run
 
-    def _init(self, key: jax.Array) -> State:
+    def _init(self, key: jax.Array, released: bool = False) -> State:
         made = multimodal.init_parameters(self.program.model, key)
+        if released:
+            made = without_released(self.program.model, made)
         params = self.program.frozen.kept(self.form.stored(made))
         return {
             "step": jnp.zeros((), jnp.int32),
