@@ -19,12 +19,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Literal
 
 from sharding.exchanges import Piece
 from sharding.numbering import Span, numbering, overlap
 from sharding.plan import AXES, POSITIONS, ROWS, ParallelPlan, PlanError, divisors, factorizations
 
 Axes = tuple[str, ...]
+Sums = Literal["float32", "bfloat16"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class View:
         copies: the last of the tensor axes, along which ranks hold the same heads of keys and
             values, as there are fewer of these than ranks.
         overlap: collectives that run beside compute.
+        sums: type in which partial sums of tensor ranks travel in forwards.
         sizes: `(name, size)` of every grid axis, those of other modules included.
     """
 
@@ -47,6 +50,7 @@ class View:
     tensor: Axes = ()
     copies: Axes = ()
     overlap: frozenset[Piece] = frozenset()
+    sums: Sums = "float32"
     sizes: tuple[tuple[str, int], ...] = ()
 
     @property
@@ -123,6 +127,7 @@ class JointGrid:
         plans: Mapping[str, ParallelPlan],
         kv_heads: int | None = None,
         overlap: frozenset[Piece] = frozenset(),
+        sums: Sums = "float32",
     ) -> JointGrid:
         """Refine `plans`, which must contain `"decoder"`.
 
@@ -131,6 +136,7 @@ class JointGrid:
                 not divide them, they are split as far as the grid allows, and copied beyond; None
                 if every degree divides them.
             overlap: collectives that run beside compute.
+            sums: as of `View`.
 
         Raises:
             PlanError: the plans cover different numbers of devices, an encoder's groups reach
@@ -151,7 +157,7 @@ class JointGrid:
         axes = _name_axes(sorted(cuts | {copies}), decoder)
         views = {name: _view(plan, axes, decoder) for name, plan in plans.items()}
         views["decoder"] = _with_copies(views["decoder"], copies)
-        views = {name: replace(view, overlap=overlap) for name, view in views.items()}
+        views = {name: replace(view, overlap=overlap, sums=sums) for name, view in views.items()}
         return cls(axes, dict(plans), views)
 
     @property

@@ -180,6 +180,7 @@ def workload(config: ExperimentConfig) -> Workload:
         positions=positions,
         rows=data.rows * config.train.accumulate,
         dtype=model.dtype,
+        sums=SIZES[config.parallel.sums],
         moments=config.train.optimizer.moments,
         frozen=frozenset(n for n, tower in towers.items() if frozen.trunk(tower)),
         frozen_connectors=frozenset(n for n, e in model.lanes.items() if frozen.connector(e)),

@@ -92,8 +92,11 @@ def overlap(config: ExperimentConfig, platform: str | None = None) -> Overlap:
 
 
 def overlap_checks(config: ExperimentConfig) -> Iterator[Problem]:
-    """Pieces that are asked for do something."""
+    """Pieces that are asked for do something, and so does the type of sums."""
     chosen, key = config.parallel.overlap, "parallel.overlap"
+    if config.parallel.sums != "float32" and _useless(config, "tensor"):
+        reason = f"{config.parallel.sums} {_useless(config, 'tensor')}"
+        yield Problem("parallel.sums", reason, lambda: [[Choice.of("parallel.sums", "float32")]])
     if isinstance(chosen, str):
         return
     reasons = {name: reason for name in chosen if (reason := _reason(config, name))}

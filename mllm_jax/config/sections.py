@@ -18,6 +18,7 @@ from mllm_jax.models.config.parts import Section
 from mllm_jax.models.frozen import FrozenParts
 from mllm_jax.models.model_config import ModelConfig
 from scheduling.schedules.kinds import ScheduleKind
+from sharding.grid import Sums
 from sharding.plan import ParallelPlan
 
 
@@ -54,6 +55,8 @@ class ParallelConfig(Section):
             `flags` (options of XLA's compiler for the platform), `gather` (of the parameters of the
             next layer, over fsdp), `scatter` (of the gradients of the layer before, over fsdp) and
             `tensor` (rows before and behind products, over tensor ranks, in rings).
+        sums: type in which tensor ranks send each other the partial sums of a forward: `float32`,
+            in which they are as those of one device, or `bfloat16`, which is half the bytes.
     """
 
     platform: Literal["cpu", "gpu", "tpu"] = "cpu"
@@ -63,6 +66,7 @@ class ParallelConfig(Section):
     encoders: dict[str, ParallelPlan] = Field(default_factory=dict)
     exchange: Literal["auto", "all_to_all", "gather", "reduce_scatter"] = "auto"
     overlap: Literal["auto", "off"] | tuple[Asked, ...] = "auto"
+    sums: Sums = "float32"
 
     @property
     def plans(self) -> dict[str, ParallelPlan]:

@@ -58,7 +58,8 @@ def _of_matrices(
 def scattered(operands: Operands, contracted: tuple[int, ...], view: View) -> jax.Array:
     """Sum of row-parallel products, reduced and scattered over the tokens of tensor ranks.
 
-    Partial sums are float32 until they are added, as a single device's are.
+    Partial sums are float32 until they are added, as a single device's are, unless `view.sums` has
+    them travel in bfloat16.
 
     Args:
         operands: `[rows, tokens, *inputs]` and `[*inputs, d]` of every product.
@@ -68,32 +69,33 @@ def scattered(operands: Operands, contracted: tuple[int, ...], view: View) -> ja
         `[rows, tokens / tensor, d]` in the type of the inputs.
     """
     if view.ring:
-        return _scattered_in_a_ring(operands, contracted, view.tensor)
-    return _scattered(operands, contracted, view.tensor)
+        return _scattered_in_a_ring(operands, contracted, view)
+    return _scattered(operands, contracted, view)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(1, 2))
-def _scattered(operands: Operands, contracted: tuple[int, ...], axes: tuple[str, ...]) -> jax.Array:
-    """`_products` reduced and scattered in float32, in the type of the operands.
+def _scattered(operands: Operands, contracted: tuple[int, ...], view: View) -> jax.Array:
+    """`_products` in float32, reduced and scattered as `view.sums`, in the type of the operands.
 
     The gradient is that of the same sum in the operands' type: it adds up nothing over `axes`, and
     float32 would only double what is gathered and slow its products down.
     """
-    sums = _products(operands, contracted, jnp.dtype("float32"))
-    return reduce_scatter(sums, axes, dim=1).astype(operands[0][0].dtype)
+    sums = _products(operands, contracted, jnp.dtype("float32")).astype(view.sums)
+    return reduce_scatter(sums, view.tensor, dim=1).astype(operands[0][0].dtype)
 
 
 def _scattered_forward(
-    operands: Operands, contracted: tuple[int, ...], axes: tuple[str, ...]
+    operands: Operands, contracted: tuple[int, ...], view: View
 ) -> tuple[jax.Array, Operands]:
-    return _scattered(operands, contracted, axes), operands
+    return _scattered(operands, contracted, view), operands
 
 
 def _scattered_backward(
-    contracted: tuple[int, ...], axes: tuple[str, ...], operands: Operands, cotangent: jax.Array
+    contracted: tuple[int, ...], view: View, operands: Operands, cotangent: jax.Array
 ) -> tuple[Operands]:
     def summed(operands: Operands) -> jax.Array:
-        return reduce_scatter(_products(operands, contracted, cotangent.dtype), axes, dim=1)
+        made = _products(operands, contracted, cotangent.dtype)
+        return reduce_scatter(made, view.tensor, dim=1)
 
     _, pull = jax.vjp(summed, operands)
     return pull(cotangent)
@@ -106,21 +108,20 @@ _scattered.defvjp(_scattered_forward, _scattered_backward)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(1, 2))
-def _scattered_in_a_ring(
-    operands: Operands, contracted: tuple[int, ...], axes: tuple[str, ...]
-) -> jax.Array:
+def _scattered_in_a_ring(operands: Operands, contracted: tuple[int, ...], view: View) -> jax.Array:
     """`_scattered`, of which each step adds the product of one block."""
-    wide = jnp.dtype("float32")
+    axes, wide = view.tensor, jnp.dtype("float32")
 
     def term(rank: jax.Array) -> jax.Array:
         blocks = tuple((rings.block(x, rank, axes), kernel) for x, kernel in operands)
         return _products(blocks, contracted, wide)
 
-    return rings.scattered_sum(term, axes, wide).astype(operands[0][0].dtype)
+    sums = rings.scattered_sum(term, axes, jnp.dtype(view.sums))
+    return sums.astype(operands[0][0].dtype)
 
 
 def _scattered_in_a_ring_backward(
-    contracted: tuple[int, ...], axes: tuple[str, ...], operands: Operands, cotangent: jax.Array
+    contracted: tuple[int, ...], view: View, operands: Operands, cotangent: jax.Array
 ) -> tuple[Operands]:
     dtype = cotangent.dtype
 
@@ -128,14 +129,14 @@ def _scattered_in_a_ring_backward(
         pulled = (_pulled(block, kernel, 1, dtype) for _, kernel in operands)
         return [block, *pulled]
 
-    whole, *inputs = rings.gathered_products(cotangent, axes, products)
+    whole, *inputs = rings.gathered_products(cotangent, view.tensor, products)
     kernels = [_kernel_gradient(x, whole) for x, _ in operands]
     return (tuple(zip(inputs, kernels, strict=True)),)
 
 
 _scattered_in_a_ring.defvjp(
-    lambda operands, contracted, axes: (
-        _scattered_in_a_ring(operands, contracted, axes),
+    lambda operands, contracted, view: (
+        _scattered_in_a_ring(operands, contracted, view),
         operands,
     ),
     _scattered_in_a_ring_backward,

@@ -93,7 +93,8 @@ class Chain:
 
     def timing(self, strategy: Strategy, name: str) -> Timing:
         """Timing of a tower whose tensor ranks sum in the activations' type, as in Megatron-LM."""
-        return Timing(self.workload, strategy, self.hardware, name, sums=self.workload.size)
+        own = replace(self.workload, sums=self.workload.size)
+        return Timing(own, strategy, self.hardware, name)
 
     def under(self, workload: Workload, uneven: Uneven | None = None) -> Chain:
         """The same chain for another workload of the same model and rows."""

@@ -69,14 +69,12 @@ class Timing(Tower):
     Attributes:
         workload, strategy, hardware: as of `step_times`.
         name: name of the tower.
-        sums: bytes of an element of the partial sums that tensor ranks add up; float32 by default.
     """
 
     workload: Workload
     strategy: Strategy
     hardware: Hardware
     name: str
-    sums: int = WIDE
 
     @cached_property
     def exchanged(self) -> Exchanged:
@@ -114,7 +112,7 @@ class Timing(Tower):
     @property
     def scattered_sums(self) -> float:
         """Seconds in which a tensor group adds up partial sums, and scatters them."""
-        sums = self.activation / self.workload.size * self.sums
+        sums = self.activation / self.workload.size * self.workload.sums
         return self.group(sums / self.plan.context, "tensor")
 
     @cached_property

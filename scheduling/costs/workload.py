@@ -44,6 +44,7 @@ class Workload:
         spread: by encoder, rows of its own microbatches for each row of the decoder's, if not one.
         rows: rows of a step, of all its microbatches together.
         dtype: type of activations.
+        sums: bytes of an element of the partial sums that tensor ranks add up in forwards.
         moments: float32 values that the optimizer keeps for a parameter.
         frozen: names of towers that do not train; the connector of a frozen encoder may train.
             Gradients go through a frozen decoder to its inputs.
@@ -71,6 +72,7 @@ class Workload:
     positions: Mapping[str, int]
     rows: int
     dtype: str = "bfloat16"
+    sums: int = WIDE
     moments: int = 2
     frozen: frozenset[str] = frozenset()
     frozen_connectors: frozenset[str] = frozenset()

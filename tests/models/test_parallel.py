@@ -16,7 +16,7 @@ from mllm_jax.models.layers import Dense
 from mllm_jax.models.model_config import ModelConfig
 from sharding.collectives import psum
 from sharding.exchanges import PIECES, Piece
-from sharding.grid import JointGrid, View
+from sharding.grid import JointGrid, Sums, View
 from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
 from sharding.rules import Layout, layouts
@@ -289,3 +289,29 @@ def test_gathered_parameters_are_not_kept_for_the_backward(dtype: str) -> None:
 
     kernels = sum(leaf.size * 4 for leaf in jax.tree.leaves(params["layers"]) if leaf.ndim > 2)
     assert kept(ParallelPlan()) - kept(ParallelPlan(fsdp=2)) == kernels / 2
+
+
+@pytest.mark.parametrize("overlap", [frozenset(), frozenset({"tensor"})], ids=["scatter", "ring"])
+@pytest.mark.parametrize("sums", ["float32", "bfloat16"])
+def test_partial_sums_travel_in_the_type_that_is_asked_for(
+    overlap: frozenset[Piece], sums: Sums
+) -> None:
+    """Of a product over two tensor ranks; what arrives is of the operands' type."""
+    grid = JointGrid.build({"decoder": ParallelPlan(tensor=2)}, None, overlap, sums)
+    view = grid.decoder
+    x, kernel = (
+        jax.random.normal(jax.random.key(i), own) for i, own in enumerate([(1, 8, 6), (6, 4)])
+    )
+    mapped = jax.shard_map(
+        lambda x, kernel: products.scattered(((x, kernel),), (1,), view),
+        mesh=make_mesh(grid, jax.devices()[:2]),
+        in_specs=(P(None, None, view.tensor), P(view.tensor)),
+        out_specs=P(None, view.tensor),
+    )
+    sent = re.findall(
+        r":(\w+)\[[^=]*= (?:reduce_scatter|ppermute)", str(jax.make_jaxpr(mapped)(x, kernel))
+    )
+    assert set(sent) == {"f32" if sums == "float32" else "bf16"}
+    found, error = jax.jit(mapped)(x, kernel), 2e-6 if sums == "float32" else 2e-2
+    assert found.dtype == x.dtype
+    np.testing.assert_allclose(found, x @ kernel, atol=error * float(jnp.abs(found).max()))

@@ -183,11 +183,11 @@ _permuted.defvjp(
 
 @partial(jax.custom_vjp, nondiff_argnums=(1, 2))
 def _summed(terms: jax.Array, view: View, dtype: jnp.dtype) -> jax.Array:
-    """Terms `[rows, tokens, d_model]` of tensor ranks to shards of their sum, added in float32.
+    """Terms `[rows, tokens, d_model]` of tensor ranks to shards of their sum, sent as `view.sums`.
 
     The gradient adds up nothing and is gathered in `dtype`.
     """
-    return reduce_scatter(terms, view.tensor, dim=1).astype(dtype)
+    return reduce_scatter(terms.astype(view.sums), view.tensor, dim=1).astype(dtype)
 
 
 _summed.defvjp(
