@@ -30,6 +30,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.extend.core import jaxpr_as_fun
 
 from sharding.traced import made_from
 
@@ -46,9 +47,8 @@ def with_residuals(linearized: Linearized, x: jax.Array, rest: Tree) -> tuple[Tr
         linearized: linearization of the layer.
         rest: all other inputs of the residuals, such as masks.
     """
-    y, pull = linearized(x, rest)
-    pairs = zip(jax.tree.leaves(pull), _depends(linearized, x, rest), strict=True)
-    return y, [leaf for leaf, yes in pairs if yes]
+    y, pull, depends = _traced(linearized, x, rest)
+    return y, [leaf for leaf, yes in zip(jax.tree.leaves(pull), depends, strict=True) if yes]
 
 
 def from_residuals(
@@ -61,14 +61,20 @@ def from_residuals(
         kept: values that it returned.
         like: an array of the shape and type of the layer's input.
     """
-    _, pull = linearized(jnp.zeros_like(like), rest)
+    _, pull, depends = _traced(linearized, jnp.zeros_like(like), rest)
     leaves, structure = jax.tree.flatten(pull)
-    stored, depends = iter(kept), _depends(linearized, like, rest)
+    stored = iter(kept)
     own = [next(stored) if yes else leaf for leaf, yes in zip(leaves, depends, strict=True)]
     return jax.tree.unflatten(structure, own)
 
 
-def _depends(linearized: Linearized, x: jax.Array, rest: Tree) -> list[bool]:
-    """Which residuals depend on `x`."""
-    program = jax.make_jaxpr(lambda x, rest: jax.tree.leaves(linearized(x, rest)[1]))(x, rest)
-    return made_from(program.jaxpr, program.jaxpr.invars[:1])
+def _traced(linearized: Linearized, x: jax.Array, rest: Tree) -> tuple[Tree, Any, list[bool]]:
+    """The output, its backward, and which residuals of that depend on `x`.
+
+    The layer is traced once: both are results of its jaxpr.
+    """
+    program, shapes = jax.make_jaxpr(linearized, return_shape=True)(x, rest)
+    made = jaxpr_as_fun(program)(*jax.tree.leaves((x, rest)))
+    y, pull = jax.tree.unflatten(jax.tree.structure(shapes), made)
+    depends = made_from(program.jaxpr, program.jaxpr.invars[:1])
+    return y, pull, depends[len(jax.tree.leaves(y)) :]

@@ -122,18 +122,29 @@ class Tasks:
 
     def encoder_activation(self, name: str) -> jax.Array:
         """A zero activation between encoder layers."""
-        tower, batch = self.encoders[name], self.encoder_batch(name, jnp.int32(0))
-        return self._zeros_of(lambda: tower.functions.embed(tower.rest, batch))
+        return self._zeros(self._encoder_shapes[name][0])
 
     def encoder_output(self, name: str) -> jax.Array:
         """Zeros in place of an encoder's outputs."""
-        tower, batch = self.encoders[name], self.encoder_batch(name, jnp.int32(0))
-        x = self.encoder_activation(name)
-        return self._zeros_of(lambda: tower.functions.connect(tower.rest, x, batch))
+        return self._zeros(self._encoder_shapes[name][1])
+
+    @cached_property
+    def _encoder_shapes(self) -> dict[str, tuple[Tree, Tree]]:
+        """Shapes of an activation between layers and of the outputs, by lane."""
+
+        def traced(name: str, tower: Tower) -> tuple[Tree, Tree]:
+            batch = self.encoder_batch(name, jnp.int32(0))
+            between = jax.eval_shape(lambda: tower.functions.embed(tower.rest, batch))
+            x = self._zeros(between)
+            return between, jax.eval_shape(lambda: tower.functions.connect(tower.rest, x, batch))
+
+        return {name: traced(name, tower) for name, tower in self.encoders.items()}
 
     def _zeros_of(self, function: Callable[[], Tree]) -> Tree:
         """Zeros shaped like the result of `function`, varying over all axes."""
-        shapes = jax.eval_shape(function)
+        return self._zeros(jax.eval_shape(function))
+
+    def _zeros(self, shapes: Tree) -> Tree:
         return self.vary(jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes))
 
     def _context(self, tower: Tower, batch: Tree) -> Tree:
