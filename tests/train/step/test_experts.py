@@ -70,9 +70,14 @@ def model(router: str, remat: str = "layer") -> ModelConfig:
 
 
 @cache
+def initial(router: str) -> Any:
+    return initial_parameters(model(router), seed=0)
+
+
+@cache
 def parameters(router: str, routes: str = "random") -> Any:
     """Initial ones, with biases that change the choice of experts."""
-    params = initial_parameters(model(router), seed=0)
+    params = jax.tree.map(lambda leaf: leaf, initial(router))
     own = params["decoder"]["layers"]["experts"]["router"]
     shape = own["load_bias"].shape
     bias = np.random.default_rng(1).normal(0, 0.2, shape).astype(np.float32)

@@ -26,6 +26,7 @@ ROWS, TOKENS, MICROBATCHES = 4, 24, 3
 BUDGETS = {"short": 8, "long": 16}
 WHOLE = {"vision": sum(BUDGETS.values())}
 SHORT, LONG = ParallelPlan(data=4), ParallelPlan(data=2, context=2)
+APART = {"decoder": ParallelPlan(data=4), "short": SHORT, "long": LONG}
 STAGED = {"decoder": ParallelPlan(data=2, stage=2), "short": SHORT, "long": LONG}
 
 
@@ -81,6 +82,11 @@ def single() -> CompiledOnce:
     return CompiledOnce.under(model(lanes=False), plans, parameters())
 
 
+@cache
+def apart() -> CompiledOnce:
+    return CompiledOnce.under(model(lanes=True), APART, parameters())
+
+
 def emptied(batch: Any, lane: str, rows: list[int], blank: float = 0.0) -> Any:
     """The batch without the media in some rows of a lane, whose inputs are `blank`."""
     arrays, landed = dict(batch["encoders"][lane]), batch["decoder"]["media"][lane]
@@ -122,7 +128,11 @@ def check(
         batches = [scattered(batch, own, order + i) for i, batch in enumerate(batches)]
     got = loss_and_gradients(own, plans, parameters(), batches, pipeline, frozen)
     loss, expected = reference()
-    result = compare(got, (loss, frozen.apart(expected)[0]))
+    equal(got, (loss, frozen.apart(expected)[0]))
+
+
+def equal(got: tuple[np.ndarray, Any], expected: tuple[np.ndarray, Any]) -> None:
+    result = compare(got, expected)
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
 
@@ -133,35 +143,26 @@ def test_both_lanes_have_work() -> None:
             assert (batch["decoder"]["media"][name] >= 0).any()
 
 
-@pytest.mark.parametrize(
-    ("plans", "order"),
-    [
-        ({"decoder": ParallelPlan(data=4), "short": SHORT, "long": LONG}, None),
-        pytest.param(
-            {
-                "decoder": ParallelPlan(fsdp=2, context=2, tensor=2),
-                "short": ParallelPlan(data=4, tensor=2),
-                "long": ParallelPlan(data=2, context=2, tensor=2),
-            },
-            5,
-            marks=pytest.mark.slow,
-        ),
-    ],
-)
-def test_without_stages(plans: dict[str, ParallelPlan], order: int | None) -> None:
-    check(plans, order)
+def test_without_stages() -> None:
+    equal(apart()(microbatches()), reference())
+
+
+@pytest.mark.slow
+def test_without_stages_by_routes() -> None:
+    plans = {
+        "decoder": ParallelPlan(fsdp=2, context=2, tensor=2),
+        "short": ParallelPlan(data=4, tensor=2),
+        "long": ParallelPlan(data=2, context=2, tensor=2),
+    }
+    check(plans, order=5)
 
 
 def test_rows_without_media_are_not_computed() -> None:
     """What is not a number in them would be in the gradients, whose factors are zeros."""
     empty = [("long", [0, 1, 2, 3]), ("long", [1, 2]), ("short", [0, 3])]
-    own, plans = model(lanes=True), {"decoder": ParallelPlan(data=4), "short": SHORT, "long": LONG}
     batches = [emptied(b, *what) for b, what in zip(microbatches(), empty, strict=True)]
     blank = [emptied(b, *what, np.nan) for b, what in zip(microbatches(), empty, strict=True)]
-    got = loss_and_gradients(own, plans, parameters(), blank)
-    result = compare(got, on_one_device(batches))
-    assert result.loss_error < 1e-6, result
-    assert max(result.worst.values()) < 2e-5, result
+    equal(apart()(blank), on_one_device(batches))
 
 
 @pytest.mark.parametrize(
@@ -177,8 +178,7 @@ def test_under_stages(order: int | None, still: tuple[str, ...]) -> None:
 
 
 def test_parameters_are_stored_once() -> None:
-    plans = {"decoder": ParallelPlan(data=4), "short": SHORT, "long": LONG}
-    step = build_step(model(lanes=True), plans)
+    step = build_step(model(lanes=True), APART)
     assert [*step.abstract["params"]["encoders"]] == ["vision"]
     assert (
         step.form.regrouping
