@@ -290,8 +290,9 @@ def _found(parallel: ParallelConfig) -> list[jax.Device]:
     return devices[: parallel.devices]
 
 
+@cache
 def _matmul_flops(size: int = 1024, repeats: int = 3) -> float:
-    """Best rate of a float32 `[size, size]` product on the host in FLOP/s."""
+    """Best rate of a float32 `[size, size]` product on the host in FLOP/s, measured once."""
     matrix = np.ones((size, size), np.float32)
     best = float("inf")
     for _ in range(repeats):
