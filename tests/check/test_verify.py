@@ -1,6 +1,8 @@
 """`verify` passes what is right and fails what is not."""
 
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from mllm_jax.train.step import media
 from sharding.plan import ParallelPlan
 from tests.configs import VALUES
 from tests.train.models import small_model
+from tests.train.test_run import launch
 
 PLANS = {
     "decoder": ParallelPlan(data=2, tensor=2),
@@ -212,3 +215,27 @@ def test_two_encoders_of_images(small_config, case):
     result = verify.verify(config)
     assert result.ok, result
     assert set(result.worst) == {"decoder", "vision", "audio", "other"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_all_six_degrees_above_one_equal_one_device():
+    """Experts under every kind of parallelism, on 64 emulated devices in a process of their own."""
+    plan = "{data: 2, fsdp: 2, stage: 2, expert: 2, context: 2, tensor: 2}"
+    vision = "{data: 32, stage: 2}"
+    audio = "{data: 8, fsdp: 2, context: 2, tensor: 2}"
+    process = launch(
+        "verify",
+        Path("configs/demo_experts.yaml"),
+        "--json",
+        "parallel.devices=64",
+        f"parallel.decoder={plan}",
+        f"parallel.encoders={{vision: {vision}, audio: {audio}}}",
+        "data.rows=32",
+        "schedule.pad_layers=true",
+        "train.accumulate=2",
+    )
+    said, _ = process.communicate(timeout=850)
+    result = json.loads(said)
+    assert result["ok"], result
+    assert set(result["worst"]) == {"decoder", "vision", "audio"}
