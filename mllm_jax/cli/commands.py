@@ -97,7 +97,7 @@ def _searching(
         yield
         return
     before = sys.orig_argv[: sys.orig_argv.index("train")]
-    command = [*before, "plan", "--config", args.config, *args.overrides, "--json"]
+    command = [*before, "plan", "--config", args.config, *args.overrides, "--json", "--all-devices"]
     planning = Planning(
         command, devices, config.run.path / "plans", partial(planned, config), plans
     )

@@ -340,6 +340,8 @@ def _plan(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--top", type=_positive, default=1, metavar="K", help=help_text)
     help_text = "end once no plan can be faster by more than this share (default: 0, the fastest)"
     sub.add_argument("--within", type=_share, default=0.0, metavar="SHARE", help=help_text)
+    help_text = "leave out plans that would leave devices idle, even if they are the fastest"
+    sub.add_argument("--all-devices", action="store_true", help=help_text)
     help_text = "choose data.budgets first, from the lengths of the source, as `budgets` does"
     sub.add_argument("--budgets", action="store_true", help=help_text)
     help_text = "the configuration to write (default: plan.yaml in the run's folder)"

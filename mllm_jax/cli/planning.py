@@ -94,7 +94,7 @@ def plan(args: argparse.Namespace, config: ExperimentConfig, console: Console) -
     config = chosen.applied(config) if chosen else config
     memory = None if args.memory is None else args.memory * 2**30
     name = hardware_of(args, config)
-    planner = Planner(config, named(name), name, memory, args.within)
+    planner = Planner(config, named(name), name, memory, args.within, args.all_devices)
     file = Path(args.output) if args.output else config.run.path / "plan.yaml"
     result = run(planner, args.top, file, time.perf_counter, teller(console), chosen)
     return Answer(result.to_json(), [(COLUMNS, result.rows)], result.notes)

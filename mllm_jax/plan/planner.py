@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -37,6 +37,7 @@ class Planner:
         name: how `schedule.hardware` calls it.
         memory: bytes of a device that a step may take; None for all that a program may.
         within: share by which the result may miss the fastest plan.
+        all_devices: whether plans that leave devices idle are left out.
     """
 
     config: ExperimentConfig
@@ -44,12 +45,13 @@ class Planner:
     name: str
     memory: float | None = None
     within: float = 0.0
+    all_devices: bool = False
 
     def with_devices(self, devices: int) -> Planner:
         """A planner of the same for `devices` devices."""
         parallel = self.config.parallel.model_copy(update={"devices": devices})
         config = self.config.model_copy(update={"parallel": parallel})
-        return Planner(config, self.hardware, self.name, self.memory, self.within)
+        return replace(self, config=config)
 
     @cached_property
     def settled(self) -> ExperimentConfig:
@@ -70,6 +72,7 @@ class Planner:
         rows = split("sequence", range(1, most + 1))
         return Space(
             devices=devices,
+            counts=(devices,) if self.all_devices else None,
             requirements=requirements,
             memory=self.hardware.room if self.memory is None else self.memory,
             contexts=rows,

@@ -137,6 +137,14 @@ def test_what_is_written_is_as_fast_as_any_way_that_was_simulated(
     assert result["best"]["step_seconds"] <= min(ways)
 
 
+def test_all_devices_are_used_if_that_is_asked_for(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ("parallel.devices=8", "train.accumulate=8", "--within", "0.5")
+    assert planned(file, capsys, *asked)["best"]["devices"] < 8
+    assert planned(file, capsys, *asked, "--all-devices")["best"]["devices"] == 8
+
+
 def test_baselines_whose_plan_is_not_configured_have_plans_of_their_own(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

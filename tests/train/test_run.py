@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 import yaml
 
+from mllm_jax.config.load import load
 from mllm_jax.runtime.exits import Exit, code_of
 from mllm_jax.supervise.ends import End
 from mllm_jax.train.saves import SaveError
@@ -216,6 +217,31 @@ def test_a_host_that_does_not_come_back_is_left_behind(undisturbed, folder, proc
     assert "going on with 1 of 2 hosts" in said
     assert int(re.search(r"resuming .* after step (\d)", said)[1]) >= 2
     np.testing.assert_allclose(losses(run), undisturbed, rtol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.multihost
+def test_a_host_that_is_left_goes_on_with_the_plan_that_was_searched(
+    undisturbed, folder, processes
+):
+    """The supervisor of process 0 has searched a plan for one host beside the run."""
+    run = folder / "searched"
+    plan = run / "plans" / "hosts-1.yaml"
+    changes = {"run__min_hosts": 1, "run__wait_for_hosts": 1.0, "run__fallback": "plan"}
+    changes |= {"schedule__hardware": "h100"}
+    pair = watched_pair(folder, "searched", every=1000, **changes)
+    processes += pair
+    while not (two_snapshots(memories(run)) and plan.exists()):
+        assert all(process.poll() is None for process in pair), pair[0].communicate()
+        time.sleep(0.01)
+    pair[1].kill()
+    said = "".join(finish(pair[0]))
+    assert "going on with 1 of 2 hosts" in said, said
+    found, went_on = load(plan), load(run / "resolved.yaml")
+    assert went_on.parallel.plans == found.parallel.plans
+    assert went_on.parallel.devices == 2
+    assert went_on.data.rows == found.data.rows
+    np.testing.assert_allclose(losses(run), undisturbed, rtol=1e-5)
 
 
 @pytest.mark.slow
