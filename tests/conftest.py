@@ -13,16 +13,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from data.planning.stream import LoaderState
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.console import OWN_PACKAGES
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.state.progress import Progress
 from tests.configs import CHANGES, ROOT, config
+from tests.train.runs import first_states
 
 #: Programs of tests run a few times at most, so that compiling them fast counts for more than their
 #: speed, here and in the processes that tests start.
@@ -116,12 +115,4 @@ def experiment(small_config: Callable[..., ExperimentConfig]) -> Experiment:
 
 @pytest.fixture(scope="session")
 def fresh_state(experiment: Experiment) -> Callable[[], tuple[Any, Progress]]:
-    """Makes the state before the first step; each call gives buffers of its own."""
-    start = jax.tree.map(np.asarray, experiment.step.init(jax.random.key(0)))
-    layout = jax.tree.map(lambda leaf: leaf.sharding, experiment.step.abstract)
-
-    def make() -> tuple[Any, Progress]:
-        copies = jax.tree.map(lambda x: x.copy(), start)
-        return jax.device_put(copies, layout), Progress(0, LoaderState(0))
-
-    return make
+    return first_states(experiment)

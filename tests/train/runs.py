@@ -10,10 +10,23 @@ from typing import Any
 import jax
 import numpy as np
 
+from data.planning.stream import LoaderState
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.loop import steps
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
+
+
+def first_states(experiment: Experiment) -> Callable[[], tuple[Any, Progress]]:
+    """Makes the state before the first step; each call gives buffers of its own."""
+    first = jax.tree.map(np.asarray, experiment.step.init(jax.random.key(0)))
+    layout = jax.tree.map(lambda leaf: leaf.sharding, experiment.step.abstract)
+
+    def make() -> tuple[Any, Progress]:
+        copies = jax.tree.map(lambda x: x.copy(), first)
+        return jax.device_put(copies, layout), Progress(0, LoaderState(0))
+
+    return make
 
 
 def run(

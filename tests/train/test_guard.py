@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -40,6 +41,7 @@ from mllm_jax.train.records.metrics import StepRecord
 from mllm_jax.train.saves import SaveError
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.step.batch import place
+from tests.train.runs import first_states
 
 NAN = math.nan
 
@@ -109,8 +111,25 @@ def test_a_step_is_looked_at_when_it_must_be_over():
         assert max(looked, default=0) == max(0, step - 2)
 
 
-def test_leaves_that_are_not_finite_are_named(experiment, fresh_state):
-    state, _ = fresh_state()
+#: One device, and encoders that do not train: few arrays to save, which is what these runs do.
+FEW: dict[str, Any] = {
+    "parallel": {"devices": 1, "decoder": {}, "encoders": {"vision": {}, "audio": {}}},
+    "train__freeze": ["vision", "vision.connector", "audio", "audio.connector"],
+}
+
+
+@pytest.fixture(scope="module")
+def experiment(small_config) -> Experiment:
+    return Experiment.build(small_config(**FEW))
+
+
+@pytest.fixture(scope="module")
+def new_state(experiment) -> Callable[[], tuple[Any, Progress]]:
+    return first_states(experiment)
+
+
+def test_leaves_that_are_not_finite_are_named(new_state):
+    state, _ = new_state()
     assert not_finite(state) == []
     spoilt = jax.tree_util.tree_map_with_path(
         lambda path, x: x.at[..., 0].set(NAN) if "embed_tokens" in str(path) else x, state
@@ -191,17 +210,17 @@ class Runs:
 
 
 @pytest.fixture
-def runs(small_config, experiment, fresh_state, tmp_path, monkeypatch, caplog) -> Runs:
+def runs(small_config, experiment, new_state, tmp_path, monkeypatch, caplog) -> Runs:
     def same(config: ExperimentConfig) -> Experiment:
         return Experiment(
             config, experiment.grid, experiment.mesh, experiment.processor, experiment.step
         )
 
     monkeypatch.setattr(Experiment, "build", same)
-    monkeypatch.setattr(start, "initial_state", lambda experiment, console: fresh_state()[0])
+    monkeypatch.setattr(start, "initial_state", lambda experiment, console: new_state()[0])
     monkeypatch.setattr(saves, "_PAUSE", 0.001)
     caplog.set_level(logging.WARNING)
-    return Runs(small_config, tmp_path, monkeypatch, [])
+    return Runs(partial(small_config, **FEW), tmp_path, monkeypatch, [])
 
 
 def test_states_that_diverge_do_not_replace_a_good_one(runs):
@@ -266,7 +285,7 @@ def test_a_checkpoint_is_evaluated_with_the_tokenizer_of_its_training(
 
     def asked(**changes: Any) -> dict[str, Any]:
         run = {"name": "run", "directory": str(runs.folder)}
-        return evaluate.evaluate_run(small_config(run=run, **changes))
+        return evaluate.evaluate_run(runs.make(run=run, **changes))
 
     monkeypatch.setattr(evaluate, "Evaluator", Evaluated)
     runs([4.0])
