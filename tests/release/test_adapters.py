@@ -133,27 +133,31 @@ def test_a_connector_that_trains_goes_with_the_adapters(tmp_path: Path) -> None:
     ]
 
 
+#: One device, for runs that end before their first step.
+ALONE = {"devices": 1, "decoder": {}, "encoders": {"vision": {}}}
+
+
 def test_what_adapters_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(PretrainedError, match=r"valid: train\.lora\.rank 3, train\.lora\.alpha 5,"):
-        run_with(tmp_path / "rank", LORA | {"rank": 4, "begin_with": str(FOLDER)})
+        run_with(tmp_path / "rank", LORA | {"rank": 4, "begin_with": str(FOLDER)}, ALONE)
     few = LORA | {"targets": LORA["targets"][:1], "begin_with": str(FOLDER)}
     with pytest.raises(PretrainedError, match=r"of no parameter: .*mlp\.down_proj"):
-        run_with(tmp_path / "few", few)
+        run_with(tmp_path / "few", few, ALONE)
     changed = tmp_path / "changed"
     shutil.copytree(FOLDER, changed)
     values = json.loads((changed / "adapter_config.json").read_text())
     (changed / "adapter_config.json").write_text(json.dumps(values | {"use_dora": True}))
     with pytest.raises(PretrainedError, match="use_dora True is not supported; valid: False"):
-        run_with(tmp_path / "dora", LORA | {"begin_with": str(changed)})
+        run_with(tmp_path / "dora", LORA | {"begin_with": str(changed)}, ALONE)
     (changed / "adapter_config.json").write_text(json.dumps(values))
     given = load_file(changed / "adapter_model.safetensors")
     save_file(
         {f"x.{name}": own for name, own in given.items()}, changed / "adapter_model.safetensors"
     )
     with pytest.raises(PretrainedError, match=r"valid: names that begin with base_model\.model\."):
-        run_with(tmp_path / "names", LORA | {"begin_with": str(changed)})
+        run_with(tmp_path / "names", LORA | {"begin_with": str(changed)}, ALONE)
     values = imported_run(tmp_path / "plain", PARITY / "llava")
-    begun(planned(values, **SHARDED))
+    begun(planned(values, **ALONE))
     line = ["export", "--run", str(tmp_path / "plain"), "--adapters", "--out", str(tmp_path / "no")]
     assert launch.main(line) == Exit.BAD_INPUT
     assert "the run has no adapters" in capsys.readouterr().err
