@@ -20,6 +20,8 @@ from mllm_jax.check.hashed import HASHED
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
 from mllm_jax.config.lower import lower
+from mllm_jax.config.overlap import Overlap
+from mllm_jax.config.overlap import overlap as overlap_of
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.config.decoder import DecoderConfig
 from mllm_jax.models.config.encoder import EncoderConfig, ImageEncoderConfig
@@ -28,7 +30,7 @@ from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.multimodal import init_parameters
 from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen
 from mllm_jax.train.step.batch import local_rows, place, select_rows, whole
-from mllm_jax.train.step.build import build_step
+from mllm_jax.train.step.build import NO_OVERLAP, build_step
 from sharding.exchanges import AS_USUAL, Exchanges
 from sharding.plan import ParallelPlan
 
@@ -69,7 +71,10 @@ class Verification:
 
 
 def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
-    """Compare the plans of `config`, and the schedule of its pipeline, with a single device."""
+    """Compare the plans of `config`, and the schedule of its pipeline, with a single device.
+
+    All values are float32, also what `parallel.sums` has otherwise.
+    """
     small = shrink(config)
     model, plans, rows = small.model, small.parallel.plans, small.data.rows
     budgets = {name: small.data.budgets[name] for name in model.lanes}
@@ -86,7 +91,8 @@ def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
     dealt = microbatches
     if small.data.balance == "per_phase":
         dealt = [scattered(batch, model, seed + i) for i, batch in enumerate(microbatches)]
-    got = run(plans, params, dealt, lower(small).pipeline, exchanges=lower(config).exchanges)
+    how: dict[str, Any] = {"exchanges": lower(config).exchanges, "overlap": overlap_of(config)}
+    got = run(plans, params, dealt, lower(small).pipeline, **how)
     return compare(got, run(single, params, microbatches))
 
 
@@ -120,13 +126,14 @@ def loss_and_gradients(
     pipeline: PipelinePlan | None = None,
     frozen: Frozen = NOTHING_FROZEN,
     exchanges: Exchanges = AS_USUAL,
+    overlap: Overlap = NO_OVERLAP,
 ) -> tuple[np.ndarray, Any]:
     """Loss and gradients of packed microbatches under `plans`, as numpy arrays on every process.
 
     Parameters and gradients are those of the model, layers stacked in their order; gradients have
     no leaves of what is frozen.
     """
-    return gradients_of(model, plans, microbatches, pipeline, frozen, exchanges)(params)
+    return gradients_of(model, plans, microbatches, pipeline, frozen, exchanges, overlap)(params)
 
 
 def gradients_of(
@@ -136,11 +143,13 @@ def gradients_of(
     pipeline: PipelinePlan | None = None,
     frozen: Frozen = NOTHING_FROZEN,
     exchanges: Exchanges = AS_USUAL,
+    overlap: Overlap = NO_OVERLAP,
 ) -> Gradients:
     """`loss_and_gradients` of any parameters, by one program that the first of them compile."""
     alone = plans["decoder"].devices == 1
     own = jax.local_devices()[:1] if alone else None
-    step = build_step(model, plans, pipeline, frozen, devices=own, exchanges=exchanges)
+    how: dict[str, Any] = {"exchanges": exchanges, "overlap": overlap}
+    step = build_step(model, plans, pipeline, frozen, devices=own, **how)
     rows = microbatches[0]["decoder"]["tokens"].shape[0]
     chosen = local_rows(step, rows)
     local = [batch if alone else select_rows(batch, chosen) for batch in microbatches]

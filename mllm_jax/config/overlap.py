@@ -94,8 +94,8 @@ def overlap(config: ExperimentConfig, platform: str | None = None) -> Overlap:
 def overlap_checks(config: ExperimentConfig) -> Iterator[Problem]:
     """Pieces that are asked for do something, and so does the type of sums."""
     chosen, key = config.parallel.overlap, "parallel.overlap"
-    if config.parallel.sums != "float32" and _useless(config, "tensor"):
-        reason = f"{config.parallel.sums} {_useless(config, 'tensor')}"
+    if config.parallel.sums != "float32" and not _sums(config):
+        reason = f"{config.parallel.sums} needs a plan with tensor above 1"
         yield Problem("parallel.sums", reason, lambda: [[Choice.of("parallel.sums", "float32")]])
     if isinstance(chosen, str):
         return
@@ -118,14 +118,24 @@ def _reason(config: ExperimentConfig, name: Asked) -> str:
 def _useless(config: ExperimentConfig, piece: Piece) -> str:
     """Why a piece would do nothing for these plans; empty if it does something."""
     plans = config.parallel.plans.values()
+    if piece == "tensor" and config.parallel.decoder.stage > 1:
+        return (
+            "is for a decoder without stages, as stages run unlike tasks, and no ring turns before "
+            "all ranks join; beside stages schedule.fill with tensor hides collectives"
+        )
     if piece == "tensor":
-        return "" if any(plan.tensor > 1 for plan in plans) else "needs a plan with tensor above 1"
+        return "" if _sums(config) else "needs a plan with tensor above 1"
     if config.parallel.decoder.stage > 1:
         return (
             "is for a decoder without stages; beside stages schedule.fill with data hides the "
             "gather and the scatter"
         )
     return "" if any(plan.fsdp > 1 for plan in plans) else "needs a plan with fsdp above 1"
+
+
+def _sums(config: ExperimentConfig) -> bool:
+    """Whether any tensor ranks add up partial sums."""
+    return any(plan.tensor > 1 for plan in config.parallel.plans.values())
 
 
 def _written(value: str | bool) -> str:

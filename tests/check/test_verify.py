@@ -38,6 +38,20 @@ def test_a_right_plan_passes(small_config):
     assert [row[0] for row in result.rows] == ["loss", *result.worst]
 
 
+class BuiltError(Exception):
+    """A step was to be built."""
+
+
+def test_collectives_that_the_program_moves_are_verified_too(small_config, monkeypatch):
+    def built(*_, overlap, **__):
+        raise BuiltError(sorted(overlap.pieces))
+
+    monkeypatch.setattr(verify, "build_step", built)
+    config = small_config(parallel__overlap=["tensor"])
+    with pytest.raises(BuiltError, match="tensor"):
+        verify.verify(config)
+
+
 STAGED = {
     "parallel__decoder": {"stage": 2},
     "parallel__encoders": {"vision": {"data": 2}, "audio": {"data": 2}},
