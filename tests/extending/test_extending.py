@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
@@ -136,16 +137,25 @@ PLANS = [
 ]
 
 
+@cache
+def parameters() -> Any:
+    return initial_parameters(model(), seed=0)
+
+
+def batch() -> dict[str, Any]:
+    return synthetic_batch(model(), rows=4, tokens=24, budgets={"vision": 32}, seed=1)
+
+
+@cache
+def on_one_device() -> tuple[np.ndarray, Any]:
+    single = dict.fromkeys(("decoder", "vision"), ParallelPlan())
+    return loss_and_gradients(model(), single, parameters(), [batch()])
+
+
 @pytest.mark.parametrize("plans", PLANS, ids=("context", "tensor"))
 def test_every_plan_computes_what_one_device_computes(plans: dict[str, ParallelPlan]) -> None:
-    config, budgets = model(), {"vision": 32}
-    params = initial_parameters(config, seed=0)
-    batch = synthetic_batch(config, rows=4, tokens=24, budgets=budgets, seed=1)
-    single = dict.fromkeys(plans, ParallelPlan())
-    expected = loss_and_gradients(config, single, params, [batch])
-    result = compare(
-        loss_and_gradients(config, plans, params, [scattered(batch, config, 2)]), expected
-    )
+    rows = scattered(batch(), model(), 2)
+    result = compare(loss_and_gradients(model(), plans, parameters(), [rows]), on_one_device())
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
 

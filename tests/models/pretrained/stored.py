@@ -80,7 +80,7 @@ def imported_from(folder: Path) -> tuple[ModelConfig, Any, dict[str, list[Rule]]
     fresh = multimodal.init_parameters(config, jax.random.key(0))
     trees = {"decoder": fresh["decoder"], **fresh["encoders"]}
     modules = {
-        name: _loaded(config, name, tensors, rules[name]) if name in rules else tree
+        name: _loaded(config, name, tensors, rules[name], tree) if name in rules else tree
         for name, tree in trees.items()
     }
     whole = {
@@ -90,13 +90,18 @@ def imported_from(folder: Path) -> tuple[ModelConfig, Any, dict[str, list[Rule]]
     return config, whole, rules
 
 
-def _loaded(config: ModelConfig, module: str, tensors: dict[str, Stored], rules: list[Rule]) -> Any:
-    """Parameters of one module on one device; what no rule gives is as it is initialised."""
+def _loaded(
+    config: ModelConfig,
+    module: str,
+    tensors: dict[str, Stored],
+    rules: list[Rule],
+    fresh: Any,
+) -> Any:
+    """Parameters of one module on one device; what no rule gives is as in `fresh`."""
     grid = JointGrid.build(dict.fromkeys(("decoder", *config.encoders), ParallelPlan()))
     shapes, axes = multimodal.abstract_parameters(config)
-    fresh = multimodal.init_parameters(config, jax.random.key(0))
     if module != "decoder":
-        shapes, axes, fresh = shapes["encoders"], axes["encoders"], fresh["encoders"]
+        shapes, axes = shapes["encoders"], axes["encoders"]
     specs = jax.tree.map(lambda leaf: leaf.spec, layouts(axes[module], grid.views[module]))
     target = jax.tree.map(
         lambda leaf, own: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=own),
@@ -105,9 +110,7 @@ def _loaded(config: ModelConfig, module: str, tensors: dict[str, Stored], rules:
     )
     found = load(tensors, rules, by_name(target))
     return jax.device_get(
-        jax.tree_util.tree_map_with_path(
-            lambda path, leaf: found.get(leaf_name(path), leaf), fresh[module]
-        )
+        jax.tree_util.tree_map_with_path(lambda path, leaf: found.get(leaf_name(path), leaf), fresh)
     )
 
 
