@@ -42,9 +42,12 @@ def pytest_configure(config: pytest.Config) -> None:
         jax.config.update("jax_num_cpu_devices", 8)
 
 
-#: Folders with the longest files of tests. They begin first: at the end, one process would run such
-#: a file while others have nothing to do.
-LONGEST = ("train/step", "train", "extending", "check", "release", "bench", "runtime", "models")
+#: Folders, or beginnings of names, with the longest files of tests. They begin first: at the end,
+#: one process would run such a file while others have nothing to do.
+LONGEST = (
+    *("train/step", "train", "extending", "check", "release", "bench", "runtime", "models"),
+    *("test_", "data", "plan", "scheduling"),
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
