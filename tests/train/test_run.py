@@ -467,3 +467,21 @@ def test_a_step_that_was_compiled_ahead_is_loaded(folder: Path, tmp_path: Path) 
     assert "the train step is not compiled: loaded from" in texts[0]
     assert "is compiled anew: the one that was compiled ahead of time is refused" in texts[1]
     assert "its program is" in texts[1]
+
+
+@pytest.mark.slow
+@pytest.mark.multihost
+def test_each_process_loads_the_step_that_it_compiled_ahead(folder: Path, tmp_path: Path) -> None:
+    """Two processes compile together, and train together without compiling their step."""
+    config = write_config(folder, "together", train__steps=2, evaluate={"enabled": False})
+    steps, said = tmp_path / "steps", list[tuple[str, str]]()
+    for command, more in (
+        ("compile", ("--save", str(steps))),
+        ("train", (f"run.compiled_steps={steps}",)),
+    ):
+        place = ["--coordinator", f"127.0.0.1:{free_port()}", "--processes", "2", "--process"]
+        pair = [launch(command, config, *place, str(n), *more) for n in (0, 1)]
+        said = [finish(process) for process in pair]
+    assert [path.name[-10:] for path in sorted(steps.iterdir())] == ["0-of-2.xla", "1-of-2.xla"]
+    for out, err in said:
+        assert "the train step is not compiled: loaded from" in out + err
