@@ -34,7 +34,7 @@ SLOW = (
     *("make " + name for name in ("train", "test", "test-all", "install")),
 )
 #: Runs that begin with released weights.
-RELEASED = ("runs/onevision", "runs/joined")
+RELEASED = ("runs/onevision", "runs/joined", "runs/small")
 #: Overrides that make training short.
 SHORT = ("train.steps=2", "evaluate.samples=8", "evaluate.max_new_tokens=2")
 

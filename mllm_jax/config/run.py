@@ -35,8 +35,9 @@ class MlflowConfig(Section):
     """Where MLflow keeps a run; who one is there, MLFLOW_TRACKING_USERNAME and the like say.
 
     Args:
-        tracking: address of the server, or the folder or data base of a local store; null: that
-            of MLFLOW_TRACKING_URI, or else where MLflow keeps runs by itself.
+        tracking: address of the server, or of a local store: a folder, or a data base
+            (`sqlite:///FILE`, which needs the whole package `mlflow`); null: that of
+            MLFLOW_TRACKING_URI, or else the folder `mlruns` in `run.directory`.
         experiment: experiment that the run belongs to.
     """
 

@@ -75,8 +75,8 @@ def wer(answer: str, reference: Reference) -> Score:
 
 def choice(answer: str, reference: Reference) -> Score:
     """1 where the chosen option is a right one, else 0."""
-    right = {_option(own, reference.choices) for own in reference.answers}
-    chosen = _option(answer, reference.choices)
+    right = {option_of(own, reference.choices) for own in reference.answers}
+    chosen = option_of(answer, reference.choices)
     return Score(float(chosen is not None and chosen in right), 1.0)
 
 
@@ -84,7 +84,7 @@ def choice(answer: str, reference: Reference) -> Score:
 _LETTER = re.compile(r"(?:^|answer(?: is)?:?)\s*\(?([A-Za-z])(?:[).:,]|\s*$|\s*\n)", re.IGNORECASE)
 
 
-def _option(text: str, choices: Sequence[str]) -> int | None:
+def option_of(text: str, choices: Sequence[str]) -> int | None:
     """Number of the option that a text names, by its own text or by a letter; None if none."""
     told = text.strip()
     alike = [own.strip().lower() for own in choices]

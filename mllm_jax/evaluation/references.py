@@ -21,7 +21,7 @@ from typing import Any
 from data.faults import Fault, FaultKind
 from data.sample import Sample, SampleError
 from data.sources.formats.prompts import QuestionSet, answer_of
-from mllm_jax.evaluation.metrics import LETTERS, Reference
+from mllm_jax.evaluation.metrics import LETTERS, Reference, option_of
 
 #: Fields of right answers, of which a record has one.
 ANSWERS = ("answer", "answers")
@@ -80,12 +80,27 @@ class ReferencedSet:
         if len(given) > 1:
             raise _misshapen(self.name(index), f"it has {' and '.join(given)}; valid: one of them")
         if given:
-            return Reference(_texts(record, given[0], self.name(index)), choices)
+            own = Reference(_texts(record, given[0], self.name(index)), choices)
+            return self._checked(own, given[0], index)
         told = answer_of(self._questions[index])
         if told is None:
             text = "there is no reference; valid: answer, answers, or an answer at the end"
             raise _misshapen(self.name(index), text)
-        return Reference((told,), choices)
+        return self._checked(Reference((told,), choices), "the answer at the end", index)
+
+    def _checked(self, reference: Reference, field: str, index: int) -> Reference:
+        """A reference of which each right answer is one of the options, if there are any.
+
+        Raises:
+            SampleError: one is not.
+        """
+        choices = reference.choices
+        for own in reference.answers if choices else ():
+            if option_of(own, choices) is None:
+                letters = ", ".join(LETTERS[: len(choices)])
+                text = f"{field}: {own!r:.80} is none of the choices; valid: {letters}, or a choice"
+                raise _misshapen(self.name(index), text)
+        return reference
 
     def source(self, index: int) -> str:
         """Name of the source that a record counts for. Raises SampleError: it is no text."""

@@ -47,6 +47,10 @@ class FrozenParts:
         """Whether all of a part trains."""
         return part not in self.names and part not in self.adapted
 
+    def beside_adapters(self, parts: Sequence[str]) -> list[str]:
+        """Parts that train in full and have no place in PEFT's format; connectors have one."""
+        return [own for own in parts if self.trains(own) and not own.endswith(".connector")]
+
     def trunk(self, tower: str) -> bool:
         """Whether the tower is frozen, an encoder but for its connector."""
         return tower in self.names

@@ -73,16 +73,14 @@ class AdapterExport:
             PretrainedError: another part did, for which PEFT's format has no place.
         """
         found: list[tuple[str, Rule]] = []
-        for part in self.whole.model.parts:
-            if not self._frozen.trains(part):
-                continue
-            name, _, end = part.partition(".")
-            if end != "connector":
-                raise PretrainedError(
-                    f"{part} trained in full, which has no place among adapters; valid: export all "
-                    f"weights, without --adapters, or train with {part} in train.freeze"
-                )
-            start = f"encoders.{name}.connector."
+        if lost := self._frozen.beside_adapters(self.whole.model.parts):
+            names = ", ".join(lost)
+            raise PretrainedError(
+                f"{names} trained in full, which has no place among adapters; valid: export all "
+                f"weights, without --adapters, or train with {names} in train.freeze"
+            )
+        for part in filter(self._frozen.trains, self.whole.model.parts):
+            start = f"encoders.{part}."
             found += [own for own in self.whole.rules if own[0].startswith(start)]
         return found
 

@@ -60,12 +60,13 @@ def adapters_card(step: int, config: Mapping[str, Any], base: str | None) -> str
     """
     text = yaml.safe_dump(dict(config), sort_keys=False)
     told = f"`{base}`" if base else "the weights that the run began with"
+    dtype = config["train"]["frozen_dtype"] or "bfloat16"
     return (
         f"---\nlibrary_name: peft\ntags: [mllm_jax, lora]\n---\n\n"
         f"# {config['run']['name']}\n\n"
         f"Adapters (LoRA) for {told} after {step} training steps with mllm_jax.\n\n"
         "## Use\n\n```python\nfrom peft import PeftModel\n\n"
-        "# `model` has been loaded from these weights.\n"
+        f"# `model` has been loaded from these weights; they were {dtype} in training.\n"
         'model = PeftModel.from_pretrained(model, ".")  # folder of this file\n```\n\n'
         f"## Configuration of the training\n\n```yaml\n{text}```\n"
     )

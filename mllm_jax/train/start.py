@@ -131,6 +131,17 @@ def initial_state(experiment: Experiment, console: Console) -> Any:
 def announce(experiment: Experiment, console: Console) -> None:
     """Print the size of the model and the plans, on process 0."""
     if is_primary():
+        model, frozen = experiment.config.model, experiment.config.frozen
+        if model.adapters and (lost := frozen.beside_adapters(model.parts)):
+            logger.warning(
+                "%s train in full beside adapters, so that `export --adapters` has no place for "
+                "them; export all weights in the end, or name them in train.freeze",
+                ", ".join(lost),
+            )
         count = sum(tower_parameters(experiment.config.model).values())
-        console.print(f"{count / 1e6:.2f}M parameters on", soft_wrap=True)
+        own = experiment.step
+        trained, constant = own.program.frozen.apart(own.abstract["params"])
+        train = sum(leaf.size for leaf in jax.tree.leaves(trained)) / 1e6
+        some = f", of which {train:.2f}M train," if jax.tree.leaves(constant) else ""
+        console.print(f"{count / 1e6:.2f}M parameters{some} on", soft_wrap=True)
         console.print(str(experiment.grid), soft_wrap=True, markup=False)

@@ -183,7 +183,24 @@ def test_a_package_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("mllm_jax.train.records.dashboards.open.find_spec", lambda name: None)
     with pytest.raises(RunError, match=r"wandb .* is not installed; valid: make install EXTRAS="):
         check_loggers(RunConfig(name="x", loggers=("wandb",)))
+    both = r"wandb and mlflow need their packages, which are not .* EXTRAS=demo,wandb,mlflow,"
+    with pytest.raises(RunError, match=both):
+        check_loggers(RunConfig(name="x", loggers=("wandb", "mlflow")))
     check_loggers(RunConfig(name="x"))
+
+
+def test_a_data_base_that_the_package_does_not_know_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    there = {"mlflow"}
+    monkeypatch.setattr(
+        "mllm_jax.train.records.dashboards.open.find_spec", lambda name: name in there or None
+    )
+    run = RunConfig(name="x", loggers=("mlflow",), mlflow={"tracking": "sqlite:///runs.db"})
+    with pytest.raises(RunError, match=r"sqlite:///runs.db is a data base, .* valid: pip install"):
+        check_loggers(run)
+    there.add("sqlalchemy")
+    check_loggers(run)
 
 
 # ---- real packages, without network --------------------------------------------------------------
@@ -193,7 +210,7 @@ def test_a_package_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) ->
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The address of a local store of MLflow, which it allows only if it is asked to."""
     pytest.importorskip("mlflow")
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.delenv("MLFLOW_ALLOW_FILE_STORE", raising=False)
     return (tmp_path / "store").as_uri()
 
 
@@ -221,6 +238,18 @@ def test_a_run_in_mlflow_goes_on_where_it_stopped(tmp_path: Path, store: str) ->
     assert run.data.metrics["heldout_loss/a_b"] == 1.0
     assert run.data.tags["report"] == str(tmp_path / "report.html")
     assert (run.info.run_name, run.info.status) == ("mine", "FINISHED")
+
+
+def test_mlflow_keeps_runs_in_the_folder_of_runs_unless_it_is_told_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mlflow")
+    from mllm_jax.train.records.dashboards.on_mlflow import MlflowBoard
+
+    for name in ("MLFLOW_ALLOW_FILE_STORE", "MLFLOW_TRACKING_URI"):
+        monkeypatch.delenv(name, raising=False)
+    MlflowBoard(MlflowConfig(), about(tmp_path / "mine")).close(done=True)
+    assert list((tmp_path / "mlruns").rglob("meta.yaml"))
 
 
 def test_a_run_in_wandb_has_figures_and_configuration(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -30,7 +31,7 @@ class MlflowBoard:
     """
 
     def __init__(self, config: MlflowConfig, about: About) -> None:
-        self._client = MlflowClient(config.tracking)
+        self._client = MlflowClient(_store(config, about))
         self._run = self._found(config.experiment, about)
         self._client.update_run(self._run, status="RUNNING")
         self._client.log_text(self._run, about.resolved, RESOLVED)
@@ -63,6 +64,16 @@ class MlflowBoard:
         for at in range(0, len(params), PARAMS):
             client.log_batch(made.info.run_id, params=params[at : at + PARAMS])
         return str(made.info.run_id)
+
+
+def _store(config: MlflowConfig, about: About) -> str:
+    """Address of the store; of a folder MLflow wants to be told that folders are meant."""
+    place = config.tracking or os.environ.get("MLFLOW_TRACKING_URI") or ""
+    if not place:
+        place = (about.folder.resolve().parent / "mlruns").as_uri()
+    if "://" not in place or place.startswith("file:"):
+        os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
+    return place
 
 
 def _flat(values: Any, path: str = "") -> Iterator[tuple[str, Any]]:

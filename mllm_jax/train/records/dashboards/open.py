@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.util import find_spec
@@ -17,14 +18,23 @@ def check_loggers(config: RunConfig) -> None:
     """See that the packages of `run.loggers` are there.
 
     Raises:
-        RunError: one is not installed.
+        RunError: some are not installed.
     """
-    for name in config.loggers:
-        if find_spec(name) is None:
-            raise RunError(
-                f"run.loggers: {name} needs the package of that name, which is not installed; "
-                f"valid: make install EXTRAS=demo,{name}, or leave it out"
-            )
+    if missing := [name for name in config.loggers if find_spec(name) is None]:
+        packages = "package of that name, which is" if len(missing) == 1 else "packages, which are"
+        needs = "needs the" if len(missing) == 1 else "need their"
+        raise RunError(
+            f"run.loggers: {' and '.join(missing)} {needs} {packages} not installed; valid: make "
+            f"install EXTRAS=demo,{','.join(missing)}, or leave it out"
+        )
+    place = config.mlflow.tracking or os.environ.get("MLFLOW_TRACKING_URI") or ""
+    in_data_base = "mlflow" in config.loggers and "sql" in place.partition(":")[0]
+    if in_data_base and find_spec("sqlalchemy") is None:
+        raise RunError(
+            f"run.mlflow.tracking: {place} is a data base, which needs the whole package mlflow, "
+            "and mlflow-skinny is installed; valid: pip install mlflow, a folder, or the address "
+            "of a server"
+        )
 
 
 def dashboards(config: ExperimentConfig) -> list[Dashboard]:
