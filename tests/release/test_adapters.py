@@ -17,6 +17,7 @@ import launch
 from mllm_jax.models.multimodal import abstract_parameters
 from mllm_jax.models.pretrained.adapters import SavedAdapters, adapter_rules
 from mllm_jax.models.pretrained.llava import LLAVA
+from mllm_jax.models.released.configs import read_config
 from mllm_jax.models.released.files import PretrainedError
 from mllm_jax.runtime.exits import Exit
 from tests.models.pretrained.conversations import example, packed
@@ -140,6 +141,10 @@ ALONE = {"devices": 1, "decoder": {}, "encoders": {"vision": {}}}
 def test_what_adapters_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(PretrainedError, match=r"valid: train\.lora\.rank 3, train\.lora\.alpha 5,"):
         run_with(tmp_path / "rank", LORA | {"rank": 4, "begin_with": str(FOLDER)}, ALONE)
+    with pytest.raises(PretrainedError, match=r"begin_with: .*nowhere has no adapter_config\.json"):
+        SavedAdapters.open(tmp_path / "nowhere")
+    with pytest.raises(PretrainedError, match=r"has adapters and no model; valid: the folder of a"):
+        read_config(FOLDER)
     few = LORA | {"targets": LORA["targets"][:1], "begin_with": str(FOLDER)}
     with pytest.raises(PretrainedError, match=r"of no parameter: .*mlp\.down_proj"):
         run_with(tmp_path / "few", few, ALONE)

@@ -88,6 +88,11 @@ class SavedAdapters:
             PretrainedError: the folder has none, or they compute something that is not known here.
         """
         path = folder / CONFIG
+        if not path.exists():
+            raise PretrainedError(
+                f"train.lora.begin_with: {folder} has no {CONFIG}; valid: a folder of adapters in "
+                "PEFT's format, or null"
+            )
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:

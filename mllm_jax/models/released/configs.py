@@ -26,6 +26,11 @@ def read_config(folder: Path) -> dict[str, Any]:
         PretrainedError: the file does not exist, or is no JSON object.
     """
     path = folder / CONFIG
+    if not path.exists() and (folder / "adapter_config.json").exists():
+        raise PretrainedError(
+            f"{folder} has adapters and no model; valid: the folder of a whole release, such as "
+            "`export` writes without --adapters, or a run with train.lora.begin_with"
+        )
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

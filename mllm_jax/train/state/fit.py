@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 
+from mllm_jax.models.frozen import ADAPTERS
 from mllm_jax.train.state.regroup import Regrouping, Shape, leaf_name
 from mllm_jax.train.state.saved import CheckpointError
 
@@ -48,6 +49,12 @@ def check_same_model(
     if vocab not in (None, regrouping.vocab):
         own = regrouping.vocab
         lines.append(f"vocabulary: {vocab} entries in the checkpoint, {own} in the model")
+    ranks = {
+        (stored[n][-1], wanted[n][-1])
+        for n in stored.keys() & wanted.keys()
+        if n.endswith(ADAPTERS[0]) and stored[n][-1:] != wanted[n][-1:]
+    }
+    lines[:0] = [f"train.lora.rank: {a} in the checkpoint, {b} here" for a, b in sorted(ranks)]
     if lines:
         more = f"\n  and {len(lines) - _SHOWN} more" * (len(lines) > _SHOWN)
         shown = "\n  ".join(lines[:_SHOWN]) + more

@@ -14,6 +14,7 @@ from mllm_jax.check.verify import leaf_errors
 from mllm_jax.config.load import CheckpointConfig
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.fit import check_same_model
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.saved import CheckpointError
 from tests.train.runs import keep_until, run, save
@@ -162,6 +163,23 @@ def test_a_checkpoint_of_another_model_is_refused_by_leaf(small_config, whole_ru
     ) as error:
         restored(folder, wider)
     assert "embed_tokens" not in str(error.value)
+
+
+def test_adapters_of_another_rank_are_refused_by_the_key():
+    """Not by the shapes of their matrices alone."""
+
+    class Fits:
+        vocab = None
+
+        def fits(self, name, stored, wanted):
+            return stored == wanted
+
+    target = {"q": {"lora_a": jax.ShapeDtypeStruct((2, 64, 8), np.float32)}}
+    message = (
+        r"another model:\n  train\.lora\.rank: 4 in the checkpoint, 8 here\n  q\.lora_a: "
+    )
+    with pytest.raises(CheckpointError, match=message):
+        check_same_model("it", {"q.lora_a": (2, 64, 4)}, target, Fits(), {})
 
 
 def test_only_the_newest_checkpoints_are_kept(experiment, fresh_state, tmp_path):
