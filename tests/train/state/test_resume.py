@@ -175,9 +175,7 @@ def test_adapters_of_another_rank_are_refused_by_the_key():
             return stored == wanted
 
     target = {"q": {"lora_a": jax.ShapeDtypeStruct((2, 64, 8), np.float32)}}
-    message = (
-        r"another model:\n  train\.lora\.rank: 4 in the checkpoint, 8 here\n  q\.lora_a: "
-    )
+    message = r"another model:\n  train\.lora\.rank: 4 in the checkpoint, 8 here\n  q\.lora_a: "
     with pytest.raises(CheckpointError, match=message):
         check_same_model("it", {"q.lora_a": (2, 64, 4)}, target, Fits(), {})
 
