@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -116,11 +117,24 @@ class AdapterExport:
         }
 
     def _patterns(self) -> list[str]:
-        """Patterns of the names of modules with adapters; numbers stand for those of layers."""
+        """Patterns of the names of modules with adapters, with the numbers of their layers.
+
+        A released encoder may have layers more, which are not read and have no adapters.
+        """
         ends = re.compile(r"\.lora_[AB]\.weight$")
         modules = {ends.sub("", name) for _, rule in self.rules for name in self.tensors(rule)}
-        own = (re.escape(name.removeprefix(PREFIX)) for name in modules)
-        return sorted({re.sub(r"\\\.\d+\\\.", r"\\.\\d+\\.", name) for name in own})
+        layers = defaultdict[tuple[str, str], set[int]](set)
+        whole = set[str]()
+        for name in (own.removeprefix(PREFIX) for own in modules):
+            before, number, after, *_ = *re.split(r"\.(\d+)\.", name, maxsplit=1), "", ""
+            if number:
+                layers[before, after].add(int(number))
+            else:
+                whole.add(re.escape(name))
+        for (before, after), numbers in layers.items():
+            of_layers = "|".join(map(str, sorted(numbers)))
+            whole.add(rf"{re.escape(before)}\.({of_layers})\.{re.escape(after)}")
+        return sorted(whole)
 
     def _saved(self) -> list[str]:
         """Modules that are saved whole."""
