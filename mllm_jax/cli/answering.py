@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,9 @@ from mllm_jax.generate.opened import open_model
 from mllm_jax.runtime.part import peers
 from mllm_jax.train.decoding.sampling import Sampling
 from mllm_jax.train.records.sinks import write_atomically
+
+#: Reasons for which prompts have no answer that are shown.
+SHOWN = 5
 
 if TYPE_CHECKING:  # which nothing here needs
     from rich.console import Console
@@ -97,8 +101,9 @@ def _folder(args: argparse.Namespace) -> Path | None:
 def _lines(args: argparse.Namespace, answers: Answers, console: Console) -> list[str]:
     """Lines of JSON for people, or the name of the file that has them."""
     lines = [_line(own.to_json()) for own in answers.replies]
-    bad = sum(own.error is not None for own in answers.replies)
-    end = [str(answers.timing), *([f"{bad} prompts have no answer"] if bad else [])]
+    reasons = Counter(own.error for own in answers.replies if own.error is not None)
+    bad = [f"{count} of the prompts have no answer: {why}" for why, count in reasons.items()]
+    end = [str(answers.timing), *bad[:SHOWN], *(["..."] if bad[SHOWN:] else [])]
     if args.output is None:
         for line in [] if args.json else end:
             console.print(line, markup=False, soft_wrap=True)
