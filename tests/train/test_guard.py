@@ -315,10 +315,13 @@ def test_a_save_that_fails_is_told_and_the_run_goes_on(runs, caplog, asynchronou
         limit(limits[0])()
     assert summary["steps"] == 7
     assert {1, 5, 6, 7} <= set(runs.kept)
-    assert not {3, 4} & set(runs.kept)
-    # That of step 2 may have been running.
+    assert 3 not in runs.kept
+    # That of step 2 may have been running, and one beside training may end behind the limit.
+    assert asynchronous or 4 not in runs.kept
     told = [r.getMessage() for r in caplog.records if "cannot be saved" in r.getMessage()]
-    assert [message.split(" cannot")[0][-1] for message in told][-2:] == ["3", "4"]
+    assert [message.split(" cannot")[0][-1] for message in told][-2:] in (
+        [["3", "4"], ["2", "3"], ["3"]] if asynchronous else [["3", "4"]]
+    )
     gc.collect()
     others = [r for r in caplog.records if r.name == "asyncio" or "Event loop" in r.getMessage()]
     assert not others
