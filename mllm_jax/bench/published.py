@@ -1,8 +1,7 @@
 """Steps that papers have measured, beside the cost model's predictions.
 
 No published step is fitted. Which constants come from which published figure is in
-docs/measurements/published.md,
-and every such figure is marked as `calibrated` here.
+docs/measurements/published.md, and every such figure is marked as `calibrated` here.
 """
 
 from __future__ import annotations

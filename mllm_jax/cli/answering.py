@@ -21,11 +21,11 @@ from mllm_jax.runtime.part import peers
 from mllm_jax.train.decoding.sampling import Sampling
 from mllm_jax.train.records.sinks import write_atomically
 
-#: Reasons for which prompts have no answer that are shown.
-SHOWN = 5
-
 if TYPE_CHECKING:  # which nothing here needs
     from rich.console import Console
+
+#: Reasons for which prompts have no answer that are shown.
+SHOWN = 5
 
 
 def answer(args: argparse.Namespace, console: Console) -> Answer:

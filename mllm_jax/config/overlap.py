@@ -94,7 +94,7 @@ def overlap(config: ExperimentConfig, platform: str | None = None) -> Overlap:
 def overlap_checks(config: ExperimentConfig) -> Iterator[Problem]:
     """Pieces that are asked for do something, and so does the type of sums."""
     chosen, key = config.parallel.overlap, "parallel.overlap"
-    if config.parallel.sums != "float32" and not _sums(config):
+    if config.parallel.sums != "float32" and not _has_tensor_ranks(config):
         reason = f"{config.parallel.sums} needs a plan with tensor above 1"
         yield Problem("parallel.sums", reason, lambda: [[Choice.of("parallel.sums", "float32")]])
     if isinstance(chosen, str):
@@ -124,7 +124,7 @@ def _useless(config: ExperimentConfig, piece: Piece) -> str:
             "all ranks join; beside stages schedule.fill with tensor hides collectives"
         )
     if piece == "tensor":
-        return "" if _sums(config) else "needs a plan with tensor above 1"
+        return "" if _has_tensor_ranks(config) else "needs a plan with tensor above 1"
     if config.parallel.decoder.stage > 1:
         return (
             "is for a decoder without stages; beside stages schedule.fill with data hides the "
@@ -133,8 +133,8 @@ def _useless(config: ExperimentConfig, piece: Piece) -> str:
     return "" if any(plan.fsdp > 1 for plan in plans) else "needs a plan with fsdp above 1"
 
 
-def _sums(config: ExperimentConfig) -> bool:
-    """Whether any tensor ranks add up partial sums."""
+def _has_tensor_ranks(config: ExperimentConfig) -> bool:
+    """Whether any module has tensor ranks, which add up partial sums."""
     return any(plan.tensor > 1 for plan in config.parallel.plans.values())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -43,6 +44,11 @@ class MlflowConfig(Section):
 
     tracking: Annotated[str, BeforeValidator(without_password)] | None = None
     experiment: str = Field("mllm_jax", min_length=1)
+
+    @property
+    def place(self) -> str:
+        """`tracking`, or else what MLFLOW_TRACKING_URI says; empty if neither does."""
+        return self.tracking or os.environ.get("MLFLOW_TRACKING_URI") or ""
 
 
 class FallbackPlan(Section):

@@ -56,6 +56,8 @@ def among_groups(group: Group) -> Among:
         return {name: feeds_of_all([each[name] for each in groups]) for name in own}
 
     def counts(own: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
+        if not own:  # media are in the rows of their samples
+            return {}
         groups = told("encoder outputs that land", own)
         return {
             name: [sum(pair) for pair in zip(*(each[name] for each in groups), strict=True)]

@@ -37,9 +37,8 @@ from scheduling.simulate.simulation import Options, Simulation, Step
 from sharding.plan import ParallelPlan, divisors
 
 #: Transfers that delay a stage after each task: a send, then a receive. Calibrated
-#: (docs/measurements/published.md):
-#: with two in sequence, overlapping them makes GPT-175B on 256 A100 4.4 % faster; MegaScale's
-#: ablation (arXiv 2402.15627: MFU 55.5 to 58.0 %) says 4.5 %.
+#: (docs/measurements/published.md): with two in sequence, overlapping them makes GPT-175B on 256
+#: A100 4.4 % faster; MegaScale's ablation (arXiv 2402.15627: MFU 55.5 to 58.0 %) says 4.5 %.
 TRANSFERS = 2
 #: Relative rounding error of sums in another order.
 ROUNDING = 1e-12

@@ -31,14 +31,12 @@ from scheduling.simulate.timeline import Span
 from sharding.plan import ParallelPlan, divisors
 
 #: Share of a bubble inside the decoder's run that encoder kernels fill: kernels do not fit bubbles
-#: exactly, and wait for their own collectives. Calibrated
-#: (docs/measurements/published.md): with it Optimus hides
-#: 57.5 % of ViT-22B's work on 1536 devices, as published.
+#: exactly, and wait for their own collectives. Calibrated (docs/measurements/published.md): with it
+#: Optimus hides 57.5 % of ViT-22B's work on 1536 devices, as published.
 FILLED = 0.095
 #: Share of the time of the decoder's gather and scatter in which encoders compute, as their own
-#: parameters use the same links. Calibrated (docs/measurements/published.md):
-#: with it 68.7 % of the encoders' work is
-#: hidden before and after the decoder's run on 3072 devices, as published.
+#: parameters use the same links. Calibrated (docs/measurements/published.md): with it 68.7 % of the
+#: encoders' work is hidden before and after the decoder's run on 3072 devices, as published.
 BESIDE = 0.735
 
 

@@ -21,12 +21,13 @@ from typing import Any
 from mllm_jax.models.config.adapters import Adapters
 from mllm_jax.models.config.linear import LinearLayer
 from mllm_jax.models.frozen import ADAPTERS
+from mllm_jax.models.released.configs import ADAPTER_CONFIG
 from mllm_jax.models.released.family import Family
 from mllm_jax.models.released.files import PretrainedError, Stored, read_tensors
 from mllm_jax.models.released.forms import dense
 from mllm_jax.models.released.rules import Rule
 
-CONFIG, TENSORS = "adapter_config.json", "adapter_model.safetensors"
+CONFIG, TENSORS = ADAPTER_CONFIG, "adapter_model.safetensors"
 #: Before the names of modules in PEFT's files.
 PREFIX = "base_model.model."
 KERNEL, WEIGHT = ".kernel", ".weight"

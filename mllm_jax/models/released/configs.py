@@ -12,6 +12,8 @@ from mllm_jax.models.config.encoder import Activation, EncoderConfig
 from mllm_jax.models.released.files import PretrainedError, listed
 
 CONFIG = "config.json"
+#: That of a folder of adapters in PEFT's format.
+ADAPTER_CONFIG = "adapter_config.json"
 
 #: Activations under their released names.
 ACTIVATIONS: Mapping[str, Activation] = MappingProxyType(
@@ -26,7 +28,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         PretrainedError: the file does not exist, or is no JSON object.
     """
     path = folder / CONFIG
-    if not path.exists() and (folder / "adapter_config.json").exists():
+    if not path.exists() and (folder / ADAPTER_CONFIG).exists():
         raise PretrainedError(
             f"{folder} has adapters and no model; valid: the folder of a whole release, such as "
             "`export` writes without --adapters, or a run with train.lora.begin_with"

@@ -68,9 +68,7 @@ class MlflowBoard:
 
 def _store(config: MlflowConfig, about: About) -> str:
     """Address of the store; of a folder MLflow wants to be told that folders are meant."""
-    place = config.tracking or os.environ.get("MLFLOW_TRACKING_URI") or ""
-    if not place:
-        place = (about.folder.resolve().parent / "mlruns").as_uri()
+    place = config.place or (about.folder.resolve().parent / "mlruns").as_uri()
     if "://" not in place or place.startswith("file:"):
         os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
     return place

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.util import find_spec
 from types import MappingProxyType
 
+from data.places import hidden
 from mllm_jax.config.load import ExperimentConfig, to_yaml
 from mllm_jax.config.run import RunConfig
 from mllm_jax.runtime.folder import RunError, identity
@@ -27,13 +27,13 @@ def check_loggers(config: RunConfig) -> None:
             f"run.loggers: {' and '.join(missing)} {needs} {packages} not installed; valid: make "
             f"install EXTRAS=demo,{','.join(missing)}, or leave it out"
         )
-    place = config.mlflow.tracking or os.environ.get("MLFLOW_TRACKING_URI") or ""
+    place = config.mlflow.place
     in_data_base = "mlflow" in config.loggers and "sql" in place.partition(":")[0]
     if in_data_base and find_spec("sqlalchemy") is None:
         raise RunError(
-            f"run.mlflow.tracking: {place} is a data base, which needs the whole package mlflow, "
-            "and mlflow-skinny is installed; valid: pip install mlflow, a folder, or the address "
-            "of a server"
+            f"run.mlflow.tracking: {hidden(place)} is a data base, which needs the whole package "
+            "mlflow, and mlflow-skinny is installed; valid: pip install mlflow, a folder, or the "
+            "address of a server"
         )
 
 
