@@ -1,20 +1,32 @@
-"""Folders that exist completely or not at all."""
+"""Folders that exist completely or not at all, and what can be made again if a disk damages it."""
 
 from __future__ import annotations
 
+import json
+import logging
 import shutil
 import tempfile
+import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+logger = logging.getLogger(__name__)
 
-def put_folder(folder: Path, write: Callable[[Path], None], *, replace: bool = False) -> None:
+#: File of a sealed folder: the CRC-32 of every other one.
+SEAL = "checksums.json"
+_BLOCK = 1 << 20  # bytes that are read at once
+
+
+def put_folder(
+    folder: Path, write: Callable[[Path], None], *, replace: bool = False, seal: bool = False
+) -> None:
     """Make `folder` with the contents that `write` puts into the folder given to it.
 
     It is written under another name and then renamed, so that a reader sees the whole folder or
     none, and nothing is left behind if `write` fails. If several processes make the same folder at
     once, the first one wins. With `replace` the folder may exist already; processes that have
-    mapped its files keep them.
+    mapped its files keep them. With `seal` its files get checksums, for `drop_damaged`.
 
     Raises:
         OSError: the folder cannot be written.
@@ -24,6 +36,8 @@ def put_folder(folder: Path, write: Callable[[Path], None], *, replace: bool = F
     draft, old = (Path(tempfile.mkdtemp(prefix=name, dir=folder.parent)) for name in names)
     try:
         write(draft)
+        if seal:
+            (draft / SEAL).write_text(json.dumps(_checksums(draft)))
         draft.chmod(0o755)
         try:
             if replace and folder.is_dir():
@@ -36,3 +50,53 @@ def put_folder(folder: Path, write: Callable[[Path], None], *, replace: bool = F
     finally:
         shutil.rmtree(draft, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
+
+
+def drop_damaged(folder: Path, what: str) -> None:
+    """Remove a sealed folder whose files are not those that were written; a warning says so.
+
+    Args:
+        folder: a folder of what can be made again; it need not be there.
+        what: what it holds, for the warning.
+
+    Raises:
+        OSError: the folder cannot be read or removed.
+    """
+    with suppress(FileNotFoundError):  # it is not there, or another process removes it
+        if not (damage := _damage(folder)):
+            return
+        logger.warning("%s in %s are damaged and are made again: %s", what, folder, damage)
+        gone = Path(tempfile.mkdtemp(prefix="old-", dir=folder.parent))
+        try:
+            folder.rename(gone)
+        finally:
+            shutil.rmtree(gone, ignore_errors=True)
+
+
+def _damage(folder: Path) -> str:
+    """What is not as it was written; empty if all is."""
+    found = _checksums(folder)
+    seal = folder / SEAL
+    if not seal.is_file():
+        return f"there is no {SEAL}"
+    try:
+        written = json.loads(seal.read_bytes())
+    except ValueError as error:
+        return f"{SEAL} is no JSON: {error}"
+    if not isinstance(written, dict):
+        return f"{SEAL} is no object"
+    changed = sorted(name for name, own in written.items() if found.get(name) != own)
+    return f"{', '.join(changed)} missing or not as written" if changed else ""
+
+
+def _checksums(folder: Path) -> dict[str, int]:
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != SEAL)
+    return {path.name: _checksum(path) for path in files}
+
+
+def _checksum(path: Path) -> int:
+    value = 0
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            value = zlib.crc32(block, value)
+    return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,8 @@ from pydantic import BeforeValidator
 
 #: `s3://bucket`, `simplecache::s3://bucket`, and `s3:/bucket`, into which `Path` turns a URL.
 _URL = re.compile(r"[A-Za-z][\w.+-]+(:/|::)")
+#: Schemes of a URL, several of a chain such as `simplecache::s3://bucket`.
+_SCHEME = re.compile(r"(?:^|(?<=::))([A-Za-z][\w.+-]*)(?=://|::)")
 #: The user of an address, with a password or without, and one with a password.
 _USER = re.compile(r"(?<=://)[^/@\s\"']+@")
 _PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]*@")
@@ -49,7 +52,26 @@ def hidden(text: str) -> str:
 
 
 def _place(value: object) -> object:
-    return without_password(str(value) if isinstance(value, Path) else value)
+    return _of_a_known_scheme(without_password(str(value) if isinstance(value, Path) else value))
+
+
+def _of_a_known_scheme(place: object) -> object:
+    """`place`, a path or a URL whose scheme fsspec knows; its package need not be installed here.
+
+    Raises:
+        ValueError: it knows another one that looks like it, or none.
+    """
+    for scheme in _SCHEME.findall(place) if isinstance(place, str) else []:
+        from fsspec import available_protocols  # which takes a while, and most places are paths
+
+        known = available_protocols()
+        if scheme not in known:
+            close = get_close_matches(scheme, known) or ["s3", "gs", "hf", "file"]
+            raise ValueError(
+                f"{scheme}:// is no file system that fsspec knows; valid: a path, or a URL such "
+                f"as {', '.join(f'{own}://...' for own in close)}"
+            )
+    return place
 
 
 #: A path on this machine.

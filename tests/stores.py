@@ -1,4 +1,4 @@
-"""A server that speaks S3, on this machine: moto's, in a process of its own."""
+"""Object stores on this machine, each a server in a process of its own: S3 and Google Cloud's."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+import fsspec
 import pytest
 
 from tests.train.test_run import free_port
@@ -25,6 +28,45 @@ def soon(holds: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+@dataclass(frozen=True)
+class Service:
+    """A kind of object store.
+
+    Attributes:
+        scheme: of its URLs.
+        server, client: packages.
+        options: words behind the server's, but for its port.
+        environment: variables by which the client finds the server, whose port is `{port}`.
+    """
+
+    scheme: str
+    server: str
+    client: str
+    options: tuple[str, ...]
+    environment: dict[str, str]
+
+
+S3 = Service(
+    *("s3", "moto.server", "s3fs", ("-H", "127.0.0.1")),
+    {
+        "AWS_ACCESS_KEY_ID": "a",
+        "AWS_SECRET_ACCESS_KEY": "b",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": "http://127.0.0.1:{port}",
+        "AWS_MAX_ATTEMPTS": "1",  # what is tried again, and for how long, is our own choice
+    },
+)
+GOOGLE = Service(
+    *("gs", "gcp_storage_emulator", "gcsfs", ("start", "-M", "-H", "127.0.0.1")),
+    {
+        "STORAGE_EMULATOR_HOST": "http://127.0.0.1:{port}",
+        "NO_GCE_CHECK": "true",  # which would look for credentials for seconds
+        # It would ask for the kind of the bucket by gRPC, of which the server knows nothing.
+        "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",
+    },
+)
+
+
 class ObjectStore:
     """The server, with an empty bucket whenever it is started; clients find it by the environment.
 
@@ -32,29 +74,31 @@ class ObjectStore:
         log: file for what it says.
     """
 
-    def __init__(self, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._log, self._port = log, free_port()
+    def __init__(self, service: Service, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.service, self._log, self._port = service, log, free_port()
         self._server: subprocess.Popen[bytes] | None = None
-        variables = {
-            "AWS_ACCESS_KEY_ID": "a",
-            "AWS_SECRET_ACCESS_KEY": "b",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self._port}",
-            "AWS_MAX_ATTEMPTS": "1",  # what is tried again, and for how long, is our own choice
-        }
-        for name, value in variables.items():
-            monkeypatch.setenv(name, value)
+        for name, value in service.environment.items():
+            monkeypatch.setenv(name, value.format(port=self._port))
+
+    @property
+    def url(self) -> str:
+        """URL of the bucket."""
+        return f"{self.service.scheme}://{BUCKET}"
 
     def start(self) -> None:
         """Start the server, and make the bucket."""
-        import s3fs
-
-        words = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self._port)]
+        words = [sys.executable, "-m", self.service.server, *self.service.options]
         with self._log.open("a") as log:
-            self._server = subprocess.Popen(words, stdout=log, stderr=log, env=os.environ)
+            self._server = subprocess.Popen(
+                [*words, "--port", str(self._port)], stdout=log, stderr=log, env=os.environ
+            )
         soon(self._listens)
-        s3fs.S3FileSystem.clear_instance_cache()  # a test before may have made one without keys
-        s3fs.S3FileSystem(skip_instance_cache=True).mkdir(BUCKET)
+        self.forget()
+        fsspec.filesystem(self.service.scheme, skip_instance_cache=True).mkdir(BUCKET)
+
+    def forget(self) -> None:
+        """Let no test have the client of another one, which may have had other keys."""
+        fsspec.get_filesystem_class(self.service.scheme).clear_instance_cache()
 
     def _listens(self) -> bool:
         with socket.socket() as probe:
@@ -66,3 +110,16 @@ class ObjectStore:
             self._server.kill()
             self._server.wait()
             self._server = None
+
+
+@contextmanager
+def object_store(service: Service, log: Path) -> Iterator[ObjectStore]:
+    """A store that has started; the test is skipped where its packages are missing."""
+    pytest.importorskip(service.server)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        store = ObjectStore(service, log, monkeypatch)
+        pytest.importorskip(service.client)  # which reads some of the variables once
+        store.start()
+        yield store
+        store.forget()
+        store.stop()

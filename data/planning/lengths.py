@@ -10,6 +10,7 @@ kept in a folder whose name is a fingerprint of the data and of the processor::
     <encoder>.starts.npy      [media] int32, the token at which its outputs begin to land
     <encoder>.grids.npy       [media, 2] int32, rows and columns of outputs, of tiles
     unusable.json             {sample: [kind, reason]}
+    checksums.json            {file: CRC-32}; lengths that a disk has damaged are measured again
 
 Media files whose contents change under the same name do not change the fingerprint; when such a
 sample is read, its length no longer agrees (`data.loading.assemble`).
@@ -36,7 +37,7 @@ from numpy.typing import NDArray
 
 from data.config import DataConfig
 from data.faults import Fault
-from data.folders import put_folder
+from data.folders import drop_damaged, put_folder
 from data.processing.processor import Processor
 from data.sample import DataError, Lengths, SampleError
 from data.sources.mixture import Mixture
@@ -47,7 +48,7 @@ logger = logging.getLogger(__name__)
 
 Ints = NDArray[np.integer]
 
-_VERSION = 1  # version of the folder's contents
+_VERSION = 2  # version of the folder's contents
 #: Number of samples that one process measures before others are started to help.
 SAMPLES_A_PROCESS = 1 << 14
 _CHUNK = 1 << 10  # samples measured between two looks at the clock
@@ -246,6 +247,8 @@ def open_lengths(source: Source, processor: Processor, config: DataConfig) -> Le
     if folder is None:
         return measure(source, processor)
     size, encoders = len(source), _encoders(processor)
+    with _keeping(folder):
+        drop_damaged(folder, "measured lengths")
     if folder.is_dir():
         table = _load(folder, size, *encoders)
         again = _measured_again(table, source, processor)
@@ -311,7 +314,7 @@ def _save(table: LengthTable, folder: Path) -> None:
             json.dumps({i: f.to_json() for i, f in table.unusable.items()})
         )
 
-    put_folder(folder, write, replace=True)
+    put_folder(folder, write, replace=True, seal=True)
 
 
 def _load(

@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from data.folders import put_folder
+from data.folders import drop_damaged, put_folder
 from data.kinds.image.modality import Image
 from data.sample import DataError
+from data.sources.kept import in_cache
 
 SIDE = 16  # pixels; a scan is drawn at twice its size
 _VERSION = 1  # version of the drawings
@@ -108,11 +109,10 @@ class DigitShapes:
         wanted = heldout, 1 if heldout else variants, 0 if heldout else seed
         digest = hashlib.sha256(repr((_VERSION, *wanted)).encode()).hexdigest()[:16]
         folder = cache / f"digits-{digest}"
-        if not folder.is_dir():
-            try:
-                put_folder(folder, lambda draft: _keep(draft, *draw_split(*wanted)))
-            except OSError as error:
-                raise DataError(f"data.cache: cannot write {folder}: {error}") from error
+        with in_cache(folder):
+            drop_damaged(folder, "drawings")
+            if not folder.is_dir():
+                put_folder(folder, lambda draft: _keep(draft, *draw_split(*wanted)), seal=True)
         self.pixels = np.load(folder / "pixels.npy", mmap_mode="r")
         labels = np.load(folder / "digits.npy")
         self._order = np.argsort(labels, kind="stable")  # all of digit 0, then of digit 1, ...

@@ -24,9 +24,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from data.folders import put_folder
+from data.folders import drop_damaged, put_folder
 from data.kinds.audio.modality import Audio
 from data.sample import DataError
+from data.sources.kept import in_cache
 
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 VOICES = (
@@ -208,11 +209,12 @@ class Clips:
         self.rate = rate
         self.fingerprint = _fingerprint(utterances, rate)
         self._folder = cache / f"speech-{self.fingerprint}"
-        if not self._folder.is_dir():
-            try:
-                put_folder(self._folder, lambda draft: _in_child(utterances, rate, draft))
-            except OSError as error:
-                raise DataError(f"data.cache: cannot write {self._folder}: {error}") from error
+        with in_cache(self._folder):
+            drop_damaged(self._folder, "clips")
+            if not self._folder.is_dir():
+                put_folder(
+                    self._folder, lambda draft: _in_child(utterances, rate, draft), seal=True
+                )
         self._waves = np.load(self._folder / "waves.npy", mmap_mode="r")
         self._ends = np.load(self._folder / "ends.npy")
 

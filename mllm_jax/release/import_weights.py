@@ -177,8 +177,8 @@ def _settings(folders: Mapping[str, Path], joined: bool, dtype: str) -> ModelCon
     if first.composition.decoder is None:
         names = listed([*first.composition.encoders])
         raise PretrainedError(
-            f"{first.folder} has no decoder; it has {names}. To join that to a decoder give "
-            f"the decoder with --from, and --encoder {names}={first.folder}"
+            f"{first.folder} has no decoder; it has {names}. Valid: a release with one; to join "
+            f"{names} to a decoder, import it: --from DECODER --encoder {names}={first.folder}"
         )
     pretrained = _pretrained(folders, joined)
     model = composed(pretrained)

@@ -240,6 +240,17 @@ def test_data_may_lie_behind_a_url() -> None:
     assert source.model_dump(include={*places}) == places
 
 
+@pytest.mark.parametrize("place", ["s4://bucket", "simplecache::s4://bucket", "zip://a::s4://b"])
+def test_a_scheme_that_no_file_system_has_is_refused(place: str) -> None:
+    said = ("s4:// is no file system that fsspec knows", "a URL such as s3://...")
+    wrong: dict[str, dict[str, Any]] = {
+        "checkpoint.copy_to": {"checkpoint__copy_to": place},
+        "data.source.path": {"data__source": {"kind": "llava", "path": place}},
+    }
+    for key, changes in wrong.items():
+        assert holds_all(refused(**changes), [key, *said])
+
+
 def test_the_pages_of_keys_are_up_to_date() -> None:
     folder, whole = ROOT / "docs" / "reference" / "keys", table(ExperimentConfig)
     stale = "refresh: replace the table by that of `launch.py config --keys`"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from data.folders import put_folder
+from data.folders import SEAL, drop_damaged, put_folder
 
 
 def writer(text: str) -> Callable[[Path], None]:
@@ -53,3 +53,19 @@ def test_what_fails_beside_an_old_folder_is_told(folder: Path, replace: bool) ->
     with pytest.raises(OSError, match="disk full"):
         put_folder(folder, fail, replace=replace)
     assert read(folder) == "first"
+
+
+@pytest.mark.parametrize("damage", ["seal", "no JSON", "a list", "changed", "gone", "none"])
+def test_a_sealed_folder_that_is_not_as_written_is_removed(folder: Path, damage: str) -> None:
+    put_folder(folder, writer("first"), seal=True)
+    victims = {"changed": "part", "gone": "part"}
+    file = folder / victims.get(damage, SEAL)
+    contents = {"no JSON": "{", "a list": "[]", "changed": "third"}
+    if damage in contents:
+        file.write_text(contents[damage])
+    elif damage != "none":
+        file.unlink()
+    drop_damaged(folder, "parts")
+    assert folder.is_dir() == (damage == "none")
+    drop_damaged(folder, "parts")
+    assert len(list(folder.parent.iterdir())) == (damage == "none")

@@ -390,8 +390,11 @@ def test_every_part_has_a_place_it_comes_from(tmp_path: Path) -> None:
             ["import", "--from", "nowhere", "--out", "{out}"],
             "nowhere is no folder; valid: a folder, or",
         ),
-        (["import", "--from", "{siglip}", "--out", "{out}"], "has no decoder; it has vision. To"),
-        (["import", "--from", "{siglip}", "--out", "{out}"], "--from, and --encoder vision=/"),
+        (
+            ["import", "--from", "{siglip}", "--out", "{out}"],
+            "has no decoder; it has vision. V",
+        ),
+        (["import", "--from", "{siglip}", "--out", "{out}"], "--from DECODER --encoder vision=/"),
         (
             ["import", "--from", "{qwen3}", "--encoder", "vision={siglip}", "--out", "{out}"],
             "has no tokenizer.json, which an encoder is joined to; valid: a decoder's folder",

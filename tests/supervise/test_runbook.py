@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from data.folders import drop_damaged, put_folder
 from data.planning.stream import LoaderState
 from mllm_jax.health.devices import fault_of
 from mllm_jax.health.finding import Finding, Health, judged
@@ -235,6 +236,15 @@ def of_snapshots(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copier._copy(100)
 
 
+def of_kept_folders(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what is made of the data, which the log has."""
+    monkeypatch.chdir(folder)
+    lengths = Path("data/lengths-1a2b3c4d")
+    put_folder(lengths, lambda draft: np.save(draft / "tokens.npy", np.arange(9)), seal=True)
+    np.save(lengths / "tokens.npy", np.zeros(9))
+    drop_damaged(lengths, "measured lengths")
+
+
 def fill() -> None:
     """Write where there is no room."""
     with Path("/dev/full").open("wb", buffering=0) as file:
@@ -246,6 +256,7 @@ def test_every_message_of_the_runbook_is_said(
 ) -> None:
     said = [*of_ends(), *of_faults(), *of_hosts(tmp_path, monkeypatch)]
     of_snapshots(tmp_path, monkeypatch)
+    of_kept_folders(tmp_path, monkeypatch)
     said += [record.getMessage() for record in caplog.records]
     said.append(f"{Kept(40, '', ())} is not whole")
     said += [of_the_disk(monkeypatch), of_the_lock(tmp_path, monkeypatch)]

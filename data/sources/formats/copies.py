@@ -7,8 +7,8 @@ from pathlib import Path
 
 from data.folders import put_folder
 from data.kinds.blob import STREAM
-from data.sample import DataError
 from data.sources.formats.storage import File
+from data.sources.kept import in_cache
 
 
 def local_copy(file: File, cache: Path) -> Path:
@@ -22,10 +22,8 @@ def local_copy(file: File, cache: Path) -> Path:
     name = hashlib.sha256(f"{file.path} {file.size} {file.stamp}".encode()).hexdigest()[:16]
     folder = cache / f"copy-{name}"
     if not folder.is_dir():
-        try:
+        with in_cache(folder):
             put_folder(folder, lambda draft: _download(file, draft / file.name))
-        except OSError as error:
-            raise DataError(f"data.cache: cannot copy {file.path} to {folder}: {error}") from error
     return folder / file.name
 
 

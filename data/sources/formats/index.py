@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data.folders import put_folder
+from data.folders import drop_damaged, put_folder
 from data.sample import DataError
+from data.sources.kept import in_cache
 
-_VERSION = 1  # of what indexes hold
+_VERSION = 2  # of what indexes hold
 Arrays = Mapping[str, NDArray[Any]]
 
 
@@ -39,6 +40,8 @@ class Index:
 def open_index(cache: Path, what: str, names: Sequence[str], build: Callable[[], Arrays]) -> Index:
     """The index of `what`; built now, and then kept, if there is none yet.
 
+    One whose files are damaged is built again.
+
     Args:
         cache: folder that indexes are kept in.
         what: fingerprint of the files and of the way they are indexed.
@@ -50,12 +53,12 @@ def open_index(cache: Path, what: str, names: Sequence[str], build: Callable[[],
     """
     name = hashlib.sha256(f"{_VERSION} {what}".encode()).hexdigest()[:16]
     folder = cache / f"index-{name}"
+    with in_cache(folder):
+        drop_damaged(folder, "places of records")
     if not folder.is_dir():
         arrays = build()
-        try:
-            put_folder(folder, lambda draft: _write(draft, arrays))
-        except OSError as error:
-            raise DataError(f"data.cache: cannot write {folder}: {error}") from error
+        with in_cache(folder):
+            put_folder(folder, lambda draft: _write(draft, arrays), seal=True)
     return _load(folder, tuple(names))
 
 

@@ -18,7 +18,7 @@ from mllm_jax.runtime.folder import IDENTITY, RunError, identity
 from mllm_jax.train.state import copies
 from mllm_jax.train.state.copies import Store, copying, fetch
 from tests.configs import config
-from tests.stores import BUCKET, ObjectStore, soon
+from tests.stores import GOOGLE, S3, ObjectStore, object_store, soon
 from tests.train.state.snapshots.test_memory import store
 from tests.train.state.test_damage import files
 
@@ -155,28 +155,26 @@ def test_a_start_waits_for_a_place_that_is_away_and_then_says_so(run, tmp_path, 
 
 
 @pytest.fixture
-def objects(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ObjectStore]:
-    """A server that speaks S3."""
-    pytest.importorskip("moto.server")
-    s3fs = pytest.importorskip("s3fs")
-    server = ObjectStore(tmp_path / "moto.log", monkeypatch)
-    server.start()
-    yield server
-    s3fs.S3FileSystem.clear_instance_cache()
-    server.stop()
+def objects(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ObjectStore]:
+    """A server that speaks S3, or as Google Cloud Storage."""
+    with object_store(getattr(request, "param", S3), tmp_path / "server.log") as store:
+        yield store
 
 
-def test_a_run_goes_on_from_s3(objects, tmp_path):
-    run = run_with(tmp_path / "here", f"s3://{BUCKET}/of/mine")
-    saved(run, 1, 2)
+@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")  # of gcsfs
+@pytest.mark.parametrize("objects", [S3, GOOGLE], ids=lambda own: own.scheme, indirect=True)
+def test_a_run_goes_on_from_an_object_store(objects, tmp_path):
+    run = run_with(tmp_path / "here", f"{objects.url}/of/mine")
+    saved(run, 1, 2, 3)
+    assert [copy.step for copy in Store(run).copies()] == [3, 2]
     there = elsewhere(run, tmp_path)
     fetch(there)
-    for here in files(run.run.path / "checkpoints" / "2"):
+    for here in files(run.run.path / "checkpoints" / "3"):
         assert (there.run.path / here.relative_to(run.run.path)).read_bytes() == here.read_bytes()
 
 
 def test_a_store_that_goes_away_ends_no_run_and_gets_the_next_checkpoint(objects, tmp_path, caplog):
-    run = run_with(tmp_path / "here", f"s3://{BUCKET}/of/mine")
+    run = run_with(tmp_path / "here", f"{objects.url}/of/mine")
     with copying(run):
         store(run, 1)
         soon(partial(has_copy, run, 1))

@@ -67,14 +67,22 @@ def test_one_that_fails_leaves_nothing(tmp_path: Path) -> None:
     assert not any(path.is_dir() and "index" in path.name for path in tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("damage", [None, b"", b"\x93NUMPY junk"])
-def test_a_damaged_one_is_named(damage: bytes | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", [None, b"", b"\x93NUMPY junk", "a number"])
+def test_a_damaged_one_is_told_and_made_again(
+    damage: bytes | str | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     folder = open_index(tmp_path, "one", NAMES, arrays).folder
-    (folder / "a.npy").unlink()
-    if damage is not None:
+    if isinstance(damage, str):
+        np.save(folder / "a.npy", np.arange(1000) + 1)
+    else:
+        (folder / "a.npy").unlink()
+    if isinstance(damage, bytes):
         (folder / "a.npy").write_bytes(damage)
-    with pytest.raises(DataError, match=f"the index in {folder} is damaged.*delete it"):
-        open_index(tmp_path, "one", NAMES, arrays)
+    for _ in range(2):
+        np.testing.assert_array_equal(open_index(tmp_path, "one", NAMES, arrays)["a"], range(1000))
+    (told,) = caplog.messages
+    assert f"records in {folder} are damaged and are made again: a.npy missing or not" in told
+    assert folders(tmp_path) == [folder.name]
 
 
 def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:

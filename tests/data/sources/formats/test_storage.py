@@ -273,7 +273,7 @@ def test_a_folder_of_several_splits_is_refused(put: Callable[[str, bytes], str])
         ("{}/*.none", "no such file, nor a folder of .bin"),
         ("{}", "no such file, nor a folder of .bin"),
         ("memory://{}", "no such file, nor a folder of .bin"),
-        ("gs://bucket/folder", "cannot open gs://bucket/folder: Please install gcsfs"),
+        ("oss://bucket/folder", "cannot open oss://bucket/folder: Install ossfs"),
         ("nosuch://bucket", "cannot open nosuch://bucket: Protocol not known"),
     ],
 )

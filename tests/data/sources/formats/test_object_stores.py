@@ -1,4 +1,4 @@
-"""Sources behind `s3://`: the samples are the same, and a server that goes away is named."""
+"""Sources behind `s3://` and `gs://`: the samples are the same; a store out of reach is named."""
 
 from __future__ import annotations
 
@@ -20,22 +20,18 @@ from data.sources.formats.patience import AwayError
 from data.sources.make import make_source
 from tests.data.samples import AUDIO, VISION, WORK, MakeConfig, all_rows, assert_same_examples
 from tests.data.sources.formats.writers import FORMATS, SAMPLES
-from tests.stores import BUCKET, ObjectStore
+from tests.stores import BUCKET, GOOGLE, S3, ObjectStore, object_store
 
 #: A format of each kind of source, those with media in files among them.
 WRITTEN = ("json_list", "parquet_hub", "arrow_saved", "webdataset", "arrayrecord")
 
 
-@pytest.fixture(scope="module")
-def objects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    pytest.importorskip("moto.server")
-    s3fs = pytest.importorskip("s3fs")
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        server = ObjectStore(tmp_path_factory.mktemp("moto") / "log", monkeypatch)
-        server.start()
-        yield server
-        s3fs.S3FileSystem.clear_instance_cache()
-        server.stop()
+@pytest.fixture(scope="module", params=[S3, GOOGLE], ids=lambda own: own.scheme)
+def objects(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ObjectStore]:
+    with object_store(request.param, tmp_path_factory.mktemp("server") / "log") as store:
+        yield store
 
 
 @pytest.fixture
@@ -44,10 +40,10 @@ def configure(make_config: MakeConfig, tmp_path: Path, objects: ObjectStore) -> 
         """A source here, and the same one in the store."""
         (tmp_path / name).mkdir()
         options = FORMATS[name](tmp_path / name, SAMPLES)
-        system, _ = fsspec.core.url_to_fs(f"s3://{BUCKET}")
+        system, _ = fsspec.core.url_to_fs(objects.url)
         system.put(str(tmp_path / name), f"{BUCKET}/{place}", recursive=True)
         there = {
-            key: value.replace(str(tmp_path / name), f"s3://{BUCKET}/{place}")
+            key: value.replace(str(tmp_path / name), f"{objects.url}/{place}")
             for key, value in options.items()
             if isinstance(value, str)
         }
@@ -71,6 +67,7 @@ def test_samples_in_a_store_are_those_of_files(name: str, configure: Any) -> Non
         assert_same_examples(processor.process(source[index]), processor.process(other[index]))
 
 
+@pytest.mark.parametrize("objects", [S3], ids=lambda own: own.scheme, indirect=True)
 def test_a_store_that_stays_away_ends_reading_with_its_name(
     configure: Any, objects: ObjectStore
 ) -> None:
