@@ -115,7 +115,7 @@ def generator(
 def evaluate(
     generator: Generator,
     questions: str | Path,
-    metrics: Sequence[str] = ("exact_match",),
+    metrics: Sequence[str] = ("exact_match", "anls", "wer", "choice"),
     wanted: Wanted | None = None,
     media: str | Path | None = None,
 ) -> Evaluated:
@@ -124,7 +124,7 @@ def evaluate(
     Args:
         generator: the model.
         questions: JSON Lines of prompts with right answers, see docs/how-to/generate.md.
-        metrics: `exact_match`, `anls`, `wer`, `choice`: one or several.
+        metrics: one or several of these.
         wanted: what answers are wanted; None: greedy ones.
         media: folder of images and clips; None: the folder of the file.
 

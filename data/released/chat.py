@@ -113,7 +113,7 @@ class ReleasedChat:
         self._shown = dict.fromkeys(marks, PAD_ID) | {k: self._placeholders[k] for k in named}
         self._template = self._read_template(files, today)
         self._roles, self._kinds_in_parts = self._probe()
-        self.end_ids = self._ends()
+        self.end_ids, self.learns_end = self._ends()
 
     def __reduce__(self) -> tuple[object, ...]:
         # A worker process reads the files itself.
@@ -177,8 +177,11 @@ class ReleasedChat:
         except TemplateError:
             return False
 
-    def _ends(self) -> tuple[int, ...]:
-        """The token behind an answer, if the template writes any, and the one that ends a text."""
+    def _ends(self) -> tuple[tuple[int, ...], bool]:
+        """The token behind an answer, if the template writes any, and the one that ends a text.
+
+        Beside them, whether the template writes any.
+        """
         turns = (Turn("user", _PROBES["user"]), Turn("assistant", _PROBES["assistant"]))
         try:
             rendering = self._render(turns, opened=False)
@@ -187,12 +190,12 @@ class ReleasedChat:
         tokens = self._tokens(rendering)
         learnt = self._learnt(rendering, tokens)
         found = tokens.ids[learnt & tokens.special][-1:].tolist()
-        name = self._tokenizer.tokens.get("eos_token")
+        learns, name = bool(found), self._tokenizer.tokens.get("eos_token")
         last = None if name is None else self._tokenizer.id_of(name)
         found += [] if last is None else [last]
         if not found:
             raise self._unusable("nothing ends an answer, and there is no eos_token")
-        return tuple(dict.fromkeys(map(int, found)))
+        return tuple(dict.fromkeys(map(int, found))), learns
 
     def _unusable(self, reason: str) -> DataError:
         return DataError(f"data.processor: chat template of {self._folder}: {reason}")

@@ -45,6 +45,10 @@ class Chat(Protocol):
     def end_ids(self) -> tuple[int, ...]:
         """The tokens at which generation stops, first of all the one that ends an answer."""
 
+    @property
+    def learns_end(self) -> bool:
+        """Whether a token that ends an answer is among those that are learnt."""
+
     def placeholder_id(self, kind: Kind) -> int:
         """The token at which outputs of the encoder of `kind` land."""
 
@@ -96,6 +100,11 @@ class ConfiguredChat:
     def end_ids(self) -> tuple[int, ...]:
         """The token at the end of every turn."""
         return (self._tokenizer.end_id,)
+
+    @property
+    def learns_end(self) -> bool:
+        """Every answer is learnt with its end."""
+        return True
 
     def placeholder_id(self, kind: Kind) -> int:
         """The token at which outputs of the encoder of `kind` land."""

@@ -278,8 +278,9 @@ def _questions(sub: argparse.ArgumentParser) -> None:
     group = sub.add_argument_group("questions of your own")
     help_text = "JSON Lines of prompts with right answers, see docs/how-to/generate.md"
     group.add_argument("--questions", type=_path, metavar="FILE", help=help_text)
-    help_text = "exact_match, anls, wer, choice: one or several (default: exact_match)"
-    group.add_argument("--metrics", default="exact_match", metavar="METRICS", help=help_text)
+    every = "exact_match,anls,wer,choice"
+    help_text = f"metrics of the answers, one or several (default: {every})"
+    group.add_argument("--metrics", default=every, metavar="METRICS", help=help_text)
     help_text = "file for every answer with its scores, as JSON Lines"
     group.add_argument("--output", type=_path, metavar="FILE", help=help_text)
 

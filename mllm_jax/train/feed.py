@@ -138,6 +138,14 @@ def check_sources(config: ExperimentConfig) -> Identities:
     if not len(source):
         raise DataError("data.source has no samples; valid: at least one")
     processor = together(lambda: make_processor(config.data, planned(config)))
+    if is_primary() and not processor.chat.learns_end:
+        (end,) = processor.pieces(processor.end_ids[:1])
+        logger.warning(
+            "the chat template in %s writes no special token behind an answer: the end of answers "
+            "is not learnt, and generate goes on to --max-new-tokens; a template that writes %s "
+            "there teaches it",
+            *(config.data.processor, end),
+        )
     if config.data.on_error == "raise" and config.data.lengths == "cached":
         lengths = shared_lengths(config, processor, source)
         capacity = make_capacity(config.data.budgets, tuple(processor.modalities.values()))

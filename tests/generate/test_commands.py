@@ -17,6 +17,7 @@ from data.kinds.registry import KINDS
 from mllm_jax.cli import answering
 from mllm_jax.cli.options import MEDIA
 from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.evaluation.metrics import METRICS
 from mllm_jax.runtime.devices import start_here
 from mllm_jax.runtime.exits import Exit
 from tests.models.pretrained.stored import ROOT
@@ -70,13 +71,13 @@ def test_a_file_of_questions_is_answered_and_measured(
     here(monkeypatch)
     questions, output = folder / "questions.jsonl", folder / "scores.jsonl"
     own = ("--release", RELEASE, "--questions", questions, "--output", output, *SHORT)
-    metrics = ("--metrics", "exact_match,anls,wer,choice")
-    code, out, err = ran(capsys, "evaluate", *own, *metrics, "--json")
+    code, out, err = ran(capsys, "evaluate", *own, "--json")
     assert code == Exit.OK
     found = json.loads(out)
     assert list(found["sources"]) == ["cats", "dogs", "questions", "all"]
     counts = {name: (own["answered"], own["skipped"]) for name, own in found["sources"].items()}
     assert counts == {"cats": (1, 1), "dogs": (1, 0), "questions": (1, 2), "all": (3, 3)}
+    assert list(found["sources"]["cats"])[2:] == [*METRICS]
     assert found["sources"]["cats"]["choice"] is None
     assert found["sources"]["dogs"]["choice"] in (0.0, 1.0)
     assert all(0 <= own["anls"] <= 1 for own in found["sources"].values())

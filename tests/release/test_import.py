@@ -28,6 +28,7 @@ from mllm_jax.models.released.files import PretrainedError
 from mllm_jax.release import import_weights
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.feed import check_sources
 from mllm_jax.train.loop import train
 from mllm_jax.train.start import initial_state
 from mllm_jax.train.state.checkpoint import Checkpoints
@@ -521,3 +522,13 @@ def test_a_release_is_trained_on_a_folder_of_images_and_exported(tmp_path: Path)
     same = {name for name in same if not name.endswith("k_proj.bias")}
     assert same == {name for name in given if ".vision_model.post_layernorm." in name}
     assert launch.main(["import", "--from", str(out), "--out", str(tmp_path / "next")]) == Exit.OK
+
+
+@pytest.mark.parametrize(("family", "told"), [("llava", True), ("llava_onevision", False)])
+def test_a_template_that_ends_no_answer_is_told_of_before_training(
+    family: str, told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check_sources(resolve(imported(tmp_path / "run", PARITY / family), "test"))
+    found = capsys.readouterr().err
+    assert ("no special token behind an answer" in found) == told
+    assert ("a template that writes </s> there teaches it" in found) == told

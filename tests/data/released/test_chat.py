@@ -92,6 +92,7 @@ def test_generation_ends_where_answers_do(family: str, end: str) -> None:
     tokenizer = chat_of(family)._tokenizer
     ends = dict.fromkeys([tokenizer.id_of(end), tokenizer.id_of(tokenizer.tokens["eos_token"])])
     assert chat_of(family).end_ids == tuple(ends)
+    assert chat_of(family).learns_end == (family != "llava")
 
 
 def test_what_the_tokenizer_adds_is_added_to_processors_alone() -> None:
