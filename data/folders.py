@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import shutil
@@ -13,9 +14,18 @@ from pathlib import Path
 
 logger = logging.getLogger(__name__)
 
+#: Errors of a file system that is full, or does not answer.
+_PASSING = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN}
+)
 #: File of a sealed folder: the CRC-32 of every other one.
 SEAL = "checksums.json"
 _BLOCK = 1 << 20  # bytes that are read at once
+
+
+def may_pass(error: OSError) -> bool:
+    """Whether a file system that has failed so may take files later, as when it is full."""
+    return error.errno in _PASSING
 
 
 def put_folder(

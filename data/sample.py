@@ -22,6 +22,14 @@ class DataError(Exception):
     """A data set that cannot be used at all."""
 
 
+class StorageError(DataError):
+    """A file that cannot be reached or read, for a reason that lies outside of the file."""
+
+
+class AwayError(StorageError):
+    """A place that has stayed out of reach; a run that is started again later may go on."""
+
+
 class MediaError(Exception):
     """A medium that cannot be used; `Processor` turns it into a `SampleError`."""
 

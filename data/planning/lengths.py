@@ -37,9 +37,9 @@ from numpy.typing import NDArray
 
 from data.config import DataConfig
 from data.faults import Fault
-from data.folders import drop_damaged, put_folder
+from data.folders import drop_damaged, may_pass, put_folder
 from data.processing.processor import Processor
-from data.sample import DataError, Lengths, SampleError
+from data.sample import AwayError, DataError, Lengths, SampleError
 from data.sources.mixture import Mixture
 from data.sources.source import Source
 from data.workers import end_with_parent
@@ -241,7 +241,8 @@ def open_lengths(source: Source, processor: Processor, config: DataConfig) -> Le
     Sources that have no fingerprint are measured every time.
 
     Raises:
-        DataError: the folder cannot be read or written.
+        DataError: the folder cannot be read or written. AwayError: its disk is full, or does not
+            answer.
     """
     folder = lengths_folder(source, processor, config)
     if folder is None:
@@ -273,11 +274,12 @@ def open_lengths(source: Source, processor: Processor, config: DataConfig) -> Le
 
 @contextmanager
 def _keeping(folder: Path) -> Iterator[None]:
-    """Raise DataError with the name of a folder that cannot be written."""
+    """Raise DataError, or AwayError if that may pass, with the name of a folder."""
     try:
         yield
     except OSError as error:
-        raise DataError(
+        kind = AwayError if may_pass(error) else DataError
+        raise kind(
             f"measured lengths cannot be kept in {folder}: {error.strerror}; choose another "
             "folder with data.lengths_folder"
         ) from error

@@ -45,7 +45,7 @@ def table() -> str:
 CODES = {
     ("data.sample", "DataError"): Exit.BAD_DATA,
     ("data.sample", "SampleError"): Exit.BAD_DATA,
-    ("data.sources.formats.patience", "AwayError"): Exit.OUT_OF_REACH,
+    ("data.sample", "AwayError"): Exit.OUT_OF_REACH,
     ("mllm_jax.config.sections", "ConfigError"): Exit.BAD_INPUT,
     ("mllm_jax.runtime.devices", "DeviceError"): Exit.BAD_INPUT,
     ("mllm_jax.health.finding", "HealthError"): Exit.BAD_INPUT,

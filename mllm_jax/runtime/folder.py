@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import platform
@@ -12,18 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from data.folders import may_pass
+
 logger = logging.getLogger(__name__)
 
 #: A run folder with less room than this is refused; checkpoints are checked by their size.
 FREE_BYTES = 64 * 2**20
 #: File that tells the run of a folder from others that were there before.
 IDENTITY = ".identity"
-
-
-#: Errors of a file system that may pass: it is full, or does not answer.
-PASSING = frozenset(
-    {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN}
-)
 
 
 class RunError(RuntimeError):
@@ -46,19 +41,36 @@ def prepare_folder(folder: Path, *, lenient: bool = False) -> None:
     """
     # Processes of several hosts may do that at once.
     probe = folder / f".writable-{os.getpid()}-{platform.node()}"
-    try:
+    with writing(f"folder {folder}", lenient=lenient):
         folder.mkdir(parents=True, exist_ok=True)
-        probe.write_bytes(b"x")
-        probe.unlink()
+        try:
+            probe.write_bytes(b"x")
+        finally:
+            probe.unlink(missing_ok=True)
+    check_room(folder, 0, lenient=lenient)
+
+
+@contextmanager
+def writing(what: str, *, lenient: bool = False) -> Iterator[None]:
+    """Context that writes to a run's folder.
+
+    Args:
+        what: what is written, for people.
+        lenient: as of `prepare_folder`.
+
+    Raises:
+        RunError: instead of an OSError. RoomError: the disk is full, or does not answer.
+    """
+    try:
+        yield
     except OSError as error:
         told = (
-            f"folder {folder} cannot be written: {error.strerror}; choose another run.directory "
-            "(or --output, for a trace)"
+            f"{what} cannot be written: {error.strerror}; choose another run.directory (or "
+            "--output, for a trace)"
         )
-        if error.errno not in PASSING:
+        if not may_pass(error):
             raise RunError(told) from error
         _tell(told, lenient=lenient)
-    check_room(folder, 0, lenient=lenient)
 
 
 @contextmanager

@@ -27,14 +27,13 @@ from data.planning.packing import make_capacity
 from data.planning.stream import Consumer, LoaderState
 from data.planning.unusable import refuse, unusable_samples
 from data.processing.processor import Processor, make_processor
-from data.sample import DataError, Lengths, SampleError
+from data.sample import AwayError, DataError, Lengths, SampleError
 from data.sources.make import make_source
 from data.sources.source import Source
 from mllm_jax.config.lanes import planned
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.work.flops import tower_works
 from mllm_jax.runtime.agreement import agree, flat
-from mllm_jax.runtime.collective import everywhere
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.part import peers, waiting
 from mllm_jax.runtime.together import compiled_together
@@ -52,6 +51,8 @@ T = TypeVar("T")
 #: Number of samples by which the size of groups is chosen: most that are drawn from samples with
 #: measured lengths, and those that are read where lengths are not measured.
 DRAWN_FROM, READ = 4096, 128
+#: How reading the data may end: well, for a reason that may pass, or for another one.
+_READ, _AWAY, _UNUSABLE = "read", "away", "unusable"
 
 
 def open_loader(experiment: Experiment, state: LoaderState) -> MicrobatchLoader:
@@ -271,16 +272,25 @@ def together(action: Callable[[], T]) -> T:
     """The result of `action` on every process; an error on one of them ends all.
 
     Raises:
-        DataError: the action failed here or elsewhere. SampleError: it failed here.
+        DataError: the action failed here or elsewhere. AwayError: for a reason that may pass.
+        SampleError: it failed here.
     """
     error: DataError | SampleError | None = None
     try:
         result = action()
     except (DataError, SampleError) as failed:
         error = failed
-    if not everywhere("data can be read", error is None):
-        raise error or DataError("another process cannot read the data; see its message")
+    found = peers().gather("data can be read", _fared(error))
+    if {*found} != {_READ}:
+        kind = DataError if _UNUSABLE in found else AwayError
+        raise error or kind("another process cannot read the data; see its message")
     return result
+
+
+def _fared(error: Exception | None) -> str:
+    """How reading has ended on this process."""
+    away = isinstance(error, AwayError)
+    return _READ if error is None else _AWAY if away else _UNUSABLE
 
 
 def check_same(table: LengthTable) -> None:

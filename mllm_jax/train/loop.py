@@ -180,7 +180,7 @@ def _training(
     check_room(config.run.path, kept * experiment.state_bytes(), lenient=restarted())
     announce(experiment, console)
     if is_primary():
-        keep(config)
+        keep(config, lenient=restarted())
     fetch(config, from_step)
     checkpoints = Checkpoints(
         config.run.path / "checkpoints", config.checkpoint, experiment.step.form.regrouping

@@ -1,5 +1,6 @@
 """Data that one process cannot read end all processes."""
 
+import errno
 import json
 from pathlib import Path
 from typing import Any, NoReturn
@@ -11,8 +12,10 @@ from rich.console import Console
 from data.config import DataConfig
 from data.faults import Fault, FaultKind
 from data.planning.lengths import LengthTable
-from data.sample import DataError, Lengths, SampleError
+from data.sample import AwayError, DataError, Lengths, SampleError
+from data.sources.kept import in_cache
 from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.runtime.exits import Exit, code_of
 from mllm_jax.runtime.part import Peers
 from mllm_jax.train import feed, loop
 from mllm_jax.train.experiment import Experiment
@@ -24,36 +27,60 @@ def fail() -> int:
     raise DataError("no such file")
 
 
-def test_an_error_here_is_told_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[bool] = []
+class Told(Peers):
+    """One of two processes; it keeps what it tells the other."""
 
-    def everywhere(what: str, yes: bool) -> bool:
-        asked.append(yes)
-        return yes
+    def __init__(self, other: str = "read") -> None:
+        super().__init__()
+        self.other, self.told = other, list[str]()
 
-    monkeypatch.setattr(feed, "everywhere", everywhere)
+    def gather(self, name: str, value: Any) -> list[Any]:
+        self.told.append(value)
+        return [value, self.other]
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Told:
+    own = Told()
+    monkeypatch.setattr(feed, "peers", lambda: own)
+    return own
+
+
+def bad_sample() -> NoReturn:
+    raise SampleError("a[0]", Fault(FaultKind.MISSING, "gone"))
+
+
+def full_disk() -> NoReturn:
+    with in_cache(Path("cache")):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("action", "kind", "says"),
+    [
+        (fail, DataError, "unusable"),
+        (bad_sample, SampleError, "unusable"),
+        (full_disk, AwayError, "away"),
+    ],
+)
+def test_the_others_are_told_of_an_error_before_this_process_gives_up(
+    told: Told, action: Any, kind: type[Exception], says: str
+) -> None:
     assert feed.together(lambda: 7) == 7
-    with pytest.raises(DataError, match="no such file"):
-        feed.together(fail)
-    assert asked == [True, False]  # the others are told before this one gives up
+    with pytest.raises(kind, match=r"no such file|a\[0\]: gone|No space left"):
+        feed.together(action)
+    assert told.told == ["read", says]
 
 
-def test_a_bad_sample_is_told_to_the_others_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[bool] = []
-    monkeypatch.setattr(feed, "everywhere", lambda what, yes: asked.append(yes))
-
-    def fails() -> NoReturn:
-        raise SampleError("a[0]", Fault(FaultKind.MISSING, "gone"))
-
-    with pytest.raises(SampleError, match=r"a\[0\]: gone"):
-        feed.together(fails)
-    assert asked == [False]
-
-
-def test_an_error_elsewhere_ends_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed, "everywhere", lambda what, yes: False)
-    with pytest.raises(DataError, match="another process cannot read the data"):
+@pytest.mark.parametrize(
+    ("other", "code"), [("unusable", Exit.BAD_DATA), ("away", Exit.OUT_OF_REACH)]
+)
+def test_an_error_elsewhere_ends_this_process(told: Told, other: str, code: Exit) -> None:
+    """What may pass there is no reason to start no other attempt."""
+    told.other = other
+    with pytest.raises(DataError, match="another process cannot read the data") as found:
         feed.together(lambda: 7)
+    assert code_of(found.value) == code
 
 
 @pytest.mark.parametrize("primary", [True, False])
@@ -63,15 +90,16 @@ def test_one_process_makes_the_index_before_the_others_open_it(
     done: list[str] = []
     source = object()
 
-    def everywhere(what: str, yes: bool) -> bool:
-        done.append("together")
-        return yes
+    class Two(Peers):
+        def gather(self, name: str, value: Any) -> list[Any]:
+            done.append("together")
+            return [value]
 
     def opened(*_: object) -> object:
         done.append("opened")
         return source
 
-    monkeypatch.setattr(feed, "everywhere", everywhere)
+    monkeypatch.setattr(feed, "peers", Two)
     monkeypatch.setattr(feed, "make_source", opened)
     monkeypatch.setattr(feed, "is_primary", lambda: primary)
     monkeypatch.setattr(jax, "process_count", lambda: 2)

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from mllm_jax.config.load import load
 from mllm_jax.runtime.exits import Exit, code_of
 from mllm_jax.supervise.ends import End
 from mllm_jax.train.saves import SaveError
-from tests.configs import CHANGES, ROOT, values
+from tests.configs import CHANGES, ROOT, config, values
 from tests.train.runs import keep_until
 
 
@@ -426,6 +427,7 @@ def test_a_full_disk_is_refused_before_training_and_holds_up_no_restart(
     tmp_path, monkeypatch, caplog
 ):
     from mllm_jax.runtime.folder import RoomError, check_room, prepare_folder
+    from mllm_jax.train.records.resolved import keep
 
     usage = shutil.disk_usage(tmp_path)._replace(free=70 * 2**20)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
@@ -438,14 +440,21 @@ def test_a_full_disk_is_refused_before_training_and_holds_up_no_restart(
     check_room(tmp_path, needed_bytes=10 * 2**20, lenient=True)
     assert "need 74 MiB; free some space or choose another run.directory. Train" in caplog.text
 
-    def full_disk(*_: object) -> None:
+    def full_disk(path: Path | int, *_: object) -> None:
+        if isinstance(path, Path):
+            path.touch()
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(Path, "write_bytes", full_disk)
-    with pytest.raises(RoomError, match="cannot be written: No space left on device"):
-        prepare_folder(tmp_path)
-    prepare_folder(tmp_path, lenient=True)
-    assert "cannot be written: No space left on device" in caplog.text
+    monkeypatch.setattr(os, "fsync", full_disk)
+    own = config(run__directory=str(tmp_path.parent), run__name=tmp_path.name)
+    for write in (partial(prepare_folder, tmp_path), partial(keep, own)):
+        with pytest.raises(RoomError, match="cannot be written: No space left on device"):
+            write()
+        caplog.clear()
+        write(lenient=True)
+        assert "cannot be written: No space left on device" in caplog.text
+    assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.slow

@@ -14,8 +14,8 @@ from typing import BinaryIO
 
 from data.faults import FaultKind
 from data.kinds.blob import Blob
-from data.sample import DataError, MediaError
-from data.sources.formats.patience import Patient, StorageError
+from data.sample import DataError, MediaError, StorageError
+from data.sources.formats.patience import Patient
 from data.sources.formats.storage import File, local_path, remote, remote_file
 
 _DATA_URI = "data:"

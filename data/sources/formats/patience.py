@@ -11,7 +11,7 @@ from typing import Any
 
 from fsspec.implementations.local import LocalFileSystem
 
-from data.sample import DataError
+from data.sample import AwayError
 
 logger = logging.getLogger(__name__)
 
@@ -28,14 +28,6 @@ _DEFINITE = (
     TypeError,
     ValueError,
 )
-
-
-class StorageError(DataError):
-    """A file that cannot be reached or read, for a reason that lies outside of the file."""
-
-
-class AwayError(StorageError):
-    """A place that has stayed out of reach; a run that is started again later may go on."""
 
 
 @dataclass(frozen=True)

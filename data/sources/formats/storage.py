@@ -18,8 +18,8 @@ from typing import Any, BinaryIO
 
 import fsspec
 
-from data.sample import DataError
-from data.sources.formats.patience import Patient, StorageError
+from data.sample import DataError, StorageError
+from data.sources.formats.patience import Patient
 
 _REMOTE = re.compile(r"[\w.+-]+(://|::)")
 #: Names in file systems of the stamp that changes with a file's contents, the surest first.

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from mllm_jax.config.load import ExperimentConfig, to_yaml
-from mllm_jax.runtime.folder import RunError
+from mllm_jax.runtime.folder import writing
 from mllm_jax.train.records.sinks import write_atomically
 
 #: Name of the file.
 RESOLVED = "resolved.yaml"
 
 
-def keep(config: ExperimentConfig) -> None:
+def keep(config: ExperimentConfig, *, lenient: bool = False) -> None:
     """Write the configuration to the folder of the run, which must be there.
 
+    Args:
+        lenient: warn of a disk that is full or does not answer, and go on.
+
     Raises:
-        RunError: the folder takes no file.
+        RunError: the folder takes no file. RoomError: its disk is full, or does not answer.
     """
     path = config.run.path / RESOLVED
-    try:
+    with writing(str(path), lenient=lenient):
         write_atomically(path, to_yaml(config))
-    except OSError as error:
-        raise RunError(f"{path} cannot be written: {error}") from error

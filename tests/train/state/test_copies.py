@@ -11,8 +11,8 @@ from uuid import uuid4
 import fsspec
 import pytest
 
+from data.sample import AwayError
 from data.sources.formats import patience
-from data.sources.formats.patience import AwayError
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.folder import IDENTITY, RunError, identity
 from mllm_jax.train.state import copies

@@ -10,8 +10,7 @@ import msgpack
 import pytest
 
 from data.processing.processor import make_processor
-from data.sample import DataError, SampleError
-from data.sources.formats.patience import StorageError
+from data.sample import DataError, SampleError, StorageError
 from data.sources.formats.storage import File
 from data.sources.make import make_source
 from tests.data.samples import AUDIO, VISION, MakeConfig

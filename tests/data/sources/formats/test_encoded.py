@@ -21,9 +21,9 @@ import soundfile
 from data.kinds.audio.files import EncodedAudio
 from data.kinds.blob import Blob
 from data.kinds.image.files import EncodedImage
-from data.sample import MediaError
+from data.sample import MediaError, StorageError
 from data.sources.formats.blobs import Bytes, Part, data_uri, media_folder
-from data.sources.formats.patience import Patient, StorageError
+from data.sources.formats.patience import Patient
 from data.sources.formats.storage import File, local_file
 from tests.data.sources.formats.writers import encoded_clip, encoded_image
 

@@ -15,8 +15,7 @@ from data.config import DataConfig
 from data.loading.loader import Loader
 from data.planning.stream import Consumer
 from data.processing.processor import make_processor
-from data.sample import DataError
-from data.sources.formats.patience import AwayError
+from data.sample import AwayError, DataError
 from data.sources.make import make_source
 from tests.data.samples import AUDIO, VISION, WORK, MakeConfig, all_rows, assert_same_examples
 from tests.data.sources.formats.writers import FORMATS, SAMPLES

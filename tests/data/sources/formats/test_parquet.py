@@ -11,8 +11,7 @@ import pytest
 
 import data.sources.formats.parquet
 from data.processing.processor import make_processor
-from data.sample import DataError, MediaError, SampleError
-from data.sources.formats.patience import StorageError
+from data.sample import DataError, MediaError, SampleError, StorageError
 from data.sources.formats.storage import File
 from data.sources.make import make_source
 from tests.data.samples import AUDIO, VISION, MakeConfig

@@ -16,9 +16,9 @@ from fsspec.implementations.memory import MemoryFileSystem
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.sample import DataError
+from data.sample import AwayError, DataError, StorageError
 from data.sources.formats import patience
-from data.sources.formats.patience import AwayError, Patient, StorageError
+from data.sources.formats.patience import Patient
 from data.sources.formats.storage import File, find_files, local_file, local_path
 from mllm_jax.runtime.exits import Exit, code_of
 

@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.processing.processor import make_processor
-from data.sample import DataError, SampleError
-from data.sources.formats.patience import StorageError
+from data.sample import DataError, SampleError, StorageError
 from data.sources.formats.storage import local_file
 from data.sources.formats.webdataset import _members_of
 from data.sources.make import make_source
