@@ -99,7 +99,8 @@ def bench_recovery(
         `samples_repeated`; `orphans`; `left_over` files; `failed_runs`; `too_late`, faults whose
         run had ended; `detection_seconds` and `recovery_seconds`, to the first new step, of the
         faults that have ended an attempt; `named`, how many of these were told of by their host;
-        and `ridden_out`, the other faults. The last four are told by kind of fault, too.
+        and `ridden_out`, the other faults. The last four are told by kind of fault, too. And
+        `problems`, each with the command that reproduces it.
     """
     folder = Path(tempfile.mkdtemp(prefix="mllm_jax-recovery-"))
     with ExitStack() as ends:
@@ -118,7 +119,7 @@ def bench_recovery(
         if told:
             ends.pop_all()  # the logs are wanted
             told.append(f"logs are in {folder}")
-    found = _account(outcomes)
+    found = _account(outcomes) | {"problems": told}
     return Verdict(found, _rows(found), [_summary(found), *told], ok=not told)
 
 
@@ -170,7 +171,10 @@ class _Bench:
             undisturbed = self._undisturbed(hosts, file, place)
             for plan in own:
                 self.tell(f"run {plan.number} of {count} hosts")
-                yield self._outcome(plan, hosts, file, place, undisturbed)
+                outcome = self._outcome(plan, hosts, file, place, undisturbed)
+                for problem in outcome.problems:
+                    self.tell(f"  {problem}")
+                yield outcome
 
     def _undisturbed(self, hosts: Hosts, file: Path, place: Path) -> Record:
         run = Run("undisturbed", hosts, [str(file)], place / "undisturbed", self.tell)
@@ -182,11 +186,11 @@ class _Bench:
     ) -> Outcome:
         name = f"run-{plan.number}"
         run = Run(name, hosts, [str(file)], place / name, self.tell)
-        outcome = Outcome(plan)
+        outcome, before = Outcome(plan), _shared(hosts)
         try:
             outcome.struck = run.suffer(plan.faults)
             outcome.difference = Difference.of(Record.read(run.run), undisturbed)
-            outcome.left = self._left(run, hosts)
+            outcome.left = [*self._left(run), *sorted(_shared(hosts) - before)]
         except FailedError as error:
             outcome.failed, outcome.struck = str(error), run.struck
         outcome.orphans = run.left
@@ -195,12 +199,10 @@ class _Bench:
         shutil.rmtree(run.run)
         return outcome
 
-    def _left(self, run: Run, hosts: Hosts) -> list[str]:
+    def _left(self, run: Run) -> list[str]:
         keep = self.config.checkpoint.keep + 1
         aside = sum(own.fault.kind in ("damage", "delete") for own in run.struck)
-        places = [run.temporary, *(hosts.shared_memory(i) for i in range(hosts.count))]
-        others = [str(path) for own in places for path in own.iterdir()]
-        return left_over(run.run, keep, aside) + others
+        return [*left_over(run.run, keep, aside), *map(str, run.temporary.iterdir())]
 
     def _configured(self, hosts: Hosts, plans: Sequence[Plan]) -> ExperimentConfig:
         """The configuration of runs on hosts, each with one device."""
@@ -212,6 +214,12 @@ class _Bench:
         for plan in (given["parallel"]["decoder"], *given["parallel"]["encoders"].values()):
             plan["data"] = hosts.count
         return ExperimentConfig.model_validate(given)
+
+
+def _shared(hosts: Hosts) -> set[str]:
+    """What is in the shared memory of all hosts."""
+    places = (hosts.shared_memory(i) for i in range(hosts.count))
+    return {str(path) for place in places for path in place.iterdir()}
 
 
 def _first(what: str, found: Sequence[str]) -> list[str]:
