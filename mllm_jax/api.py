@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from mllm_jax.evaluation.metrics import METRICS
+
 if TYPE_CHECKING:  # which `import mllm_jax` does not need
     from mllm_jax.check.verify import Verification
     from mllm_jax.config.sections import ExperimentConfig
@@ -115,7 +117,7 @@ def generator(
 def evaluate(
     generator: Generator,
     questions: str | Path,
-    metrics: Sequence[str] = ("exact_match", "anls", "wer", "choice"),
+    metrics: Sequence[str] = tuple(METRICS),
     wanted: Wanted | None = None,
     media: str | Path | None = None,
 ) -> Evaluated:
@@ -124,7 +126,7 @@ def evaluate(
     Args:
         generator: the model.
         questions: JSON Lines of prompts with right answers, see docs/how-to/generate.md.
-        metrics: one or several of these.
+        metrics: names of metrics, see `mllm_jax.evaluation.metrics`; all by default.
         wanted: what answers are wanted; None: greedy ones.
         media: folder of images and clips; None: the folder of the file.
 

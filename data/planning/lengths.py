@@ -37,9 +37,10 @@ from numpy.typing import NDArray
 
 from data.config import DataConfig
 from data.faults import Fault
-from data.folders import drop_damaged, may_pass, put_folder
+from data.folders import drop_damaged, put_folder
 from data.processing.processor import Processor
-from data.sample import AwayError, DataError, Lengths, SampleError
+from data.sample import DataError, Lengths, SampleError
+from data.sources.kept import unwritable
 from data.sources.mixture import Mixture
 from data.sources.source import Source
 from data.workers import end_with_parent
@@ -274,15 +275,12 @@ def open_lengths(source: Source, processor: Processor, config: DataConfig) -> Le
 
 @contextmanager
 def _keeping(folder: Path) -> Iterator[None]:
-    """Raise DataError, or AwayError if that may pass, with the name of a folder."""
+    """Raise the error of a folder that cannot be written, with its name, as of `unwritable`."""
     try:
         yield
     except OSError as error:
-        kind = AwayError if may_pass(error) else DataError
-        raise kind(
-            f"measured lengths cannot be kept in {folder}: {error.strerror}; choose another "
-            "folder with data.lengths_folder"
-        ) from error
+        told = f"measured lengths cannot be kept in {folder}: {error.strerror}; choose another "
+        raise unwritable(told + "folder with data.lengths_folder", error) from error
 
 
 def _measured_again(

@@ -10,15 +10,19 @@ from data.folders import may_pass
 from data.sample import AwayError, DataError
 
 
+def unwritable(told: str, error: OSError) -> DataError:
+    """The error of a folder that takes no files; AwayError if that may pass, as of a full disk."""
+    return AwayError(told) if may_pass(error) else DataError(told)
+
+
 @contextmanager
 def in_cache(folder: Path) -> Iterator[None]:
     """Context that reads or writes a folder of `data.cache`.
 
     Raises:
-        DataError: instead of an OSError. AwayError: it may pass, as a full disk does.
+        DataError: instead of an OSError, as of `unwritable`.
     """
     try:
         yield
     except OSError as error:
-        kind = AwayError if may_pass(error) else DataError
-        raise kind(f"data.cache: cannot write {folder}: {error}") from error
+        raise unwritable(f"data.cache: cannot write {folder}: {error}", error) from error

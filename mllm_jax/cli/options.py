@@ -13,6 +13,7 @@ from typing import Any
 from data.places import local
 from mllm_jax.bench.benchmarks import BENCHMARKS
 from mllm_jax.cli.answer import Answer
+from mllm_jax.evaluation.metrics import METRICS
 from mllm_jax.plan.mixture.shares import Mixture, mixtures
 from mllm_jax.runtime.exits import table
 
@@ -278,7 +279,7 @@ def _questions(sub: argparse.ArgumentParser) -> None:
     group = sub.add_argument_group("questions of your own")
     help_text = "JSON Lines of prompts with right answers, see docs/how-to/generate.md"
     group.add_argument("--questions", type=_path, metavar="FILE", help=help_text)
-    every = "exact_match,anls,wer,choice"
+    every = ",".join(METRICS)
     help_text = f"metrics of the answers, one or several (default: {every})"
     group.add_argument("--metrics", default=every, metavar="METRICS", help=help_text)
     help_text = "file for every answer with its scores, as JSON Lines"
