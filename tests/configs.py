@@ -19,7 +19,8 @@ EXPERIMENTS = sorted(
 )
 
 VALUES: dict[str, Any] = {
-    "run": {"name": "test"},
+    # All that a process of tests holds would be looked through at the begin of every run.
+    "run": {"name": "test", "gc_every": None},
     "model": {
         "decoder": {"family": "llama", "layers": 1, "d_model": 16, "heads": 2, "d_ff": 32},
         "encoders": {

@@ -36,7 +36,7 @@ from data.planning.problem import Work
 from data.planning.steps import Packed, StepPacker
 from data.sample import DataError, Lengths, SampleError
 from data.sources.mixture import Mixture
-from data.sources.order import Order, Shuffled
+from data.sources.order import Order, shuffled
 from data.sources.source import Source
 
 Skip = tuple[str, Fault]  # name of the sample, and why it cannot be used
@@ -460,7 +460,7 @@ def _in_batch(placement: Placement, group: Group) -> Placement:
 
 def stream(source: Source, seed: int) -> Order:
     """Index in the source of the sample at every position."""
-    return source.order(seed) if isinstance(source, Mixture) else Shuffled(len(source), seed)
+    return source.order(seed) if isinstance(source, Mixture) else shuffled(len(source), seed)
 
 
 def used_lengths(

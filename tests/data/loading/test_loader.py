@@ -86,7 +86,7 @@ def test_a_loader_continues_from_the_state_of_every_microbatch(
             assert_same_microbatch(actual, expected)
 
 
-@pytest.mark.parametrize("balance", ["none", "per_phase"])
+@pytest.mark.parametrize("balance", [pytest.param("none", marks=pytest.mark.slow), "per_phase"])
 def test_worker_processes_change_nothing_and_leave_nothing(
     balance: str, demo: Source, processor: Processor, make_config: MakeConfig
 ) -> None:

@@ -115,9 +115,16 @@ def check(got: tuple[np.ndarray, Any], expected: tuple[np.ndarray, Any]) -> None
         ("softmax", ParallelPlan(fsdp=2, context=2, tensor=2), None, "none", {}),
         ("sigmoid", ParallelPlan(data=2, tensor=2), None, "layer", {}),
         ("sigmoid", ParallelPlan(expert=4), None, "layer", {}),
-        ("softmax", ParallelPlan(fsdp=2, expert=2, tensor=2), None, "none", {}),
+        pytest.param(
+            *("softmax", ParallelPlan(fsdp=2, expert=2, tensor=2), None, "none", {}),
+            marks=pytest.mark.slow,
+        ),
         ("softmax", ParallelPlan(stage=2, expert=2), interleaved(2, 1, MICROBATCHES), "none", {}),
-        ("softmax", ParallelPlan(stage=2, tensor=2), interleaved(2, 1, MICROBATCHES), "none", {}),
+        pytest.param(
+            *("softmax", ParallelPlan(stage=2, tensor=2), interleaved(2, 1, MICROBATCHES)),
+            *("none", {}),
+            marks=pytest.mark.slow,
+        ),
         ("unlike", ParallelPlan(stage=2, context=2), interleaved(2, 1, MICROBATCHES), "layer", {}),
         pytest.param(
             *("sigmoid", ParallelPlan(stage=2, fsdp=2), interleaved(2, 1, MICROBATCHES)),

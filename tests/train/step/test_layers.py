@@ -65,11 +65,12 @@ def on_one_device() -> tuple[np.ndarray, Any]:
     [
         (ParallelPlan(fsdp=2, context=2, tensor=2), None, "none", {}),
         (ParallelPlan(stage=2, context=2), interleaved(2, 2, MICROBATCHES), "none", {}),
-        (
+        pytest.param(
             ParallelPlan(stage=2, fsdp=2, tensor=2),
             interleaved(2, 1, MICROBATCHES),
             "full",
             {"gather": "layer", "co_issue": False},
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             *(ParallelPlan(stage=2, tensor=2), zero_bubble(2, 2, MICROBATCHES), "none", {}),
@@ -110,11 +111,12 @@ def test_unlike_layers_and_their_losses_are_those_of_one_device(
             "layer",
             {},
         ),
-        (
+        pytest.param(
             {"decoder": ParallelPlan(stage=2, fsdp=2), "vision": ParallelPlan(data=4)},
             (2, 1),
             "full",
             {"co_issue": False},
+            marks=pytest.mark.slow,
         ),
     ],
     ids=["without stages", "chunks", "one after the other"],

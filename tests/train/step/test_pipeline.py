@@ -324,9 +324,10 @@ QUIET: dict[str, Any] = {
             all_before(placed(interleaved(2, 2, 3), (VISION, AUDIO), "bubbles")),
             {"remat": "none", "context": 2},
         ),
-        (
+        pytest.param(
             placed(interleaved(2, 1, 5), (replace(VISION, backward=1), AHEAD), "bubbles"),
             {"tensor": 2, "split": ("vision",), "still": True},
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             all_before(placed(gpipe(2, 3), (VISION, AUDIO), "random")),
@@ -340,7 +341,7 @@ QUIET: dict[str, Any] = {
             marks=pytest.mark.slow,
         ),
         (
-            all_before(placed(interleaved(2, 1, 3), (VISION, AUDIO), "bubbles")),
+            all_before(placed(interleaved(2, 1, 3), (VISION, AHEAD), "bubbles")),
             {
                 "tensor": 2,
                 "adapted": ("decoder", "vision"),
@@ -421,7 +422,7 @@ def test_the_executor_runs_exactly_the_table() -> None:
 
     A bundle of a rare kind is reported in parts.
     """
-    schedule = at_random(naive(interleaved(2, 3, 2), (VISION, AUDIO)), seed=3)
+    schedule = at_random(naive(interleaved(2, 3, 2), (AUDIO,)), seed=3)
     seen: dict[tuple[bool, int, int], list[tuple[Task, ...]]] = defaultdict(list)
 
     def observe(end: bool, device: int, tick: int, tasks: tuple[Task, ...]) -> None:

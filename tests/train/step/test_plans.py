@@ -88,19 +88,13 @@ WAYS = st.fixed_dictionaries(dict.fromkeys(("vision", "audio"), st.sampled_from(
 @settings(phases=[Phase.explicit])
 @given(plans=plan_sets(), families=FAMILIES, seed=SEEDS, exchanges=WAYS)
 @example(
-    plans={"decoder": plan(1, 2, 2), "vision": plan(1, 1, 4), "audio": plan(2, 2, 1)},
-    families=("gpt", "vit22b"),
-    seed=1,
-    exchanges={"vision": "reduce_scatter", "audio": "gather"},
-)
-@example(
     plans={
         "decoder": plan(1, 2, 2, expert=2),
-        "vision": plan(1, 1, 2, 2, expert=2),
+        "vision": plan(1, 1, 4, 1, expert=2),
         "audio": plan(1, 2, 2, 2),
     },
-    families=("qwen3", "clip"),
-    seed=4,
+    families=("gpt", "vit22b"),
+    seed=1,
     exchanges={"vision": "all_to_all", "audio": "reduce_scatter"},
 )
 def test_loss_and_gradients_equal_one_device(plans, families, seed, exchanges):
@@ -127,6 +121,16 @@ def test_loss_and_gradients_equal_one_device(plans, families, seed, exchanges):
     families=("gpt", "vit22b"),
     seed=2,
     exchanges={"vision": "all_to_all", "audio": "all_to_all"},
+)
+@example(
+    plans={
+        "decoder": plan(1, 2, 2, expert=2),
+        "vision": plan(1, 1, 2, 2, expert=2),
+        "audio": plan(1, 2, 2, 2),
+    },
+    families=("qwen3", "clip"),
+    seed=4,
+    exchanges={"vision": "all_to_all", "audio": "reduce_scatter"},
 )
 @example(
     plans={"decoder": plan(1, 1, 2, 2), "vision": plan(2, 1, 1, 2), "audio": plan(2, 2, 1)},

@@ -86,7 +86,10 @@ def test_synthetic_batches_have_all_that_is_new() -> None:
             *({"fsdp": 2, "tensor": 2}, {"tensor": 4}, {"data": 2, "fsdp": 2}, 1),
             marks=pytest.mark.slow,
         ),
-        ({"data": 2, "context": 2}, {"data": 2, "context": 2}, {"data": 4}, None),
+        pytest.param(
+            *({"data": 2, "context": 2}, {"data": 2, "context": 2}, {"data": 4}, None),
+            marks=pytest.mark.slow,
+        ),
         (
             {"data": 2, "context": 2, "tensor": 2},
             {"data": 2, "context": 2, "tensor": 2},

@@ -30,7 +30,10 @@ VISION = EncoderPieces("vision", 2, 1, 2)
             marks=pytest.mark.slow,
         ),
         (zero_bubble(2, 2, 3), {"remat": "layer", "context": 2, "co_issue": False}),
-        (zero_bubble(2, 1, 3), {"remat": "full", "fsdp": 2, "co_issue": False}),
+        pytest.param(
+            *(zero_bubble(2, 1, 3), {"remat": "full", "fsdp": 2, "co_issue": False}),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=("none", "layer", "full"),
 )
@@ -93,7 +96,7 @@ def flops(function: Any, *args: Any) -> float:
     return float(found["flops"])
 
 
-@pytest.mark.parametrize("family", ["llama", "gpt", "qwen3"])
+@pytest.mark.parametrize("family", [pytest.param("llama", marks=pytest.mark.slow), "gpt", "qwen3"])
 @pytest.mark.parametrize("remat", ["none", "layer"])
 def test_each_part_multiplies_once(family: str, remat: str) -> None:
     """Gradients of inputs without those of weights, and the other way round."""
