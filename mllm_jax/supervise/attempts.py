@@ -7,7 +7,6 @@ which replaces it every few seconds, `n.supervisor.json` of its supervisor, if i
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -79,13 +78,16 @@ def newest(folder: Path) -> int:
 def write(folder: Path, record: Spent | Watched) -> None:
     """Replace the record of an attempt.
 
+    Records of the same kind are begun under one name, so that what a process that is killed has
+    begun is overwritten by the next one.
+
     Raises:
         OSError: the folder takes no file.
     """
     suffix = WATCHED if isinstance(record, Watched) else SPENT
     path = folder / FOLDER / f"{record.attempt}{suffix}"
     path.parent.mkdir(exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part = path.with_name(f"{suffix}.part")
     try:
         part.write_text(json.dumps(asdict(record)) + "\n")
         part.replace(path)

@@ -33,6 +33,9 @@ COPIES: list[tuple[ParallelPlan, dict[str, Any]]] = [
     (ParallelPlan(tensor=3, context=2), {"heads": 12, "kv_heads": 4, "head_dim": 8, "vocab": 50}),
 ]
 
+#: Those that others resemble.
+SELDOM = (0, 2)
+
 
 def decoder_loss(config: ModelConfig, params: Any, batch: Any, view: View) -> Any:
     """Loss over all rows, and the most likely tokens."""
@@ -101,7 +104,10 @@ def check(alone: Any, sharded: Any) -> None:
     ("family", "plan", "changes"),
     [
         *((family, PLAN, {"tie_embeddings": family == "qwen2"}) for family in towers.DECODERS),
-        *(("qwen3", *case) for case in COPIES),
+        *(
+            pytest.param("qwen3", *case, marks=[pytest.mark.slow] * (number in SELDOM))
+            for number, case in enumerate(COPIES)
+        ),
     ],
 )
 def test_decoder(family: str, plan: ParallelPlan, changes: dict[str, Any]) -> None:

@@ -180,7 +180,7 @@ SHARED = {"devices": 4, "decoder": {"fsdp": 2, "expert": 2}}
 @pytest.mark.parametrize(
     ("family", "name", "encoder"),
     [
-        ("mixtral", "vision", "siglip"),
+        pytest.param("mixtral", "vision", "siglip", marks=pytest.mark.slow),
         ("qwen2_moe", "audio", "whisper"),
         ("qwen3_moe", "vision", "clip"),
     ],

@@ -106,3 +106,24 @@ def test_what_is_no_record_is_named(text: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is no record of an attempt") as refused:
         read(tmp_path)
     assert str(path) in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", [Spent, Watched])
+def test_what_a_process_that_is_killed_has_begun_is_overwritten(
+    kind: type[Spent | Watched], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def record(attempt: int) -> Spent | Watched:
+        return Spent(attempt, 1.0, {}) if kind is Spent else Watched(attempt, 1.0)
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as dying:
+        dying.setattr(Path, "replace", killed)
+        dying.setattr(Path, "unlink", lambda *_, **__: None)
+        with pytest.raises(KeyboardInterrupt):
+            write(tmp_path, record(1))
+    monkeypatch.setattr("os.getpid", lambda: 1)
+    write(tmp_path, record(2))
+    (left,) = (tmp_path / "attempts").iterdir()
+    assert left.name.startswith("2.")

@@ -247,8 +247,11 @@ def write_summary(path: Path, summary: Mapping[str, object]) -> None:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace `path` by `text`; a reader sees the old text or the new one, never a part."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
+    """Replace `path` by `text`; a reader sees the old text or the new one, never a part.
+
+    What a process that is killed has begun is overwritten by the next one that writes to `path`.
+    """
+    part = path.with_name(f".{path.name}.part")
     try:
         with part.open("w", encoding="utf-8") as file:
             file.write(text)
