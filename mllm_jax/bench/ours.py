@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from data.planning.stream import LoaderState
-from data.sources.order import Shuffled
+from data.sources.order import shuffled
 from mllm_jax.bench.turns import peak_bytes, serve
 from mllm_jax.config.load import load
 from mllm_jax.console import open_console
@@ -40,7 +40,7 @@ class Ours:
         self._progress = Progress(0, LoaderState(config.train.seed))
         self._recording = Recording(experiment)
         self._steps = steps(experiment, state, self._progress, self._recording)
-        self._order = Shuffled(samples, config.train.seed)
+        self._order = shuffled(samples, config.train.seed)
         self._tokens, self._positions = 0, 0
 
     def first(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ that a baseline does nothing for a sample but read it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from absl import flags
 from data.loading.assemble import Batch
 from data.processing.processor import Processor
 from data.sample import Example, Lengths, Medium
+from data.sources.order import Order, shuffled
 from data.sources.source import Source
 
 
@@ -54,22 +56,23 @@ class Batches:
     batch: int
 
     @property
-    def order(self) -> grain.MapDataset:
+    def order(self) -> Order:
         """Indices, shuffled anew every epoch, without end."""
-        return grain.MapDataset.range(self.samples).shuffle(seed=self.seed).repeat()
+        return shuffled(self.samples, self.seed)
 
     def __iter__(self) -> Iterator[list[int]]:
         order = self.order
         for number in count():
-            yield [int(order[number * self.batch + i]) for i in range(self.batch)]
+            yield [order[number * self.batch + i] for i in range(self.batch)]
 
 
 @contextmanager
 def grain_batches(
     reader: Reader, batches: Batches, workers: int, ahead: int
 ) -> Iterator[Iterator[Batch]]:
-    """Plain Grain: shuffle, map, batch; a thread, or each worker, makes `ahead` batches early."""
-    padded = batches.order.map(reader).batch(batches.batch, batch_fn=pad)
+    """Plain Grain: map, batch; a thread, or each worker, makes `ahead` batches early."""
+    indices = grain.MapDataset.range(sys.maxsize).map(batches.order.__getitem__)
+    padded = indices.map(reader).batch(batches.batch, batch_fn=pad)
     if workers:
         # Grain's worker processes read absl flags, which nobody parses in this program.
         if not flags.FLAGS.is_parsed():

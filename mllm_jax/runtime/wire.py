@@ -91,6 +91,12 @@ class Line:
         host: str = self._writer.get_extra_info("sockname")[0]
         return host
 
+    @property
+    def other_host(self) -> str:
+        """Address of the other end."""
+        host: str = self._writer.get_extra_info("peername")[0]
+        return host
+
     async def receive(self) -> Message | None:
         """The next message; None if the other end is gone or sends no valid message."""
         try:

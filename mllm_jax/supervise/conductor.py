@@ -1,6 +1,6 @@
 """When the attempts of a run begin and end, on all hosts: decisions without clock or process.
 
-One conductor, in the supervisor of process 0, hears all supervisors and tells all of them::
+One conductor, in the supervisor that leads, hears all supervisors and tells all of them::
 
     WAITING --- all hosts are there, the pause is over ---> RUNNING     Begin
             --- some did not come, enough others did -> RUNNING     Begin, without them
@@ -74,7 +74,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Interrupted:
-    """The supervisor of process 0 was asked to stop; its process, if there is one, was, too."""
+    """The supervisor that leads was asked to stop; its process, if there is one, was, too."""
 
 
 Event = Joined | Left | Sign | Ended | Interrupted
@@ -190,6 +190,7 @@ class Conductor:
         limits: limits beyond which a process is at fault.
         wait: seconds to wait for hosts that are missing.
         fewer: numbers of hosts below `count` with which the run may go on.
+        behind: hosts without which it goes on.
         attempt: number of the newest attempt.
         tries: the attempts so far.
         phase: see above.
@@ -205,8 +206,8 @@ class Conductor:
     tries: Tries = NONE
     phase: Phase = Phase.WAITING
     since: float = 0.0
+    behind: set[int] = field(default_factory=set)
     _places: dict[int, Place] = field(default_factory=dict)
-    _behind: set[int] = field(default_factory=set)
     _ends: list[End] = field(default_factory=list)
     _begun: float = 0.0
     _pause_ends: float = 0.0
@@ -252,14 +253,14 @@ class Conductor:
     def _joined(self, event: Joined) -> list[Action]:
         self._places[event.process] = Place(event)
         self.attempt = max(self.attempt, event.attempt)
-        if event.process not in self._behind:
+        if event.process not in self.behind:
             return []
-        self._behind.discard(event.process)
+        self.behind.discard(event.process)
         who = f"process {event.process} (host {event.host})"
         return [Say(f"{who} is back, and takes part from the next attempt on")]
 
     def _begin_or_wait(self, now: float) -> list[Action]:
-        missing = [i for i in range(self.count) if i not in self._places.keys() | self._behind]
+        missing = [i for i in range(self.count) if i not in self._places.keys() | self.behind]
         if missing and now - self.since > self.wait:
             return self._go_on_without(missing, now)
         if missing or now < self._pause_ends:
@@ -292,7 +293,7 @@ class Conductor:
             least = min(self.fewer, default=None)
             few = "" if least is None else f", and run.min_hosts needs {least}"
             return self._finish(Exit.LOST_PEER, f"{told}{few}")
-        self._behind.update(missing)
+        self.behind.update(missing)
         more = len(self._places) - len(hosts)
         spare = f"; {more} more {'waits' if more == 1 else 'wait'}, for want of a plan" * bool(more)
         return [Say(f"{told}: going on with {len(hosts)} of {self.count} hosts{spare}")]

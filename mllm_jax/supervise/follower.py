@@ -1,7 +1,9 @@
-"""The supervisor of any process but 0: it does what that of process 0 says.
+"""The supervisor of any process but 0: it does what the one that leads says, at first that of 0.
 
-Without a connection to process 0 there is no attempt: the training process is ended, and the
-supervisor looks for process 0 again, which may be started anew on another machine.
+Without a connection to that there is no attempt: the training process is ended, and the supervisor
+looks for it again, as it may be started anew on another machine. If it does not come back, and the
+run may go on with fewer hosts, the others take the lead in the order of their numbers: each looks
+for those before it, and leads if it finds none.
 """
 
 from __future__ import annotations
@@ -9,32 +11,49 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from mllm_jax.runtime.exits import Exit
-from mllm_jax.runtime.wire import Line
+from mllm_jax.runtime.wire import Address, Line
 from mllm_jax.supervise import messages
 from mllm_jax.supervise.conductor import Begin, Ended, Finish, Halt
-from mllm_jax.supervise.messages import LONGEST, Hello, MessageError, aged
-from mllm_jax.supervise.supervisor import Supervisor
+from mllm_jax.supervise.leader import Lead
+from mllm_jax.supervise.messages import LONGEST, Alive, Hello, MessageError, aged
+from mllm_jax.supervise.supervisor import Settings, Supervisor
 
 logger = logging.getLogger(__name__)
 
 #: Seconds between two messages.
 BEAT = 0.5
-#: Seconds between two looks for process 0.
+#: Seconds between two looks for the supervisor that leads.
 AGAIN = 0.2
+#: Seconds for the next one to lead to listen, beside those by which another may have noticed later.
+TURN = 5.0
 
 
 class Follower(Supervisor):
     """See above."""
 
+    #: Of the run, once this supervisor is to lead it.
+    lead: Lead | None = None
     _line: Line | None = None
-    _attempt = 0
+    _leader = 0
+    _attempt = _step = 0
+    _successors: tuple[tuple[int, str], ...] = ()
+
+    def __init__(self, own: Sequence[str], settings: Settings) -> None:
+        super().__init__(own, settings)
+        assert settings.address is not None, "a supervisor of several has an address"
+        self._address = settings.address
+
+    @property
+    def _who(self) -> str:
+        return f"the supervisor of process {self._leader}"
 
     async def _go_on(self) -> None:
         while self._finish is None:
-            self._line = await self._connect()
+            self._line = await self._found()
             if self._line is None:
                 break
             beating = asyncio.create_task(self._beat(self._line))
@@ -45,22 +64,43 @@ class Follower(Supervisor):
             self._agent.halt()
             await self._agent.idle()
 
-    async def _connect(self) -> Line | None:
-        """A connection to the supervisor of process 0; None if there is none, and why is told."""
-        own, address = self._settings, self._settings.address
-        assert address is not None, "a supervisor of several has an address"
-        until = time.monotonic() + own.wait
+    async def _found(self) -> Line | None:
+        """A connection to the supervisor that leads; None if none does, and why is told."""
+        own = self._settings
+        found = await self._connect(self._address, own.wait)
+        told = (
+            f"process {own.process} of {own.count} found no {self._who.removeprefix('the ')} at "
+            f"{self._address} within {own.wait:g} s (run.wait_for_hosts)"
+        )
+        for number, (process, text) in enumerate(self._successors):
+            if found is not None or self._finish is not None:
+                break
+            if process == own.process:
+                self.lead = self._lead(text, self._successors[number + 1 :])
+                break
+            self._address = Address.parse(text)
+            found = await self._connect(self._address, own.limits.silent + TURN)
+        if found is None and self._finish is None:
+            self._finish = Finish(int(Exit.LOST_PEER), told)
+        return found
+
+    def _lead(self, address: str, behind: Sequence[tuple[int, str]]) -> Lead | None:
+        """The lead of the run; None if it cannot go on with those behind this one."""
+        others = tuple(process for process, _ in behind)
+        if min(self._settings.fallbacks, default=self._settings.count) > 1 + len(others):
+            return None
+        return Lead(Address.parse(address), self._attempt, self._step, others)
+
+    async def _connect(self, address: Address, seconds: float) -> Line | None:
+        """A connection to a supervisor; None if there is none in time."""
+        own, until = self._settings, time.monotonic() + seconds
         while self._finish is None:
             try:
                 async with asyncio.timeout(max(0.1, until - time.monotonic())):
                     found = await asyncio.open_connection(address.host, address.port, limit=LONGEST)
             except OSError:  # TimeoutError is one, too
                 if time.monotonic() + AGAIN > until:
-                    self._finish = Finish(
-                        int(Exit.LOST_PEER),
-                        f"process {own.process} of {own.count} found no supervisor of process 0 at "
-                        f"{address} within {own.wait:g} s (run.wait_for_hosts)",
-                    )
+                    return None
                 await asyncio.sleep(AGAIN)
                 continue
             line = Line(*found)
@@ -71,18 +111,18 @@ class Follower(Supervisor):
         return None
 
     async def _serve(self, line: Line) -> None:
-        """Do what process 0 says until the connection ends, or nothing comes for too long."""
+        """Do what is said until the connection ends, or nothing comes for too long."""
         silent = self._settings.limits.silent
         while self._finish is None:
             try:
                 async with asyncio.timeout(silent):
                     message = await line.receive()
             except TimeoutError:
-                logger.warning("no sign of life of the supervisor of process 0 for %g s", silent)
+                logger.warning("no sign of life of %s for %g s", self._who, silent)
                 return
             if message is None:
                 if self._finish is None:
-                    logger.warning("the connection to the supervisor of process 0 is gone")
+                    logger.warning("the connection to %s is gone", self._who)
                 return
             if message.get("kind") == "refused":
                 self._finish = Finish(int(Exit.BAD_INPUT), str(message.get("why")))
@@ -93,16 +133,22 @@ class Follower(Supervisor):
                 logger.warning("%s; its connection is closed", error)
                 return
 
-    def _do(self, action: Begin | Halt | Finish | None) -> None:
+    def _do(self, action: Alive | Begin | Halt | Finish) -> None:
         match action:
+            case Alive():
+                if action.process != self._leader:
+                    logger.warning("process %d leads in place of %d", action.process, self._leader)
+                self._leader, self._successors = action.process, action.successors
             case Begin() if action.attempt <= self._attempt:
                 self._finish = Finish(
                     int(Exit.BAD_INPUT),
-                    f"the supervisor of process 0 is stale: it begins attempt {action.attempt}, "
+                    f"{self._who} is stale: it begins attempt {action.attempt}, "
                     f"but attempt {self._attempt} of {self._settings.folder} has begun",
                 )
             case Begin():
                 self._attempt = action.attempt
+                if not action.anew:
+                    self._step = max(self._step, 1)  # some step
                 if self._settings.process in action.hosts:
                     self._agent.begin(action)
             case Halt() if action.attempt == self._attempt:
@@ -120,6 +166,7 @@ class Follower(Supervisor):
             await asyncio.sleep(BEAT)
 
     def _ended(self, ended: Ended) -> None:
+        self._step = max(self._step, ended.end.step)
         if self._line is not None:
             self._line.send(messages.kind(ended), **messages.content(ended))
 

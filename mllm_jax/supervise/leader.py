@@ -1,4 +1,4 @@
-"""The supervisor of process 0: it has the conductor, and tells the other supervisors what to do."""
+"""The supervisor that leads: it has the conductor, and tells the other supervisors what to do."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ from mllm_jax.supervise.conductor import (
     Say,
     Sign,
 )
-from mllm_jax.supervise.messages import LONGEST, Hello, MessageError
+from mllm_jax.supervise.messages import LONGEST, Alive, Hello, MessageError
+from mllm_jax.supervise.policy import Tries
 from mllm_jax.supervise.supervisor import TICK, Settings, Supervisor
 
 logger = logging.getLogger(__name__)
@@ -55,19 +56,43 @@ class Other:
     heard: float
 
 
-class Leader(Supervisor):
-    """See above."""
+@dataclass(frozen=True)
+class Lead:
+    """What a supervisor knows of a run whose lead it takes over.
 
-    def __init__(self, own: Sequence[str], settings: Settings) -> None:
-        super().__init__(own, settings)
+    Attributes:
+        address: where it listens.
+        attempt: number of the newest attempt.
+        step: newest step that it knows of.
+        others: numbers of the hosts that may follow it; the run goes on without all others.
+    """
+
+    address: Address
+    attempt: int
+    step: int
+    others: tuple[int, ...]
+
+
+class Leader(Supervisor):
+    """See above.
+
+    Args:
+        lead: of the run that it takes over; None for process 0, with which a run begins.
+    """
+
+    def __init__(self, own: Sequence[str], settings: Settings, lead: Lead | None = None) -> None:
+        super().__init__(own, replace(settings, address=lead.address) if lead else settings)
+        known = Lead(Address("", 0), 0, 0, tuple(range(settings.count))) if lead is None else lead
         self._conductor = Conductor(
             settings.count,
             settings.policy,
             settings.limits,
             settings.wait,
             settings.fallbacks.keys(),
-            newest(settings.folder),
+            max(newest(settings.folder), known.attempt),
+            Tries(known.step),
             since=time.monotonic(),
+            behind={*range(settings.count)} - {settings.process, *known.others},
         )
         self._others: dict[int, Other] = {}
         self._writer = ThreadPoolExecutor(1)
@@ -93,7 +118,8 @@ class Leader(Supervisor):
             await asyncio.start_server(self._greet, address.host, address.port, limit=LONGEST)
         except OSError as error:
             raise JoinError(
-                f"the supervisor of process 0 cannot listen at {address} ({error.strerror}); "
+                f"the supervisor of process {self._settings.process} cannot listen at {address} "
+                f"({error.strerror}); "
                 "valid: a free port and an address of this machine for --coordinator"
             ) from None
 
@@ -105,9 +131,9 @@ class Leader(Supervisor):
                 other.heard = now
         beat = self._agent.beat
         if beat is not None:
-            self._hear(Sign(0, beat))
+            self._hear(Sign(self._settings.process, beat))
+        self._tell(Alive(self._settings.process, self._successors()))
         for other in list(self._others.values()):
-            other.line.send("alive")
             if now - other.heard > self._settings.limits.silent:
                 other.line.close()
                 self._leave(other)
@@ -147,7 +173,7 @@ class Leader(Supervisor):
         """Keep the record of an attempt, beside: the folder may be one of a network."""
         self._writer.submit(_write, self._settings.folder, record)
 
-    def _tell(self, action: Begin | Halt | Finish) -> None:
+    def _tell(self, action: Alive | Begin | Halt | Finish) -> None:
         for other in self._others.values():
             other.line.send(messages.kind(action), **messages.content(action))
 
@@ -158,6 +184,16 @@ class Leader(Supervisor):
             begin,
             coordinator=self._meeting_point() if several else "",
             overrides=(*own.overrides, *own.fallbacks.get(len(begin.hosts), ())),
+        )
+
+    def _successors(self) -> tuple[tuple[int, str], ...]:
+        """See `messages.Alive`."""
+        address = self._settings.address
+        if address is None or not self._settings.fallbacks:
+            return ()
+        return tuple(
+            (number, str(Address(other.line.other_host, address.port)))
+            for number, other in sorted(self._others.items())
         )
 
     def _meeting_point(self) -> str:
@@ -197,17 +233,18 @@ class Leader(Supervisor):
     def _unfit(self, hello: Hello) -> str:
         """Why a supervisor cannot be one of this run; empty if it can."""
         who, own = f"the supervisor of process {hello.joined.process}", self._settings
+        first = f"process {own.process}"
         who += f" (host {hello.joined.host}, pid {hello.joined.pid})"
         if hello.run != str(own.folder):
-            return f"{who} has the run folder {hello.run}, that of process 0 {own.folder}"
+            return f"{who} has the run folder {hello.run}, that of {first} {own.folder}"
         if hello.count != own.count:
-            return f"{who} was started with --processes {hello.count}, process 0 with {own.count}"
+            return f"{who} was started with --processes {hello.count}, {first} with {own.count}"
         taken = self._others.get(hello.joined.process)
         here = taken is not None and time.monotonic() - taken.heard < PRESENT
         # One whose connection was cut comes again by a new one, maybe before the old one has ended.
         if taken is not None and here and not taken.joined.same(hello.joined):
             return f"{who} comes too late: host {taken.joined.host}, pid {taken.joined.pid}, is it"
-        if not 0 < hello.joined.process < own.count:
+        if not 0 < hello.joined.process < own.count or hello.joined.process == own.process:
             return f"{who} is none of --processes {own.count}; valid: 1 to {own.count - 1}"
         return ""
 

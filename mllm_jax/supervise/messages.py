@@ -1,6 +1,6 @@
 """What supervisors tell each other: JSON objects, one a line, over TCP (`mllm_jax.runtime.wire`).
 
-::
+Here that of process 0 leads::
 
     process 1  -- hello -->   process 0   <-- hello --  process 2
                -- sign -->                <-- sign --           (every half second)
@@ -27,7 +27,7 @@ LONGEST = 2**20
 
 @dataclass(frozen=True)
 class Hello:
-    """The first message of a supervisor to that of process 0.
+    """The first message of a supervisor to the one that leads.
 
     Attributes:
         run: folder of its run.
@@ -50,6 +50,21 @@ class Hello:
             return cls(message["run"], message["count"], Joined(**message["joined"]))
         except (KeyError, TypeError) as error:
             raise MessageError(f"{message} is no hello of a supervisor") from error
+
+
+@dataclass(frozen=True)
+class Alive:
+    """A sign of life of the supervisor that leads.
+
+    Attributes:
+        process: number of its training process.
+        successors: numbers of the other hosts and addresses of their supervisors, in the order in
+            which they take the lead if the one that has it does not come back; none if all hosts
+            are needed.
+    """
+
+    process: int
+    successors: tuple[tuple[int, str], ...]
 
 
 class MessageError(ValueError):
@@ -80,8 +95,8 @@ def event(message: Message, process: int, now: float) -> Sign | Ended | None:
     raise MessageError(f"{message} is no message of the supervisor of process {process}")
 
 
-def action(message: Message) -> Begin | Halt | Finish | None:
-    """The action in a message from the supervisor of process 0; None for a sign of life.
+def action(message: Message) -> Alive | Begin | Halt | Finish:
+    """What a message from the supervisor that leads says.
 
     Raises:
         MessageError: the message is none of a supervisor.
@@ -90,7 +105,8 @@ def action(message: Message) -> Begin | Halt | Finish | None:
     try:
         match message.get("kind"):
             case "alive":
-                return None
+                successors = ((number, address) for number, address in content["successors"])
+                return Alive(content["process"], tuple(successors))
             case "begin":
                 lists = {name: tuple(content[name]) for name in ("hosts", "overrides")}
                 return Begin(**content | lists)
@@ -98,16 +114,16 @@ def action(message: Message) -> Begin | Halt | Finish | None:
                 return Halt(**content)
             case "finish":
                 return Finish(**content)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise MessageError(f"{message} is no message of a supervisor") from error
     raise MessageError(f"{message} is no message of a supervisor")
 
 
-def kind(item: Begin | Halt | Finish | Ended) -> str:
+def kind(item: Alive | Begin | Halt | Finish | Ended) -> str:
     """The kind of a message that holds `item`."""
     return type(item).__name__.lower()
 
 
-def content(item: Begin | Halt | Finish | Ended) -> Message:
+def content(item: Alive | Begin | Halt | Finish | Ended) -> Message:
     """The rest of that message."""
     return asdict(item)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.folder import prepare_folder
-from mllm_jax.runtime.lock import locked
+from mllm_jax.runtime.lock import LockedError, locked
+from mllm_jax.runtime.part import JoinError
 from mllm_jax.supervise.conductor import Finish
 from mllm_jax.supervise.follower import Follower
 from mllm_jax.supervise.leader import Leader
@@ -16,8 +18,8 @@ from mllm_jax.supervise.supervisor import Settings
 
 logger = logging.getLogger(__name__)
 
-#: Name of the lock of a supervisor in the folder of its run; that of another process than 0 has its
-#: number behind it.
+#: Name of the lock of the supervisor that leads in the folder of its run; all but that of process 0
+#: have one with their numbers behind it, too.
 LOCK = ".supervisor"
 
 
@@ -45,8 +47,21 @@ def supervise(own: Sequence[str], settings: Settings) -> int:
 
 
 async def _run(own: Sequence[str], settings: Settings) -> Finish:
-    if settings.process:
-        return await Follower(own, settings).run()
-    leader = Leader(own, settings)
+    if settings.process == 0:
+        return await _leads(Leader(own, settings))
+    follower = Follower(own, settings)
+    finish = await follower.run()
+    if follower.lead is None:
+        return finish
+    logger.warning("%s: it takes the lead", finish.why)
+    try:
+        # On a disk that hosts share, one whose network alone is gone still has it.
+        with locked(settings.folder, LOCK):
+            return await _leads(Leader(own, settings, follower.lead))
+    except (LockedError, JoinError) as error:
+        return replace(finish, why=f"{finish.why}; {error}")
+
+
+async def _leads(leader: Leader) -> Finish:
     await leader.listen()
     return await leader.run()

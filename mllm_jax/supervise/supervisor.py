@@ -1,8 +1,9 @@
 """The supervisor of one host: `launch.py train --supervise`, in a process that never loads jax.
 
 The supervisor of process 0 leads: it has the conductor, and listens at the address of
-`--coordinator` as long as the run goes on. The others follow. The training processes of an attempt
-meet at another port of that host, in every attempt at a new one.
+`--coordinator` as long as the run goes on. The others follow. If it does not come back and the run
+may go on with fewer hosts, the next one takes the lead. The training processes of an attempt meet
+at another port of the host that leads, in every attempt at a new one.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Settings:
         wait: seconds to wait for the supervisors of other hosts.
         process: number of the training process of this host.
         count: number of training processes, one a host.
-        address: where the supervisor of process 0 listens; None for one process.
+        address: where the supervisor that leads listens; None for one process.
         fallbacks: overrides of the configuration by the number of hosts below `count` that the run
             may go on with.
         overrides: overrides of every attempt.

@@ -31,8 +31,8 @@ def test_the_process_that_differs_is_named_with_the_key_and_both_values():
 
 def test_every_key_counts_but_those_of_the_hosts_files():
     facts = configured(config(data__cache="elsewhere").model_dump(mode="json"))
-    run = {"name": "test", "compilation_cache": "here"}
-    other = config(data__cache="here", data__workers=3, train__learning_rate=0.5, run=run)
+    changes = {"run__compilation_cache": "here", "train__learning_rate": 0.5}
+    other = config(data__cache="here", data__workers=3, **changes)
     found = differences([facts, configured(other.model_dump(mode="json"))])
     assert found == ["process 1 has train.learning_rate 0.5, process 0 0.001"]
     source = {"data": {"source": {"members": {"a": {"source": {"path": "x", "kind": "llava"}}}}}}

@@ -37,7 +37,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--process", type=int, default=0)
     parser.add_argument("--wait", type=float, default=30.0)
-    parser.add_argument("--fewer", type=int)
+    parser.add_argument("--fewer", default="")
     args = parser.parse_args()
     if args.supervise:
         return watch(args)
@@ -63,7 +63,7 @@ def watch(args: argparse.Namespace) -> int:
     logging.basicConfig(format="%(levelname)s %(message)s")
     limits = Limits(silent=1.5, stalled=30.0, longest=60.0)
     place = args.process, args.processes, args.coordinator
-    fallbacks = {args.fewer: ("parallel.devices=1",)} if args.fewer else {}
+    fallbacks = {int(n): (f"parallel.devices={n}",) for n in args.fewer.split(",") if n}
     return supervise(
         sys.orig_argv,
         Settings(args.folder, limits, Policy(2, 0.1), args.wait, *place, fallbacks),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.lock import locked
 from mllm_jax.supervise.conductor import Joined
 from mllm_jax.supervise.leader import Leader, Other
 from mllm_jax.supervise.messages import Hello
@@ -144,3 +145,39 @@ def test_hosts_go_on_without_one_that_does_not_come_back(processes, tmp_path, ad
     before, after = attempts(tmp_path, 0)
     assert before[4:] == ["2"]
     assert after[3:] == ["None", "1", "parallel.devices=1"]
+
+
+def test_the_next_host_leads_where_that_of_process_0_does_not_come_back(
+    processes, tmp_path, address
+):
+    """Twice: the third one goes on alone. Its process is number 1 first, and then number 0."""
+    options = ["--processes", "3", "--wait", "4", "--fewer", "1,2"]
+    actions = "steps4 wait,steps5 wait,steps6 done"
+    hosts = [host(processes, tmp_path, address, i, actions, *options) for i in range(3)]
+    waiting(tmp_path)
+    hosts[0].kill()
+    soon(lambda: len(attempts(tmp_path, 1)) == 2)
+    time.sleep(0.8)
+    hosts[1].kill()
+    told = f"process 2 of 3 found no supervisor of process 1 at {address} within 4 s "
+    leads = "process 1 leads in place of 0", f"{told}(run.wait_for_hosts): it takes the lead"
+    ended(hosts[2], Exit.OK, *leads)
+    _, both, alone = attempts(tmp_path, 0)
+    assert attempts(tmp_path, 1)[1][3:] == both[3:], "they meet at one place"
+    assert both[0] == "2"
+    assert both[4:] == ["2", "parallel.devices=2"]
+    assert alone[0] == "3"
+    assert alone[3:] == ["None", "1", "parallel.devices=1"]
+
+
+def test_no_host_leads_where_another_has_the_run(processes, tmp_path, address):
+    """Process 0 is alive, on the same disk; the network between them is gone."""
+    options = ["--wait", "1", "--fewer", "1"]
+    first, second = pair(processes, tmp_path, address, ("steps4 wait", "steps4 wait"), *options)
+    waiting(tmp_path)
+    first.kill()
+    first.wait()
+    with locked(tmp_path, ".supervisor"):
+        told = "process 1 of 2 found no supervisor of process 0 at ", f"run folder {tmp_path} is in"
+        ended(second, Exit.LOST_PEER, *told)
+    assert len(attempts(tmp_path, 1)) == 1

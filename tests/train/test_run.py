@@ -201,21 +201,26 @@ def two_snapshots(memory: list[Path]) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.multihost
-def test_a_host_that_does_not_come_back_is_left_behind(undisturbed, folder, processes):
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_host_that_does_not_come_back_is_left_behind(undisturbed, folder, processes, victim):
     """The other one goes on alone, with half the devices, the same samples and the same losses."""
-    run = folder / "left"
-    changes = {"run__min_hosts": 1, "run__wait_for_hosts": 1.0}
-    pair = watched_pair(folder, "left", every=1000, **changes)
+    run = folder / f"left-{victim}"
+    changes = {"run__min_hosts": 1, "run__wait_for_hosts": 4.0}
+    pair = watched_pair(folder, run.name, every=1000, **changes)
     processes += pair
     while not two_snapshots(memories(run)):
         assert all(process.poll() is None for process in pair), pair[0].communicate()
         time.sleep(0.01)
-    pair[1].kill()
-    said = "".join(finish(pair[0]))
-    assert "process 1 (host " in said
-    assert "is gone with its supervisor" in said
-    assert "the supervisor of process 1 of 2 did not come within 1 s (run.wait_for_hosts): " in said
-    assert "going on with 1 of 2 hosts" in said
+    pair[victim].kill()
+    said = "".join(finish(pair[1 - victim]))
+    if victim:
+        assert "process 1 (host " in said
+        assert "is gone with its supervisor" in said
+        assert "the supervisor of process 1 of 2 did not come within 4 s (run.wait_for_" in said
+        assert "going on with 1 of 2 hosts" in said
+    else:
+        assert "process 1 of 2 found no supervisor of process 0 at " in said
+        assert " within 4 s (run.wait_for_hosts): it takes the lead" in said
     assert int(re.search(r"resuming .* after step (\d)", said)[1]) >= 2
     np.testing.assert_allclose(losses(run), undisturbed, rtol=1e-6)
 
