@@ -18,9 +18,8 @@ from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.wire import Address, Line
 from mllm_jax.supervise import messages
 from mllm_jax.supervise.conductor import Begin, Ended, Finish, Halt
-from mllm_jax.supervise.leader import Lead
 from mllm_jax.supervise.messages import LONGEST, Alive, Hello, MessageError, aged
-from mllm_jax.supervise.supervisor import Settings, Supervisor
+from mllm_jax.supervise.supervisor import Lead, Settings, Supervisor
 
 logger = logging.getLogger(__name__)
 
@@ -84,12 +83,13 @@ class Follower(Supervisor):
             self._finish = Finish(int(Exit.LOST_PEER), told)
         return found
 
-    def _lead(self, address: str, behind: Sequence[tuple[int, str]]) -> Lead | None:
-        """The lead of the run; None if it cannot go on with those behind this one."""
-        others = tuple(process for process, _ in behind)
-        if min(self._settings.fallbacks, default=self._settings.count) > 1 + len(others):
+    def _lead(self, address: str, rest: Sequence[tuple[int, str]]) -> Lead | None:
+        """The lead of the run; None if it cannot go on with this host and the rest of them."""
+        own, hosts = self._settings, {self._settings.process, *(process for process, _ in rest)}
+        if min(own.fallbacks, default=own.count) > len(hosts):
             return None
-        return Lead(Address.parse(address), self._attempt, self._step, others)
+        behind = frozenset(range(own.count)) - hosts
+        return Lead(Address.parse(address), self._attempt, self._step, behind)
 
     async def _connect(self, address: Address, seconds: float) -> Line | None:
         """A connection to a supervisor; None if there is none in time."""

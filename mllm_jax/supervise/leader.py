@@ -33,7 +33,7 @@ from mllm_jax.supervise.conductor import (
 )
 from mllm_jax.supervise.messages import LONGEST, Alive, Hello, MessageError
 from mllm_jax.supervise.policy import Tries
-from mllm_jax.supervise.supervisor import TICK, Settings, Supervisor
+from mllm_jax.supervise.supervisor import TICK, Lead, Settings, Supervisor
 
 logger = logging.getLogger(__name__)
 
@@ -56,43 +56,26 @@ class Other:
     heard: float
 
 
-@dataclass(frozen=True)
-class Lead:
-    """What a supervisor knows of a run whose lead it takes over.
-
-    Attributes:
-        address: where it listens.
-        attempt: number of the newest attempt.
-        step: newest step that it knows of.
-        others: numbers of the hosts that may follow it; the run goes on without all others.
-    """
-
-    address: Address
-    attempt: int
-    step: int
-    others: tuple[int, ...]
-
-
 class Leader(Supervisor):
     """See above.
 
     Args:
-        lead: of the run that it takes over; None for process 0, with which a run begins.
+        lead: what is known of a run whose lead it takes over; None for process 0, which begins.
     """
 
     def __init__(self, own: Sequence[str], settings: Settings, lead: Lead | None = None) -> None:
-        super().__init__(own, replace(settings, address=lead.address) if lead else settings)
-        known = Lead(Address("", 0), 0, 0, tuple(range(settings.count))) if lead is None else lead
+        lead = lead or Lead(settings.address)
+        super().__init__(own, replace(settings, address=lead.address))
         self._conductor = Conductor(
             settings.count,
             settings.policy,
             settings.limits,
             settings.wait,
             settings.fallbacks.keys(),
-            max(newest(settings.folder), known.attempt),
-            Tries(known.step),
+            max(newest(settings.folder), lead.attempt),
+            Tries(lead.step),
             since=time.monotonic(),
-            behind={*range(settings.count)} - {settings.process, *known.others},
+            behind={*lead.behind},
         )
         self._others: dict[int, Other] = {}
         self._writer = ThreadPoolExecutor(1)

@@ -66,6 +66,23 @@ class Settings:
         return Joined(self.process, socket.gethostname(), getpid())
 
 
+@dataclass(frozen=True)
+class Lead:
+    """What a supervisor that leads knows of the run at first.
+
+    Attributes:
+        address: where it listens; None for one process.
+        attempt: number of the newest attempt.
+        step: newest step that is known.
+        behind: numbers of the hosts without which the run goes on.
+    """
+
+    address: Address | None
+    attempt: int = 0
+    step: int = 0
+    behind: frozenset[int] = frozenset()
+
+
 class Supervisor(ABC):
     """What supervisors have in common; see `leader.py` and `follower.py`.
 

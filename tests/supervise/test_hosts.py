@@ -9,10 +9,12 @@ import pytest
 
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.lock import locked
+from mllm_jax.runtime.wire import Address
 from mllm_jax.supervise.conductor import Joined
+from mllm_jax.supervise.follower import Follower
 from mllm_jax.supervise.leader import Leader, Other
 from mllm_jax.supervise.messages import Hello
-from mllm_jax.supervise.supervisor import Settings
+from mllm_jax.supervise.supervisor import Lead, Settings
 from tests.runtime.test_peers import free_port
 from tests.runtime.test_processes import EVERYWHERE, listening
 from tests.supervise.test_supervisor import Process, attempts, ended, gone, soon, start
@@ -161,13 +163,24 @@ def test_the_next_host_leads_where_that_of_process_0_does_not_come_back(
     hosts[1].kill()
     told = f"process 2 of 3 found no supervisor of process 1 at {address} within 4 s "
     leads = "process 1 leads in place of 0", f"{told}(run.wait_for_hosts): it takes the lead"
-    ended(hosts[2], Exit.OK, *leads)
+    said = ended(hosts[2], Exit.OK, *leads)
+    assert "did not come" not in said, "it is not waited for twice"
     _, both, alone = attempts(tmp_path, 0)
     assert attempts(tmp_path, 1)[1][3:] == both[3:], "they meet at one place"
     assert both[0] == "2"
     assert both[4:] == ["2", "parallel.devices=2"]
     assert alone[0] == "3"
     assert alone[3:] == ["None", "1", "parallel.devices=1"]
+
+
+def test_no_host_leads_too_few(tmp_path):
+    place = {"process": 2, "count": 4, "address": Address("10.0.0.1", 1)}
+    follower = Follower(["x"], Settings(tmp_path, fallbacks={2: (), 3: ()}, **place))
+    assert follower._lead("10.0.0.3:1", []) is None
+    lead = follower._lead("10.0.0.3:1", [(3, "10.0.0.4:1")])
+    assert lead == Lead(Address("10.0.0.3", 1), behind=frozenset({0, 1}))
+    all_needed = Follower(["x"], Settings(tmp_path, **place))
+    assert all_needed._lead("10.0.0.3:1", [(3, "10.0.0.4:1")]) is None
 
 
 def test_no_host_leads_where_another_has_the_run(processes, tmp_path, address):
