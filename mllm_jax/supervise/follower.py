@@ -48,7 +48,7 @@ class Follower(Supervisor):
 
     @property
     def _who(self) -> str:
-        return f"the supervisor of process {self._leader}"
+        return f"supervisor of process {self._leader}"
 
     async def _go_on(self) -> None:
         while self._finish is None:
@@ -68,7 +68,7 @@ class Follower(Supervisor):
         own = self._settings
         found = await self._connect(self._address, own.wait)
         told = (
-            f"process {own.process} of {own.count} found no {self._who.removeprefix('the ')} at "
+            f"process {own.process} of {own.count} found no {self._who} at "
             f"{self._address} within {own.wait:g} s (run.wait_for_hosts)"
         )
         for number, (process, text) in enumerate(self._successors):
@@ -118,11 +118,11 @@ class Follower(Supervisor):
                 async with asyncio.timeout(silent):
                     message = await line.receive()
             except TimeoutError:
-                logger.warning("no sign of life of %s for %g s", self._who, silent)
+                logger.warning("no sign of life of the %s for %g s", self._who, silent)
                 return
             if message is None:
                 if self._finish is None:
-                    logger.warning("the connection to %s is gone", self._who)
+                    logger.warning("the connection to the %s is gone", self._who)
                 return
             if message.get("kind") == "refused":
                 self._finish = Finish(int(Exit.BAD_INPUT), str(message.get("why")))
@@ -142,7 +142,7 @@ class Follower(Supervisor):
             case Begin() if action.attempt <= self._attempt:
                 self._finish = Finish(
                     int(Exit.BAD_INPUT),
-                    f"{self._who} is stale: it begins attempt {action.attempt}, "
+                    f"the {self._who} is stale: it begins attempt {action.attempt}, "
                     f"but attempt {self._attempt} of {self._settings.folder} has begun",
                 )
             case Begin():
