@@ -90,7 +90,7 @@ def begun(config: ExperimentConfig) -> tuple[Any, str]:
         ("qwen2_5", PADDED),
         ("llama3", COPIED),
         ("llava", SHARDED),
-        ("qwen2_audio", PIPELINE),
+        pytest.param("qwen2_audio", PIPELINE, marks=pytest.mark.slow),
         ("llava_onevision", PIPELINE),
     ],
 )
@@ -181,7 +181,7 @@ SHARED = {"devices": 4, "decoder": {"fsdp": 2, "expert": 2}}
     ("family", "name", "encoder"),
     [
         pytest.param("mixtral", "vision", "siglip", marks=pytest.mark.slow),
-        ("qwen2_moe", "audio", "whisper"),
+        pytest.param("qwen2_moe", "audio", "whisper", marks=pytest.mark.slow),
         ("qwen3_moe", "vision", "clip"),
     ],
 )

@@ -300,7 +300,7 @@ def test_a_checkpoint_is_evaluated_with_the_tokenizer_of_its_training(
 # What Orbax has begun when a write fails complains when it is collected.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.filterwarnings("ignore:coroutine:RuntimeWarning")
-@pytest.mark.parametrize("asynchronous", [True, False])
+@pytest.mark.parametrize("asynchronous", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_save_that_fails_is_told_and_the_run_goes_on(runs, caplog, asynchronous):
     """Real writes, of which none may be longer than some bytes for a while."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)

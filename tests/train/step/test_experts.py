@@ -113,7 +113,10 @@ def check(got: tuple[np.ndarray, Any], expected: tuple[np.ndarray, Any]) -> None
     ("router", "plan", "schedule", "remat", "options"),
     [
         ("softmax", ParallelPlan(fsdp=2, context=2, tensor=2), None, "none", {}),
-        ("sigmoid", ParallelPlan(data=2, tensor=2), None, "layer", {}),
+        pytest.param(
+            *("sigmoid", ParallelPlan(data=2, tensor=2), None, "layer", {}),
+            marks=pytest.mark.slow,
+        ),
         ("sigmoid", ParallelPlan(expert=4), None, "layer", {}),
         pytest.param(
             *("softmax", ParallelPlan(fsdp=2, expert=2, tensor=2), None, "none", {}),

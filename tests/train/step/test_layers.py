@@ -93,7 +93,7 @@ def test_unlike_layers_and_their_losses_are_those_of_one_device(
 @pytest.mark.parametrize(
     ("plans", "schedule", "remat", "options"),
     [
-        (
+        pytest.param(
             {
                 "decoder": ParallelPlan(fsdp=2, tensor=2),
                 "vision": ParallelPlan(data=2, context=2),
@@ -101,6 +101,7 @@ def test_unlike_layers_and_their_losses_are_those_of_one_device(
             None,
             "none",
             {},
+            marks=pytest.mark.slow,
         ),
         (
             {

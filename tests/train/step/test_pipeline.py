@@ -340,7 +340,7 @@ QUIET: dict[str, Any] = {
             {"context": 2, "order": 2, "family": "clip", "exchanges": SUMMED},
             marks=pytest.mark.slow,
         ),
-        (
+        pytest.param(
             all_before(placed(interleaved(2, 1, 3), (VISION, AHEAD), "bubbles")),
             {
                 "tensor": 2,
@@ -352,6 +352,7 @@ QUIET: dict[str, Any] = {
                     "audio": ParallelPlan(fsdp=2, stage=2),
                 },
             },
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             placed(zero_bubble(2, 1, 3), (VISION, AUDIO), "bubbles"),
