@@ -35,8 +35,10 @@ class FieldsConfig(_Section):
     answer: str | None = None  # what is learnt, in place of a conversation
     image: str | None = None  # one image or a list; null: image or images
     audio: str | None = None  # one clip or a list; null: audio or audios
+    video: str | None = None  # one video or a list; null: video or videos
     image_encoder: str | None = None  # of images, a name or a list; null: image_encoder(s)
     audio_encoder: str | None = None  # of clips, a name or a list; null: audio_encoder(s)
+    video_encoder: str | None = None  # of videos, a name or a list; null: video_encoder(s)
 
     @model_validator(mode="after")
     def _one_form(self) -> FieldsConfig:
@@ -210,6 +212,14 @@ class AudioConfig(MediumConfig):
     placeholder: str = "<audio>"  # stands for a clip in the text
 
 
+class VideoConfig(MediumConfig):
+    """How videos become frames, which are then images of the encoder's tiles."""
+
+    frames: PositiveInt = 32  # most frames of a video, evenly spaced; a shorter one gives all
+    max_seconds: Annotated[float, Field(gt=0)] = 3600.0  # longer videos are refused
+    placeholder: str = "<video>"  # stands for a video in the text
+
+
 class RouteConfig(_Section):
     """The encoders, among several of one kind, that a medium goes to, and how their outputs meet.
 
@@ -281,6 +291,7 @@ class DataConfig(_Section):
     chat: ChatConfig | None = None  # strings around turns; null: the tokenizer's own, or ChatML
     image: ImageConfig = ImageConfig()
     audio: AudioConfig = AudioConfig()
+    video: VideoConfig = VideoConfig()
     routes: dict[str, RouteConfig] = {}  # routes between several encoders of one kind, by kind
     cache: LocalPath = Path(".cache/mllm_jax")  # folder of indexes and other derived files
 

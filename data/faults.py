@@ -15,6 +15,7 @@ class FaultKind(StrEnum):
     IMAGE = "unreadable image"
     PIXELS = "image of too many pixels"
     SHAPE = "image of unusable size"
+    VIDEO = "unreadable video"
     CLIP = "unreadable clip"
     RATE = "clip of another sample rate"
     DURATION = "clip too long or too short"

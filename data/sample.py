@@ -104,7 +104,7 @@ class Lengths:
     starts: by encoder, the token at which the outputs of each medium begin to land; they land side
     by side, the outputs of a tiled image with newlines between.
     grids: by encoder whose media have grids: for a tiled image the (rows, columns) of outputs that
-    follow those of the whole image, see `data.kinds.image.tiles`.
+    follow those of the whole image, for a video (-1, outputs); see `data.kinds.image.tiles`.
     numbers: by lane, which of its encoder's media go through it; nothing until a step is planned.
     From then on all attributes are by lane (`data.planning.lanes`).
     """

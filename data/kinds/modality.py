@@ -133,6 +133,11 @@ class Modality(ABC):
         return self if self.lane is None else replace(self, name=self.lane.encoder, lane=None)
 
     @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Kinds of media that the encoder takes, in the order in which its media lie."""
+        return (self.kind,)
+
+    @property
     @abstractmethod
     def reduction(self) -> int:
         """Input positions per output position."""

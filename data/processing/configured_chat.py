@@ -24,5 +24,6 @@ def make_chat(config: DataConfig, kinds: Sequence[Kind], files: ReleasedFiles | 
     """The configured tokenizer and chat template, for encoders of `kinds`. Raises DataError."""
     marks = marks_of(config)
     if files is None:
-        return ConfiguredChat(config, marks)
+        # Videos are for encoders of tiles, which need a released processor.
+        return ConfiguredChat(config, {k: mark for k, mark in marks.items() if k != "video"})
     return ReleasedChat(files, {kind: marks[kind] for kind in kinds}, TODAY)

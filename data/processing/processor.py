@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -20,6 +21,7 @@ import numpy as np
 
 from data.config import DataConfig
 from data.faults import FaultKind
+from data.kinds.kind import Measured
 from data.kinds.look import Look
 from data.kinds.modality import Kind, Modality
 from data.kinds.registry import KINDS
@@ -48,6 +50,8 @@ _SURROGATES = re.compile("[\ud800-\udfff]")  # JSON may hold unpaired ones; toke
 #: By encoder, input positions of its media, or the tokens at which their outputs begin to land.
 Numbers = dict[str, tuple[int, ...]]
 Grids = dict[str, tuple[Size, ...]]
+#: Input positions and grids of media in the order of the text, by encoder and kind.
+_Sizes = Mapping[tuple[str, Kind], Iterator[tuple[int, Size]]]
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,8 @@ class Processor:
         self.encoders = {modality.encoder: modality.of_encoder for modality in modalities}
         self._by_kind: dict[Kind, list[Modality]] = {}
         for modality in self.encoders.values():
-            self._by_kind.setdefault(modality.kind, []).append(modality)
+            for kind in modality.kinds:
+                self._by_kind.setdefault(kind, []).append(modality)
         self._routes = {kind: self._route(kind) for kind in self._by_kind}
         self._marks = marks_of(config)
         if len(set(self._marks.values())) < len(self._marks):
@@ -96,6 +101,7 @@ class Processor:
         sections = {
             kind: section.model_dump(mode="json", exclude={"mean", "std", "encoders"})
             for kind, section in self.config.media.items()
+            if kind != "video" or kind in self._by_kind
         }
         encoders = [[own.kind, _fields(own)] for own in self.encoders.values()]
         contents = [_VERSION, sections, self.chat.fingerprint, encoders]
@@ -222,8 +228,7 @@ class Processor:
             LengthError: the medium has another length than `expected`.
         """
         with _naming(sample):
-            own = self._taken(sample)[encoder][number]
-            medium = self._read(sample, self.encoders[encoder], own)
+            medium = self._read(sample, encoder, *self._taken(sample)[encoder][number])
         length = expected.media[encoder][number]
         if len(medium.inputs) != length:
             raise LengthError(
@@ -251,8 +256,8 @@ class Processor:
         """
         modality, reader = self.encoders[encoder], self._readers[encoder]
         with _naming(sample):
-            medium = sample.of(modality.kind)[self._taken(sample)[encoder][number]]
-            return KINDS[modality.kind].look(reader, modality, medium, taken)
+            kind, own = self._taken(sample)[encoder][number]
+            return KINDS[kind].look(reader, modality, sample.of(kind)[own], taken)
 
     # ------------------------------------------------------------------ parts
 
@@ -304,20 +309,29 @@ class Processor:
 
     def _named(self, kind: Kind, name: str) -> Modality:
         found = self.encoders.get(name)
-        if found is None or found.kind != kind:
+        if found is None or kind not in found.kinds:
             valid = ", ".join(modality.name for modality in self._by_kind[kind])
             text = f"an {kind} is for the encoder {name!r}, which takes none; valid: {valid}"
             raise MediaError(FaultKind.MEDIA, text)
         return found
 
-    def _taken(self, sample: Sample) -> dict[str, list[int]]:
-        """The indices of the media that each encoder takes, if it takes any. Raises MediaError."""
-        taken: dict[str, list[int]] = {name: [] for name in self.encoders}
-        for kind in self._by_kind:
-            for number, own in enumerate(self._going(sample, kind)):
-                for modality in own:
-                    taken[modality.name].append(number)
-        return {name: numbers for name, numbers in taken.items() if numbers}
+    def _taken(self, sample: Sample) -> dict[str, list[tuple[Kind, int]]]:
+        """The media that each encoder takes, if it takes any: kinds, and indices among these.
+
+        Raises:
+            MediaError: a record names an encoder that does not take its medium.
+        """
+        going = {kind: self._going(sample, kind) for kind in self._by_kind}
+        taken = {
+            name: [
+                (kind, number)
+                for kind in modality.kinds
+                for number, own in enumerate(going[kind])
+                if modality in own
+            ]
+            for name, modality in self.encoders.items()
+        }
+        return {name: found for name, found in taken.items() if found}
 
     # ---- media and text --------------------------------------------------------------------------
 
@@ -338,11 +352,8 @@ class Processor:
         lengths: Numbers = {}
         grids: Grids = {}
         with _naming(sample):
-            for name, numbers in self._taken(sample).items():
-                kind, reader = self.encoders[name].kind, self._readers[name]
-                media = sample.of(kind)
-                alone = len(media) == 1
-                found = [KINDS[kind].measure(reader, media[n], alone) for n in numbers]
+            for name, taken in self._taken(sample).items():
+                found = [self._measured(sample, name, *own) for own in taken]
                 lengths[name] = tuple(length for length, _ in found)
                 gridded = tuple(grid for _, grid in found if grid is not None)
                 grids |= {name: gridded} if gridded else {}
@@ -351,15 +362,19 @@ class Processor:
     def _read_media(self, sample: Sample) -> dict[str, tuple[Medium, ...]]:
         media: dict[str, tuple[Medium, ...]] = {}
         with _naming(sample):
-            for name, numbers in self._taken(sample).items():
-                modality = self.encoders[name]
-                media[name] = tuple(self._read(sample, modality, n) for n in numbers)
+            for name, taken in self._taken(sample).items():
+                media[name] = tuple(self._read(sample, name, *own) for own in taken)
         return media
 
-    def _read(self, sample: Sample, modality: Modality, number: int) -> Medium:
+    def _measured(self, sample: Sample, encoder: str, kind: Kind, number: int) -> Measured:
+        """Input positions of a medium, and its grid. Raises MediaError."""
+        media = sample.of(kind)
+        return KINDS[kind].measure(self._readers[encoder], media[number], len(media) == 1)
+
+    def _read(self, sample: Sample, encoder: str, kind: Kind, number: int) -> Medium:
         """A medium as encoder input. Raises MediaError."""
-        media, reader = sample.of(modality.kind), self._readers[modality.name]
-        return KINDS[modality.kind].read(reader, modality, media[number], len(media) == 1)
+        media, modality, reader = sample.of(kind), self.encoders[encoder], self._readers[encoder]
+        return KINDS[kind].read(reader, modality, media[number], len(media) == 1)
 
     def _text(self, sample: Sample, media: Numbers, grids: Grids, opened: bool = False) -> _Text:
         """Tokens of the conversation; with `opened`, an assistant's turn is begun at the end."""
@@ -367,21 +382,22 @@ class Processor:
             told = self.chat.tell(sample.turns, opened)
         with _naming(sample):
             going = {kind: iter(self._going(sample, kind)) for kind in self._by_kind}
-            return self._placed(told, going, self._in_text(media, grids))
+            return self._placed(told, going, self._in_text(sample, media, grids))
 
-    def _in_text(self, media: Numbers, grids: Grids) -> dict[str, Iterator[tuple[int, Size]]]:
-        """Input positions and grid of each medium, by encoder."""
-        own = Lengths(0, media, {}, grids)
-        return {
-            name: zip(lengths, self.encoders[name].grids(own), strict=True)
-            for name, lengths in media.items()
-        }
+    def _in_text(self, sample: Sample, media: Numbers, grids: Grids) -> _Sizes:
+        """Input positions and grid of each medium, by encoder and kind."""
+        own, found = Lengths(0, media, {}, grids), defaultdict[tuple[str, Kind], list[Any]](list)
+        for name, taken in self._taken(sample).items():
+            sizes = zip(media[name], self.encoders[name].grids(own), strict=True)
+            for (kind, _), size in zip(taken, sizes, strict=True):
+                found[name, kind].append(size)
+        return {place: iter(sizes) for place, sizes in found.items()}
 
     def _placed(
         self,
         told: Told,
         going: Mapping[Kind, Iterator[tuple[Modality, ...]]],
-        sizes: Mapping[str, Iterator[tuple[int, Size]]],
+        sizes: _Sizes,
     ) -> _Text:
         """Tokens in which each medium's placeholder is replaced by the medium's tokens.
 
@@ -390,7 +406,7 @@ class Processor:
         """
         ids: list[int] = []
         learnt: list[bool] = []
-        starts: dict[str, list[int]] = {name: [] for name in sizes}
+        starts: dict[tuple[str, Kind], list[int]] = {place: [] for place in sizes}
         done = 0
         for at, kind in told.media:
             ids += told.ids[done:at]
@@ -398,8 +414,9 @@ class Processor:
             added = self.config.route(kind).join == "sum"
             begin, first = len(ids), None
             for modality in next(going[kind]):
-                own = modality.in_text(*next(sizes[modality.name]), told.ids[at])
-                starts[modality.name].append(begin if added else len(ids))
+                place = modality.name, kind
+                own = modality.in_text(*next(sizes[place]), told.ids[at])
+                starts[place].append(begin if added else len(ids))
                 if added and first is not None:
                     _check_alike(kind, modality, first[0], first[1], own)
                     continue
@@ -450,8 +467,12 @@ def _naming(sample: Sample) -> Iterator[None]:
         raise SampleError(sample.name, error.fault) from error
 
 
-def _fixed(starts: dict[str, list[int]]) -> Numbers:
-    return {name: tuple(own) for name, own in starts.items()}
+def _fixed(starts: Mapping[tuple[str, Kind], list[int]]) -> Numbers:
+    """Starts by encoder, of whose kinds of media one lies behind the other."""
+    found: Numbers = {}
+    for (name, _), own in starts.items():
+        found[name] = (*found.get(name, ()), *own)
+    return found
 
 
 def _sizes(media: dict[str, tuple[Medium, ...]]) -> Numbers:

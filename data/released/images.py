@@ -9,6 +9,7 @@ they do with torchvision differs from that by less than a grey level.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +20,14 @@ from numpy.typing import NDArray
 from data.faults import FaultKind
 from data.kinds.image.modality import ImageModality
 from data.kinds.image.patches import cut_patches, eight_bits, with_class_token
-from data.kinds.image.tiles import Layout, Tiling, layout_of, taps_of
+from data.kinds.image.tiles import (
+    Layout,
+    Tiling,
+    grid_of_frames,
+    layout_of,
+    taps_of,
+    taps_of_frames,
+)
 from data.sample import WHOLE, DataError, MediaError, Medium, Size
 
 Pixels = NDArray[np.uint8]  # [height, width, channels]
@@ -306,9 +314,23 @@ class ReleasedImages:
         layout = layout_of(size, tiling)
         tiles = tiles_of(pixels, layout, tiling.tile, self.transforms.resample)
         parts = [self._cut(self.transforms.normalised(tile)) for tile in tiles]
-        inputs = np.concatenate([part.inputs for part in parts])
-        positions = np.concatenate([part.positions for part in parts])
-        return _tiled(Medium(inputs, positions, parts[0].more), layout, tiling)
+        return _tiled(_joined(parts), layout, tiling)
+
+    def measure_frames(self, count: int) -> tuple[int, Size]:
+        """Input positions of a video of so many frames, and its grid (`Lengths.grids`)."""
+        tiling = self._tiling
+        return count * tiling.whole * self.modality.reduction, grid_of_frames(count, tiling)
+
+    def read_frames(self, frames: Iterable[Pixels]) -> Medium:
+        """A video as encoder input.
+
+        Args:
+            frames: frames [height, width, 3]; each is resized to a tile, whatever its shape.
+        """
+        parts = [self._cut(self.transforms.pixels(frame)) for frame in frames]
+        taps, shares = taps_of_frames(len(parts), self._tiling)
+        more = {**parts[0].more, "taps": taps, "shares": shares}
+        return replace(_joined(parts), more=more, grid=grid_of_frames(len(parts), self._tiling))
 
     def grey_levels(self, values: NDArray[np.float32]) -> Pixels:
         """Pixels of normalised values [height, width, channels]."""
@@ -319,8 +341,20 @@ class ReleasedImages:
         return cut_patches(pixels, self.modality)
 
     @property
+    def _tiling(self) -> Tiling:
+        assert self.modality.tiling is not None, "an encoder without tiles takes no videos"
+        return self.modality.tiling
+
+    @property
     def _square(self) -> ImageTransforms:
         return replace(self.transforms, square=True)
+
+
+def _joined(parts: Sequence[Medium]) -> Medium:
+    """Tiles, or frames, one after the other."""
+    inputs = np.concatenate([part.inputs for part in parts])
+    positions = np.concatenate([part.positions for part in parts])
+    return Medium(inputs, positions, parts[0].more)
 
 
 def _tiled(medium: Medium, layout: Layout | None, tiling: Tiling) -> Medium:

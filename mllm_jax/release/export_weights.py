@@ -294,7 +294,7 @@ class Export:
         return values | ({name: self.dtype} if self.dtype else {})
 
     def _videos(self) -> dict[str, Any]:
-        """The placeholder of videos, which nothing here reads."""
+        """The placeholder of videos, which stands in the processor's folder here."""
         same = self.source is not None and self.source.family == self.family
         told = self.source.values if self.source and same else {}
         return {key: told[key] for key in _VIDEO if key in told}

@@ -22,7 +22,7 @@ from mllm_jax.runtime.devices import start_here
 from mllm_jax.runtime.exits import Exit
 from tests.models.pretrained.stored import ROOT
 
-RELEASE = str(ROOT / "llava_onevision")
+RELEASE, PLAIN = str(ROOT / "llava_onevision"), str(ROOT / "llava")
 SHORT = ("--max-new-tokens", "4")
 
 
@@ -84,7 +84,7 @@ def test_a_file_of_questions_is_answered_and_measured(
     lines = [json.loads(line) for line in output.read_text().splitlines()]
     assert [("error" in line) for line in lines] == [False, False, False, True, True, True]
     assert "missing.png" in lines[3]["error"]
-    assert lines[4]["error"].endswith("no encoder takes video; valid: image")
+    assert lines[4]["error"].startswith("'a.mp4' is missing in the media folder")
     assert "conversations or messages or prompt: Field required" in lines[5]["error"]
     assert lines[2]["answers"] == ["Rain."]
     assert "skipped questions.jsonl[3]" in err
@@ -142,7 +142,12 @@ PROMPT = ("--prompt", "What is it?")
         (
             ("--release", RELEASE, *PROMPT, "--video", "{folder}/a.mp4"),
             Exit.BAD_DATA,
-            "no encoder takes video; valid: image",
+            "a.mp4' cannot be opened: No such file or directory",
+        ),
+        (
+            ("--release", PLAIN, *PROMPT, "--video", "{folder}/a.mp4"),
+            Exit.BAD_DATA,
+            "has video media, but no encoder takes video; valid: image",
         ),
         (
             ("--release", RELEASE, *PROMPT, "--image", "{folder}/none.png"),

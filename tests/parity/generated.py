@@ -24,11 +24,12 @@ def save_generated(checkpoint: Checkpoint, model: Any, prompts: Mapping[str, Ten
     Raises:
         ValueError: two tokens are as likely as each other.
     """
-    found = {f"{name}.tokens": _tokens(model, inputs) for name, inputs in prompts.items()}
+    found = {f"{name}.tokens": tokens_of(model, inputs) for name, inputs in prompts.items()}
     write_arrays(checkpoint.folder / "generated.npz", found)
 
 
-def _tokens(model: Any, inputs: Tensors) -> torch.Tensor:
+def tokens_of(model: Any, inputs: Tensors) -> torch.Tensor:
+    """The `TOKENS` tokens that follow a prompt. Raises ValueError, see `save_generated`."""
     model.generation_config.eos_token_id = None
     made = model.generate(
         **inputs,

@@ -122,7 +122,8 @@ class _Processor(LlavaOnevisionProcessor):
             super().check_argument_for_proper_class(argument_name, argument)
 
 
-def _processor(folder: Path, tokenizer: Any) -> LlavaOnevisionProcessor:
+def processor_of(folder: Path, tokenizer: Any) -> LlavaOnevisionProcessor:
+    """The processor of a folder, for texts and images."""
     images = LlavaOnevisionImageProcessorPil.from_pretrained(folder)
     options = {key: value for key, value in PROCESSOR.items() if key != "processor_class"}
     template = tokenizer.chat_template
@@ -139,7 +140,7 @@ ONEVISION = Multimodal(
     ),
     texts=ONEVISION_TEXT,
     files={"preprocessor_config.json": PREPROCESSOR, "processor_config.json": PROCESSOR},
-    processor=_processor,
+    processor=processor_of,
     call=lambda media: {"images": [[image(name) for name in names] for names in media]},
     placeholder="<image>",
     chats=CHATS,

@@ -110,6 +110,7 @@ def described(name: str, key: str) -> str:
     key = re.sub(r"^text_\d+", "text_<n>", key)
     key = re.sub(r"^mels_\d+", "mels_<n>", key)
     key = re.sub(r"\.(blip|odd)\.", ".<clip>.", key)
+    key = re.sub(r"^video( and image)?\.", "<prompt>.", key)
     talks = family.removesuffix("_lora")
     chats = read_json(talks, "chats.json") if talks in CHATTING else {}
     case, _, rest = key.partition(".")

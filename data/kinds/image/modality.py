@@ -69,6 +69,11 @@ class ImageModality(Modality):
             )
 
     @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Images, and videos where a frame can be a tile."""
+        return (self.kind,) if self.tiling is None else (self.kind, "video")
+
+    @property
     def reduction(self) -> int:
         """Patches of a block."""
         return math.prod(self.block)
@@ -116,7 +121,7 @@ class ImageModality(Modality):
         return -(-(inputs - (self.class_token == "dropped")) // self.reduction)
 
     def segments(self, inputs: int) -> int:
-        """Tiles of an image, which attend each to itself alone."""
+        """Tiles of an image, or frames of a video, which attend each to itself alone."""
         return 1 if self.tiling is None else inputs // (self.tiling.whole * self.reduction)
 
     def landing(self, inputs: int, grid: Size) -> Iterator[tuple[int, int, int]]:

@@ -11,12 +11,15 @@ borders fall away and which is shrunk where it is larger than that of `most` til
 
 In the text stand the outputs of the whole image, then each row of the grid with a newline behind
 it; an image that is only seen whole, as all are where a conversation has several, has one newline.
+
+Each frame of a video is a tile, squeezed like a whole image. The outputs of a frame are halved in
+both directions, rounded up; those of all frames stand in the text with one newline behind the last.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +30,8 @@ from data.sample import WHOLE, MediaError, Size
 
 #: Number of outputs that are summed to one output of a shrunk grid.
 TAPS = 4
+#: Rows of the grid of a video, whose columns are the outputs of all frames.
+FRAMES = -1
 #: Grids are shrunk if their side exceeds that of `most` tiles by more than this factor.
 _TOLERANCE = 1.1
 
@@ -70,6 +75,11 @@ class Tiling:
     def whole(self) -> int:
         """Outputs of one tile."""
         return math.prod(self.outputs)
+
+    @property
+    def halved(self) -> Size:
+        """(rows, columns) of outputs of a video's frame."""
+        return -(-self.outputs[0] // 2), -(-self.outputs[1] // 2)
 
     @property
     def stretch(self) -> float:
@@ -202,6 +212,19 @@ def taps_of(layout: Layout | None, tiling: Tiling) -> tuple[NDArray[np.int32], N
     return np.concatenate([places, places_]), np.concatenate([parts, parts_])
 
 
+def grid_of_frames(count: int, tiling: Tiling) -> Size:
+    """The grid of a video of so many frames."""
+    return FRAMES, count * math.prod(tiling.halved)
+
+
+def taps_of_frames(count: int, tiling: Tiling) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """How a video's outputs are made of those of its frames; see `taps_of`."""
+    down, across = (_bilinear(n, m, 0) for n, m in zip(tiling.outputs, tiling.halved, strict=True))
+    places, parts = _crossed(down, across, lambda row, column: row * tiling.outputs[1] + column)
+    first = tiling.whole * np.arange(count, dtype=np.int32)[:, None, None]
+    return (first + places).reshape(-1, TAPS), np.tile(parts, (count, 1))
+
+
 def no_taps(*shape: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Taps and shares `[*shape, TAPS]` of outputs that are zero."""
     return np.zeros((*shape, TAPS), np.int32), np.zeros((*shape, TAPS), np.float32)
@@ -227,12 +250,24 @@ def _joined(
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Taps and shares of the grid, row by row."""
     (rows, columns), (_, wide) = tiling.outputs, layout.tiles
-    row, column = down[0][:, None, :, None], across[0][None, :, None, :]
-    tile = 1 + row // rows * wide + column // columns
-    place = tile * tiling.whole + row % rows * columns + column % columns
+
+    def place(row: NDArray[np.int64], column: NDArray[np.int64]) -> NDArray[np.int64]:
+        tile = 1 + row // rows * wide + column // columns
+        return tile * tiling.whole + row % rows * columns + column % columns
+
+    return _crossed(down, across, place)
+
+
+def _crossed(
+    down: Reads,
+    across: Reads,
+    place: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.int64]],
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Taps and shares of rows and columns together, where `place` says where an output lies."""
+    places = place(down[0][:, None, :, None], across[0][None, :, None, :])
     share = down[1][:, None, :, None] * across[1][None, :, None, :]
     return (
-        place.reshape(-1, TAPS).astype(np.int32),
+        places.reshape(-1, TAPS).astype(np.int32),
         share.reshape(-1, TAPS).astype(np.float32),
     )
 
@@ -241,13 +276,13 @@ def _joined(
 
 
 def outputs_in_text(whole: int, grid: Size) -> int:
-    """Outputs of an image that land, newlines not counted."""
-    return whole + math.prod(grid)
+    """Outputs of an image or a video that land, newlines not counted."""
+    return grid[1] if grid[0] == FRAMES else whole + math.prod(grid)
 
 
 def newlines_of(grid: Size) -> int:
-    """Newlines among and behind the outputs of an image."""
-    return 1 if grid == WHOLE else grid[0]
+    """Newlines among and behind the outputs of an image, or behind those of a video."""
+    return 1 if grid == WHOLE or grid[0] == FRAMES else grid[0]
 
 
 def tokens_of(whole: int, grid: Size) -> int:
@@ -262,6 +297,9 @@ def runs_of(whole: int, grid: Size) -> Iterator[tuple[int, int, int]]:
     tokens 7 and 11.
     """
     rows, columns = grid
+    if rows == FRAMES:
+        yield 0, 0, columns
+        return
     yield 0, 0, whole + (columns if rows else 0)
     for row in range(1, rows if columns else 0):
         yield whole + row * columns, whole + row * (columns + 1), columns

@@ -34,10 +34,6 @@ PROMPT = "prompt"
 _OPEN = ""
 
 
-#: Kinds of media that models elsewhere take, and none here: they are not ignored in silence.
-FOREIGN = ("video",)
-
-
 @dataclass(frozen=True)
 class QuestionForm(RecordForm):
     """Understands records of questions.
@@ -55,10 +51,6 @@ class QuestionForm(RecordForm):
         """
         if not isinstance(record, Mapping):
             return super().parse(name, record, beside)
-        for kind in FOREIGN:
-            if record.get(kind) is not None or record.get(f"{kind}s") is not None:
-                told = f"has {kind} media, but no encoder takes {kind}; valid: {self.taken}"
-                raise SampleError(name, Fault(FaultKind.MEDIA, told))
         if self.is_told(record):
             return super().parse(name, record, beside)
         if PROMPT not in record:

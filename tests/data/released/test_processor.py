@@ -354,7 +354,9 @@ def test_tiles_need_a_released_processor() -> None:
 
 def test_a_folder_without_images_leaves_them_to_the_configuration() -> None:
     config = config_of("qwen2_5", image={"mean": [0.0], "std": [1.0]})
-    medium = make_processor(config, [VISION])._read(stored_samples("llava")["one"], VISION, 0)
+    medium = make_processor(config, [VISION])._read(
+        stored_samples("llava")["one"], VISION.name, "image", 0
+    )
     assert medium.more["sizes"].tolist() == [5, 13]
     np.testing.assert_allclose(medium.inputs[0, :3], image("wide")[0, 0] / 255, atol=1e-6)
 

@@ -16,7 +16,7 @@ from data.sample import SampleError, Turn
 from data.sources.formats.blobs import Bytes
 from data.sources.formats.record import Conversation, RecordForm, Stored
 
-MARKS: Any = {"image": "<image>", "audio": "<audio>"}
+MARKS: Any = {"image": "<image>", "audio": "<audio>", "video": "<video>"}
 FORM = RecordForm(FieldsConfig(), MARKS)
 SPEAKERS = {"user": "human", "assistant": "gpt", "system": "system"}
 
@@ -137,7 +137,7 @@ def test_columns_of_text_are_a_question_and_an_answer() -> None:
         Turn("user", "<image>\n<audio>\n<audio>\nWhat?"),
         Turn("assistant", "A cat."),
     )
-    assert found.media == {"image": ["a.png"], "audio": ["b.wav", "c.wav"]}
+    assert found.media == {"image": ["a.png"], "audio": ["b.wav", "c.wav"], "video": ()}
     placed = parse(record | {"q": "Is <image> it?"}, question="q", answer="a", image="picture")
     assert placed.turns[0].text == "<audio>\n<audio>\nIs <image> it?"
     assert parse(record, answer="a", image="picture", audio="none").turns[0].text == "<image>\n"
@@ -145,13 +145,13 @@ def test_columns_of_text_are_a_question_and_an_answer() -> None:
 
 
 def test_media_that_come_with_a_record_are_for_one_that_names_none() -> None:
-    beside = {"image": [Bytes("x.png", b"")], "audio": [Bytes("x.wav", b"")]}
+    beside = {"image": [Bytes("x.png", b"")], "audio": [Bytes("x.wav", b"")], "video": ()}
     turns = {"conversations": [{"from": "gpt", "value": "a"}]}
     assert parse(turns, beside).media == beside
     assert parse(turns | {"image": "a.png"}, beside).media["image"] == ["a.png"]
     part = {"type": "image", "image": "b.png"}
     inner = parse({"messages": [{"role": "user", "content": [part]}]}, beside)
-    assert inner.media == {"image": ["b.png"], "audio": beside["audio"]}
+    assert inner.media == beside | {"image": ["b.png"]}
 
 
 MESSAGE = {"role": "user", "content": "a"}
@@ -178,7 +178,7 @@ PLACED: dict[str, Any] = {"type": "image"}
         ({"messages": [{"role": "tool", "content": "a"}]}, {}, "messages.0.role: Input should be"),
         ({"messages": [{"role": "user", "content": None}]}, {}, "messages.0.content.*: Input"),
         (
-            {"messages": [{"role": "user", "content": [{"type": "video"}]}]},
+            {"messages": [{"role": "user", "content": [{"type": "cloud"}]}]},
             {},
             "messages.0.content.*0.type: Input should be 'text', 'image'",
         ),

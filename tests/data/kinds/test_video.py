@@ -1,0 +1,170 @@
+"""Videos: frames from files, and what an encoder of tiles gets of them."""
+
+from __future__ import annotations
+
+import builtins
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import av
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from data.faults import FaultKind
+from data.kinds.blob import Blob
+from data.kinds.image.tiles import Tiling, newlines_of, runs_of, taps_of_frames, tokens_of
+from data.kinds.video.files import EncodedVideo
+from data.sample import DataError, MediaError
+
+HIGH, WIDE = 32, 48
+
+
+@dataclass(frozen=True)
+class Bytes(Blob):
+    content: bytes
+    name: str = "a.mp4"
+    opened: list[int] = field(default_factory=list)
+
+    @contextmanager
+    def open(self, chunk: int) -> Iterator[BinaryIO]:
+        self.opened.append(chunk)
+        yield io.BytesIO(self.content)
+
+
+def written(folder: Path, count: int, name: str = "a.mp4", codec: str = "mpeg4") -> bytes:
+    """A video of grey frames, frame n of level 10 n, the upper left quarter white."""
+    path = folder / name
+    with av.open(str(path), "w") as container:
+        stream: Any = container.add_stream(codec, rate=10)
+        stream.width, stream.height, stream.pix_fmt = WIDE, HIGH, "yuv420p"
+        for number in range(count):
+            pixels = np.full((HIGH, WIDE, 3), 10 * number, np.uint8)
+            pixels[: HIGH // 2, : WIDE // 2] = 255
+            for packet in stream.encode(av.VideoFrame.from_ndarray(pixels)):
+                container.mux(packet)
+        for packet in stream.encode():
+            container.mux(packet)
+    return path.read_bytes()
+
+
+def video(content: bytes, **changes: Any) -> EncodedVideo:
+    given = {"frames": 4, "max_pixels": HIGH * WIDE, "max_seconds": 60.0} | changes
+    return EncodedVideo(Bytes(content), **given)
+
+
+def levels(frames: list[NDArray[np.uint8]]) -> list[int]:
+    """The numbers of the frames, by their lower halves."""
+    return [round(frame[HIGH // 2 :].mean() / 10) for frame in frames]
+
+
+@pytest.mark.parametrize(
+    ("count", "taken"), [(20, [0, 5, 10, 15]), (7, [0, 1, 3, 5]), (3, [0, 1, 2])]
+)
+def test_frames_are_evenly_spaced(tmp_path: Path, count: int, taken: list[int]) -> None:
+    own = video(written(tmp_path, count))
+    frames = list(own.load())
+    assert own.count() == len(frames) == len(taken)
+    assert levels(frames) == taken
+    assert {frame.shape for frame in frames} == {(HIGH, WIDE, 3)}
+
+
+@pytest.mark.parametrize(("name", "codec"), [("a.mkv", "mpeg4"), ("a.webm", "libvpx")])
+def test_frames_are_counted_where_no_header_says_how_many(
+    tmp_path: Path, name: str, codec: str
+) -> None:
+    own = video(written(tmp_path, 9, name, codec), frames=3)
+    assert own.count() == 3
+    assert levels(list(own.load())) == [0, 3, 6]
+
+
+def test_a_video_that_was_filmed_on_its_side_stands_upright(tmp_path: Path) -> None:
+    content = bytearray(written(tmp_path, 2))
+    at = content.index(b"tkhd") + 4 + 40  # the matrix of the track
+    turned = np.array([0, 1 << 16, 0, -(1 << 16), 0, 0, 0, 0, 1 << 30], ">i4")  # clockwise
+    content[at : at + 36] = turned.tobytes()
+    (first, _) = video(bytes(content)).load()
+    assert first.shape == (WIDE, HIGH, 3)
+    assert first[: WIDE // 2 - 4, HIGH // 2 + 4 :].min() > 200  # white was on the left, above
+    assert first[WIDE // 2 + 4 :].max() < 50
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "told"),
+    [
+        (lambda own: own[: len(own) // 4] + own[-len(own) // 2 :], FaultKind.VIDEO, "'a.mp4' "),
+        (lambda own: b"no video at all", FaultKind.VIDEO, "'a.mp4' is not a readable video"),
+        (lambda own: b"", FaultKind.VIDEO, "'a.mp4' is not a readable video"),
+    ],
+    ids=["damaged", "text", "empty"],
+)
+def test_broken_files_are_named(tmp_path: Path, change: Any, kind: FaultKind, told: str) -> None:
+    with pytest.raises(MediaError) as caught:
+        list(video(change(written(tmp_path, 20)), frames=20).load())
+    assert caught.value.fault.kind == kind
+    assert str(caught.value).startswith(told)
+
+
+def test_what_is_too_large_is_refused_before_it_is_decoded(tmp_path: Path) -> None:
+    content = written(tmp_path, 20)
+    with pytest.raises(MediaError, match=r"of 32 x 48 pixels; valid: .*most .*max_pixels 1535"):
+        video(content, max_pixels=HIGH * WIDE - 1).count()
+    with pytest.raises(MediaError, match=r"lasts 2\.0 s, above data\.video\.max_seconds 1\.9"):
+        next(video(content, max_seconds=1.9).load())
+    assert video(content, max_seconds=2.0).count() == 4
+
+
+def test_sounds_alone_are_no_video(tmp_path: Path) -> None:
+    path = tmp_path / "a.mp4"
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("aac", rate=16000)
+        sound = av.AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), "fltp", "mono")
+        sound.sample_rate = 16000
+        for packet in [*stream.encode(sound), *stream.encode()]:
+            container.mux(packet)
+    with pytest.raises(MediaError, match=r"'a\.mp4' has no frames"):
+        video(path.read_bytes()).count()
+
+
+def test_without_pyav_nothing_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = builtins.__import__
+
+    def without(name: str, *rest: Any, **options: Any) -> Any:
+        if name == "av":
+            raise ImportError(name)
+        return known(name, *rest, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(DataError, match=r"pip install mllm_jax\[video\]"):
+        video(b"").count()
+
+
+# ---- outputs -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("outputs", [(4, 4), (3, 5), (1, 2)])
+def test_outputs_of_frames_are_halved(outputs: tuple[int, int]) -> None:
+    """A plane over the outputs of a frame stays one; the frames do not mix."""
+    tiling = Tiling(((8, 8),), (8, 8), outputs, 1)
+    rows, columns = np.indices(outputs)
+    halved = tiling.halved
+    frames = np.stack([100 * n + 3 * rows + 7 * columns for n in range(3)]).reshape(3, -1)
+    taps, shares = taps_of_frames(3, tiling)
+    found = (frames.reshape(-1)[taps] * shares).sum(axis=1).reshape(3, *halved)
+
+    def at(count: int, wanted: int) -> NDArray[np.float64]:
+        return np.clip((np.arange(wanted) + 0.5) * count / wanted - 0.5, 0, count - 1)
+
+    down, across = (at(n, m) for n, m in zip(outputs, halved, strict=True))
+    plane = 3 * down[:, None] + 7 * across
+    np.testing.assert_allclose(found, 100 * np.arange(3)[:, None, None] + plane, atol=1e-5)
+
+
+def test_a_video_has_one_newline_behind_it() -> None:
+    grid = (-1, 12)
+    assert (newlines_of(grid), tokens_of(16, grid)) == (1, 13)
+    assert list(runs_of(16, grid)) == [(0, 0, 12)]

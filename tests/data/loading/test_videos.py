@@ -1,0 +1,74 @@
+"""Videos beside images in batches: known lengths or not, whatever host reads them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from data.kinds.image.kind import NoiseImage
+from data.kinds.video.kind import NoiseVideo
+from data.processing.processor import make_processor
+from data.sample import LengthError, Sample, Turn
+from tests.data.loading import test_on_read
+from tests.data.loading.test_loader import assert_same_microbatch, take
+from tests.data.loading.test_on_read import read
+from tests.data.released.test_processor import TILED, config_of
+from tests.data.samples import ListSource
+
+
+def sample(number: int) -> Sample:
+    """A conversation with up to two videos and up to two images, in any order."""
+    rng = np.random.default_rng(number)
+    videos, images = rng.integers(0, 3, 2).tolist()
+    marks = rng.permutation(["<video>\n"] * videos + ["<image>\n"] * images).tolist()
+    turns = (Turn("user", "".join(marks) + "cat?"), Turn("assistant", f"so {number}"))
+    media = {
+        "video": tuple(
+            NoiseVideo(int(rng.integers(1, 5)), (9, 14), int(rng.integers(100)))
+            for _ in range(videos)
+        ),
+        "image": tuple(NoiseImage((20, 30), int(rng.integers(100))) for _ in range(images)),
+    }
+    return Sample(f"sample {number}", turns, media)
+
+
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_batches_do_not_depend_on_who_reads(hosts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        {tower: own[tower] for tower in ("decoder", "vision")} for own in test_on_read.HOSTS[hosts]
+    ]
+    monkeypatch.setitem(test_on_read.HOSTS, hosts, rows)
+    config = config_of("llava_onevision", rows=4, lookahead=24, balance="per_phase")
+    processor = make_processor(config, [TILED])
+    source = ListSource([sample(number) for number in range(40)])
+    expected = [take(4, source, processor, config, rows=own) for own in rows]
+    for found, wanted in zip(read(4, source, processor, config, hosts), expected, strict=True):
+        for microbatch, own in zip(found, wanted, strict=True):
+            assert_same_microbatch(microbatch, own)
+
+
+def test_videos_follow_the_images_of_an_encoder() -> None:
+    processor = make_processor(config_of("llava_onevision"), [TILED])
+    media = {"video": (NoiseVideo(3, (9, 9), 0),), "image": (NoiseImage((20, 30), 1),)}
+    turns = (Turn("user", "<video>\n<image>\ncat?"), Turn("assistant", "so"))
+    lengths = processor.measure(Sample("s", turns, media))
+    (image, video), tile = lengths.media["vision"], TILED.tiling.whole  # type: ignore[union-attr]
+    assert (video, lengths.grids["vision"][1]) == (3 * tile, (-1, 3 * 4))
+    assert image > tile
+    example = processor.process(Sample("s", turns, media), lengths)
+    starts = lengths.starts["vision"]
+    # The template writes images first.
+    assert starts[0] < starts[1]
+    ids = [processor.chat.placeholder_id(kind) for kind in ("image", "video")]
+    assert example.tokens[[*starts]].tolist() == ids
+
+
+def test_a_video_of_other_frames_than_its_header_says_is_refused() -> None:
+    class Lying(NoiseVideo):
+        def count(self) -> int:
+            return self.frames + 1
+
+    processor = make_processor(config_of("llava_onevision"), [TILED])
+    turns = (Turn("user", "<video>\ncat?"), Turn("assistant", "so"))
+    with pytest.raises(LengthError, match="sample s: was measured as"):
+        processor.process(Sample("s", turns, {"video": (Lying(2, (9, 9), 0),)}))

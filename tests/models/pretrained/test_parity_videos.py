@@ -1,0 +1,127 @@
+"""Videos give the results of the public implementation, from files to logits and answers."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import av
+import jax
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from data.config import DataConfig
+from data.kinds.image.modality import Image
+from data.kinds.video.files import Video
+from data.processing.processor import Processor, make_processor
+from data.sample import Sample, Turn
+from mllm_jax.config.modalities import modalities
+from mllm_jax.generate.generator import Generator, Wanted
+from mllm_jax.generate.opened import open_model
+from tests.data.released.test_processor import Picture
+from tests.generate.test_parity import MOST, _bytes
+from tests.models.pretrained.conversations import packed
+from tests.models.pretrained.stored import ROOT, close, imported
+from tests.models.pretrained.test_parity_whole import forward, newlines
+
+FOLDER = "llava_onevision"
+QUESTIONS = {"video": "What moves?", "video and image": "Which is the same?"}
+BUDGETS = {"tokens": 160, "vision": 192}
+
+
+class Frames(Video):
+    """Stored frames."""
+
+    def __init__(self, frames: NDArray[np.uint8]) -> None:
+        self.frames = frames
+
+    def count(self) -> int:
+        return len(self.frames)
+
+    def load(self) -> Iterator[NDArray[np.uint8]]:
+        yield from self.frames
+
+
+def stored() -> dict[str, NDArray[Any]]:
+    with np.load(ROOT / FOLDER / "videos.npz") as arrays:
+        return {name: arrays[name] for name in arrays.files}
+
+
+def picture() -> Image:
+    with np.load(ROOT / "media.npz") as media:
+        return Picture(media["image.wide"])
+
+
+def sample(name: str) -> Sample:
+    """A question about a video, which the text has before the image, if there is one."""
+    media: dict[str, Any] = {"video": (Frames(stored()[f"{name}.frames"]),)}
+    marks = "<video>\n"
+    if "image" in name:
+        media, marks = media | {"image": (picture(),)}, f"{marks}<image>\n"
+    return Sample(name, (Turn("user", marks + QUESTIONS[name]),), media)
+
+
+@pytest.fixture(scope="module")
+def processor() -> Processor:
+    own = modalities(imported(FOLDER)[0])
+    values = {"processor": ROOT / FOLDER, "budgets": BUDGETS | {"segments": 8}}
+    return make_processor(DataConfig.model_validate(values), tuple(own))
+
+
+@pytest.mark.parametrize("rows", [[0, 0], [1, 0]], ids=["packed", "crossed"])
+def test_logits_are_the_same(processor: Processor, rows: list[int]) -> None:
+    config, params, _ = imported(FOLDER)
+    samples = [sample(name) for name in QUESTIONS]
+    expected = [processor.measure_prompt(own, answered=False) for own in samples]
+    examples = [processor.prompt(*own) for own in zip(samples, expected, strict=True)]
+    media = [
+        [own] * len(e.lengths.media["vision"])
+        for own, e in zip((0, rows[0]), examples, strict=False)
+    ]
+    batch, placements = packed(examples, config, BUDGETS, rows, media)
+    _, _, logits, _ = jax.jit(lambda p: forward(config, p, batch))(params)
+    for name, place in zip(QUESTIONS, placements, strict=True):
+        here = place.row, slice(place.start, place.start + place.lengths.tokens)
+        ids = stored()[f"{name}.prompt_ids"][0]
+        tokens = batch["decoder"]["tokens"][here]
+        same = (tokens == ids) | newlines(config, tokens)
+        assert same.all()
+        assert tokens.shape == ids.shape
+        found = np.asarray(logits[here])[None, -4:]
+        close(found, stored()[f"{name}.logits"], name)
+
+
+def file_of(frames: NDArray[np.uint8]) -> bytes:
+    """A file from which just these frames come."""
+    file = io.BytesIO()
+    with av.open(file, "w", format="matroska") as container:
+        stream: Any = container.add_stream("ffv1", rate=5)
+        stream.height, stream.width, stream.pix_fmt = *frames.shape[1:3], "bgr0"
+        for frame in frames:
+            for packet in stream.encode(av.VideoFrame.from_ndarray(frame)):
+                container.mux(packet)
+        for packet in stream.encode():
+            container.mux(packet)
+    return file.getvalue()
+
+
+def record(name: str) -> dict[str, Any]:
+    parts = [{"type": "video", "video": file_of(stored()[f"{name}.frames"])}]
+    if "image" in name:
+        parts.append({"type": "image", "image": _bytes("image", "wide")})
+    return {
+        "messages": [
+            {"role": "user", "content": [*parts, {"type": "text", "text": QUESTIONS[name]}]}
+        ]
+    }
+
+
+def test_answers_are_the_same() -> None:
+    generator = Generator(open_model(None, ROOT / FOLDER, ["parallel.devices=1"]))
+    replies = generator([record(name) for name in QUESTIONS], Wanted(new_tokens=MOST)).replies
+    for name, reply in zip(QUESTIONS, replies, strict=True):
+        tokens = stored()[f"{name}.tokens"].tolist()
+        ends = [n for n, own in enumerate(tokens) if own in generator.ends]
+        assert list(reply.tokens) == (tokens[: ends[0] + 1] if ends else tokens)
