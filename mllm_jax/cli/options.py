@@ -64,7 +64,9 @@ def parse(argv: Sequence[str], commands: Sequence[Command]) -> argparse.Namespac
         args.config = Path(__file__).parents[2] / own.config
     for text in rest:
         if text.startswith("-") or "=" not in text:
-            parser.error(f"{text!r} is neither an option nor section.key=value")
+            bare = text.lstrip("-")
+            hint = f"; valid: {bare}" if "." in bare.partition("=")[0] and "=" in bare else ""
+            parser.error(f"{text!r} is neither an option nor section.key=value{hint}")
     args.overrides = rest
     if of_model(args):
         return args

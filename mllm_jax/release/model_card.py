@@ -66,7 +66,8 @@ def adapters_card(step: int, config: Mapping[str, Any], base: str | None) -> str
         f"# {config['run']['name']}\n\n"
         f"Adapters (LoRA) for {told} after {step} training steps with mllm_jax.\n\n"
         "## Use\n\n```python\nfrom peft import PeftModel\n\n"
-        f"# `model` has been loaded from these weights; they were {dtype} in training.\n"
+        f"# `model` has been loaded from these weights with dtype=torch.{dtype}, as in training;\n"
+        "# model.float() then computes in float32.\n"
         'model = PeftModel.from_pretrained(model, ".")  # folder of this file\n```\n\n'
         f"## Configuration of the training\n\n```yaml\n{text}```\n"
     )

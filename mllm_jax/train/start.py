@@ -101,8 +101,18 @@ def restore_or_init(
     progress = restored.progress
     if is_primary():
         tell_changes(restored.config, config.model_dump(mode="json"))
-        console.print(f"resuming {config.run.path} after step {progress.step}", soft_wrap=True)
+        console.print(_resuming(config, progress.step), soft_wrap=True)
     return restored.state, progress
+
+
+def _resuming(config: ExperimentConfig, step: int) -> str:
+    told = f"resuming {config.run.path} after step {step}"
+    if step < config.train.steps:
+        return told
+    return (
+        f"{told} of {config.train.steps}: nothing is left to train; another run.name begins a new "
+        "run, and more train.steps go on with this one"
+    )
 
 
 def initial_state(experiment: Experiment, console: Console) -> Any:

@@ -408,6 +408,7 @@ def test_every_part_has_a_place_it_comes_from(tmp_path: Path) -> None:
         (["import", "--from", "{bare}", "--out", "{out}=1"], 'run.name: "out=1" is refused'),
         (["import", "--from", "{tmp}", "--out", "{out}"], "config.json cannot be read"),
         (["export", "--run", "{tmp}", "--out", "{out}"], "has no checkpoint; train the run first"),
+        (["export", "--run", "{tmp}/run", "--out", "{out}"], "there is no folder /"),
         (["export", "--run", "{tmp}", "--out", "{tmp}"], "is there already"),
     ],
 )

@@ -37,3 +37,9 @@ def test_an_option_has_one_name(capsys):
     with pytest.raises(SystemExit):
         parse(["train", *REST, "--from-st", "3"], COMMANDS)
     assert "'--from-st' is neither an option" in capsys.readouterr().err
+
+
+def test_an_override_with_dashes_is_told_without_them(capsys):
+    with pytest.raises(SystemExit):
+        parse(["train", *REST, "--train.steps=10"], COMMANDS)
+    assert "nor section.key=value; valid: train.steps=10" in capsys.readouterr().err

@@ -284,7 +284,8 @@ def test_supervised_processes_end_with_the_losses_of_an_undisturbed_run(
 
 
 def test_the_same_command_on_a_finished_run_keeps_its_summary(whole, folder):
-    out, _ = finish(launch("train", folder / "whole.yaml", "--json"))
+    out, err = finish(launch("train", folder / "whole.yaml", "--json"))
+    assert "after step 4 of 4: nothing is left to train" in err
     # The peak of a CPU, and with it the MFU, is measured by every process anew.
     again = json.loads(out) | {"mfu": whole["mfu"]}
     assert again == whole

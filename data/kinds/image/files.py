@@ -35,6 +35,9 @@ def _open_image(file: BinaryIO, name: str) -> Iterator[PIL.Image.Image]:
     # `data.image.max_pixels` then decides.
     except (PIL.Image.DecompressionBombError, PIL.Image.DecompressionBombWarning) as error:
         raise MediaError(FaultKind.PIXELS, f"{name!r} is a decompression bomb: {error}") from error
+    except PIL.UnidentifiedImageError as error:
+        told = f"{name!r} is not a readable image; valid: {', '.join(_FORMATS)}"
+        raise MediaError(FaultKind.IMAGE, told) from error
     except Exception as error:  # the format plug-ins raise whatever a broken header provokes
         raise MediaError(FaultKind.IMAGE, f"{name!r} is not a readable image: {error}") from error
     with image:

@@ -164,6 +164,8 @@ class SavedParameters:
 
     def __init__(self, directory: Path) -> None:
         steps = [int(path.name) for path in directory.glob("*") if path.name.isdigit()]
+        if not directory.parent.is_dir():
+            raise NoCheckpointError(f"there is no folder {directory.parent}; valid: that of a run")
         if not steps:
             raise NoCheckpointError(f"{directory} has no checkpoint; train the run first")
         self.step = _newest_whole(directory, sorted(steps))

@@ -140,7 +140,7 @@ def missing_clip(_: Path) -> Record:
     return {"audio": "x.wav", "conversations": conversation("<audio>", "Yes.")}
 
 
-@bad("'x.png' is not a readable image")
+@bad("'x.png' is not a readable image; valid: PNG, JPEG, WEBP")
 def unreadable_image(media: Path) -> Record:
     (media / "x.png").write_bytes(b"this is no image")
     return good("x.png")
