@@ -146,7 +146,7 @@ def _media(config: ExperimentConfig) -> Iterator[Problem]:
 def _route(config: ExperimentConfig, kind: str) -> Iterator[Problem]:
     """A route is to encoders of its kind, and there are several."""
     encoders = config.model.encoders.items()
-    own = tuple(name for name, encoder in encoders if encoder.modality == kind)
+    own = tuple(name for name, encoder in encoders if kind in encoder.takes)
     routes, where = config.data.routes, f"data.routes.{kind}"
     names = routes[kind].encoders or ()
     if len(own) < 2:

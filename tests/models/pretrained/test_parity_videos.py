@@ -93,6 +93,14 @@ def test_logits_are_the_same(processor: Processor, rows: list[int]) -> None:
         close(found, stored()[f"{name}.logits"], name)
 
 
+@pytest.mark.parametrize("family", ["llava", "llava_onevision", "qwen2_audio"])
+def test_models_and_batches_agree_on_who_takes_videos(family: str) -> None:
+    config = imported(family)[0]
+    (own,), (encoder,) = modalities(config), config.encoders.values()
+    assert own.kinds == encoder.takes
+    assert ("video" in own.kinds) == (family == FOLDER)
+
+
 def file_of(frames: NDArray[np.uint8]) -> bytes:
     """A file from which just these frames come."""
     file = io.BytesIO()
