@@ -109,6 +109,7 @@ class Planned:
             *refused,
             *(self.budgets.notes if self.budgets else ()),
             f"written: {self.file}",
+            f"a run of its own under this plan: train --config {self.file} run.name=NAME",
         ]
 
 

@@ -184,6 +184,7 @@ def test_the_table_has_a_row_for_every_way(file: Path, capsys: pytest.CaptureFix
     for row, name in zip(rows, ["best", "best 2", *WAYS], strict=False):
         assert row.startswith(name)
     assert f"written: {output}" in "".join(rows)
+    assert f"train --config {output} run.name=NAME" in "".join(rows)
     assert output.exists()
 
 
