@@ -69,21 +69,21 @@ class LlavaSource(_Files):
     """Conversations in JSON (a list) or JSON Lines; see `data/sources/formats/llava.py`."""
 
     kind: Literal["llava"]  # format of the source
-    media: Place | None = None  # folder of images and clips; null: folder of the records
+    media: Place | None = None  # folder of the media; null: folder of the records
 
 
 class ParquetSource(_Files):
     """Tables of records, media in their columns; see `data/sources/formats/parquet.py`."""
 
     kind: Literal["parquet"]  # format of the source
-    media: Place | None = None  # folder of images and clips; null: folder of the records
+    media: Place | None = None  # folder of the media; null: folder of the records
 
 
 class ArrowSource(_Files):
     """Arrow files as `datasets` saves them; see `data/sources/formats/arrow.py`."""
 
     kind: Literal["arrow"]  # format of the source
-    media: Place | None = None  # folder of images and clips; null: folder of the records
+    media: Place | None = None  # folder of the media; null: folder of the records
 
 
 class SyntheticSource(_Section):
@@ -107,7 +107,7 @@ class ArrayRecordSource(_Files):
     """ArrayRecord files, each record a msgpack map; see `data/sources/formats/arrayrecord.py`."""
 
     kind: Literal["arrayrecord"]  # format of the source
-    media: Place | None = None  # folder of images and clips; null: folder of the records
+    media: Place | None = None  # folder of the media; null: folder of the records
 
 
 FileSource = LlavaSource | ParquetSource | ArrowSource | WebDatasetSource | ArrayRecordSource

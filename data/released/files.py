@@ -62,7 +62,7 @@ _PADDED = ("LlavaImageProcessor", "LlavaOnevisionImageProcessor")
 #: Placeholders that processors have if their files name none, by kind of media.
 _PLACEHOLDERS = {
     "LlavaProcessor": {"image": "<image>"},
-    "LlavaOnevisionProcessor": {"image": "<image>", "video": "<video>"},
+    "LlavaOnevisionProcessor": {"image": "<image>"},
     "Qwen2AudioProcessor": {"audio": "<|AUDIO|>"},
 }
 #: Keys of processor_config.json that say how media are made.

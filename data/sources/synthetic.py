@@ -21,7 +21,7 @@ from data.sources.source import Split
 from data.text.chat import marks_of
 
 #: Kinds of the media of a distribution, by their names there.
-_KINDS = {"vision" if kind == "image" else kind: kind for kind in KINDS}
+_KINDS = {"vision" if kind == "image" else kind: kind for kind in KINDS if kind != "video"}
 _LETTERS = np.frombuffer(b"etaoinshrdlu", np.uint8)
 
 

@@ -112,14 +112,12 @@ class Generator:
         """
         listed = [prompts] if isinstance(prompts, str | Mapping) else prompts
         records = [{"prompt": own} if isinstance(own, str) else own for own in listed]
-        own = self.config.data, self.processor.taken
-        source = given_questions(*own, records, folder or Path.cwd())
+        source = given_questions(self.config.data, records, folder or Path.cwd())
         return self.answers(source, wanted or Wanted(), strict=True)
 
     def questions(self, file: Path, media: Path | None = None) -> QuestionSet:
         """Prompts of a file. Raises DataError: it cannot be read."""
-        own = self.config.data, self.processor.taken
-        return open_questions(*own, str(file), None if media is None else str(media))
+        return open_questions(self.config.data, str(file), None if media is None else str(media))
 
     def answers(self, source: Source, wanted: Wanted, *, strict: bool = False) -> Answers:
         """Answers to all prompts of a source.

@@ -17,7 +17,7 @@ ANIMALS = ["cat", "dog"]
 
 def references(folder: Path, **record: Any) -> ReferencedSet:
     asked = {"prompt": "Which animal?", "choices": ANIMALS} | record
-    return ReferencedSet(given_questions(config().data, "images", [asked], folder), "all")
+    return ReferencedSet(given_questions(config().data, [asked], folder), "all")
 
 
 @pytest.mark.parametrize("answer", ["B", "dog", "Dog", ["A", "dog"]])

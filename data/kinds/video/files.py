@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,9 +63,9 @@ class EncodedVideo(Video):
         with self._open(STREAM) as (container, stream):
             stream.thread_type = "AUTO"
             following, found = next(wanted, None), 0
-            for frame in self._decoded(container, stream):
+            for pixels in self._decoded(container, stream):
                 if found == following:
-                    yield _upright(frame)
+                    yield pixels()
                     following = next(wanted, None)
                     if following is None:
                         return
@@ -78,16 +79,20 @@ class EncodedVideo(Video):
     @contextmanager
     def _open(self, chunk: int) -> Iterator[tuple[Any, Any]]:
         """The container and its first stream of frames."""
-        name, av = self.blob.name, _av()
+        av = _av()
         with self.blob.open(chunk) as file:
-            try:
+            with self._told("is not a readable video"):
                 container = av.open(file, metadata_errors="ignore")
-            except (av.FFmpegError, ValueError) as error:
-                raise self._unreadable("is not a readable video", error) from error
             with container:
                 if not container.streams.video:
-                    raise MediaError(FaultKind.VIDEO, f"{name!r} has no frames")
+                    raise MediaError(FaultKind.VIDEO, f"{self.blob.name!r} has no frames")
                 stream = container.streams.video[0]
+                if stream.codec_context is None:
+                    raise MediaError(
+                        FaultKind.VIDEO,
+                        f"{self.blob.name!r} has frames that nothing here decodes; valid: a "
+                        "format that the installed PyAV knows",
+                    )
                 self._check(container, stream)
                 yield container, stream
 
@@ -112,27 +117,47 @@ class EncodedVideo(Video):
             )
 
     def _every(self, container: Any, stream: Any) -> int:
-        """Frames by the header, or where it does not say, by the packets."""
-        count = stream.frames
-        if not count:
-            try:
-                count = sum(packet.size > 0 for packet in container.demux(stream))
-            except _av().FFmpegError as error:
-                raise self._unreadable("cannot be read", error) from error
-        if not count:
+        """Frames that are shown: by the header, or where it does not say, by the packets.
+
+        A video that was cut without being encoded again holds frames that are decoded only for
+        others.
+        """
+        with self._told("cannot be read"):
+            count = stream.frames - sum(entry.is_discard for entry in stream.index_entries)
+            if not stream.frames:
+                packets = container.demux(stream)
+                count = sum(packet.size > 0 and not packet.is_discard for packet in packets)
+        if count < 1:
             raise MediaError(FaultKind.VIDEO, f"{self.blob.name!r} has no frames")
         return int(count)
 
-    def _decoded(self, container: Any, stream: Any) -> Iterator[Any]:
-        try:
-            yield from container.decode(stream)
-        except _av().FFmpegError as error:
-            raise self._unreadable("cannot be decoded", error) from error
+    def _decoded(self, container: Any, stream: Any) -> Iterator[Callable[[], NDArray[np.uint8]]]:
+        """The frames, each as what makes its pixels."""
+        frames = container.decode(stream)
+        while True:
+            with self._told("cannot be decoded"):
+                frame = next(frames, None)
+            if frame is None:
+                return
+            yield partial(self._pixels, frame)
 
-    def _unreadable(self, what: str, error: Exception) -> MediaError:
-        # The error's own text ends with what was opened, a place in memory.
-        told = getattr(error, "strerror", None) or error
-        return MediaError(FaultKind.VIDEO, f"{self.blob.name!r} {what}: {told}")
+    def _pixels(self, frame: Any) -> NDArray[np.uint8]:
+        """The pixels [height, width, 3] of a decoded frame, upright."""
+        with self._told("cannot be decoded"):
+            pixels: NDArray[np.uint8] = frame.to_ndarray(format="rgb24")
+            return np.ascontiguousarray(np.rot90(pixels, round(frame.rotation / 90)))
+
+    @contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        """Turn whatever a broken file provokes into MediaError, but not what concerns all files."""
+        try:
+            yield
+        except (DataError, MediaError):
+            raise
+        except Exception as error:
+            # An error of FFmpeg ends with what was opened, a place in memory.
+            told = getattr(error, "strerror", None) or error
+            raise MediaError(FaultKind.VIDEO, f"{self.blob.name!r} {what}: {told}") from error
 
 
 def _av() -> Any:
@@ -146,9 +171,3 @@ def _av() -> Any:
     except ImportError as error:
         raise DataError(NO_AV) from error
     return av
-
-
-def _upright(frame: Any) -> NDArray[np.uint8]:
-    """The pixels [height, width, 3] of a decoded frame."""
-    pixels: NDArray[np.uint8] = frame.to_ndarray(format="rgb24")
-    return np.ascontiguousarray(np.rot90(pixels, round(frame.rotation / 90)))

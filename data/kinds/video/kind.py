@@ -74,7 +74,7 @@ class VideoKind(MediumKind):
         pictures = [Picture(part, f"frame {n}") for n, part in enumerate(parts)]
         seen = [tuple(pictures[at : at + _ACROSS]) for at in range(0, len(pictures), _ACROSS)]
         (first,) = islice(medium.load(), 1)
-        told = f"{len(parts)} frames of {first.shape[1]} x {first.shape[0]} pixels"
+        told = f"{first.shape[1]} x {first.shape[0]} pixels, {len(parts)} frames of it taken"
         return Look(told, tuple(seen), Picture(first, "first frame in the file"))
 
     def noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> NoiseVideo:

@@ -36,12 +36,7 @@ _OPEN = ""
 
 @dataclass(frozen=True)
 class QuestionForm(RecordForm):
-    """Understands records of questions.
-
-    taken: what the model takes, for messages.
-    """
-
-    taken: str = ""
+    """Understands records of questions."""
 
     def parse(self, name: str, record: object, beside: Media | None = None) -> Conversation:
         """The conversation of a record, up to its question.
@@ -119,14 +114,11 @@ class _GivenFile(Blob):
             yield file
 
 
-def open_questions(
-    config: DataConfig, taken: str, path: str, media: str | None = None
-) -> QuestionSet:
+def open_questions(config: DataConfig, path: str, media: str | None = None) -> QuestionSet:
     """Questions in JSON Lines, or in JSON (a list).
 
     Args:
         config: configuration of the data.
-        taken: kinds of media that the model takes, for messages.
         path: the file.
         media: folder of images and clips; None: the folder of the file.
 
@@ -134,14 +126,14 @@ def open_questions(
         DataError: as of `open_llava`.
     """
     options = LlavaSource(kind="llava", path=path, media=media)
-    return QuestionSet(records_of(config, options, path), _form(config, taken), config)
+    return QuestionSet(records_of(config, options, path), _form(config), config)
 
 
 def given_questions(
-    config: DataConfig, taken: str, records: Sequence[Mapping[str, Any]], folder: Path
+    config: DataConfig, records: Sequence[Mapping[str, Any]], folder: Path
 ) -> QuestionSet:
     """Questions of a program; see `GivenRecords` and `open_questions`."""
-    return QuestionSet(GivenRecords(records, folder), _form(config, taken), config)
+    return QuestionSet(GivenRecords(records, folder), _form(config), config)
 
 
 def answer_of(sample: Sample) -> str | None:
@@ -150,5 +142,5 @@ def answer_of(sample: Sample) -> str | None:
     return last.text if last.role == "assistant" else None
 
 
-def _form(config: DataConfig, taken: str) -> QuestionForm:
-    return QuestionForm(FieldsConfig(), marks_of(config), taken)
+def _form(config: DataConfig) -> QuestionForm:
+    return QuestionForm(FieldsConfig(), marks_of(config))

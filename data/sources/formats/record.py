@@ -235,7 +235,8 @@ class RecordForm:
     def _listed(self, record: Mapping[str, Any], kind: Kind) -> Sequence[Reference]:
         """Media of a kind in a field of their own."""
         field, value = _chosen(record, self.media_fields(kind))
-        if value is None:
+        # Numbers are what many data sets have under the name of videos: which one, or how many.
+        if value is None or (kind == "video" and isinstance(value, int | float)):
             return ()
         return _validated(_REFERENCES, field, value if isinstance(value, list) else [value])
 

@@ -144,6 +144,8 @@ def columns_of(file: File, schema: pa.Schema, form: RecordForm) -> Columns:
         )
     texts = [n for n in (*form.text_fields, form.fields.question or "") if n in schema.names]
     media = [n for kind in KINDS for n in form.media_fields(kind) if n in schema.names]
+    numbers = [n for n in form.media_fields("video") if n in media and _is_number(schema, n)]
+    media = [n for n in media if n not in numbers]  # see `RecordForm`
     for name in texts:
         _check_text(file, name, schema.field(name).type, form)
     texts += [n for kind in KINDS for n in form.encoder_fields(kind) if n in schema.names]
@@ -169,6 +171,11 @@ def _value(kind: pa.DataType) -> pa.DataType:
 def _is_text(kind: pa.DataType) -> bool:
     kind = _value(kind)
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_number(schema: pa.Schema, name: str) -> bool:
+    kind = _value(schema.field(name).type)
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def _is_binary(kind: pa.DataType) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import io
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -91,6 +91,38 @@ def test_a_video_that_was_filmed_on_its_side_stands_upright(tmp_path: Path) -> N
     assert first.shape == (WIDE, HIGH, 3)
     assert first[: WIDE // 2 - 4, HIGH // 2 + 4 :].min() > 200  # white was on the left, above
     assert first[WIDE // 2 + 4 :].max() < 50
+
+
+def test_a_video_that_was_cut_without_being_encoded_again_has_what_is_shown(tmp_path: Path) -> None:
+    """Frames before the cut are there for others to be decoded, and are not shown."""
+    whole, cut = io.BytesIO(written(tmp_path, 24, codec="libx264")), tmp_path / "cut.mp4"
+    source: Any = av.open(whole)
+    with source, av.open(str(cut), "w") as container:
+        given: Any = source.streams.video[0]
+        stream = container.add_stream_from_template(given)
+        packet: Any
+        for packet in source.demux(given):
+            if packet.dts is not None:
+                packet.pts -= int(1 / given.time_base)
+                packet.dts -= int(1 / given.time_base)
+                packet.stream = stream
+                container.mux(packet)
+    own = video(cut.read_bytes(), frames=100)
+    assert own.count() == 14
+    assert levels(list(own.load())) == [*range(10, 24)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_file_with_other_bytes_is_read_or_named(tmp_path: Path, seed: int) -> None:
+    """Whatever FFmpeg makes of it, only this sample is lost."""
+    good, rng = written(tmp_path, 6), np.random.default_rng(seed)
+    for _ in range(25):
+        content = bytearray(good)
+        for at in rng.integers(0, len(content), 3):
+            content[at] = rng.integers(256)
+        with suppress(MediaError):
+            own = video(bytes(content))
+            assert len(list(own.load())) == own.count()
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ import pytest
 from data.kinds.image.kind import NoiseImage
 from data.kinds.video.kind import NoiseVideo
 from data.processing.processor import make_processor
-from data.sample import LengthError, Sample, Turn
+from data.sample import LengthError, Sample, SampleError, Turn
 from tests.data.loading import test_on_read
 from tests.data.loading.test_loader import assert_same_microbatch, take
 from tests.data.loading.test_on_read import read
-from tests.data.released.test_processor import TILED, config_of
+from tests.data.released.test_processor import TILED, VISION, config_of
 from tests.data.samples import ListSource
 
 
@@ -72,3 +72,11 @@ def test_a_video_of_other_frames_than_its_header_says_is_refused() -> None:
     turns = (Turn("user", "<video>\ncat?"), Turn("assistant", "so"))
     with pytest.raises(LengthError, match="sample s: was measured as"):
         processor.process(Sample("s", turns, {"video": (Lying(2, (9, 9), 0),)}))
+
+
+def test_models_without_videos_take_the_word_as_text() -> None:
+    processor = make_processor(config_of("llava"), [VISION])
+    turns = (Turn("user", "Is <video> a tag?"), Turn("assistant", "so"))
+    assert processor.measure(Sample("s", turns)).media == {}
+    with pytest.raises(SampleError, match="no encoder takes video; valid: image"):
+        processor.measure(Sample("s", turns, {"video": (NoiseVideo(2, (9, 9), 0),)}))

@@ -154,6 +154,12 @@ def test_media_that_come_with_a_record_are_for_one_that_names_none() -> None:
     assert inner.media == beside | {"image": ["b.png"]}
 
 
+def test_numbers_under_the_name_of_videos_are_no_media() -> None:
+    turns = {"conversations": [{"from": "gpt", "value": "a"}]}
+    assert parse(turns | {"video": 3}).media["video"] == ()
+    assert parse(turns | {"video": "a.mp4"}).media["video"] == ["a.mp4"]
+
+
 MESSAGE = {"role": "user", "content": "a"}
 PLACED: dict[str, Any] = {"type": "image"}
 
