@@ -69,6 +69,8 @@ class Child:
         )
         for number in self._early:
             self.signal(number)
+        if self._halted:
+            self._kill()
 
     @property
     def beat(self) -> Beat | None:
@@ -84,7 +86,10 @@ class Child:
             self._running.send_signal(number)
 
     async def halt(self) -> None:
-        """End the process and all that it has started, once its stacks are written."""
+        """End the process and all that it has started, once its stacks are written.
+
+        A process that is just being started ends as soon as it is there.
+        """
         self._halted = True
         async with self._halting:
             if self._running is not None and self._running.returncode is None:

@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 BEAT = 0.5
 #: Seconds between two looks for the supervisor that leads.
 AGAIN = 0.2
+#: Seconds of one look.
+TRY = 5.0
 #: Seconds for the next one to lead to listen, beside those by which another may have noticed later.
 TURN = 5.0
 
@@ -96,7 +98,8 @@ class Follower(Supervisor):
         own, until = self._settings, time.monotonic() + seconds
         while self._finish is None:
             try:
-                async with asyncio.timeout(max(0.1, until - time.monotonic())):
+                # No longer at a time: a signal to stop would wait for it.
+                async with asyncio.timeout(max(0.1, min(TRY, until - time.monotonic()))):
                     found = await asyncio.open_connection(address.host, address.port, limit=LONGEST)
             except OSError:  # TimeoutError is one, too
                 if time.monotonic() + AGAIN > until:

@@ -8,10 +8,14 @@ where it finds nothing, the configured plans with fewer replicas hold.
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 import threading
 from collections.abc import Callable, MutableMapping, Sequence
+from functools import partial
 from pathlib import Path
+
+from mllm_jax.runtime.supervised.process import end_with_parent
 
 logger = logging.getLogger(__name__)
 
@@ -58,9 +62,16 @@ class Planning:
                 return
             file = self._folder / f"hosts-{hosts}.yaml"
             words = [*self._command, f"parallel.devices={devices}", "--output", str(file)]
+            # It must not outlive a supervisor that is killed.
             self._running = subprocess.Popen(
-                words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+                words,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                preexec_fn=partial(end_with_parent, os.getpid()),
             )
+            if self._over.is_set():  # set while the process was being started
+                self._running.kill()
             _, said = self._running.communicate()
             if self._over.is_set():
                 return

@@ -188,12 +188,13 @@ def _training(
     try:
         peers().note("restoring or making the state", limited=False)
         over = DivergedError, GeneratorExit, StoppedRun
-        with copying(config), opened(config, over) as memory:
+        with opened(config, over) as memory:
             state, progress = restore_or_init(
                 experiment, checkpoints, console, sources, from_step, memory
             )
             ledger.spend("restore")
-            with listeners(experiment, progress, console, ledger) as tell:
+            # Only now are checkpoints set aside that the run has left.
+            with copying(config), listeners(experiment, progress, console, ledger) as tell:
                 result = yield from _run(experiment, state, progress, checkpoints, tell, memory)
     finally:
         checkpoints.close()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from mllm_jax.supervise.plans import Planning
+from tests.configs import ROOT
 
 #: Writes its devices to the file, or fails for six of them, or takes its time for two.
 PROGRAM = """
@@ -41,6 +43,32 @@ def test_plans_are_found_told_and_given_up(tmp_path, caplog):
         "no plan is found for 3 hosts (6 devices): error: no plan fits",
         "no plan is found for 2 hosts (4 devices): the plan has 2 devices",
     ]
+
+
+#: Begins a search that takes its time, and tells its process.
+SEARCHING = """
+import sys, time
+from pathlib import Path
+from mllm_jax.supervise.plans import Planning
+search = (
+    "import os, pathlib, time; pathlib.Path(r'{told}').write_text(str(os.getpid()));"
+    "time.sleep(60)"
+)
+Planning([sys.executable, "-c", search], {{1: 1}}, Path("."), lambda file, devices: (), {{}})
+time.sleep(60)
+"""
+
+
+def test_a_search_ends_with_a_supervisor_that_is_killed(tmp_path):
+    told = tmp_path / "pid"
+    own = subprocess.Popen([sys.executable, "-c", SEARCHING.format(told=told)], cwd=ROOT)
+    try:
+        soon(lambda: told.exists() and told.read_text() != "")
+        assert Path(f"/proc/{told.read_text()}").exists()
+    finally:
+        own.kill()
+        own.wait()
+    soon(lambda: not Path(f"/proc/{told.read_text()}").exists())
 
 
 def soon(holds: Callable[[], bool]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from mllm_jax.runtime.exits import Exit
+from mllm_jax.supervise.child import Child
+from mllm_jax.supervise.ends import End
 from tests.configs import ROOT
 
 Process = subprocess.Popen[str]
@@ -199,3 +202,15 @@ def test_a_supervisor_loads_no_jax():
         "sys.exit('jax' in sys.modules or 'flax' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=os.environ, check=True)
+
+
+def test_a_process_that_is_just_being_started_is_ended_all_the_same(tmp_path):
+    async def ended() -> End:
+        child = Child(1, 0, tmp_path)
+        starting = asyncio.create_task(child.start(["sleep", "60"], ["train"], ()))
+        halting = asyncio.create_task(child.halt())
+        await asyncio.gather(starting, halting)
+        return await asyncio.wait_for(child.wait(), 20)
+
+    end = asyncio.run(ended())
+    assert (end.code, end.halted) == (-signal.SIGKILL, True)

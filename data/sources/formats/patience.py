@@ -75,6 +75,11 @@ class Patient:
     def get_file(self, path: str, here: str) -> None:
         self._call(path, lambda: self.system.get_file(path, here))
 
+    def mv(self, path: str, to: str, *, recursive: bool = False) -> None:
+        if isinstance(self.system, LocalFileSystem):  # as in `put_file`
+            self.system.makedirs(self.system._parent(to), exist_ok=True)
+        self._call(path, lambda: self.system.mv(path, to, recursive=recursive))
+
     def rm(self, path: str) -> None:
         self._call(path, lambda: self.system.rm(path, recursive=True))
 

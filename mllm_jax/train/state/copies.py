@@ -17,6 +17,7 @@ import logging
 import re
 import shutil
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -144,6 +145,24 @@ class Store:
                 with suppress(FileNotFoundError):  # another process has removed them
                     self._system.rm(f"{self._base}/{step}")
 
+    def set_aside(self, newest: int) -> list[int]:
+        """Move copies of steps after `newest` to `newer-<step>-<time>`, where nothing finds them.
+
+        They are of a course that the run has left. Returns their steps.
+
+        Raises:
+            StorageError: the place stays out of reach.
+        """
+        notes = [path for path in self._notes() if int(_parts(path)[0]) > newest]
+        steps = sorted({int(_parts(path)[0]) for path in notes})
+        to = {step: f"{self._base}/newer-{step}-{time.time_ns()}" for step in steps}
+        for path in notes:  # first, as a copy without notes is none
+            self._system.mv(path, f"{to[int(_parts(path)[0])]}/{PurePosixPath(path).name}")
+        for step in steps:
+            with suppress(FileNotFoundError):
+                self._system.mv(f"{self._base}/{step}", f"{to[step]}/{step}", recursive=True)
+        return steps
+
     def clear(self) -> None:
         """Remove all copies.
 
@@ -241,7 +260,14 @@ class _Copier:
     def __init__(self, store: Store, run: Path) -> None:
         self._store, self._run = store, run
         self._identity, self._place = identity(run), (peers().index, peers().count)
-        self._copied = {copy.step for copy in store.copies()}
+        newest = max(self._steps(), default=0)
+        if self._place[0] == 0 and (left := store.set_aside(newest)):
+            told = ", ".join(map(str, left))
+            logger.warning(
+                "the run goes on after step %d: copies of steps %s in %s are set aside (newer-...)",
+                *(newest, told, store),
+            )
+        self._copied = {copy.step for copy in store.copies() if copy.step <= newest}
         self._failed: set[int] = set()
         self._kept: list[int] = []
         self._over = threading.Event()

@@ -78,6 +78,24 @@ def test_a_step_that_is_asked_for_is_fetched(run, tmp_path):
     assert [path.name for path in (there.run.path / "checkpoints").iterdir()] == ["1"]
 
 
+def test_a_course_that_the_run_has_left_does_not_come_back(run, tmp_path, caplog):
+    """Back to step 2: what was saved after it is not fetched again, and is saved anew."""
+    saved(run, 1, 2, 3)
+    checkpoints, system = run.run.path / "checkpoints", Store(run)._system
+    (checkpoints / "3").rename(checkpoints / "newer-3-1")
+    before = {path.removeprefix("/") for path in system.find(f"{Store(run)._base}/3")}
+    with copying(run):
+        assert not has_copy(run, 3)
+        fetch(run)
+        assert not (checkpoints / "3").exists()
+        store(run, 3)
+        soon(partial(has_copy, run, 3))
+    assert "copies of steps 3 in memory://" in caplog.text
+    # Nothing is lost.
+    aside = [path for path in system.find(Store(run)._base) if "/newer-3-" in path]
+    assert len(aside) == len(before) + 1
+
+
 def test_what_is_here_is_not_fetched(run):
     saved(run, 1, 2)
     before = {path: path.stat().st_mtime_ns for path in files(run.run.path)}
