@@ -66,7 +66,8 @@ install: $(CREATED) ## Install only: EXTRAS=cuda13 (NVIDIA), tpu, demo, test, ..
 lint: $(LINT) ## Check style, formatting, types and the floors of the design
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+# By two processes in half the time; on a busy machine they may not find each other.
+	$(BIN)/mypy --num-workers 2 || $(BIN)/mypy
 	$(BIN)/lint-imports
 
 docs: $(SITE) ## Build the documentation site into site/; a link that leads nowhere is an error
