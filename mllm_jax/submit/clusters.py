@@ -6,7 +6,6 @@ A description is a YAML file in `configs/clusters/`, or one of your own.
 from __future__ import annotations
 
 import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
+from mllm_jax.submit import access
 from scheduling.strict_yaml import YamlError, read_yaml, shown
 
 FOLDER = Path(__file__).resolve().parents[2] / "configs" / "clusters"
@@ -33,13 +33,6 @@ Label = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 Domain = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")]
 #: An absolute path in a container.
 Mount = Annotated[str, Field(pattern=r"^/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*$")]
-
-#: Names of variables whose values are secrets.
-SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
-#: An assignment to such a variable within a line of a script.
-_ASSIGNED = re.compile(
-    r"\b(\w*(?:TOKEN|KEY|SECRET|PASSW|CREDENTIAL)\w*)=(?!\s|$|[\"']?\$)", re.IGNORECASE
-)
 
 
 class ClusterError(ValueError):
@@ -74,8 +67,8 @@ class Cluster(_Data, ABC):
 
     @model_validator(mode="after")
     def _check_secrets(self) -> Cluster:
-        for name in self.environment:
-            if SECRET.search(name):
+        for name, value in self.environment.items():
+            if access.is_secret(name) or access.in_url(value):
                 raise ValueError(
                     f"environment.{name}: a secret has no value in a file; valid: "
                     f"{self._by_name(name)}"
@@ -123,10 +116,15 @@ class Slurm(Cluster):
     @model_validator(mode="after")
     def _check_lines(self) -> Slurm:
         for line in (*self.options, *self.launch_options, *self.setup):
-            if found := _ASSIGNED.search(line):
+            if name := access.assigned(line):
                 raise ValueError(
-                    f"{found[1]} is given a value in a line: a secret has no value in a file; "
-                    f"valid: {self._by_name(found[1])}"
+                    f"{name} is given a value in a line: a secret has no value in a file; "
+                    f"valid: {self._by_name(name)}"
+                )
+            if access.given(line):
+                raise ValueError(
+                    "a line holds a secret, which has no value in a file; valid: a variable that "
+                    f"holds it, and {self._by_name('NAME')}"
                 )
         return self
 

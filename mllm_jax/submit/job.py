@@ -13,6 +13,7 @@ from typing import Any
 from mllm_jax.config.load import ConfigError, ExperimentConfig, to_yaml
 from mllm_jax.config.lower import lower
 from mllm_jax.runtime.exits import Exit
+from mllm_jax.submit import access
 from mllm_jax.submit.clusters import AnyCluster, Kubernetes, Slurm
 from mllm_jax.supervise import ends
 
@@ -29,11 +30,6 @@ WIDE = 4
 LONGEST_NAME = 40
 
 _LABEL = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
-#: A user and a password in a URL, and values of its query that give access.
-_CREDENTIALS = re.compile(
-    r"://[^/\s@]*:[^/\s@]+@|[?&][^=&]*(token|key|secret|passw|credential|sig(nature)?)[^=&]*=[^&]",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -267,7 +263,7 @@ def _secrets(values: Any, path: str = "") -> Iterator[str]:
     elif isinstance(values, list):
         for number, value in enumerate(values):
             yield from _secrets(value, f"{path}.{number}")
-    elif isinstance(values, str) and _CREDENTIALS.search(values):
+    elif isinstance(values, str) and access.in_url(values):
         yield (
             f"{path}: the URL holds a secret, which would be written into files; valid: a URL "
             "without it, and the secret in a variable that is passed by name"

@@ -10,15 +10,22 @@ from __future__ import annotations
 import logging
 import os
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, MutableMapping, Sequence
-from functools import partial
 from pathlib import Path
-
-from mllm_jax.runtime.supervised.process import end_with_parent
 
 logger = logging.getLogger(__name__)
 
+#: A program that becomes another, which the kernel kills once the supervisor has ended, however it
+#: ends: prctl(PR_SET_PDEATHSIG, SIGKILL) outlives `exec`.
+_TIED = """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)
+if os.getppid() != int(sys.argv[1]):
+    os._exit(1)
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
 #: Reads the overrides in a file that the search has written for so many devices.
 Read = Callable[[Path, int], tuple[str, ...]]
 
@@ -62,13 +69,9 @@ class Planning:
                 return
             file = self._folder / f"hosts-{hosts}.yaml"
             words = [*self._command, f"parallel.devices={devices}", "--output", str(file)]
-            # It must not outlive a supervisor that is killed.
+            tied = [sys.executable, "-c", _TIED, str(os.getpid()), *words]
             self._running = subprocess.Popen(
-                words,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-                preexec_fn=partial(end_with_parent, os.getpid()),
+                tied, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
             )
             if self._over.is_set():  # set while the process was being started
                 self._running.kill()

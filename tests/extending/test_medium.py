@@ -91,7 +91,7 @@ LINES = (
     ("data/config.py", "class ChatConfig", SECTION),
     ("data/config.py", "    image_encoder: str", FIELDS),
     ("data/config.py", "    cache: LocalPath", "    cloud: CloudConfig = CloudConfig()\n"),
-    ("data/kinds/registry.py", "AudioKind())", "CloudKind(), "),
+    ("data/kinds/registry.py", "VideoKind())", "CloudKind(), "),
     ("data/kinds/registry.py", "from data.kinds.image", IMPORT.format("kind", "CloudKind")),
     ("mllm_jax/config/modalities.py", '"audio": _audio}', '"cloud": _cloud, '),
     ("mllm_jax/config/modalities.py", "#: Makers of modalities", MADE),

@@ -14,11 +14,11 @@ import torch
 import transformers
 from rich.console import Console
 
-from tests.parity import audio, decoders, videos, vision
+from tests.parity import audio, decoders, vision
 from tests.parity.checkpoint import ROOT, write_arrays
 from tests.parity.llava import LLAVA, LORA_NAME, make_lora
 from tests.parity.media import CLIPS, IMAGES, clip, image
-from tests.parity.onevision import ONEVISION
+from tests.parity.onevision import ONEVISION, make_videos
 from tests.parity.qwen2_audio import QWEN2_AUDIO
 
 
@@ -51,8 +51,8 @@ def main() -> None:
     make_media()
     for name in [only] if only else makers:
         makers[name]()
-        if name == videos.NAME:
-            videos.make()
+        if name == ONEVISION.name:
+            make_videos()
         size = sum(path.stat().st_size for path in (ROOT / name).iterdir())
         Console().print(f"{name}: {size / 1000:.0f} kB")
 

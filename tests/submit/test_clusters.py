@@ -80,7 +80,13 @@ def test_values_that_would_say_more_than_they_may_are_refused(
     assert "is refused" in said
 
 
-@pytest.mark.parametrize("name", ["HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "db_password", "WANDB_KEY"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "db_password", "WANDB_KEY", "PGPASS", "DB_PWD"),
+        *("WANDB_AUTH", "APIKEY"),
+    ],
+)
 def test_secrets_are_passed_by_name(tmp_path: Path, name: str) -> None:
     path = tmp_path / "mine.yaml"
     said = refusal(path, kind="slurm", environment={name: "abc123"})
@@ -96,6 +102,37 @@ def test_secrets_are_passed_by_name(tmp_path: Path, name: str) -> None:
     read(described(path, kind="slurm", pass_environment=[name]))
     read(described(path, **KUBERNETES, secrets={name: "hub/token"}))
     read(described(path, kind="slurm", setup=[f"export {name}=$(cat ~/.secret)"]))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "export HTTPS_PROXY=http://user:abc123@proxy:80",
+        "git clone https://abc123@github.com/a/b",
+        "wandb login abc1230123456789abcdef",
+        "huggingface-cli login --token abc123",
+    ],
+)
+def test_secrets_in_lines_and_values_are_refused(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "mine.yaml"
+    said = refusal(path, kind="slurm", setup=[line])
+    assert "a line holds a secret, which has no value in a file; valid: a variable" in said
+    assert "abc123" not in said
+    if "://" in line:
+        said = refusal(path, **KUBERNETES, environment={"PLACE": line.rpartition("=")[2]})
+        assert "environment.PLACE: a secret has no value in a file" in said
+        assert "abc123" not in said
+
+
+def test_what_only_looks_like_a_secret_is_taken(tmp_path: Path) -> None:
+    path, own = tmp_path / "mine.yaml", {"TOKENIZERS_PARALLELISM": "false", "KEYBOARD": "us"}
+    read(described(path, **KUBERNETES, environment=own))
+    lines = [
+        "export TOKENIZERS_PARALLELISM=false",
+        "wandb login $WANDB",
+        "git clone ssh://git@host/a",
+    ]
+    read(described(path, kind="slurm", setup=[*lines, "curl https://$USER:$PW@host"]))
 
 
 @given(st.integers(0, 9), st.integers(0, 23), st.integers(0, 59), st.integers(0, 59))

@@ -93,6 +93,7 @@ def test_a_run_that_saves_nothing_is_refused() -> None:
     [
         "https://example.com/data.jsonl?X-Amz-Signature=abc123",
         "https://example.com/data.jsonl?a=b&access_token=abc123",
+        "https://abc123@example.com/data.jsonl",
     ],
 )
 def test_a_configuration_that_holds_a_secret_is_refused(url: str) -> None:
