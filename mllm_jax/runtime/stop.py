@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from types import FrameType
 from typing import Self
 
 from mllm_jax.runtime.collective import everywhere
 from mllm_jax.runtime.interrupt import SIGNALS
+from mllm_jax.runtime.part import peers
 from mllm_jax.runtime.supervised.process import supervised
+
+#: Seconds after which processes agree anew on whether to stop; that takes milliseconds.
+AGREE = 5.0
 
 
 class StopSignal:
@@ -25,6 +30,29 @@ class StopSignal:
         self._before: dict[int, object] = {}
         self._fd = -1
         self._listening = False
+        self._agreed, self._next, self._since = 0, 0, time.monotonic()
+
+    def agreed(self, step: int) -> bool:
+        """Whether any process was asked to stop, where it is time to agree on that.
+
+        A process alone knows after every step. Several agree after as many steps as `AGREE` seconds
+        have, by the mean step since they last did, on the slowest of them: after every one of long
+        steps, so that a signal is heeded within a step or so, and seldom enough not to hold up
+        short ones.
+
+        Args:
+            step: step that was taken; all processes call this after every step.
+        """
+        if peers().count == 1:
+            return self.requested()
+        if step < self._next:
+            return False
+        now = time.monotonic()
+        told = peers().gather("signals", [self._asked.is_set(), now - self._since])
+        seconds = max(passed for _, passed in told) / max(1, step - self._agreed)
+        self._agreed, self._since = step, now
+        self._next = step + max(1, int(AGREE / max(seconds, 1e-3)))
+        return any(asked for asked, _ in told)
 
     def requested(self) -> bool:
         """Whether any process was asked to stop; all processes must call this at the same step."""

@@ -275,8 +275,7 @@ class _Between:
         stands(unsaved(self.config))
         self.guard.watch(taken)
         self.tell(taken)
-        # Processes agree on stopping by a gather, which must not be part of every step.
-        stopping = (peers().count == 1 or due.report(step)) and stop.requested()
+        stopping = stop.agreed(step)
         if stopping or due.report(step) or due.save(step) or due.copy(step):
             self.guard.settle()
         if due.copy(step) and not stopping:
