@@ -13,7 +13,7 @@ from data.planning.balance import check_balancing
 from data.planning.ladder import Ladder
 from data.sample import DataError
 from mllm_jax.config.lower import lower
-from mllm_jax.config.modalities import own_positions
+from mllm_jax.config.modalities import modalities, own_positions
 from mllm_jax.config.overlap import overlap_checks
 from mllm_jax.config.pipeline_checks import pipeline_checks
 from mllm_jax.config.plan_checks import (
@@ -145,8 +145,8 @@ def _media(config: ExperimentConfig) -> Iterator[Problem]:
 
 def _route(config: ExperimentConfig, kind: str) -> Iterator[Problem]:
     """A route is to encoders of its kind, and there are several."""
-    encoders = config.model.encoders.items()
-    own = tuple(name for name, encoder in encoders if kind in encoder.takes)
+    taking = (lane.encoder for lane in modalities(config.model) if kind in lane.kinds)
+    own = tuple(dict.fromkeys(taking))
     routes, where = config.data.routes, f"data.routes.{kind}"
     names = routes[kind].encoders or ()
     if len(own) < 2:

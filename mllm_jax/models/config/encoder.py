@@ -128,16 +128,6 @@ class EncoderConfig(Section):
         return default_head_dim(values) if isinstance(values, dict) else values
 
     @property
-    def modality(self) -> str:
-        """The kind of media that the encoder is for; every subclass has its own."""
-        raise NotImplementedError
-
-    @property
-    def takes(self) -> tuple[str, ...]:
-        """The kinds of media that the encoder takes, its `modality` first."""
-        return (self.modality,)
-
-    @property
     def stack(self) -> int:
         """Encoder outputs joined by the connector into one."""
         stack = self.connector.stack
@@ -269,11 +259,6 @@ class ImageEncoderConfig(EncoderConfig):
     def modality(self) -> str:
         """The kind of media that the encoder is for."""
         return "image"
-
-    @property
-    def takes(self) -> tuple[str, ...]:
-        """Images, and videos if a frame can be a tile."""
-        return ("image", "video") if self.tiles else ("image",)
 
     @property
     def released_name(self) -> str:
