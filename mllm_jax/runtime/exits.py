@@ -59,7 +59,7 @@ CODES = {
     ("mllm_jax.runtime.folder", "RunError"): Exit.BAD_INPUT,
     ("mllm_jax.runtime.folder", "RoomError"): Exit.OUT_OF_REACH,
     ("mllm_jax.submit.clusters", "ClusterError"): Exit.BAD_INPUT,
-    ("mllm_jax.submit.send", "SubmitError"): Exit.BAD_INPUT,
+    ("mllm_jax.submit.programs", "SubmitError"): Exit.BAD_INPUT,
     ("mllm_jax.train.decoding.sampling", "SamplingError"): Exit.BAD_INPUT,
     ("mllm_jax.train.guard", "DivergedError"): Exit.DIVERGED,
     ("mllm_jax.train.replicas.corruption", "CorruptionError"): Exit.DIVERGED,

@@ -17,6 +17,8 @@ logger = logging.getLogger(__name__)
 
 #: Name of the lock in the folder of a run; the file stays there, and names its last holder.
 NAME = ".lock"
+#: Seconds in which somebody who only looks at a lock lets it go.
+GLANCE = 0.2
 #: Seconds between two looks at a lock that is waited for.
 _AGAIN = 0.1
 
@@ -26,7 +28,7 @@ class LockedError(RuntimeError):
 
 
 @contextmanager
-def locked(folder: Path, name: str = NAME, patience: float = 0.0) -> Iterator[None]:
+def locked(folder: Path, name: str = NAME, patience: float = GLANCE) -> Iterator[None]:
     """Keep other runs out of `folder` within the context; only the primary process asks for it.
 
     The lock is the operating system's (`flock`): it needs no cleaning up after `kill -9`, and on a
@@ -44,10 +46,7 @@ def locked(folder: Path, name: str = NAME, patience: float = 0.0) -> Iterator[No
         try:
             _take(file, time.monotonic() + patience)
         except BlockingIOError:
-            raise LockedError(
-                f"run folder {folder} is in use by {_holder(file)}; wait until it ends, stop it, "
-                "or choose another run.name"
-            ) from None
+            raise _in_use(folder, file) from None
         except OSError as error:
             logger.warning(
                 "run folder %s takes no locks (%s): see that no second run writes there",
@@ -56,6 +55,34 @@ def locked(folder: Path, name: str = NAME, patience: float = 0.0) -> Iterator[No
             )
         _sign(file)
         yield
+
+
+def check_unlocked(folder: Path, name: str = NAME) -> None:
+    """See that no process has the lock of `folder`, without taking it.
+
+    Args:
+        folder, name: as of `locked`.
+
+    Raises:
+        LockedError: a process has it; the message says which, and since when.
+    """
+    try:
+        with (folder / name).open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise _in_use(folder, file) from None
+            except OSError as error:
+                logger.warning("run folder %s takes no locks (%s)", folder, error.strerror)
+    except FileNotFoundError:
+        return
+
+
+def _in_use(folder: Path, file: IO[str]) -> LockedError:
+    return LockedError(
+        f"run folder {folder} is in use by {_holder(file)}; wait until it ends, stop it, or choose "
+        "another run.name"
+    )
 
 
 def _take(file: IO[str], until: float) -> None:
@@ -73,6 +100,7 @@ def _sign(file: IO[str]) -> None:
     """Write who has the lock; it holds on a full disk, too, where nobody can be told."""
     since = time.strftime("%Y-%m-%d %H:%M:%S %z")
     signed = {"pid": os.getpid(), "host": socket.gethostname(), "since": since}
+    signed |= {"job": os.environ.get("SLURM_JOB_ID")}
     try:
         os.truncate(file.fileno(), 0)
         os.write(file.fileno(), json.dumps(signed).encode())
@@ -87,4 +115,5 @@ def _holder(file: IO[str]) -> str:
         signed = json.load(file)
     except ValueError:
         return "another process"
-    return f"process {signed['pid']} on {signed['host']} since {signed['since']}"
+    job = f" in job {signed['job']} of Slurm" if signed.get("job") else ""
+    return f"process {signed['pid']} on {signed['host']}{job} since {signed['since']}"

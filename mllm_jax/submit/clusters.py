@@ -15,24 +15,28 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic_core import ErrorDetails
 
 from mllm_jax.submit import access
+from mllm_jax.submit.forms import (
+    VALID,
+    Domain,
+    Image,
+    Label,
+    LabelKey,
+    LabelValue,
+    Limit,
+    Line,
+    LongOption,
+    Mount,
+    Option,
+    Resource,
+    SecretKey,
+    Taint,
+    Topology,
+    Variable,
+    Word,
+)
 from scheduling.strict_yaml import YamlError, read_yaml, shown
 
 FOLDER = Path(__file__).resolve().parents[2] / "configs" / "clusters"
-
-#: One line of text.
-Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$")]
-#: A name of a partition, an account or the like.
-Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.,@+-]*$")]
-#: A name of an environment variable.
-Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-#: A limit of time as sbatch takes it: minutes, minutes:seconds, days-hours:minutes:seconds ...
-Limit = Annotated[str, Field(pattern=r"^(\d+-)?\d+(:\d+){0,2}$")]
-#: A label of RFC 1123, which most names in Kubernetes are.
-Label = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
-#: Labels with dots between them.
-Domain = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")]
-#: An absolute path in a container.
-Mount = Annotated[str, Field(pattern=r"^/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*$")]
 
 
 class ClusterError(ValueError):
@@ -108,8 +112,8 @@ class Slurm(Cluster):
     exclusive: bool = True
     cpus_per_node: Annotated[int, Field(ge=1)] | None = None
     pass_environment: tuple[Variable, ...] = ()
-    options: tuple[Annotated[str, Field(pattern=r"^--[a-z][^\x00-\x1f\x7f]*$")], ...] = ()
-    launch_options: tuple[Annotated[str, Field(pattern=r"^-[^\x00-\x1f\x7f]*$")], ...] = ()
+    options: tuple[LongOption, ...] = ()
+    launch_options: tuple[Option, ...] = ()
     setup: tuple[Line, ...] = ()
     python: Line | None = None
 
@@ -126,6 +130,15 @@ class Slurm(Cluster):
                     "a line holds a secret, which has no value in a file; valid: a variable that "
                     f"holds it, and {self._by_name('NAME')}"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _check_comment(self) -> Slurm:
+        if any(option.startswith("--comment") for option in self.options):
+            raise ValueError(
+                "options: --comment is refused: the comment of a job is the folder of its run, by "
+                "which a second submission finds it; valid: left out"
+            )
         return self
 
     def _by_name(self, name: str) -> str:
@@ -153,7 +166,7 @@ class Tpu(_Data):
     """
 
     accelerator: Label
-    topology: Annotated[str, Field(pattern=r"^[1-9]\d*(x[1-9]\d*){1,2}$")]
+    topology: Topology
 
     @property
     def chips(self) -> int:
@@ -181,29 +194,28 @@ class Kubernetes(Cluster):
         memory_per_node: GiB of memory likewise.
         shared_memory: GiB of /dev/shm, which NCCL and snapshots in memory use; it counts as memory.
         node_selector: labels that nodes must have.
-        tolerations: keys of taints that do not keep the job from nodes.
+        tolerations: taints that do not keep the job from nodes, as in `kubectl taint`: `key`,
+            `key=value`, `key:effect` or `key=value:effect`.
         queue: name of the local queue of Kueue; null: no queue.
         service_account: name of the service account; null: the default one.
         pull_policy: when the image is pulled.
     """
 
     kind: Literal["kubernetes"]
-    image: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:/@-]*$")]
+    image: Image
     namespace: Label = "default"
     cluster_domain: Domain = "cluster.local"
     directory: Mount = "/workspace"
     python: Line = "python3"
     volumes: Mapping[Mount, Label] = Field(default_factory=dict)
-    secrets: Mapping[
-        Variable, Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*/[A-Za-z0-9_.-]+$")]
-    ] = Field(default_factory=dict)
-    gpu_resource: Annotated[str, Field(pattern=r"^[a-z0-9.-]+/[A-Za-z0-9_.-]+$")] = "nvidia.com/gpu"
+    secrets: Mapping[Variable, SecretKey] = Field(default_factory=dict)
+    gpu_resource: Resource = "nvidia.com/gpu"
     tpu: Tpu | None = None
     cpus_per_node: Annotated[int, Field(ge=1)] | None = None
     memory_per_node: Annotated[int, Field(ge=1)] | None = None
     shared_memory: Annotated[int, Field(ge=1)] | None = None
-    node_selector: Mapping[Line, str] = Field(default_factory=dict)
-    tolerations: tuple[Line, ...] = ()
+    node_selector: Mapping[LabelKey, LabelValue] = Field(default_factory=dict)
+    tolerations: tuple[Taint, ...] = ()
     queue: Label | None = None
     service_account: Label | None = None
     pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
@@ -270,7 +282,7 @@ def _explained(details: Iterable[ErrorDetails], kind: type[BaseModel]) -> list[s
 
 
 def _explain(detail: ErrorDetails, kind: type[BaseModel]) -> str:
-    path = [str(part) for part in detail["loc"]]
+    path = [str(part) for part in detail["loc"] if part != "[key]"]
     name = ".".join(path)
     reason = detail["msg"].removeprefix("Value error, ")
     if detail["type"] == "extra_forbidden":
@@ -280,4 +292,5 @@ def _explain(detail: ErrorDetails, kind: type[BaseModel]) -> str:
         return f"{name}: required, but not given"
     if not path:
         return reason
-    return f"{name}: {shown(detail['input'])} is refused: {reason}"
+    joint = "; " if reason.startswith(VALID) else ": "
+    return f"{name}: {shown(detail['input'])} is refused{joint}{reason}"

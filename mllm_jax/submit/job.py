@@ -29,6 +29,12 @@ WIDE = 4
 #: which are 63 characters at most.
 LONGEST_NAME = 40
 
+#: Options of sbatch and srun by which GPUs are asked for, in the place of the plan's and at all.
+_ASKS_ITSELF = re.compile(r"(--gres|--gpus\b|--gpus-per-|--tres-per-\w+=.*gpu|-G)")
+_ASKS_FOR_GPUS = re.compile(r"(--(gres|tres-per-\w+)=.*gpu|--gpu|--cpus-per-gpu|--mem-per-gpu|-G)")
+_UNUSED = (
+    "but the plan, parallel.platform {}, uses no GPUs; valid: left out, or parallel.platform=gpu"
+)
 _LABEL = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 
 
@@ -67,13 +73,17 @@ class Job:
     port: int
 
     @property
+    def digest(self) -> str:
+        """Digest of the configuration."""
+        return hashlib.sha256(self.config.encode()).hexdigest()[:12]
+
+    @property
     def config_file(self) -> Path:
         """File of the configuration, which is called by its content.
 
         Another submission cannot change what attempts of this job read.
         """
-        digest = hashlib.sha256(self.config.encode()).hexdigest()[:12]
-        return self.output / f"config-{digest}.yaml"
+        return self.output / f"config-{self.digest}.yaml"
 
     def command(self, python: str, launch: str, config: str) -> tuple[str, ...]:
         """Words of the training's command, without a supervisor and the place of its process.
@@ -209,10 +219,32 @@ def _slurm_problems(config: ExperimentConfig, cluster: Slurm) -> Iterator[str]:
             f"cpus_per_node: {cluster.cpus_per_node} of a node that the job has to itself; valid: "
             "left out, or exclusive: false"
         )
+    yield from _gpu_problems(config, cluster)
+
+
+def _gpu_problems(config: ExperimentConfig, cluster: Slurm) -> Iterator[str]:
+    """GPUs that are asked for beside those of the plan, which the script asks for itself."""
+    platform = config.parallel.platform
+    uses_gpus = platform == "gpu"
+    if cluster.gpu_type is not None and not uses_gpus:
+        yield f"gpu_type: {cluster.gpu_type}, {_UNUSED.format(platform)}"
+    for key in ("options", "launch_options"):
+        for option in getattr(cluster, key):
+            if not uses_gpus and _ASKS_FOR_GPUS.match(option):
+                yield f"{key}: {option}, {_UNUSED.format(platform)}"
+    for option in cluster.options:
+        if uses_gpus and _ASKS_ITSELF.match(option):
+            yield (
+                f"options: {option}: the job asks for the GPUs of the plan itself, with --gres; "
+                "valid: left out, with gpu_type for their type"
+            )
 
 
 def _kubernetes_problems(config: ExperimentConfig, cluster: Kubernetes) -> Iterator[str]:
     yield from _tpu_problems(config, cluster)
+    platform = config.parallel.platform
+    if "gpu_resource" in cluster.model_fields_set and platform != "gpu":
+        yield f"gpu_resource: {cluster.gpu_resource}, {_UNUSED.format(platform)}"
     yield from name_problems(config.run.name)
     folder = Path(cluster.directory) / config.run.path
     if not any(folder.is_relative_to(mount) for mount in cluster.volumes):

@@ -13,10 +13,12 @@ policy (jobset.sigs.k8s.io), pod failure policies of Jobs, labels of TPUs on GKE
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.submit.clusters import Kubernetes
+from mllm_jax.submit.forms import TAINT
 from mllm_jax.submit.job import FINAL, Job
 from mllm_jax.submit.pulse import BEAT, FILE
 from mllm_jax.supervise.agent import SUPERVISE
@@ -65,11 +67,16 @@ def service(job: Job, cluster: Kubernetes) -> Object:
 
 
 def config_map(job: Job, cluster: Kubernetes) -> Object:
-    """The configuration of the run."""
+    """The configuration of the run, under the name of its content.
+
+    Another `kubectl apply` of the run leaves it as it is: that one's JobSet names another
+    ConfigMap, and is refused, as the pods of a JobSet cannot be changed.
+    """
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": _metadata(job, cluster),
+        "metadata": _metadata(job, cluster) | {"name": _config_name(job)},
+        "immutable": True,
         "data": {CONFIG_NAME: job.config},
     }
 
@@ -111,6 +118,10 @@ def coordinator(job: Job, cluster: Kubernetes) -> str:
 def _metadata(job: Job, cluster: Kubernetes) -> Object:
     labels = {"app.kubernetes.io/name": "mllm-jax", "app.kubernetes.io/instance": job.name}
     return {"name": job.name, "namespace": cluster.namespace, "labels": labels}
+
+
+def _config_name(job: Job) -> str:
+    return f"{job.name}-{job.digest}"
 
 
 # ---- failures ------------------------------------------------------------------------------------
@@ -176,13 +187,19 @@ def _pod(job: Job, cluster: Kubernetes) -> Object:
     if cluster.tpu:
         selector["cloud.google.com/gke-tpu-accelerator"] = cluster.tpu.accelerator
         selector["cloud.google.com/gke-tpu-topology"] = cluster.tpu.topology
-    tolerations = [{"key": key, "operator": "Exists"} for key in cluster.tolerations]
     further = {
         "nodeSelector": selector,
-        "tolerations": tolerations,
+        "tolerations": [_toleration(taint) for taint in cluster.tolerations],
         "serviceAccountName": cluster.service_account,
     }
     return spec | {key: value for key, value in further.items() if value}
+
+
+def _toleration(taint: str) -> Object:
+    found = re.fullmatch(TAINT.pattern, taint)
+    assert found is not None  # by the type of the key
+    parts = {key: text for key, text in found.groupdict().items() if text is not None}
+    return parts | {"operator": "Equal" if "value" in parts else "Exists"}
 
 
 def _container(job: Job, cluster: Kubernetes, mounts: list[Object]) -> Object:
@@ -241,7 +258,7 @@ def _resources(job: Job, cluster: Kubernetes) -> Object:
 def _volumes(job: Job, cluster: Kubernetes) -> tuple[list[Object], list[Object]]:
     """Volumes of a pod, and where its container mounts them."""
     volumes: list[Object] = [
-        {"name": "config", "configMap": {"name": job.name}},
+        {"name": "config", "configMap": {"name": _config_name(job)}},
         {"name": "pulse", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
     ]
     mounts: list[Object] = [

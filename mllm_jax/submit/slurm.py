@@ -65,6 +65,8 @@ def options(job: Job, cluster: Slurm) -> Iterator[str]:
     log = str(job.folder).replace("%", "%%")
     given = {
         "--job-name": job.name,
+        # By which a submission finds who has the folder.
+        "--comment": _quoted(str(job.folder)),
         "--partition": cluster.partition,
         "--account": cluster.account,
         "--qos": cluster.qos,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.submit.clusters import named
 from mllm_jax.submit.files import write_files
+from mllm_jax.submit.holder import claimed
 from mllm_jax.submit.job import Job, make_job
 from mllm_jax.submit.send import command, send
 
@@ -79,6 +81,8 @@ def submit(
 ) -> Submitted:
     """Write the files of a job, and with `go` submit it.
 
+    With `go` nothing is written where another job has the run's folder.
+
     Args:
         cluster: name in `configs/clusters/`, or a file.
         nodes: number of nodes.
@@ -88,11 +92,13 @@ def submit(
         ClusterError: there is no such description, or it is wrong.
         ConfigError: the run does not fit the cluster.
         RunError: the folder takes no files.
-        SubmitError: the job is written, but not submitted.
+        LockedError: a run goes on in the folder.
+        SubmitError: the job is not submitted.
     """
     found = named(cluster)
     job = make_job(config, found, cluster, nodes, output)
-    files = write_files(job, found)
-    number = send(job, found, files[0]) if go else None
+    with claimed(job, found) if go else nullcontext():
+        files = write_files(job, found)
+        number = send(job, found, files[0]) if go else None
     words = tuple(command(found, files[0]))
     return Submitted(job, cluster, found.kind, files, words, number)

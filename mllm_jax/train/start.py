@@ -18,8 +18,8 @@ from mllm_jax.health.check import checks, examine, insist, wanted
 from mllm_jax.models.work.profile import tower_parameters
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import IDENTITY, RunError, made_folder
+from mllm_jax.runtime.lock import GLANCE, locked
 from mllm_jax.runtime.lock import NAME as LOCK
-from mllm_jax.runtime.lock import locked
 from mllm_jax.runtime.part import peers
 from mllm_jax.runtime.supervised.process import PATIENCE, restarted, supervised
 from mllm_jax.train.experiment import Experiment
@@ -44,7 +44,7 @@ def claimed(folder: Path) -> Iterator[None]:
         RunError: the folder cannot be written.
         LockedError: another run has it.
     """
-    patience = PATIENCE if supervised() else 0.0
+    patience = PATIENCE if supervised() else GLANCE
     lock = locked(folder, patience=patience) if is_primary() else nullcontext()
     with made_folder(folder, LOCK, IDENTITY, lenient=restarted()), lock:
         peers().gather("the run's folder is locked", None)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mllm_jax.runtime.lock import LockedError, locked
+from mllm_jax.runtime.lock import LockedError, check_unlocked, locked
 from mllm_jax.train.start import claimed
 from tests.configs import ROOT
 
@@ -19,17 +19,26 @@ HOLD = "import sys, time; from pathlib import Path; from mllm_jax.runtime.lock i
 
 
 def test_a_folder_is_locked_until_its_holder_is_killed_and_the_error_names_it(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    check_unlocked(tmp_path)
+    monkeypatch.setenv("SLURM_JOB_ID", "41")
     words = [sys.executable, "-c", HOLD, str(tmp_path)]
     with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout
         assert holder.stdout.readline() == "locked\n"
         with pytest.raises(LockedError) as refused, locked(tmp_path):
             pass
+        with pytest.raises(LockedError) as seen:
+            check_unlocked(tmp_path)
         holder.kill()
         holder.wait()
-    for word in (f"process {holder.pid} on {os.uname().nodename} since 20", str(tmp_path)):
+    assert str(seen.value) == str(refused.value)
+    check_unlocked(tmp_path)
+    for word in (
+        f"process {holder.pid} on {os.uname().nodename} in job 41 of Slurm since 20",
+        str(tmp_path),
+    ):
         assert word in str(refused.value)
     with locked(tmp_path), pytest.raises(LockedError, match=str(os.getpid())), locked(tmp_path):
         pass

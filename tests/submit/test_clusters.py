@@ -81,6 +81,44 @@ def test_values_that_would_say_more_than_they_may_are_refused(
 
 
 @pytest.mark.parametrize(
+    ("key", "value", "form"),
+    [
+        (
+            "namespace",
+            "My_Space",
+            "1 to 63 of a to z, 0 to 9 and -, with a letter or digit at both",
+        ),
+        ("queue", "team-", "1 to 63 of a to z, 0 to 9 and -, with a letter or digit at both"),
+        ("cluster_domain", "a..b", "labels with dots between them"),
+        ("gpu_resource", "gpu", "DOMAIN/NAME, such as nvidia.com/gpu"),
+        ("secrets", {"A": "hub"}, "SECRET/KEY, the name of a Secret and a key in it"),
+        ("volumes", {"runs": "mine"}, "an absolute path of letters"),
+        ("node_selector", {"my pool": "a"}, "1 to 63 letters, digits, -, _ and ., with a letter"),
+        ("node_selector", {"A.com/pool": "a"}, "behind a domain and / where it has one (example."),
+        ("node_selector", {"pool": "a b"}, "empty, or 1 to 63 letters, digits, -, _ and ."),
+        ("node_selector", {"pool": "x" * 64}, "empty, or 1 to 63 letters"),
+        ("tolerations", ["gpu present"], "KEY, KEY=VALUE, KEY:EFFECT or KEY=VALUE:EFFECT as in ku"),
+        ("tolerations", ["gpu:NoWay"], "EFFECT NoSchedule, PreferNoSchedule, NoExecute"),
+        ("tolerations", ["gpu=a/b:NoSchedule"], "VALUE likewise without a domain"),
+    ],
+)
+def test_what_kubernetes_would_refuse_is_refused_with_the_form_in_words(
+    tmp_path: Path, key: str, value: object, form: str
+) -> None:
+    said = refusal(tmp_path / "mine.yaml", **KUBERNETES | {key: value})
+    assert re.search(
+        rf"mine.yaml: {key}[\w. /]*: '.*' is refused; valid: .*{re.escape(form)}", said
+    )
+    assert "pattern" not in said
+    assert "[key]" not in said
+
+
+def test_the_comment_of_a_job_is_the_folder_of_its_run(tmp_path: Path) -> None:
+    said = refusal(tmp_path / "mine.yaml", kind="slurm", options=["--comment=mine"])
+    assert "options: --comment is refused: the comment of a job is the folder of its run" in said
+
+
+@pytest.mark.parametrize(
     "name",
     [
         *("HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "db_password", "WANDB_KEY", "PGPASS", "DB_PWD"),

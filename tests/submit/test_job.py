@@ -52,6 +52,23 @@ def test_tpus_are_asked_for_where_the_plan_uses_them() -> None:
     assert "valid: cpu, gpu" in refusal(slurm(), parallel__platform="tpu")
 
 
+def test_gpus_are_asked_for_where_the_plan_uses_them() -> None:
+    unused = "but the plan, parallel.platform cpu, uses no GPUs; valid: left out, or parallel.platf"
+    assert f"gpu_type: h100, {unused}" in refusal(slurm(gpu_type="h100"))
+    for option in ("--gres=gpu:8", "--gpus-per-node=8", "--gpu-bind=none", "--mem-per-gpu=1G"):
+        for key in ("options", "launch_options"):
+            assert f"{key}: {option}, {unused}" in refusal(slurm(**{key: (option,)}))
+    assert f"gpu_resource: nvidia.com/gpu, {unused}" in refusal(
+        kubernetes(gpu_resource="nvidia.com/gpu")
+    )
+    job(slurm(options=("--gres=nvme:1", "--gid=5"), launch_options=("--cpu-bind=none",)))
+    said = refusal(slurm(options=("--gres=gpu:8",)), parallel__platform="gpu")
+    assert "options: --gres=gpu:8: the job asks for the GPUs of the plan itself" in said
+    assert "valid: left out, with gpu_type for their type" in said
+    job(slurm(options=("--gpu-bind=none",), gpu_type="h100"), parallel__platform="gpu")
+    job(kubernetes(gpu_resource="amd.com/gpu"), parallel__platform="gpu")
+
+
 def test_the_grace_fits_the_checkpoint() -> None:
     size = checkpoint_bytes(config())
     assert job(slurm()).grace == STEP_SECONDS + 1

@@ -55,8 +55,8 @@ RICH = {
     "cpus_per_node": 32,
     "memory_per_node": 200,
     "shared_memory": 64,
-    "node_selector": {"pool": "big"},
-    "tolerations": ("nvidia.com/gpu",),
+    "node_selector": {"example.com/pool": "big"},
+    "tolerations": ("nvidia.com/gpu", "team=ml:NoSchedule", "spot:NoExecute", "old="),
     "queue": "team",
     "service_account": "trainer",
 }
@@ -130,6 +130,28 @@ def test_processes_find_process_0_by_the_headless_service() -> None:
     assert "--coordinator" not in alone
     assert "--supervise" in words
     assert "--supervise" in alone
+
+
+def test_taints_are_tolerated_as_kubectl_writes_them() -> None:
+    assert pod(jobset(kubernetes(**RICH)))["tolerations"] == [
+        {"key": "nvidia.com/gpu", "operator": "Exists"},
+        {"key": "team", "operator": "Equal", "value": "ml", "effect": "NoSchedule"},
+        {"key": "spot", "operator": "Exists", "effect": "NoExecute"},
+        {"key": "old", "operator": "Equal", "value": ""},
+    ]
+
+
+def test_another_configuration_leaves_that_of_a_running_job_and_changes_its_pods() -> None:
+    """So the API server, which changes no pods of a JobSet, refuses a second apply."""
+    cluster = kubernetes()
+    first, second = (manifests(job(cluster, train__steps=n), cluster) for n in (4, 5))
+    maps = [own[1]["metadata"]["name"] for own in (first, second)]
+    assert maps[0] != maps[1]
+    assert first[1]["immutable"]
+    for own, name in zip((first, second), maps, strict=True):
+        (volume,) = (each for each in pod(own[2])["volumes"] if each["name"] == "config")
+        assert volume["configMap"]["name"] == name
+        assert own[2]["metadata"]["name"] == "test"
 
 
 def action(found: dict[str, Any], code: int) -> str:

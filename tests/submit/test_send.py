@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import launch
 from mllm_jax.config.load import load
 from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.lock import locked
 from scheduling.strict_yaml import write_yaml
 from tests.configs import VALUES
 from tests.submit.jobs import KUBERNETES
@@ -40,6 +42,12 @@ class Desk:
         return code, " ".join((said.out + said.err).split())
 
     @property
+    def files(self) -> dict[Path, str]:
+        """Contents of all files that submissions of the run have written."""
+        found = (self.run / "submit").iterdir()
+        return {path: path.read_text() for path in found if not path.name.startswith(".")}
+
+    @property
     def run(self) -> Path:
         return self.folder / "runs" / "test"
 
@@ -61,7 +69,6 @@ def test_files_are_written_and_the_command_is_told(desk: Desk) -> None:
     record = json.loads(environment.read_text())
     assert record["versions"]["jax"]
     assert {"commit", "uncommitted", "user", "host", "python"} <= {*record}
-    assert not (desk.run / "submitted.json").exists()
 
 
 def test_files_go_where_they_are_asked_to(desk: Desk) -> None:
@@ -72,40 +79,56 @@ def test_files_go_where_they_are_asked_to(desk: Desk) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("cluster", "program", "file"),
-    [("slurm", "sbatch", "job.sbatch"), ("pods.yaml", "kubectl", "job.yaml")],
-)
-def test_a_missing_program_is_named_with_the_file(
-    desk: Desk, cluster: str, program: str, file: str
-) -> None:
+@pytest.mark.parametrize(("cluster", "program"), [("slurm", "sbatch"), ("pods.yaml", "kubectl")])
+def test_a_missing_program_is_named(desk: Desk, cluster: str, program: str) -> None:
     code, said = desk.submit("--go", cluster=cluster)
-    path = desk.run / "submit" / file
     assert code == Exit.BAD_INPUT
-    assert f"{program} is not on this machine's PATH; {path} is written" in said
-    assert path.is_file()
+    assert f"{program} is not on this machine's PATH; valid: without --go" in said
+    assert not desk.run.exists()
 
 
 def test_a_program_that_refuses_is_quoted(desk: Desk) -> None:
+    desk.install("squeue", "")
     desk.install("sbatch", "echo 'invalid partition specified' >&2; exit 1")
     code, said = desk.submit("--go")
     assert code == Exit.BAD_INPUT
     assert "has ended with exit code 1: invalid partition specified" in said
-    assert "is written, but not submitted" in said
+    assert "the job is not submitted" in said
 
 
 def test_a_run_folder_has_one_job_at_a_time(desk: Desk) -> None:
+    """Also one that was submitted by sbatch itself: Slurm knows the folder of every job."""
     desk.install("sbatch", "echo '41;cluster'")
-    desk.install("squeue", 'echo "40 RUNNING"; echo "41 PENDING"')
+    desk.install("squeue", "")
     assert "submitted: job 41" in desk.submit("--go")[1]
-    code, said = desk.submit("--go")
+    script = (desk.run / "submit" / "job.sbatch").read_text()
+    assert f"#SBATCH --comment={desk.run}\n" in script
+    files = desk.files
+    jobs = "40|RUNNING|2026-01-01T00:00:00|o|/else\n41|{}|2026-01-02T00:00:00|test|" + str(desk.run)
+    desk.install("squeue", f"echo '{jobs.format('PENDING')}'")
+    code, said = desk.submit("--go", "train.steps=7")
     assert code == Exit.BAD_INPUT
-    assert f"run folder {desk.run} is held by job 41 (test, pending, submitted " in said
+    assert f"run folder {desk.run} is held by job 41 (test, pending, submitted 2026-01-02" in said
     assert "`scancel 41`, or choose another run.name" in said
+    assert desk.files == files
     assert desk.submit("--go", "run.name=other")[0] == Exit.OK
-    for ended in ("41 COMPLETED", "41 FAILED", "41 CANCELLED", "40 RUNNING"):
-        desk.install("squeue", f'echo "{ended}"')
+    for state in ("COMPLETED", "NODE_FAIL"):
+        desk.install("squeue", f"echo '{jobs.format(state)}'")
         assert desk.submit("--go")[0] == Exit.OK
+
+
+@pytest.mark.parametrize("cluster", ["slurm", "pods.yaml"])
+@pytest.mark.parametrize("lock", [".lock", ".supervisor"])
+def test_a_run_that_goes_on_here_is_named(desk: Desk, cluster: str, lock: str) -> None:
+    for program in ("sbatch", "squeue", "kubectl"):
+        desk.install(program, "")
+    desk.submit(cluster=cluster)
+    files = desk.files
+    with locked(desk.run, lock):
+        code, said = desk.submit("--go", "train.steps=7", cluster=cluster)
+    assert code == Exit.BAD_INPUT
+    assert f"run folder {desk.run} is in use by process {os.getpid()} on " in said
+    assert desk.files == files
 
 
 def test_a_jobset_of_the_same_name_holds_the_run(desk: Desk) -> None:
@@ -116,10 +139,23 @@ def test_a_jobset_of_the_same_name_holds_the_run(desk: Desk) -> None:
     asked, applied = (desk.folder / "calls").read_text().splitlines()
     assert asked.startswith("get jobset test --namespace default --ignore-not-found")
     assert applied == f"apply --filename {desk.run}/submit/job.yaml"
+    files = desk.files
     desk.install("kubectl", 'echo "2026-01-01T00:00:00Z "')
-    code, said = desk.submit("--go", cluster="pods.yaml")
+    code, said = desk.submit("--go", "train.steps=7", cluster="pods.yaml")
     assert code == Exit.BAD_INPUT
     assert "is held by JobSet test in namespace default (active, since 2026-01-01T" in said
     assert "`kubectl delete jobset test --namespace default` first" in said
+    assert desk.files == files
     desk.install("kubectl", 'echo "2026-01-01T00:00:00Z Failed"')
     assert "(failed, since" in desk.submit("--go", cluster="pods.yaml")[1]
+
+
+def test_a_machine_that_comes_second_is_told_the_holder(desk: Desk) -> None:
+    """The API server does not change the pods of a JobSet that another machine has applied."""
+    taken = f"{desk.folder}/taken"
+    asked = f'[ -e {taken} ] && echo "2026-01-01T00:00:00Z "; exit 0'
+    refused = f": >{taken}; echo 'spec.replicatedJobs: field is immutable' >&2; exit 1"
+    desk.install("kubectl", f'case "$1" in get) {asked} ;; *) {refused} ;; esac')
+    code, said = desk.submit("--go", cluster="pods.yaml")
+    assert code == Exit.BAD_INPUT
+    assert "is held by JobSet test in namespace default (active, since 2026-01-01T" in said

@@ -1,0 +1,85 @@
+"""Who has the folder of a run: a run that goes on in it, a job of Slurm, or a JobSet."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mllm_jax.runtime.folder import prepare_folder
+from mllm_jax.runtime.lock import NAME, check_unlocked
+from mllm_jax.submit.clusters import AnyCluster, Kubernetes, Slurm
+from mllm_jax.submit.job import Job
+from mllm_jax.submit.programs import SubmitError, need, run
+from mllm_jax.supervise.start import LOCK
+
+#: States of jobs that have ended (squeue, "JOB STATE CODES").
+_ENDED = (
+    *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL"),
+    *("OUT_OF_MEMORY", "REVOKED", "TIMEOUT"),
+)
+#: What squeue tells of a job; its comment, the run's folder, may hold any character but a newline.
+_FORMAT = "%A|%T|%V|%j|%k"
+
+
+@contextmanager
+def claimed(job: Job, cluster: AnyCluster) -> Iterator[None]:
+    """Context in which nobody has the run's folder, and no other submission takes it.
+
+    Submissions wait for each other by a lock in the folder that all nodes of a Slurm share. Those
+    of a JobSet may come from machines that share nothing: of two, the API server refuses one.
+
+    Raises:
+        RunError: the folder takes no files.
+        LockedError: a run goes on in the folder.
+        SubmitError: a program is missing, or a job has the run's folder.
+    """
+    slurm = isinstance(cluster, Slurm)
+    need(*(("sbatch", "squeue") if slurm else ("kubectl",)))
+    folder = job.folder if slurm else job.output
+    prepare_folder(folder)
+    with (folder / ".submitting").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        check_free(job, cluster)
+        yield
+
+
+def check_free(job: Job, cluster: AnyCluster) -> None:
+    """See that nobody has the run's folder.
+
+    Raises:
+        LockedError: a run goes on in the folder.
+        SubmitError: a job has it.
+    """
+    if isinstance(cluster, Slurm):
+        _check_jobs(job.folder)
+    else:
+        _check_jobset(job, cluster)
+    for name in (LOCK, NAME):
+        check_unlocked(job.folder, name)
+
+
+def _check_jobs(folder: Path) -> None:
+    """Raise SubmitError if a job of `folder` waits or runs, however it was submitted."""
+    lines = run(("squeue", "--noheader", "--states=all", f"--format={_FORMAT}")).splitlines()
+    for number, state, since, name, comment in (line.split("|", 4) for line in lines):
+        if comment == str(folder) and state not in _ENDED:
+            raise SubmitError(
+                f"run folder {folder} is held by job {number} ({name}, {state.lower()}, submitted "
+                f"{since}); wait until it ends, `scancel {number}`, or choose another run.name"
+            )
+
+
+def _check_jobset(job: Job, cluster: Kubernetes) -> None:
+    """Raise SubmitError if there is a JobSet of the run's name."""
+    place = ("--namespace", cluster.namespace)
+    shown = "--output=jsonpath={.metadata.creationTimestamp} {.status.terminalState}"
+    found = run(("kubectl", "get", "jobset", job.name, *place, "--ignore-not-found", shown)).split()
+    if found:
+        state = found[1].lower() if len(found) > 1 else "active"
+        raise SubmitError(
+            f"run folder {job.folder} is held by JobSet {job.name} in namespace "
+            f"{cluster.namespace} ({state}, since {found[0]}); valid: another run.name, or "
+            f"`kubectl delete jobset {job.name} {' '.join(place)}` first"
+        )

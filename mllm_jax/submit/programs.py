@@ -1,0 +1,37 @@
+"""The programs of the clusters, by which jobs are submitted and asked for."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+
+
+class SubmitError(RuntimeError):
+    """A job that is not submitted."""
+
+
+def need(*programs: str) -> None:
+    """Raise SubmitError if one of the programs is not here."""
+    for program in programs:
+        if shutil.which(program) is None:
+            raise SubmitError(
+                f"--go: {program} is not on this machine's PATH; valid: without --go, which writes "
+                f"the files, and tells how they are submitted where {program} is"
+            )
+
+
+def run(words: Sequence[str]) -> str:
+    """What a program writes.
+
+    Raises:
+        SubmitError: the program fails.
+    """
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        told = (done.stderr or done.stdout).strip()
+        raise SubmitError(
+            f"{' '.join(words)} has ended with exit code {done.returncode}: {told}; the job is not "
+            "submitted"
+        )
+    return done.stdout
