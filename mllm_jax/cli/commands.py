@@ -48,9 +48,9 @@ def _supervise(args: argparse.Namespace, config: ExperimentConfig) -> Answer:
     """Keep training going in another process, which answers."""
     from mllm_jax.config.refit import fallbacks
     from mllm_jax.config.sections import ConfigError
+    from mllm_jax.runtime.clusters.place import found
     from mllm_jax.runtime.watch import Limits
     from mllm_jax.runtime.wire import Address
-    from mllm_jax.supervise.place import found
     from mllm_jax.supervise.policy import Policy
     from mllm_jax.supervise.start import supervise
     from mllm_jax.supervise.supervisor import Settings

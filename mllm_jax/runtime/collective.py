@@ -21,6 +21,7 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
+from mllm_jax.runtime.clusters.listening import outward
 from mllm_jax.runtime.part import JoinError, PeerError, Peers, deadline, peers, take_part
 from mllm_jax.runtime.peers import join
 from mllm_jax.runtime.watch import LIMITS, Limits
@@ -109,20 +110,9 @@ def _listen_address(*, alone: bool) -> tuple[str, int]:
     """A free port, at an address of this machine that others can reach; `alone`: at loopback."""
     name = "127.0.0.1" if alone else socket.gethostname()
     if not alone and Address(name, 1).is_own_name:
-        name = _outward()
+        name = outward()
     with hold_port(name) as held:
         return name, held.getsockname()[1]
-
-
-def _outward() -> str:
-    """This machine's address on the way to others, where its own name is a loopback address."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))  # nothing is sent; the network is one for documentation
-        except OSError:  # there is no way to anywhere, as those who are to connect will say
-            return "127.0.0.1"
-        address: str = probe.getsockname()[0]
-        return address
 
 
 def everywhere(what: str, yes: bool) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 from mllm_jax.config.load import ParallelConfig
+from mllm_jax.runtime.clusters.listening import listening
 from mllm_jax.runtime.collective import join_found
 from mllm_jax.runtime.part import ALONE, Processes, deadline, peers
 from mllm_jax.runtime.peers import join
@@ -216,13 +217,19 @@ def _join_found(seconds: float) -> None:
         "that came end with this message, and one whose last lines lack it was not started, or "
         "cannot reach the coordinator"
     )
+    at = listening(os.environ)
     try:
         with deadline(seconds, why):
             # JAX's own deadline aborts the process, before anybody could say what has happened.
-            jax.distributed.initialize(initialization_timeout=round(seconds) + MARGIN)
+            jax.distributed.initialize(
+                at.coordinator,
+                coordinator_bind_address=at.bind,
+                initialization_timeout=round(seconds) + MARGIN,
+            )
     except (RuntimeError, ValueError, OSError) as error:
         raise DeviceError(
-            f"parallel.distributed: JAX cannot join the processes that it looks for: {error}"
+            f"parallel.distributed: JAX cannot join the processes that it looks for: {error}; its "
+            f"coordinator listens at {at.bind} on process 0 (JAX_COORDINATOR_BIND_ADDRESS)"
         ) from error
 
 

@@ -66,7 +66,11 @@ def hold_port(host: str) -> socket.socket:
     family = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0][0]
     held = socket.socket(family)
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    held.bind((host, 0))
+    try:
+        held.bind((host, 0))
+    except OSError:
+        held.close()
+        raise
     return held
 
 

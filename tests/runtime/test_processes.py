@@ -98,7 +98,9 @@ def test_who_is_alone_where_jax_looks_for_others_ends_in_good_order(tmp_path, pr
 
 
 @pytest.mark.multihost
-def test_a_process_that_jax_has_found_is_named_when_it_is_killed(tmp_path, processes):
+def test_processes_that_jax_has_found_listen_at_home_and_name_one_that_is_killed(
+    tmp_path, processes
+):
     config = small(tmp_path, "found", parallel__distributed=True)
     port = free_port(range(61440, 65536))
     for index in (0, 1):
@@ -108,6 +110,8 @@ def test_a_process_that_jax_has_found_is_named_when_it_is_killed(tmp_path, proce
     while not (tmp_path / "found" / ".lock").exists():
         assert all(process.poll() is None for process in processes), processes[0].communicate()
         time.sleep(0.05)
+    for process in processes:
+        assert not listening(process.pid) & EVERYWHERE
     processes[1].kill()
     said = ended(processes[0], Exit.LOST_PEER)
     assert "process 1 (" in said

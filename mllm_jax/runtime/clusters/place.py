@@ -1,10 +1,10 @@
 """The place of this host in a run whose processes a cluster has started (`parallel.distributed`).
 
 JAX would find the other processes by itself, but only once it has started. Supervisors have to find
-each other before, by what the cluster tells in the environment::
+each other before, by what the cluster tells in the environment; JAX looks in this order, too::
 
-    Slurm       SLURM_PROCID of SLURM_STEP_NUM_TASKS, the first of SLURM_STEP_NODELIST
     Open MPI    OMPI_COMM_WORLD_RANK of OMPI_COMM_WORLD_SIZE, the host of OMPI_MCA_orte_hnp_uri
+    Slurm       SLURM_PROCID of SLURM_STEP_NUM_TASKS, the first of SLURM_STEP_NODELIST
     TPUs, GKE   TPU_WORKER_ID of TPU_WORKER_HOSTNAMES, the first of them
 """
 
@@ -31,7 +31,7 @@ def found(environment: Mapping[str, str], join_seconds: float) -> Processes:
     Raises:
         JoinError: it tells none, or one of several processes of a host.
     """
-    for read in (_of_slurm, _of_open_mpi, _of_tpus):
+    for read in (_of_open_mpi, _of_slurm, _of_tpus):
         place = read(environment)
         if place is not None:
             index, count, address = place
@@ -44,11 +44,35 @@ def found(environment: Mapping[str, str], join_seconds: float) -> Processes:
     )
 
 
+def coordinator(environment: Mapping[str, str]) -> Address | None:
+    """The address that JAX gives its coordinator under Open MPI and Slurm; None elsewhere."""
+    return _launcher_of_open_mpi(environment) or _first_of_slurm(environment)
+
+
 _Place = tuple[int, int, Address]
 
 
+def _of_open_mpi(environment: Mapping[str, str]) -> _Place | None:
+    address = _launcher_of_open_mpi(environment)
+    if address is None or "OMPI_COMM_WORLD_RANK" not in environment:
+        return None
+    place = environment["OMPI_COMM_WORLD_RANK"], environment["OMPI_COMM_WORLD_SIZE"]
+    return int(place[0]), int(place[1]), address
+
+
+def _launcher_of_open_mpi(environment: Mapping[str, str]) -> Address | None:
+    uri = environment.get("OMPI_MCA_orte_hnp_uri", "")
+    match = _LAUNCHER.search(uri)
+    if match is None:
+        return None
+    # The number of a job is a multiple of 2^12.
+    port = _FIRST + int(uri.partition(".")[0]) // _PORTS % _PORTS
+    return Address(match["host"] or match["host6"], port)
+
+
 def _of_slurm(environment: Mapping[str, str]) -> _Place | None:
-    if "SLURM_PROCID" not in environment or "SLURM_STEP_NODELIST" not in environment:
+    address = _first_of_slurm(environment)
+    if address is None or "SLURM_PROCID" not in environment:
         return None
     count = int(environment["SLURM_STEP_NUM_TASKS"])
     nodes = int(environment["SLURM_STEP_NUM_NODES"])
@@ -57,22 +81,16 @@ def _of_slurm(environment: Mapping[str, str]) -> _Place | None:
             f"--supervise: {count} processes on {nodes} nodes of Slurm; valid: one a node, which "
             "has all of its devices (srun --ntasks-per-node=1)"
         )
+    return int(environment["SLURM_PROCID"]), count, address
+
+
+def _first_of_slurm(environment: Mapping[str, str]) -> Address | None:
+    if "SLURM_STEP_NODELIST" not in environment:
+        return None
     match = _NODES.match(environment["SLURM_STEP_NODELIST"])
     assert match is not None, "Slurm lists at least one node"
     host = match["name"] + (match["first"] or "")
-    port = _FIRST + int(environment["SLURM_JOB_ID"]) % _PORTS
-    return int(environment["SLURM_PROCID"]), count, Address(host, port)
-
-
-def _of_open_mpi(environment: Mapping[str, str]) -> _Place | None:
-    uri = environment.get("OMPI_MCA_orte_hnp_uri", "")
-    match = _LAUNCHER.search(uri)
-    if match is None or "OMPI_COMM_WORLD_RANK" not in environment:
-        return None
-    # The number of a job is a multiple of 2^12.
-    port = _FIRST + int(uri.partition(".")[0]) // _PORTS % _PORTS
-    place = environment["OMPI_COMM_WORLD_RANK"], environment["OMPI_COMM_WORLD_SIZE"]
-    return int(place[0]), int(place[1]), Address(match["host"] or match["host6"], port)
+    return Address(host, _FIRST + int(environment["SLURM_JOB_ID"]) % _PORTS)
 
 
 def _of_tpus(environment: Mapping[str, str]) -> _Place | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from mllm_jax.runtime.clusters.place import found
 from mllm_jax.runtime.part import JoinError
-from mllm_jax.supervise.place import found
 
 SLURM = {
     "SLURM_PROCID": "2",
@@ -36,6 +36,13 @@ def test_slurm_tells_the_first_node(nodes, first):
 def test_open_mpi_tells_its_launcher(uri, host):
     place = found({**OPEN_MPI, "OMPI_MCA_orte_hnp_uri": uri}, 60.0)
     assert (place.index, place.count, place.coordinator) == (1, 2, f"{host}:61442")
+
+
+def test_open_mpi_within_slurm_tells_which_process_this_is():
+    # The processes of a node are one task of Slurm, whose number they all inherit.
+    told = {**OPEN_MPI, "OMPI_MCA_orte_hnp_uri": "8192.0;tcp://10.0.0.7:9999"}
+    place = found({**SLURM, "SLURM_STEP_NODELIST": "a,b,c", **told}, 60.0)
+    assert (place.index, place.count) == (1, 2)
 
 
 def test_gke_tells_the_workers_of_a_slice():

@@ -1,0 +1,1 @@
+"""What clusters tell the processes that they have started."""
