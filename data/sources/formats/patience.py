@@ -28,6 +28,10 @@ _DEFINITE = (
     TypeError,
     ValueError,
 )
+#: Answers of HTTP that say that there is nothing.
+_NOTHING = (404, 410)
+#: Answers of HTTP to what another attempt may get (RFC 9110): a time is over, too early, too many.
+_LATER = (408, 425, 429)
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class Patient:
 
     Pauses grow, and are drawn from their second half, so that the hosts of a run do not come back
     all at once. Every call raises AwayError if no attempt within `seconds` has succeeded; errors
-    that do not pass, such as FileNotFoundError and PermissionError, are raised at once.
+    that do not pass, such as FileNotFoundError, PermissionError and HTTP's 403, are raised at once.
 
     Attributes:
         system: file system of fsspec.
@@ -91,9 +95,10 @@ class Patient:
         while True:
             try:
                 found = call()
-            except _DEFINITE:
-                raise
-            except Exception as error:  # every file system has errors of its own
+            except Exception as told:  # every file system has errors of its own
+                error = _true(told)
+                if _is_definite(error):
+                    raise error from error.__cause__
                 left = self.seconds - (time.monotonic() - begin)
                 self._note(path, error, left, pause == FIRST)
                 time.sleep(min(pause * random.uniform(0.5, 1), left))
@@ -123,3 +128,30 @@ class Patient:
             return self.unstrip_protocol(path)
         except (AttributeError, ValueError):  # file systems that have no protocol
             return path
+
+
+def _true(error: Exception) -> Exception:
+    """The error behind another.
+
+    Over HTTP fsspec tells every failure of `info` as a missing file, with its cause: the answer's
+    status, or a connection that was not made.
+    """
+    cause = error.__cause__
+    if not isinstance(error, FileNotFoundError) or not isinstance(cause, Exception):
+        return error
+    over_http = type(cause).__module__.startswith("aiohttp.") or isinstance(cause, TimeoutError)
+    return cause if over_http and _status(cause) not in _NOTHING else error
+
+
+def _is_definite(error: Exception) -> bool:
+    """Whether another attempt would end in the same way."""
+    status = _status(error)
+    if status is None:
+        return isinstance(error, _DEFINITE)
+    return 400 <= status < 500 and status not in _LATER
+
+
+def _status(error: Exception) -> int | None:
+    """The status of HTTP's answer that an error tells of, if it does."""
+    status = getattr(error, "status", None)
+    return status if isinstance(status, int) else None

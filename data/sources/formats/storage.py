@@ -23,7 +23,10 @@ from data.sources.formats.patience import Patient
 
 _REMOTE = re.compile(r"[\w.+-]+(://|::)")
 #: Names in file systems of the stamp that changes with a file's contents, the surest first.
-_STAMPS = ("ETag", "etag", "md5Hash", "generation", "mtime", "LastModified", "updated", "created")
+_STAMPS = (
+    *("ETag", "etag", "md5Hash", "generation", "mtime"),
+    *("LastModified", "Last-Modified", "updated", "created"),
+)
 #: `train-00003-of-00016.parquet`, as hubs name the shards of a split.
 _SPLIT = re.compile(r"(.+)-\d{5}-of-\d{5}\.")
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import io
 import os
 import pickle
-from collections.abc import Callable
+import re
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -187,6 +190,83 @@ def test_what_does_not_pass_is_not_tried_again(
     with pytest.raises(StorageError, match=type(error).__name__):
         file.read(0, 4)
     assert clock.pauses == []
+
+
+class Answers(BaseHTTPRequestHandler):
+    """Gives `DATA` after as many answers with `status` as `failures` says."""
+
+    status, failures = 503, 0
+
+    def do_GET(self) -> None:
+        own = type(self)
+        own.failures -= 1
+        if own.failures >= 0:
+            self.send_error(own.status)
+            return
+        found = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        data = DATA[int(found[1]) : int(found[2]) + 1] if found else DATA
+        self.send_response(206 if found else 200)
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header("Content-Type", "application/octet-stream")
+        self.send_header("Last-Modified", "Thu, 01 Jan 2026 00:00:00 GMT")
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(data)
+
+    do_HEAD = do_GET  # noqa: N815 -- named by the library
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing is told."""
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """URL of a file."""
+    monkeypatch.setattr(Answers, "failures", 0)
+    monkeypatch.setattr(Answers, "status", 503)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/a.bin"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_site_that_comes_back_is_read(
+    site: str, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    # `info` asks twice: for the head, and for the file.
+    Answers.failures = 4
+    (file,) = find_files(site, (".bin",), 60)
+    assert len(clock.pauses) == 2
+    assert "is tried again for 60 s: ClientResponseError: 503, message='Service Unavailable'" in (
+        caplog.text
+    )
+    assert (file.size, file.stamp) == (len(DATA), "Last-Modified Thu, 01 Jan 2026 00:00:00 GMT")
+    Answers.failures = 2
+    assert file.read(3, 5) == DATA[3:8]
+    assert len(clock.pauses) == 4
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_an_answer_that_stays_is_told_at_once(site: str, clock: Clock, status: int) -> None:
+    Answers.failures, Answers.status = 10**6, status
+    message = "no such file" if status == 404 else f"cannot list {site}: {status}, message="
+    with pytest.raises(DataError, match=message) as told:
+        find_files(site, (".bin",), 60)
+    assert code_of(told.value) == Exit.BAD_DATA
+    assert clock.pauses == []
+
+
+def test_a_site_that_stays_away_may_come_back_for_a_later_start(site: str, clock: Clock) -> None:
+    gone = "http://127.0.0.1:1/a.bin"  # where nobody listens
+    Answers.failures = 10**6
+    for place, why in ((site, "503"), (gone, "ClientConnectorError")):
+        with pytest.raises(AwayError, match=rf"out of reach for 60 s .*{why}") as told:
+            find_files(place, (".bin",), 60)
+        assert code_of(told.value) == Exit.OUT_OF_REACH
+        assert sum(clock.pauses) == pytest.approx(60)
+        clock.pauses.clear()
 
 
 def _library(stream: BinaryIO) -> None:
