@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from mllm_jax.bench.chaos.account import Difference, Record, left_over, median_and_worst
-from mllm_jax.bench.chaos.faults import Fault, Plan, draw, possible
+from mllm_jax.bench.chaos.faults import Fault, Need, Plan, draw, possible
 from mllm_jax.bench.chaos.hosts import Hosts, Namespaces, probe
 from mllm_jax.bench.chaos.run import FailedError, Run, Struck
+from mllm_jax.bench.chaos.thread import probe_hold
 from mllm_jax.bench.findings import Verdict
 from mllm_jax.config.load import ExperimentConfig, to_yaml
 
@@ -32,6 +33,11 @@ DETECTION = 60.0
 FAULTS = 12
 #: Orphans and files that are told one by one.
 SHOWN = 5
+#: Counts that are told at the end.
+_COUNTS = (
+    *("samples_lost", "samples_repeated", "orphans", "left_over"),
+    *("failed_runs", "undetected", "too_late"),
+)
 #: Steps of a run besides those that its faults ask for; seconds of a short step.
 _MORE, _STEP = 30, 0.1
 #: File of the lengths of samples, and the lengths in it.
@@ -72,6 +78,7 @@ class Outcome:
             if own.lost or own.repeated:
                 found.append(f"{own.lost} samples are lost, {own.repeated} are repeated")
         found += _first("an orphan", self.orphans) + _first("left over", self.left)
+        found += [f"not told of: {own}" for own in self.struck if own.undetected]
         found += [f"late: {own}" for own in self.struck if (own.detected or 0.0) > DETECTION]
         return found
 
@@ -97,17 +104,20 @@ def bench_recovery(
     Returns:
         `faults`; `bit_equal`, whether all losses are those of undisturbed runs; `samples_lost` and
         `samples_repeated`; `orphans`; `left_over` files; `failed_runs`; `too_late`, faults whose
-        run had ended; `detection_seconds` and `recovery_seconds`, to the first new step, of the
+        run had ended; `undetected`, faults that no supervisor has told of though they must have
+        ended an attempt; `detection_seconds` and `recovery_seconds`, to the first new step, of the
         faults that have ended an attempt; `named`, how many of these were told of by their host;
-        and `ridden_out`, the other faults. The last four are told by kind of fault, too. And
-        `problems`, each with the command that reproduces it.
+        and `ridden_out`, the faults that have ended none. The last five are told by kind of fault,
+        too. And `problems`, each with the command that reproduces it.
     """
     folder = Path(tempfile.mkdtemp(prefix="mllm_jax-recovery-"))
     with ExitStack() as ends:
         ends.callback(shutil.rmtree, folder, ignore_errors=True)
         make = _hosts(folder, tell)
         plans = [
-            own for own in draw(faults, seed, possible(make.able)) if run in (None, own.number)
+            own
+            for own in draw(faults, seed, possible(_able(make, tell)))
+            if run in (None, own.number)
         ]
         if list:
             told = [str(plan) for plan in plans]
@@ -130,6 +140,15 @@ def _hosts(folder: Path, tell: Tell) -> type[Hosts]:
         return Namespaces
     tell(f"hosts are plain processes, without faults of links and disks: {why}")
     return Hosts
+
+
+def _able(make: type[Hosts], tell: Tell) -> list[Need]:
+    """What faults may need here; it is told if no process can be traced."""
+    why = probe_hold()
+    if not why:
+        return [*make.able, "trace"]
+    tell(f"no process is made to stand with a thread that beats: {why}")
+    return [*make.able]
 
 
 def _problems(outcomes: Sequence[Outcome], drawn: str) -> list[str]:
@@ -211,8 +230,10 @@ class _Bench:
         given["train"]["steps"] = max(steps, self.config.train.steps)
         given["data"]["source"]["distribution"] = str(hosts.disk / _LENGTHS)
         given["parallel"]["devices"] = hosts.count
+        # What two hosts share the parameters of is nowhere else but in a neighbour's copy.
+        fsdp = 1 if hosts.count % 2 else 2
         for plan in (given["parallel"]["decoder"], *given["parallel"]["encoders"].values()):
-            plan["data"] = hosts.count
+            plan |= {"data": hosts.count // fsdp, "fsdp": fsdp}
         return ExperimentConfig.model_validate(given)
 
 
@@ -262,6 +283,7 @@ def _rows(found: Mapping[str, Any]) -> list[dict[str, Any]]:
         {
             "kind": kind,
             "faults": own["faults"],
+            "undetected": own["undetected"],
             "ridden out": own["ridden_out"],
             "named": own["named"],
             **{
@@ -277,15 +299,15 @@ def _rows(found: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _summary(found: Mapping[str, Any]) -> str:
     """`30 faults: losses equal to the bit; 0 samples lost, ...`"""
     equal = "equal to the bit" if found["bit_equal"] else "NOT equal"
-    names = ("samples_lost", "samples_repeated", "orphans", "left_over", "failed_runs", "too_late")
-    counts = ", ".join(f"{found[name]} {name.replace('_', ' ')}" for name in names)
+    counts = ", ".join(f"{found[name]} {name.replace('_', ' ')}" for name in _COUNTS)
     return f"{found['faults']} faults: losses {equal}; {counts}"
 
 
 def _seconds(struck: Sequence[Struck]) -> dict[str, Any]:
     told = [own for own in struck if own.detected is not None]
     return {
-        "ridden_out": len(struck) - len(told),
+        "undetected": sum(own.undetected for own in struck),
+        "ridden_out": sum(own.detected is None and not own.undetected for own in struck),
         "named": sum(own.named for own in told),
         "detection_seconds": median_and_worst(own.detected for own in told),
         "recovery_seconds": median_and_worst(own.recovered for own in struck),

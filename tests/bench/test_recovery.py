@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mllm_jax.bench import recovery
 from mllm_jax.bench.chaos.account import (
     Difference,
     Record,
@@ -48,6 +49,7 @@ def test_faults_are_drawn_by_the_seed_alone_and_fit_their_hosts(faults: int, see
         kind = KINDS[fault.kind]
         places = {"first": [0], "others": range(1, plan.hosts), "any": range(plan.hosts)}
         assert fault.host in places[kind.hosts]
+        assert fault.moment in kind.moments
         assert 0 <= fault.delay <= DELAYS[fault.moment]
         assert (fault.moment == "start") == (fault.steps == 0)
         assert fault.steps <= STEPS
@@ -60,9 +62,9 @@ def test_every_kind_and_moment_is_drawn_and_links_only_where_there_are_some() ->
     assert {*Counter(fault.kind for fault in every)} == {*KINDS}
     assert {fault.moment for fault in every} == {*DELAYS}
     assert {kind.name for kind in EVERY} - {kind.name for kind in possible(())} == {
-        *("cut", "slow_link", "full")
+        *("cut", "slow_link", "full", "stuck")
     }
-    assert possible(Namespaces.able) == EVERY
+    assert possible((*Namespaces.able, "trace")) == EVERY
 
 
 def test_a_plan_tells_its_faults() -> None:
@@ -231,11 +233,13 @@ def test_where_namespaces_are_not_allowed_hosts_are_plain_processes_and_that_is_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(recovery, "probe_hold", lambda: "ptrace: Operation not permitted")
     config, said = load(str(ROOT / "configs" / "bench" / "recovery.yaml"), []), list[str]()
     verdict = bench_recovery(config, said.append, faults=60, seed=4, list=True)
     assert said == [
         "hosts are plain processes, without faults of links and disks: namespaces of networks need "
-        "root"
+        "root",
+        "no process is made to stand with a thread that beats: ptrace: Operation not permitted",
     ]
     drawn = {fault["kind"] for run in verdict.values["runs"] for fault in run["faults"]}
     assert drawn == {kind.name for kind in possible(())}

@@ -1,8 +1,8 @@
 """The faults of `bench recovery`, as plain data that a seed draws.
 
     run 2 of 3 hosts
-      7  stop        host 1   6 steps later, 0.31 s into a save
-      8  cut         host 2   3 steps later, 0.08 s into a step     for 11.2 s
+      7  stop             host 1   6 steps later, 0.31 s into a save
+      8  cut              host 2   3 steps later, 0.08 s into a step     for 11.2 s
 
 A fault strikes once the run has recovered from the one before and has taken some more steps. One
 whose moment is `start` strikes while the run still recovers: it adds to the one before.
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Moment = Literal["step", "save", "start"]
-#: What a host must be able to do for a kind of fault: have a link or a disk of its own.
-Need = Literal["link", "disk"]
+#: What a kind of fault needs: a host with a link or a disk of its own, or leave to trace processes.
+Need = Literal["link", "disk", "trace"]
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,10 @@ class Kind:
         help: what happens.
         weight: how often it is drawn.
         lasts: seconds of the shortest and the longest; None for what does not end by itself.
-        needs: what a host must have; None for any host.
+        needs: what must be possible; None for what always is.
         ends: whether it always ends the attempt, so that it must be detected.
         hosts: which hosts it strikes.
+        moments: when it strikes.
     """
 
     name: str
@@ -41,19 +42,25 @@ class Kind:
     needs: Need | None = None
     ends: bool = True
     hosts: Literal["any", "first", "others"] = "any"
+    moments: tuple[Moment, ...] = ("step", "save", "start")
 
 
+#: How often a fault strikes at each moment.
+_WEIGHTS: dict[Moment, int] = {"step": 3, "save": 2, "start": 1}
 _ALL = (
     Kind("kill", "SIGKILL of the training process", weight=4),
     Kind("lost_host", "SIGKILL of a supervisor but that of process 0", hosts="others"),
     Kind("coordinator", "SIGKILL of the supervisor of process 0", hosts="first"),
     Kind("stop", "SIGSTOP of the training process", weight=2),
+    # At a start it may be at what takes long, e.g. compiling: only run.phase_seconds tells that.
+    Kind("stuck", "the main thread stands", 2, needs="trace", moments=("step", "save")),
     Kind("freeze", "SIGSTOP of all of a host, then SIGCONT", lasts=(1, 15), ends=False),
     Kind("cut", "the link of a host is cut", lasts=(1, 15), needs="link", ends=False),
     Kind("slow_link", "the link of a host is slow", lasts=(2, 6), needs="link", ends=False),
     Kind("slow_rank", "the training process is stopped half of the time", lasts=(2, 6), ends=False),
     Kind("damage", "bytes of a file are changed, and SIGKILL"),
     Kind("delete", "a file is deleted, and SIGKILL"),
+    Kind("damage_snapshot", "bytes of snapshots in memory are changed, and SIGKILL", weight=2),
     Kind("full", "the disk is full, and SIGKILL", lasts=(1, 8), needs="disk"),
 )
 #: Every kind by its name.
@@ -81,7 +88,7 @@ class Fault:
         moment: what is going on when it strikes: anything, a save, or the start of an attempt.
         delay: seconds from the moment to the fault.
         seconds: how long it lasts; 0 for what does not end by itself.
-        choice: a number from 0 to 1 that chooses among files.
+        choice: a number from 0 to 1 that chooses among files, or snapshots.
     """
 
     number: int
@@ -98,7 +105,7 @@ class Fault:
         if self.moment != "start":
             when = f"{self.steps} steps later, {when}"
         lasts = f"for {self.seconds:.1f} s" if self.seconds else ""
-        return f"{self.number:>4}  {self.kind:<11} host {self.host}  {when:<38} {lasts}".rstrip()
+        return f"{self.number:>4}  {self.kind:<15} host {self.host}  {when:<38} {lasts}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -121,7 +128,7 @@ class Plan:
 
 
 def possible(able: Iterable[Need]) -> list[Kind]:
-    """The kinds of faults on hosts that have what `able` says."""
+    """The kinds of faults that need no more than `able` says."""
     has = set(able)
     return [kind for kind in KINDS.values() if kind.needs is None or kind.needs in has]
 
@@ -146,8 +153,8 @@ def _drawn(
 ) -> Fault:
     kind = rng.choices(kinds, [own.weight for own in kinds])[0]
     lowest, end = int(kind.hosts == "others"), 1 if kind.hosts == "first" else hosts
-    moments: list[Moment] = ["step", "save"] if first else ["step", "save", "start"]
-    moment = rng.choices(moments, [3, 2, 1][: len(moments)])[0]
+    moments = [own for own in kind.moments if own != "start" or not first]
+    moment = rng.choices(moments, [_WEIGHTS[own] for own in moments])[0]
     return Fault(
         number,
         kind.name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from pathlib import Path
 MARK = "MLLM_JAX_CHAOS"
 #: A variable that only training processes have, and what they start not.
 _TRAINING = b"MLLM_JAX_SUPERVISED="
+#: Seconds within which a process that was stopped must stand.
+_STANDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,16 @@ def send(number: int, processes: Iterable[int]) -> None:
             os.kill(pid, number)
 
 
+def stand(pid: int) -> None:
+    """Stop a process, and wait until none of its threads moves; it may have ended."""
+    send(signal.SIGSTOP, [pid])
+    until = time.monotonic() + _STANDS
+    while any(_moves(task) for task in Path(f"/proc/{pid}/task").glob("*")):
+        if time.monotonic() > until:
+            raise TimeoutError(f"process {pid} does not stop within {_STANDS:g} s")
+        time.sleep(0.001)
+
+
 def kill_all(mark: str) -> None:
     """Kill what is left of a run."""
     send(signal.SIGKILL, [process.pid for process in marked(mark)])
@@ -77,6 +90,12 @@ def _found(pid: int, wanted: bytes) -> Process | None:
     if not fields or fields[0] == b"Z":
         return None
     return Process(pid, int(fields[1]), any(own.startswith(_TRAINING) for own in variables))
+
+
+def _moves(task: Path) -> bool:
+    """Whether a thread is neither stopped nor at its end."""
+    fields = _read(f"{task}/stat").rpartition(b")")[2].split()
+    return bool(fields) and fields[0] not in b"TtZX"
 
 
 def _read(path: str) -> bytes:

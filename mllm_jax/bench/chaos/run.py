@@ -17,7 +17,7 @@ from mllm_jax.bench.chaos.faults import KINDS, Fault
 from mllm_jax.bench.chaos.host import Host, Line
 from mllm_jax.bench.chaos.hosts import Hosts
 from mllm_jax.bench.chaos.processes import MARK, kill_all, orphans
-from mllm_jax.bench.chaos.strike import Site, Undo, steps_of, strike
+from mllm_jax.bench.chaos.strike import Site, Undo, ready, strike
 from mllm_jax.runtime.exits import Exit
 
 Tell = Callable[[str], None]
@@ -63,6 +63,11 @@ class Struck:
     named: bool = False
     recovered: float | None = None
 
+    @property
+    def undetected(self) -> bool:
+        """Whether no supervisor has told of it, though it always ends the attempt."""
+        return KINDS[self.fault.kind].ends and self.detected is None
+
     def __str__(self) -> str:
         told = "not told of" if self.detected is None else f"told of after {self.detected:.1f} s"
         told += "" if self.detected is None or self.named else ", not by its name"
@@ -92,7 +97,7 @@ class Run:
         own = [f"run.name={name}", f"run.directory={hosts.disk / 'runs'}"]
         self._options = ["--config", *config, *own, f"data.cache={hosts.disk / 'data'}"]
         self.hosts = [self._host(number) for number in range(hosts.count)]
-        self._site = Site(hosts, self.hosts, self.run)
+        self._site = Site(hosts, self.hosts, self.run, hosts.disk / "runs" / name)
         self._undo: tuple[float, Undo] | None = None
         self._since = time.monotonic()
         self._best = 0
@@ -138,6 +143,7 @@ class Run:
                 self._tell(str(self.struck[-1]))
             self._until(self._ended, "does not end")
         except FailedError as error:
+            self.struck[-1:] = map(self._told, self.struck[-1:])
             told = [*map(str, self.struck[-1:]), *(host.last_words() for host in self.hosts)]
             raise FailedError("\n".join([str(error), *told])) from None
         finally:
@@ -160,8 +166,7 @@ class Run:
         if fault.moment != "start":
             aim = self._best + fault.steps
             self._until(lambda: self.step >= aim, f"does not come to step {aim}")
-        if KINDS[fault.kind].name in ("damage", "delete"):
-            self._until(lambda: len(steps_of(self.run)) > 1, "makes no two checkpoints")
+        self._until(lambda: ready(fault, self._site), f"has nothing yet for a {fault.kind}")
         if fault.moment == "save":
             self._until(self._saving, "does not save", _LOOK / 10)
         until = time.monotonic() + fault.delay
@@ -190,7 +195,7 @@ class Run:
         must = KINDS[struck.fault.kind].ends
 
         def over() -> bool:
-            return self._undo is None and (not must or self.step > struck.step)
+            return self._undo is None and not must
 
         self._until(lambda: self._lines() != [] or over(), "does not tell of it")
         return self._told(struck)

@@ -12,7 +12,9 @@ from pathlib import Path
 from mllm_jax.bench.chaos.faults import Fault
 from mllm_jax.bench.chaos.host import Host
 from mllm_jax.bench.chaos.hosts import Hosts
-from mllm_jax.bench.chaos.processes import send
+from mllm_jax.bench.chaos.memory import chosen, shares
+from mllm_jax.bench.chaos.processes import send, stand
+from mllm_jax.bench.chaos.thread import hold
 
 #: Ends a fault.
 Undo = Callable[[], None]
@@ -32,11 +34,13 @@ class Site:
         hosts: the hosts.
         each: what runs on each of them.
         run: folder of the run, as this process sees it.
+        there: the same folder, as the hosts see it.
     """
 
     hosts: Hosts
     each: Sequence[Host]
     run: Path
+    there: Path
 
     @property
     def files(self) -> dict[str, Path]:
@@ -55,6 +59,16 @@ def strike(fault: Fault, site: Site) -> tuple[Undo | None, str]:
         What ends the fault, if it ends by itself; and what was struck, in words.
     """
     return _STRIKES[fault.kind](fault, site)
+
+
+def ready(fault: Fault, site: Site) -> bool:
+    """Whether there is already what a fault strikes."""
+    match fault.kind:
+        case "damage" | "delete":
+            return len(steps_of(site.run)) > 1
+        case "damage_snapshot":
+            return bool(shares(site.hosts, site.there, fault.host))
+    return True
 
 
 def steps_of(run: Path) -> list[int]:
@@ -77,6 +91,17 @@ def _kill(fault: Fault, site: Site) -> tuple[Undo | None, str]:
 
 def _stop(fault: Fault, site: Site) -> tuple[Undo | None, str]:
     return None, _signal(signal.SIGSTOP, site.each[fault.host])
+
+
+def _stuck(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    pid = site.each[fault.host].training()
+    try:
+        if pid is not None:
+            hold(pid)
+    except OSError:
+        if site.each[fault.host].training() == pid:
+            raise
+    return None, f"the main thread of process {pid}"
 
 
 def _kill_supervisor(fault: Fault, site: Site) -> tuple[Undo | None, str]:
@@ -125,13 +150,19 @@ def _slow_rank(fault: Fault, site: Site) -> tuple[Undo | None, str]:
 def _damage(fault: Fault, site: Site) -> tuple[Undo | None, str]:
     path = _file(fault, site)
     if path is not None:
-        with path.open("r+b") as file:
-            at = int(fault.choice * max(0, path.stat().st_size - _CHANGED))
-            file.seek(at)
-            before = file.read(_CHANGED)
-            file.seek(at)
-            file.write(bytes(byte ^ 0xFF for byte in before))
+        _change(path, fault.choice)
     return None, f"{path} and {_kill(fault, site)[1]}"
+
+
+def _damage_snapshot(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    pid = site.each[fault.host].training()
+    if pid is not None:
+        stand(pid)  # what it is still copying would be summed with the damage
+    found = chosen(site.hosts, site.there, fault.host, fault.choice)
+    files = [_one_of(_below(own.folder), fault.choice) for own in found]
+    for path in files:
+        _change(path, fault.choice)
+    return None, f"{', '.join(map(str, files))} and {_kill(fault, site)[1]}"
 
 
 def _delete(fault: Fault, site: Site) -> tuple[Undo | None, str]:
@@ -139,6 +170,16 @@ def _delete(fault: Fault, site: Site) -> tuple[Undo | None, str]:
     if path is not None:
         path.unlink()
     return None, f"{path} and {_kill(fault, site)[1]}"
+
+
+def _change(path: Path, choice: float) -> None:
+    """Change some bytes in the middle of a file."""
+    with path.open("r+b") as file:
+        at = int(choice * max(0, path.stat().st_size - _CHANGED))
+        file.seek(at)
+        before = file.read(_CHANGED)
+        file.seek(at)
+        file.write(bytes(byte ^ 0xFF for byte in before))
 
 
 def _full(fault: Fault, site: Site) -> tuple[Undo | None, str]:
@@ -161,13 +202,21 @@ def fill(path: Path) -> None:
 
 def _file(fault: Fault, site: Site) -> Path | None:
     """The file of a choice: half of them are of the newest checkpoint; None if there is none."""
-    kinds = [sorted(p for p in folder.rglob("*") if p.is_file()) for folder in site.files.values()]
-    found = [files for files in kinds if files]
+    found = [files for folder in site.files.values() if (files := _below(folder))]
     if not found:
         return None
     spread = fault.choice * 2 * len(found)
     files = found[0] if spread < len(found) else found[int(spread - len(found))]
-    return files[int(fault.choice * 1009) % len(files)]
+    return _one_of(files, fault.choice)
+
+
+def _below(folder: Path) -> list[Path]:
+    """The files below a folder."""
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _one_of(files: Sequence[Path], choice: float) -> Path:
+    return files[int(choice * 1009) % len(files)]
 
 
 _STRIKES: dict[str, Callable[[Fault, Site], tuple[Undo | None, str]]] = {
@@ -175,11 +224,13 @@ _STRIKES: dict[str, Callable[[Fault, Site], tuple[Undo | None, str]]] = {
     "lost_host": _kill_supervisor,
     "coordinator": _kill_supervisor,
     "stop": _stop,
+    "stuck": _stuck,
     "freeze": _freeze,
     "cut": _cut,
     "slow_link": _slow_link,
     "slow_rank": _slow_rank,
     "damage": _damage,
     "delete": _delete,
+    "damage_snapshot": _damage_snapshot,
     "full": _full,
 }
