@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # which --help does not need
     from rich.console import Console
 
     from mllm_jax.config.sections import ExperimentConfig
+    from mllm_jax.supervise.plans import Plans
 
 
 def train(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
@@ -51,6 +52,7 @@ def _supervise(args: argparse.Namespace, config: ExperimentConfig) -> Answer:
     from mllm_jax.runtime.clusters.place import found
     from mllm_jax.runtime.watch import Limits
     from mllm_jax.runtime.wire import Address
+    from mllm_jax.supervise.plans import Plans
     from mllm_jax.supervise.policy import Policy
     from mllm_jax.supervise.start import supervise
     from mllm_jax.supervise.supervisor import Settings
@@ -64,7 +66,7 @@ def _supervise(args: argparse.Namespace, config: ExperimentConfig) -> Answer:
         # Supervisors meet before JAX has started, and tell its processes where to meet.
         place = found(os.environ, args.join_seconds) if place.count == 1 else place
         overrides = ("parallel.distributed=false",)
-    plans = fallbacks(config, place.count)
+    plans = Plans(fallbacks(config, place.count))
     settings = Settings(
         run.path,
         Limits(run.hang_seconds, run.stall_seconds, run.phase_seconds),
@@ -86,7 +88,7 @@ def _searching(
     args: argparse.Namespace,
     config: ExperimentConfig,
     place: Processes,
-    plans: dict[int, tuple[str, ...]],
+    plans: Plans,
 ) -> Iterator[None]:
     """Context in which plans for fewer hosts are searched, if they are to be."""
     from mllm_jax.config.refit import planned, searched

@@ -61,12 +61,16 @@ class Child:
         told = Supervised(
             self.attempt, os.getpid(), self._beats, self._stacks, tuple(own), tuple(overrides)
         )
-        self._running = await asyncio.create_subprocess_exec(
-            *command,
-            env={**os.environ, **told.environment()},
-            pass_fds=(self._beats, self._stacks),
-            start_new_session=True,
-        )
+        try:
+            self._running = await asyncio.create_subprocess_exec(
+                *command,
+                env={**os.environ, **told.environment()},
+                pass_fds=(self._beats, self._stacks),
+                start_new_session=True,
+            )
+        except OSError:
+            self._close()
+            raise
         for number in self._early:
             self.signal(number)
         if self._halted:
@@ -103,13 +107,16 @@ class Child:
         await self._tidy()
         async with self._halting:
             beat, host = self.beat, socket.gethostname()
-            os.close(self._beats)
-            os.close(self._stacks)
+            self._close()
         end = End(self._process, host, pid, code, halted=self._halted, stacks=self._written)
         if beat is None:
             return end
         ago = time.monotonic() - beat.since
         return End(**vars(end) | {"step": beat.step, "event": beat.event, "ago": ago})
+
+    def _close(self) -> None:
+        os.close(self._beats)
+        os.close(self._stacks)
 
     def _kill(self) -> None:
         """Kill all processes of the session but trackers of shared memory.

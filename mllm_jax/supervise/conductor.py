@@ -209,6 +209,7 @@ class Conductor:
     behind: set[int] = field(default_factory=set)
     _places: dict[int, Place] = field(default_factory=dict)
     _ends: list[End] = field(default_factory=list)
+    _known: int = 0
     _begun: float = 0.0
     _pause_ends: float = 0.0
     _fault: str = ""
@@ -252,7 +253,7 @@ class Conductor:
 
     def _joined(self, event: Joined) -> list[Action]:
         self._places[event.process] = Place(event)
-        self.attempt = max(self.attempt, event.attempt)
+        self._known = max(self._known, event.attempt)
         if event.process not in self.behind:
             return []
         self.behind.discard(event.process)
@@ -266,12 +267,17 @@ class Conductor:
         if missing or now < self._pause_ends:
             return []
         hosts = self._taking_part()
-        self.attempt += 1
+        self.attempt = self._next
         self.phase, self._begun, self._fault, self._halted = Phase.RUNNING, now, "", False
         self._ends = []
         for i, place in self._places.items():
             self._places[i] = Place(place.joined, busy=i in hosts, heard=now)
         return [Begin(self.attempt, self.tries.best == 0, hosts)]
+
+    @property
+    def _next(self) -> int:
+        """Number of the attempt that would begin now: no supervisor has heard of it."""
+        return max(self.attempt, self._known) + 1
 
     def _taking_part(self) -> tuple[int, ...]:
         """Hosts of the next attempt: as many of those that are there as there is a plan for."""
@@ -397,7 +403,7 @@ class Conductor:
             )
         pause = self.policy.pause(self.tries.failed)
         self.phase, self.since, self._pause_ends = Phase.WAITING, now, now + pause
-        return [Say(f"{told}; {self._stacks()}attempt {self.attempt + 1} begins in {pause:g} s")]
+        return [Say(f"{told}; {self._stacks()}attempt {self._next} begins in {pause:g} s")]
 
     def _stacks(self) -> str:
         files = [end.stacks for end in self._ends if end.stacks]

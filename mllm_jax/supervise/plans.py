@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 logger = logging.getLogger(__name__)
@@ -30,6 +30,32 @@ os.execvp(sys.argv[2], sys.argv[2:])
 Read = Callable[[Path, int], tuple[str, ...]]
 
 
+class Plans(Mapping[int, tuple[str, ...]]):
+    """Overrides by the number of hosts that they are for; one thread adds while others read.
+
+    Every addition makes a dictionary anew, so that none changes while it is gone through.
+
+    Args:
+        first: the plans that are known from the start.
+    """
+
+    def __init__(self, first: Mapping[int, tuple[str, ...]]) -> None:
+        self._known = {**first}
+
+    def add(self, hosts: int, words: tuple[str, ...]) -> None:
+        """Add the plan for a number of hosts, or replace it."""
+        self._known = {**self._known, hosts: words}
+
+    def __getitem__(self, hosts: int) -> tuple[str, ...]:
+        return self._known[hosts]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
 class Planning:
     """Searches plans on a thread of its own, the most hosts first.
 
@@ -38,7 +64,7 @@ class Planning:
         devices: devices by number of hosts.
         folder: folder for the plans.
         read: reads a plan.
-        into: overrides by number of hosts, which are replaced as plans are found.
+        into: plans that are replaced as others are found.
     """
 
     def __init__(
@@ -47,7 +73,7 @@ class Planning:
         devices: dict[int, int],
         folder: Path,
         read: Read,
-        into: MutableMapping[int, tuple[str, ...]],
+        into: Plans,
     ) -> None:
         self._command, self._devices, self._folder = command, devices, folder
         self._read, self._into = read, into
@@ -87,7 +113,7 @@ class Planning:
     def _taken(self, hosts: int, devices: int, file: Path) -> str:
         """Take a plan that was found; why not, if it cannot be taken."""
         try:
-            self._into[hosts] = self._read(file, devices)
+            self._into.add(hosts, self._read(file, devices))
         except ValueError as error:
             return str(error)
         return ""

@@ -106,6 +106,18 @@ def test_hosts_that_do_not_come_are_left_behind_if_enough_others_do():
     assert own.tick(111.0 + POLICY.backoff) == [Begin(3, False, (0, 1, 2, 3))]
 
 
+def test_who_comes_back_with_a_later_number_changes_that_of_the_next_attempt_alone():
+    own, _ = without(3, (2,), 0, 1)
+    own.tick(100.75)
+    own.hear(Joined(2, "host2", 9, attempt=7), 101.0)
+    assert own.hear(Sign(0, beat(1, step=3, time=102.0)), 102.0) == []
+    own.hear(Ended(1, end(0, -9, step=3)), 103.0)
+    told = own.hear(Ended(1, end(1, Exit.LOST_PEER, step=3)), 103.0)
+    assert "attempt 1 has ended" in told[-1].text
+    assert told[-1].text.endswith("attempt 8 begins in 4 s")
+    assert own.tick(103.0 + POLICY.backoff) == [Begin(8, False, (0, 1, 2))]
+
+
 def test_hosts_for_which_there_is_no_plan_wait():
     own, (say,) = without(4, (2,), 0, 1, 3)
     assert say.text.endswith(": going on with 2 of 4 hosts; 1 more waits, for want of a plan")

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from mllm_jax.supervise.plans import Planning
+from mllm_jax.supervise.plans import Planning, Plans
 from tests.configs import ROOT
 
 #: Writes its devices to the file, or fails for six of them, or takes its time for two.
@@ -30,7 +30,7 @@ def read(file: Path, devices: int) -> tuple[str, ...]:
 
 
 def test_plans_are_found_told_and_given_up(tmp_path, caplog):
-    plans = {3: ("before",), 2: ("before",)}
+    plans = Plans({3: ("before",), 2: ("before",)})
     command, devices = [sys.executable, "-c", PROGRAM], {4: 8, 3: 6, 2: 4, 1: 2}
     planning = Planning(command, devices, tmp_path, read, plans)
     soon(lambda: "(4 devices)" in caplog.text)
@@ -45,16 +45,23 @@ def test_plans_are_found_told_and_given_up(tmp_path, caplog):
     ]
 
 
+def test_plans_are_added_while_others_go_through_them():
+    plans = Plans({3: ("three",)})
+    for hosts in plans:
+        plans.add(hosts - 1, ("fewer",))
+    assert (plans, len(plans)) == ({3: ("three",), 2: ("fewer",)}, 2)
+
+
 #: Begins a search that takes its time, and tells its process.
 SEARCHING = """
 import sys, time
 from pathlib import Path
-from mllm_jax.supervise.plans import Planning
+from mllm_jax.supervise.plans import Planning, Plans
 search = (
     "import os, pathlib, time; pathlib.Path(r'{told}').write_text(str(os.getpid()));"
     "time.sleep(60)"
 )
-Planning([sys.executable, "-c", search], {{1: 1}}, Path("."), lambda file, devices: (), {{}})
+Planning([sys.executable, "-c", search], {{1: 1}}, Path("."), lambda file, devices: (), Plans({{}}))
 time.sleep(60)
 """
 
