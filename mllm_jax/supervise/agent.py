@@ -43,16 +43,20 @@ class Work:
     process: int
     folder: Path
 
+    @property
+    def words(self) -> list[str]:
+        """Words of the command that are the same on all hosts."""
+        words = [word for word in self.own if word != SUPERVISE]
+        for option in (COORDINATOR, PROCESSES, PROCESS):
+            words = without(option, words)
+        return words
+
     def command(self, begin: Begin) -> list[str]:
         """Words of the command of an attempt's training process.
 
         A run goes back to the checkpoint of `--from-step` once; later attempts go on from there.
         """
-        words = [word for word in self.own if word != SUPERVISE]
-        if not begin.anew:
-            words = without(FROM_STEP, words)
-        for option in (COORDINATOR, PROCESSES, PROCESS):
-            words = without(option, words)
+        words = self.words if begin.anew else without(FROM_STEP, self.words)
         if begin.coordinator:
             number, count = begin.hosts.index(self.process), len(begin.hosts)
             place = {COORDINATOR: begin.coordinator, PROCESSES: count, PROCESS: number}

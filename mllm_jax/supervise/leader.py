@@ -13,9 +13,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from mllm_jax.runtime.part import JoinError
+from mllm_jax.runtime.supervised.beats import Beat
 from mllm_jax.runtime.wire import Address, Line, hold_port
 from mllm_jax.supervise import messages
 from mllm_jax.supervise.attempts import Watched, newest, write
+from mllm_jax.supervise.back import Back
 from mllm_jax.supervise.conductor import (
     Action,
     Begin,
@@ -66,6 +68,8 @@ class Leader(Supervisor):
     def __init__(self, own: Sequence[str], settings: Settings, lead: Lead | None = None) -> None:
         lead = lead or Lead(settings.address)
         super().__init__(own, replace(settings, address=lead.address))
+        self._back = Back(self._work.words, settings.folder)
+        gone_back = int(self._back.gone())  # by an attempt that has taken some step
         self._conductor = Conductor(
             settings.count,
             settings.policy,
@@ -73,13 +77,14 @@ class Leader(Supervisor):
             settings.wait,
             settings.fallbacks.keys(),
             max(newest(settings.folder), lead.attempt),
-            Tries(lead.step),
+            Tries(max(lead.step, gone_back)),
             since=time.monotonic(),
             behind={*lead.behind},
         )
         self._others: dict[int, Other] = {}
         self._writer = ThreadPoolExecutor(1)
         self._held: socket.socket | None = None
+        self._trained = 0
 
     async def _go_on(self) -> None:
         self._hear(self._settings.joined)
@@ -115,12 +120,19 @@ class Leader(Supervisor):
         beat = self._agent.beat
         if beat is not None:
             self._hear(Sign(self._settings.process, beat))
+            self._note_step(beat)
         self._tell(Alive(self._settings.process, self._successors()))
         for other in list(self._others.values()):
             if now - other.heard > self._settings.limits.silent:
                 other.line.close()
                 self._leave(other)
         self._act(self._conductor.tick(now))
+
+    def _note_step(self, beat: Beat) -> None:
+        """Keep that the run has gone back, if it has, once an attempt has taken a step."""
+        if beat.step > 0 and beat.attempt != self._trained:
+            self._trained = beat.attempt
+            self._writer.submit(_keep, self._back)
 
     def _ended(self, ended: Ended) -> None:
         self._hear(ended)
@@ -252,6 +264,13 @@ class Leader(Supervisor):
         if self._others.get(process) is other:
             del self._others[process]
             self._hear(Left(process))
+
+
+def _keep(back: Back) -> None:
+    try:
+        back.keep()
+    except OSError as error:
+        logger.warning("it cannot be kept that the run has gone back: %s", error)
 
 
 def _write(folder: Path, record: Watched) -> None:

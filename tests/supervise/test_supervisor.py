@@ -196,12 +196,40 @@ def test_a_run_goes_back_to_a_step_once(processes, tmp_path):
     assert [line[2] for line in attempts(tmp_path)] == ["7", "7", "None", "None"]
 
 
+def test_the_same_command_does_not_go_back_once_more(processes, tmp_path):
+    """As a cluster starts it again; another command goes back again, and so does none between."""
+    actions, back = "steps9 wait,steps10 wait,steps11 done,done,done", ("--from-step", "7")
+    for _ in range(2):
+        first = start(processes, tmp_path, actions, *back)
+        soon((tmp_path / "0" / "waiting").exists)
+        soon((tmp_path / ".from-step").exists)
+        (tmp_path / "0" / "waiting").unlink()
+        first.kill()
+        soon(lambda: gone(int(attempts(tmp_path)[-1][1])))
+    told = "by --from-step: the run goes on from its newest checkpoint; to go back again, remove "
+    ended(first, -signal.SIGKILL, f"{told}{tmp_path}")
+    ended(start(processes, tmp_path, actions, "--from-step", "8"), Exit.OK)
+    ended(start(processes, tmp_path, actions), Exit.OK)
+    ended(start(processes, tmp_path, actions, *back), Exit.OK)
+    assert [line[2] for line in attempts(tmp_path)] == ["7", "None", "8", "None", "7"]
+
+
 def test_a_supervisor_loads_no_jax():
     program = (
         "import sys, launch; import mllm_jax.supervise.supervisor; "
         "sys.exit('jax' in sys.modules or 'flax' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=os.environ, check=True)
+
+
+def test_nothing_of_a_process_that_cannot_be_started_stays_open(tmp_path):
+    async def starts() -> None:
+        with pytest.raises(FileNotFoundError):
+            await Child(1, 0, tmp_path).start(["/no/such/program"], ["train"], ())
+
+    before = {*Path("/proc/self/fd").iterdir()}
+    asyncio.run(starts())
+    assert {*Path("/proc/self/fd").iterdir()} == before
 
 
 def test_a_process_that_is_just_being_started_is_ended_all_the_same(tmp_path):

@@ -1,0 +1,62 @@
+"""Going back to a checkpoint (`--from-step`) once, however often the same command is started.
+
+Clusters start a supervisor again with the words of its first start. What has been trained since the
+run went back must stay, so the folder of the run keeps the command that has led it back, as soon as
+a step was taken from there. The same command leads back no more; another one does.
+"""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from mllm_jax.runtime.standing import FROM_STEP, without
+
+logger = logging.getLogger(__name__)
+
+#: Name of the file.
+NAME = ".from-step"
+
+
+class Back:
+    """The way back that a command asks for, if it does.
+
+    Args:
+        words: words of the command that are the same on all hosts.
+        folder: folder of the run.
+    """
+
+    def __init__(self, words: Sequence[str], folder: Path) -> None:
+        self._text, self._file = shlex.join(words) + "\n", folder / NAME
+        self._asked = without(FROM_STEP, words) != [*words]
+
+    def gone(self) -> bool:
+        """Whether an earlier start of the same command has gone back; those of others are over.
+
+        Raises:
+            OSError: the folder cannot be read, or written.
+        """
+        if not self._file.exists():
+            return False
+        if not self._asked or self._file.read_text() != self._text:
+            self._file.unlink()
+            return False
+        logger.warning(
+            "an earlier start of this command has gone back by %s: the run goes on from its newest "
+            "checkpoint; to go back again, remove %s",
+            *(FROM_STEP, self._file),
+        )
+        return True
+
+    def keep(self) -> None:
+        """Keep that the run has gone back, if that was asked for.
+
+        Raises:
+            OSError: the folder takes no file.
+        """
+        if self._asked:
+            part = self._file.with_name(f"{NAME}.part")
+            part.write_text(self._text)
+            part.replace(self._file)
