@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveInt, model_validator
 
@@ -142,7 +143,15 @@ class MixtureSource(_Section):
 
 
 class MediumConfig(_Section):
-    """The section of a kind of media, with the text that stands for a medium."""
+    """The section of a kind of media, with the text that stands for a medium.
+
+    only_where_taken: whether the kind counts only for models with an encoder that takes it, so that
+    vocabularies, lengths and samples of all others are as without it: its placeholder is a word
+    there, and its section decides nothing. A number under its name is never a medium, but what many
+    data sets have there: which one, or how many.
+    """
+
+    only_where_taken: ClassVar[bool] = False
 
     placeholder: str
 
@@ -214,6 +223,8 @@ class AudioConfig(MediumConfig):
 
 class VideoConfig(MediumConfig):
     """How videos become frames, which are then images of the encoder's tiles."""
+
+    only_where_taken: ClassVar[bool] = True
 
     frames: PositiveInt = 32  # most frames of a video, evenly spaced; a shorter one gives all
     max_seconds: Annotated[float, Field(gt=0)] = 3600.0  # longer videos are refused
@@ -387,3 +398,16 @@ class DataConfig(_Section):
                 f"data.ladder: {list(self.ladder)} does not rise to 1; valid: e.g. [0.5, 1]"
             )
         return self
+
+
+#: Kinds of media that count only where an encoder takes them; see `MediumConfig`.
+ONLY_WHERE_TAKEN = frozenset(
+    name
+    for name, field in DataConfig.model_fields.items()
+    if getattr(field.annotation, "only_where_taken", False)
+)
+
+
+def counts(kind: str, taken: Container[str]) -> bool:
+    """Whether a kind of media counts for a model whose encoders take the kinds `taken`."""
+    return kind in taken or kind not in ONLY_WHERE_TAKEN

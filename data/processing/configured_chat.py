@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 
-from data.config import DataConfig
+from data.config import DataConfig, counts
 from data.kinds.modality import Kind
 from data.released.chat import ReleasedChat
 from data.released.files import ReleasedFiles, read_folder
@@ -24,6 +24,5 @@ def make_chat(config: DataConfig, kinds: Sequence[Kind], files: ReleasedFiles | 
     """The configured tokenizer and chat template, for encoders of `kinds`. Raises DataError."""
     marks = marks_of(config)
     if files is None:
-        # Videos are for encoders of tiles, which need a released processor.
-        return ConfiguredChat(config, {k: mark for k, mark in marks.items() if k != "video"})
+        return ConfiguredChat(config, {k: mark for k, mark in marks.items() if counts(k, kinds)})
     return ReleasedChat(files, {kind: marks[kind] for kind in kinds}, TODAY)

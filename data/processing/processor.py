@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from data.config import DataConfig
+from data.config import DataConfig, counts
 from data.faults import FaultKind
 from data.kinds.kind import Measured
 from data.kinds.look import Look
@@ -101,7 +101,7 @@ class Processor:
         sections = {
             kind: section.model_dump(mode="json", exclude={"mean", "std", "encoders"})
             for kind, section in self.config.media.items()
-            if kind != "video" or kind in self._by_kind
+            if counts(kind, self._by_kind)
         }
         encoders = [[own.kind, _fields(own)] for own in self.encoders.values()]
         contents = [_VERSION, sections, self.chat.fingerprint, encoders]
@@ -280,7 +280,7 @@ class Processor:
                 raise ConversationError(f"turn {number} is an empty answer")
         for kind, mark in self._marks.items():
             count, files = sum(turn.text.count(mark) for turn in sample.turns), sample.of(kind)
-            if kind == "video" and kind not in self._by_kind and not files:
+            if not counts(kind, self._by_kind) and not files:
                 continue  # a word like any other, as in pages about HTML
             if count != len(files):
                 text = f"{count} {mark} placeholders for {len(files)} {kind} files"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from data.config import DataConfig, SyntheticSource
+from data.config import DataConfig, SyntheticSource, counts
 from data.kinds.registry import KINDS
 from data.sample import DataError, Sample, Turn
 from data.sources.distributions import REDUCTION, draw
@@ -21,7 +21,7 @@ from data.sources.source import Split
 from data.text.chat import marks_of
 
 #: Kinds of the media of a distribution, by their names there.
-_KINDS = {"vision" if kind == "image" else kind: kind for kind in KINDS if kind != "video"}
+_KINDS = {"vision" if kind == "image" else kind: kind for kind in KINDS if counts(kind, ())}
 _LETTERS = np.frombuffer(b"etaoinshrdlu", np.uint8)
 
 

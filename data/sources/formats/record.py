@@ -28,7 +28,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 
-from data.config import FieldsConfig
+from data.config import ONLY_WHERE_TAKEN, FieldsConfig
 from data.faults import Fault, FaultKind
 from data.kinds.blob import Blob
 from data.kinds.modality import Kind
@@ -235,8 +235,7 @@ class RecordForm:
     def _listed(self, record: Mapping[str, Any], kind: Kind) -> Sequence[Reference]:
         """Media of a kind in a field of their own."""
         field, value = _chosen(record, self.media_fields(kind))
-        # Numbers are what many data sets have under the name of videos: which one, or how many.
-        if value is None or (kind == "video" and isinstance(value, int | float)):
+        if value is None or (kind in ONLY_WHERE_TAKEN and isinstance(value, int | float)):
             return ()
         return _validated(_REFERENCES, field, value if isinstance(value, list) else [value])
 

@@ -16,8 +16,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from data.config import ONLY_WHERE_TAKEN
 from data.faults import Fault, FaultKind
 from data.kinds.blob import Blob
+from data.kinds.modality import Kind
 from data.kinds.registry import KINDS
 from data.sample import DataError, MediaError, SampleError
 from data.sources.formats.blobs import Bytes, MediaFolder
@@ -143,14 +145,19 @@ def columns_of(file: File, schema: pa.Schema, form: RecordForm) -> Columns:
             f"{', '.join(missing)} (data.source.fields says what they are called)"
         )
     texts = [n for n in (*form.text_fields, form.fields.question or "") if n in schema.names]
-    media = [n for kind in KINDS for n in form.media_fields(kind) if n in schema.names]
-    numbers = [n for n in form.media_fields("video") if n in media and _is_number(schema, n)]
-    media = [n for n in media if n not in numbers]  # see `RecordForm`
+    media = [n for kind in KINDS for n in _media_columns(schema, form, kind)]
     for name in texts:
         _check_text(file, name, schema.field(name).type, form)
     texts += [n for kind in KINDS for n in form.encoder_fields(kind) if n in schema.names]
     late = [name for name in media if _is_late(file, name, schema.field(name).type)]
     return Columns((*texts, *media), tuple(late))
+
+
+def _media_columns(schema: pa.Schema, form: RecordForm, kind: Kind) -> list[str]:
+    """Columns of a kind of media; see `MediumConfig.only_where_taken` for those of numbers."""
+    found = [name for name in form.media_fields(kind) if name in schema.names]
+    ignored = kind in ONLY_WHERE_TAKEN
+    return [name for name in found if not (ignored and _is_number(schema, name))]
 
 
 def listed(schema: pa.Schema) -> str:
