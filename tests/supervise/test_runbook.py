@@ -25,8 +25,10 @@ from mllm_jax.runtime.folder import RoomError, check_room
 from mllm_jax.runtime.lock import LockedError, locked
 from mllm_jax.runtime.part import Peers
 from mllm_jax.runtime.peers import First
+from mllm_jax.runtime.standing import FROM_STEP
 from mllm_jax.runtime.watch import LIMITS, Limits, Peer, fault
 from mllm_jax.runtime.wire import Address
+from mllm_jax.supervise.back import Back
 from mllm_jax.supervise.conductor import Action, Conductor, Ended, Finish, Joined, Left, Say, Sign
 from mllm_jax.supervise.ends import End
 from mllm_jax.supervise.leader import Leader, Other
@@ -251,12 +253,23 @@ def fill() -> None:
         file.write(b"x")
 
 
+def of_going_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Path("runs/demo")
+    (folder / "back" / run).mkdir(parents=True)
+    monkeypatch.chdir(folder / "back")
+    back = Back(["launch.py", "train", FROM_STEP, "7"], run)
+    assert not back.gone()
+    back.keep()
+    assert back.gone()
+
+
 def test_every_message_of_the_runbook_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     said = [*of_ends(), *of_faults(), *of_hosts(tmp_path, monkeypatch)]
     of_snapshots(tmp_path, monkeypatch)
     of_kept_folders(tmp_path, monkeypatch)
+    of_going_back(tmp_path, monkeypatch)
     said += [record.getMessage() for record in caplog.records]
     said.append(f"{Kept(40, '', ())} is not whole")
     said += [of_the_disk(monkeypatch), of_the_lock(tmp_path, monkeypatch)]
