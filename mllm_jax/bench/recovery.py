@@ -2,7 +2,8 @@
 
 Runs of `launch.py train --supervise` on two to four hosts that this machine plays
 (`chaos/hosts.py`) are struck by faults that a seed draws (`chaos/faults.py`). Every run must end
-with the losses of an undisturbed one, to the bit, and with the same samples in every step.
+with the losses of an undisturbed one, to the bit, and with the same samples in every step. Once a
+host is lost for good, the others sum in another order: from there on the samples must be the same.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Outcome:
 
     @property
     def bit_equal(self) -> bool:
-        """Whether its losses are those of an undisturbed run."""
+        """Whether its losses are those of an undisturbed run, as far as they must be."""
         return self.difference is not None and not self.difference.steps
 
     @property
@@ -208,7 +209,7 @@ class _Bench:
         outcome, before = Outcome(plan), _shared(hosts)
         try:
             outcome.struck = run.suffer(plan.faults)
-            outcome.difference = Difference.of(Record.read(run.run), undisturbed)
+            outcome.difference = Difference.of(Record.read(run.run), undisturbed, run.alike)
             outcome.left = [*self._left(run), *sorted(_shared(hosts) - before)]
         except FailedError as error:
             outcome.failed, outcome.struck = str(error), run.struck

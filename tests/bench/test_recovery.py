@@ -55,6 +55,7 @@ def test_faults_are_drawn_by_the_seed_alone_and_fit_their_hosts(faults: int, see
         assert fault.steps <= STEPS
         assert (fault.seconds > 0) == (kind.lasts is not None)
     assert all(plan.faults[0].moment != "start" for plan in plans)
+    assert not any(KINDS[fault.kind].last for plan in plans for fault in plan.faults[:-1])
 
 
 def test_every_kind_and_moment_is_drawn_and_links_only_where_there_are_some() -> None:
@@ -88,7 +89,10 @@ def test_losses_are_compared_to_the_bit_and_samples_step_by_step() -> None:
     assert Difference.of(whole, whole) == Difference((), 0, 0)
     other = record([3.0, 2.0 + 2**-50, 1.0], [[0, 1], [2, 4], [3]])
     assert Difference.of(other, whole) == Difference((2,), 0, 0)
+    assert Difference.of(other, whole, alike=1) == Difference((), 0, 0)
+    assert Difference.of(other, whole, alike=2) == Difference((2,), 0, 0)
     short = record([3.0, 2.0], [[0, 1], [2, 4]])
+    assert Difference.of(short, whole, alike=1) == Difference((3,), 1, 0)
     assert Difference.of(short, whole) == Difference((3,), 1, 0)
     again = record([3.0, 2.0, 1.0], [[0, 1], [2, 2, 4], [1]])
     assert Difference.of(again, whole) == Difference((), 1, 2)
@@ -198,6 +202,12 @@ def test_hosts_have_links_and_a_disk_and_nothing_of_them_stays(tmp_path: Path) -
         (hosts.seen / "file").write_text("of the disk")
         words = [*hosts.enter(0), "cat", str(hosts.disk / "file")]
         assert subprocess.check_output(words, text=True) == "of the disk"
+        for host in (0, 1):
+            (hosts.shared_memory(host) / "folder").mkdir()
+            (hosts.shared_memory(host) / "folder" / "file").touch()
+            (hosts.shared_memory(host) / "file").touch()
+        hosts.lose_memory(1)
+        assert [len([*hosts.shared_memory(host).iterdir()]) for host in (0, 1)] == [2, 0]
         fill(hosts.seen / "ballast")
         with pytest.raises(OSError, match="No space left on device"):
             (hosts.seen / "more").write_bytes(bytes(2**20))

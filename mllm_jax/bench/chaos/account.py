@@ -56,10 +56,20 @@ class Difference:
     repeated: int
 
     @classmethod
-    def of(cls, run: Record, undisturbed: Record) -> Difference:
-        """The difference between two records."""
+    def of(cls, run: Record, undisturbed: Record, alike: int | None = None) -> Difference:
+        """The difference between two records.
+
+        Args:
+            alike: newest step whose loss and gradients must be equal; those behind it need only be
+                there. None: all must be equal.
+        """
         each = sorted(run.losses.keys() | undisturbed.losses.keys())
-        wrong = tuple(n for n in each if run.losses.get(n) != undisturbed.losses.get(n))
+        wrong = tuple(
+            n
+            for n in each
+            if (alike is None or n <= alike or n not in run.losses or n not in undisturbed.losses)
+            and run.losses.get(n) != undisturbed.losses.get(n)
+        )
         own, wanted = _counted(run), _counted(undisturbed)
         return cls(wrong, (wanted - own).total(), (own - wanted).total())
 

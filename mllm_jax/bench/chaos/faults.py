@@ -33,6 +33,7 @@ class Kind:
         ends: whether it always ends the attempt, so that it must be detected.
         hosts: which hosts it strikes.
         moments: when it strikes.
+        last: whether no other fault of the run can follow.
     """
 
     name: str
@@ -43,13 +44,14 @@ class Kind:
     ends: bool = True
     hosts: Literal["any", "first", "others"] = "any"
     moments: tuple[Moment, ...] = ("step", "save", "start")
+    last: bool = False
 
 
 #: How often a fault strikes at each moment.
 _WEIGHTS: dict[Moment, int] = {"step": 3, "save": 2, "start": 1}
 _ALL = (
     Kind("kill", "SIGKILL of the training process", weight=4),
-    Kind("lost_host", "SIGKILL of a supervisor but that of process 0", hosts="others"),
+    Kind("supervisor", "SIGKILL of a supervisor but that of process 0", hosts="others"),
     Kind("coordinator", "SIGKILL of the supervisor of process 0", hosts="first"),
     Kind("stop", "SIGSTOP of the training process", weight=2),
     # At a start it may be at what takes long, e.g. compiling: only run.phase_seconds tells that.
@@ -62,6 +64,7 @@ _ALL = (
     Kind("delete", "a file is deleted, and SIGKILL"),
     Kind("damage_snapshot", "bytes of snapshots in memory are changed, and SIGKILL", weight=2),
     Kind("full", "the disk is full, and SIGKILL", lasts=(1, 8), needs="disk"),
+    Kind("lost_host", "a host and its memory are gone for good", 6, last=True),
 )
 #: Every kind by its name.
 KINDS = {own.name: own for own in _ALL}
@@ -143,7 +146,11 @@ def draw(faults: int, seed: int, kinds: Sequence[Kind]) -> list[Plan]:
     for first in range(0, faults, FAULTS):
         hosts = rng.choice(HOSTS)
         numbers = range(first + 1, min(faults, first + FAULTS) + 1)
-        drawn = tuple(_drawn(n, hosts, kinds, rng, first=n == first + 1) for n in numbers)
+        others = [kind for kind in kinds if not kind.last]
+        drawn = tuple(
+            _drawn(n, hosts, kinds if n == numbers[-1] else others, rng, first=n == numbers[0])
+            for n in numbers
+        )
         plans.append(Plan(len(plans) + 1, hosts, drawn))
     return plans
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -10,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mllm_jax.bench.chaos.processes import below, marked
+from mllm_jax.bench.chaos.processes import below, marked, send
 
 #: Lines by which supervisors tell that an attempt has a fault.
 TOLD = re.compile(
@@ -37,6 +38,10 @@ class Host:
         environment: variables of the supervisor.
         log: file for all that is said.
         mark: value of the variable that the processes of the run have.
+
+    Attributes:
+        told: lines that tell of faults.
+        lost: whether it is gone for good.
     """
 
     def __init__(
@@ -50,6 +55,7 @@ class Host:
         self.number, self._command, self._environment = number, command, environment
         self._log, self._mark = log, mark
         self.told = list[Line]()
+        self.lost = False
         self.starts = 0
         self.start()
 
@@ -68,6 +74,15 @@ class Host:
             start_new_session=True,
         )
         threading.Thread(target=self._listen, args=(self.supervisor,), daemon=True).start()
+
+    def lose(self) -> None:
+        """End all that runs here, for good."""
+        self.lost = True
+        ended = {*self.everything()}
+        send(signal.SIGKILL, ended)
+        self.supervisor.wait()
+        while ended & {process.pid for process in marked(self._mark)}:
+            time.sleep(0.01)
 
     @property
     def code(self) -> int | None:

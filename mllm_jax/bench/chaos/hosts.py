@@ -75,6 +75,9 @@ class Hosts:
         del host
         return Path("/dev/shm")
 
+    def lose_memory(self, host: int) -> None:
+        """Remove what a host has in its shared memory, if it has that for itself."""
+
     def cut(self, host: int, *, whole: bool) -> None:
         """Cut the link of a host, or make it whole again."""
         raise HostsError(f"host {host} has no link of its own; valid: hosts in namespaces")
@@ -120,6 +123,14 @@ class Namespaces(Hosts):
     def shared_memory(self, host: int) -> Path:
         """See `Hosts.shared_memory`."""
         return self._root(self._holders[host]) / "dev/shm"
+
+    def lose_memory(self, host: int) -> None:
+        """See `Hosts.lose_memory`."""
+        for path in self.shared_memory(host).iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
 
     def cut(self, host: int, *, whole: bool) -> None:
         """See `Hosts.cut`."""

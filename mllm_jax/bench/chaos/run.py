@@ -17,7 +17,7 @@ from mllm_jax.bench.chaos.faults import KINDS, Fault
 from mllm_jax.bench.chaos.host import Host, Line
 from mllm_jax.bench.chaos.hosts import Hosts
 from mllm_jax.bench.chaos.processes import MARK, kill_all, orphans
-from mllm_jax.bench.chaos.strike import Site, Undo, ready, strike
+from mllm_jax.bench.chaos.strike import Site, Undo, ready, steps_of, strike
 from mllm_jax.runtime.exits import Exit
 
 Tell = Callable[[str], None]
@@ -84,6 +84,12 @@ class Run:
         config: file of the configuration, and overrides of its keys.
         folder: folder for logs.
         tell: is told of what happens.
+
+    Attributes:
+        struck: the faults so far.
+        left: processes that nobody tended any more.
+        alike: newest step that must be as in an undisturbed run, to the bit; None: all. Fewer hosts
+            sum in another order.
     """
 
     def __init__(
@@ -101,9 +107,10 @@ class Run:
         self._undo: tuple[float, Undo] | None = None
         self._since = time.monotonic()
         self._best = 0
-        self._first: int | None = None
+        self._before = set[int | None]()
         self.struck = list[Struck]()
         self.left: list[str] = []
+        self.alike: int | None = None
 
     def _host(self, number: int) -> Host:
         place = ["--coordinator", f"{self._hosts.address(0)}:{_PORT}"]
@@ -181,12 +188,13 @@ class Run:
     def _strike(self, fault: Fault) -> Struck:
         if self._undo is not None:
             self._lift()
-        self._begun, first = time.monotonic(), self.hosts[0].training()
+        if KINDS[fault.kind].last:  # the run may go back to any of its checkpoints
+            self.alike = min(steps_of(self.run), default=0)
+        self._begun, self._before = time.monotonic(), {host.training() for host in self.hosts}
         undo, what = strike(fault, self._site)
         self._struck = time.monotonic()
         if undo is not None:
             self._undo = self._struck + fault.seconds, undo
-        self._first = first
         self._best = max(self._best, self.step)
         return Struck(fault, what, self._best)
 
@@ -211,10 +219,15 @@ class Run:
             return struck
         return replace(struck, recovered=now - self._struck)
 
+    @property
+    def _leading(self) -> Host:
+        """The host with process 0 of the present attempt, or of the next one."""
+        return next(host for host in self.hosts if not host.lost)
+
     def _goes_on(self, fault: Fault) -> bool:
         """Whether a step is new; one that the attempt of the fault still takes is none."""
         told = bool(self._lines())
-        of_before = told and self.hosts[0].training() in (None, self._first)
+        of_before = told and self._leading.training() in {None, *self._before}
         if of_before or (KINDS[fault.kind].ends and not told):
             self._best = max(self._best, self.step)
             return False
@@ -251,7 +264,7 @@ class Run:
             self._lift()
         for host in self.hosts:
             code = host.code
-            if code is None or code == Exit.OK:
+            if host.lost or code is None or code == Exit.OK:
                 continue
             if code not in _PASSING:
                 raise FailedError(
@@ -266,7 +279,7 @@ class Run:
         self._undo = None
 
     def _ended(self) -> bool:
-        return all(host.code == Exit.OK for host in self.hosts)
+        return all(host.lost or host.code == Exit.OK for host in self.hosts)
 
     def _look_for_orphans(self, supervisors: Sequence[int]) -> None:
         """Note processes that nobody tends any more, but those that are about to end."""

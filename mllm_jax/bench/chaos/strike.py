@@ -110,6 +110,13 @@ def _kill_supervisor(fault: Fault, site: Site) -> tuple[Undo | None, str]:
     return None, f"supervisor {pid}"
 
 
+def _lose(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    host = site.each[fault.host]
+    host.lose()
+    site.hosts.lose_memory(fault.host)
+    return None, f"supervisor {host.supervisor.pid}, for good"
+
+
 def _freeze(fault: Fault, site: Site) -> tuple[Undo | None, str]:
     frozen = site.each[fault.host].everything()
     send(signal.SIGSTOP, frozen)
@@ -221,7 +228,7 @@ def _one_of(files: Sequence[Path], choice: float) -> Path:
 
 _STRIKES: dict[str, Callable[[Fault, Site], tuple[Undo | None, str]]] = {
     "kill": _kill,
-    "lost_host": _kill_supervisor,
+    "supervisor": _kill_supervisor,
     "coordinator": _kill_supervisor,
     "stop": _stop,
     "stuck": _stuck,
@@ -233,4 +240,5 @@ _STRIKES: dict[str, Callable[[Fault, Site], tuple[Undo | None, str]]] = {
     "delete": _delete,
     "damage_snapshot": _damage_snapshot,
     "full": _full,
+    "lost_host": _lose,
 }
