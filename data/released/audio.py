@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from data.faults import FaultKind
 from data.kinds.audio.frames import check_finite, log_energies, scaled
 from data.kinds.audio.modality import AudioModality
-from data.released.files import AudioSettings
+from data.released.media import AudioSettings
 from data.sample import DataError, MediaError, Medium
 
 

@@ -2,28 +2,26 @@
 
     tokenizer.json, tokenizer_config.json, special_tokens_map.json, added_tokens.json
     chat_template.jinja, or chat_template.json, or in processor_config.json or tokenizer_config.json
-    preprocessor_config.json, or in processor_config.json (`image_processor`, `feature_extractor`)
 
-Keys that a file leaves out have the defaults of its class in transformers.
+`data.released.media` reads how media are made.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError
+from pydantic import BaseModel, Field
 
 from data.kinds.modality import Kind
-from data.released.images import Exactly, ImageTransforms, PatchBudget, Resize, ShortestEdge
-from data.sample import DataError, Size
+from data.released.media import PREPROCESSOR, VIDEOS, MediaReader
+from data.released.typed import TYPED, T, checked, said
+from data.sample import DataError
 
-_PREPROCESSOR = "preprocessor_config.json"
 _NAMES = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -32,46 +30,19 @@ _NAMES = (
     "chat_template.jinja",
     "chat_template.json",
     "processor_config.json",
-    _PREPROCESSOR,
+    PREPROCESSOR,
+    VIDEOS,
 )
-_CLIP = {
-    "image_mean": (0.48145466, 0.4578275, 0.40821073),
-    "image_std": (0.26862954, 0.26130258, 0.27577711),
-}
-_HALF = {"image_mean": (0.5, 0.5, 0.5), "image_std": (0.5, 0.5, 0.5)}
-_CROPPED = _CLIP | {
-    "size": {"shortest_edge": 224},
-    "crop_size": {"height": 224, "width": 224},
-    "do_center_crop": True,
-}
-_SIDES = range(384, 2305, 384)
-#: Defaults of image processors, by class.
-_IMAGES: dict[str, dict[str, Any]] = {
-    "CLIPImageProcessor": _CROPPED,
-    "LlavaImageProcessor": _CROPPED,
-    "SiglipImageProcessor": _HALF | {"size": {"height": 224, "width": 224}},
-    "Siglip2ImageProcessor": _HALF | {"resample": 2, "patch_size": 16, "max_num_patches": 256},
-    "LlavaOnevisionImageProcessor": _CLIP
-    | {
-        "size": {"height": 384, "width": 384},
-        "image_grid_pinpoints": [[high, wide] for high in _SIDES for wide in _SIDES],
-    },
-}
-#: Image processors that pad; others could pad to a size of their own.
-_PADDED = ("LlavaImageProcessor", "LlavaOnevisionImageProcessor")
 #: Placeholders that processors have if their files name none, by kind of media.
 _PLACEHOLDERS = {
     "LlavaProcessor": {"image": "<image>"},
     "LlavaOnevisionProcessor": {"image": "<image>"},
     "Qwen2AudioProcessor": {"audio": "<|AUDIO|>"},
 }
-#: Keys of processor_config.json that say how media are made.
-MEDIA_KEYS = ("image_processor", "feature_extractor", "vision_aspect_ratio")
-RATE = 16_000  # Hz, of all clips that Whisper's processor takes
 
 
 class _File(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
+    model_config = TYPED
 
 
 class AddedToken(_File):
@@ -119,53 +90,6 @@ class _Processor(_File):
 
 class _Template(_File):
     chat_template: str
-
-
-_Positive = Annotated[float, Field(gt=0)]
-_Sides = PositiveInt | tuple[PositiveInt, PositiveInt] | dict[str, PositiveInt | None]
-
-
-class _Images(_File):
-    do_resize: bool = True
-    size: _Sides = {}
-    default_to_square: bool = False
-    resample: Literal[0, 1, 2, 3, 4, 5] = 3
-    do_center_crop: bool = False
-    crop_size: _Sides = {}
-    do_rescale: bool = True
-    rescale_factor: _Positive = 1 / 255
-    do_normalize: bool = True
-    image_mean: tuple[float, float, float]
-    image_std: tuple[_Positive, _Positive, _Positive]
-    do_pad: bool = False
-    patch_size: PositiveInt = 16
-    max_num_patches: PositiveInt = 256
-    image_grid_pinpoints: tuple[tuple[PositiveInt, PositiveInt], ...] = ()
-
-
-class AudioSettings(_File):
-    """Whisper's feature extractor: log-mel frames in a window of fixed length.
-
-    Attributes:
-        feature_size: mel bands.
-        hop_length: samples from one frame to the next.
-        n_fft: samples of a frame's window.
-        chunk_length: seconds of the window that clips are padded to.
-    """
-
-    feature_size: PositiveInt = 80
-    sampling_rate: Literal[16000] = 16000
-    hop_length: PositiveInt = 160
-    n_fft: Annotated[int, Field(ge=2, multiple_of=2)] = 400
-    chunk_length: PositiveInt = 30
-    padding_value: Literal[0] = 0
-    padding_side: Literal["right"] = "right"
-    dither: Literal[0] = 0
-
-    @property
-    def samples(self) -> int:
-        """Number of samples of the window."""
-        return self.chunk_length * self.sampling_rate
 
 
 @dataclass(frozen=True)
@@ -236,13 +160,7 @@ def _parsed(path: Path, text: bytes) -> dict[str, Any]:
         raise DataError(f"data.processor: {path} is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise DataError(f"data.processor: {path} holds a {type(value).__name__}, not an object")
-    return _said(value)
-
-
-def _said(values: Mapping[str, Any]) -> dict[str, Any]:
-    """`values` without null keys, which have their defaults; a flag that is null is off."""
-    given = {k: False if v is None and k.startswith("do_") else v for k, v in values.items()}
-    return {key: value for key, value in given.items() if value is not None}
+    return said(value)
 
 
 class _Reader:
@@ -252,7 +170,7 @@ class _Reader:
         self, folder: Path, found: Mapping[str, bytes], contents: Mapping[str, dict[str, Any]]
     ) -> None:
         self._folder, self._found, self._contents = folder, found, contents
-        self._processor = self._checked(_Processor, "processor_config.json", None)
+        self._processor = self._checked(_Processor, "processor_config.json")
         self._tokenizer = self._settings()
 
     def files(self) -> ReleasedFiles:
@@ -265,24 +183,16 @@ class _Reader:
             self._found["tokenizer.json"],
             self._tokenizer,
             self._template(),
-            not {"processor_config.json", "preprocessor_config.json"}.isdisjoint(self._found),
+            not {"processor_config.json", PREPROCESSOR}.isdisjoint(self._found),
             self._placeholders(),
-            {kind: own for kind, make in _MADE.items() if (own := make(self)) is not None},
+            MediaReader(self._folder, self._contents).media(),
             None if ratio is None else int(ratio.removeprefix("anyres_max_")),
             whole.hexdigest(),
         )
 
-    def _checked(self, kind: type[Any], name: str, values: dict[str, Any] | None) -> Any:
-        """`values`, or the contents of the file `name`, as `kind`."""
-        try:
-            return kind.model_validate(self._contents.get(name, {}) if values is None else values)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            key = ".".join(map(str, first["loc"]))
-            raise DataError(
-                f"data.processor: {self._folder / name}: {key}: {first['msg']}, got "
-                f"{first['input']!r:.80}"
-            ) from error
+    def _checked(self, kind: type[T], name: str) -> T:
+        """The contents of the file `name` as `kind`."""
+        return checked(kind, self._folder / name, self._contents.get(name, {}))
 
     # ---- text ------------------------------------------------------------------------------------
 
@@ -303,7 +213,7 @@ class _Reader:
         }
         if "added_tokens_decoder" not in both:
             own["added_tokens"] = self._contents.get("added_tokens.json", {})
-        return self._checked(TokenizerSettings, name, both | own)
+        return checked(TokenizerSettings, self._folder / name, both | own)
 
     def _list(self, key: str, values: Mapping[str, Any]) -> list[Any]:
         """The tokens under `key`."""
@@ -320,7 +230,7 @@ class _Reader:
         if self._processor.chat_template is not None:
             return str(self._processor.chat_template)
         if "chat_template.json" in self._contents:
-            return str(self._checked(_Template, "chat_template.json", None).chat_template)
+            return self._checked(_Template, "chat_template.json").chat_template
         if "chat_template.jinja" in self._found:
             return self._decoded("chat_template.jinja")
         template = self._tokenizer.chat_template
@@ -365,107 +275,6 @@ class _Reader:
                 return found
         return None
 
-    # ---- media -----------------------------------------------------------------------------------
-
-    def _part(self, nested: str, kinds: tuple[str, ...]) -> tuple[str, dict[str, Any]] | None:
-        """The class of an image or audio processor, without `Fast`, and its settings."""
-        own = self._contents.get(_PREPROCESSOR, {})
-        for values in (self._contents.get("processor_config.json", {}).get(nested), own):
-            if not isinstance(values, dict):
-                continue
-            for kind in kinds:
-                if isinstance(values.get(kind), str):
-                    name = values[kind].removesuffix("Fast").removesuffix("Pil")
-                    return name.replace("CLIPFeatureExtractor", "CLIPImageProcessor"), values
-        return None
-
-    def _image(self) -> ImageTransforms | None:
-        part = self._part("image_processor", ("image_processor_type", "feature_extractor_type"))
-        if part is None:
-            self._check_classless()
-        if part is None or part[0] == "WhisperFeatureExtractor":
-            return None
-        name, values = part
-        if name not in _IMAGES:
-            raise DataError(
-                f"data.processor: {self._folder} has images by {name}; valid: {', '.join(_IMAGES)}"
-            )
-        given = self._checked(_Images, _PREPROCESSOR, _IMAGES[name] | _said(values))
-        return self._transforms(name, given)
-
-    def _check_classless(self) -> None:
-        """Raise DataError for settings of images or clips that do not say of which class."""
-        own = self._contents.get(_PREPROCESSOR, {})
-        if known := sorted(own.keys() & (_Images.model_fields | AudioSettings.model_fields).keys()):
-            raise DataError(
-                f"data.processor: {self._folder / _PREPROCESSOR} has {', '.join(known)}, but no "
-                f"image_processor_type or feature_extractor_type; valid: {', '.join(_IMAGES)} or "
-                "WhisperFeatureExtractor"
-            )
-
-    def _transforms(self, name: str, images: _Images) -> ImageTransforms:
-        tiled, patches = name == "LlavaOnevisionImageProcessor", name == "Siglip2ImageProcessor"
-        resize = self._resize(name, images) if images.do_resize else None
-        if tiled and images.do_center_crop:
-            raise self._refused("do_center_crop", True, "false, where images become tiles")
-        if tiled and not isinstance(resize, Exactly):
-            raise self._refused("size", images.size, "{height, width}, with do_resize, of a tile")
-        if images.do_pad and name not in _PADDED:
-            raise self._refused("do_pad", True, f"false, by {name}")
-        mean, std = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
-        if images.do_normalize:
-            mean, std = images.image_mean, images.image_std
-        return ImageTransforms(
-            square=name == "LlavaImageProcessor" and images.do_pad,
-            resize=resize,
-            resample=images.resample,
-            crop=self._crop(images) if images.do_center_crop and not patches else None,
-            scale=images.rescale_factor if images.do_rescale else 1.0,
-            mean=mean,
-            std=std,
-            pinpoints=images.image_grid_pinpoints if tiled else None,
-            border=tuple(int(value * 255) for value in images.image_mean),
-        )
-
-    def _resize(self, name: str, images: _Images) -> Resize:
-        if name == "Siglip2ImageProcessor":
-            return PatchBudget(images.patch_size, images.max_num_patches)
-        match _sides(images.size, images.default_to_square):
-            case {"shortest_edge": int(edge), **rest} if not rest:
-                return ShortestEdge(edge)
-            case {"height": int(height), "width": int(width), **rest} if not rest:
-                return Exactly((height, width))
-        raise self._refused("size", images.size, "{shortest_edge} or {height, width}")
-
-    def _crop(self, images: _Images) -> Size:
-        match images.crop_size:
-            case int(side):
-                return side, side
-            case {"height": int(height), "width": int(width)} | (int(height), int(width)):
-                return height, width
-        raise self._refused("crop_size", images.crop_size, "{height, width}")
-
-    def _refused(self, key: str, value: object, valid: str) -> DataError:
-        return DataError(f"data.processor: {self._folder}: {key} {value} of images; valid: {valid}")
-
-    def _audio(self) -> AudioSettings | None:
-        part = self._part("feature_extractor", ("feature_extractor_type",))
-        if part is None or part[0] != "WhisperFeatureExtractor":
-            return None
-        found: AudioSettings = self._checked(AudioSettings, _PREPROCESSOR, _said(part[1]))
-        if found.samples % found.hop_length:
-            raise DataError(
-                f"data.processor: {self._folder}: hop_length {found.hop_length} does not divide "
-                f"the {found.samples} samples of chunk_length {found.chunk_length}"
-            )
-        return found
-
-
-#: What the files say of media, by kind; media of other kinds are made as `data` says.
-_MADE: Mapping[Kind, Callable[[_Reader], Any]] = MappingProxyType(
-    {"image": _Reader._image, "audio": _Reader._audio}
-)
-
 
 def _is_flag(value: object) -> bool:
     """Whether a key that ends in `_token` is one such as add_bos_token."""
@@ -474,12 +283,3 @@ def _is_flag(value: object) -> bool:
 
 def _token(value: object) -> object:
     return {"content": value} if isinstance(value, str) else value
-
-
-def _sides(size: Any, square: bool) -> dict[str, int]:
-    """`size` of images as a mapping without null values; one number may mean a square."""
-    if isinstance(size, int):
-        return {"height": size, "width": size} if square else {"shortest_edge": size}
-    if isinstance(size, tuple):
-        return {"height": size[0], "width": size[1]}
-    return {key: value for key, value in size.items() if value is not None}

@@ -157,6 +157,10 @@ class ImageTransforms:
         mean, std = np.array(self.mean, np.float32), np.array(self.std, np.float32)
         return (pixels * np.float32(self.scale) - mean) / std
 
+    def grey_levels(self, values: NDArray[np.float32]) -> Pixels:
+        """Pixels of normalised values [height, width, channels]."""
+        return eight_bits((values * np.array(self.std) + np.array(self.mean)) / self.scale)
+
 
 def check_pixels(size: Size, most: int, what: str) -> None:
     """Raise MediaError for more pixels than an image may have; `what` qualifies the image."""
@@ -213,6 +217,7 @@ class ReleasedImages:
         transforms: transforms of an image that is seen whole.
         modality: modality of the encoder; its `tiling` describes tiles.
         most: pixels that an image may have.
+        frames: transforms of a frame of a video; None: those of an image.
 
     Raises:
         DataError: the processor's images do not fit the encoder.
@@ -221,6 +226,7 @@ class ReleasedImages:
     transforms: ImageTransforms
     modality: ImageModality
     most: int
+    frames: ImageTransforms | None = None
 
     def __post_init__(self) -> None:
         """Refuse what does not fit."""
@@ -245,8 +251,9 @@ class ReleasedImages:
             raise self._misfit("cuts images into tiles", "none")
         if pinpoints is None:
             raise self._misfit("cuts no images into tiles", f"tiles of {tiling.tile} pixels")
-        if self.transforms.resize != Exactly(tiling.tile):
-            raise self._misfit(f"has tiles by {self.transforms.resize}", f"tiles of {tiling.tile}")
+        for own, resize in (("tiles", self.transforms.resize), ("frames", self._frames.resize)):
+            if resize != Exactly(tiling.tile):
+                raise self._misfit(f"has {own} by {resize}", f"tiles of {tiling.tile}")
         if pinpoints != tiling.pinpoints:
             raise self._misfit(f"has pinpoints {pinpoints}", f"pinpoints {tiling.pinpoints}")
         grid = self._grid(tiling.tile)
@@ -327,15 +334,18 @@ class ReleasedImages:
         Args:
             frames: frames [height, width, 3]; each is resized to a tile, whatever its shape.
         """
-        parts = [self._cut(self.transforms.pixels(frame)) for frame in frames]
+        parts = [self._cut(self._frames.pixels(frame)) for frame in frames]
         taps, shares = taps_of_frames(len(parts), self._tiling)
         more = {**parts[0].more, "taps": taps, "shares": shares}
         return replace(_joined(parts), more=more, grid=grid_of_frames(len(parts), self._tiling))
 
     def grey_levels(self, values: NDArray[np.float32]) -> Pixels:
-        """Pixels of normalised values [height, width, channels]."""
-        own = self.transforms
-        return eight_bits((values * np.array(own.std) + np.array(own.mean)) / own.scale)
+        """Pixels of normalised values [height, width, channels] of an image."""
+        return self.transforms.grey_levels(values)
+
+    def frame_levels(self, values: NDArray[np.float32]) -> Pixels:
+        """Pixels of normalised values [height, width, channels] of a frame."""
+        return self._frames.grey_levels(values)
 
     def _cut(self, pixels: NDArray[np.float32]) -> Medium:
         return cut_patches(pixels, self.modality)
@@ -344,6 +354,10 @@ class ReleasedImages:
     def _tiling(self) -> Tiling:
         assert self.modality.tiling is not None, "an encoder without tiles takes no videos"
         return self.modality.tiling
+
+    @property
+    def _frames(self) -> ImageTransforms:
+        return self.frames or self.transforms
 
     @property
     def _square(self) -> ImageTransforms:

@@ -12,7 +12,7 @@ from data.kinds.image.modality import ImageModality
 from data.kinds.modality import Kind, Modality
 from data.released.audio import ReleasedAudio
 from data.released.files import ReleasedFiles
-from data.released.images import ReleasedImages
+from data.released.images import ImageTransforms, ReleasedImages
 from data.sample import DataError
 
 
@@ -39,7 +39,22 @@ def _images(
             f"data.processor keeps the outputs of {most} tiles of an image "
             f"(vision_aspect_ratio), but the encoder {modality.name!r} those of {tiling.most}"
         )
-    return ReleasedImages(made, modality, config.image.max_pixels)
+    frames = _frames(files, config) if "video" in modality.kinds else None
+    return ReleasedImages(made, modality, config.image.max_pixels, frames)
+
+
+def _frames(files: ReleasedFiles, config: DataConfig) -> ImageTransforms | None:
+    """Transforms of the frames of videos; None if the folder does not describe them."""
+    made = files.media.get("video")
+    if made is None:
+        return None
+    if made.frames not in (None, config.video.frames):
+        raise DataError(
+            f"data.processor takes {made.frames} frames of a video (num_frames), but "
+            f"data.video.frames is {config.video.frames}; valid: {made.frames}"
+        )
+    transforms: ImageTransforms = made.transforms
+    return transforms
 
 
 def _audio(

@@ -12,18 +12,19 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer
 
 from data.released.files import ReleasedFiles, read_folder
+from data.released.media import PREPROCESSOR, VIDEOS
 from data.released.tokens import ReleasedTokenizer
 from mllm_jax.models.released.files import PretrainedError
 
 TOKENIZER, SETTINGS = "tokenizer.json", "tokenizer_config.json"
-PROCESSOR, PREPROCESSOR = "processor_config.json", "preprocessor_config.json"
+PROCESSOR = "processor_config.json"
 GENERATION = "generation_config.json"
 #: Files of texts, and of whole processors.
 TEXTS = (
     *(TOKENIZER, SETTINGS, "special_tokens_map.json", "added_tokens.json"),
     *("vocab.json", "merges.txt", "chat_template.jinja", "chat_template.json"),
 )
-FILES = (*TEXTS, PREPROCESSOR, PROCESSOR)
+FILES = (*TEXTS, PREPROCESSOR, VIDEOS, PROCESSOR)
 #: Tokens that end, begin and pad a text, by their keys in `config.json` and in the tokenizer.
 ENDS = {f"{name}_token_id": f"{name}_token" for name in ("bos", "eos", "pad")}
 

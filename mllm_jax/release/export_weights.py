@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.folders import put_folder
+from data.released.media import PREPROCESSOR, VIDEOS
 from mllm_jax.config.sections import LoraConfig
 from mllm_jax.models.config.encoder import EncoderConfig
 from mllm_jax.models.frozen import ADAPTERS
@@ -30,7 +31,6 @@ from mllm_jax.models.released.rules import Rule
 from mllm_jax.release.export_processor import (
     FILES,
     GENERATION,
-    PREPROCESSOR,
     TEXTS,
     TOKENIZER,
     TrainedProcessor,
@@ -356,7 +356,7 @@ class Export:
         decoder = self.releases.get("decoder")
         if self.composition.decoder is None:
             whole = there([*FILES, GENERATION], source) if self.unchanged else {}
-            return whole | there([PREPROCESSOR], source, trained)
+            return whole | there([PREPROCESSOR, VIDEOS], source, trained)
         found = there([GENERATION], decoder.folder if decoder else None)
         found |= there(TEXTS if self.part else FILES, trained, source)
         tokenizer = self.config["data"].get("tokenizer")

@@ -20,7 +20,7 @@ from data.config import DataConfig
 from data.folders import put_folder
 from data.kinds.registry import KINDS
 from data.processing.processor import make_processor
-from data.released.files import MEDIA_KEYS
+from data.released.media import MEDIA_KEYS, PREPROCESSOR, VIDEOS
 from data.sample import DataError
 from mllm_jax.config.load import resolve
 from mllm_jax.config.modalities import modalities
@@ -240,12 +240,13 @@ def _put_media(folder: Path, merged: Path) -> None:
 
     Its placeholders are tokens of another tokenizer. Raises PretrainedError.
     """
-    own, whole = (folder / f"{name}_config.json" for name in ("preprocessor", "processor"))
-    if own.is_file() and Release.open(folder).composition.decoder is None:
-        shutil.copyfile(own, merged / own.name)
-    elif own.is_file():
-        values = {key: value for key, value in _json(own).items() if key != "processor_class"}
-        (merged / own.name).write_text(json.dumps(values, indent=1), encoding="utf-8")
+    whole = folder / "processor_config.json"
+    for own in (folder / PREPROCESSOR, folder / VIDEOS):
+        if own.is_file() and Release.open(folder).composition.decoder is None:
+            shutil.copyfile(own, merged / own.name)
+        elif own.is_file():
+            values = {key: value for key, value in _json(own).items() if key != "processor_class"}
+            (merged / own.name).write_text(json.dumps(values, indent=1), encoding="utf-8")
     if whole.is_file():
         values = {key: value for key, value in _json(whole).items() if key in MEDIA_KEYS}
         (merged / whole.name).write_text(json.dumps(values, indent=1), encoding="utf-8")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from data.config import Balance, DataConfig
 from data.faults import Fault, FaultKind
 from data.kinds.audio.modality import Audio, AudioModality
 from data.kinds.image.modality import Image, ImageModality
+from data.kinds.video.files import Video
 from data.planning.dealing import Dealer, Dealt, Hosts
 from data.planning.ladder import Ladder
 from data.planning.packing import Capacity, make_capacity
@@ -60,6 +61,19 @@ class Picture(Image):
     def load(self, channels: int) -> NDArray[np.uint8]:
         rng = np.random.default_rng((self.height, self.width))
         return rng.integers(0, 256, (self.height, self.width, channels)).astype(np.uint8)
+
+
+class Frames(Video):
+    """Frames in memory, [frames, height, width, 3]."""
+
+    def __init__(self, frames: NDArray[np.uint8]) -> None:
+        self.frames = frames
+
+    def count(self) -> int:
+        return len(self.frames)
+
+    def load(self) -> Iterator[NDArray[np.uint8]]:
+        yield from self.frames
 
 
 @dataclass(frozen=True)

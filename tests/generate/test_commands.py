@@ -20,6 +20,7 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.evaluation.metrics import METRICS
 from mllm_jax.runtime.devices import start_here
 from mllm_jax.runtime.exits import Exit
+from tests.data.sources.formats.writers import encoded_video
 from tests.models.pretrained.stored import ROOT
 
 RELEASE, PLAIN = str(ROOT / "llava_onevision"), str(ROOT / "llava")
@@ -34,6 +35,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name in ("wide", "tall"):
             PIL.Image.fromarray(media[f"image.{name}"]).save(folder / f"{name}.png")
         soundfile.write(folder / "odd.wav", media["clip.odd"], 16_000, subtype="PCM_16")
+    with np.load(ROOT / "llava_onevision" / "videos.npz") as videos:
+        (folder / "wave.mkv").write_bytes(encoded_video(videos["video.frames"]))
     lines: list[dict[str, Any]] = [
         {"prompt": "What is it?", "image": "wide.png", "answer": ["A cat."], "source": "cats"},
         {
@@ -52,6 +55,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {"prompt": "x", "image": "missing.png", "answer": "x", "source": "cats"},
         {"prompt": "x", "video": "a.mp4", "answer": "x"},
         {"image": "wide.png"},
+        {"prompt": "What moves?", "video": "wave.mkv", "answer": "A box.", "source": "films"},
     ]
     text = "".join(json.dumps(line) + "\n" for line in lines)
     (folder / "questions.jsonl").write_text(text)
@@ -74,19 +78,22 @@ def test_a_file_of_questions_is_answered_and_measured(
     code, out, err = ran(capsys, "evaluate", *own, "--json")
     assert code == Exit.OK
     found = json.loads(out)
-    assert list(found["sources"]) == ["cats", "dogs", "questions", "all"]
+    assert list(found["sources"]) == ["cats", "dogs", "questions", "films", "all"]
     counts = {name: (own["answered"], own["skipped"]) for name, own in found["sources"].items()}
-    assert counts == {"cats": (1, 1), "dogs": (1, 0), "questions": (1, 2), "all": (3, 3)}
+    counted = {"cats": (1, 1), "dogs": (1, 0), "questions": (1, 2), "films": (1, 0), "all": (4, 3)}
+    assert counts == counted
     assert list(found["sources"]["cats"])[2:] == [*METRICS]
     assert found["sources"]["cats"]["choice"] is None
     assert found["sources"]["dogs"]["choice"] in (0.0, 1.0)
     assert all(0 <= own["anls"] <= 1 for own in found["sources"].values())
     lines = [json.loads(line) for line in output.read_text().splitlines()]
-    assert [("error" in line) for line in lines] == [False, False, False, True, True, True]
+    assert [("error" in line) for line in lines] == [*[False] * 3, *[True] * 3, False]
     assert "missing.png" in lines[3]["error"]
     assert lines[4]["error"].startswith("'a.mp4' is missing in the media folder")
     assert "conversations or messages or prompt: Field required" in lines[5]["error"]
     assert lines[2]["answers"] == ["Rain."]
+    with np.load(ROOT / "llava_onevision" / "videos.npz") as videos:
+        assert lines[6]["tokens"] == videos["video.tokens"].tolist()[:4]
     assert "skipped questions.jsonl[3]" in err
 
 
@@ -109,7 +116,7 @@ def test_a_file_of_prompts_becomes_lines_of_json(
     code, out, err = ran(capsys, *batch)
     assert code == Exit.OK
     lines = [json.loads(line) for line in out.splitlines()]
-    assert [own["name"] for own in lines] == [f"questions.jsonl[{n}]" for n in range(6)]
+    assert [own["name"] for own in lines] == [f"questions.jsonl[{n}]" for n in range(7)]
     assert all(len(own["tokens"]) == 4 for own in lines[:3])
     assert err.count(" of the prompts have no answer: ") >= 1
     assert "tokens/s" in err

@@ -15,13 +15,13 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from tests.parity.checkpoint import Checkpoint, Tensors, write_arrays
+from tests.parity.checkpoint import Checkpoint, Tensors, write_arrays, write_json
 from tests.parity.generated import tokens_of
 from tests.parity.language import last_logits
 from tests.parity.media import image
 from tests.parity.multimodal import Multimodal, answers, asks
 from tests.parity.texts import ONEVISION_TEXT
-from tests.parity.vision import SIGLIP_PROCESSOR
+from tests.parity.vision import CLIP_MEAN, CLIP_STD, SIGLIP_PROCESSOR
 
 #: Height and width in pixels of what an image is resized into; released up to 6 x 6 tiles of 384.
 PINPOINTS = [[18, 18], [18, 36], [18, 54], [36, 18], [36, 36], [54, 18]]
@@ -167,6 +167,22 @@ ONEVISION = Multimodal(
 #: Frames, and (height, width) in pixels, by the name of the conversation.
 VIDEOS = {"video": (5, (20, 26)), "video and image": (2, (31, 18))}
 QUESTIONS = {"video": "What moves?", "video and image": "Which is the same?"}
+#: `video_preprocessor_config.json` of a release whose frames are not made as its images are.
+FRAMES = {
+    "do_convert_rgb": True,
+    "do_normalize": True,
+    "do_rescale": True,
+    "do_resize": True,
+    "do_sample_frames": True,
+    "image_mean": CLIP_MEAN,
+    "image_std": CLIP_STD,
+    "num_frames": 5,
+    "processor_class": "LlavaOnevisionProcessor",
+    "resample": 2,
+    "rescale_factor": 0.00392156862745098,
+    "size": {"height": 18, "width": 18},
+    "video_processor_type": "LlavaOnevisionVideoProcessor",
+}
 _IMAGE, _VIDEO, _TILE, _PATCH = "<image>", "<video>", 18, 4
 
 
@@ -183,7 +199,7 @@ def frames(name: str) -> NDArray[np.uint8]:
 
 
 def make_videos() -> None:
-    """Write `videos.npz` beside the checkpoint.
+    """Write `videos.npz` and `frames.json`, which is `FRAMES`, beside the checkpoint.
 
     Frames are resized and normalised by the processor of images; that of videos would do it by
     torchvision, whose pixels differ by at most one of 255 levels.
@@ -204,7 +220,16 @@ def make_videos() -> None:
             f"{name}.logits": last_logits({"logits": logits}, [logits.shape[1]], count=4),
             f"{name}.tokens": tokens_of(model, inputs),
         }
+    arrays["video.pixels"] = _pixels(frames("video"))
     write_arrays(folder / "videos.npz", arrays)
+    write_json(folder / "frames.json", FRAMES)
+
+
+def _pixels(given: NDArray[np.uint8]) -> torch.Tensor:
+    """Frames by `FRAMES`, [frames, 3, 18, 18]."""
+    names = ("image_mean", "image_std", "resample", "size")
+    images = LlavaOnevisionImageProcessorPil(**{name: FRAMES[name] for name in names})
+    return torch.stack([_seen(images, frame) for frame in given])
 
 
 def _inputs(processor: Any, name: str) -> Tensors:

@@ -26,7 +26,9 @@ from mllm_jax.preview.seen import Detail, Preview, quantiles, see, width
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import open_loader
+from tests.data.sources.formats.writers import FILMED, json_list
 from tests.preview.folder import content
+from tests.release.test_import import PARITY, imported
 from tests.report.test_page import Reader
 from tests.train.llava_folder import MISSING, TRUNCATED
 
@@ -95,6 +97,23 @@ def test_a_clip_is_heard_and_its_frames_are_seen(seen: Preview) -> None:
     assert first.look.sound is not None
     assert rate == 8000
     np.testing.assert_allclose(wave, first.look.sound.wave, atol=1e-4)
+
+
+def test_frames_of_a_video_are_seen_as_their_encoder_gets_them(tmp_path: Path) -> None:
+    """Beside an image, of a model whose images are tiles."""
+    records = json_list(tmp_path, FILMED)
+    values = imported(tmp_path / "run", PARITY / "llava_onevision")
+    budgets = values["data"]["budgets"] | {"vision": 96}
+    values["data"] |= {"source": records, "rows": 1, "lookahead": 2, "budgets": budgets}
+    seen = see(resolve(values, source="test"), 2)
+    assert not seen.skipped
+    shown = {len(own.media): own for own in seen.details}
+    (video,) = shown[1].media
+    assert video.look.original is not None
+    assert video.look.original.pixels.shape == (20, 26, 3)
+    assert [len(row) for row in video.look.seen] == [3]
+    assert "3 frames of 26 x 20 pixels are taken of those in the file" in page(seen)
+    assert [len(own.look.seen[0]) for own in shown[3].media] == [1, 1, 2]
 
 
 def test_what_is_skipped_is_named_with_its_reason(seen: Preview) -> None:

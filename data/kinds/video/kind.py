@@ -43,8 +43,8 @@ class NoiseVideo(Video):
 
 
 class VideoKind(MediumKind):
-    """See `MediumKind`; the reader is that of the encoder's images, with `measure_frames(count)`
-    and `read_frames(frames)`."""
+    """See `MediumKind`; the reader is that of the encoder's images, with `measure_frames(count)`,
+    `read_frames(frames)` and `frame_levels(values)`, the inverse of normalising."""
 
     name = "video"
     endings = ("mp4", "mov", "m4v", "mkv", "webm", "avi", "mpg", "mpeg", "ts", "ogv")
@@ -70,11 +70,12 @@ class VideoKind(MediumKind):
 
     def look(self, reader: Any, modality: ImageModality, medium: Video, taken: Medium) -> Look:
         """The first frame as in its file, and all frames as the encoder gets them."""
-        parts = [reader.grey_levels(part) for part in images_of(taken, modality)]
+        parts = [reader.frame_levels(part) for part in images_of(taken, modality)]
         pictures = [Picture(part, f"frame {n}") for n, part in enumerate(parts)]
         seen = [tuple(pictures[at : at + _ACROSS]) for at in range(0, len(pictures), _ACROSS)]
         (first,) = islice(medium.load(), 1)
-        told = f"{first.shape[1]} x {first.shape[0]} pixels, {len(parts)} frames of it taken"
+        size = f"{first.shape[1]} x {first.shape[0]} pixels"
+        told = f"{len(parts)} frames of {size} are taken of those"
         return Look(told, tuple(seen), Picture(first, "first frame in the file"))
 
     def noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> NoiseVideo:

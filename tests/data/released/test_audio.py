@@ -10,7 +10,8 @@ from data.kinds.audio.frames import log_energies
 from data.kinds.audio.modality import AudioModality
 from data.released import audio
 from data.released.audio import ReleasedAudio, log_mel
-from data.released.files import AudioSettings, read_folder
+from data.released.files import read_folder
+from data.released.media import AudioSettings
 from data.sample import DataError, MediaError
 from tests.data.released.stored import ROOT, arrays, wave
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator
 from typing import Any
 
-import av
 import jax
 import numpy as np
 import pytest
@@ -14,13 +11,14 @@ from numpy.typing import NDArray
 
 from data.config import DataConfig
 from data.kinds.image.modality import Image
-from data.kinds.video.files import Video
 from data.processing.processor import Processor, make_processor
 from data.sample import Sample, Turn
 from mllm_jax.config.modalities import modalities
 from mllm_jax.generate.generator import Generator, Wanted
 from mllm_jax.generate.opened import open_model
 from tests.data.released.test_processor import Picture
+from tests.data.samples import Frames
+from tests.data.sources.formats.writers import encoded_video
 from tests.generate.test_parity import MOST, _bytes
 from tests.models.pretrained.conversations import packed
 from tests.models.pretrained.stored import ROOT, close, imported
@@ -29,19 +27,6 @@ from tests.models.pretrained.test_parity_whole import forward, newlines
 FOLDER = "llava_onevision"
 QUESTIONS = {"video": "What moves?", "video and image": "Which is the same?"}
 BUDGETS = {"tokens": 160, "vision": 192}
-
-
-class Frames(Video):
-    """Stored frames."""
-
-    def __init__(self, frames: NDArray[np.uint8]) -> None:
-        self.frames = frames
-
-    def count(self) -> int:
-        return len(self.frames)
-
-    def load(self) -> Iterator[NDArray[np.uint8]]:
-        yield from self.frames
 
 
 def stored() -> dict[str, NDArray[Any]]:
@@ -99,22 +84,8 @@ def test_models_of_tiles_take_videos(family: str) -> None:
     assert ("video" in own.kinds) == (family == FOLDER)
 
 
-def file_of(frames: NDArray[np.uint8]) -> bytes:
-    """A file from which just these frames come."""
-    file = io.BytesIO()
-    with av.open(file, "w", format="matroska") as container:
-        stream: Any = container.add_stream("ffv1", rate=5)
-        stream.height, stream.width, stream.pix_fmt = *frames.shape[1:3], "bgr0"
-        for frame in frames:
-            for packet in stream.encode(av.VideoFrame.from_ndarray(frame)):
-                container.mux(packet)
-        for packet in stream.encode():
-            container.mux(packet)
-    return file.getvalue()
-
-
 def record(name: str) -> dict[str, Any]:
-    parts = [{"type": "video", "video": file_of(stored()[f"{name}.frames"])}]
+    parts = [{"type": "video", "video": encoded_video(stored()[f"{name}.frames"])}]
     if "image" in name:
         parts.append({"type": "image", "image": _bytes("image", "wide")})
     return {

@@ -19,8 +19,10 @@ from data.loading.on_read import Alone, ReadingLoader
 from data.planning.lengths import open_lengths
 from data.planning.stream import Consumer
 from data.processing.processor import Processor, make_processor
+from data.sample import Example
 from data.sources.make import make_source
 from data.sources.source import Source
+from tests.data.released.test_processor import TILED, config_of
 from tests.data.samples import (
     AUDIO,
     BUDGETS,
@@ -30,7 +32,7 @@ from tests.data.samples import (
     all_rows,
     assert_same_examples,
 )
-from tests.data.sources.formats.writers import FORMATS, SAMPLES, json_list
+from tests.data.sources.formats.writers import FILMED, FORMATS, SAMPLES, json_list
 
 
 @pytest.fixture(params=FORMATS)
@@ -79,6 +81,33 @@ def test_the_same_samples_are_the_same_examples(
         assert_same_examples(wanted[i], processor.process(source[i], lengths))
         assert_same_examples(wanted[i], processor.process(again[i], lengths))
     assert len({source.name(i) for i in range(len(source))}) == len(source)
+
+
+def of_videos(folder: Path, name: str) -> tuple[Source, Processor]:
+    """`FILMED` in a format, with a processor that takes videos."""
+    options = FORMATS[name](folder, FILMED)
+    config = config_of("llava_onevision", source=options, cache=folder / "cache")
+    return make_source(config), make_processor(config, [TILED])
+
+
+@pytest.fixture(scope="module")
+def filmed(tmp_path_factory: pytest.TempPathFactory) -> list[Example]:
+    """Examples of `FILMED` as LLaVA would have written them."""
+    source, processor = of_videos(tmp_path_factory.mktemp("filmed"), "json_list")
+    return [processor.process(source[i]) for i in range(len(FILMED))]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_videos_are_read_from_every_format(
+    name: str, filmed: list[Example], tmp_path: Path
+) -> None:
+    source, processor = of_videos(tmp_path, name)
+    for index, wanted in enumerate(filmed):
+        own = processor.process(source[index], processor.measure(source[index]))
+        assert_same_examples(wanted, own)
+    # Images of an encoder come before its videos, which have 16 patches of a frame here.
+    (video,), (_, first, second) = (own.lengths.media["vision"] for own in filmed)
+    assert (video, first, second) == (3 * 16, 1 * 16, 2 * 16)
 
 
 def to_memory(place: str, folder: Path) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import av
 import msgpack
 import numpy as np
 import PIL.Image
@@ -17,15 +18,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import soundfile
 from array_record.python.array_record_module import ArrayRecordWriter
+from numpy.typing import NDArray
 
-MARKS = {"image": "<image>", "audio": "<audio>"}
+MARKS = {"image": "<image>", "audio": "<audio>", "video": "<video>"}
+#: Endings of the files of media, by kind.
+ENDINGS = {"image": "png", "audio": "wav", "video": "mkv"}
 SPEAKERS = {"user": "human", "assistant": "gpt", "system": "system"}
 Options = dict[str, Any]  # of `data.source`
 
 
 @dataclass(frozen=True)
 class Part:
-    """Text, or the encoded bytes of an image or clip."""
+    """Text, or the encoded bytes of a medium."""
 
     kind: str
     value: Any
@@ -70,6 +74,20 @@ def encoded_clip(samples: int = 1600, form: str = "WAV", channels: int = 1) -> b
     return file.getvalue()
 
 
+def encoded_video(frames: NDArray[np.uint8]) -> bytes:
+    """A video from which just these frames come, [frames, height, width, 3]."""
+    file = io.BytesIO()
+    with av.open(file, "w", format="matroska") as container:
+        stream: Any = container.add_stream("ffv1", rate=5)
+        stream.height, stream.width, stream.pix_fmt = *frames.shape[1:3], "bgr0"
+        for frame in frames:
+            for packet in stream.encode(av.VideoFrame.from_ndarray(frame)):
+                container.mux(packet)
+        for packet in stream.encode():
+            container.mux(packet)
+    return file.getvalue()
+
+
 def text(value: str) -> Part:
     """A piece of text."""
     return Part("text", value)
@@ -83,6 +101,13 @@ def image(width: int) -> Part:
 def clip(samples: int) -> Part:
     """A clip."""
     return Part("audio", encoded_clip(samples))
+
+
+def video(frames: int) -> Part:
+    """A video."""
+    rng = np.random.default_rng(frames)
+    pixels = rng.integers(0, 256, (frames, 20, 26, 3), np.uint8)
+    return Part("video", encoded_video(pixels))
 
 
 def plain(*messages: tuple[Part, ...]) -> Plain:
@@ -113,13 +138,20 @@ SAMPLES = (
 )
 
 
+#: A video, and videos before and behind an image.
+FILMED = (
+    plain((video(3), text("\nWhat?")), (text("A cat."),)),
+    plain((video(1), image(24), video(2), text(" moves?")), (text("The first."),)),
+)
+
+
 # ---- JSON ----------------------------------------------------------------------------------------
 
 
 def _files(folder: Path, number: int, sample: Plain) -> dict[str, list[str]]:
     """Write the media of a sample into files; their names by kind."""
     names: dict[str, list[str]] = {}
-    for kind, ending in (("image", "png"), ("audio", "wav")):
+    for kind, ending in ENDINGS.items():
         names[kind] = [f"{kind}-{number}-{i}.{ending}" for i in range(len(sample.media(kind)))]
         for name, data in zip(names[kind], sample.media(kind), strict=True):
             (folder / name).write_bytes(data)
@@ -174,11 +206,11 @@ def _shards(folder: Path, table: pa.Table) -> Options:
 def _hub(samples: tuple[Plain, ...]) -> pa.Table:
     """Lists of bytes and paths, as a hub has them."""
     columns: dict[str, Any] = {"id": list(range(len(samples)))}
-    for name, kind in (("images", "image"), ("audios", "audio")):
+    for kind in ENDINGS:
         cells = [
             [{"bytes": b, "path": f"{i}.x"} for i, b in enumerate(s.media(kind))] for s in samples
         ]
-        columns[name] = pa.array(cells, pa.list_(STORED))
+        columns[f"{kind}s"] = pa.array(cells, pa.list_(STORED))
     columns["conversations"] = [s.conversations for s in samples]
     return pa.table(columns)
 
@@ -197,8 +229,9 @@ def parquet_plain(folder: Path, samples: tuple[Plain, ...]) -> Options:
         ],
         "pictures": pa.array([s.media("image") or None for s in samples], pa.list_(pa.binary())),
         "sounds": pa.array([s.media("audio") for s in samples], pa.large_list(pa.large_binary())),
+        "films": pa.array([s.media("video") for s in samples], pa.list_(pa.binary())),
     }
-    fields = {"conversation": "chat", "image": "pictures", "audio": "sounds"}
+    fields = {"conversation": "chat", "image": "pictures", "audio": "sounds", "video": "films"}
     return _shards(folder, pa.table(columns)) | {"fields": fields}
 
 
@@ -219,9 +252,8 @@ def parquet_parts(folder: Path, samples: tuple[Plain, ...]) -> Options:
         ]
         for s in samples
     ]
-    part = pa.struct(
-        [("type", pa.string()), ("text", pa.string()), ("image", STORED), ("audio", STORED)]
-    )
+    texts = [("type", pa.string()), ("text", pa.string())]
+    part = pa.struct([*texts, *((kind, STORED) for kind in ENDINGS)])
     message = pa.struct([("role", pa.string()), ("content", pa.list_(part))])
     return _shards(folder, pa.table({"messages": pa.array(rows, pa.list_(message))}))
 
@@ -232,7 +264,8 @@ def parquet_paths(folder: Path, samples: tuple[Plain, ...]) -> Options:
     named = [_files(folder, i, s) for i, s in enumerate(samples)]
     stored = [[{"bytes": None, "path": n} for n in names["image"]] for names in named]
     columns["image"] = pa.array(stored, pa.list_(STORED))
-    columns["audio"] = pa.array([names["audio"] for names in named], pa.list_(pa.string()))
+    for kind in ("audio", "video"):
+        columns[kind] = pa.array([names[kind] for names in named], pa.list_(pa.string()))
     return _shards(folder, pa.table(columns)) | {"media": str(folder)}
 
 
@@ -276,7 +309,7 @@ def tar(path: Path, members: Members) -> None:
 def members_of(key: str, sample: Plain) -> Members:
     """A record in JSON, then all media."""
     members = [(f"{key}.json", json.dumps({"conversations": sample.conversations}).encode())]
-    for kind, ending in (("image", "png"), ("audio", "wav")):
+    for kind, ending in ENDINGS.items():
         members += [(f"{key}.{i}.{ending}", data) for i, data in enumerate(sample.media(kind))]
     return members
 
@@ -294,9 +327,8 @@ def webdataset_named(folder: Path, samples: tuple[Plain, ...]) -> Options:
     """One shard, media first, whose records name them in the parts of messages."""
     members: Members = []
     for number, sample in enumerate(samples):
-        endings: dict[str, Any] = {"image": "png", "audio": "wav"}
         media = [m for m in members_of(str(number), sample) if not m[0].endswith("json")]
-        names = {kind: iter([n for n, _ in media if n.endswith(e)]) for kind, e in endings.items()}
+        names = {kind: iter([n for n, _ in media if n.endswith(e)]) for kind, e in ENDINGS.items()}
         messages = [
             {"role": role, "content": [_named(part, names) for part in parts]}
             for role, parts in sample.messages
@@ -326,6 +358,7 @@ def arrayrecord(folder: Path, samples: tuple[Plain, ...]) -> Options:
                 "conversations": s.conversations,
                 "image": s.media("image"),
                 "audios": [{"bytes": data, "path": "x.wav"} for data in s.media("audio")],
+                "video": s.media("video"),
             }
             for s in own
         ]
