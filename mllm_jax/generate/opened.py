@@ -20,6 +20,7 @@ from mllm_jax.release.import_weights import as_released
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.together import compiled_together
 from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.state.copies import saved_parameters
 from mllm_jax.train.state.fit import check_same_model
 from mllm_jax.train.state.pretrained import start_from, without_released
 from mllm_jax.train.state.regroup import leaf_name
@@ -85,7 +86,7 @@ def open_model(
         assert run is not None  # as one of them is given
         if not Path(run).is_dir():
             raise RunError(f"{run} is no folder of a run; valid: a folder below run.directory")
-        saved = SavedParameters(Path(run) / "checkpoints")
+        saved = saved_parameters(Path(run))
         values, named = saved.config, f"step {saved.step} of {run}"
         load = partial(_saved, saved)
     if alone:

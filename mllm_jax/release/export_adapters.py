@@ -24,7 +24,7 @@ from mllm_jax.models.released.files import PretrainedError, listed
 from mllm_jax.models.released.rules import Rule
 from mllm_jax.release.export_weights import CARD, Export, Exported
 from mllm_jax.release.model_card import adapters_card
-from mllm_jax.train.state.saved import SavedParameters
+from mllm_jax.train.state.copies import saved_parameters
 
 #: Layout of adapters, which are trained in float32.
 _TYPE = "F32"
@@ -170,7 +170,7 @@ def export_adapters(
     """
     if out.exists():
         raise PretrainedError(f"{out} is there already; choose another --out")
-    own = AdapterExport(Export(SavedParameters(run / "checkpoints")))
+    own = AdapterExport(Export(saved_parameters(run)))
     specs, step = own.specs(), own.whole.saved.step
     tell(f"adapters of step {step} of {run}: {len(specs)} tensors")
 

@@ -37,6 +37,7 @@ from mllm_jax.release.export_processor import (
     ends,
 )
 from mllm_jax.release.model_card import card
+from mllm_jax.train.state.copies import saved_parameters
 from mllm_jax.train.state.regroup import resized
 from mllm_jax.train.state.saved import SavedParameters
 
@@ -448,7 +449,7 @@ def export(
     """
     if out.exists():
         raise PretrainedError(f"{out} is there already; choose another --out")
-    own = Export(SavedParameters(run / "checkpoints"), part, dtype)
+    own = Export(saved_parameters(run), part, dtype)
     specs = own.specs()
     files = [*own.files]  # before anything is written
     tell(f"step {own.saved.step} of {run} as {own.model_type}: {len(specs)} tensors")

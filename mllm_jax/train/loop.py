@@ -60,7 +60,7 @@ from mllm_jax.train.replicas.corruption import checked
 from mllm_jax.train.saves import Saves
 from mllm_jax.train.start import announce, check_health, claimed, restore_or_init
 from mllm_jax.train.state.checkpoint import Checkpoints
-from mllm_jax.train.state.copies import copying, fetch
+from mllm_jax.train.state.copies import copy_records, copying, fetch
 from mllm_jax.train.state.optimizer import learning_rate
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.snapshots.memory import Memory, opened
@@ -198,7 +198,9 @@ def _training(
                 result = yield from _run(experiment, state, progress, checkpoints, tell, memory)
     finally:
         checkpoints.close()
-    return tell.finish(config.run.path, result)
+    summary = tell.finish(config.run.path, result)
+    copy_records(config)
+    return summary
 
 
 def _run(

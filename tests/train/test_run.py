@@ -283,16 +283,28 @@ def test_supervised_processes_end_with_the_losses_of_an_undisturbed_run(
     assert not [path for own in memory for path in own.rglob("*.json")]
 
 
-def test_the_same_command_on_a_finished_run_keeps_its_summary(whole, folder):
-    out, err = finish(launch("train", folder / "whole.yaml", "--json"))
+@pytest.fixture(scope="module")
+def again(whole: dict[str, Any], folder: Path) -> tuple[str, str]:
+    """What the finished run's command tells, with a store for copies."""
+    stored = f"checkpoint.copy_to=file://{folder / 'store'}"
+    return finish(launch("train", folder / "whole.yaml", "--json", stored))
+
+
+def test_the_same_command_on_a_finished_run_keeps_its_summary(whole, again, folder):
+    out, err = again
     assert "after step 4 of 4: nothing is left to train" in err
     # The peak of a CPU, and with it the MFU, is measured by every process anew.
-    again = json.loads(out) | {"mfu": whole["mfu"]}
-    assert again == whole
+    assert json.loads(out) | {"mfu": whole["mfu"]} == whole
+    for name in ("metrics.jsonl", "summary.json", "resolved.yaml"):
+        copied = folder / "store" / "whole" / name
+        assert copied.read_bytes() == (folder / "whole" / name).read_bytes()
 
 
-def test_a_finished_run_is_evaluated_again_without_training(whole, folder):
-    out, _ = finish(launch("evaluate", folder / "whole.yaml", "--json"))
+def test_a_finished_run_is_evaluated_again_without_training(whole, again, folder):
+    """Elsewhere, from its copy."""
+    changes = f"checkpoint.copy_to=file://{folder / 'store'}", f"run.directory={folder / 'there'}"
+    out, err = finish(launch("evaluate", folder / "whole.yaml", "--json", *changes))
+    assert "the checkpoint of step 4 is fetched from" in err
     result = json.loads(out)
     assert result["step"] == 4
     for key in ("exact_match", "heldout_loss", "heldout_tokens"):

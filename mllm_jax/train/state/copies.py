@@ -4,16 +4,20 @@ A checkpoint is copied beside training as soon as it is whole in the run's folde
 
     <checkpoint.copy_to>/<run.name>/<step>/...               its files, as they lie in the folder
                                    /<step>-0-of-2.json       what process 0 has copied: written last
+                                   /metrics.jsonl, ...       records of the run, see `RECORDS`
 
 Each process copies a part of the files. A copy is whole when all of its processes have said what
-they have copied; a start whose folder lacks the checkpoint fetches it from there. A place that is
-out of reach holds up nothing: it is tried again, and what has no copy is told.
+they have copied; a start whose folder lacks the checkpoint fetches it from there, and so does what
+reads a run whose folder has none. Records follow every checkpoint, and the end of the run. A place
+that is out of reach holds up nothing: it is tried again, and what has no copy is told.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import os
+import platform
 import re
 import shutil
 import threading
@@ -26,16 +30,22 @@ from pathlib import Path, PurePosixPath
 
 from data.sample import DataError
 from data.sources.formats.storage import remote
-from mllm_jax.config.sections import ExperimentConfig
+from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.runtime.folder import IDENTITY, RunError, identity
 from mllm_jax.runtime.part import peers
-from mllm_jax.train.state.saved import DamageError, check_whole
+from mllm_jax.train.records.resolved import RESOLVED
+from mllm_jax.train.records.sinks import write_atomically
+from mllm_jax.train.state.saved import DamageError, SavedParameters, check_whole
 
 logger = logging.getLogger(__name__)
 
 #: Seconds between two looks for a checkpoint that is whole.
 LOOK = 1.0
+#: Files of the run's folder that are copied as well, as `report` and a continued run read them.
+RECORDS = (RESOLVED, "metrics.jsonl", "skipped.jsonl", "summary.json")
 _KEY = "checkpoint.copy_to"
+#: Beginning of the names of folders of what is being fetched.
+_DRAFT = "fetched-"
 _NOTE = re.compile(r"(\d+)-(\d+)-of-(\d+)\.json")
 
 
@@ -111,23 +121,48 @@ class Store:
         note = json.dumps({"run": run, "files": own}).encode()
         self._system.pipe_file(f"{self._base}/{folder.name}-{process}-of-{count}.json", note)
 
+    def put_records(self, run: Path) -> None:
+        """Copy the records that a run's folder has; they are small.
+
+        Raises:
+            OSError: a record cannot be read.
+            StorageError: the place takes no files, or stays out of reach.
+        """
+        for name in RECORDS:
+            if (run / name).is_file():
+                self._system.put_file(str(run / name), f"{self._base}/{name}")
+
+    def fetch_records(self, run: Path) -> None:
+        """Get the records that a run's folder lacks.
+
+        Raises:
+            OSError: they cannot be written here.
+            StorageError: they cannot be read there.
+        """
+        for name in RECORDS:
+            path = f"{self._base}/{name}"
+            if not (run / name).exists() and self._system.glob(path):
+                write_atomically(run / name, self._system.cat_file(path).decode())
+
     def fetch(self, copy: Copy, directory: Path) -> None:
         """Get a checkpoint into the folder of a run's checkpoints, whole or not at all.
+
+        Several processes may do it at once.
 
         Raises:
             DamageError: it has changed since it was written.
             OSError: it cannot be written here.
             StorageError: it cannot be read there.
         """
-        draft = directory / f"fetched-{copy.step}"
-        shutil.rmtree(draft, ignore_errors=True)
-        folder = draft / str(copy.step)
+        draft = directory / f"{_DRAFT}{copy.step}-{platform.node()}-{os.getpid()}"
+        folder, whole = draft / str(copy.step), directory / str(copy.step)
         try:
             for name in copy.files:
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 self._system.get_file(f"{self._base}/{copy.step}/{name}", str(folder / name))
             check_whole(folder)
-            folder.rename(directory / str(copy.step))
+            if not whole.exists():
+                folder.rename(whole)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
 
@@ -185,25 +220,52 @@ def _parts(path: str) -> tuple[str, ...]:
     return match.groups()
 
 
-def fetch(config: ExperimentConfig, step: int | None = None) -> None:
+def fetch(config: ExperimentConfig, step: int | None = None, *, beside_others: bool = True) -> None:
     """Get the newest checkpoint that the run's folder lacks, or that of `step`, if there is a copy.
 
     Process 0 does it, for all that see the folder; the others wait.
+
+    Args:
+        config: configuration of the run.
+        step: step of the checkpoint; None for the newest.
+        beside_others: whether a newer one is fetched if the folder has checkpoints.
 
     Raises:
         RunError: the copies are of another run.
         DataError: the URL cannot be opened. AwayError: it stays out of reach.
     """
     wanted = config.checkpoint.copy_to is not None and config.checkpoint.enabled
-    if wanted and peers().index == 0:
+    if wanted and peers().index == 0 and (beside_others or not _steps(config.run.path)):
+        for left in (config.run.path / "checkpoints").glob(f"{_DRAFT}*"):  # of a start that ended
+            shutil.rmtree(left, ignore_errors=True)
         _fetch(Store(config), config.run.path, step)
     if wanted:
         peers().gather("checkpoints are fetched", None)
 
 
+def saved_parameters(run: Path) -> SavedParameters:
+    """The parameters of a run's newest checkpoint, which is fetched if its folder has none.
+
+    Raises:
+        CheckpointError: there is none, here or in a store that the run's configuration names.
+        ConfigError: the configuration in the folder is none. Exception: as of `fetch`.
+    """
+    kept = run / RESOLVED
+    if not _steps(run) and kept.is_file():
+        config = load(kept)
+        if config.checkpoint.copy_to is not None:
+            _fetch(Store(config), run, None)
+    return SavedParameters(run / "checkpoints")
+
+
+def _steps(run: Path) -> list[int]:
+    """Steps whose checkpoints are whole in a run's folder."""
+    folder = run / "checkpoints"
+    return sorted(int(path.name) for path in folder.glob("*") if path.name.isdigit())
+
+
 def _fetch(store: Store, run: Path, step: int | None) -> None:
-    directory = run / "checkpoints"
-    here = [int(path.name) for path in directory.glob("*") if path.name.isdigit()]
+    directory, here = run / "checkpoints", _steps(run)
     copies = store.copies()
     _check_same(store, run, copies)
     newest = max(here, default=0)
@@ -217,6 +279,7 @@ def _fetch(store: Store, run: Path, step: int | None) -> None:
                 "the copy of step %d in %s: %s; trying an older one", copy.step, store, error
             )
             continue
+        store.fetch_records(run)
         logger.info("the checkpoint of step %d is fetched from %s", copy.step, store)
         return
 
@@ -227,6 +290,7 @@ def _check_same(store: Store, run: Path, copies: Sequence[Copy]) -> None:
         return
     path = run / IDENTITY
     if not path.exists():
+        run.mkdir(parents=True, exist_ok=True)
         path.write_text(copies[0].run)
     if path.read_text() != copies[0].run:
         raise RunError(
@@ -254,13 +318,26 @@ def copying(config: ExperimentConfig) -> Iterator[None]:
     copier.finish()
 
 
+def copy_records(config: ExperimentConfig) -> None:
+    """Copy the records of a run that has ended beside its checkpoints; a failure is told."""
+    if config.checkpoint.copy_to is not None and config.checkpoint.enabled and not peers().index:
+        _put_records(Store(config), config.run.path)
+
+
+def _put_records(store: Store, run: Path) -> None:
+    try:
+        store.put_records(run)
+    except (OSError, DataError) as error:
+        logger.warning("the records of the run have no copy in %s: %s", store, error)
+
+
 class _Copier:
     """Copies, on a thread of its own."""
 
     def __init__(self, store: Store, run: Path) -> None:
         self._store, self._run = store, run
         self._identity, self._place = identity(run), (peers().index, peers().count)
-        newest = max(self._steps(), default=0)
+        newest = max(_steps(run), default=0)
         if self._place[0] == 0 and (left := store.set_aside(newest)):
             told = ", ".join(map(str, left))
             logger.warning(
@@ -284,11 +361,11 @@ class _Copier:
     def _go_on(self) -> None:
         while True:
             over = self._over.wait(LOOK)
-            steps = self._steps()
+            steps = _steps(self._run)
             if steps and steps[-1] not in self._copied | self._failed:
                 self._copy(steps[-1])
             self._tidy(steps)
-            if over and self._steps()[-1:] in ([], steps[-1:]):
+            if over and _steps(self._run)[-1:] in ([], steps[-1:]):
                 return
 
     def _copy(self, step: int) -> None:
@@ -296,6 +373,8 @@ class _Copier:
         try:
             self._store.put(self._run / "checkpoints" / str(step), self._identity, self._place)
             self._copied.add(step)
+            if self._place[0] == 0:
+                _put_records(self._store, self._run)
         except (OSError, DataError) as error:
             self._failed.add(step)
             last = max(self._copied, default=None)
@@ -314,8 +393,3 @@ class _Copier:
         except DataError as error:
             logger.warning("copies of older checkpoints are left in %s: %s", self._store, error)
         self._kept = steps
-
-    def _steps(self) -> list[int]:
-        """Steps whose checkpoints are whole here."""
-        folder = self._run / "checkpoints"
-        return sorted(int(path.name) for path in folder.glob("*") if path.name.isdigit())

@@ -167,7 +167,10 @@ class SavedParameters:
         if not directory.parent.is_dir():
             raise NoCheckpointError(f"there is no folder {directory.parent}; valid: that of a run")
         if not steps:
-            raise NoCheckpointError(f"{directory} has no checkpoint; train the run first")
+            raise NoCheckpointError(
+                f"{directory} has no checkpoint; train the run first, or if the store of "
+                "checkpoint.copy_to has one, fetch it: launch.py evaluate --config FILE"
+            )
         self.step = _newest_whole(directory, sorted(steps))
         self._folder = directory.absolute() / str(self.step)
 

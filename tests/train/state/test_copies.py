@@ -15,8 +15,10 @@ from data.sample import AwayError
 from data.sources.formats import patience
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.folder import IDENTITY, RunError, identity
+from mllm_jax.train.records.resolved import keep
 from mllm_jax.train.state import copies
-from mllm_jax.train.state.copies import Store, copying, fetch
+from mllm_jax.train.state.copies import Store, copy_records, copying, fetch, saved_parameters
+from mllm_jax.train.state.saved import NoCheckpointError
 from tests.configs import config
 from tests.stores import GOOGLE, S3, ObjectStore, object_store, soon
 from tests.train.state.snapshots.test_memory import store
@@ -101,6 +103,46 @@ def test_what_is_here_is_not_fetched(run):
     before = {path: path.stat().st_mtime_ns for path in files(run.run.path)}
     fetch(run)
     assert {path: path.stat().st_mtime_ns for path in files(run.run.path)} == before
+
+
+def test_a_folder_with_checkpoints_may_do_without_newer_ones(run, tmp_path):
+    there = elsewhere(run, tmp_path)
+    saved(run, 1)
+    fetch(there, beside_others=False)
+    saved(run, 2)
+    fetch(there, beside_others=False)
+    assert [path.name for path in (there.run.path / "checkpoints").iterdir()] == ["1"]
+
+
+def test_records_of_a_run_are_copied_and_come_with_its_checkpoint(run, tmp_path):
+    """Those that are here already stay."""
+    own = run.run.path
+    (own / "metrics.jsonl").write_text('{"step": 1}\n')
+    keep(run)
+    saved(run, 1)
+    there = elsewhere(run, tmp_path)
+    keep(there)
+    before = (there.run.path / "resolved.yaml").read_text()
+    fetch(there)
+    assert (there.run.path / "metrics.jsonl").read_text() == '{"step": 1}\n'
+    assert (there.run.path / "resolved.yaml").read_text() == before
+    assert not (there.run.path / "summary.json").exists()
+    (own / "summary.json").write_text('{"steps": 1}')
+    copy_records(run)
+    third = elsewhere(run, tmp_path)
+    fetch(third)
+    assert (third.run.path / "summary.json").read_text() == '{"steps": 1}'
+    assert (third.run.path / "resolved.yaml").read_text() == (own / "resolved.yaml").read_text()
+
+
+def test_what_reads_a_run_fetches_what_its_folder_lacks(run, tmp_path):
+    saved(run, 1, 2)
+    there = elsewhere(run, tmp_path)
+    with pytest.raises(NoCheckpointError, match=r"fetch it: launch\.py evaluate --config FILE"):
+        saved_parameters(there.run.path)
+    keep(there)
+    assert saved_parameters(there.run.path).step == 2
+    assert identity(there.run.path) == identity(run.run.path)
 
 
 def test_a_damaged_copy_gives_way_to_an_older_one(run, tmp_path, caplog):
