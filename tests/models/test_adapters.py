@@ -72,6 +72,8 @@ def test_a_target_that_matches_nothing_is_told_what_there_is() -> None:
     message = r"decoder\.q_proj matches no linear layer; valid: patterns of decoder\.layers\.self_"
     with pytest.raises(AdapterError, match=message):
         small_model().with_adapters(["decoder.*", "decoder.q_proj"], 2, 1.0)
+    with pytest.raises(AdapterError, match=r"o_proj.*\. The head, routers and the experts that"):
+        small_model().with_adapters(["decoder.lm_head"], 2, 1.0)
 
 
 def test_adapters_change_nothing_at_first() -> None:

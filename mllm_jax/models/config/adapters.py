@@ -10,6 +10,12 @@ from functools import cached_property
 from mllm_jax.models.config.elements import tensor
 from mllm_jax.models.config.linear import LinearLayer
 
+#: What no pattern matches, and why.
+_WITHOUT = (
+    "The head, routers and the experts that tokens choose take no adapters: their products are "
+    "made of kernels alone"
+)
+
 
 class AdapterError(ValueError):
     """Adapters that a model cannot have."""
@@ -49,7 +55,9 @@ class Adapters:
         for target in targets:
             if not any(fnmatchcase(layer.name, target) for layer in every):
                 names = ", ".join(layer.name for layer in every)
-                raise AdapterError(f"{target} matches no linear layer; valid: patterns of {names}")
+                raise AdapterError(
+                    f"{target} matches no linear layer; valid: patterns of {names}. {_WITHOUT}"
+                )
         chosen = [own for own in every if any(fnmatchcase(own.name, t) for t in targets)]
         return cls(tuple(chosen), rank, scale)
 
