@@ -24,7 +24,14 @@ from mllm_jax.models.decoders import decoder
 from mllm_jax.models.encoders.families import family_of
 from mllm_jax.models.layers import Segments, gathered
 from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.models.parameters import Params, Tower, init_tower, run_layers, tower_axes
+from mllm_jax.models.parameters import (
+    Params,
+    Tower,
+    init_tower,
+    run_layers,
+    tower_axes,
+    tower_shapes,
+)
 from mllm_jax.models.platform import traced_platform
 from mllm_jax.models.tiles import tapped
 from mllm_jax.models.work.flops import model_flops, tower_work
@@ -72,7 +79,10 @@ def parameter_axes(config: ModelConfig) -> Params:
 
 def abstract_parameters(config: ModelConfig) -> tuple[Params, Params]:
     """Shapes of all parameters, and their logical axes, without computing anything."""
-    shapes = jax.eval_shape(lambda: init_parameters(config, jax.random.key(0)))
+    shapes = {
+        "decoder": tower_shapes(_decoder(config)),
+        "encoders": {name: tower_shapes(_encoder(config, name)) for name in config.encoders},
+    }
     return shapes, parameter_axes(config)
 
 

@@ -91,6 +91,26 @@ class Block:
         names = frozenset[str]().union(*own)
         return () if {*own} == {names} else tuple(names - each for each in own)
 
+    @property
+    def shapes(self) -> Params:
+        """Shapes and types of what `init` returns, known without tracing it."""
+        traits, found = LayerTraits(self.period, without=self.without), dict[str, Any]()
+        for _, state in self._abstract:
+            for name, entry in nnx.to_pure_dict(state).items():
+                if name not in found:
+                    stacked = self._stacked(len(traits.holders(name)))
+                    found[name] = jax.tree.map(
+                        lambda x, stacked=stacked: jax.ShapeDtypeStruct(
+                            (*stacked, *x.shape), x.dtype
+                        ),
+                        entry,
+                    )
+        return found
+
+    def _stacked(self, holders: int) -> tuple[int, ...]:
+        """Leading dimension of an entry that so many layers of a period have."""
+        return () if self.layers is None else (self.layers // self.period * holders,)
+
     def init(self, key: jax.Array) -> Params:
         """Initial parameters; every layer has its own key."""
         if self.layers is None:
@@ -188,6 +208,11 @@ def init_tower(tower: Tower, key: jax.Array) -> Params:
         name: block.init(jax.random.fold_in(key, zlib.crc32(name.encode())))
         for name, block in tower.items()
     }
+
+
+def tower_shapes(tower: Tower) -> Params:
+    """Shapes and types of `init_tower`'s result, in the same structure."""
+    return {name: block.shapes for name, block in tower.items()}
 
 
 def tower_axes(tower: Tower) -> dict[str, Any]:

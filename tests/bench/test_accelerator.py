@@ -77,6 +77,7 @@ def test_what_is_measured_is_logged_before_an_interruption(
     assert measured == "| products | before | 1.5 | 2 | GB/s | a note |"
 
 
+@pytest.mark.slow
 def test_the_executor_of_a_single_stage_gives_the_gradients_of_the_plain_step(
     setting: Setting,
 ) -> None:

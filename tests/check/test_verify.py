@@ -60,6 +60,7 @@ SPARSE = {
 }
 
 
+@pytest.mark.slow
 def test_experts_with_encoders_in_the_bubbles_pass(small_config):
     config = small_config(**SPARSE, parallel__decoder={"stage": 2, "expert": 2})
     result = verify.verify(config)

@@ -152,7 +152,13 @@ def on_one_device() -> tuple[np.ndarray, Any]:
     return loss_and_gradients(model(), single, parameters(), [batch()])
 
 
-@pytest.mark.parametrize("plans", PLANS, ids=("context", "tensor"))
+@pytest.mark.parametrize(
+    "plans",
+    [
+        pytest.param(PLANS[0], id="context", marks=pytest.mark.slow),
+        pytest.param(PLANS[1], id="tensor"),
+    ],
+)
 def test_every_plan_computes_what_one_device_computes(plans: dict[str, ParallelPlan]) -> None:
     rows = scattered(batch(), model(), 2)
     result = compare(loss_and_gradients(model(), plans, parameters(), [rows]), on_one_device())

@@ -1,5 +1,6 @@
 """Every family against a plain numpy version of its published layer, and published sizes."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -232,6 +233,7 @@ def test_gpt3_has_175_billion_parameters() -> None:
 def test_axes_fit_the_parameters(encoder: str) -> None:
     config = towers.model("gpt", encoder)
     shapes, axes = multimodal.abstract_parameters(config)
+    assert shapes == jax.eval_shape(partial(multimodal.init_parameters, config), jax.random.key(0))
 
     def check(path: Any, leaf: jax.ShapeDtypeStruct, names: tuple[str | None, ...]) -> None:
         assert len(names) == len(leaf.shape), path

@@ -34,7 +34,7 @@ COPIES: list[tuple[ParallelPlan, dict[str, Any]]] = [
 ]
 
 #: Those that others resemble.
-SELDOM = (0, 2)
+SELDOM = (0, 2, 4)
 
 
 def decoder_loss(config: ModelConfig, params: Any, batch: Any, view: View) -> Any:
@@ -120,7 +120,10 @@ def test_decoder(family: str, plan: ParallelPlan, changes: dict[str, Any]) -> No
     check(*both(decoder_loss, config, axes["decoder"], params["decoder"], batch, plan))
 
 
-@pytest.mark.parametrize("family", towers.ENCODERS + towers.VARIANTS)
+@pytest.mark.parametrize(
+    "family",
+    [*towers.ENCODERS, *(pytest.param(own, marks=pytest.mark.slow) for own in towers.VARIANTS)],
+)
 def test_encoder(family: str) -> None:
     config = towers.model(encoder=family)
     settings = config.encoders["media"]
@@ -168,7 +171,7 @@ def test_collectives_beside_compute_change_no_gradient(
     check(*both(decoder_loss, *own, frozenset(overlap)))
 
 
-@pytest.mark.parametrize("family", ["siglip", "vit22b"])
+@pytest.mark.parametrize("family", [pytest.param("siglip", marks=pytest.mark.slow), "vit22b"])
 def test_encoders_with_collectives_beside_compute(family: str) -> None:
     config = towers.model(encoder=family)
     settings = config.encoders["media"]

@@ -197,7 +197,12 @@ class Runs:
         self.monkeypatch.setattr(loop, "steps", steps)
         return self.make(
             train__steps=len(losses),
-            run={"name": "run", "directory": str(self.folder), "log_every": 1},
+            run={
+                "name": "run",
+                "directory": str(self.folder),
+                "log_every": 1,
+                "gc_every": None,
+            },
             evaluate={"enabled": evaluated},
             checkpoint={"every": 1, "keep": 2, "asynchronous": False} | (checkpoint or {}),
             **changes,

@@ -24,7 +24,7 @@ def write_config(folder: Path) -> Path:
     """Two steps on two devices: the decoder splits its heads, the encoders the rows."""
     plans = {"vision": {"data": 2}, "audio": {"fsdp": 2}}
     content = values(
-        run={"name": "mine", "directory": str(folder / "runs"), "log_every": 1},
+        run={"name": "mine", "directory": str(folder / "runs"), "log_every": 1, "gc_every": None},
         parallel={"devices": 2, "decoder": {"tensor": 2}, "encoders": plans},
         data__source={
             "kind": "llava",

@@ -198,6 +198,7 @@ def trained(experiment: Experiment) -> tuple[list[float], Any]:
     return losses, state
 
 
+@pytest.mark.slow
 def test_a_run_that_works_ahead_goes_on_where_it_stopped(
     small_config: Make, tmp_path: Path
 ) -> None:

@@ -158,6 +158,10 @@ class TrainStep:
         made = multimodal.init_parameters(self.program.model, key)
         if released:
             made = without_released(self.program.model, made)
+        return self._state(made)
+
+    def _state(self, made: Any) -> State:
+        """The state before the first step, with parameters as `init_parameters` makes them."""
         params = self.program.frozen.kept(self.form.stored(made))
         return {
             "step": jnp.zeros((), jnp.int32),
@@ -167,7 +171,7 @@ class TrainStep:
 
     @cached_property
     def _shapes(self) -> State:
-        return jax.eval_shape(self._init, jax.random.key(0))
+        return jax.eval_shape(self._state, multimodal.abstract_parameters(self.program.model)[0])
 
     def _state_specs(self) -> State:
         return {

@@ -283,6 +283,7 @@ def test_samples_that_fit_in_no_row_are_not_kept(
         assert len(loader._held.examples) <= 2 * config.on_offer(2)
 
 
+@pytest.mark.slow
 def test_worker_processes_change_nothing(processor: Processor, make_config: MakeConfig) -> None:
     source, changes = mixed_source(40), {"lookahead": 20, "balance": "per_phase"}
     (expected,) = read(3, source, processor, make_config(**changes), 1)

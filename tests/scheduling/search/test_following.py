@@ -95,6 +95,7 @@ def test_an_encoder_is_dealt_over_ranks_that_share_a_row() -> None:
     assert own.seconds(FULL) < alike.seconds(FULL)
 
 
+@pytest.mark.slow
 def test_encoders_get_stages_where_their_parameters_have_no_room_on_every_rank() -> None:
     """With ever less memory, there are plans that divide the encoder's layers over stages."""
     workload = small.workload(16, encoders=[("vision", 128, 8)], units={"vision": 4})

@@ -69,7 +69,7 @@ def on_one_device() -> CompiledOnce:
     return CompiledOnce.under(model(), dict.fromkeys(WHOLE, ParallelPlan()), parameters())
 
 
-@pytest.fixture(scope="module", params=["whole", "staged"])
+@pytest.fixture(scope="module", params=[pytest.param("whole", marks=pytest.mark.slow), "staged"])
 def gradients(request: pytest.FixtureRequest) -> CompiledOnce:
     if request.param == "whole":
         return CompiledOnce.under(model(), WHOLE, parameters())

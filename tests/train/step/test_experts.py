@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -16,6 +16,7 @@ from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import Gradients, compare, gradients_of, initial_parameters
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.multimodal import abstract_parameters, init_parameters
 from mllm_jax.train.records.expert_loads import insane_layer
 from mllm_jax.train.state.freeze import Frozen
 from mllm_jax.train.state.loads import is_load
@@ -128,7 +129,11 @@ def check(got: tuple[np.ndarray, Any], expected: tuple[np.ndarray, Any]) -> None
             *("none", {}),
             marks=pytest.mark.slow,
         ),
-        ("unlike", ParallelPlan(stage=2, context=2), interleaved(2, 1, MICROBATCHES), "layer", {}),
+        pytest.param(
+            *("unlike", ParallelPlan(stage=2, context=2), interleaved(2, 1, MICROBATCHES)),
+            *("layer", {}),
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             *("sigmoid", ParallelPlan(stage=2, fsdp=2), interleaved(2, 1, MICROBATCHES)),
             *("full", {"gather": "layer"}),
@@ -201,6 +206,12 @@ def test_any_plan_of_six_degrees_equals_one_device_wherever_tokens_go(data: st.D
     run = gradients_of(model(router, remat), {"decoder": plan}, batches(router, rows), pipeline)
     for routes in ROUTES:
         check(run(parameters(router, routes)), on_one_device(router, routes, rows))
+
+
+@pytest.mark.parametrize("router", ROUTERS)
+def test_shapes_are_those_of_what_is_made(router: str) -> None:
+    made = jax.eval_shape(partial(init_parameters, model(router)), jax.random.key(0))
+    assert abstract_parameters(model(router))[0] == made
 
 
 def test_a_router_without_finite_logits_is_told_apart_from_those_before_it() -> None:

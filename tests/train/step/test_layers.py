@@ -63,7 +63,10 @@ def on_one_device() -> tuple[np.ndarray, Any]:
 @pytest.mark.parametrize(
     ("plan", "schedule", "remat", "options"),
     [
-        (ParallelPlan(fsdp=2, context=2, tensor=2), None, "none", {}),
+        pytest.param(
+            *(ParallelPlan(fsdp=2, context=2, tensor=2), None, "none", {}),
+            marks=pytest.mark.slow,
+        ),
         (ParallelPlan(stage=2, context=2), interleaved(2, 2, MICROBATCHES), "none", {}),
         pytest.param(
             ParallelPlan(stage=2, fsdp=2, tensor=2),

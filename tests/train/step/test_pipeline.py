@@ -418,6 +418,7 @@ def test_one_compiled_step_runs_other_schedules(co_issue: bool) -> None:
     assert len({program.schedule for program in programs}) == len(programs)
 
 
+@pytest.mark.slow
 def test_the_executor_runs_exactly_the_table() -> None:
     """Every device reports every bundle of its stage, at its tick, and nothing else.
 

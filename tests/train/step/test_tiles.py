@@ -110,14 +110,12 @@ def test_loss_and_gradients_equal_one_device(
 PIPELINE = interleaved(2, 1, MOST)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("schedule", "vision", "order"),
     [
         (all_before(placed(PIPELINE, (AUDIO, VISION), "bubbles")), {"data": 2, "tensor": 2}, 1),
-        pytest.param(
-            *(placed(PIPELINE, (AUDIO, VISION), "random"), {"data": 4}, None),
-            marks=pytest.mark.slow,
-        ),
+        (placed(PIPELINE, (AUDIO, VISION), "random"), {"data": 4}, None),
     ],
     ids=("bubbles", "random"),
 )
