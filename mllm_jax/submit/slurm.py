@@ -25,6 +25,8 @@ PORTS = 1000
 #: Seconds between the end of one process and the end of the others, beside `hang_seconds`: they
 #: find out by themselves, and say why.
 APART = 60
+#: Times that the address of process 0 is looked for, and seconds between two of them.
+TRIES, PAUSE = 6, 10
 #: What a job always has of the environment in which it is submitted.
 PASSED = ("HOME", "PATH", "USER")
 #: Name of the table of attempts in the folder of the run.
@@ -98,21 +100,31 @@ def _quoted(text: str) -> str:
 
 
 def _coordinator() -> list[str]:
-    """Lines that find where process 0 listens.
+    """Lines that define how it is found where process 0 listens.
 
     The last node is asked for the address of the first one: a machine may take its own name for a
-    loopback address, which no other machine reaches.
+    loopback address, which no other machine reaches. Slurm may start no step for some seconds on a
+    node that has just come back; the name itself is unknown if `getent` ends with 2.
     """
     return [
-        'nodes=($(scontrol show hostnames "$SLURM_JOB_NODELIST"))',
-        'name=$(scontrol --oneliner show node "${nodes[0]}" | grep -o " NodeAddr=[^ ]*")',
-        'find=(srun --export=ALL --nodes=1 --ntasks=1 --nodelist="${nodes[-1]}")',
-        'address=$("${find[@]}" getent ahosts "${name#*=}" | awk \'NR == 1 {print $1}\')',
-        '[[ $address == *:* ]] && address="[$address]"',
-        "if [[ -z $address ]]; then",
-        '  echo "error: ${nodes[-1]} finds no address of ${nodes[0]} (${name#*=})" >&2',
-        f"  exit {Exit.BAD_INPUT:d}",
-        "fi",
+        "find_address() {",
+        "  local nodes name find found code try",
+        '  nodes=($(scontrol show hostnames "$SLURM_JOB_NODELIST"))',
+        '  name=$(scontrol --oneliner show node "${nodes[0]}" | grep -o " NodeAddr=[^ ]*")',
+        "  name=${name#*=}",
+        '  find=(srun --export=ALL --nodes=1 --ntasks=1 --nodelist="${nodes[-1]}")',
+        f"  for try in {{1..{TRIES}}}; do",
+        '    found=$("${find[@]}" getent ahosts "$name"); code=$?',
+        "    ((code == 0 || code == 2)) && break",
+        f"    sleep {PAUSE}",
+        "  done",
+        '  read -r address _ <<<"$found"',
+        '  [[ $address == *:* ]] && address="[$address]"',
+        "  ((code == 0)) && return",
+        '  echo "error: ${nodes[-1]} finds no address of ${nodes[0]} ($name): $code" >&2',
+        f"  ((code == 2)) && return {Exit.BAD_INPUT:d}",
+        f"  return {Exit.FAILED:d}",
+        "}",
     ]
 
 
@@ -138,7 +150,7 @@ def _launch(job: Job, cluster: Slurm, python: str, root: Path) -> list[str]:
         *supervise,
         begin,
         f"port=$(({job.port} + SLURM_JOB_ID % {PORTS}))",
-        f"{shlex.join(launcher)} \\",
+        f"find_address && {shlex.join(launcher)} \\",
         '  bash -c \'exec "$@" --process "$SLURM_PROCID"\' process \\',
         f"  {shlex.join(words)} \\",
         f'  --coordinator "$address:$port" {shlex.join(job.together)} $supervise',

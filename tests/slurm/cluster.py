@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PROGRAMS = ("munged", "sbatch", "scontrol", "slurmctld", "slurmd", "squeue", "srun")
 #: The first of the TCP ports of the daemons.
 PORT = 17000
+#: Seconds without an answer after which a node counts as down.
+TIMEOUT = 10
 
 CONFIG = """\
 ClusterName=test
@@ -41,6 +44,7 @@ JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 SchedulerParameters=sched_interval=2,bf_interval=2
 KillWait=10
+SlurmdTimeout={timeout}
 NodeName=n[1-2] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[{first}-{last}] CPUs=1 \
 RealMemory=1000 State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
@@ -63,7 +67,7 @@ def two_nodes(folder: Path) -> Iterator[None]:
         (folder / name).mkdir()
     config = folder / "slurm.conf"
     ports = {"port": PORT, "first": PORT + 1, "last": PORT + 2}
-    config.write_text(CONFIG.format(folder=folder, **ports))
+    config.write_text(CONFIG.format(folder=folder, timeout=TIMEOUT, **ports))
     before = os.environ.get("SLURM_CONF")
     os.environ["SLURM_CONF"] = str(config)
     try:
@@ -88,8 +92,37 @@ def _start(folder: Path) -> None:
     run("munged", "--force", *(f"--{name}={value}" for name, value in options.items()))
     run("slurmctld")
     for node in ("n1", "n2"):
-        run("slurmd", "-N", node)
+        start_node(node)
     wait(lambda: run("sinfo", "--noheader", "--format=%T %D").split() == ["idle", "2"], 60)
+
+
+def start_node(node: str) -> None:
+    """Start the daemon of a node."""
+    run("slurmd", "-N", node)
+
+
+def state_of(node: str) -> str:
+    """What Slurm takes the state of a node for: `idle`, `allocated`, `down*` ..."""
+    return run("sinfo", "--noheader", f"--nodes={node}", "--format=%T").strip()
+
+
+def kill_node(folder: Path, node: str) -> None:
+    """Kill a node: its daemon, those of its jobs' steps, and all that they have started.
+
+    Args:
+        folder: as of `two_nodes`.
+        node: its name.
+    """
+    daemon = folder / f"slurmd-{node}.pid"
+    marks = {f"SLURMD_NODENAME={node}", f"SLURM_CONF={folder}/slurm.conf"}
+    tasks = [own for own, _ in processes() if marks <= {*_words(own, "environ")}]
+    steps = {_parent(own) for own in tasks} - set(tasks)
+    steps = {own for own, words in processes() if own in steps and "slurmstepd" in words[0]}
+    assert steps, f"no step of a job runs on {node}"
+    for own in (int(daemon.read_text()), *steps, *tasks):
+        with suppress(ProcessLookupError):  # it has ended with those before
+            os.kill(own, signal.SIGKILL)
+    daemon.unlink()
 
 
 def _stop(folder: Path) -> None:
@@ -117,13 +150,26 @@ def wait(come, seconds: float, said=lambda: "") -> None:
         time.sleep(0.25)
 
 
-def commands() -> list[list[str]]:
+def processes() -> list[tuple[int, list[str]]]:
     """Id and words of the command of every process."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (folder / "cmdline").read_bytes().decode().rstrip("\0").split("\0")
-        except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
-            continue
-        found.append([folder.name, *words])
-    return found
+    ids = [int(folder.name) for folder in Path("/proc").glob("[0-9]*")]
+    return [(own, _words(own, "cmdline")) for own in ids]
+
+
+def _parent(process: int) -> int:
+    status = dict(line.split(":\t") for line in _read(process, "status").splitlines())
+    return int(status.get("PPid", 0))
+
+
+def _words(process: int, file: str) -> list[str]:
+    """What a file of a process lists: `cmdline` or `environ`."""
+    return _read(process, file).rstrip("\0").split("\0")
+
+
+def _read(process: int, file: str) -> str:
+    try:
+        return Path(f"/proc/{process}/{file}").read_bytes().decode(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+        return ""
+    except PermissionError:  # the first process of a container may hide what it has
+        return ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,13 +24,21 @@ from mllm_jax.supervise.agent import SUPERVISE
 from scheduling.strict_yaml import write_yaml
 from tests.configs import ROOT
 from tests.conftest import COMPILE_FAST
-from tests.slurm.cluster import commands, missing, run, two_nodes, wait
-from tests.train.test_run import write_config
+from tests.slurm.cluster import (
+    kill_node,
+    missing,
+    processes,
+    run,
+    start_node,
+    state_of,
+    two_nodes,
+    wait,
+)
 
-pytestmark = [pytest.mark.slurm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]
 STEPS = 24
-#: Seconds in which a small run, or a part of it, is done on a busy machine.
-LONG = 180
+#: Seconds in which a run of the demo, or a part of it, is done on a busy machine.
+LONG = 300
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +49,6 @@ def nodes() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="slurm-") as name:
         folder = Path(name)
         (folder / "daemons").mkdir()
-        (folder / "runs").mkdir()
         flags = {"XLA_FLAGS": " ".join(COMPILE_FAST)}
         cluster = {"kind": "slurm", "grace_seconds": 60, "environment": flags}
         # Once a supervisor is gone, the others need not wait for it for two minutes.
@@ -51,25 +59,30 @@ def nodes() -> Iterator[Path]:
 
 
 class Run:
-    """A small run that is submitted to both nodes."""
+    """A short run of the demo that is submitted to both nodes, or to one."""
 
-    def __init__(self, folder: Path, name: str, steps: int = STEPS) -> None:
-        runs = folder / "runs"
-        self.folder, self._cluster = runs / name, folder / "cluster.yaml"
-        self._config = write_config(
-            runs,
-            name,
-            train__steps=steps,
-            checkpoint={"every": 4},
-            evaluate={"enabled": False},
-            run__compilation_cache=str(folder / "compiled"),
+    def __init__(self, nodes: Path, name: str, steps: int = STEPS, count: int = 2) -> None:
+        self.folder, self.job, self._count = nodes / "runs" / name, "", count
+        self._nodes = nodes
+        self._config = (
+            f"run.name={name}",
+            f"run.directory={nodes / 'runs'}",
+            f"run.compilation_cache={nodes / 'compiled'}",
+            f"data.cache={nodes / 'data'}",
+            "data.source={kind: demo, train: 400, heldout: 8, clips: 64, variants: 2}",
+            f"train.steps={steps}",
+            "train.warmup_steps=4",
+            "run.log_every=1",
+            "checkpoint.every=4",
+            "evaluate.enabled=false",
         )
-        self.job = ""
 
-    def submit(self) -> subprocess.CompletedProcess[str]:
-        words = ("submit", "--cluster", str(self._cluster), "--nodes", "2", "--go", "--json")
+    def submit(self, *, go: bool = True) -> subprocess.CompletedProcess[str]:
+        """Write the job, and submit it by `launch.py`."""
+        cluster = ("--cluster", str(self._nodes / "cluster.yaml"), "--nodes", str(self._count))
+        words = (*cluster, *(["--go"] if go else []), "--json", "--config", "configs/demo.yaml")
         done = subprocess.run(
-            [sys.executable, "launch.py", *words, "--config", str(self._config)],
+            [sys.executable, "launch.py", "submit", *words, *self._config],
             cwd=ROOT,
             capture_output=True,
             text=True,
@@ -82,9 +95,7 @@ class Run:
 
     @property
     def state(self) -> str:
-        return run(
-            "squeue", "--noheader", "--states=all", f"--jobs={self.job}", "--format=%T"
-        ).strip()
+        return state_of_job(self.job)
 
     @property
     def losses(self) -> dict[int, float]:
@@ -106,18 +117,25 @@ class Run:
         return [int(line.split("\t")[3]) for line in lines]
 
     @property
-    def processes(self) -> list[list[str]]:
+    def processes(self) -> list[tuple[int, list[str]]]:
         """Id and words of each process of the training."""
-        return [own for own in commands() if any(w.startswith(f"{self.folder}/") for w in own)]
+        inside = f"{self.folder}/"
+        return [own for own in processes() if any(word.startswith(inside) for word in own[1])]
+
+    @property
+    def restarts(self) -> int:
+        """How often Slurm has started the job again."""
+        (found,) = re.findall(r"Restarts=(\d+)", run("scontrol", "show", "job", self.job))
+        return int(found)
 
     def kill(self, number: int, *, supervisor: bool) -> None:
         """Kill the training process of this number, or its supervisor."""
         (own,) = (
             own
-            for own in self.processes
-            if ("--process", str(number)) in pairwise(own) and (SUPERVISE in own) == supervisor
+            for own, words in self.processes
+            if ("--process", str(number)) in pairwise(words) and (SUPERVISE in words) == supervisor
         )
-        os.kill(int(own[0]), signal.SIGKILL)
+        os.kill(own, signal.SIGKILL)
 
     def wait(self, come) -> None:
         """Wait until `come()` is true; a job that waits for its time to begin is let begin."""
@@ -136,10 +154,25 @@ class Run:
         self.wait(lambda: self.state == "COMPLETED")
 
 
-def test_a_run_on_two_nodes_survives_a_kill_and_an_interruption(nodes: Path) -> None:
-    whole, broken = Run(nodes, "whole"), Run(nodes, "broken")
+def state_of_job(number: str) -> str:
+    return run("squeue", "--noheader", "--states=all", f"--jobs={number}", "--format=%T").strip()
+
+
+@pytest.fixture(scope="module")
+def losses(nodes: Path) -> dict[int, float]:
+    """The losses of a run that nothing disturbs."""
+    whole = Run(nodes, "whole")
     assert whole.submit().returncode == 0
     whole.finish()
+    assert whole.codes == [Exit.OK]
+    assert [*whole.losses] == [*range(1, STEPS + 1)]
+    return whole.losses
+
+
+def test_a_run_on_two_nodes_survives_kills_and_an_interruption(
+    nodes: Path, losses: dict[int, float]
+) -> None:
+    broken = Run(nodes, "broken")
     assert broken.submit().returncode == 0
     again = broken.submit()
     assert again.returncode == Exit.BAD_INPUT
@@ -154,9 +187,46 @@ def test_a_run_on_two_nodes_survives_a_kill_and_an_interruption(nodes: Path) -> 
     broken.finish()
     assert broken.codes == [128 + signal.SIGKILL, Exit.INTERRUPTED, Exit.OK]
     assert "attempt 1 has ended" in broken.log
-    assert whole.codes == [Exit.OK]
-    assert broken.losses == whole.losses
-    assert [*whole.losses] == [*range(1, STEPS + 1)]
+    assert broken.losses == losses
+
+
+def test_a_run_goes_on_after_each_of_its_nodes_was_lost(
+    nodes: Path, losses: dict[int, float]
+) -> None:
+    own = Run(nodes, "lost")
+    assert own.submit().returncode == 0
+    # The batch script, which can queue the job again, runs on n1 alone.
+    for restarts, (node, step) in enumerate((("n2", 6), ("n1", 14)), 1):
+        own.wait_for_step(step)
+        before = own.log.count("resuming")
+        kill_node(nodes / "daemons", node)
+        wait(lambda node=node: state_of(node).startswith("down"), 120)
+        wait(lambda: own.state == "PENDING", 120)
+        start_node(node)
+        own.wait(lambda before=before: own.log.count("resuming") > before)
+        assert own.restarts == restarts
+    own.finish()
+    assert own.codes[-1] == Exit.OK
+    assert own.losses == losses
+
+
+def test_a_folder_has_one_job_however_it_was_submitted(nodes: Path) -> None:
+    own = Run(nodes, "twice", steps=100_000, count=1)
+    assert own.submit(go=False).returncode == 0
+    by_hand = ("sbatch", "--parsable", str(own.folder / "submit" / "job.sbatch"))
+    own.job = run(*by_hand).strip()
+    refused = own.submit()
+    assert refused.returncode == Exit.BAD_INPUT
+    assert f"is held by job {own.job} (twice, " in refused.stderr
+    own.wait_for_step(2)
+    second = run(*by_hand).strip()
+    wait(lambda: state_of_job(second) == "FAILED", LONG, lambda: own.log)
+    assert own.codes == [Exit.BAD_INPUT]
+    told = (own.folder / f"slurm-{second}.out").read_text()
+    assert re.search(rf"is in use by process \d+ on \S+ in job {own.job} of Slurm since", told)
+    assert own.state == "RUNNING"
+    run("scancel", own.job)
+    wait(lambda: not own.processes, 60)
 
 
 def test_a_run_that_is_cancelled_is_not_queued_again(nodes: Path) -> None:

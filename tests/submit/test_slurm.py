@@ -12,20 +12,22 @@ import pytest
 
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.submit.clusters import Slurm
-from mllm_jax.submit.slurm import script
+from mllm_jax.submit.slurm import TRIES, script
 from tests.configs import ROOT
 from tests.submit.jobs import job, slurm
 from tests.train.test_run import free_port
 
 #: Programs of Slurm. The training ends with $CODE; n2 knows the address of n1.
 PROGRAMS = {
-    "srun": 'case "$*" in *getent*) [ "$NAMED" ] && echo "$NAMED STREAM n1" ;;'
+    "srun": 'case "$*" in *getent*) [ "$CLOSED" ] && echo "srun getent" >>"$CALLS" && exit 1;'
+    ' [ "$NAMED" ] || exit 2; printf "%s STREAM n1\\n%s DGRAM\\n" "$NAMED" "$NAMED" ;;'
     ' *) printf "%s\\n" "srun $*" >>"$CALLS"; exit "$CODE" ;; esac',
     "scontrol": 'case "$*" in *hostnames*) printf "n1\\nn2\\n" ;;'
     ' *node*) echo "NodeName=n1 NodeAddr=one.example NodeHostName=n1" ;;'
     ' *config*) echo "ProctrackType           = proctrack/$TRACK" ;;'
     ' *) echo "scontrol $*" >>"$CALLS" ;; esac',
     "squeue": 'echo "$STATE"',
+    "sleep": "",
 }
 
 
@@ -52,6 +54,7 @@ class Node:
             "CALLS": str(self.calls),
             "CODE": str(code),
             "NAMED": "10.0.0.1",
+            "CLOSED": "",
             "STATE": "RUNNING",
             "TRACK": "cgroup",
         }
@@ -107,6 +110,12 @@ def test_no_supervisor_passes_on_a_signal_that_slurm_has_sent_to_all(node: Node)
 def test_a_node_whose_address_is_not_found_ends_the_job(node: Node) -> None:
     assert node.run(slurm(), NAMED="") == Exit.BAD_INPUT
     assert not node.said
+
+
+def test_a_node_that_starts_no_step_is_tried_again_and_then_the_job(node: Node) -> None:
+    """Slurm starts none for some seconds after a node has come back."""
+    assert node.run(slurm(), CLOSED="yes") == 0
+    assert node.said == ["srun getent"] * TRIES + [REQUEUE]
 
 
 @pytest.mark.parametrize("code", [*Exit, 137, 143])
