@@ -94,3 +94,9 @@ def stored_dimension(axes: LogicalAxes, stored: str) -> int | None:
 def muon_role(name: str | None) -> str | None:
     """Role of a dimension in an optimizer of matrices, see `LogicalAxis`; None without a name."""
     return None if name is None else logical_axis(name).muon
+
+
+def is_matrix(axes: LogicalAxes) -> bool:
+    """Whether Muon updates a parameter: a hidden matrix, neither table nor vector."""
+    roles = {muon_role(name) for name in axes}
+    return roles >= {"model", "hidden"} and not roles & {"table", "adapter"}

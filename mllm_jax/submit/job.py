@@ -12,10 +12,13 @@ from typing import Any
 
 from mllm_jax.config.load import ConfigError, ExperimentConfig, to_yaml
 from mllm_jax.config.lower import lower
+from mllm_jax.config.sections import AdamWConfig, OptimizerConfig
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.submit import access
 from mllm_jax.submit.clusters import AnyCluster, Kubernetes, Slurm
 from mllm_jax.supervise import ends
+from scheduling.costs.work import Parameters
+from sharding.axes import is_matrix
 
 #: Exit codes of training after which another attempt would end in the same way.
 FINAL = tuple(sorted(ends.FINAL - {Exit.OK, Exit.INTERRUPTED}))
@@ -140,10 +143,26 @@ def make_job(
 
 
 def checkpoint_bytes(config: ExperimentConfig) -> int:
-    """Bytes of a checkpoint, at most: every parameter in float32 with the optimizer's moments."""
-    work = lower(config).workload
-    parameters = sum(tower.parameters for name, tower in work.towers.items() if work.holds(name))
-    return WIDE * parameters * (1 + work.moments)
+    """Bytes of a checkpoint, at most: parameters in float32, and moments of those that train.
+
+    Layers that do not train have no moments; all other parameters are counted as if they trained.
+    """
+    work, optimizer = lower(config).workload, config.train.optimizer
+    towers = {name: tower for name, tower in work.towers.items() if work.holds(name)}
+    values = float(sum(tower.parameters for tower in towers.values()))
+    for name, tower in towers.items():
+        layer, rest = work.trained(name)[0], tower.rest_parameters
+        values += tower.layers * _moments(optimizer, layer)
+        values += _moments(optimizer, rest) + _moments(optimizer, tower.rest_adapters)
+    return WIDE * round(values)
+
+
+def _moments(optimizer: OptimizerConfig, parameters: Parameters) -> float:
+    """Values that the optimizer keeps for parameters; Muon updates what is no matrix as AdamW."""
+    return sum(
+        count * (optimizer.moments if is_matrix(axes) else AdamWConfig.moments)
+        for axes, count in parameters.items()
+    )
 
 
 def grace_seconds(config: ExperimentConfig, cluster: AnyCluster, nodes: int) -> int:

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
 
-from mllm_jax.train.state.optimizer import decays, is_matrix
+from mllm_jax.train.state.optimizer import decays
 from scheduling.costs.shares import elements
 from scheduling.costs.work import Part, TowerProfile, TowerWork
-from sharding.axes import LOGICAL_AXES, LogicalAxes, logical_axis
+from sharding.axes import LOGICAL_AXES, LogicalAxes, is_matrix, logical_axis
 from sharding.collectives import all_gather, psum, vary
 from sharding.grid import JointGrid, View
 from sharding.mesh import make_mesh
@@ -79,7 +79,7 @@ def test_an_unknown_axis_is_an_error_that_names_it_and_the_valid_ones() -> None:
         lambda: Layout(("embed", "expertz"), view).padded((2, 4)),
         lambda: gather_parameters(jnp.ones(2), ("expertz",), View(fsdp=("fsdp",))),
         lambda: elements(tower(parameters), parameters, ParallelPlan()),
-        lambda: is_matrix(Layout(("embed", "expertz"), view)),
+        lambda: is_matrix(("embed", "expertz")),
         lambda: decays(Layout(("embed", "expertz"), view)),
     ):
         with pytest.raises(

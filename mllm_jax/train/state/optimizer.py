@@ -22,7 +22,7 @@ from mllm_jax.config.load import LambConfig, MuonConfig, OptimizerConfig, TrainC
 from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen, group_of
 from mllm_jax.train.state.lamb import scale_by_trust_ratio
 from mllm_jax.train.state.loads import follow_loads, is_load
-from sharding.axes import muon_role
+from sharding.axes import is_matrix, muon_role
 from sharding.collectives import all_gather, axis_index, axis_size, psum, shard_slice, vary
 from sharding.grid import Axes
 from sharding.rules import Layout
@@ -83,7 +83,7 @@ def _scale_groups(config: TrainConfig) -> optax.GradientTransformation:
 def _group(chosen: OptimizerConfig, path: tuple[Any, ...], layout: Layout) -> str:
     if is_load(path):
         return "load"
-    if isinstance(chosen, MuonConfig) and is_matrix(layout):
+    if isinstance(chosen, MuonConfig) and is_matrix(layout.axes):
         return "muon"
     return "lamb" if isinstance(chosen, LambConfig) and decays(layout) else "adamw"
 
@@ -129,12 +129,6 @@ def learning_rate(config: TrainConfig) -> optax.Schedule:
         decay_steps=max(config.steps, config.warmup_steps + 1),
         end_value=peak * config.final_learning_rate_ratio,
     )
-
-
-def is_matrix(layout: Layout) -> bool:
-    """Whether Muon updates the leaf: a hidden matrix, neither table nor vector."""
-    roles = {muon_role(name) for name in layout.axes}
-    return roles >= {"model", "hidden"} and not roles & {"table", "adapter"}
 
 
 def decays(layout: Layout) -> bool:

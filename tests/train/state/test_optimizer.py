@@ -17,12 +17,12 @@ from mllm_jax.train.state.optimizer import (
     build_optimizer,
     decays,
     global_norm,
-    is_matrix,
     learning_rate,
     newton_schulz,
     orthogonalize,
 )
 from mllm_jax.train.step.train_step import specs_like
+from sharding.axes import is_matrix
 from sharding.grid import JointGrid, View
 from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
@@ -251,7 +251,8 @@ def test_the_memory_model_counts_the_moments_that_an_optimizer_keeps(chosen):
 
 def test_which_leaves_are_matrices_and_which_decay():
     layout = layouts(AXES, JointGrid.build({"decoder": ParallelPlan()}).decoder)
-    matrix, decay = jax.tree.map(is_matrix, layout), jax.tree.map(decays, layout)
+    matrix = jax.tree.map(lambda own: is_matrix(own.axes), layout)
+    decay = jax.tree.map(decays, layout)
     of_layers = dict.fromkeys(("q", "k", "out", "up", "experts"), True)
     of_layers |= {"bias": False, "norm": False}
     assert matrix == {"table": False, "layers": of_layers}
