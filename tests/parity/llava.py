@@ -155,17 +155,19 @@ def make_lora() -> None:
     stored = np.load(ROOT / LLAVA.name / "inputs.npz")
     arrays: dict[str, Any] = {}
     for chat in LLAVA.chats:
-        states = outputs(model, _inputs(stored, chat), _mask(stored, chat))
+        states = outputs(model, stored_inputs(stored, chat), stored_mask(stored, chat))
         arrays[f"{chat}.logits"] = last_logits(states, [states["nll"].shape[1]], count=2)
         arrays[f"{chat}.loss"] = states["nll"].sum()
     write_arrays(folder / "expected.npz", arrays)
 
 
-def _inputs(stored: Any, chat: str) -> dict[str, torch.Tensor]:
+def stored_inputs(stored: Any, chat: str) -> dict[str, torch.Tensor]:
+    """Arguments of the model for a conversation."""
     named = {name: f"{chat}.{name}" for name in ("input_ids", "pixel_values")}
     found = {n: torch.from_numpy(stored[own]) for n, own in named.items() if own in stored.files}
     return {**found, "attention_mask": torch.ones_like(found["input_ids"])}
 
 
-def _mask(stored: Any, chat: str) -> torch.Tensor:
+def stored_mask(stored: Any, chat: str) -> torch.Tensor:
+    """Which tokens of a conversation are learnt."""
     return torch.from_numpy(stored[f"{chat}.answer_mask"])

@@ -20,6 +20,7 @@ from tests.parity.llava import LLAVA, LORA_NAME, make_lora
 from tests.parity.media import CLIPS, IMAGES, clip, image
 from tests.parity.onevision import ONEVISION, make_videos
 from tests.parity.qwen2_audio import QWEN2_AUDIO
+from tests.release.by_peft import EXPORTED_NAME, make_exported
 
 
 def families() -> dict[str, Callable[[], None]]:
@@ -30,7 +31,7 @@ def families() -> dict[str, Callable[[], None]]:
         for checkpoint in module.CHECKPOINTS
     }
     makers |= {family.name: family.make for family in (LLAVA, ONEVISION, QWEN2_AUDIO)}
-    return makers | {LORA_NAME: make_lora}
+    return makers | {LORA_NAME: make_lora, EXPORTED_NAME: make_exported}
 
 
 def make_media() -> None:

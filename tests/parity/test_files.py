@@ -111,7 +111,7 @@ def described(name: str, key: str) -> str:
     key = re.sub(r"^mels_\d+", "mels_<n>", key)
     key = re.sub(r"\.(blip|odd)\.", ".<clip>.", key)
     key = re.sub(r"^video( and image)?\.", "<prompt>.", key)
-    talks = family.removesuffix("_lora")
+    talks = family.partition("_lora")[0]
     chats = read_json(talks, "chats.json") if talks in CHATTING else {}
     case, _, rest = key.partition(".")
     return f"<chat>.{rest}" if case in chats else key
@@ -143,4 +143,4 @@ def test_every_placeholder_has_its_feature(family: str) -> None:
 def test_files_are_small() -> None:
     sizes = [path.stat().st_size for path in ROOT.glob("**/*") if path.is_file()]
     assert max(sizes) < 150_000
-    assert sum(sizes) < 2_100_000
+    assert sum(sizes) < 2_200_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from mllm_jax.runtime.exits import Exit
 from tests.models.pretrained.conversations import example, packed
 from tests.models.pretrained.stored import by_name, close, imported
 from tests.models.pretrained.test_parity_whole import BUDGETS, CHATS, LAYOUTS, forward
+from tests.release.adapted import RANK, STORED, TARGETS
 from tests.release.test_import import PARITY, PIPELINE, SHARDED, begun, planned, tensors
 from tests.release.test_import import imported as imported_run
 
@@ -44,26 +46,36 @@ LORA: dict[str, Any] = {
 SCALE = 5 / 3**0.5
 
 
-def test_adapters_of_peft_compute_the_same() -> None:
-    """The logits and the losses that peft has with them."""
+@pytest.mark.parametrize("folder", [FOLDER, STORED], ids=lambda own: own.name)
+def test_adapters_of_peft_compute_the_same(folder: Path) -> None:
+    """Those that peft wrote, and those that it loaded."""
+    check_computed(folder, np.load(folder / "expected.npz"))
+
+
+def check_computed(folder: Path, expected: Mapping[str, np.ndarray]) -> None:
+    """See that the adapters of a folder give the logits and the losses that peft has with them."""
     config, params, rules = imported("llava")
-    own = config.with_adapters(LORA["targets"], 3, SCALE)
+    saved = SavedAdapters.open(folder)
+    rank, alpha = saved.values["r"], saved.values["lora_alpha"]
+    scale = alpha / (rank**0.5 if saved.values["use_rslora"] else rank)
+    own = config.with_adapters(TARGETS if rank == RANK else LORA["targets"], rank, scale)
     assert own.adapters is not None
-    stored = load_file(FOLDER / "adapter_model.safetensors")
-    saved, expected = SavedAdapters.open(FOLDER), np.load(FOLDER / "expected.npz")
-    saved.check(3, SCALE)
+    saved.check(rank, scale)
     named = saved.tensors(LLAVA)
-    found = by_name(params)
+    found, used = by_name(params), set[str]()
     for module, own_rules in rules.items():
         place = "decoder" if module == "decoder" else f"encoders.{module}"
-        for rule in adapter_rules(own_rules, module, own.adapters):
+        for rule in (*adapter_rules(own_rules, module, own.adapters), *own_rules):
+            if named.keys().isdisjoint(rule.names):
+                continue
             layers = [rule.form.parameter(named[name].view()) for name in rule.names]
             whole = np.stack(layers) if rule.layers is not None else layers[0]
             found[f"{place}.{rule.parameter}"] = whole
+            used |= {*rule.names}
+    assert used == named.keys()
     shapes, _ = abstract_parameters(own)
     names = list(by_name(shapes))
     assert found.keys() == {*names}
-    assert len(stored) == len(named)
     whole = jax.tree.unflatten(jax.tree.structure(shapes), [found[name] for name in names])
     examples = [example("llava", name, own) for name in CHATS["llava"]]
     batch, placements = packed(examples, own, BUDGETS["llava"], *LAYOUTS["alone"]["llava"])

@@ -72,10 +72,12 @@ def planned(values: dict[str, Any], **parallel: Any) -> ExperimentConfig:
     return resolve(values, "test")
 
 
-def begun(config: ExperimentConfig) -> tuple[Any, str]:
-    """The state before the first step, saved; and what was told."""
+def begun(
+    config: ExperimentConfig, change: Callable[[Any], Any] = lambda state: state
+) -> tuple[Any, str]:
+    """The state before the first step, changed and saved; and what was told."""
     experiment, told = Experiment.build(config), io.StringIO()
-    state = initial_state(experiment, Console(file=told, width=1000))
+    state = change(initial_state(experiment, Console(file=told, width=1000)))
     folder = config.run.path / "checkpoints"
     checkpoints = Checkpoints(folder, config.checkpoint, experiment.step.form.regrouping)
     progress = Progress(0, LoaderState(0)).to_json()
