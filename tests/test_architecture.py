@@ -105,6 +105,14 @@ def _families(config: type[EncoderConfig]) -> tuple[str, ...]:
     return names
 
 
+def test_no_pickle_crosses_the_network() -> None:
+    """Whoever can reach a port could otherwise have code of theirs run."""
+    named = re.compile(r"\b(pickle|cloudpickle|dill|marshal|shelve)\b")
+    files = [*(ROOT / "mllm_jax").rglob("*.py")]
+    assert len(files) > 100
+    assert [path for path in files if named.search(path.read_text())] == []
+
+
 def test_no_room_holds_too_many_files() -> None:
     """About fifteen that are not alike; benchmarks are alike."""
     counts = {

@@ -126,11 +126,10 @@ def _axes(across: Scale, up: Scale, words: Words) -> list[Markup]:
         y = up(value)
         parts.append(tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid"))
         parts.append(tag("text", words(value), x=LEFT - 8, y=y + 3.5, class_="tick end"))
-    for step in across.ticks(6):
-        if step == int(step):
-            parts.append(
-                tag("text", number(step), x=across(step), y=HEIGHT - 8, class_="tick middle")
-            )
+    steps = [step for step in across.ticks(6) if step == int(step)]
+    for step in steps:
+        told = "step " * (step == steps[0]) + number(step)
+        parts.append(tag("text", told, x=across(step), y=HEIGHT - 8, class_="tick middle"))
     return parts
 
 

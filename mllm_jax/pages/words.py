@@ -18,8 +18,8 @@ def number(value: float) -> str:
 
 
 def percent(value: float) -> str:
-    """`12.3 %`; two digits more for less than a thousandth."""
-    return f"{100 * value:.3g} %" if abs(value) < 0.1 else f"{100 * value:.1f} %"
+    """Three significant digits: `0.22 %`, `12.3 %`, `50 %`."""
+    return f"{100 * value:.3g} %"
 
 
 def seconds(value: float) -> str:

@@ -42,7 +42,7 @@ from mllm_jax.runtime.part import (
 from mllm_jax.runtime.relay import Relay
 from mllm_jax.runtime.supervised.process import attempt, supervised
 from mllm_jax.runtime.watch import Limits, Peer, fault
-from mllm_jax.runtime.wire import LONGEST, Address, Line, Message, hold_port
+from mllm_jax.runtime.wire import LONGEST, Address, Line, Message, hold_port, reason
 
 logger = logging.getLogger(__name__)
 
@@ -255,7 +255,7 @@ class Member(Together):
                     hint = await asyncio.to_thread(_hint, self._address)
                     raise PeerError(
                         f"process {self.index} of {self.count} found no process 0 at "
-                        f"{self._address} within {seconds:g} s ({_reason(error)}); is it started, "
+                        f"{self._address} within {seconds:g} s ({reason(error)}); is it started, "
                         f"with the same --coordinator? (--join-seconds waits longer){hint}"
                     ) from None
             await asyncio.sleep(0.2)
@@ -319,7 +319,7 @@ class First(Together):
             )
         except OSError as error:
             raise JoinError(
-                f"process 0 cannot listen at {self._address} ({_reason(error)}); valid: a free "
+                f"process 0 cannot listen at {self._address} ({reason(error)}); valid: a free "
                 "port and an address of this machine for --coordinator"
             ) from None
         hint = await asyncio.to_thread(_hint, self._address)
@@ -449,15 +449,6 @@ def _hint(address: Address) -> str:
         f"; {address.host} is a loopback address here, which other machines cannot reach: with "
         "several machines give --coordinator the number of an address of process 0's network"
     )
-
-
-def _reason(error: OSError) -> str:
-    """An error in words; asyncio puts several errors into one."""
-    if isinstance(error, TimeoutError):
-        return "no answer"
-    if error.errno is None or isinstance(error, socket.gaierror):
-        return str(error)
-    return os.strerror(error.errno).lower()
 
 
 def join(index: int, count: int, address: Address, limits: Limits, seconds: float) -> Together:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import json
+import os
 import socket
 from dataclasses import dataclass
 from typing import Any
@@ -72,6 +73,15 @@ def hold_port(host: str) -> socket.socket:
         held.close()
         raise
     return held
+
+
+def reason(error: OSError) -> str:
+    """An error in words; asyncio puts several errors into one."""
+    if isinstance(error, TimeoutError):
+        return "no answer"
+    if error.errno is None or isinstance(error, socket.gaierror):
+        return str(error)
+    return os.strerror(error.errno).lower()
 
 
 def _is_number(host: str) -> bool:

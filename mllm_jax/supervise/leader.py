@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mllm_jax.runtime.part import JoinError
 from mllm_jax.runtime.supervised.beats import Beat
-from mllm_jax.runtime.wire import Address, Line, hold_port
+from mllm_jax.runtime.wire import Address, Line, hold_port, reason
 from mllm_jax.supervise import messages
 from mllm_jax.supervise.attempts import Watched, newest, write
 from mllm_jax.supervise.back import Back
@@ -107,7 +107,7 @@ class Leader(Supervisor):
         except OSError as error:
             raise JoinError(
                 f"the supervisor of process {self._settings.process} cannot listen at {address} "
-                f"({error.strerror}); "
+                f"({reason(error)}); "
                 "valid: a free port and an address of this machine for --coordinator"
             ) from None
 

@@ -1,59 +1,76 @@
-"""Every message that heads a section of docs/how-to/messages.md is one that is really said."""
+"""Every message of the runbook about processes, hosts, machines and losses is really said."""
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import logging
+import math
 import os
-import re
-import shutil
 import signal
 import socket
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
-from data.folders import drop_damaged, put_folder
 from data.planning.stream import LoaderState
 from mllm_jax.health.devices import fault_of
 from mllm_jax.health.finding import Finding, Health, judged
+from mllm_jax.runtime import agreement, collective, devices
+from mllm_jax.runtime.agreement import AgreementError
+from mllm_jax.runtime.clusters.place import found
 from mllm_jax.runtime.exits import Exit, code_of
-from mllm_jax.runtime.folder import RoomError, check_room
-from mllm_jax.runtime.lock import LockedError, locked
-from mllm_jax.runtime.part import Peers
-from mllm_jax.runtime.peers import First
-from mllm_jax.runtime.standing import FROM_STEP
+from mllm_jax.runtime.part import JoinError, PeerError
+from mllm_jax.runtime.peers import First, Member
 from mllm_jax.runtime.watch import LIMITS, Limits, Peer, fault
 from mllm_jax.runtime.wire import Address
-from mllm_jax.supervise.back import Back
-from mllm_jax.supervise.conductor import Action, Conductor, Ended, Finish, Joined, Left, Say, Sign
+from mllm_jax.supervise import child, start
+from mllm_jax.supervise.agent import Agent, Work
+from mllm_jax.supervise.attempts import Watched, read
+from mllm_jax.supervise.child import Child
+from mllm_jax.supervise.conductor import (
+    UNENDING,
+    Action,
+    Begin,
+    Conductor,
+    Ended,
+    Finish,
+    Interrupted,
+    Joined,
+    Left,
+    Say,
+    Sign,
+)
 from mllm_jax.supervise.ends import End
-from mllm_jax.supervise.leader import Leader, Other
-from mllm_jax.supervise.messages import Hello
+from mllm_jax.supervise.follower import Follower
+from mllm_jax.supervise.leader import Leader, Other, _write
+from mllm_jax.supervise.messages import Alive, Hello, MessageError
 from mllm_jax.supervise.pace import KNOWN, Pace
+from mllm_jax.supervise.plans import Planning, Plans
 from mllm_jax.supervise.policy import Policy
-from mllm_jax.supervise.supervisor import Settings
+from mllm_jax.supervise.supervisor import Lead, Settings
+from mllm_jax.train.goodput.ledger import Ledger
+from mllm_jax.train.goodput.listener import Goodput
+from mllm_jax.train.guard import DivergedError
 from mllm_jax.train.replicas.check import Difference
 from mllm_jax.train.replicas.corruption import CorruptionError, checked
-from mllm_jax.train.saves import Saves
-from mllm_jax.train.state.copies import _Copier
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.state.snapshots import memory as memory_of_hosts
-from mllm_jax.train.state.snapshots.memory import Kept, Memory
-from mllm_jax.train.state.snapshots.neighbours import Member
-from mllm_jax.train.state.snapshots.share import Index, Origin, Share, found
+from mllm_jax.train.stragglers.compare import Comparing
 from mllm_jax.train.stragglers.judge import Straggler
-from tests.configs import ROOT, config
+from mllm_jax.train.stragglers.window import HOST
+from tests.runbook import messages, unsaid
+from tests.runtime.test_collective import HERE, NONE, found_by_jax
 from tests.supervise.test_conductor import beat
-from tests.train.state.snapshots.test_memory import take
-
-PAGE = (ROOT / "docs" / "how-to" / "messages.md").read_text()
-HEADINGS = re.findall(r"^## `(.*)`$", PAGE, flags=re.MULTILINE)
-#: Messages of a connection, which the tests there wait for.
-CONNECTIONS = (ROOT / "tests" / "supervise" / "test_hosts.py").read_text()
+from tests.train.test_guard import guarded
 
 
 def words(actions: list[Action]) -> list[str]:
@@ -120,25 +137,20 @@ def of_hosts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     for process in (0, 1, 3):
         three.hear(Joined(process, "abcd"[process], 811), 0.0)
     said += words(three.tick(601.0))
+    said += words(three.hear(Joined(2, "c", 811), 602.0))
     alone = Conductor(2, wait=600.0)
     alone.hear(Joined(0, "a", 811), 0.0)
     said += words(alone.tick(601.0))
     leader = Leader(["x"], Settings(folder, count=2))
     leader._others[1] = Other(Joined(1, "b", 90), None, time.monotonic())  # type: ignore[arg-type]
     said.append(leader._unfit(Hello(str(folder), 2, Joined(1, "b", 98))))
+    leader._settings = replace(leader._settings, folder=Path("runs/demo"))
+    said.append(leader._unfit(Hello("runs/demo", 3, Joined(1, "b", 98))))
+    said.append(leader._unfit(Hello("runs/other", 2, Joined(1, "b", 98))))
     monkeypatch.setattr("mllm_jax.runtime.peers.attempt", lambda: 4)
     first = First(0, 2, Address("127.0.0.1", 1), Limits())
     said.append(first._unfit(Peer(1, "b", 97, heard=0.0), 2, 3))
     return said
-
-
-def of_the_disk(monkeypatch: pytest.MonkeyPatch) -> str:
-    free = shutil.disk_usage("/")._replace(free=12 * 2**20)
-    with monkeypatch.context() as patched:
-        patched.setattr(shutil, "disk_usage", lambda path: free)
-        with pytest.raises(RoomError) as refused:
-            check_room(Path("runs/demo"), 2 * 2**20)
-    return str(refused.value)
 
 
 def of_slow_ones() -> list[str]:
@@ -146,6 +158,7 @@ def of_slow_ones() -> list[str]:
     process = "process 1 (host b)"
     return [
         str(Straggler("between", process, 0.36, 0.3, (0.2,), 1.0)),
+        *(str(Straggler(phase, process, 0.36, 0.3, (0.2,), 1.0)) for phase in ("place", HOST)),
         str(Straggler("device", f"device 3 of {process}", 0.006, 0.005, (0.2,))),
     ]
 
@@ -180,103 +193,228 @@ def of_replicas() -> list[str]:
     return [str(found.value)]
 
 
-def of_the_lock(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.chdir(folder)
-    Path("runs/demo").mkdir(parents=True)
-    monkeypatch.setattr(os, "getpid", lambda: 811)
-    monkeypatch.setattr(socket, "gethostname", lambda: "a")
-    monkeypatch.setattr(time, "strftime", lambda _: "2026-11-25 14:00:03 +0000")
-    with (
-        locked(Path("runs/demo"), ".supervisor"),
-        pytest.raises(LockedError) as refused,
-        locked(Path("runs/demo"), ".supervisor"),
-    ):
-        pass
-    return str(refused.value)
+def of_other_attempts() -> list[str]:
+    """Of what comes from another attempt, and of an interruption between two."""
+    fourth = conductor(attempt=3)
+    said = words(fourth.hear(Sign(1, replace(beat(attempt=3), pid=97)), 1.0))
+    said += words(fourth.hear(Ended(3, End(1, "b", 97, 0)), 1.0))
+    between = conductor()
+    between.hear(Ended(1, End(0, "a", 812, 1)), 1.0)
+    return said + words(between.hear(Interrupted(), 1.5))
 
 
-class Told(Peers):
-    """A process that hears of the snapshots of two."""
+def of_what_stays() -> list[str | None]:
+    """Of processes that wait, and of one that nobody can end."""
+    step = "waiting for the others (step 41), after: step 41"
+    waits = [
+        Peer(i, "ab"[i], 812, heard=1801.0, event=step, limited=True, waiting=True) for i in (0, 1)
+    ]
+    stuck = conductor()
+    place = stuck._places[0]
+    stuck._places[0] = replace(place, joined=replace(place.joined, pid=812))
+    stuck.hear(Sign(0, replace(beat(), pid=812)), 0.0)
+    stuck.tick(61.0)
+    return [fault(waits, 1801.0, LIMITS), *words(stuck.tick(61.1 + UNENDING))]
 
-    states = ("", "")
 
-    def gather(self, name: str, value: Any) -> list[Any]:
-        return list(self.states) if name == "the snapshot before" else [value]
-
-
-def of_snapshots(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of snapshots and checkpoints, which the log has."""
-    told, own = Told(), config(run__directory=str(folder), checkpoint__local_folder=str(folder))
-    own.run.path.mkdir()
-    monkeypatch.setattr(memory_of_hosts, "peers", lambda: told)
-    memory = Memory(own, folder / "memory")
-    take(memory, 30)
-    told.states = ("", "running")
-    take(memory, 40)
-    told.states = ("", "")
-    take(memory, 40)
-    told.states = ("", "[Errno 28] no room: 512 MiB are free, and 900 MiB needed: '/dev/shm'")
-    take(memory, 50)
-    told.states = ("", "")
-    take(memory, 30, 40)
+async def of_followers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Of a supervisor that hears the one that leads, or does not."""
+    place = Settings(Path("runs/demo"), Limits(silent=60.0), wait=0.0, process=1, count=2)
     with socket.create_server(("127.0.0.1", 0)) as closed:
-        memory._neighbour = Member(1, "b", Address("127.0.0.1", closed.getsockname()[1]))
-    newest = max(found(folder / "memory"), key=lambda own: own[1].origin.step)
-    memory._complete(0, *newest)
-    origin = Origin(run="5c1e", folder="runs/demo", series="", step=40, process=0)
-    memory._run = "77aa"
-    index = Index(origin=origin, progress={}, config={}, leaves={})
-    memory._is_ours(Share(Path("/dev/shm/mllm_jax-0/demo-1a2b3c4d/0/0/1")), index)
-    checkpoints: Any = SimpleNamespace(steps=[], retention=SimpleNamespace())
-    saves = Saves(checkpoints, own, Progress(0, LoaderState(0)))
-    saves._tried(100, fill)
-    copier = _Copier.__new__(_Copier)
-    store: Any = type("Store", (), {"__str__": lambda _: "s3://bucket/demo"})()
-    store.put = lambda *_: fill()
-    copier._store, copier._run, copier._identity, copier._place = store, folder, "", (0, 1)
-    copier._copied, copier._failed = set(), set()
-    copier._copy(100)
+        address = Address("127.0.0.1", closed.getsockname()[1])
+
+    def follower() -> Follower:
+        return Follower(["x"], replace(place, address=address))
+
+    def line(*received: Any) -> Any:
+        coming = iter(received)
+
+        async def receive() -> Any:
+            found = next(coming)
+            if isinstance(found, Exception):
+                raise found
+            return found
+
+        return SimpleNamespace(receive=receive)
+
+    for received in (None, TimeoutError(), {"kind": "GET"}):
+        await follower()._serve(line(received))
+    stale = follower()
+    stale._attempt = 4
+    stale._do(Begin(3, False))
+    stale._do(Alive(1, ()))
+    await stale._found()
+    alone = follower()
+    await alone._found()
+    # Process 1 of 2 is the next one by number.
+    found = follower()
+    found._finish, found.lead = alone._finish, Lead(address)
+    monkeypatch.setattr(start, "Follower", lambda *_: found)
+    monkeypatch.setattr(found, "run", lambda: finished(alone._finish))
+    monkeypatch.setattr(start, "_leads", lambda _: finished(Finish(0, "")))
+    monkeypatch.setattr(start, "locked", lambda *_: nullcontext())
+    await start._run(["x"], found._settings)
+    return [own._finish.why for own in (stale, alone) if own._finish is not None]
 
 
-def of_kept_folders(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of what is made of the data, which the log has."""
-    monkeypatch.chdir(folder)
-    lengths = Path("data/lengths-1a2b3c4d")
-    put_folder(lengths, lambda draft: np.save(draft / "tokens.npy", np.arange(9)), seal=True)
-    np.save(lengths / "tokens.npy", np.zeros(9))
-    drop_damaged(lengths, "measured lengths")
+async def finished(finish: Finish | None) -> Finish | None:
+    """What a supervisor has come to."""
+    return finish
 
 
-def fill() -> None:
-    """Write where there is no room."""
-    with Path("/dev/full").open("wb", buffering=0) as file:
-        file.write(b"x")
+async def of_leaders(folder: Path) -> list[str]:
+    """Of a supervisor that leads, and of its process."""
+    said = []
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = Address("127.0.0.1", taken.getsockname()[1])
+        own = Leader(["x"], Settings(folder, count=2, address=address))
+        with pytest.raises(JoinError) as refused:
+            await own.listen()
+        said.append(str(refused.value).replace(str(address.port), "12355"))
+    own._agent = SimpleNamespace(signal=lambda number: None)  # type: ignore[assignment]
+    own._interrupt(signal.SIGTERM)
+    with pytest.raises(MessageError) as strange:
+        Hello.read({})
+    _write(folder / "none" / "there", Watched(3, 0.0))
+    return [*said, str(strange.value)]
 
 
-def of_going_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = Path("runs/demo")
-    (folder / "back" / run).mkdir(parents=True)
-    monkeypatch.chdir(folder / "back")
-    back = Back(["launch.py", "train", FROM_STEP, "7"], run)
-    assert not back.gone()
-    back.keep()
-    assert back.gone()
+async def of_children(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of processes that cannot be started, or whose stacks have no place."""
+
+    async def start_one(*_: object) -> None:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    async def stacks(_: Child) -> bytes:
+        return b"Thread 0x1"
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Child, "start", start_one)
+        agent = Agent(Work(("x",), 0, folder), None, lambda ended: None)  # type: ignore[arg-type]
+        own = Child(3, 0, folder / "stacks")
+        await agent._run(own, Begin(3, False))
+        patched.setattr(Child, "beat", beat())
+        patched.setattr(Child, "_stacks_written", stacks)
+        patched.setattr(child, "_keep", full)
+        await own._write_stacks()
+    own._close()
 
 
-def test_every_message_of_the_runbook_is_said(
+def of_plans_and_records(folder: Path) -> list[str]:
+    """Of plans for fewer hosts, and of records of attempts."""
+    fails = [sys.executable, "-c", "raise SystemExit('no plan has room')"]
+    Planning(fails, {3: 6}, folder, lambda *_: (), Plans({}))._thread.join()
+    record = folder / "runs" / "demo" / "attempts" / "3.json"
+    record.parent.mkdir(parents=True)
+    record.write_text("[")
+    with pytest.raises(ValueError, match="remove it") as damaged:
+        read(record.parents[1])
+    progress = Progress(0, LoaderState(0))
+    Goodput(Ledger(0.0), record.parents[1], progress).summary()
+    return [str(damaged.value)]
+
+
+def of_the_start(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Of processes that do not meet."""
+    said, limits = [], Limits()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = Address("127.0.0.1", taken.getsockname()[1])
+        with pytest.raises(JoinError) as refused:
+            First(0, 2, address, limits).meet(0.1)
+        said.append(str(refused.value))
+    first, member = First(0, 2, address, limits), Member(1, 2, address, limits)
+    for together in (first, member):
+        with pytest.raises(PeerError) as late:
+            together.meet(0.1)
+        said.append(str(late.value))
+    said = [own.replace(str(address.port), "12355") for own in said]
+
+    async def end(code: int, why: str) -> None:
+        said.append(why)
+
+    monkeypatch.setattr(first, "_end", end)
+    now = time.monotonic()
+    asyncio.run(first._gone(Peer(1, "b", 97, now, "step 41", since=now - 1.0)))
+    told_apart = [{"train.learning_rate": 0.001}, {"train.learning_rate": 0.002}]
+    with monkeypatch.context() as patched:
+        gathered = SimpleNamespace(
+            gather=lambda name, value: ["0", "1"] if name == "x" else told_apart
+        )
+        patched.setattr(agreement, "peers", lambda: gathered)
+        with pytest.raises(AgreementError) as differ:
+            agreement.agree("x", {})
+    return [*said, str(differ.value)]
+
+
+def of_clusters(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Of processes that a cluster has started."""
+    said: list[str] = []
+
+    @contextmanager
+    def waited(seconds: float, why: Any) -> Iterator[None]:
+        said.append(why)
+        yield
+
+    step = {"SLURM_PROCID": "0", "SLURM_STEP_NODELIST": "a", "SLURM_JOB_ID": "1"}
+    for told in ({}, {**step, "SLURM_STEP_NUM_TASKS": "3", "SLURM_STEP_NUM_NODES": "1"}):
+        with pytest.raises(JoinError) as refused:
+            found(told, 60.0)
+        said.append(str(refused.value))
+    with monkeypatch.context() as patched:
+        patched.setattr(devices, "os", SimpleNamespace(environ={}))
+        patched.setattr(devices, "deadline", waited)
+        patched.setattr(jax.distributed, "initialize", lambda *_, **__: None)
+        devices._join_found(60)
+        patched.setattr(collective, "deadline", waited)
+        alone = collective.Collective(LIMITS)
+        alone.count = 2
+        alone.note("step 7")
+        with alone.waiting("step 7"):
+            pass
+    found_by_jax(monkeypatch, HERE | NONE | {"join": ["no answer of 10.0.0.1"]})
+    return said
+
+
+def of_losses(folder: Path) -> list[str]:
+    """Of losses that are not finite or jump, and of a process that is slow no longer."""
+    guarded([2.0, 1.0, math.nan], skip=2)
+    said = []
+    for losses, config in (
+        ([2.0, 2.0, *[math.nan] * 3], {"skip": 2}),
+        ([2.0] * 30 + [7.0], {"spike": 3}),
+    ):
+        with pytest.raises(DivergedError) as diverged:
+            guarded(losses, **config)
+        said.append(str(diverged.value))
+    comparing = Comparing(folder, 0)
+    comparing._tell([Straggler("between", "process 1 (host b)", 0.36, 0.3, (0.2,), 1.0)])
+    comparing._tell([])
+    return said
+
+
+def test_every_message_of_failures_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     said = [*of_ends(), *of_faults(), *of_hosts(tmp_path, monkeypatch)]
-    of_snapshots(tmp_path, monkeypatch)
-    of_kept_folders(tmp_path, monkeypatch)
-    of_going_back(tmp_path, monkeypatch)
-    said += [record.getMessage() for record in caplog.records]
-    said.append(f"{Kept(40, '', ())} is not whole")
-    said += [of_the_disk(monkeypatch), of_the_lock(tmp_path, monkeypatch)]
-    said += [*of_slow_ones(), *of_self_checks(), *of_replicas()]
-    assert len(HEADINGS) > 15
-    for heading in HEADINGS:
-        parts = heading.split("(...)")
-        told = any(text and all(part in text for part in parts) for text in said)
-        signals = heading == f"{signal.SIGTERM.name} is passed on to the training process"
-        assert told or signals or heading in CONNECTIONS, (heading, said)
+    said += [*of_other_attempts(), *of_what_stays(), *of_plans_and_records(tmp_path)]
+    said += asyncio.run(of_followers(monkeypatch)) + asyncio.run(of_leaders(tmp_path))
+    asyncio.run(of_children(tmp_path, monkeypatch))
+    said += [*of_the_start(monkeypatch), *of_clusters(monkeypatch)]
+    assert unsaid("messages.md", [*said, *caplog.messages]) == []
+
+
+def test_every_message_of_slow_machines_and_wrong_numbers_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    said = [*of_slow_ones(), *of_self_checks(), *of_replicas(), *of_losses(tmp_path)]
+    assert unsaid("messages-numbers.md", [*said, *caplog.messages]) == []
+
+
+def test_a_message_that_nobody_says_is_found() -> None:
+    said = messages("messages-numbers.md")
+    assert len(said) > 8
+    assert unsaid("messages-numbers.md", said[1:]) == said[:1]

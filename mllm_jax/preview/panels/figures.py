@@ -26,7 +26,7 @@ def sources(preview: Preview) -> Panel:
     ]
     columns = ("source", "samples", "share", "tokens", "learnt", *lanes, "samples in all")
     told = "Samples of these microbatches; for each encoder the media that it takes."
-    return Panel("sources", "Sources", table(columns, rows), "", told)
+    return Panel("sources", "Sources", table(columns, rows), "", told, wide=True)
 
 
 def _row(samples: Sequence[SeenSample], every: int, lanes: Sequence[str]) -> tuple[object, ...]:

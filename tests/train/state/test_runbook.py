@@ -1,0 +1,261 @@
+"""Every message of the runbook about folders, snapshots, checkpoints and data is really said."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import shutil
+import socket
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from data.folders import drop_damaged, put_folder
+from data.planning.stream import LoaderState
+from data.sample import AwayError, DataError
+from mllm_jax.runtime.compiled import cache
+from mllm_jax.runtime.folder import RoomError, RunError, check_room, writing
+from mllm_jax.runtime.lock import LockedError, locked
+from mllm_jax.runtime.part import Peers
+from mllm_jax.runtime.wire import Address
+from mllm_jax.supervise import leader
+from mllm_jax.supervise.back import Back
+from mllm_jax.train import feed, listeners
+from mllm_jax.train.goodput import listener as goodput
+from mllm_jax.train.goodput.ledger import Ledger
+from mllm_jax.train.listeners import Listeners
+from mllm_jax.train.saves import SaveError, Saves
+from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.copies import Copy, _check_same, _Copier, _fetch, _put_records
+from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.state.saved import CheckpointError, DamageError, check_whole
+from mllm_jax.train.state.snapshots import memory as memory_of_hosts
+from mllm_jax.train.state.snapshots.channel import Server
+from mllm_jax.train.state.snapshots.memory import Here, Kept, Memory
+from mllm_jax.train.state.snapshots.neighbours import Desk, Member, Where
+from mllm_jax.train.state.snapshots.places import _check_own
+from mllm_jax.train.state.snapshots.reading import Reader
+from mllm_jax.train.state.snapshots.share import Index, Origin, Share, ShareError, found
+from mllm_jax.train.stragglers.compare import Comparing
+from tests.configs import config
+from tests.runbook import unsaid
+from tests.train.state.snapshots.test_memory import take
+
+
+def why(kind: type[Exception], action: Callable[[], object]) -> str:
+    """What an action is refused with."""
+    with pytest.raises(kind) as refused:
+        action()
+    return str(refused.value)
+
+
+def full(*_: object, **__: object) -> None:
+    """Write where there is no room."""
+    with Path("/dev/full").open("wb", buffering=0) as file:
+        file.write(b"x")
+
+
+def of_folders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Of the folder of a run, which is below the present one."""
+    run = Path("runs/demo")
+    run.mkdir(parents=True)
+    said = []
+
+    def read_only() -> None:
+        with writing(f"folder {run}"):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    with monkeypatch.context() as patched:
+        free = shutil.disk_usage("/")._replace(free=12 * 2**20)
+        patched.setattr(shutil, "disk_usage", lambda path: free)
+        said += [why(RoomError, lambda: check_room(run, 2 * 2**20)), why(RunError, read_only)]
+        check_room(run, 2 * 2**20, lenient=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "getpid", lambda: 811)
+        patched.setattr(socket, "gethostname", lambda: "a")
+        patched.setattr(time, "strftime", lambda _: "2026-11-25 14:00:03 +0000")
+        with locked(run, ".supervisor"):
+            said.append(why(LockedError, locked(run, ".supervisor").__enter__))
+        patched.setattr(fcntl, "flock", no_locks)
+        patched.setattr(os, "truncate", full)
+        with locked(run):
+            pass
+    with monkeypatch.context() as patched:
+        patched.setattr(jax.config, "update", lambda *_: None)
+        patched.setattr(os, "access", lambda *_: False)
+        cache.keep_compiled(str(run))
+    return said
+
+
+def of_the_end(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Of what a run writes at last, where there is no room."""
+    run, nothing = Path("runs/demo"), SimpleNamespace(summary=lambda *_: {})
+    with monkeypatch.context() as patched:
+        patched.setattr(goodput, "write", full)
+        goodput.Goodput(Ledger(0.0), run, Progress(0, LoaderState(0)))._record()
+        patched.setattr(listeners, "write_summary", full)
+        own = Listeners.__new__(Listeners)
+        own._figures = own._goodput = nothing  # type: ignore[assignment]
+        told = why(RoomError, lambda: own.finish(run, {}))
+    comparing = Comparing(run, 0)
+    monkeypatch.setattr(comparing._sink, "log", full)
+    comparing._keep(1, {})
+    return [told]
+
+
+class Told(Peers):
+    """A process that hears of the snapshots of two."""
+
+    states = ("", "")
+    host: str | None = None
+
+    def gather(self, name: str, value: Any) -> list[Any]:
+        return list(self.states) if name == "the snapshot before" else [value]
+
+
+def of_snapshots(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Of snapshots that are taken, and of what is found of earlier ones."""
+    told, own = Told(), config(run__directory=str(folder), checkpoint__local_folder=str(folder))
+    own.run.path.mkdir()
+    monkeypatch.setattr(memory_of_hosts, "peers", lambda: told)
+    memory = Memory(own, folder / "memory")
+    take(memory, 30)
+    told.states = ("", "running")
+    take(memory, 40)
+    told.states = ("", "")
+    take(memory, 40)
+    told.states = ("", "[Errno 28] no room: 512 MiB are free, and 900 MiB needed: '/dev/shm'")
+    take(memory, 50)
+    told.states = ("", "")
+    take(memory, 30, 40)
+    told.count = 2
+    memory._listen()
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        gone = Member(1, "b", Address("127.0.0.1", closed.getsockname()[1]))
+    memory._neighbour, memory._members = gone, [gone, gone]
+    share, index = max(found(folder / "memory"), key=lambda own: own[1].origin.step)
+    memory._complete(0, share, index)
+    with ExitStack() as connections:
+        memory._away([Where(process=1, holder=0, origin=0, slot=0)], connections)
+    origin = Origin(run="5c1e", folder="runs/demo", series="", step=40, process=0)
+    memory._run = "77aa"
+    strange = index.model_copy(update={"origin": origin})
+    memory._is_ours(Share(Path("/dev/shm/mllm_jax-0/demo-1a2b3c4d/0/0/1")), strange)
+    answers: list[Any] = []
+    desk = Desk("127.0.0.1", "secret", folder, 1, "77aa", "")
+    message = {"kind": "put", "slot": 0, "index": json.loads(strange.model_dump_json())}
+    channel: Any = SimpleNamespace(send=answers.append)
+    desk._answer(channel, message)
+    desk.close()
+    return [*of_damage(share, index), answers[0]["why"], f"{Kept(40, '', ())} is not whole"]
+
+
+def of_damage(share: Share, index: Index) -> list[str]:
+    """Of snapshots that were changed, and of who may change them."""
+    data, listed = share.folder / "data", share.folder / "index.json"
+    data.write_bytes(bytes(data.stat().st_size))
+    name, leaf = next(iter(index.leaves.items()))
+    reader = Reader([Here(share, index)], list)
+    said = [why(ShareError, lambda: reader._read(name, leaf.pieces[0].box))]
+    listed.write_text(listed.read_text() + " ")
+    list(found(share.folder.parents[2]))
+    server = Server.__new__(Server)
+    server._open = set()
+    server._knows = lambda channel: False  # type: ignore[method-assign]
+    channel: Any = type("Channel", (), {"close": lambda _: None})()
+    server._serve(channel, "127.0.0.1")
+    share.folder.chmod(0o777)
+    return [*said, why(RunError, lambda: _check_own(share.folder))]
+
+
+def of_checkpoints(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Of checkpoints that cannot be saved or read."""
+    none: Any = SimpleNamespace(steps=[], retention=SimpleNamespace())
+    saves = Saves(none, config(checkpoint__failures=2), Progress(0, LoaderState(0)))
+    saves._tried(100, full)
+    saves._tried(100, full)
+    said = [why(SaveError, lambda: saves._tried(100, full))]
+    own = Checkpoints.__new__(Checkpoints)
+    own.directory = Path("runs/demo/checkpoints")
+    own._manager = SimpleNamespace(close=full)
+    own.close()
+    steps = [100]
+    monkeypatch.setattr(Checkpoints, "steps", property(lambda _: steps))
+    monkeypatch.setattr(Checkpoints, "_try", lambda *_: (None, "leaf params/a is damaged"))
+    said.append(why(CheckpointError, lambda: own.restore({})))
+    said.append(why(CheckpointError, lambda: own.restore({}, 100)))
+    steps.clear()
+    said.append(why(CheckpointError, lambda: own.restore({}, 100)))
+    Path("runs/demo/checkpoints/100").mkdir(parents=True)
+    check_whole(Path("runs/demo/checkpoints/100"))
+    back = Back(["train", "--from-step", "40"], Path("runs/demo"))
+    back.keep()
+    assert back.gone()
+    monkeypatch.setattr(back, "keep", full)
+    leader._keep(back)
+    return said
+
+
+def of_copies() -> list[str]:
+    """Of copies in another place."""
+    run = Path("runs/demo")
+    (run / ".identity").write_text("77aa")
+
+    def damaged(*_: object) -> None:
+        raise DamageError("leaf params/a is damaged")
+
+    store: Any = type("Store", (), {"__str__": lambda _: "s3://bucket/demo"})()
+    store.put = store.keep = store.put_records = out_of_reach
+    store.fetch, store.copies = damaged, lambda: [Copy(100, "77aa", ())]
+    shutil.rmtree(run / "checkpoints")
+    _fetch(store, run, None)
+    said = [why(RunError, lambda: _check_same(store, run, [Copy(100, "5c1e", ())]))]
+    (run / "checkpoints" / "40").mkdir(parents=True)
+    store.set_aside = lambda newest: [60, 50]
+    copier = _Copier(store, run)
+    copier.finish()
+    copier._copied, copier._kept = {40}, []
+    copier._tidy([40])
+    copier._copied = set()
+    copier._copy(100)
+    _put_records(store, run)
+    return said
+
+
+def out_of_reach(*_: object) -> None:
+    """A place that takes nothing."""
+    raise AwayError("s3://bucket/demo has been out of reach for 300 s")
+
+
+def of_data(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Of what is made of the data."""
+    lengths = Path("data/lengths-1a2b3c4d")
+    put_folder(lengths, lambda draft: np.save(draft / "tokens.npy", np.arange(9)), seal=True)
+    np.save(lengths / "tokens.npy", np.zeros(9))
+    drop_damaged(lengths, "measured lengths")
+    two: Any = SimpleNamespace(gather=lambda name, value: ["a", "b"])
+    monkeypatch.setattr(feed, "peers", lambda: two)
+    table: Any = SimpleNamespace(digest="a", folder=lengths)
+    return [why(DataError, lambda: feed.check_same(table))]
+
+
+def test_every_message_of_storage_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = [*of_folders(monkeypatch), *of_the_end(monkeypatch)]
+    said += [*of_snapshots(tmp_path, monkeypatch), *of_checkpoints(monkeypatch)]
+    said += [*of_copies(), *of_data(monkeypatch)]
+    assert unsaid("messages-storage.md", [*said, *caplog.messages]) == []
