@@ -1,5 +1,6 @@
 """The work of the loop besides stepping."""
 
+import json
 import logging
 import re
 from dataclasses import asdict
@@ -7,14 +8,19 @@ from dataclasses import asdict
 import jax
 import numpy as np
 import pytest
+from rich.console import Console
 
 from data.planning.stream import LoaderState
+from mllm_jax.models.multimodal import abstract_parameters
 from mllm_jax.train import events
+from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import open_loader
+from mllm_jax.train.loop import steps, training
 from mllm_jax.train.records.metrics import Sums
 from mllm_jax.train.state.changes import tell_changes
 from mllm_jax.train.state.progress import Progress, ProgressError
 from mllm_jax.train.step.batch import place
+from scheduling.executor.apart import apart
 from tests.train.runs import run
 
 
@@ -97,6 +103,78 @@ def test_a_batch_without_anything_to_learn_changes_no_gradient(experiment, fresh
     assert float(scalars["loss"]) == 0
     assert float(scalars["grad_norm"]) == 0
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(new["params"]))
+
+
+#: As large as steps of the fresh model's are, whose signs would tell rounding apart.
+EPSILON = 1e-3
+LAMB = {"kind": "lamb", "epsilon": EPSILON}
+
+
+def lamb(weights, grads, axes, rate):
+    """Parameters after the first step of LAMB, and the trust ratios of all matrices, in numpy."""
+    ratios = []
+
+    def moved(own, w, g):
+        # The first means of Adam are the gradient and its square.
+        step = g / (np.abs(g) + np.float32(EPSILON))
+        stacks = sum(name in ("chunks", "layers", "experts") for name in own)
+        # Whisper's first convolution does not have the model's width, and is updated as by AdamW.
+        if w.ndim - stacks < 2 or "embed" not in own:
+            return w - rate * step
+        step += np.float32(0.3) * w
+        dims = tuple(range(stacks, w.ndim))
+        norms = [np.sqrt(np.sum(x * x, axis=dims, keepdims=True)) for x in (w, step)]
+        known = (norms[0] > 0) & (norms[1] > 0)
+        ratio = np.where(known, norms[0] / np.where(known, norms[1], 1), 1)
+        ratios.extend(ratio[known])
+        return w - rate * ratio * step
+
+    is_axes = lambda node: isinstance(node, tuple)  # noqa: E731
+    return jax.tree.map(moved, axes, weights, grads, is_leaf=is_axes), ratios
+
+
+def _nodes(optimizer):
+    """Parts of an optimizer's state, however deep."""
+    return jax.tree.leaves(optimizer, is_leaf=lambda own: hasattr(own, "mu"))
+
+
+def test_a_step_of_lamb_is_that_of_its_definition_and_its_ratios_are_kept(
+    experiment, fresh_state, small_config, tmp_path
+):
+    config = small_config(
+        train__optimizer=LAMB,
+        train__learning_rate=0.05,
+        train__weight_decay=0.3,
+        train__warmup_steps=0,
+        train__steps=6,
+        run__directory=str(tmp_path),
+        run__log_every=1,
+        evaluate={"enabled": False},
+        checkpoint={"enabled": False},
+    )
+    state, progress = fresh_state()
+    weights = jax.tree.map(np.array, state["params"])  # the step takes their memory
+    state, _ = next(steps(experiment, state, progress))
+    (adam,) = (own for own in _nodes(state["optimizer"]) if hasattr(own, "mu"))
+    grads = jax.tree.map(lambda mean: np.asarray(mean) / np.float32(0.1), adam.mu)
+    _, axes = abstract_parameters(config.model)
+    trained = [apart(tree, grads)[0] for tree in (weights, axes)]
+    expected, ratios = lamb(trained[0], grads, trained[1], np.float32(0.05))
+    taken = [
+        (each.loss, jax.tree.map(np.array, each.state["params"]))
+        for each in training(Experiment.build(config), Console(quiet=True))
+    ]
+    jax.tree.map(
+        lambda own, wanted: np.testing.assert_allclose(own, wanted, rtol=1e-5, atol=1e-6),
+        apart(taken[0][1], grads)[0],
+        expected,
+    )
+    lines = (tmp_path / "test" / "metrics.jsonl").read_text().splitlines()
+    told = [own for own in map(json.loads, lines) if "loss" in own]
+    first = {"least": min(ratios), "mean": sum(ratios) / len(ratios), "greatest": max(ratios)}
+    assert told[0]["trust_ratios"] == pytest.approx(first, rel=1e-4)
+    assert [own["loss"] for own in told] == pytest.approx([loss for loss, _ in taken], rel=1e-6)
+    assert taken[-1][0] < taken[0][0] - 0.1
 
 
 def test_time_spent_in_evaluation_is_not_part_of_a_step(experiment, fresh_state, monkeypatch):
