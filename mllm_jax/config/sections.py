@@ -224,8 +224,8 @@ class LoraConfig(Section):
 
     Args:
         targets: names of linear layers, such as `decoder.layers.self_attn.q_proj`, or patterns of
-            them, in which `*` stands for anything; the message about a target that matches nothing
-            lists the names.
+            them, in which `*` stands for anything but the head, which must be named:
+            `decoder.lm_head`; the message about a target that matches nothing lists the names.
         rank: rank of the adapters.
         alpha: factor of what an adapter adds, divided by `rank`.
         rank_stabilized: divide by the square root of `rank` instead (arXiv 2312.03732).

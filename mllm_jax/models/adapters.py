@@ -28,8 +28,8 @@ def adapted_tower(tower: Tower, module: str, adapters: Adapters | None) -> dict[
 
 
 def has_linear(block: str) -> bool:
-    """Whether a block is one of layers or a connector, and no embedding, head or lone norm."""
-    return block in ("layers", "connector") or (
+    """Whether a block is one of layers, a connector or a head, and no embedding or lone norm."""
+    return block in ("layers", "connector", "lm_head") or (
         block.startswith("deepstack") and not block.endswith("_norm")
     )
 

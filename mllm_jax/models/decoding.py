@@ -130,10 +130,10 @@ class CachedDecoder(multimodal.Decoder):
 
         `[rows, tokens / shards, d_model]` to `[rows, tokens / context, vocab]` float32.
         """
-        kernel = decoders.head_kernel(self.tower, params, self.view)
-        flat = gathered(hidden, self.view)
-        vocab = self.config.decoder.vocab_size
-        found = vocabulary.whole_logits(flat.reshape(-1, flat.shape[-1]), kernel, vocab, self.view)
+        flat, vocab = gathered(hidden, self.view), self.config.decoder.vocab_size
+        states = flat.reshape(-1, flat.shape[-1])
+        terms = decoders.head_terms(self.tower, params, states, self.view)
+        found = vocabulary.whole_logits(terms, vocab, self.view)
         return found.reshape(*flat.shape[:2], vocab)
 
     def taken(self, hidden: jax.Array, places: jax.Array) -> jax.Array:

@@ -120,7 +120,11 @@ class Dense(nnx.Module):
     def raising(self, lowered: jax.Array) -> tuple[jax.Array, jax.Array]:
         """The operands of the adapter's second product, scaled."""
         raised = vary_like(self.lora_b[...].astype(lowered.dtype), lowered)
-        return lowered * jnp.asarray(self.scale, lowered.dtype), raised
+        return self.scaled(lowered), raised
+
+    def scaled(self, lowered: jax.Array) -> jax.Array:
+        """What the adapter lowers, times its factor."""
+        return lowered * jnp.asarray(self.scale, lowered.dtype)
 
     def add_bias(self, x: jax.Array) -> jax.Array:
         """Add the bias, if there is one."""

@@ -311,8 +311,7 @@ def loss(
     A float32 scalar, equal on all tensor ranks and different along `View.tokens`.
     """
     return vocabulary.cross_entropy(
-        _flat(hidden, view),
-        decoder.head_kernel(_decoder(config), params, view),
+        decoder.head_terms(_decoder(config), params, _flat(hidden, view), view),
         shard_slice(batch["targets"], view.context, dim=1).reshape(-1),
         shard_slice(batch["loss_weight"], view.context, dim=1).reshape(-1),
         config.decoder.vocab_size,
@@ -323,9 +322,9 @@ def loss(
 
 def greedy_tokens(params: Params, hidden: jax.Array, config: ModelConfig, view: View) -> jax.Array:
     """Most likely next token at every position, `[rows, tokens]` int32, equal on a row's ranks."""
-    kernel = decoder.head_kernel(_decoder(config), params, view)
+    terms = decoder.head_terms(_decoder(config), params, _flat(hidden, view), view)
     vocab, chunk = config.decoder.vocab_size, config.loss_chunk
-    best = vocabulary.argmax(_flat(hidden, view), kernel, vocab, chunk, view)
+    best = vocabulary.argmax(terms, vocab, chunk, view)
     return unsharded(best.reshape(hidden.shape[0], -1), view.context, dim=1)
 
 

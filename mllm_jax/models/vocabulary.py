@@ -8,7 +8,7 @@ ranks do not divide the vocabulary, the last run, or more, ends in padding, whos
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -30,6 +30,9 @@ from sharding.collectives import (
 from sharding.grid import View
 
 Tree = TypeVar("Tree")
+Arrays = tuple[jax.Array, ...]
+#: States `[tokens, width]` and a matrix `[width, entries]`, whose product is a term of the logits.
+Term = tuple[jax.Array, jax.Array]
 
 
 def embed_tokens(
@@ -52,8 +55,7 @@ def embed_tokens(
 
 
 def cross_entropy(
-    hidden: jax.Array,
-    kernel: jax.Array,
+    terms: Sequence[Term],
     targets: jax.Array,
     weights: jax.Array,
     vocab: int,
@@ -66,79 +68,90 @@ def cross_entropy(
     Gradients are made with the loss, while the logits are there.
 
     Args:
-        hidden: `[tokens, d_model]`, whole on every rank of the vocabulary.
-        kernel: `[d_model, padded vocab / ranks]`, this rank's run; padding gets no gradient. Its
-            gradient is added up in float32.
+        terms: operands whose products add up to the logits: `[tokens, width]`, whole on every rank
+            of the vocabulary, and `[width, padded vocab / ranks]`, this rank's run, whose padding
+            gets no gradient. Gradients of the latter are added up in float32.
         targets, weights: `[tokens]`; weights have no gradient.
         vocab: entries of the vocabulary.
         chunk: tokens whose logits exist at a time.
     """
-    hidden, wide = vary(hidden, view.vocab), kernel.astype(jnp.float32)
-    return _sum_of_losses(hidden, vary_like(wide, hidden), targets, weights, vocab, chunk, view)
+    hidden = tuple(vary(own, view.vocab) for own, _ in terms)
+    kernels = tuple(
+        vary_like(own.astype(jnp.float32), x) for x, (_, own) in zip(hidden, terms, strict=True)
+    )
+    return _sum_of_losses(hidden, kernels, targets, weights, vocab, chunk, view)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(4, 5, 6))
 def _sum_of_losses(
-    hidden: jax.Array,
-    kernel: jax.Array,
+    hidden: Arrays,
+    kernels: Arrays,
     targets: jax.Array,
     weights: jax.Array,
     vocab: int,
     chunk: int,
     view: View,
 ) -> jax.Array:
-    cast = kernel.astype(hidden.dtype)
+    cast = _cast(kernels, hidden)
 
-    def add(total: jax.Array, x: jax.Array, target: jax.Array, weight: jax.Array) -> jax.Array:
+    def add(total: jax.Array, x: Arrays, target: jax.Array, weight: jax.Array) -> jax.Array:
         loss, _ = _losses(_logits(x, cast, vocab, view), target, vocab, view)
         return total + jnp.sum(weight * loss)
 
     parts = _Weighted(hidden, targets, weights, chunk)
-    return parts.loop(lambda _, total, *own: add(total, *own), _zero(hidden, kernel, parts, view))
+    return parts.loop(lambda _, total, *own: add(total, *own), _zero(hidden, kernels, parts, view))
 
 
 def _forward(
-    hidden: jax.Array,
-    kernel: jax.Array,
+    hidden: Arrays,
+    kernels: Arrays,
     targets: jax.Array,
     weights: jax.Array,
     vocab: int,
     chunk: int,
     view: View,
-) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-    """The loss, and its gradients by `hidden` and `kernel`."""
-    cast = kernel.astype(hidden.dtype)
+) -> tuple[jax.Array, tuple[Arrays, Arrays]]:
+    """The loss, and its gradients by `hidden` and `kernels`."""
+    cast = _cast(kernels, hidden)
 
-    def add(
-        start: jax.Array, sums: Sums, x: jax.Array, target: jax.Array, weight: jax.Array
-    ) -> Sums:
-        total, d_hidden, d_kernel = sums
+    def add(start: jax.Array, sums: Sums, x: Arrays, target: jax.Array, weight: jax.Array) -> Sums:
+        total, d_hidden, d_kernels = sums
         loss, d_logits = _losses(_logits(x, cast, vocab, view), target, vocab, view)
-        d_logits = (weight[:, None] * d_logits).astype(x.dtype)
-        d_x = _product(d_logits, cast, 1, 1).astype(x.dtype)
+        d_logits = (weight[:, None] * d_logits).astype(x[0].dtype)
+        d_x = [_product(d_logits, own, 1, 1).astype(d_logits.dtype) for own in cast]
         return (
             total + jnp.sum(weight * loss),
-            lax.dynamic_update_slice_in_dim(d_hidden, d_x, start, 0),
-            d_kernel + _product(x, d_logits, 0, 0),
+            tuple(
+                lax.dynamic_update_slice_in_dim(whole, own, start, 0)
+                for whole, own in zip(d_hidden, d_x, strict=True)
+            ),
+            tuple(
+                total + _product(own, d_logits, 0, 0)
+                for total, own in zip(d_kernels, x, strict=True)
+            ),
         )
 
     parts = _Weighted(hidden, targets, weights, chunk)
-    zeros = jnp.zeros((parts.index.size, hidden.shape[1]), hidden.dtype), jnp.zeros_like(kernel)
-    zeros = vary_like(zeros, (hidden, kernel, parts.targets, parts.weights))
-    total, d_hidden, d_kernel = parts.loop(add, (_zero(hidden, kernel, parts, view), *zeros))
-    return total, (_taken(d_hidden, parts.place), d_kernel)
+    zeros = (
+        tuple(jnp.zeros((parts.index.size, own.shape[1]), own.dtype) for own in hidden),
+        jax.tree.map(jnp.zeros_like, kernels),
+    )
+    zeros = vary_like(zeros, (hidden, kernels, parts.targets, parts.weights))
+    total, d_hidden, d_kernels = parts.loop(add, (_zero(hidden, kernels, parts, view), *zeros))
+    return total, (tuple(_taken(own, parts.place) for own in d_hidden), d_kernels)
 
 
 def _backward(
-    vocab: int, chunk: int, view: View, kept: tuple[jax.Array, jax.Array], gradient: jax.Array
-) -> tuple[jax.Array | None, ...]:
+    vocab: int, chunk: int, view: View, kept: tuple[Arrays, Arrays], gradient: jax.Array
+) -> tuple[Arrays | None, ...]:
     del vocab, chunk, view
-    return *((gradient * own).astype(own.dtype) for own in kept), None, None
+    found = jax.tree.map(lambda own: (gradient * own).astype(own.dtype), kept)
+    return *found, None, None
 
 
 _sum_of_losses.defvjp(_forward, _backward)
 
-Sums = tuple[jax.Array, jax.Array, jax.Array]
+Sums = tuple[jax.Array, Arrays, Arrays]
 
 
 class _Weighted:
@@ -150,9 +163,7 @@ class _Weighted:
         targets, weights: values at every place; zero behind the last token.
     """
 
-    def __init__(
-        self, hidden: jax.Array, targets: jax.Array, weights: jax.Array, chunk: int
-    ) -> None:
+    def __init__(self, hidden: Arrays, targets: jax.Array, weights: jax.Array, chunk: int) -> None:
         self.hidden, self.chunk = hidden, min(chunk, weights.size)
         order = jnp.argsort(weights == 0, stable=True)
         fill = (0, -weights.size % self.chunk)
@@ -169,7 +180,8 @@ class _Weighted:
                 lax.dynamic_slice_in_dim(x, start, self.chunk)
                 for x in (self.index, self.targets, self.weights)
             )
-            return add(start, sums, _taken(self.hidden, index), target, weight)
+            chosen = tuple(_taken(own, index) for own in self.hidden)
+            return add(start, sums, chosen, target, weight)
 
         chunks = -(-jnp.count_nonzero(self.weights) // self.chunk)
         return lax.fori_loop(0, chunks, body, sums)
@@ -180,30 +192,45 @@ def _taken(x: jax.Array, index: jax.Array) -> jax.Array:
     return jnp.take(x, index, axis=0, mode="clip")
 
 
-def _zero(hidden: jax.Array, kernel: jax.Array, parts: _Weighted, view: View) -> jax.Array:
+def _zero(hidden: Arrays, kernels: Arrays, parts: _Weighted, view: View) -> jax.Array:
     """A zero for a sum of losses: equal on the ranks of the vocabulary, if the weights are."""
-    varying = {axis for x in (hidden, kernel, parts.targets) for axis in jax.typeof(x).mat.varying}
+    every = (*hidden, *kernels, parts.targets)
+    varying = {axis for x in every for axis in jax.typeof(x).mat.varying}
     axes = varying - set(view.vocab) | jax.typeof(parts.weights).mat.varying
     return vary(jnp.zeros(()), tuple(sorted(axes)))
 
 
-def argmax(hidden: jax.Array, kernel: jax.Array, vocab: int, chunk: int, view: View) -> jax.Array:
-    """Most likely token at every position: `[tokens, d_model]` to `[tokens]` int32."""
-    hidden, kernel = lax.stop_gradient((hidden, kernel.astype(hidden.dtype)))
-    best = lax.map(lambda x: _best(_logits(x, kernel, vocab, view), view), _chunks(hidden, chunk))
-    return best.reshape(-1)[: hidden.shape[0]]
+def argmax(terms: Sequence[Term], vocab: int, chunk: int, view: View) -> jax.Array:
+    """Most likely token at every position, `[tokens]` int32; terms as of `cross_entropy`."""
+    hidden, kernels = lax.stop_gradient(_operands(terms))
+    best = lax.map(lambda x: _best(_logits(x, kernels, vocab, view), view), _chunks(hidden, chunk))
+    return best.reshape(-1)[: hidden[0].shape[0]]
 
 
-def whole_logits(hidden: jax.Array, kernel: jax.Array, vocab: int, view: View) -> jax.Array:
-    """Logits of all entries on every rank: `[tokens, d_model]` to `[tokens, vocab]` float32."""
-    own = _logits(hidden, kernel.astype(hidden.dtype), vocab, view)
+def whole_logits(terms: Sequence[Term], vocab: int, view: View) -> jax.Array:
+    """Logits of all entries on every rank, `[tokens, vocab]` float32."""
+    own = _logits(*_operands(terms), vocab, view)
     return unsharded(own, view.vocab, dim=1)[:, :vocab]
 
 
-def _logits(hidden: jax.Array, kernel: jax.Array, vocab: int, view: View) -> jax.Array:
+def _operands(terms: Sequence[Term]) -> tuple[Arrays, Arrays]:
+    """States and matrices of the same type."""
+    hidden, kernels = zip(*terms, strict=True)
+    return hidden, _cast(kernels, hidden)
+
+
+def _cast(kernels: Arrays, hidden: Arrays) -> Arrays:
+    return tuple(own.astype(hidden[0].dtype) for own in kernels)
+
+
+def _logits(hidden: Arrays, kernels: Arrays, vocab: int, view: View) -> jax.Array:
     """Logits of this rank's entries; those of padding are minus infinity."""
-    logits = jnp.matmul(hidden, kernel, preferred_element_type=jnp.float32)
-    size = kernel.shape[1]
+    first, *others = (
+        jnp.matmul(x, own, preferred_element_type=jnp.float32)
+        for x, own in zip(hidden, kernels, strict=True)
+    )
+    logits = sum(others, first)
+    size = kernels[0].shape[1]
     if size * axis_size(view.vocab) == vocab:
         return logits
     entry = axis_index(view.vocab) * size + jnp.arange(size)

@@ -41,6 +41,8 @@ from mllm_jax.train.state.copies import saved_parameters
 from mllm_jax.train.state.regroup import resized
 from mllm_jax.train.state.saved import SavedParameters
 
+#: Adds to the kernel of a layer with this number the adapter beside it.
+Added = Callable[[NDArray[Any], int], NDArray[Any]]
 #: Types of exported tensors, as safetensors and as `config.json` name them.
 DTYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16"}
 CARD = "README.md"
@@ -397,7 +399,7 @@ class Export:
     def layers(self, name: str, rule: Rule) -> Iterator[NDArray[Any]]:
         """The tensors of a rule, in the order of its names, with adapters added."""
         leaf = self.saved[name]
-        adapter = self._adapter(name, leaf.ndim - len(rule.form.shape))
+        adapter = self._adapter(name, rule, leaf.ndim - len(rule.form.shape))
         if rule.layers is None:
             leaf = resized(leaf, rule.form.shape)  # without padding of the vocabulary
         # The layers of a pipeline are in chunks, with padding behind the last layer.
@@ -406,8 +408,8 @@ class Export:
             kernel = layers[number]
             yield rule.form.released_from(adapter(kernel, number) if adapter else kernel)
 
-    def _adapter(self, name: str, stack: int) -> Callable[[NDArray[Any], int], NDArray[Any]] | None:
-        """Adds to a layer's kernel of this name the adapter beside it; None without one.
+    def _adapter(self, name: str, rule: Rule, stack: int) -> Added | None:
+        """Of a kernel of this name; None if it has no adapter.
 
         Args:
             stack: dimensions that count layers.
@@ -417,6 +419,8 @@ class Export:
         if self.lora is None or last != "kernel" or names[0] not in self.saved.names:
             return None
         (a, b), scale, rank = (self.saved[own] for own in names), self.lora.scale, self.lora.rank
+        if rule.layers is None:
+            b = resized(b, (rank, *rule.form.shape[1 - b.ndim :]))  # as the kernel is
 
         def added(kernel: NDArray[Any], number: int) -> NDArray[Any]:
             height = math.prod(b.shape[stack + 1 :])

@@ -144,7 +144,6 @@ class Child:
         if self.beat is None:
             return  # it has not said yet that it would, and the signal would kill it
         self.signal(STACKS)
-        self.signal(signal.SIGCONT)  # a process that is stopped handles no signal
         text = await self._stacks_written()
         if text:
             path = self._folder / f"attempt-{self.attempt}-process-{self._process}.txt"
@@ -160,6 +159,7 @@ class Child:
         assert self._running is not None, "the process is not started"
         until = time.monotonic() + WRITTEN
         while time.monotonic() < until and _handles(self._running.pid, STACKS):
+            self.signal(signal.SIGCONT)  # one that is stopped, perhaps in the handler, goes on
             await asyncio.sleep(0.05)
         return os.pread(self._stacks, os.fstat(self._stacks).st_size, 0)
 

@@ -167,7 +167,8 @@ class Timing(LayerTiming):
         """Head and loss of a microbatch with their backward, on all stages at once."""
         # A tensor rank's part of the head; the vocabulary is padded.
         own = entries(self.tower, self.plan) * self.plan.tensor / self.tower.outputs
-        compute = (2 + self.full) * self.compute(self.tower.end, own)
+        weights = 1 if self.full else self.tower.end.adapters
+        compute = (2 + weights) * self.compute(self.tower.end, own)
         share = self.activation / self.plan.sequence
         # The last stage's output is sent to all stages, and its gradient is summed over them.
         moved = 4 * self.group(share, "stage") + 2 * self.gathered_rows

@@ -14,7 +14,7 @@ from flax import nnx
 from mllm_jax.models import multimodal
 from mllm_jax.models.adapters import has_linear
 from mllm_jax.models.config.adapters import AdapterError
-from mllm_jax.models.config.linear import LinearLayer
+from mllm_jax.models.config.linear import HEAD, LinearLayer
 from mllm_jax.models.frozen import FrozenParts
 from mllm_jax.models.layers import Dense
 from mllm_jax.models.model_config import ModelConfig
@@ -39,7 +39,7 @@ def found(tower: Mapping[str, Block], module: str) -> dict[str, LinearLayer]:
     """The linear layers of a tower's modules."""
     layers: dict[str, LinearLayer] = {}
     for name, block in tower.items():
-        part = module if name == "layers" else f"{module}.connector"
+        part = module if name in ("layers", "lm_head") else f"{module}.connector"
         for build in (block.build, *block.others) if has_linear(name) else ():
             made = nnx.eval_shape(lambda b=build: b(nnx.Rngs(params=0)))
             for path, dense in inside(made, f"{module}.{name}"):
@@ -72,8 +72,26 @@ def test_a_target_that_matches_nothing_is_told_what_there_is() -> None:
     message = r"decoder\.q_proj matches no linear layer; valid: patterns of decoder\.layers\.self_"
     with pytest.raises(AdapterError, match=message):
         small_model().with_adapters(["decoder.*", "decoder.q_proj"], 2, 1.0)
-    with pytest.raises(AdapterError, match=r"o_proj.*\. The head, routers and the experts that"):
-        small_model().with_adapters(["decoder.lm_head"], 2, 1.0)
+    with pytest.raises(AdapterError, match=r"o_proj.*\. Routers and the experts that .* a head"):
+        tied().with_adapters(["decoder.lm_head"], 2, 1.0)
+
+
+def tied() -> ModelConfig:
+    """A model whose head is its embedding."""
+    values = small_model().model_dump(mode="json")
+    values["decoder"] |= {"tie_embeddings": True}
+    return ModelConfig.model_validate(values)
+
+
+def test_the_head_has_an_adapter_where_it_is_named() -> None:
+    """As with PEFT, whose pattern of all linear layers leaves it out."""
+    for targets in (["*"], ["decoder.*"]):
+        own = small_model().with_adapters(targets, 2, 1.0).adapters
+        assert own is not None
+        assert HEAD not in own.names
+    named = small_model().with_adapters(["*.lm_head"], 2, 1.0).adapters
+    assert named is not None
+    assert named.names == {HEAD}
 
 
 def test_adapters_change_nothing_at_first() -> None:
@@ -88,7 +106,7 @@ def test_adapters_change_nothing_at_first() -> None:
 
 
 def adapted(model: ModelConfig) -> ModelConfig:
-    return model.with_adapters(["*"], 2, 0.5)
+    return model.with_adapters(["*", HEAD], 2, 0.5)
 
 
 def test_an_adapter_is_a_kernel_of_low_rank() -> None:
@@ -120,6 +138,8 @@ def test_their_products_are_counted() -> None:
     own, lengths = adapted(model), {"decoder": [8.0]}
     frozen = FrozenParts.of((), own.adapted)
     assert own.adapters is not None
-    elements = model.decoder.layers * sum(own.adapters.elements("decoder").values())
-    plain = model_flops(model, lengths, FrozenParts(("decoder",)))
-    assert model_flops(own, lengths, frozen) - plain == pytest.approx(3 * 2 * 8 * elements)
+    layers = model.decoder.layers * sum(own.adapters.layer_elements("decoder").values())
+    head = sum(own.adapters.end_elements("decoder").values())
+    plain = model_flops(model, lengths, FrozenParts(("decoder",)), targets=5)
+    more = model_flops(own, lengths, frozen, targets=5) - plain
+    assert more == pytest.approx(3 * 2 * (8 * layers + 5 * head))

@@ -41,42 +41,50 @@ def plain_loss(hidden: Any, kernel: Any, targets: Any, weights: Any) -> jax.Arra
     return -jnp.sum(weights * own)
 
 
+def chunked_loss(hidden: Any, kernel: Any, *rest: Any) -> jax.Array:
+    """Of logits of one term."""
+    return vocabulary.cross_entropy([(hidden, kernel)], *rest)
+
+
 @pytest.mark.parametrize("chunk", [3, 10, 64])
 def test_cross_entropy_does_not_depend_on_chunks(chunk: int) -> None:
     inputs = case()
-    actual = vocabulary.cross_entropy(*inputs, VOCAB, chunk, View())
+    actual = chunked_loss(*inputs, VOCAB, chunk, View())
     assert float(actual) == pytest.approx(float(plain_loss(*inputs)), rel=1e-5)
 
 
 @pytest.mark.parametrize("vocab", [VOCAB, 13, 9])
 def test_split_cross_entropy_and_its_gradients(vocab: int) -> None:
-    """The vocabulary fills all ranks, ends within the last, or leaves the last rank nothing."""
-    inputs = case(vocab)
+    """The vocabulary fills all ranks, ends within the last, or leaves the last rank nothing.
 
-    def plain(hidden: Any, kernel: Any, targets: Any, weights: Any) -> jax.Array:
-        return plain_loss(hidden, kernel[:, :vocab], targets, weights)
+    Logits are a sum of two products, as beside an adapter.
+    """
+    hidden, kernel, targets, weights = case(vocab)
+    rng = np.random.default_rng(1)
+    low, high = (rng.normal(size=size).astype(np.float32) for size in ((WIDTH, 2), (2, VOCAB)))
 
-    expected, wanted = jax.value_and_grad(plain, argnums=(0, 1))(*inputs)
+    def plain(hidden: Any, kernel: Any, low: Any, high: Any) -> jax.Array:
+        return plain_loss(hidden, (kernel + low @ high)[:, :vocab], targets, weights)
 
-    def loss(hidden: Any, kernel: Any, targets: Any, weights: Any) -> jax.Array:
-        return vocabulary.cross_entropy(hidden, kernel, targets, weights, vocab, 4, SPLIT)
+    def loss(hidden: Any, kernel: Any, low: Any, high: Any) -> jax.Array:
+        terms = [(hidden, kernel), (hidden @ low, high)]
+        return vocabulary.cross_entropy(terms, targets, weights, vocab, 4, SPLIT)
 
-    kernel = P(None, "tensor")
-    step = split(
-        jax.value_and_grad(loss, argnums=(0, 1)), (P(), kernel, P(), P()), (P(), (P(), kernel))
-    )
-    actual, gradients = step(*inputs)
+    every, run = (hidden, kernel, low, high), P(None, "tensor")
+    expected, wanted = jax.value_and_grad(plain, argnums=(0, 1, 2, 3))(*every)
+    own = P(), run, P(), run
+    step = split(jax.value_and_grad(loss, argnums=(0, 1, 2, 3)), own, (P(), own))
+    actual, gradients = step(*every)
     assert float(actual) == pytest.approx(float(expected), rel=1e-5)
     for a, b in zip(gradients, wanted, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-5)
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-5 * np.abs(b).max())
     assert not gradients[1][:, vocab:].any()
+    assert not gradients[3][:, vocab:].any()
 
 
 #: Compiled once for every number of tokens and of tokens in a chunk.
 PLAIN = jax.jit(jax.value_and_grad(plain_loss, argnums=(0, 1)))
-CHUNKED = jax.jit(
-    jax.value_and_grad(vocabulary.cross_entropy, argnums=(0, 1)), static_argnums=(4, 5, 6)
-)
+CHUNKED = jax.jit(jax.value_and_grad(chunked_loss, argnums=(0, 1)), static_argnums=(4, 5, 6))
 
 
 @given(
@@ -102,26 +110,39 @@ def test_nothing_is_computed_of_tokens_without_a_loss() -> None:
     hidden, kernel, targets, _ = case()
     weights = np.array([0, 1, 0, 1, 1, 0, 0, 1, 0, 0], np.float32)
     hidden[weights == 0] = np.nan
-    loss = jax.value_and_grad(vocabulary.cross_entropy, argnums=(0, 1))
+    loss = jax.value_and_grad(chunked_loss, argnums=(0, 1))
     actual, gradients = loss(hidden, kernel, targets, weights, VOCAB, 2, View())
     assert np.isfinite(actual)
     assert all(np.isfinite(gradient).all() for gradient in gradients)
 
 
 def test_a_kernel_that_does_not_train_costs_no_gradient() -> None:
-    loss = jax.grad(vocabulary.cross_entropy)
-    both = jax.grad(vocabulary.cross_entropy, argnums=(0, 1))
+    """Neither beside what an adapter makes, which does."""
+
+    def adapted(hidden: Any, low: Any, high: Any, kernel: Any, *rest: Any) -> jax.Array:
+        return vocabulary.cross_entropy([(hidden, kernel), (low, high)], *rest)
+
+    hidden, kernel, *rest = case()
+    low, high = hidden[:, :2], kernel[:2]
     products = [
-        jax.jit(own, static_argnums=(4, 5, 6)).lower(*case(), VOCAB, 4, View()).compile().as_text()
-        for own in (loss, both)
+        jax.jit(lambda *own, loss=loss, of=of: jax.grad(loss, of)(*own, VOCAB, 4, View()))
+        .lower(*inputs, *rest)
+        .compile()
+        .as_text()
+        for loss, of, inputs in (
+            (chunked_loss, (0,), (hidden, kernel)),
+            (chunked_loss, (0, 1), (hidden, kernel)),
+            (adapted, (0, 1, 2), (hidden, low, high, kernel)),
+            (adapted, (0, 1, 2, 3), (hidden, low, high, kernel)),
+        )
     ]
-    assert [str(text).count(" dot(") for text in products] == [2, 3]
+    assert [str(text).count(" dot(") for text in products] == [2, 3, 5, 6]
 
 
 def test_the_loss_is_float32_for_bfloat16_activations() -> None:
     hidden, *rest = case()
     half = jnp.asarray(hidden, jnp.bfloat16)
-    actual = vocabulary.cross_entropy(half, rest[0], rest[1], rest[2], VOCAB, 4, View())
+    actual = chunked_loss(half, rest[0], rest[1], rest[2], VOCAB, 4, View())
     assert actual.dtype == jnp.float32
     assert float(actual) == pytest.approx(float(plain_loss(hidden, *rest)), rel=2e-2)
 
@@ -132,10 +153,11 @@ def test_argmax_takes_the_first_of_equals_across_devices() -> None:
     expected = np.argmax(hidden @ kernel[:, :13], axis=1)
     assert 2 in expected
     run = split(
-        lambda hidden, kernel: vocabulary.argmax(hidden, kernel, 13, 4, SPLIT),
+        lambda hidden, kernel: vocabulary.argmax([(hidden, kernel)], 13, 4, SPLIT),
         (P(), P(None, "tensor")),
         P(),
     )
     np.testing.assert_array_equal(run(hidden, kernel), expected)
-    alone = vocabulary.argmax(jnp.asarray(hidden), jnp.asarray(kernel[:, :13]), 13, 4, View())
+    terms = [(jnp.asarray(hidden), jnp.asarray(kernel[:, :13]))]
+    alone = vocabulary.argmax(terms, 13, 4, View())
     np.testing.assert_array_equal(alone, expected)

@@ -89,7 +89,8 @@ def ours(config: ModelConfig, params: Any, family: str, chat: str) -> np.ndarray
     landed = jnp.where((index >= 0)[..., None], flat[index], 0)
     hidden, _ = multimodal.decode_hidden(params["decoder"], rows, landed, config, View())
     tower = decoder.decoder_tower(config.decoder, "reference")
-    logits = hidden @ decoder.head_kernel(tower, params["decoder"], View())
+    terms = decoder.head_terms(tower, params["decoder"], hidden, View())
+    logits = sum((x @ kernel for x, kernel in terms), jnp.zeros(()))
     return np.asarray(logits[0, : len(one.tokens)])
 
 

@@ -24,6 +24,7 @@ RANK, ALPHA = 2, 3.0
 TARGETS = (
     "decoder.layers.self_attn.[ko]_proj",
     "decoder.layers.mlp.[gd]*_proj",
+    "decoder.lm_head",
     "vision.layers.self_attn.v_proj",
     "vision.layers.mlp.fc2",
 )

@@ -17,7 +17,7 @@ from safetensors.numpy import load_file, save_file
 
 import launch
 from mllm_jax.models.multimodal import abstract_parameters
-from mllm_jax.models.pretrained.adapters import SavedAdapters, adapter_rules
+from mllm_jax.models.pretrained.adapters import CONFIG, TENSORS, SavedAdapters, adapter_rules
 from mllm_jax.models.pretrained.llava import LLAVA
 from mllm_jax.models.released.configs import read_config
 from mllm_jax.models.released.files import PretrainedError
@@ -25,7 +25,7 @@ from mllm_jax.runtime.exits import Exit
 from tests.models.pretrained.conversations import example, packed
 from tests.models.pretrained.stored import by_name, close, imported
 from tests.models.pretrained.test_parity_whole import BUDGETS, CHATS, LAYOUTS, forward
-from tests.release.adapted import RANK, STORED, TARGETS
+from tests.release.adapted import ALPHA, RANK, STORED, TARGETS
 from tests.release.test_import import PARITY, PIPELINE, SHARDED, begun, planned, tensors
 from tests.release.test_import import imported as imported_run
 
@@ -44,6 +44,13 @@ LORA: dict[str, Any] = {
     "rank_stabilized": True,
 }
 SCALE = 5 / 3**0.5
+#: Ranks that do not divide the vocabulary.
+THIRDS = {
+    "rows": 3,
+    "devices": 3,
+    "decoder": {"stage": 3},
+    "encoders": {"vision": {"data": 3}},
+}
 
 
 @pytest.mark.parametrize("folder", [FOLDER, STORED], ids=lambda own: own.name)
@@ -130,6 +137,28 @@ def test_adapters_come_in_and_go_out(plan: dict[str, Any], tmp_path: Path) -> No
     np.testing.assert_array_equal(
         whole[untouched], base[untouched].astype(jnp.bfloat16).astype(np.float32)
     )
+
+
+def test_an_adapter_of_the_head_comes_in_and_goes_out_merged(tmp_path: Path) -> None:
+    """As peft saves it, with the head's own weights, into a vocabulary that stages pad."""
+    stored, own = load_file(STORED / "adapter_model.safetensors"), tmp_path / "own"
+    names = [name for name in stored if ".lm_head." in name]
+    kept = {name: stored[name] for name in names}
+    head = tensors(PARITY / "llava")["language_model.lm_head.weight"]
+    own.mkdir()
+    save_file(kept | {"base_model.model.lm_head.base_layer.weight": head}, own / TENSORS)
+    shutil.copy(STORED / CONFIG, own)
+    lora = {"targets": ["decoder.lm_head"], "rank": RANK, "alpha": ALPHA, "begin_with": str(own)}
+    state, told = run_with(tmp_path, lora, THIRDS)
+    assert "2 tensors of adapters" in told
+    raising = state["params"]["decoder"]["lm_head"]["lora_b"]
+    assert raising.shape[1] > len(head)
+    line = ["export", "--run", str(tmp_path / "run"), "--out", str(tmp_path / "out")]
+    assert launch.main([*line, "--dtype", "float32"]) == Exit.OK
+    a, b = (kept[f"base_model.model.lm_head.lora_{x}.weight"] for x in "AB")
+    expected = head.astype(jnp.bfloat16).astype(np.float32) + ALPHA / RANK * (b @ a)
+    found = tensors(tmp_path / "out")["language_model.lm_head.weight"]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
 
 
 def test_a_connector_that_trains_goes_with_the_adapters(tmp_path: Path) -> None:

@@ -66,8 +66,8 @@ def imported(out: Path, source: Path, *options: str) -> dict[str, Any]:
 def planned(values: dict[str, Any], **parallel: Any) -> ExperimentConfig:
     """A configuration for the devices of tests."""
     plans = {name: {"data": 4} for name in values["model"]["encoders"]}
+    values["data"]["rows"], values["train"]["accumulate"] = parallel.pop("rows", 4), 4
     values["parallel"] = {"platform": "cpu", "encoders": plans} | parallel
-    values["data"]["rows"] = values["train"]["accumulate"] = 4
     values["schedule"] = {"pad_layers": True} if parallel["decoder"].get("stage") else {}
     return resolve(values, "test")
 

@@ -1,8 +1,9 @@
 """The linear layers of a model by name, known without making them.
 
 Names are those of parameters without the dimension of layers: all copies of
-`decoder.layers.self_attn.q_proj` are one entry. Embeddings, convolutions, the head, routers and the
-experts that tokens choose are none of them. Tests compare the entries with the modules.
+`decoder.layers.self_attn.q_proj` are one entry. Embeddings, a head that is the embedding,
+convolutions, routers and the experts that tokens choose are none of them. Tests compare the entries
+with the modules.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from typing import Literal
 from mllm_jax.models.config.decoder import DecoderConfig
 from mllm_jax.models.config.elements import Dims
 from mllm_jax.models.config.encoder import EncoderConfig
+
+#: Name of the head, if it is no embedding.
+HEAD = "decoder.lm_head"
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,8 @@ def decoder_layers(config: DecoderConfig) -> Iterator[LinearLayer]:
             shared.append(_layer("decoder", "layers.experts.shared_gate", width, _dim(None, 1)))
         every += [replace(layer, share=sparse) for layer in shared]
     yield from every
+    if not config.tie_embeddings:
+        yield LinearLayer(HEAD, "decoder", width, (("vocab", config.vocab_size),))
 
 
 def encoder_layers(name: str, config: EncoderConfig, d_decoder: int) -> Iterator[LinearLayer]:

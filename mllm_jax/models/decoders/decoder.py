@@ -26,7 +26,7 @@ from mllm_jax.models.layers import (
 )
 from mllm_jax.models.parameters import Block, Params, Tower
 from mllm_jax.models.positions import rotary
-from mllm_jax.models.vocabulary import embed_tokens
+from mllm_jax.models.vocabulary import Term, embed_tokens
 from scheduling.executor.layers import Aux
 from sharding.collectives import axis_index, shard_slice
 from sharding.grid import View
@@ -208,14 +208,27 @@ def segments_of(config: DecoderConfig, segment_ids: jax.Array, positions: jax.Ar
     return Segments(segment_ids, turns)
 
 
-def head_kernel(tower: Tower, params: Params, view: View) -> jax.Array:
-    """Output projection `[d_model, padded vocab / ranks]` float32.
+def head_terms(tower: Tower, params: Params, hidden: jax.Array, view: View) -> list[Term]:
+    """Operands whose products add up to the logits of this rank's entries.
 
-    It is the transpose of the embedding if that is tied.
+    They are the states and the head's kernel, the transpose of the embedding if that is tied; and
+    what the head's adapter, if there is one, makes of the states, and its second matrix.
+
+    Args:
+        hidden: `[tokens, d_model]`, whole on every rank of the vocabulary.
+
+    Returns:
+        Pairs of `[tokens, width]` in the type of `hidden` and `[width, padded vocab / ranks]` in
+        the type of the parameters.
     """
-    if "lm_head" in tower:
-        return tower["lm_head"].bind(params["lm_head"], view).kernel[...]
-    return tower["embed_tokens"].bind(params["embed_tokens"], view).embedding[...].T
+    if "lm_head" not in tower:
+        tied = tower["embed_tokens"].bind(params["embed_tokens"], view)
+        return [(hidden, tied.embedding[...].T)]
+    head = tower["lm_head"].bind(params["lm_head"], view)
+    terms = [(hidden, head.kernel[...])]
+    if head.scale:
+        terms.append((head.scaled(head.lowered(hidden)), head.lora_b[...]))
+    return terms
 
 
 def _norm(config: DecoderConfig, rngs: nnx.Rngs) -> nnx.Module:

@@ -32,6 +32,8 @@ CONFIG, TENSORS = ADAPTER_CONFIG, "adapter_model.safetensors"
 PREFIX = "base_model.model."
 KERNEL, WEIGHT = ".kernel", ".weight"
 _NAMES = ("lora_A", "lora_B")
+#: End of the names of weights beside which an adapter is.
+_BASE = ".base_layer.weight"
 #: Settings of PEFT that change what adapters compute, and their values here.
 _FIXED: Mapping[str, tuple[Any, ...]] = {
     "peft_type": ("LORA",),
@@ -132,6 +134,8 @@ class SavedAdapters:
     def tensors(self, family: Family) -> dict[str, Stored]:
         """Tensors under the names that they would have in a release of this form.
 
+        PEFT stores the weights of a head that has an adapter as well: those are the release's.
+
         Raises:
             PretrainedError: the file is missing or damaged, or has other names than PEFT's.
         """
@@ -141,5 +145,9 @@ class SavedAdapters:
                     f"{self.folder / TENSORS} holds {name}; valid: names that begin with {PREFIX}"
                 )
         return family.canonical(
-            {name.removeprefix(PREFIX): own for name, own in self._tensors.items()}
+            {
+                name.removeprefix(PREFIX): own
+                for name, own in self._tensors.items()
+                if not name.endswith(_BASE)
+            }
         )

@@ -50,7 +50,7 @@ def model_flops(
     """
     towers = sum(_trained_flops(config, name, n, frozen) for name, n in lengths.items())
     parts = work_parts(config, "decoder")
-    head = TRAINING_FACTOR if frozen.trains("decoder") else 2
+    head = 2 + _weights(frozen, "decoder", parts.end_adapters)
     return towers + targets * parts.end.linear * head
 
 
@@ -125,8 +125,8 @@ def work_parts(config: ModelConfig, module: str) -> WorkParts:
     if adapters is None:
         return parts
     part = config.lanes.get(module, module)
-    layer = 2 * sum(adapters.elements(part).values()) / stride
-    end = 2 * sum(adapters.elements(f"{part}.connector").values()) / reduction
+    layer = 2 * sum(adapters.layer_elements(part).values()) / stride
+    end = 2 * sum(adapters.end_elements(part).values()) / reduction
     return replace(
         parts,
         layer=replace(parts.layer, linear=parts.layer.linear + layer),

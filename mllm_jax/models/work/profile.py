@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from mllm_jax.models.config.decoder import DecoderConfig
 from mllm_jax.models.config.encoder import EncoderConfig
+from mllm_jax.models.config.linear import HEAD
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.work.flops import expert_flops, work_parts
 from scheduling.costs.work import ExpertWork, Part, TowerProfile
@@ -52,8 +53,8 @@ def _profile(config: ModelConfig, name: str) -> TowerProfile:
         period=tower.period if isinstance(tower, DecoderConfig) else 1,
         beside=config.layer_inputs if name == "decoder" else len(config.encoder(name).deepstack),
         experts=_experts(tower) if isinstance(tower, DecoderConfig) else None,
-        layer_adapters=adapters.elements(part) if adapters else {},
-        rest_adapters=adapters.elements(f"{part}.connector") if adapters else {},
+        layer_adapters=adapters.layer_elements(part) if adapters else {},
+        rest_adapters=adapters.end_elements(part) if adapters else {},
     )
 
 
@@ -65,7 +66,7 @@ def _adapted(config: ModelConfig, part: str) -> float:
     adapters = config.adapters
     if adapters is None:
         return 0.0
-    own = [layer for layer in adapters.layers if layer.part == part]
+    own = [layer for layer in adapters.layers if layer.part == part and layer.name != HEAD]
     return sum(layer.share * (layer.width + 3 * layer.height + 2 * adapters.rank) for layer in own)
 
 

@@ -47,8 +47,9 @@ def batch(inputs: dict[str, np.ndarray], case: str, nll: np.ndarray) -> dict[str
 def run(config: ModelConfig, params: Any, rows: dict[str, Any]) -> tuple[jax.Array, ...]:
     """Hidden states, logits and the loss."""
     hidden, _ = multimodal.decode_hidden(params, rows, None, config, View())
-    kernel = decoder.head_kernel(decoder.decoder_tower(config.decoder, "reference"), params, View())
-    return hidden, hidden @ kernel, multimodal.loss(params, hidden, rows, config, View())
+    tower = decoder.decoder_tower(config.decoder, "reference")
+    ((states, kernel),) = decoder.head_terms(tower, params, hidden, View())
+    return hidden, states @ kernel, multimodal.loss(params, hidden, rows, config, View())
 
 
 @pytest.mark.parametrize("family", DECODERS)

@@ -12,6 +12,7 @@ import pytest
 from data.planning.stream import Placement
 from mllm_jax.check.verify import loss_and_gradients, relative_error
 from mllm_jax.models import multimodal
+from mllm_jax.models.adapters import adapted_tower
 from mllm_jax.models.decoders import decoder
 from mllm_jax.models.model_config import ModelConfig
 from sharding.grid import View
@@ -73,7 +74,9 @@ def forward(config: ModelConfig, params: Any, batch: Any) -> tuple[jax.Array, ..
         newline = params["decoder"]["extra_embedding"]["embedding"][0]
         media = jnp.where(newlines(config, rows["tokens"])[..., None], newline, media)
     tower = decoder.decoder_tower(config.decoder, "reference")
-    logits = hidden @ decoder.head_kernel(tower, params["decoder"], View())
+    tower = adapted_tower(tower, "decoder", config.adapters)
+    terms = decoder.head_terms(tower, params["decoder"], hidden, View())
+    logits = sum((x @ kernel for x, kernel in terms), jnp.zeros(()))
     targets = jnp.where(rows["loss_weight"] > 0, rows["targets"], 0)
     chosen = jnp.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
     nll = jax.nn.logsumexp(logits, axis=-1) - chosen

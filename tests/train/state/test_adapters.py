@@ -15,7 +15,7 @@ from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import train_step
 
-LORA = {"targets": ["decoder.layers.*", "vision.connector.fc1"], "rank": 2}
+LORA = {"targets": ["decoder.layers.*", "decoder.lm_head", "vision.connector.fc1"], "rank": 2}
 
 
 def test_a_step_changes_adapters_and_what_trains_in_full(

@@ -143,7 +143,6 @@ def test_both_lanes_have_work() -> None:
             assert (batch["decoder"]["media"][name] >= 0).any()
 
 
-@pytest.mark.slow
 def test_without_stages() -> None:
     equal(apart()(microbatches()), reference())
 

@@ -130,7 +130,11 @@ def model(names: tuple[str, ...], family: str, remat: str = "layer") -> ModelCon
         if name in names
     }
     whole = ModelConfig.model_validate(values)
-    targets = ["decoder.layers.*", *(f"{name}.*" for name in names if name == "vision")]
+    targets = [
+        "decoder.layers.*",
+        "decoder.lm_head",
+        *(f"{name}.*" for name in names if name == "vision"),
+    ]
     return whole.with_adapters(targets, rank=2, scale=2.0)
 
 

@@ -31,7 +31,7 @@ def plan(
 @cache
 def small(decoder: str, vision: str) -> ModelConfig:
     """The small model with adapters; all of it trains."""
-    return small_model(decoder, vision).with_adapters(["*"], rank=2, scale=2.0)
+    return small_model(decoder, vision).with_adapters(["*", "*.lm_head"], rank=2, scale=2.0)
 
 
 @cache

@@ -182,8 +182,7 @@ def test_one_program_equals_one_device_at_every_load(load: int) -> None:
     equals_one_device(load, step(), compiled())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("load", [1, 4])
+@pytest.mark.parametrize("load", [pytest.param(1, marks=pytest.mark.slow), 4])
 def test_several_own_microbatches_for_one_of_the_decoder(load: int) -> None:
     equals_one_device(load, step(SMALL), compiled(small=True))
 
