@@ -271,7 +271,7 @@ class Conductor:
         self.phase, self._begun, self._fault, self._halted = Phase.RUNNING, now, "", False
         self._ends = []
         for i, place in self._places.items():
-            self._places[i] = Place(place.joined, busy=i in hosts, heard=now)
+            self._places[i] = Place(place.joined, i in hosts, now, place.pace.before_attempt)
         return [Begin(self.attempt, self.tries.best == 0, hosts)]
 
     @property

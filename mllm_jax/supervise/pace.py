@@ -47,6 +47,11 @@ class Pace:
             {**self.seen, kind: self.seen.get(kind, 0) + 1}, {**self.longest, kind: lasted}, beat
         )
 
+    @property
+    def before_attempt(self) -> Pace:
+        """What is known where another attempt begins: the last event of this one has no end."""
+        return replace(self, beat=None)
+
     def limits(self, limits: Limits) -> Limits:
         """`limits` with what is known of the present event."""
         kind = kind_of(self.beat.event) if self.beat else ""

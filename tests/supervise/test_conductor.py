@@ -197,6 +197,23 @@ def test_a_process_that_lives_and_does_not_move_is_named_within_hang_seconds():
     assert "process 1 (host host1, pid 77) is stuck" in actions[0].text
 
 
+def test_what_an_attempt_has_shown_limits_the_next_one():
+    """The event that the first one has ended in counts for nothing, however long it has lasted."""
+    own = conductor()
+    for now in range(10):
+        own.hear(Sign(0, beat(event=f"step {now}", time=now, since=now)), now)
+    own.hear(Ended(1, end(0, -9, step=9)), 1000.0)
+    assert kinds(own.tick(1010.0)) == [Begin]
+    named = LIMITS.silent + 1
+    for later in range(round(named) + 1):
+        first = beat(attempt=2, event="step 10", time=1010.0 + later, since=1010.0)
+        own.hear(Sign(0, first), 1010.0 + later)
+        if actions := own.tick(1010.0 + later):
+            break
+    assert later == named
+    assert kinds(actions) == [Say, Halt]
+
+
 def test_a_host_that_leaves_ends_the_attempt_and_is_waited_for():
     own = conductor(2)
     said = own.hear(Left(1), 10.0)
