@@ -209,8 +209,11 @@ class Timing(LayerTiming):
             return 0.0
         fsdp = 0.0 if self.strategy.by_layer else self.group(WIDE * self.trained_resident, "fsdp")
         own = self.trained
-        whole = WIDE * self._stored(own, experts=False), ("data", "expert", "context")
-        experts = WIDE * self._stored(own, experts=True), ("data", "context")
+        whole = (
+            WIDE * self._stored(own, lambda axes: "experts" not in axes),
+            ("data", "expert", "context"),
+        )
+        experts = WIDE * self._stored(own, lambda axes: "experts" in axes), ("data", "context")
         replicas = self._over_replicas(*whole) + self._over_replicas(*experts)
         return fsdp + 2 * (replicas + self._over_copies())
 
@@ -234,6 +237,5 @@ class Timing(LayerTiming):
 
     def update(self) -> float:
         """Seconds of the optimizer, which reads gradients and reads and writes all other state."""
-        values = 3 + 2 * self.workload.moments
-        speed = self.hardware.memory_bandwidth * self.efficiency.memory
-        return values * WIDE * self.trained_stored / speed
+        values = 3 * self.trained_stored + 2 * self.moments
+        return values * WIDE / (self.hardware.memory_bandwidth * self.efficiency.memory)

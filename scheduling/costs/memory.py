@@ -73,7 +73,7 @@ def step_memory(
     towers = {name: Timing(workload, strategy, hardware, name) for name in strategy.plans}
     common = {
         "parameters": sum(tower.stored_bytes for tower in towers.values()),
-        "optimizer": workload.moments * _trained(towers),
+        "optimizer": WIDE * sum(tower.moments for tower in towers.values()),
         "batch": sum(_batch(tower) for tower in towers.values()),
         "cast": sum(_cast(tower) for tower in towers.values()),
     }

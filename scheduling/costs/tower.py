@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 from scheduling.costs.shares import elements
 from scheduling.costs.strategy import Strategy, encoder_pieces
 from scheduling.costs.work import ExpertWork, Parameters, TowerProfile
-from scheduling.costs.workload import WIDE, Split, Workload
+from scheduling.costs.workload import VECTOR_MOMENTS, WIDE, Split, Workload
 from scheduling.programs.program import Remat
 from scheduling.schedules.schedule import EncoderPieces
+from sharding.axes import LogicalAxes, is_matrix
 from sharding.plan import ParallelPlan
 
 
@@ -156,14 +158,24 @@ class Tower:
         """Those of them that have gradients."""
         return self._stored(self.trained)
 
-    def _stored(self, own: tuple[Parameters, Parameters], *, experts: bool | None = None) -> float:
-        """Elements that one device stores: of experts, of all but experts, or all."""
+    @cached_property
+    def moments(self) -> float:
+        """Values of the optimizer's moments that one device stores."""
+        others = VECTOR_MOMENTS - self.workload.moments
+        found = self.workload.moments * self.trained_stored
+        if others:
+            found += others * self._stored(self.trained, lambda axes: not is_matrix(axes))
+        return found
+
+    def _stored(
+        self,
+        own: tuple[Parameters, Parameters],
+        chosen: Callable[[LogicalAxes], bool] = lambda axes: True,
+    ) -> float:
+        """Elements that one device stores, of those whose logical axes are chosen."""
         if not self.holds:
             return 0.0
-        layer, rest = (
-            {k: n for k, n in part.items() if experts is None or ("experts" in k) == experts}
-            for part in own
-        )
+        layer, rest = ({k: n for k, n in part.items() if chosen(k)} for part in own)
         rest_stored = elements(self.tower, rest, self.plan)
         return self.layers * elements(self.tower, layer, self.plan) + rest_stored
 

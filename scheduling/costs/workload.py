@@ -13,6 +13,8 @@ from sharding.exchanges import Exchange
 SIZES = {"float32": 4, "bfloat16": 2}
 #: Bytes of a parameter, of its gradient, and of an element of partial sums: float32.
 WIDE = 4
+#: Values that AdamW keeps for an element, and other optimizers for what is no matrix.
+VECTOR_MOMENTS = 2
 
 
 class Split(NamedTuple):
@@ -45,7 +47,8 @@ class Workload:
         rows: rows of a step, of all its microbatches together.
         dtype: type of activations.
         sums: bytes of an element of the partial sums that tensor ranks add up in forwards.
-        moments: float32 values that the optimizer keeps for a parameter.
+        moments: float32 values that the optimizer keeps for an element of a matrix; for all others
+            it keeps those of AdamW, `VECTOR_MOMENTS`.
         frozen: names of towers that do not train; the connector of a frozen encoder may train.
             Gradients go through a frozen decoder to its inputs.
         frozen_connectors: names of encoders whose connectors do not train either.

@@ -81,8 +81,9 @@ def local(tree: Any) -> int:
         config(),
         config(parallel__encoders__vision={"fsdp": 4}, train__freeze=["vision", "audio"]),
         config(**STAGES),
+        config(train__optimizer={"kind": "muon"}),
     ],
-    ids=["plain", "frozen", "stages"],
+    ids=["plain", "frozen", "stages", "muon"],
 )
 def test_state_and_batch_take_what_is_predicted(own: ExperimentConfig) -> None:
     experiment = Experiment.build(own)
