@@ -16,6 +16,7 @@ from mllm_jax.runtime.supervised import beats
 from mllm_jax.runtime.supervised.beats import Beat
 from mllm_jax.runtime.supervised.process import STACKS, Supervised
 from mllm_jax.supervise.ends import End
+from mllm_jax.supervise.session import Session
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +26,6 @@ WRITTEN = 5.0
 KEPT = 5.0
 #: Seconds for Python's trackers to remove the shared memory of processes that were killed.
 TIDIED = 3.0
-_TRACKER = b"multiprocessing.resource_tracker"
 
 
 class Child:
@@ -41,6 +41,7 @@ class Child:
         self.attempt, self._process, self._folder = attempt, process, folder
         self._beats, self._stacks = beats.make(), os.memfd_create("stacks")
         self._running: asyncio.subprocess.Process | None = None
+        self._session: Session | None = None
         self._early: list[int] = []
         self._halted, self._written = False, ""
         self._halting = asyncio.Lock()
@@ -73,8 +74,9 @@ class Child:
             raise
         for number in self._early:
             self.signal(number)
+        self._session = Session(self._running.pid)
         if self._halted:
-            self._kill()
+            self._session.kill()
 
     @property
     def beat(self) -> Beat | None:
@@ -98,7 +100,8 @@ class Child:
         async with self._halting:
             if self._running is not None and self._running.returncode is None:
                 await self._write_stacks()
-                self._kill()
+                assert self._session is not None, "the process is not started"
+                self._session.kill()
 
     async def wait(self) -> End:
         """The end of the process, as soon as it has come."""
@@ -118,26 +121,14 @@ class Child:
         os.close(self._beats)
         os.close(self._stacks)
 
-    def _kill(self) -> None:
-        """Kill all processes of the session but trackers of shared memory.
-
-        Nobody else removes that memory once its processes are killed; then trackers end, too.
-        """
-        assert self._running is not None, "the process is not started"
-        for pid in _members(self._running.pid):
-            if _TRACKER not in _read(f"/proc/{pid}/cmdline"):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-
     async def _tidy(self) -> None:
         """End what the process may have left behind."""
-        assert self._running is not None, "the process is not started"
+        assert self._session is not None, "the process is not started"
         until = time.monotonic() + TIDIED
-        self._kill()
-        while _members(self._running.pid) and time.monotonic() < until:
+        self._session.kill()
+        while self._session.members() and time.monotonic() < until:
             await asyncio.sleep(0.02)
-        with suppress(ProcessLookupError):
-            os.killpg(self._running.pid, signal.SIGKILL)
+        self._session.end()
 
     async def _write_stacks(self) -> None:
         """Have the stacks written, which takes a handler of the process, and keep them."""
@@ -178,25 +169,6 @@ def _handles(pid: int, number: int) -> bool:
             if any(int(words[1], 16) & bit for words in lines if words[0] in sets):
                 return True
     return False
-
-
-def _members(session: int) -> list[int]:
-    """Ids of the processes of a session that live."""
-    found = []
-    for path in Path("/proc").iterdir():
-        if path.name.isdigit():
-            fields = _read(f"{path}/stat").rpartition(b")")[2].split()
-            if fields and fields[0] != b"Z" and int(fields[3]) == session:
-                found.append(int(path.name))
-    return found
-
-
-def _read(path: str) -> bytes:
-    """What a file of the kernel says; nothing of a process that has ended."""
-    try:
-        return Path(path).read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
-        return b""
 
 
 def _keep(path: Path, text: bytes) -> None:

@@ -95,6 +95,16 @@ def act(action: str, folder: Path) -> None:
     elif action == "memory":
         memory = shared_memory.SharedMemory(create=True, size=64)
         (folder / "memory").write_text(memory.name)
+    elif action == "half":
+        code = (
+            "from multiprocessing import resource_tracker, shared_memory; import pathlib, time; "
+            "memory = shared_memory.SharedMemory(create=True, size=64); "
+            "resource_tracker.unregister(memory._name, 'shared_memory'); "
+            f"pathlib.Path({str(folder / 'memory')!r}).write_text(memory.name); time.sleep(60)"
+        )
+        subprocess.Popen([sys.executable, "-c", code])
+        while not (folder / "memory").exists():
+            time.sleep(0.05)
     elif action == "helper":
         helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
         (folder / "helper").write_text(str(helper.pid))

@@ -178,6 +178,14 @@ def test_shared_memory_of_a_process_that_is_gone_is_removed(end, processes, tmp_
     assert not (Path("/dev/shm") / name).exists()
 
 
+def test_shared_memory_that_nobody_has_registered_yet_is_removed(processes, tmp_path):
+    """As of a worker that is killed while it makes a segment."""
+    ended(start(processes, tmp_path, "half steps4 kill,done"), Exit.OK)
+    name = (tmp_path / "0" / "memory").read_text()
+    assert name.startswith("psm_")
+    assert not (Path("/dev/shm") / name).exists()
+
+
 def test_one_folder_has_one_supervisor_and_the_error_names_it(processes, tmp_path):
     first = start(processes, tmp_path, "wait")
     soon((tmp_path / "0" / "waiting").exists)
