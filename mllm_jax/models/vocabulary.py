@@ -126,8 +126,8 @@ def _forward(
                 for whole, own in zip(d_hidden, d_x, strict=True)
             ),
             tuple(
-                total + _product(own, d_logits, 0, 0)
-                for total, own in zip(d_kernels, x, strict=True)
+                whole + _product(own, d_logits, 0, 0)
+                for whole, own in zip(d_kernels, x, strict=True)
             ),
         )
 

@@ -409,11 +409,7 @@ class Export:
             yield rule.form.released_from(adapter(kernel, number) if adapter else kernel)
 
     def _adapter(self, name: str, rule: Rule, stack: int) -> Added | None:
-        """Of a kernel of this name; None if it has no adapter.
-
-        Args:
-            stack: dimensions that count layers.
-        """
+        """Of a kernel of this name; None if it has no adapter. `stack` dimensions count layers."""
         base, _, last = name.rpartition(".")
         names = [f"{base}.{own}" for own in ADAPTERS]
         if self.lora is None or last != "kernel" or names[0] not in self.saved.names:
