@@ -107,6 +107,7 @@ def test_lengths_are_those_of_the_members_and_weights_change_none(
         processor.measure(source[i]) for i in range(len(source))
     ]
     caplog.set_level(logging.INFO, "data.planning.lengths")
+    caplog.clear()
     for weights in ({**WEIGHTS, "json_list": 1.0}, {"webdataset": 1.0}):
         other = mixture(weights)
         open_lengths(make_source(other), processor, other)
