@@ -18,7 +18,8 @@ from mllm_jax.train.events import Event, Listener, Taken, nobody
 def collected_together(every: int | None) -> Iterator[Listener]:
     """Context in which a listener collects garbage, and Python does not by itself.
 
-    What is there at its begin is not looked through again.
+    What is there at its begin is not looked through again: it is frozen, unless the caller has frozen
+    what it has, which stays so.
 
     Args:
         every: steps between two collections; None: Python collects whenever it wants to.
@@ -32,10 +33,13 @@ def collected_together(every: int | None) -> Iterator[Listener]:
             gc.collect()
 
     gc.collect()
-    gc.freeze()
+    theirs = gc.get_freeze_count() > 0
+    if not theirs:
+        gc.freeze()
     gc.disable()
     try:
         yield collect
     finally:
         gc.enable()
-        gc.unfreeze()
+        if not theirs:
+            gc.unfreeze()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Iterator
+
+import pytest
 
 from mllm_jax.train.events import Reading, Taken
 from mllm_jax.train.stragglers.garbage import collected_together
@@ -33,6 +36,16 @@ def test_garbage_goes_at_its_steps_alone() -> None:
         assert gone() is None
 
 
+@pytest.fixture
+def nothing_frozen() -> Iterator[None]:
+    """The session of tests freezes what it has imported."""
+    gc.unfreeze()
+    yield
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.mark.usefixtures("nothing_frozen")
 def test_python_collects_by_itself_before_and_after() -> None:
     assert gc.isenabled()
     with collected_together(10):
@@ -40,6 +53,17 @@ def test_python_collects_by_itself_before_and_after() -> None:
         assert gc.get_freeze_count()
     assert gc.isenabled()
     assert not gc.get_freeze_count()
+
+
+@pytest.mark.usefixtures("nothing_frozen")
+def test_what_a_caller_has_frozen_stays_so() -> None:
+    gc.freeze()
+    before = gc.get_freeze_count()
+    made: list[list[int]] = [[] for _ in range(1000)]
+    with collected_together(10):
+        assert not gc.isenabled()
+    assert gc.get_freeze_count() == before
+    assert len(made) == 1000
 
 
 def test_without_steps_python_collects_whenever_it_wants_to() -> None:
