@@ -65,11 +65,14 @@ class Collective(Peers):
         key, seconds = "run.phase_seconds", self._limits.longest
         if limited:
             key, seconds = "run.stall_seconds", self._limits.stalled
-        why = (
-            f"process {self.index} of {self.count} has waited {seconds} s ({key}) for the others "
-            f"({what}), after: {self.activity.event}. One of them is gone or stuck; JAX does not "
-            "say which: see the last lines of each"
-        )
+
+        def why() -> str:
+            return (
+                f"process {self.index} of {self.count} has waited {seconds:g} s ({key}) for the "
+                f"others ({what}), after: {self.activity.event}. One of them is gone or stuck; "
+                "JAX does not say which: see the last lines of each"
+            )
+
         with deadline(seconds, why):
             yield
 

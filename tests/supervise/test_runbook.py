@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -23,13 +23,15 @@ import numpy as np
 import pytest
 
 from data.planning.stream import LoaderState
+from mllm_jax.config.load import ParallelConfig
 from mllm_jax.health.devices import fault_of
 from mllm_jax.health.finding import Finding, Health, judged
 from mllm_jax.runtime import agreement, collective, devices
 from mllm_jax.runtime.agreement import AgreementError
 from mllm_jax.runtime.clusters.place import found
+from mllm_jax.runtime.devices import DeviceError
 from mllm_jax.runtime.exits import Exit, code_of
-from mllm_jax.runtime.part import JoinError, PeerError
+from mllm_jax.runtime.part import JoinError, PeerError, Processes
 from mllm_jax.runtime.peers import First, Member
 from mllm_jax.runtime.watch import LIMITS, Limits, Peer, fault
 from mllm_jax.runtime.wire import Address
@@ -349,15 +351,21 @@ def of_the_start(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return [*said, str(differ.value)]
 
 
+def too_long(said: list[str]) -> Callable[..., Any]:
+    """`deadline` where each wait is over it."""
+
+    @contextmanager
+    def waited(_: float, why: str | Callable[[], str]) -> Iterator[None]:
+        said.append(why if isinstance(why, str) else why())
+        yield
+
+    return waited
+
+
 def of_clusters(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Of processes that a cluster has started."""
     said: list[str] = []
-
-    @contextmanager
-    def waited(seconds: float, why: Any) -> Iterator[None]:
-        said.append(why)
-        yield
-
+    waited = too_long(said)
     step = {"SLURM_PROCID": "0", "SLURM_STEP_NODELIST": "a", "SLURM_JOB_ID": "1"}
     for told in ({}, {**step, "SLURM_STEP_NUM_TASKS": "3", "SLURM_STEP_NUM_NODES": "1"}):
         with pytest.raises(JoinError) as refused:
@@ -375,6 +383,47 @@ def of_clusters(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         with alone.waiting("step 7"):
             pass
     found_by_jax(monkeypatch, HERE | NONE | {"join": ["no answer of 10.0.0.1"]})
+    return said
+
+
+def of_devices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Of devices that are not there, and of processes that JAX does not connect."""
+    own = ParallelConfig(devices=16, platform="gpu", distributed=True)
+    met = SimpleNamespace(
+        index=1,
+        count=2,
+        coordinator="a:12356",
+        bind=None,
+        doing=lambda *_, **__: nullcontext(),
+        each=lambda: "process 0: step 7",
+    )
+    said: list[str] = []
+
+    def fails(error: Exception) -> Callable[..., None]:
+        def raises(*_: Any, **__: Any) -> None:
+            raise error
+
+        return raises
+
+    with monkeypatch.context() as patched:
+        patched.setattr(jax, "process_count", lambda: 2)
+        for found in (lambda: [None] * 15, fails(AssertionError())):
+            patched.setattr(jax, "devices", found)
+            with pytest.raises(DeviceError) as refused:
+                devices._found(own)
+            said.append(str(refused.value))
+        with pytest.raises(DeviceError) as refused:
+            devices._share(16, 3)
+        said.append(str(refused.value))
+        patched.setattr(devices, "deadline", too_long(said))
+        with devices._looking(own, LIMITS):
+            pass
+        patched.setattr(devices, "join", lambda *_: met)
+        patched.setattr(jax.config, "update", lambda *_: None)
+        patched.setattr(jax.distributed, "initialize", fails(RuntimeError("no answer")))
+        with pytest.raises(DeviceError) as refused:
+            devices._join(Processes(2, 1, "a:12355"), LIMITS, lambda: None)
+        said.append(str(refused.value))
     return said
 
 
@@ -402,7 +451,7 @@ def test_every_message_of_failures_is_said(
     said += [*of_other_attempts(), *of_what_stays(), *of_plans_and_records(tmp_path)]
     said += asyncio.run(of_followers(monkeypatch)) + asyncio.run(of_leaders(tmp_path))
     asyncio.run(of_children(tmp_path, monkeypatch))
-    said += [*of_the_start(monkeypatch), *of_clusters(monkeypatch)]
+    said += [*of_the_start(monkeypatch), *of_clusters(monkeypatch), *of_devices(monkeypatch)]
     assert unsaid("messages.md", [*said, *caplog.messages]) == []
 
 

@@ -18,8 +18,8 @@ from mllm_jax.train.events import Event, Listener, Taken, nobody
 def collected_together(every: int | None) -> Iterator[Listener]:
     """Context in which a listener collects garbage, and Python does not by itself.
 
-    What is there at its begin is not looked through again: it is frozen, unless the caller has frozen
-    what it has, which stays so.
+    What is there at its begin is not looked through again: it is frozen. What a caller has frozen
+    stays so, and nothing is added to it.
 
     Args:
         every: steps between two collections; None: Python collects whenever it wants to.
