@@ -236,11 +236,14 @@ def _join_found(seconds: float) -> None:
 @contextmanager
 def _looking(parallel: ParallelConfig, limits: Limits) -> Iterator[None]:
     """Context of looking for devices: each of several processes waits for those of all others."""
-    why = (
-        f"parallel.distributed: JAX has looked for the devices of all processes for "
-        f"{limits.stalled:g} s (run.stall_seconds). It does not say which process has not told of "
-        "its own: see the last lines of each"
-    )
+
+    def why() -> str:
+        return (
+            "parallel.distributed: JAX has looked for the devices of all processes for "
+            f"{limits.stalled:g} s (run.stall_seconds). It does not say which process has not told "
+            "of its own: see the last lines of each"
+        )
+
     alone = peers().count == 1
     seconds = limits.stalled if alone and parallel.distributed else None
     with peers().doing("looking for devices", limited=True), deadline(seconds, why):

@@ -355,8 +355,9 @@ def too_long(said: list[str]) -> Callable[..., Any]:
     """`deadline` where each wait is over it."""
 
     @contextmanager
-    def waited(_: float, why: str | Callable[[], str]) -> Iterator[None]:
-        said.append(why if isinstance(why, str) else why())
+    def waited(seconds: float | None, why: str | Callable[[], str]) -> Iterator[None]:
+        if seconds is not None:
+            said.append(why if isinstance(why, str) else why())
         yield
 
     return waited
@@ -416,8 +417,9 @@ def of_devices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             devices._share(16, 3)
         said.append(str(refused.value))
         patched.setattr(devices, "deadline", too_long(said))
-        with devices._looking(own, LIMITS):
-            pass
+        for limits in (LIMITS, Limits(stalled=None)):
+            with devices._looking(own, limits):
+                pass
         patched.setattr(devices, "join", lambda *_: met)
         patched.setattr(jax.config, "update", lambda *_: None)
         patched.setattr(jax.distributed, "initialize", fails(RuntimeError("no answer")))
