@@ -417,6 +417,7 @@ def of_devices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             devices._share(16, 3)
         said.append(str(refused.value))
         patched.setattr(devices, "deadline", too_long(said))
+        patched.setattr(devices, "peers", lambda: SimpleNamespace(count=1, doing=met.doing))
         for limits in (LIMITS, Limits(stalled=None)):
             with devices._looking(own, limits):
                 pass
