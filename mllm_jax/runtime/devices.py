@@ -170,14 +170,15 @@ def _warn_of_unknown(kind: str) -> None:
 
 def _join(processes: Processes, limits: Limits, check: Callable[[], None]) -> None:
     """Meet the other processes; a single `processes` lets JAX find them."""
+    # The handler of SIGTERM of JAX's service would replace the framework's, which agrees on a step
+    # to save after as `reached_preemption_sync_point` does.
+    jax.config.update("jax_enable_preemption_service", False)
     if processes.count == 1:
         return _join_found(processes.join_seconds)
     assert processes.coordinator is not None
     address = Address.parse(processes.coordinator)
     met = join(processes.index, processes.count, address, limits, processes.join_seconds)
     check()
-    # The handler of SIGTERM of JAX's service would replace the framework's.
-    jax.config.update("jax_enable_preemption_service", False)
     seconds = processes.join_seconds
 
     def why() -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 _NAMES = (
-    r"\w*(?:SECRET|PASSW|CREDENTIAL)\w*"
-    r"|(?:\w*_)?(?:TOKEN|KEY|PASS|PWD|AUTH)S?(?:_\w*)?"
+    r"\w*(?:SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTHORIZATION|COOKIE)\w*"
+    r"|(?:\w*_)?(?:TOKEN|KEY|PASS|PWD|AUTH|PAT|DSN)S?(?:_\w*)?"
     r"|\w*(?:TOKEN|KEY|PASS|PWD)"
 )
 _NAME = re.compile(_NAMES, re.IGNORECASE)
@@ -20,8 +20,16 @@ _URL = re.compile(
 )
 #: What is given to a program by which one logs in.
 _LOGIN = re.compile(
-    r"\blogin\b.*?\s[\"']?[A-Za-z0-9_]{16,}\b|--?(token|api[-_]?key|password)[= ][\"']?[^\s\"'$-]",
+    r"\blogin\b.*?\s[\"']?[A-Za-z0-9_]{16,}\b|\blogin\b.*?\s-p[= ]?[\"']?[^\s\"'$-]"
+    r"|--?(token|api[-_]?key|password)[= ][\"']?[^\s\"'$-]",
     re.IGNORECASE,
+)
+#: Texts by whose form one knows that they give access: of Hugging Face, GitHub, GitLab, AWS, Slack,
+#: Google, OpenAI and the like, JSON Web Tokens, private keys, headers of HTTP.
+_FORM = re.compile(
+    r"\b(hf|gh[pousr]|github_pat|glpat|xox[abprs]|sk|pk)[_-][A-Za-z0-9_-]{12,}"
+    r"|\b(AKIA|ASIA|AIza)[A-Za-z0-9_-]{12,}|\beyJ[\w-]{6,}\.[\w-]{6,}"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY|(?i:\b(bearer|basic))\s+[A-Za-z0-9][^\s\"'$]{5,}"
 )
 
 
@@ -36,11 +44,11 @@ def assigned(line: str) -> str | None:
     return found[1] if found else None
 
 
-def in_url(text: str) -> bool:
-    """Whether a text has a URL that holds a secret."""
-    return _URL.search(text) is not None
+def in_text(text: str) -> bool:
+    """Whether a text has a URL that holds a secret, or something of the form of one."""
+    return _URL.search(text) is not None or _FORM.search(text) is not None
 
 
 def given(line: str) -> bool:
-    """Whether a line of a script holds a secret in a URL, or logs in with one."""
-    return in_url(line) or _LOGIN.search(line) is not None
+    """Whether a line of a script holds a secret, or logs in with one."""
+    return in_text(line) or _LOGIN.search(line) is not None

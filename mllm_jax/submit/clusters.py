@@ -9,6 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -34,7 +35,18 @@ from mllm_jax.submit.forms import (
     Variable,
     Word,
 )
+from mllm_jax.submit.options import OF_THE_JOB, OF_THE_STEP, means, refusal
+from mllm_jax.submit.pulse import FILE
 from scheduling.strict_yaml import YamlError, read_yaml, shown
+
+#: Where a container has its configuration, and the file that its process touches while it lives.
+CONFIG_FOLDER, PULSE_FOLDER = "/etc/mllm-jax", "/var/run/mllm-jax"
+OWN_FOLDERS: Mapping[str, str] = MappingProxyType(
+    {CONFIG_FOLDER: "configuration", PULSE_FOLDER: "sign of life"}
+)
+#: Variable with the number of a process.
+PROCESS = "MLLM_JAX_PROCESS"
+OWN_VARIABLES = (PROCESS, FILE)
 
 FOLDER = Path(__file__).resolve().parents[2] / "configs" / "clusters"
 
@@ -72,7 +84,7 @@ class Cluster(_Data, ABC):
     @model_validator(mode="after")
     def _check_secrets(self) -> Cluster:
         for name, value in self.environment.items():
-            if access.is_secret(name) or access.in_url(value):
+            if access.is_secret(name) or access.in_text(value):
                 raise ValueError(
                     f"environment.{name}: a secret has no value in a file; valid: "
                     f"{self._by_name(name)}"
@@ -133,12 +145,18 @@ class Slurm(Cluster):
         return self
 
     @model_validator(mode="after")
-    def _check_comment(self) -> Slurm:
-        if any(option.startswith("--comment") for option in self.options):
-            raise ValueError(
-                "options: --comment is refused: the comment of a job is the folder of its run, by "
-                "which a second submission finds it; valid: left out"
-            )
+    def _check_options(self) -> Slurm:
+        given = {"options": OF_THE_JOB, "launch_options": OF_THE_STEP}
+        for key, taken in given.items():
+            for option in getattr(self, key):
+                if why := refusal(option, taken):
+                    raise ValueError(f"{key}: {why}")
+        for option in self.options if self.exclusive else ():
+            if means(option, "--mem"):
+                raise ValueError(
+                    f"options: {option} is refused: the job has its nodes' memory to itself; "
+                    "valid: left out, or exclusive: false"
+                )
         return self
 
     def _by_name(self, name: str) -> str:
@@ -146,7 +164,7 @@ class Slurm(Cluster):
 
     @property
     def limit_seconds(self) -> int | None:
-        """Seconds of `time_limit`."""
+        """Seconds of `time_limit`; None without a limit, which is 0 for Slurm, too."""
         if self.time_limit is None:
             return None
         days, _, rest = self.time_limit.rpartition("-")
@@ -154,7 +172,7 @@ class Slurm(Cluster):
         # Without days one number is minutes, and two are minutes and seconds.
         units = (3600, 60, 1) if days or len(parts) == 3 else (60, 1)
         pairs = zip(parts, units, strict=False)
-        return 86400 * int(days or 0) + sum(part * unit for part, unit in pairs)
+        return 86400 * int(days or 0) + sum(part * unit for part, unit in pairs) or None
 
 
 class Tpu(_Data):
@@ -219,6 +237,23 @@ class Kubernetes(Cluster):
     queue: Label | None = None
     service_account: Label | None = None
     pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Kubernetes:
+        for name in (*self.environment, *self.secrets):
+            if name in OWN_VARIABLES:
+                raise ValueError(
+                    f"{name}: a variable that pods have for themselves; valid: another"
+                )
+        if both := [name for name in self.environment if name in self.secrets]:
+            raise ValueError(f"{both[0]} is in environment and in secrets; valid: in one of them")
+        own = {**OWN_FOLDERS, **({"/dev/shm": "shared_memory"} if self.shared_memory else {})}
+        for mount in self.volumes:
+            if mount in own:
+                raise ValueError(
+                    f"volumes: {mount} is where pods have their {own[mount]}; valid: another folder"
+                )
+        return self
 
     def _by_name(self, name: str) -> str:
         return f"secrets: {{{name}: NAME_OF_SECRET/key}}"

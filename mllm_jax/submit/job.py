@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ WIDE = 4
 #: Most characters of the name of a JobSet: its pods are called `<name>-train-0-<node>-<5 letters>`,
 #: which are 63 characters at most.
 LONGEST_NAME = 40
+#: Folder, beside those of runs, where pods keep compiled programs.
+CACHE = ".compiled"
 
 #: Options of sbatch and srun by which GPUs are asked for, in the place of the plan's and at all.
 _ASKS_ITSELF = re.compile(r"(--gres|--gpus\b|--gpus-per-|--tres-per-\w+=.*gpu|-G)")
@@ -38,6 +41,8 @@ _ASKS_FOR_GPUS = re.compile(r"(--(gres|tres-per-\w+)=.*gpu|--gpu|--cpus-per-gpu|
 _UNUSED = (
     "but the plan, parallel.platform {}, uses no GPUs; valid: left out, or parallel.platform=gpu"
 )
+#: Characters of a path that sbatch does not take for themselves within its options.
+_UNWRITABLE = re.compile(r"[\"'\\\x00-\x1f\x7f]")
 _LABEL = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 
 
@@ -124,6 +129,7 @@ def make_job(
     problems = list(_problems(config, cluster, name, nodes))
     if problems:
         raise ConfigError(f"submit --cluster {name}", problems)
+    config = _with_cache(config, cluster)
     folder = config.run.path.resolve()
     return Job(
         name=config.run.name,
@@ -140,6 +146,15 @@ def make_job(
         hang_seconds=config.run.hang_seconds,
         port=cluster.port,
     )
+
+
+def _with_cache(config: ExperimentConfig, cluster: AnyCluster) -> ExperimentConfig:
+    """The configuration with compiled programs beside the runs, where a pod would lose its own."""
+    if isinstance(cluster, Slurm) or config.run.compilation_cache != "auto":
+        return config
+    folder = str(Path(config.run.directory) / CACHE)
+    run = config.run.model_copy(update={"compilation_cache": folder})
+    return config.model_copy(update={"run": run})
 
 
 def checkpoint_bytes(config: ExperimentConfig) -> int:
@@ -190,6 +205,11 @@ def _problems(
             "checkpoint.enabled false: an attempt that follows an interruption would begin anew; "
             "valid: true"
         )
+    if config.run.min_hosts is not None and config.run.min_hosts < nodes:
+        yield (
+            f"run.min_hosts {config.run.min_hosts}: the cluster starts the whole job again where a "
+            "node is lost, so no hosts go on without it; valid: left out"
+        )
 
 
 def _device_problems(
@@ -233,6 +253,11 @@ def _grace_problems(config: ExperimentConfig, cluster: AnyCluster, nodes: int) -
 def _slurm_problems(config: ExperimentConfig, cluster: Slurm) -> Iterator[str]:
     if config.parallel.platform == "tpu":
         yield "parallel.platform tpu: TPUs are not asked of Slurm; valid: cpu, gpu"
+    if _UNWRITABLE.search(folder := str(config.run.path.resolve())):
+        yield (
+            f"run.directory: folder {folder!r} of the run has quotes, a backslash or a control "
+            "character, which sbatch does not take in its options; valid: a folder without them"
+        )
     if cluster.exclusive and cluster.cpus_per_node is not None:
         yield (
             f"cpus_per_node: {cluster.cpus_per_node} of a node that the job has to itself; valid: "
@@ -265,7 +290,7 @@ def _kubernetes_problems(config: ExperimentConfig, cluster: Kubernetes) -> Itera
     if "gpu_resource" in cluster.model_fields_set and platform != "gpu":
         yield f"gpu_resource: {cluster.gpu_resource}, {_UNUSED.format(platform)}"
     yield from name_problems(config.run.name)
-    folder = Path(cluster.directory) / config.run.path
+    folder = Path(os.path.normpath(Path(cluster.directory) / config.run.path))
     if not any(folder.is_relative_to(mount) for mount in cluster.volumes):
         mounts = ", ".join(f"run.directory={mount}" for mount in cluster.volumes)
         yield (
@@ -314,8 +339,8 @@ def _secrets(values: Any, path: str = "") -> Iterator[str]:
     elif isinstance(values, list):
         for number, value in enumerate(values):
             yield from _secrets(value, f"{path}.{number}")
-    elif isinstance(values, str) and access.in_url(values):
+    elif isinstance(values, str) and access.in_text(values):
         yield (
-            f"{path}: the URL holds a secret, which would be written into files; valid: a URL "
+            f"{path}: the text holds a secret, which would be written into files; valid: a text "
             "without it, and the secret in a variable that is passed by name"
         )

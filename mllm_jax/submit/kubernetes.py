@@ -17,7 +17,7 @@ import re
 from typing import Any
 
 from mllm_jax.runtime.exits import Exit
-from mllm_jax.submit.clusters import Kubernetes
+from mllm_jax.submit.clusters import CONFIG_FOLDER, PROCESS, PULSE_FOLDER, Kubernetes
 from mllm_jax.submit.forms import TAINT
 from mllm_jax.submit.job import FINAL, Job
 from mllm_jax.submit.pulse import BEAT, FILE
@@ -27,14 +27,9 @@ Object = dict[str, Any]
 
 #: Name of the one kind of pods, and of their container.
 TRAIN = "train"
-#: Where the configuration is in a container.
-CONFIG_FOLDER = "/etc/mllm-jax"
 CONFIG_NAME = "config.yaml"
 #: The file that a process touches while it lives.
-PULSE_FOLDER = "/var/run/mllm-jax"
 PULSE_FILE = f"{PULSE_FOLDER}/pulse"
-#: Variable with the number of a process.
-PROCESS = "MLLM_JAX_PROCESS"
 _INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 #: Seconds between two probes, and of one of them at most.
 PERIOD, TIMEOUT = 10, 10

@@ -6,6 +6,9 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 
+#: Seconds within which a program answers.
+PATIENCE = 120
+
 
 class SubmitError(RuntimeError):
     """A job that is not submitted."""
@@ -25,9 +28,15 @@ def run(words: Sequence[str]) -> str:
     """What a program writes.
 
     Raises:
-        SubmitError: the program fails.
+        SubmitError: the program fails, or does not answer within `PATIENCE`.
     """
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    except subprocess.TimeoutExpired:
+        raise SubmitError(
+            f"{' '.join(words)} has not answered within {PATIENCE} s; look whether the cluster has "
+            "a job of this run before you try again"
+        ) from None
     if done.returncode:
         told = (done.stderr or done.stdout).strip()
         raise SubmitError(

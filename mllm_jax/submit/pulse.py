@@ -47,7 +47,7 @@ def main(words: Sequence[str]) -> int:
     try:
         age = time.time() - file.stat().st_mtime
     except FileNotFoundError:
-        sys.stderr.write(f"{file} is not there: the process has not found its devices yet\n")
+        sys.stderr.write(f"{file} is not there: the process has not begun yet\n")
         return 1
     if age > seconds:
         sys.stderr.write(f"{file} was touched {age:.0f} s ago; {seconds:g} s are allowed\n")

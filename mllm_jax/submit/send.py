@@ -30,9 +30,12 @@ def command(cluster: AnyCluster, file: Path) -> list[str]:
 
 
 def _apply(job: Job, cluster: Kubernetes, words: list[str]) -> str:
+    """Apply the objects, of which the JobSet must be new: an equal one is another machine's."""
     try:
-        run(words)
+        told = run(words).splitlines()
     except SubmitError:
         check_free(job, cluster)  # another machine was first
         raise
+    if any(line.startswith("jobset") and not line.endswith(" created") for line in told):
+        check_free(job, cluster)
     return f"{cluster.namespace}/{job.name}"

@@ -11,6 +11,7 @@ The text depends on the job and the cluster alone.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -95,8 +96,8 @@ def _gpus(job: Job, cluster: Slurm) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A value in a line of options, whose quotes are not the shell's."""
-    return f'"{text}"' if " " in text else text
+    """A value in a line of options, whose quotes are not the shell's; see `job.unwritable`."""
+    return text if re.fullmatch(r"[\w@%+=:,./-]*", text) else f'"{text}"'
 
 
 def _coordinator() -> list[str]:
@@ -167,12 +168,15 @@ def _verdict(job: Job) -> list[str]:
         f"attempts={attempts}",
         'printf "%s\\t%s\\t%s\\t%s\\t%s\\n" "$(date +%Y-%m-%dT%H:%M:%S%z)" "$SLURM_JOB_ID" \\',
         '  "${SLURM_RESTART_COUNT:-0}" "$code" "$SLURM_JOB_NODELIST" >>"$attempts"',
+        "recorded=$?",
         "case $code in",
         f'  {final}) exit "$code" ;;',
         f"  {interrupted}) ;;",
         "  *)",
         '    failed=$(awk -F "\\t" -v job="$SLURM_JOB_ID" \\',
         f"      '$2 == job && $4 != {interrupted} {{n++}} END {{print n}}' \"$attempts\")",
+        "    # Without a record every start counts as one after a failure.",
+        "    ((recorded == 0 && failed > 0)) || failed=$((${SLURM_RESTART_COUNT:-0} + 1))",
         f"    if ((failed > {job.restarts})); then",
         f'      echo "error: failure $failed, exit code $code; restarts: {job.restarts}" >&2',
         '      exit "$code"',

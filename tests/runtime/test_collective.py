@@ -126,6 +126,15 @@ def test_devices_of_others_are_waited_for_no_longer_than_a_stall(
     assert all("devices of all processes for 0.01 s (run.stall_seconds)" in why for _, why in told)
 
 
+def test_sigterm_stays_ours_where_jax_finds_the_processes(monkeypatch: pytest.MonkeyPatch):
+    """The handler of JAX's service for preemption would replace the framework's."""
+    set_to: dict[str, object] = {}
+    monkeypatch.setattr(jax.config, "update", set_to.__setitem__)
+    monkeypatch.setattr(jax.distributed, "initialize", lambda *_, **__: None)
+    devices._join(Processes(), Limits(), lambda: None)
+    assert set_to == {"jax_enable_preemption_service": False}
+
+
 class Met(Peers):
     """Process 1 of three, which have met, and of which JAX connects none."""
 

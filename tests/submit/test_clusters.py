@@ -113,16 +113,62 @@ def test_what_kubernetes_would_refuse_is_refused_with_the_form_in_words(
     assert "[key]" not in said
 
 
-def test_the_comment_of_a_job_is_the_folder_of_its_run(tmp_path: Path) -> None:
-    said = refusal(tmp_path / "mine.yaml", kind="slurm", options=["--comment=mine"])
-    assert "options: --comment is refused: the comment of a job is the folder of its run" in said
+@pytest.mark.parametrize(
+    ("key", "option", "why"),
+    [
+        ("options", "--comment=mine", "the job sets --comment itself; valid: left out"),
+        ("options", "--nodes=4", "the job sets --nodes itself; valid: --nodes of submit"),
+        ("options", "--part=gpu", "the job sets --partition itself; valid: the key partition"),
+        ("options", "--array 0-3", "the job sets --array itself; valid: left out"),
+        ("options", "--no-requeue", "the job sets --no-requeue itself; valid: left out"),
+        ("options", "--export=ALL", "itself; valid: the key pass_environment"),
+        ("options", "--signal=USR1@10", "itself; valid: the key grace_seconds"),
+        ("options", "--mem=10G", "the job has its nodes' memory to itself; valid: left out, or ex"),
+        ("launch_options", "--nodes=1", "the job sets --nodes itself; valid: --nodes of submit"),
+        ("launch_options", "-N1", "the job sets -N itself; valid: --nodes of submit"),
+        ("launch_options", "--wait=0", "the job sets --wait itself; valid: left out"),
+    ],
+)
+def test_what_the_job_sets_itself_is_no_option(
+    tmp_path: Path, key: str, option: str, why: str
+) -> None:
+    said = refusal(tmp_path / "mine.yaml", kind="slurm", **{key: [option]})
+    assert f"{key}: {option} is refused: " in said
+    assert why in said
+
+
+def test_options_of_similar_names_are_taken() -> None:
+    own = ("--nodelist=n1", "--exclude=n2", "--time-min=1", "--mem-bind=local", "--nice=5")
+    assert slurm(options=own).options == own
+    assert slurm(options=("--mem=10G",), exclusive=False)
+    slurm(launch_options=("--container-image=a", "--no-container-mount-home", "--mpi=pmix"))
+
+
+@pytest.mark.parametrize(
+    ("keys", "why"),
+    [
+        (
+            {"environment": {"A": "1"}, "secrets": {"A": "hub/token"}},
+            "A is in environment and in secrets; valid: in one of them",
+        ),
+        ({"environment": {"MLLM_JAX_PROCESS": "0"}}, "MLLM_JAX_PROCESS: a variable that pods"),
+        ({"secrets": {"MLLM_JAX_PULSE": "a/b"}}, "MLLM_JAX_PULSE: a variable that pods have"),
+        ({"volumes": {"/etc/mllm-jax": "a"}}, "/etc/mllm-jax is where pods have their config"),
+        ({"volumes": {"/dev/shm": "a"}, "shared_memory": 4}, "/dev/shm is where pods have their"),
+    ],
+)
+def test_what_pods_have_for_themselves_is_refused(
+    tmp_path: Path, keys: dict[str, object], why: str
+) -> None:
+    assert why in refusal(tmp_path / "mine.yaml", **KUBERNETES | keys)
 
 
 @pytest.mark.parametrize(
     "name",
     [
         *("HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "db_password", "WANDB_KEY", "PGPASS", "DB_PWD"),
-        *("WANDB_AUTH", "APIKEY"),
+        *("WANDB_AUTH", "APIKEY", "GITHUB_PAT", "PROXY_AUTHORIZATION", "SESSION_COOKIE"),
+        *("SSH_PASSPHRASE", "SENTRY_DSN"),
     ],
 )
 def test_secrets_are_passed_by_name(tmp_path: Path, name: str) -> None:
@@ -149,6 +195,11 @@ def test_secrets_are_passed_by_name(tmp_path: Path, name: str) -> None:
         "git clone https://abc123@github.com/a/b",
         "wandb login abc1230123456789abcdef",
         "huggingface-cli login --token abc123",
+        "docker login -u me -p abc123",
+        "curl -H 'Authorization: Bearer abc1230123' host",
+        "echo hf_abc1230123456789 > token",
+        "export MINE=ghp_abc1230123456789",
+        "export MINE=AKIAABC1230123456789",
     ],
 )
 def test_secrets_in_lines_and_values_are_refused(tmp_path: Path, line: str) -> None:
@@ -156,7 +207,7 @@ def test_secrets_in_lines_and_values_are_refused(tmp_path: Path, line: str) -> N
     said = refusal(path, kind="slurm", setup=[line])
     assert "a line holds a secret, which has no value in a file; valid: a variable" in said
     assert "abc123" not in said
-    if "://" in line:
+    if "://" in line or "MINE=" in line:
         said = refusal(path, **KUBERNETES, environment={"PLACE": line.rpartition("=")[2]})
         assert "environment.PLACE: a secret has no value in a file" in said
         assert "abc123" not in said
@@ -164,6 +215,12 @@ def test_secrets_in_lines_and_values_are_refused(tmp_path: Path, line: str) -> N
 
 def test_what_only_looks_like_a_secret_is_taken(tmp_path: Path) -> None:
     path, own = tmp_path / "mine.yaml", {"TOKENIZERS_PARALLELISM": "false", "KEYBOARD": "us"}
+    own |= {
+        "MY_PATH": "/a",
+        "PATTERN": "sk",
+        "BASIC": "basic auth",
+        "STYLE": "task-abcdefghijklmnop",
+    }
     read(described(path, **KUBERNETES, environment=own))
     lines = [
         "export TOKENIZERS_PARALLELISM=false",
@@ -175,8 +232,8 @@ def test_what_only_looks_like_a_secret_is_taken(tmp_path: Path) -> None:
 
 @given(st.integers(0, 9), st.integers(0, 23), st.integers(0, 59), st.integers(0, 59))
 def test_limits_of_time_are_read_as_sbatch_reads_them(days: int, h: int, m: int, s: int) -> None:
-    def seconds(text: str) -> int | None:
-        return slurm(time_limit=text).limit_seconds
+    def seconds(text: str) -> int:
+        return slurm(time_limit=text).limit_seconds or 0  # a limit of 0 is none
 
     assert seconds(f"{days}-{h}:{m}:{s}") == ((days * 24 + h) * 60 + m) * 60 + s
     assert seconds(f"{days}-{h}:{m}") == ((days * 24 + h) * 60 + m) * 60

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -103,6 +104,33 @@ def test_runs_of_pods_are_kept_on_volumes() -> None:
     assert "/workspace/runs/test lies in none of the volumes" in said
     assert "valid: run.directory=/data" in said
     job(kubernetes(volumes={"/data": "runs"}), run__directory="/data/mine")
+    assert "/workspace/elsewhere/test lies in none" in refusal(
+        kubernetes(), run__directory="runs/../elsewhere"
+    )
+
+
+def test_pods_keep_compiled_programs_beside_their_runs() -> None:
+    def kept(cluster: Any, **changes: Any) -> str | None:
+        return yaml.safe_load(job(cluster, **changes).config)["run"]["compilation_cache"]
+
+    own = kubernetes(volumes={"/data": "runs"})
+    assert kept(own, run__directory="/data/mine") == "/data/mine/.compiled"
+    assert kept(own, run__directory="/data/mine", run__compilation_cache=None) is None
+    assert kept(slurm()) == "auto"
+
+
+def test_hosts_that_may_be_missing_are_refused() -> None:
+    """Slurm and JobSet start the whole job again."""
+    for cluster in (slurm(), kubernetes()):
+        assert "run.min_hosts 1: the cluster starts the whole job again" in refusal(
+            cluster, run__min_hosts=1
+        )
+
+
+@pytest.mark.parametrize("character", ['"', "'", "\\", "\n"])
+def test_folders_that_sbatch_does_not_take_are_refused(character: str) -> None:
+    said = refusal(slurm(), run__directory=f"/data/a{character}b")
+    assert "has quotes, a backslash or a control character, which sbatch does not take" in said
 
 
 def test_a_run_that_saves_nothing_is_refused() -> None:
@@ -115,12 +143,13 @@ def test_a_run_that_saves_nothing_is_refused() -> None:
         "https://example.com/data.jsonl?X-Amz-Signature=abc123",
         "https://example.com/data.jsonl?a=b&access_token=abc123",
         "https://abc123@example.com/data.jsonl",
+        "/data/hf_abc1230123456789.jsonl",
     ],
 )
 def test_a_configuration_that_holds_a_secret_is_refused(url: str) -> None:
     source = {"kind": "llava", "path": url, "media": "media"}
     said = refusal(slurm(), data__source=source)
-    assert "data.source.path: the URL holds a secret" in said
+    assert "data.source.path: the text holds a secret" in said
     assert "abc123" not in said
 
 

@@ -219,7 +219,7 @@ def test_the_configuration_arrives_as_it_is(tmp_path: Path) -> None:
     (content,) = config_map["data"].values()
     path = tmp_path / "config.yaml"
     path.write_text(content)
-    assert load(path) == config()
+    assert load(path) == config(run__compilation_cache="runs/.compiled")
     values = {own["name"]: own.get("value") for own in container(found)["env"]}
     assert {name: values[name] for name in cluster.environment} == dict(cluster.environment)
     assert "  config.yaml: |\n" in text

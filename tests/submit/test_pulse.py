@@ -35,7 +35,7 @@ def test_a_process_that_is_stopped_has_no_pulse(
     file = tmp_path / "pulse"
     monkeypatch.setenv(pulse.FILE, str(file))
     assert pulse.main(["1"]) == 1
-    assert "has not found its devices yet" in capsys.readouterr().err
+    assert "has not begun yet" in capsys.readouterr().err
     process = subprocess.Popen([sys.executable, "-c", BEATS], cwd=ROOT, text=True)
     processes.append(process)
     while not file.exists():

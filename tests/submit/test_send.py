@@ -13,6 +13,7 @@ import launch
 from mllm_jax.config.load import load
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.lock import locked
+from mllm_jax.submit import programs
 from scheduling.strict_yaml import write_yaml
 from tests.configs import VALUES
 from tests.submit.jobs import KUBERNETES
@@ -155,7 +156,21 @@ def test_a_machine_that_comes_second_is_told_the_holder(desk: Desk) -> None:
     taken = f"{desk.folder}/taken"
     asked = f'[ -e {taken} ] && echo "2026-01-01T00:00:00Z "; exit 0'
     refused = f": >{taken}; echo 'spec.replicatedJobs: field is immutable' >&2; exit 1"
-    desk.install("kubectl", f'case "$1" in get) {asked} ;; *) {refused} ;; esac')
-    code, said = desk.submit("--go", cluster="pods.yaml")
+    equal = f": >{taken}; echo 'jobset.jobset.x-k8s.io/test unchanged'"
+    for answer in (refused, equal):
+        desk.install("kubectl", f'case "$1" in get) {asked} ;; *) {answer} ;; esac')
+        code, said = desk.submit("--go", cluster="pods.yaml")
+        assert code == Exit.BAD_INPUT
+        assert "is held by JobSet test in namespace default (active, since 2026-01-01T" in said
+        Path(taken).unlink()
+
+
+def test_a_program_that_does_not_answer_is_named(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "PATIENCE", 0.1)
+    desk.install("sbatch", "")
+    desk.install("squeue", "exec /bin/sleep 9")
+    code, said = desk.submit("--go")
     assert code == Exit.BAD_INPUT
-    assert "is held by JobSet test in namespace default (active, since 2026-01-01T" in said
+    assert "has not answered within 0.1 s; look whether the cluster has a job of this run" in said

@@ -143,6 +143,16 @@ def test_failures_are_bounded_and_interruptions_are_not(node: Node) -> None:
     assert node.said[1:] == ["scontrol requeue 1235"]
 
 
+def test_failures_that_cannot_be_recorded_are_bounded_by_the_restarts(node: Node) -> None:
+    cluster = slurm(restarts=2)
+    (node.folder / "test" / "attempts.tsv").mkdir(parents=True)
+    ends = [
+        (node.run(cluster, 7, SLURM_RESTART_COUNT=str(count)), node.said[1:] == [REQUEUE])
+        for count in range(3)
+    ]
+    assert ends == [(0, True), (0, True), (7, False)]
+
+
 def test_values_of_a_description_stay_values(node: Node) -> None:
     text = "$(touch spoilt) \"a\" 'b' `c`"
     marked = node.folder / "marked"
@@ -157,6 +167,10 @@ def test_options_say_what_the_job_needs() -> None:
     assert {"--partition=gpu", "--time=1-0", "--gres=gpu:h100:2", "--nodes=2"} <= {*found}
     assert {"--ntasks-per-node=1", "--requeue", "--open-mode=append", "--nice=5"} <= {*found}
     assert '--output="/a b/%%x/test/slurm-%j.out"' in found
+    assert '--comment="/a b/%x/test"' in found
+    assert '--comment="/a#b/test"' in options(
+        cluster, parallel__platform="gpu", run__directory="/a#b"
+    )
     assert "--signal=TERM@121" in found
     assert "--export=HOME,PATH,USER" in found
     passed = options(slurm(exclusive=False, cpus_per_node=4, pass_environment=("HF_TOKEN",)))

@@ -422,7 +422,6 @@ def of_devices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             with devices._looking(own, limits):
                 pass
         patched.setattr(devices, "join", lambda *_: met)
-        patched.setattr(jax.config, "update", lambda *_: None)
         patched.setattr(jax.distributed, "initialize", fails(RuntimeError("no answer")))
         with pytest.raises(DeviceError) as refused:
             devices._join(Processes(2, 1, "a:12355"), LIMITS, lambda: None)
