@@ -5,11 +5,16 @@ from __future__ import annotations
 import io
 import json
 import logging
+import os
+import pty
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -203,6 +208,30 @@ def test_a_data_base_that_the_package_does_not_know_is_told(
     check_loggers(run)
 
 
+@pytest.mark.parametrize(
+    ("mode", "found", "told"),
+    [("online", True, None), ("offline", False, None), ("online", False, "WANDB_API_KEY")],
+)
+def test_wandb_is_never_left_to_ask_for_credentials(
+    monkeypatch: pytest.MonkeyPatch, mode: str, found: bool, told: str | None
+) -> None:
+    package: Any = ModuleType("wandb")
+    settings = SimpleNamespace(mode=mode, base_url="https://service")
+    package.setup = lambda given: SimpleNamespace(settings=settings)
+    package.login = lambda *, prompt, verify: found and not prompt and not verify
+    package.Settings, package.errors = dict, SimpleNamespace(Error=RuntimeError)
+    module = "mllm_jax.train.records.dashboards.on_wandb"
+    monkeypatch.setitem(sys.modules, module, package)  # so that it is as before afterwards
+    monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "wandb", package)
+    monkeypatch.setattr("mllm_jax.train.records.dashboards.open.find_spec", lambda name: package)
+    if told is None:
+        check_loggers(RunConfig(name="x", loggers=("wandb",)))
+        return
+    with pytest.raises(RunError, match=f"no credentials for https://service; valid: set {told}"):
+        check_loggers(RunConfig(name="x", loggers=("wandb",)))
+
+
 # ---- real packages, without network --------------------------------------------------------------
 
 
@@ -250,6 +279,36 @@ def test_mlflow_keeps_runs_in_the_folder_of_runs_unless_it_is_told_where(
         monkeypatch.delenv(name, raising=False)
     MlflowBoard(MlflowConfig(), about(tmp_path / "mine")).close(done=True)
     assert list((tmp_path / "mlruns").rglob("meta.yaml"))
+
+
+def test_wandb_without_credentials_is_refused_on_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("wandb")
+    for name in ("WANDB_API_KEY", "WANDB_MODE", "WANDB_IDENTITY_TOKEN_FILE", "NETRC"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    code = (
+        "from mllm_jax.config.run import RunConfig\n"
+        "from mllm_jax.train.records.dashboards import open\n"
+        "try: open.check_loggers(RunConfig(name='x', loggers=('wandb',)))\n"
+        "except open.RunError as error: print(error)\n"
+    )
+    ours, terminal = pty.openpty()
+    try:
+        told = subprocess.run(
+            [sys.executable, "-c", code],
+            stdin=terminal,
+            stdout=subprocess.PIPE,
+            stderr=terminal,
+            text=True,
+            timeout=60,
+            check=True,
+        ).stdout
+    finally:
+        os.close(ours)
+        os.close(terminal)
+    assert told.startswith("run.loggers: wandb has no credentials for https://")
 
 
 def test_a_run_in_wandb_has_figures_and_configuration(

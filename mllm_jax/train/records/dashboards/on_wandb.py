@@ -7,11 +7,38 @@ from collections.abc import Mapping
 import wandb
 
 from mllm_jax.config.run import WandbConfig
-from mllm_jax.train.records.dashboards.dashboard import About
+from mllm_jax.runtime.folder import RunError
+from mllm_jax.train.records.dashboards.dashboard import About, without_credentials
 
 #: Name of the horizontal axis. The service's own counter takes no step twice, and steps behind the
 #: newest checkpoint are taken again after a fault.
 STEP = "step"
+#: Modes of the package that send nothing, and so need no credentials.
+_UNSENT = ("offline", "dryrun", "disabled")
+
+
+def check_login() -> None:
+    """See that the package finds credentials: without any it would ask for them on the terminal.
+
+    The package finds them as always: in `WANDB_API_KEY`, in a token's file, or where `wandb login`
+    has put them. The service itself is not asked.
+
+    Raises:
+        RunError: there are none, or they have the wrong form.
+    """
+    settings = wandb.setup(wandb.Settings(silent=True, relogin=False)).settings
+    if settings.mode in _UNSENT:
+        return
+    try:
+        found = wandb.login(prompt=False, verify=False)
+    except wandb.errors.Error as error:
+        told = without_credentials(str(error))
+        raise RunError(f"run.loggers: wandb cannot use its credentials: {told}") from error
+    if not found:
+        raise RunError(
+            f"run.loggers: wandb has no credentials for {settings.base_url}; valid: set "
+            "WANDB_API_KEY, run `wandb login`, or set WANDB_MODE=offline to keep the figures here"
+        )
 
 
 class WandbBoard:

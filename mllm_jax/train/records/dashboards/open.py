@@ -10,15 +10,16 @@ from types import MappingProxyType
 from data.places import hidden
 from mllm_jax.config.load import ExperimentConfig, to_yaml
 from mllm_jax.config.run import RunConfig
+from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import RunError, identity
 from mllm_jax.train.records.dashboards.dashboard import About, Board, Dashboard
 
 
 def check_loggers(config: RunConfig) -> None:
-    """See that the packages of `run.loggers` are there.
+    """See that the packages of `run.loggers` are there, and that none will ask for credentials.
 
     Raises:
-        RunError: some are not installed.
+        RunError: some are not installed, or have no credentials where they need them.
     """
     if missing := [name for name in config.loggers if find_spec(name) is None]:
         packages = "package of that name, which is" if len(missing) == 1 else "packages, which are"
@@ -35,6 +36,10 @@ def check_loggers(config: RunConfig) -> None:
             "mlflow, and mlflow-skinny is installed; valid: pip install mlflow, a folder, or the "
             "address of a server"
         )
+    if "wandb" in config.loggers and is_primary():
+        from mllm_jax.train.records.dashboards.on_wandb import check_login  # the `wandb` extra
+
+        check_login()
 
 
 def dashboards(config: ExperimentConfig) -> list[Dashboard]:
