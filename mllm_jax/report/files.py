@@ -70,7 +70,7 @@ class RunFiles:
         if self.summary and "goodput" in self.summary:
             found: Mapping[str, Any] = self.summary["goodput"]
             return found
-        if not self.spent:
+        if not (self.spent or self.watched):
             return None
         steps = sum(own.seconds.get("step", 0.0) for own in self.spent)
         return goodput(self.spent, self.watched, steps)

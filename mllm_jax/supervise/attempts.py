@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +35,13 @@ class Spent:
         attempt: number of the attempt.
         began: time at which the process was started, seconds since 1970.
         seconds: seconds by what they went into, see `KINDS`; they add up to the time since.
+        now: what the time behind them goes into.
     """
 
     attempt: int
     began: float
     seconds: Mapping[str, float]
+    now: str = "step"
 
     @property
     def until(self) -> float:
@@ -119,12 +122,53 @@ def _read(path: Path, kind: Any) -> Any:
         raise ValueError(f"{path} is no record of an attempt: {error}; remove it") from error
 
 
-def goodput(spent: Sequence[Spent], watched: Sequence[Watched], effective: float) -> dict[str, Any]:
-    """What the time of a run has gone into.
+def accounts(spent: Sequence[Spent], watched: Sequence[Watched]) -> dict[int, dict[str, float]]:
+    """The seconds of every attempt by what they went into, up to the begin of the next one.
 
     Args:
         spent: records of process 0, by attempt.
         watched: records of the supervisor, by attempt.
+
+    Returns:
+        Seconds by the names of `KINDS` and `LOSSES` for every number of an attempt, in order.
+    """
+    own = {one.attempt: one for one in spent}
+    begins = {one.attempt: one.began for one in spent}
+    begins |= {one.attempt: one.began for one in watched}
+    found = {number: dict(own[number].seconds) if number in own else {} for number in begins}
+    numbers = sorted(begins)
+    following = dict(pairwise(numbers))
+    for one in watched:
+        behind = _behind(own.get(one.attempt), one, begins.get(following.get(one.attempt, 0)))
+        for kind, seconds in behind.items():
+            found[one.attempt][kind] = found[one.attempt].get(kind, 0.0) + seconds
+    return {number: found[number] for number in numbers}
+
+
+def _behind(own: Spent | None, seen: Watched, following: float | None) -> dict[str, float]:
+    """What the time behind the last that process 0 has told went into.
+
+    A supervisor that was killed has not told the end of its attempt: the next one begins after a
+    pause that is counted from the last that is known.
+
+    Args:
+        following: begin of the next attempt; None if there is none.
+    """
+    known = own.until if own else seen.began
+    ended = known if seen.ended is None else max(known, seen.ended)
+    now = own.now if own else KINDS[0]
+    lost = "hang" if seen.hung else "rework" if now == "step" else now
+    seconds = {lost: ended - known} if seen.code or seen.hung else {}
+    if following is not None and (seen.again or seen.ended is None):
+        seconds["pause"] = max(0.0, following - ended)
+    return seconds
+
+
+def goodput(spent: Sequence[Spent], watched: Sequence[Watched], effective: float) -> dict[str, Any]:
+    """What the time of a run has gone into.
+
+    Args:
+        spent, watched: as of `accounts`.
         effective: seconds of the steps that the run's state has, each counted once.
 
     Returns:
@@ -133,25 +177,18 @@ def goodput(spent: Sequence[Spent], watched: Sequence[Watched], effective: float
         lost), `hang` (from the last that is known of a process that hung to its end) and `pause`
         (between attempts); and the number of `attempts`.
     """
-    seconds = {kind: sum(own.seconds.get(kind, 0.0) for own in spent) for kind in KINDS}
-    stepping = seconds.pop("step")
-    lost = dict.fromkeys(LOSSES, 0.0) | {"rework": max(0.0, stepping - effective)}
-    until = {own.attempt: own.until for own in spent}
-    begins = {own.attempt: own.began for own in watched}
-    for own in watched:
-        if own.ended is None:
-            continue
-        tail = own.ended - until.get(own.attempt, own.began)
-        if own.code or own.hung:
-            lost["hang" if own.hung else "rework"] += max(0.0, tail)
-        if own.again and own.attempt + 1 in begins:
-            lost["pause"] += max(0.0, begins[own.attempt + 1] - own.ended)
-    seconds = {"effective": min(effective, stepping), **seconds, **lost}
-    total = sum(seconds.values())
+    each = accounts(spent, watched)
+    total = dict.fromkeys((*KINDS, *LOSSES), 0.0)
+    for kind in total:
+        total[kind] = sum(seconds.get(kind, 0.0) for seconds in each.values())
+    stepping = total.pop("step")
+    total["rework"] += max(0.0, stepping - effective)
+    seconds = {"effective": min(effective, stepping), **total}
+    whole = sum(seconds.values())
     return {
-        "share": seconds["effective"] / total if total else None,
+        "share": seconds["effective"] / whole if whole else None,
         "seconds": seconds,
-        "attempts": len({*until, *begins}),
+        "attempts": len(each),
     }
 
 

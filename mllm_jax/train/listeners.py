@@ -28,8 +28,8 @@ from mllm_jax.train.events import (
 )
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.figures import Figures
-from mllm_jax.train.goodput.ledger import Ledger
 from mllm_jax.train.goodput.listener import Goodput
+from mllm_jax.train.goodput.record import Record
 from mllm_jax.train.notices import Notices
 from mllm_jax.train.profile import Profile
 from mllm_jax.train.records.dashboards.open import dashboards
@@ -98,7 +98,7 @@ class Listeners:
 
 @contextmanager
 def listeners(
-    experiment: Experiment, progress: Progress, console: Console, ledger: Ledger
+    experiment: Experiment, progress: Progress, console: Console, record: Record
 ) -> Iterator[Listeners]:
     """The listeners of a run that continues after `progress.step`; they close their files."""
     config = experiment.config
@@ -127,7 +127,7 @@ def listeners(
         if config.run.list_samples:
             samples = closed.enter_context(closing(SampleList(folder, progress.step)))
             others.append(lists_samples(samples))
-        goodput = Goodput(ledger, folder, progress)
+        goodput = Goodput(record, progress)
         yield Listeners(console, Figures(experiment, progress, metrics), goodput, others)
 
 

@@ -48,6 +48,7 @@ from mllm_jax.train.events import (
 from mllm_jax.train.experiment import STEP_PROGRAM, Experiment
 from mllm_jax.train.feed import check_sources, open_loader
 from mllm_jax.train.goodput.ledger import Ledger, age
+from mllm_jax.train.goodput.record import Record
 from mllm_jax.train.groups import state_of_all
 from mllm_jax.train.guard import DivergedError, Guard
 from mllm_jax.train.listeners import Listeners, listeners
@@ -127,12 +128,14 @@ def train(
     """
     ledger = Ledger(age())
     with claimed(config.run.path):
+        record = Record(ledger, config.run.path)
+        record.write()
         check_health(config)
         sources = check_sources(config)
-        ledger.spend("data")
+        record.spend("data", "build")
         experiment = Experiment.build(config)
-        ledger.spend("build")
-        return _ended(_training(experiment, console, sources, from_step, ledger))
+        record.spend("build", "restore")
+        return _ended(_training(experiment, console, sources, from_step, record))
 
 
 def training(experiment: Experiment, console: Console, from_step: int | None = None) -> Training:
@@ -149,10 +152,12 @@ def training(experiment: Experiment, console: Console, from_step: int | None = N
     """
     config, ledger = experiment.config, Ledger(0.0, shared=True)
     with claimed(config.run.path):
+        record = Record(ledger, config.run.path)
+        record.write()
         check_health(config)
         sources = check_sources(config)
-        ledger.spend("data")
-        return (yield from _training(experiment, console, sources, from_step, ledger))
+        record.spend("data", "restore")
+        return (yield from _training(experiment, console, sources, from_step, record))
 
 
 def _ended(run: Training) -> dict[str, Any]:
@@ -170,7 +175,7 @@ def _training(
     console: Console,
     sources: Identities,
     from_step: int | None,
-    ledger: Ledger,
+    record: Record,
 ) -> Training:
     """`training` in a folder that no other run writes to."""
     config = experiment.config
@@ -192,9 +197,9 @@ def _training(
             state, progress = restore_or_init(
                 experiment, checkpoints, console, sources, from_step, memory
             )
-            ledger.spend("restore")
+            record.spend("restore", "compile")
             # Only now are checkpoints set aside that the run has left.
-            with copying(config), listeners(experiment, progress, console, ledger) as tell:
+            with copying(config), listeners(experiment, progress, console, record) as tell:
                 result = yield from _run(experiment, state, progress, checkpoints, tell, memory)
     finally:
         checkpoints.close()

@@ -49,7 +49,7 @@ def test_every_panel_of_a_run_that_has_ended_has_content(tmp_path: Path) -> None
     for word in (
         "All 1000 steps are done",
         "killed by SIGKILL",
-        "88.7 %",
+        "75.3 %",
         "stage 1",
         "22 %",
         "two steps takes 400 ms",

@@ -13,6 +13,7 @@ from mllm_jax.supervise.attempts import (
     LOSSES,
     Spent,
     Watched,
+    accounts,
     goodput,
     newest,
     read,
@@ -52,29 +53,60 @@ def test_the_time_of_a_run_is_what_its_attempts_have_spent() -> None:
     assert told(found).startswith(line)
 
 
-def test_an_attempt_that_was_killed_early_counts_as_rework() -> None:
-    watched = [Watched(1, 10.0, 14.0, again=True, code=-9), Watched(2, 15.0)]
-    found = goodput([Spent(2, 15.0, {"start": 2.0, "step": 8.0})], watched, effective=8.0)
-    assert found["seconds"]["rework"] == 4.0
-    assert found["seconds"]["pause"] == 1.0
-    assert found["share"] == pytest.approx(8 / 15)
+def test_an_attempt_that_ends_while_it_starts_counts_as_what_it_was_at() -> None:
+    """Rework are steps: one that has taken none has lost none."""
+    watched = [
+        Watched(1, 10.0, 14.0, again=True, code=-9),
+        Watched(4, 15.0, 27.0, again=True, code=7),
+        Watched(5, 30.0),
+    ]
+    spent = [
+        Spent(4, 15.0, {"start": 2.0, "data": 1.0}, "restore"),
+        Spent(5, 30.0, {"start": 2.0, "step": 8.0}),
+    ]
+    assert accounts(spent, watched) == {
+        1: {"start": 4.0, "pause": 1.0},
+        4: {"start": 2.0, "data": 1.0, "restore": 9.0, "pause": 3.0},
+        5: {"start": 2.0, "step": 8.0},
+    }
+    found = goodput(spent, watched, effective=8.0)
+    assert found["seconds"]["rework"] == 0.0
+    assert found["seconds"]["restore"] == 9.0
+    assert found["share"] == pytest.approx(8 / 30)
+
+
+def test_an_attempt_whose_supervisor_was_killed_lasts_until_the_next_one_begins() -> None:
+    spent = [Spent(1, 0.0, {"step": 95.0, "save": 5.0}), Spent(2, 700.0, {"step": 95.0})]
+    found = goodput(spent, [Watched(1, 0.0), Watched(2, 700.0)], effective=190.0)
+    assert found["seconds"]["pause"] == 600.0
+    assert found["share"] == pytest.approx(190 / 795)
 
 
 @given(
     st.lists(st.dictionaries(st.sampled_from(KINDS), SECONDS), min_size=1, max_size=4),
-    st.lists(st.tuples(SECONDS, SECONDS, st.booleans()), min_size=4, max_size=4),
+    st.lists(
+        st.tuples(SECONDS, SECONDS, st.booleans(), st.booleans(), st.sampled_from(KINDS)),
+        min_size=4,
+        max_size=4,
+    ),
     st.floats(0, 1),
 )
 def test_supervised_time_is_counted_once(
-    each: list[dict[str, float]], ends: list[tuple[float, float, bool]], share: float
+    each: list[dict[str, float]],
+    ends: list[tuple[float, float, bool, bool, str]],
+    share: float,
 ) -> None:
-    """All seconds together are those from the first begin to the last end."""
+    """All seconds together are those from the first begin to the last end that is known."""
     now, spent, watched = 1000.0, [], []
-    for n, (seconds, (tail, pause, hung)) in enumerate(zip(each, ends, strict=False), 1):
-        spent.append(Spent(n, now, seconds))
-        end = now + sum(seconds.values()) + tail
-        watched.append(Watched(n, now, end, hung, again=n < len(each), code=-9))
-        now = end + pause
+    for n, (seconds, (tail, pause, hung, killed, at)) in enumerate(
+        zip(each, ends, strict=False), 1
+    ):
+        spent.append(Spent(n, now, seconds, at))
+        known = now + sum(seconds.values())
+        end = known + tail
+        closed = Watched(n, now, end, hung, again=n < len(each), code=-9)
+        watched.append(Watched(n, now) if killed else closed)
+        now, end = end + pause, known if killed else end
     stepping = sum(own.get("step", 0.0) for own in each)
     found = goodput(spent, watched, share * stepping)
     total = sum(found["seconds"].values())

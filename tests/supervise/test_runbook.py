@@ -62,6 +62,7 @@ from mllm_jax.supervise.policy import Policy
 from mllm_jax.supervise.supervisor import Lead, Settings
 from mllm_jax.train.goodput.ledger import Ledger
 from mllm_jax.train.goodput.listener import Goodput
+from mllm_jax.train.goodput.record import Record
 from mllm_jax.train.guard import DivergedError
 from mllm_jax.train.replicas.check import Difference
 from mllm_jax.train.replicas.corruption import CorruptionError, checked
@@ -315,7 +316,7 @@ def of_plans_and_records(folder: Path) -> list[str]:
     with pytest.raises(ValueError, match="remove it") as damaged:
         read(record.parents[1])
     progress = Progress(0, LoaderState(0))
-    Goodput(Ledger(0.0), record.parents[1], progress).summary()
+    Goodput(Record(Ledger(0.0), record.parents[1]), progress).summary()
     return [str(damaged.value)]
 
 

@@ -10,16 +10,16 @@ from mllm_jax.pages.markup import Markup, facts, joined, table
 from mllm_jax.pages.panel import Panel
 from mllm_jax.pages.words import known, percent, seconds
 from mllm_jax.report.files import RunFiles
-from mllm_jax.supervise.attempts import KINDS, Spent, Watched
+from mllm_jax.supervise.attempts import KINDS, LOSSES, accounts
 
 #: What trains comes first in every bar.
-ORDER = ("step", *(kind for kind in KINDS if kind != "step"))
+ORDER = ("step", *(kind for kind in KINDS if kind != "step"), *LOSSES)
 
 
 def goodput(run: RunFiles) -> Panel:
     """The share of the time that has trained, and the time of every attempt."""
     content = Markup()
-    if run.goodput and run.spent:
+    if run.goodput:
         found = run.goodput
         total = sum(found["seconds"].values())
         pairs = [
@@ -28,15 +28,15 @@ def goodput(run: RunFiles) -> Panel:
             ("attempts", str(found["attempts"])),
             ("largest loss", _largest(found["seconds"])),
         ]
-        watched = {own.attempt: own for own in run.watched}
-        rows = [(f"attempt {own.attempt}", _parts(own, watched)) for own in run.spent]
+        each = accounts(run.spent, run.watched)
+        rows = [(f"attempt {number}", _parts(own)) for number, own in each.items()]
         bars = stacked_bars("seconds of every attempt by what they went into", rows, seconds)
         content = joined((facts(pairs), bars, _ends(run)))
     told = (
-        "Bars hold the seconds of process 0. Goodput counts steps that the final state has; steps "
-        "that were lost by a fault and taken again are rework."
+        "Bars hold the seconds of process 0, and the pause behind an attempt. Goodput counts steps "
+        "that the final state has; steps that were lost by a fault and taken again are rework."
     )
-    empty = "There is no record of an attempt: they are written from the first step on."
+    empty = "There is no record of an attempt."
     return Panel("goodput", "Goodput by attempt", content, empty, told, wide=True)
 
 
@@ -47,13 +47,9 @@ def _largest(spent: Mapping[str, float]) -> str:
     return f"{name}, {seconds(losses[name])}" if losses[name] else "none"
 
 
-def _parts(own: Spent, watched: Mapping[int, Watched]) -> dict[str, float]:
-    """Seconds of an attempt by what they went into, with what its supervisor knows of its end."""
-    parts = {kind: own.seconds.get(kind, 0.0) for kind in ORDER}
-    told = watched.get(own.attempt)
-    if told and told.ended is not None and (told.code or told.hung):
-        parts["hang" if told.hung else "rework"] = max(0.0, told.ended - own.until)
-    return parts
+def _parts(seconds: Mapping[str, float]) -> dict[str, float]:
+    """Seconds of an attempt in the order of its bar."""
+    return {kind: seconds.get(kind, 0.0) for kind in ORDER}
 
 
 def _ends(run: RunFiles) -> Markup:

@@ -21,19 +21,28 @@ class Ledger:
     Args:
         age: seconds since the process was started, which went into its start.
         shared: whether others do something between the steps.
+
+    Attributes:
+        began: time at which the process was started, seconds since 1970.
+        seconds: seconds by what they went into.
+        now: what the time since the last note goes into, as far as that is known.
     """
 
     def __init__(self, age: float, *, shared: bool = False) -> None:
         self.shared = shared
         self.began = time.time() - age
         self.seconds = defaultdict[str, float](float, {"start": age})
+        self.now = "data"
         self._at = time.perf_counter()
 
-    def spend(self, kind: str) -> None:
-        """Note that the time since the last note went into `kind`."""
-        now = time.perf_counter()
-        self.seconds[kind] += now - self._at
-        self._at = now
+    def spend(self, kind: str, now: str) -> None:
+        """Note that the time since the last note went into `kind`, and that from now on into `now`.
+
+        Of a process that ends, `now` says what the time behind its last record went into.
+        """
+        at = time.perf_counter()
+        self.seconds[kind] += at - self._at
+        self._at, self.now = at, now
 
 
 def age() -> float:

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import logging
-import time
-from pathlib import Path
 from typing import Any
 
 from mllm_jax.runtime.devices import is_primary
-from mllm_jax.runtime.supervised.process import attempt
-from mllm_jax.supervise.attempts import Spent, goodput, newest, read, told, write
+from mllm_jax.supervise.attempts import goodput, read, told
 from mllm_jax.train.events import (
     Checked,
     Copied,
+    Copying,
     Dispatched,
     Done,
     Evaluated,
+    Evaluating,
     Event,
     Read,
     Reading,
     Saved,
+    Saving,
 )
-from mllm_jax.train.goodput.ledger import COMPILED, HIT, MISS, Ledger, programs
+from mllm_jax.train.goodput.ledger import COMPILED, HIT, MISS, programs
+from mllm_jax.train.goodput.record import Record
 from mllm_jax.train.state.progress import Progress
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two records, but for those behind a save.
+#: Seconds between two records, but for those behind a save and before an evaluation.
 EVERY = 5.0
 
 
@@ -34,38 +35,33 @@ class Goodput:
     """Listens: every event ends a piece of time.
 
     Args:
-        ledger: the seconds so far.
-        folder: folder of the run.
+        record: record of this attempt.
         progress: progress of the run, whose `effective` is updated.
     """
 
-    def __init__(self, ledger: Ledger, folder: Path, progress: Progress) -> None:
-        self._ledger, self._folder, self._progress = ledger, folder, progress
-        self._before, self._first, self._read = progress.effective, True, False
+    def __init__(self, record: Record, progress: Progress) -> None:
+        self._record, self._ledger, self._progress = record, record.ledger, progress
+        self._before, self._read = progress.effective, False
         self._programs, self._compiled = programs(), programs()[COMPILED]
-        self._number = attempt() or newest(folder) + 1
-        self._written, self._failed = 0.0, False
 
     def __call__(self, event: Event) -> None:
         """Take an event in."""
-        self._ledger.spend(self._kind(event))
+        self._ledger.spend(self._kind(event), self._now(event))
         self._progress.effective = self._before + self._ledger.seconds["step"]
-        if self._first and isinstance(event, Done):
-            self._first = False
+        if not self._record.trained and isinstance(event, Done):
+            self._record.trained = True
             if is_primary():
                 logger.info("%s", self._first_step())
-        late = time.perf_counter() - self._written > EVERY
-        if isinstance(event, Saved) or (late and not self._first):
-            self._record()
+        if isinstance(event, Saved | Evaluating) or self._record.age > EVERY:
+            self._record.write()
 
     def summary(self) -> dict[str, Any] | None:
         """The goodput of the run, on process 0; None if nothing of it is known."""
         if not is_primary():
             return None
-        if not self._first:
-            self._record()
+        self._record.write()
         try:
-            spent, watched = read(self._folder)
+            spent, watched = read(self._record.folder)
         except (ValueError, OSError) as error:  # which must not end a run that is done
             logger.warning("the goodput of the run is not known: %s", error)
             return None
@@ -96,6 +92,15 @@ class Goodput:
                 return "compile" if self._compiled > before else "step"
         return "step"
 
+    def _now(self, event: Event) -> str:
+        """What has begun with the event: what is a step, only its end tells."""
+        match event:
+            case Copying() | Saving():
+                return "save"
+            case Evaluating():
+                return "evaluate"
+        return "step" if self._record.trained else "compile"
+
     def _first_step(self) -> str:
         """`the first step ends 9.8 s after the start: start 3.1, ...; 30 of 31 programs ...`"""
         total = sum(self._ledger.seconds.values())
@@ -105,16 +110,3 @@ class Goodput:
             f"the first step ends {total:.1f} s after the start: {phases}; {hits} of "
             f"{hits + misses} programs were found compiled (run.compilation_cache)"
         )
-
-    def _record(self) -> None:
-        """Write the record, on process 0; a disk that takes none ends no run."""
-        self._written = time.perf_counter()
-        if not is_primary():
-            return
-        ledger = self._ledger
-        try:
-            write(self._folder, Spent(self._number, ledger.began, dict(ledger.seconds)))
-        except OSError as error:
-            if not self._failed:
-                logger.warning("the record of this attempt cannot be written: %s", error)
-            self._failed = True

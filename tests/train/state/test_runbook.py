@@ -30,7 +30,7 @@ from mllm_jax.runtime.wire import Address
 from mllm_jax.supervise import leader
 from mllm_jax.supervise.back import Back
 from mllm_jax.train import feed, listeners
-from mllm_jax.train.goodput import listener as goodput
+from mllm_jax.train.goodput import record
 from mllm_jax.train.goodput.ledger import Ledger
 from mllm_jax.train.listeners import Listeners
 from mllm_jax.train.saves import SaveError, Saves
@@ -103,8 +103,10 @@ def of_the_end(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Of what a run writes at last, where there is no room."""
     run, nothing = Path("runs/demo"), SimpleNamespace(summary=lambda *_: {})
     with monkeypatch.context() as patched:
-        patched.setattr(goodput, "write", full)
-        goodput.Goodput(Ledger(0.0), run, Progress(0, LoaderState(0)))._record()
+        patched.setattr(record, "write", full)
+        untaken = record.Record(Ledger(0.0), run)
+        untaken.trained = True
+        untaken.write()
         patched.setattr(listeners, "write_summary", full)
         own = Listeners.__new__(Listeners)
         own._figures = own._goodput = nothing  # type: ignore[assignment]
