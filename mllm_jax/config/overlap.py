@@ -121,14 +121,14 @@ def _useless(config: ExperimentConfig, piece: Piece) -> str:
     if piece == "tensor" and config.parallel.decoder.stage > 1:
         return (
             "is for a decoder without stages, as stages run unlike tasks, and no ring turns before "
-            "all ranks join; beside stages schedule.fill with tensor hides collectives"
+            "all ranks join; beside stages encoders' work hides collectives (schedule.fill: tensor)"
         )
     if piece == "tensor":
         return "" if _has_tensor_ranks(config) else "needs a plan with tensor above 1"
     if config.parallel.decoder.stage > 1:
         return (
-            "is for a decoder without stages; beside stages schedule.fill with data hides the "
-            "gather and the scatter"
+            "is for a decoder without stages; beside stages encoders' work hides the gather and "
+            "the scatter (schedule.fill: data)"
         )
     return "" if any(plan.fsdp > 1 for plan in plans) else "needs a plan with fsdp above 1"
 

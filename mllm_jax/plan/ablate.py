@@ -217,6 +217,8 @@ def _check(config: ExperimentConfig) -> None:
     taken = {"parallel_block": decoder.parallel_block, "window": decoder.window is not None}
     for key in (key for key, there in taken.items() if there):
         problems.append(f"model.decoder.{key}: is a row of the table; valid: leave it out")
+    if config.train.optimizer.kind == "lamb":
+        problems.append("train.optimizer.kind: lamb is a row of the table; valid: adamw, muon")
     if config.parallel.decoder.stage == 1:
         problems.append("parallel.decoder.stage: 1 has no pipeline to overlap; valid: 2 or more")
     if problems:
@@ -237,9 +239,12 @@ def _rows(base: Setting) -> Iterator[Row]:
 
 
 def _own_rows(base: Setting, last: Setting, mfu: float) -> Iterator[Row]:
-    """This project's step with all techniques, and what uneven work would cost it."""
+    """This project's step with the techniques that it has, and what uneven work would cost it."""
     even = _mfu(base, last, simulated_step(last.config, last.hardware).makespan)
-    why = "stages meet in every tick, and sums of tensor ranks are float32; encoders are in bubbles"
+    why = (
+        "stages meet in every tick, and sums of tensor ranks are float32; no rings and no gathers "
+        "by chunk"
+    )
     yield Row("this project's step", even, even - mfu, None, why)
     vary = Variation({}, SPREAD, last.config.train.seed)
     uneven = _mfu(base, last, simulated_step(last.config, last.hardware, vary).makespan)
