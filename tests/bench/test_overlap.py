@@ -41,3 +41,14 @@ def test_more_bytes_have_compute_beside_them(target: Target) -> None:
     config = load(CONFIG, SMALL)
     before, after = (measured(config, target, setting) for setting in (SETTINGS[0], SETTINGS[-1]))
     assert after["beside"] >= max(LIMIT * before["beside"], 0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.gpu_compile
+@pytest.mark.timeout(600)
+def test_pieces_of_fsdp_hide_time_where_there_are_no_rings() -> None:
+    pytest.importorskip(TARGETS[1].compiler.module)
+    config = load(CONFIG, [*SMALL, "parallel.decoder={fsdp: 32}", "data.rows=32"])
+    settings = ["flags"], ["flags", "gather", "scatter"]
+    before, after = (measured(config, TARGETS[1], setting) for setting in settings)
+    assert after["hidden"] >= 1.1 * before["hidden"] > 0
