@@ -11,8 +11,10 @@ import jax
 
 from mllm_jax.health import devices, links, machine
 from mllm_jax.health.finding import SLOW, SLOW_EMULATED, Finding, Health, HealthError, judged
-from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.part import deadline, peers
 
+#: Seconds in which a check has ended; what hangs heeds no signal, so that the process ends.
+LONGEST = 600.0
 #: Makes the findings of one check on this process.
 Check = Callable[[], Iterator[Finding]]
 
@@ -45,7 +47,11 @@ def examine(every: dict[str, Check]) -> Health:
     """
     began, found = time.perf_counter(), list[Finding]()
     for name, check in every.items():
-        with peers().doing(f"self-check: {name}", limited=False):
+        why = (
+            f"process {peers().index}: the self-check {name} takes longer than {LONGEST:g} s: a "
+            "device, its driver, or a link to another process hangs"
+        )
+        with peers().doing(f"self-check: {name}", limited=False), deadline(LONGEST, why):
             found += check()
     told = peers().gather("findings of self-checks", [own.to_json() for own in found])
     slow = SLOW_EMULATED if jax.default_backend() == "cpu" else SLOW

@@ -4,6 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How long an event may last.
+
+    Attributes:
+        seconds: the most seconds; infinity where there is no limit.
+        by: what sets them, for messages.
+    """
+
+    seconds: float
+    by: str
 
 
 @dataclass(frozen=True)
@@ -16,13 +30,18 @@ class Limits:
             limit.
         longest: seconds without an event of a process in what may take long, e.g. compiling; None:
             no limit.
-        stalled_by: what sets `stalled`, for messages.
     """
 
     silent: float = 60.0
     stalled: float | None = 1800.0
     longest: float | None = 43200.0
-    stalled_by: str = "run.stall_seconds"
+
+    def of(self, *, limited: bool) -> Limit:
+        """The limit of an event that should not take long (`limited`), or of one that may."""
+        seconds, by = (self.longest, "run.phase_seconds")
+        if limited:
+            seconds, by = (self.stalled, "run.stall_seconds")
+        return Limit(inf if seconds is None else seconds, by)
 
 
 LIMITS = Limits()
@@ -42,6 +61,7 @@ class Peer:
         limited: whether the present activity should end within `Limits.stalled`.
         waiting: whether the process only waits for others now.
         ended: whether the process has announced its end.
+        limit: how long the last event may last, where that is known better than from `Limits`.
     """
 
     index: int
@@ -53,6 +73,7 @@ class Peer:
     limited: bool = False
     waiting: bool = False
     ended: bool = False
+    limit: Limit | None = None
 
     def __str__(self) -> str:
         return f"process {self.index} (host {self.host}, pid {self.pid})"
@@ -65,7 +86,7 @@ class Peer:
 def fault(peers: Iterable[Peer], now: float, limits: Limits) -> str | None:
     """The process at fault and why, or None.
 
-    A silent process is at fault, and so is one that takes longer than any activity may. Where all
+    A silent process is at fault, and so is one that takes longer than its activity may. Where all
     are alive and none goes on, it is the one whose last event is the oldest, of those that do not
     say themselves that they wait: the others wait for it.
     """
@@ -77,33 +98,46 @@ def fault(peers: Iterable[Peer], now: float, limits: Limits) -> str | None:
             f"{worst} is stuck or gone: no sign of life for {now - worst.heard:.0f} s "
             f"(run.hang_seconds is {limits.silent:g}); {worst.last(now)}"
         )
-    return _endless(there, now, limits.longest) or _stalled(there, now, limits)
+    busy = [peer for peer in there if not peer.limited and not peer.waiting]
+    return _endless(busy, now, limits) if busy else _stalled(there, now, limits)
 
 
-def _endless(there: Sequence[Peer], now: float, longest: float | None) -> str | None:
-    """The process that exceeds the limit of activities that may take long, such as compiling."""
-    busy = [peer for peer in there if not peer.limited]
-    if longest is None or not busy:
+def _endless(busy: Sequence[Peer], now: float, limits: Limits) -> str | None:
+    """The process that is at what may take long, such as compiling, for longer than that may."""
+    late = [peer for peer in busy if now - peer.since > _limit(peer, limits).seconds]
+    if not late:
         return None
-    worst = min(busy, key=lambda peer: peer.since)
-    if now - worst.since <= longest:
-        return None
-    return f"{worst} takes longer than {longest:g} s (run.phase_seconds); {worst.last(now)}"
+    worst = min(late, key=_since)
+    limit = _limit(worst, limits)
+    return f"{worst} takes longer than {limit.seconds:.6g} s ({limit.by}); {worst.last(now)}"
 
 
 def _stalled(there: Sequence[Peer], now: float, limits: Limits) -> str | None:
-    """The process that stopped first, if no process goes on with work that should not take long."""
-    stalled, by = limits.stalled, limits.stalled_by
-    if stalled is None or not there or not all(peer.limited for peer in there):
+    """The process that stopped first, if no process goes on and none is at what may take long.
+
+    Those that wait for what may take long wait for the others, whose limits hold, if there are any.
+    """
+    if not there:
         return None
-    if now - max(peer.since for peer in there) <= stalled:
+    judged = [peer for peer in there if peer.limited] or there
+    limit = max((_limit(peer, limits) for peer in judged), key=lambda limit: limit.seconds)
+    if now - max(map(_since, there)) <= limit.seconds:
         return None
+    told = f"since {limit.seconds:.6g} s ({limit.by})"
     working = [peer for peer in there if not peer.waiting]
     if not working:
         each = "; ".join(f"{peer}: {peer.last(now)}" for peer in there)
-        return f"all processes wait for each other since {stalled:.4g} s ({by}): {each}"
-    worst = min(working, key=lambda peer: peer.since)
+        return f"all processes wait for each other {told}: {each}"
+    worst = min(working, key=_since)
     return (
-        f"{worst} is stuck: no process goes on since {stalled:.4g} s ({by}), and "
-        f"it is the one that stopped first; {worst.last(now)}"
+        f"{worst} is stuck: no process goes on {told}, and it is the one that stopped first; "
+        f"{worst.last(now)}"
     )
+
+
+def _limit(peer: Peer, limits: Limits) -> Limit:
+    return peer.limit or limits.of(limited=peer.limited)
+
+
+def _since(peer: Peer) -> float:
+    return peer.since

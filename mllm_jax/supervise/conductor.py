@@ -11,7 +11,7 @@ One conductor, in the supervisor that leads, hears all supervisors and tells all
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -307,8 +307,13 @@ class Conductor:
     def _watch(self, now: float) -> list[Action]:
         """Name a process that is at fault, if there is one, and end the attempt."""
         busy = [place for place in self._places.values() if place.busy]
-        found = fault([place.peer for place in busy], now, _widest(busy, self.limits))
-        return self._fail(found, now) if found else []
+        peers = [replace(place.peer, limit=place.pace.limit(self.limits)) for place in busy]
+        found = fault(peers, now, self.limits)
+        if not found:
+            return []
+        for place in busy:
+            place.pace = place.pace.stopped(now, self.limits)
+        return self._fail(found, now)
 
     def _fail(self, why: str, now: float) -> list[Action]:
         self.phase, self.since, self._fault, self._halted = Phase.HALTING, now, why, True
@@ -412,9 +417,3 @@ class Conductor:
     def _finish(self, code: int, why: str) -> list[Action]:
         self.phase = Phase.OVER
         return [Finish(int(code), why)]
-
-
-def _widest(places: list[Place], limits: Limits) -> Limits:
-    """The limits of the process that may take the longest for what it is at."""
-    each: Iterator[Limits] = (place.pace.limits(limits) for place in places)
-    return max(each, key=lambda own: own.stalled or float("inf"), default=replace(limits))

@@ -1,10 +1,15 @@
 """How long an event of a process usually lasts: what is far beyond is a hang.
 
-`run.stall_seconds` must leave room for the longest step of any run. Once a process has shown how
-long its own events last, `run.hang_seconds`, or ten times the longest so far, says it sooner::
+`run.stall_seconds` must leave room for the longest step of any run, and `run.phase_seconds` for the
+longest compilation. Once a process has shown how long its own events last, `run.hang_seconds`, or
+ten times the longest so far, says it sooner::
 
     step 5 | waiting for the data of step 6 | step 6 | ...
      0.4 s |            0.1 s               | 0.5 s  | ...   limit of a step: max(hang_seconds, 5 s)
+
+Of what may take long, such as an evaluation, it is ten times `run.hang_seconds`. Where such an
+event is ended, it may have been none that hung, but a restore from a slower place, or a program
+that was in the cache before: the next one of its kind is given twice as long.
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from mllm_jax.runtime.supervised.beats import Beat
-from mllm_jax.runtime.watch import Limits
+from mllm_jax.runtime.watch import Limit, Limits
 
 #: Events of a kind after which it is known how long they last.
 KNOWN = 3
@@ -52,16 +57,37 @@ class Pace:
         """What is known where another attempt begins: the last event of this one has no end."""
         return replace(self, beat=None)
 
-    def limits(self, limits: Limits) -> Limits:
-        """`limits` with what is known of the present event."""
+    def limit(self, limits: Limits) -> Limit:
+        """The limit of the present event, by `limits` or by what is known of its kind."""
+        limited = self.beat is not None and self.beat.limited
+        each = [limits.of(limited=limited)]
+        if self._kind is not None:
+            each.append(_usual(self.longest[self._kind], limits.silent, limited=limited))
+        return min(each, key=lambda limit: limit.seconds)
+
+    def stopped(self, now: float, limits: Limits) -> Pace:
+        """The value once an attempt is ended at the time `now`: see above of long events."""
+        kind, seconds = self._kind, self.limit(limits).seconds
+        if self.beat is None or self.beat.limited or kind is None:
+            return self
+        if now - self.beat.since <= seconds:
+            return self
+        return replace(self, longest={**self.longest, kind: 2.0 * seconds / FACTOR})
+
+    @property
+    def _kind(self) -> str | None:
+        """The kind of the present event, if it is known how long events of it last."""
         kind = kind_of(self.beat.event) if self.beat else ""
-        if self.seen.get(kind, 0) < KNOWN:
-            return limits
-        usual = max(limits.silent, FACTOR * self.longest[kind])
-        if limits.stalled is not None and limits.stalled <= usual:
-            return limits
-        why = f"run.hang_seconds, or {FACTOR:g} times the longest of its kind so far"
-        return replace(limits, stalled=usual, stalled_by=why)
+        return kind if self.seen.get(kind, 0) >= KNOWN else None
+
+
+def _usual(longest: float, silent: float, *, limited: bool) -> Limit:
+    """The limit of events whose longest has lasted `longest` seconds; `limited`: as of `Beat`."""
+    if limited:
+        by = f"run.hang_seconds, or {FACTOR:g} times the longest of its kind so far"
+        return Limit(max(silent, FACTOR * longest), by)
+    by = f"{FACTOR:g} times run.hang_seconds, or the longest of its kind so far"
+    return Limit(FACTOR * max(silent, longest), by)
 
 
 def kind_of(event: str) -> str:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.supervised.beats import Beat
-from mllm_jax.runtime.watch import Limits
+from mllm_jax.runtime.watch import Limit, Limits, Peer, fault
 from mllm_jax.supervise.conductor import (
     GRACE,
     Action,
@@ -304,16 +304,71 @@ def test_pauses_are_doubled_up_to_a_bound():
     assert Tries(5, 0).exhausted(Policy(restarts=0))
 
 
-def test_the_pace_of_a_process_limits_what_it_is_at():
-    pace, now = Pace(), 0.0
+def paced(seconds: float, *, limited: bool = True) -> Pace:
+    """What events of a kind that last so long have shown."""
+    pace = Pace()
     for step in range(KNOWN + 1):
-        assert pace.limits(LIMITS) == LIMITS
-        pace = pace.after(beat(event=f"step {step}", since=now))
-        now += 20.0
-    assert pace.limits(LIMITS).stalled == FACTOR * 20.0
-    quick = replace(pace, longest={"step": 0.5})
-    assert quick.limits(LIMITS).stalled == LIMITS.silent
-    assert replace(pace, longest={"step": 500.0}).limits(LIMITS) == LIMITS
-    other = pace.after(beat(event="saving after step 4", since=now))
-    assert other.limits(LIMITS) == LIMITS
+        assert pace.limit(LIMITS) == LIMITS.of(limited=limited and pace.beat is not None)
+        sign = beat(event=f"step {step}", since=step * seconds)
+        pace = pace.after(replace(sign, limited=limited))
+    return pace
+
+
+def test_the_pace_of_a_process_limits_what_it_is_at():
+    pace = paced(20.0)
+    assert pace.limit(LIMITS).seconds == FACTOR * 20.0
+    assert paced(0.5).limit(LIMITS).seconds == LIMITS.silent
+    assert paced(500.0).limit(LIMITS) == Limit(1800.0, "run.stall_seconds")
+    assert paced(500.0).limit(Limits(stalled=None)).seconds == 5000.0
+    other = pace.after(beat(event="saving after step 4", since=80.0))
+    assert other.limit(LIMITS) == LIMITS.of(limited=True)
     assert kind_of("waiting for the data of step 12") == "waiting for the data of step"
+
+
+def test_the_pace_of_a_process_limits_what_may_take_long():
+    assert paced(5.0, limited=False).limit(LIMITS).seconds == FACTOR * LIMITS.silent
+    assert paced(500.0, limited=False).limit(LIMITS).seconds == 5000.0
+    assert paced(5000.0, limited=False).limit(LIMITS) == Limit(7200.0, "run.phase_seconds")
+    pace = paced(5.0, limited=False)
+    began = KNOWN * 5.0
+    assert pace.stopped(began + 600.0, LIMITS) == pace
+    assert pace.stopped(began + 600.1, LIMITS).limit(LIMITS).seconds == 1200.0
+    assert paced(5.0).stopped(began + 1e5, LIMITS) == paced(5.0)
+
+
+@pytest.mark.parametrize("waiting", [True, False])
+def test_an_evaluation_that_hangs_is_told_of_by_those_before(waiting):
+    """It may have been none that hung: the next attempt gives it twice the time."""
+    own, now, told = conductor(2), 0.0, []
+    for attempt, limit in ((1, 600.0), (2, 1200.0)):
+        for i in range(10):
+            for process in (0, 1):
+                long = beat(attempt, 5 * i, f"evaluating after step {5 * i}", now, now)
+                own.hear(Sign(process, replace(long, limited=False, waiting=waiting)), now)
+                assert own.tick(now) == []
+            now += 5.0
+        since = now - 5.0
+        while not (actions := own.tick(now)):
+            now += 1.0
+            for process in (0, 1):
+                place = own._places[process]
+                own.hear(Sign(process, replace(place.pace.beat, time=now)), now)
+        assert kinds(actions) == [Say, Halt]
+        assert limit < now - since <= limit + 2
+        told.append(actions[0].text)
+        for process in (0, 1):
+            own.hear(Ended(attempt, end(process, -9, step=100 * attempt, halted=True)), now)
+        now = own._pause_ends
+        assert kinds(own.tick(now)) == [Begin]
+    why = "(10 times run.hang_seconds, or the longest of its kind so far)"
+    said = "all processes wait for each other since" if waiting else "takes longer than"
+    assert f"{said} 600 s {why}" in told[0]
+
+
+def test_a_process_that_stands_is_told_of_while_another_waits_for_what_may_take_long():
+    stands = Peer(0, "a", 1, heard=100.0, event="saving after step 5", since=20.0, limited=True)
+    waits = Peer(1, "b", 2, heard=100.0, event="held-out losses", since=25.0, waiting=True)
+    told = fault([stands, waits], 100.0, Limits(60.0, 50.0))
+    assert "process 0 (host a, pid 1) is stuck: no process goes on since 50 s" in str(told)
+    assert fault([stands, replace(waits, since=51.0)], 100.0, Limits(60.0, 50.0)) is None
+    assert fault([stands, replace(waits, waiting=False)], 100.0, Limits(60.0, 50.0)) is None

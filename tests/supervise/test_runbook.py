@@ -24,6 +24,7 @@ import pytest
 
 from data.planning.stream import LoaderState
 from mllm_jax.config.load import ParallelConfig
+from mllm_jax.health import check
 from mllm_jax.health.devices import fault_of
 from mllm_jax.health.finding import Finding, Health, judged
 from mllm_jax.runtime import agreement, collective, devices
@@ -72,7 +73,7 @@ from mllm_jax.train.stragglers.judge import Straggler
 from mllm_jax.train.stragglers.window import HOST
 from tests.runbook import messages, unsaid
 from tests.runtime.test_collective import HERE, NONE, found_by_jax
-from tests.supervise.test_conductor import beat
+from tests.supervise.test_conductor import beat, paced
 from tests.train.test_guard import guarded
 
 
@@ -123,10 +124,13 @@ def of_faults() -> list[str | None]:
         Peer(0, "a", 812, heard=60.2, event="waiting for the data of step 42", limited=True),
         Peer(0, "a", 812, heard=43201.0, event="compiling"),
     ]
+    evaluating = Peer(0, "a", 812, heard=600.6, event="evaluating after step 40")
+    long = paced(5.0, limited=False).limit(LIMITS)
     return [
         fault([peers[0]], 61.0, LIMITS),
-        fault([peers[1]], 60.2, pace.limits(LIMITS)),
+        fault([replace(peers[1], limit=pace.limit(LIMITS))], 60.2, LIMITS),
         fault([peers[2]], 43201.0, LIMITS),
+        fault([replace(evaluating, limit=long)], 600.6, LIMITS),
     ]
 
 
@@ -166,8 +170,12 @@ def of_slow_ones() -> list[str]:
     ]
 
 
-def of_self_checks() -> list[str]:
+def of_self_checks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Of devices, links and machines that are not fit."""
+    said: list[str] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(check, "deadline", too_long(said))
+        check.examine({"products": lambda: iter(())})
     wrong = np.zeros((2048, 2048), np.float32)
     wanted = wrong.copy()
     wrong[7, 9], wanted[7, 9] = 31, 30
@@ -180,7 +188,7 @@ def of_self_checks() -> list[str]:
         *judged([*links, Finding("neighbours", slow, rate=1e9)]),
         Finding("packages", "process 2 (host c)", fault='has msgpack "1.0.0", the others "1.1.0"'),
     ]
-    return str(Health(tuple(found))).splitlines()
+    return [*said, *str(Health(tuple(found))).splitlines()]
 
 
 def of_replicas() -> list[str]:
@@ -459,10 +467,10 @@ def test_every_message_of_failures_is_said(
 
 
 def test_every_message_of_slow_machines_and_wrong_numbers_is_said(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    said = [*of_slow_ones(), *of_self_checks(), *of_replicas(), *of_losses(tmp_path)]
+    said = [*of_slow_ones(), *of_self_checks(monkeypatch), *of_replicas(), *of_losses(tmp_path)]
     assert unsaid("messages-numbers.md", [*said, *caplog.messages]) == []
 
 
