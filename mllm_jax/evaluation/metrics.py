@@ -7,7 +7,8 @@ anls            1 - NL of the nearest reference where NL is below 0.5, else 0: N
                 (Biten et al., arXiv 1905.13648, section 4)
 wer             word error rate: edits of words over the words of the reference, of all answers
                 together; smaller is better
-choice          the letter of an option, or its text
+choice          the letter of an option, or its text: cases, and a full stop at the end, are alike;
+                a letter by itself is that option's, even if it is the text of another one
 ==============  ================================================================================
 """
 
@@ -80,20 +81,32 @@ def choice(answer: str, reference: Reference) -> Score:
     return Score(float(chosen is not None and chosen in right), 1.0)
 
 
+#: A letter and nothing else, perhaps in brackets.
+_ALONE = re.compile(r"\(?([A-Za-z])[).:]*")
 #: A letter by itself, perhaps in brackets, at the beginning or behind "answer is" or "answer:".
 _LETTER = re.compile(r"(?:^|answer(?: is)?:?)\s*\(?([A-Za-z])(?:[).:,]|\s*$|\s*\n)", re.IGNORECASE)
 
 
 def option_of(text: str, choices: Sequence[str]) -> int | None:
-    """Number of the option that a text names, by its own text or by a letter; None if none."""
-    told = text.strip()
-    alike = [own.strip().lower() for own in choices]
-    if told.lower().rstrip(".") in alike:
-        return alike.index(told.lower().rstrip("."))
-    if match := _LETTER.search(told):
-        number = LETTERS.index(match[1].upper())
-        return number if number < len(choices) else None
+    """Number of the option that a text names; None if it names none.
+
+    A letter by itself comes first, as it is what is asked for; then the text of an option, then a
+    letter in front of more: ``option_of("A", ("B", "A")) == 0``.
+    """
+    told, alike = text.strip(), [_plain(own) for own in choices]
+    letters = LETTERS[: len(choices)]
+    if (match := _ALONE.fullmatch(told)) and match[1].upper() in letters:
+        return letters.index(match[1].upper())
+    if _plain(told) in alike:
+        return alike.index(_plain(told))
+    if (match := _LETTER.search(told)) and match[1].upper() in letters:
+        return letters.index(match[1].upper())
     return None
+
+
+def _plain(text: str) -> str:
+    """A text without what does not tell options apart."""
+    return text.strip().lower().removesuffix(".")
 
 
 def edits(own: Sequence[Hashable], other: Sequence[Hashable]) -> int:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mllm_jax.evaluation.metrics import Reference, anls, choice, edits, exact_match, wer
+from mllm_jax.evaluation.metrics import Reference, anls, choice, edits, exact_match, option_of, wer
 
 
 @pytest.mark.parametrize(
@@ -80,6 +80,30 @@ def test_an_option_is_named_by_letter_or_text(answer: str) -> None:
     for right in ("B", "dog"):
         assert choice(answer, Reference((right,), choices)) == (1.0, 1.0)
     assert choice(answer, Reference(("A",), choices)) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("answer", ["It rains.", "it rains", "It rains. ", "A", "(A)", "A. It rains."])
+def test_options_may_end_in_a_full_stop(answer: str) -> None:
+    choices = ("It rains.", "It snows.")
+    for right in ("A", "It rains.", "It rains"):
+        assert choice(answer, Reference((right,), choices)) == (1.0, 1.0)
+    assert choice(answer, Reference(("It snows.",), choices)) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "choices", "number"),
+    [
+        ("A", ("B", "A"), 0),  # the letter, which is asked for
+        ("(b)", ("B", "A"), 1),
+        ("C", ("C", "D"), 0),  # no option has this letter
+        ("A. Smith", ("B. Jones", "A. Smith"), 1),  # more than a letter: the text
+        ("A. Smith", ("B. Jones", "C. Smith"), 0),
+    ],
+)
+def test_a_letter_wins_where_it_is_the_text_of_another_option(
+    answer: str, choices: tuple[str, ...], number: int
+) -> None:
+    assert option_of(answer, choices) == number
 
 
 @pytest.mark.parametrize("answer", ["", "D", "A dog", "Because", "none of them"])
