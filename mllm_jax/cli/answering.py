@@ -14,6 +14,7 @@ from mllm_jax.cli.shared import begin
 from mllm_jax.config.sections import ConfigError
 from mllm_jax.console import open_console
 from mllm_jax.evaluation.evaluate import check_metrics, evaluate
+from mllm_jax.evaluation.metrics import METRICS
 from mllm_jax.generate.answers import Answers
 from mllm_jax.generate.generator import Generator, Wanted
 from mllm_jax.generate.opened import open_model
@@ -40,13 +41,14 @@ def answer(args: argparse.Namespace, console: Console) -> Answer:
         text = answers.replies[0].text or ""
         return Answer(answers.to_json(), lines=[text, "", str(answers.timing)])
     questions = generator.questions(Path(args.batch), _folder(args))
-    answers = generator.answers(questions, wanted)
+    answers = generator.answers(questions, wanted).checked(args.batch)
     return Answer(answers.to_json(), lines=_lines(args, answers, told))
 
 
 def questions(args: argparse.Namespace, console: Console) -> Answer:
     """The metrics of answers to the questions of a file."""
-    metrics = tuple(filter(None, args.metrics.split(",")))
+    named = ",".join(METRICS) if args.metrics is None else args.metrics
+    metrics = tuple(filter(None, named.split(",")))
     check_metrics(metrics)
     generator, wanted = _opened(args, console)
     result = evaluate(generator, Path(args.questions), metrics, wanted, _folder(args))
@@ -59,18 +61,23 @@ def questions(args: argparse.Namespace, console: Console) -> Answer:
 
 def _opened(args: argparse.Namespace, console: Console) -> tuple[Generator, Wanted]:
     """The model on its devices, and what answers are wanted."""
-    sampling = Sampling(args.temperature, args.top_k, args.top_p, args.seed)
-    wanted = Wanted(sampling, args.max_new_tokens, args.rows)
+    drawn = _given(temperature=args.temperature, top_k=args.top_k, top_p=args.top_p, seed=args.seed)
+    wanted = Wanted(Sampling(**drawn), **_given(new_tokens=args.max_new_tokens, rows=args.rows))
 
     def tell(line: str) -> None:
         if peers().index == 0:
             console.print(line, markup=False, soft_wrap=True)
 
-    opened = open_model(args.run, args.release, args.overrides, alone=args.alone, tell=tell)
+    opened = open_model(args.run, args.release, args.overrides, alone=bool(args.alone), tell=tell)
     begin(args, opened.config, keep=True)
     if opened.stages > 1:
         tell(f"answers are written without stages: the plan's {opened.stages} are part of fsdp")
-    return Generator(opened, args.gather, tell), wanted
+    return Generator(opened, tell=tell, **_given(gather=args.gather)), wanted
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    """The values of options that were given; others have the defaults of whoever takes them."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _check_prompts(args: argparse.Namespace) -> None:
@@ -80,6 +87,8 @@ def _check_prompts(args: argparse.Namespace) -> None:
         given = "neither is given" if args.prompt is None else "both are given"
         problems.append(f"--prompt and --batch: {given}; valid: one of them")
     beside = [f"--{kind}" for kind in MEDIA if _media(args, kind)]
+    if args.prompt is not None and not args.prompt.strip() and not beside:
+        problems.append("--prompt: it asks nothing; valid: a text, or media beside it")
     if args.batch is not None and beside:
         problems.append(f"{' and '.join(beside)}: a file names its media; valid: --prompt")
     for name in ("output", "media"):

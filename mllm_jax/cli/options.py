@@ -68,6 +68,8 @@ def parse(argv: Sequence[str], commands: Sequence[Command]) -> argparse.Namespac
             hint = f"; valid: {bare}" if "." in bare.partition("=")[0] and "=" in bare else ""
             parser.error(f"{text!r} is neither an option nor section.key=value{hint}")
     args.overrides = rest
+    if args.name == "evaluate" and (mixed := _mixed(args)):
+        parser.error(mixed)
     if of_model(args):
         return args
     if args.config is None and not getattr(args, "keys", False):
@@ -81,6 +83,22 @@ def of_model(args: argparse.Namespace) -> bool:
     if args.name not in OF_MODELS:
         return False
     return args.name == "generate" or args.questions is not None
+
+
+def _mixed(args: argparse.Namespace) -> str | None:
+    """Options of one way to evaluate beside that of the other; None if there are none."""
+    if args.questions is not None:
+        beside = args.config is not None
+        return "--config and --questions: both are given; valid: one of them" if beside else None
+    own = argparse.ArgumentParser(add_help=False)
+    for add in (_questions, _model):
+        add(own)
+    given = [name for name in vars(own.parse_args([])) if getattr(args, name) is not None]
+    if not given:
+        return None
+    named = " and ".join(f"--{name.replace('_', '-')}" for name in given)
+    what = "is an option" if len(given) == 1 else "are options"
+    return f"{named} {what} of evaluate --questions FILE, which is not given"
 
 
 def _parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
@@ -240,25 +258,25 @@ def _model(sub: argparse.ArgumentParser) -> None:
     help_text = "folder of a released checkpoint with its tokenizer, on one device"
     group.add_argument("--release", type=_path, metavar="DIR", help=help_text)
     help_text = "on one device, whatever the plans of the run are"
-    group.add_argument("--alone", action="store_true", help=help_text)
+    group.add_argument("--alone", action="store_true", default=None, help=help_text)
     help_text = (
         "when parameters are made whole along fsdp: once (step), or layer by layer for every "
         "token, which takes less memory and more time (default: step)"
     )
-    group.add_argument("--gather", choices=("step", "layer"), default="step", help=help_text)
+    group.add_argument("--gather", choices=("step", "layer"), help=help_text)
     group = sub.add_argument_group("its answers")
     help_text = "most tokens of an answer (default: 256)"
-    group.add_argument("--max-new-tokens", type=_positive, default=256, metavar="N", help=help_text)
+    group.add_argument("--max-new-tokens", type=_positive, metavar="N", help=help_text)
     help_text = "prompts that are answered at a time (default: 8)"
-    group.add_argument("--rows", type=_positive, default=8, metavar="N", help=help_text)
+    group.add_argument("--rows", type=_positive, metavar="N", help=help_text)
     help_text = "divisor of the logits; 0: the most likely token is taken (default: 0)"
-    group.add_argument("--temperature", type=float, default=0.0, metavar="T", help=help_text)
+    group.add_argument("--temperature", type=float, metavar="T", help=help_text)
     help_text = "keep so many of the most likely tokens (default: all)"
     group.add_argument("--top-k", type=_positive, metavar="K", help=help_text)
     help_text = "keep the most likely tokens up to this probability together (default: 1)"
-    group.add_argument("--top-p", type=float, default=1.0, metavar="P", help=help_text)
+    group.add_argument("--top-p", type=float, metavar="P", help=help_text)
     help_text = "seed of the draws (default: 0)"
-    group.add_argument("--seed", type=_whole, default=0, metavar="N", help=help_text)
+    group.add_argument("--seed", type=_whole, metavar="N", help=help_text)
     help_text = "folder of images and clips (default: that of the file)"
     group.add_argument("--media", type=_path, metavar="DIR", help=help_text)
 
@@ -283,7 +301,7 @@ def _questions(sub: argparse.ArgumentParser) -> None:
     group.add_argument("--questions", type=_path, metavar="FILE", help=help_text)
     every = ",".join(METRICS)
     help_text = f"metrics of the answers, one or several (default: {every})"
-    group.add_argument("--metrics", default=every, metavar="METRICS", help=help_text)
+    group.add_argument("--metrics", metavar="METRICS", help=help_text)
     help_text = "file for every answer with its scores, as JSON Lines"
     group.add_argument("--output", type=_path, metavar="FILE", help=help_text)
 

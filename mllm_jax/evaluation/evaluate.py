@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from data.sample import DataError, SampleError
+from data.sample import SampleError
 from mllm_jax.config.sections import ConfigError
 from mllm_jax.evaluation.metrics import METRICS, OF_CHOICES, Reference, Score
 from mllm_jax.evaluation.references import ReferencedSet
@@ -169,9 +169,7 @@ def evaluate(
     for own in judged:
         if own.reply.error is not None:
             logger.warning("skipped %s: %s", own.reply.name, own.reply.error)
-    if all(own.reply.error is not None for own in judged):
-        last = f"; the last: {judged[-1].reply.error}" if judged else ""
-        raise DataError(f"none of {len(judged)} questions of {file} can be used{last}")
+    answers.checked(file)
     return Evaluated(generator.opened.named, tuple(metrics), judged, answers.timing)
 
 

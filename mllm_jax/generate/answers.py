@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
+
+from data.sample import DataError
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,22 @@ class Answers:
 
     replies: Sequence[Reply]
     timing: Timing = field(default_factory=Timing)
+
+    def checked(self, file: str | Path) -> Answers:
+        """These answers to the prompts of a file.
+
+        Raises:
+            DataError: not one of the prompts has an answer, or there is none.
+        """
+        if not self.replies:
+            raise DataError(f"{file} has no prompts; valid: at least one")
+        if all(own.error is not None for own in self.replies):
+            last = self.replies[-1]
+            raise DataError(
+                f"none of the {len(self.replies)} prompts of {file} can be used; {last.name}, the "
+                f"last one: {last.error}"
+            )
+        return self
 
     def to_json(self) -> dict[str, Any]:
         """`{"replies", **timing}`."""

@@ -89,7 +89,10 @@ def test_every_option_in_the_help_is_accepted(
     values |= {"GIB": "60", "K": "2", "SHARE": "0.1", "SECONDS": "5", "MIXTURES": "1:9,9:1"}
     for option, value in options:
         given = [values.get(value, value.strip("{}").split(",")[0])] if value else []
-        line = [name, *NEEDS.get(name, []), "--config", str(small), option, *given]
+        # Options of `evaluate` are those of questions, but for a configuration's file.
+        asks = name == "evaluate" and option != "--config"
+        what = "--questions" if asks else "--config"
+        line = [name, *NEEDS.get(name, []), what, str(small), option, *given]
         assert launch.main(line) == Exit.OK
     assert len(seen) == len(options) >= 2
 
@@ -126,6 +129,25 @@ def test_a_wrong_command_line_is_refused(
         launch.main(arguments)
     assert ended.value.code == Exit.BAD_INPUT
     assert "usage: launch.py" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["--config", "a.yaml", "--metrics", "nonsense"], "--metrics is an option of evaluate --q"),
+        (["--config", "a.yaml", "--alone", "--temperature", "0"], "--alone and --temperature are"),
+        (["--config", "a.yaml", "--output", "b", "--top-p", "1"], "--output and --top-p are optio"),
+        (["--run", "a"], "--run is an option of evaluate --questions FILE, which is not given"),
+        (["--config", "a.yaml", "--run", "a", "--questions", "b"], "--config and --questions: bot"),
+    ],
+)
+def test_evaluate_refuses_options_that_would_have_no_effect(
+    given: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        launch.main(["evaluate", *given])
+    assert ended.value.code == Exit.BAD_INPUT
+    assert told in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", [*COMMANDS, "import", "export", "generate"])

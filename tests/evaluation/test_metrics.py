@@ -82,7 +82,9 @@ def test_an_option_is_named_by_letter_or_text(answer: str) -> None:
     assert choice(answer, Reference(("A",), choices)) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize("answer", ["It rains.", "it rains", "It rains. ", "A", "(A)", "A. It rains."])
+@pytest.mark.parametrize(
+    "answer", ["It rains.", "it rains", "It rains. ", "A", "(A)", "A. It rains."]
+)
 def test_options_may_end_in_a_full_stop(answer: str) -> None:
     choices = ("It rains.", "It snows.")
     for right in ("A", "It rains.", "It rains"):

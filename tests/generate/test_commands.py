@@ -14,10 +14,12 @@ import soundfile
 
 import launch
 from data.kinds.registry import KINDS
+from data.sample import DataError
 from mllm_jax.cli import answering
 from mllm_jax.cli.options import MEDIA
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.evaluation.metrics import METRICS
+from mllm_jax.generate.answers import Answers, Reply
 from mllm_jax.runtime.devices import start_here
 from mllm_jax.runtime.exits import Exit
 from tests.data.sources.formats.writers import encoded_video
@@ -59,6 +61,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     text = "".join(json.dumps(line) + "\n" for line in lines)
     (folder / "questions.jsonl").write_text(text)
+    (folder / "unusable.jsonl").write_text('{"prompt": ""}\n{"messages": []}\n')
     return folder
 
 
@@ -140,7 +143,18 @@ PROMPT = ("--prompt", "What is it?")
             Exit.BAD_INPUT,
             "--image: a file names its media",
         ),
-        (("--release", RELEASE, "--batch", "{folder}/none.jsonl"), Exit.BAD_DATA, "none.jsonl"),
+        (("--release", RELEASE, "--prompt", " "), Exit.BAD_INPUT, "--prompt: it asks nothing"),
+        (
+            ("--release", RELEASE, "--batch", "{folder}/none.jsonl"),
+            Exit.BAD_DATA,
+            "error: cannot read {folder}/none.jsonl: no such file",
+        ),
+        (
+            ("--release", RELEASE, "--batch", "{folder}/unusable.jsonl"),
+            Exit.BAD_DATA,
+            "none of the 2 prompts of {folder}/unusable.jsonl can be used; unusable.jsonl[1], the "
+            "last one: record of wrong shape: there is no question; valid: one with a text",
+        ),
         (
             ("--release", RELEASE, *PROMPT, "--audio", "{folder}/odd.wav"),
             Exit.BAD_DATA,
@@ -180,8 +194,14 @@ def test_what_cannot_be_answered_is_told(
     own = [text.replace("{folder}", str(folder)) for text in arguments]
     found, out, err = ran(capsys, "generate", *own)
     assert found == code, err
-    assert message in err
+    assert message.replace("{folder}", str(folder)) in err
     assert out == ""
+
+
+def test_a_file_without_prompts_is_told() -> None:
+    with pytest.raises(DataError, match=r"a\.jsonl has no prompts; valid: at least one"):
+        Answers([]).checked("a.jsonl")
+    assert Answers([Reply("0", None, error="x"), Reply("1", "A cat.")]).checked("a.jsonl")
 
 
 def test_an_unknown_metric_is_told_before_anything_is_opened(

@@ -22,7 +22,7 @@ import numpy as np
 from data.config import DataConfig, FieldsConfig, LlavaSource
 from data.faults import Fault, FaultKind
 from data.kinds.blob import Blob
-from data.sample import MediaError, Sample, SampleError
+from data.sample import DataError, MediaError, Sample, SampleError
 from data.sources.formats.conversations import ConversationSet, Records
 from data.sources.formats.llava import records_of
 from data.sources.formats.record import Conversation, Media, RecordForm
@@ -44,17 +44,18 @@ class QuestionForm(RecordForm):
         Raises:
             SampleError: the record has a wrong structure; the message says where.
         """
-        if not isinstance(record, Mapping):
-            return super().parse(name, record, beside)
-        if self.is_told(record):
-            return super().parse(name, record, beside)
-        if PROMPT not in record:
+        if not isinstance(record, Mapping) or self.is_told(record):
+            found = super().parse(name, record, beside)
+        elif PROMPT in record:
+            asked = RecordForm(FieldsConfig(question=PROMPT, answer=_OPEN), self.marks)
+            found = asked.parse(name, {**record, _OPEN: ""}, beside)
+            found = replace(found, turns=found.turns[:-1])
+        else:
             fields = " or ".join((*self.text_fields, PROMPT))
-            told = f"record of wrong shape: {fields}: Field required; it has {', '.join(record)}"
-            raise SampleError(name, Fault(FaultKind.RECORD, told))
-        asked = RecordForm(FieldsConfig(question=PROMPT, answer=_OPEN), self.marks)
-        found = asked.parse(name, {**record, _OPEN: ""}, beside)
-        return replace(found, turns=found.turns[:-1])
+            raise _misshapen(name, f"{fields}: Field required; it has {', '.join(record)}")
+        if not found.turns:
+            raise _misshapen(name, "there is no question; valid: one with a text or with media")
+        return found
 
 
 class QuestionSet(ConversationSet):
@@ -68,8 +69,8 @@ class QuestionSet(ConversationSet):
         """
         record, _ = self._records.read(index)
         if not isinstance(record, Mapping):
-            told = f"record of wrong shape: a {type(record).__name__}, not a mapping of fields"
-            raise SampleError(self.name(index), Fault(FaultKind.RECORD, told))
+            told = f"a {type(record).__name__}, not a mapping of fields"
+            raise _misshapen(self.name(index), told)
         return record
 
 
@@ -123,10 +124,15 @@ def open_questions(config: DataConfig, path: str, media: str | None = None) -> Q
         media: folder of images and clips; None: the folder of the file.
 
     Raises:
-        DataError: as of `open_llava`.
+        DataError: as of `open_llava`; the message names the file, and no key of a configuration.
     """
     options = LlavaSource(kind="llava", path=path, media=media)
-    return QuestionSet(records_of(config, options, path), _form(config), config)
+    try:
+        records = records_of(config, options, path)
+    except DataError as error:
+        told = str(error).removeprefix("data.source: ")
+        raise DataError(told.replace("data.source.media: ", "the folder of media: ")) from error
+    return QuestionSet(records, _form(config), config)
 
 
 def given_questions(
@@ -140,6 +146,10 @@ def answer_of(sample: Sample) -> str | None:
     """The answer at the end of a conversation, if there is one."""
     last = sample.turns[-1]
     return last.text if last.role == "assistant" else None
+
+
+def _misshapen(name: str, told: str) -> SampleError:
+    return SampleError(name, Fault(FaultKind.RECORD, f"record of wrong shape: {told}"))
 
 
 def _form(config: DataConfig) -> QuestionForm:
