@@ -29,7 +29,7 @@ from mllm_jax.runtime.folder import identity
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.loop import steps
 from mllm_jax.train.state.checkpoint import Checkpoints
-from mllm_jax.train.state.copies import Store
+from mllm_jax.train.state.copies.store import Store
 from mllm_jax.train.state.progress import Progress
 
 #: Turns, after one that warms up.

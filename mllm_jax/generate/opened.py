@@ -20,7 +20,7 @@ from mllm_jax.release.import_weights import as_released
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.together import compiled_together
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.state.copies import saved_parameters
+from mllm_jax.train.state.copies.offers import saved_parameters
 from mllm_jax.train.state.fit import check_same_model
 from mllm_jax.train.state.pretrained import start_from, without_released
 from mllm_jax.train.state.regroup import leaf_name

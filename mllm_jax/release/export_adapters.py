@@ -24,7 +24,7 @@ from mllm_jax.models.released.files import PretrainedError, listed
 from mllm_jax.models.released.rules import Rule
 from mllm_jax.release.export_weights import CARD, Export, Exported
 from mllm_jax.release.model_card import adapters_card
-from mllm_jax.train.state.copies import saved_parameters
+from mllm_jax.train.state.copies.offers import saved_parameters
 
 #: Layout of adapters, which are trained in float32.
 _TYPE = "F32"

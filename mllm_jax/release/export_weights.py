@@ -37,7 +37,7 @@ from mllm_jax.release.export_processor import (
     ends,
 )
 from mllm_jax.release.model_card import card
-from mllm_jax.train.state.copies import saved_parameters
+from mllm_jax.train.state.copies.offers import saved_parameters
 from mllm_jax.train.state.regroup import resized
 from mllm_jax.train.state.saved import SavedParameters
 

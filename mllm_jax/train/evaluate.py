@@ -40,7 +40,7 @@ from mllm_jax.train.decoding.sampling import Sampling
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import check_heldout_data, evaluate_with, together
 from mllm_jax.train.state.checkpoint import Checkpoints
-from mllm_jax.train.state.copies import fetch
+from mllm_jax.train.state.copies.offers import fetch
 from mllm_jax.train.step.batch import local_rows, place
 from mllm_jax.train.step.towers import Towers
 from sharding.collectives import psum
@@ -290,7 +290,7 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
         DataError: the run had another tokenizer or processor; `data.accept_changes` is not set.
         DataError, SampleError, AgreementError: as `check_heldout_data`.
     """
-    fetch(config, beside_others=False)
+    fetch(config)
     folder = config.run.path / "checkpoints"
     if not folder.is_dir():
         raise RunError(f"run {config.run.path} has no checkpoint; train it first")

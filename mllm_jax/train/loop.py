@@ -61,7 +61,8 @@ from mllm_jax.train.replicas.corruption import checked
 from mllm_jax.train.saves import Saves
 from mllm_jax.train.start import announce, check_health, claimed, restore_or_init
 from mllm_jax.train.state.checkpoint import Checkpoints
-from mllm_jax.train.state.copies import copy_records, copying, fetch
+from mllm_jax.train.state.copies.copier import copy_records, copying
+from mllm_jax.train.state.copies.offers import offered
 from mllm_jax.train.state.optimizer import learning_rate
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.snapshots.memory import Memory, opened
@@ -186,7 +187,7 @@ def _training(
     announce(experiment, console)
     if is_primary():
         keep(config, lenient=restarted())
-    fetch(config, from_step)
+    offers = offered(config, from_step)
     checkpoints = Checkpoints(
         config.run.path / "checkpoints", config.checkpoint, experiment.step.form.regrouping
     )
@@ -195,16 +196,17 @@ def _training(
         over = DivergedError, GeneratorExit, StoppedRun
         with opened(config, over) as memory:
             state, progress = restore_or_init(
-                experiment, checkpoints, console, sources, from_step, memory
+                experiment, checkpoints, console, sources, from_step, memory, offers
             )
             record.spend("restore", "compile")
-            # Only now are checkpoints set aside that the run has left.
-            with copying(config), listeners(experiment, progress, console, record) as tell:
+            # Only now are copies set aside that the run has left.
+            beside = copying(offers, progress.step)
+            with beside, listeners(experiment, progress, console, record) as tell:
                 result = yield from _run(experiment, state, progress, checkpoints, tell, memory)
     finally:
         checkpoints.close()
     summary = tell.finish(config.run.path, result)
-    copy_records(config)
+    copy_records(offers)
     return summary
 
 

@@ -26,6 +26,7 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import go_on_with
 from mllm_jax.train.state.changes import tell_changes
 from mllm_jax.train.state.checkpoint import Checkpoints, Restored
+from mllm_jax.train.state.copies.offers import Offers
 from mllm_jax.train.state.pretrained import start_from, start_from_adapters
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.snapshots.memory import Memory
@@ -73,6 +74,7 @@ def restore_or_init(
     sources: Identities,
     from_step: int | None,
     memory: Memory | None = None,
+    offers: Offers | None = None,
 ) -> tuple[Any, Progress]:
     """The state that a run continues from, and its progress.
 
@@ -80,6 +82,7 @@ def restore_or_init(
         sources: identities of the present data.
         from_step: step of the checkpoint to continue from; None: the newest.
         memory: snapshots in the memory of the hosts, if the run takes any.
+        offers: copies of checkpoints behind a URL, if the run makes any.
 
     Raises:
         RunError: `from_step` without checkpoints.
@@ -92,7 +95,7 @@ def restore_or_init(
         go_on_with(config, found.progress, sources)
 
     if config.checkpoint.enabled:
-        restored = checkpoints.restore(experiment.step.abstract, from_step, accept, memory)
+        restored = checkpoints.restore(experiment.step.abstract, from_step, accept, memory, offers)
     elif from_step is not None:
         raise RunError(f"--from-step {from_step} needs checkpoint.enabled=true")
     if restored is None:

@@ -22,6 +22,7 @@ import orbax.checkpoint as ocp
 from mllm_jax.config.sections import CheckpointConfig
 from mllm_jax.runtime.collective import everywhere
 from mllm_jax.runtime.part import peers
+from mllm_jax.train.state.copies.offers import Offer, Offers
 from mllm_jax.train.state.fit import check_same_model
 from mllm_jax.train.state.items import JsonHandler, JsonSave, StateHandler, StateRestore, StateSave
 from mllm_jax.train.state.progress import Progress, ProgressError
@@ -33,6 +34,7 @@ from mllm_jax.train.state.saved import (
     check_whole,
     first_line,
     read_json,
+    set_aside,
 )
 from mllm_jax.train.state.snapshots.memory import Kept, Memory
 from mllm_jax.train.state.snapshots.share import ShareError
@@ -55,6 +57,19 @@ class Restored:
     state: Any
     progress: Progress
     config: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A checkpoint in the run's folder."""
+
+    step: int
+
+    def __str__(self) -> str:
+        return f"checkpoint of step {self.step}"
+
+
+_Candidate = Kept | Offer | Stored
 
 
 @dataclass
@@ -129,25 +144,32 @@ class Checkpoints:
         step: int | None = None,
         accept: Callable[[Restored], None] = lambda found: None,
         memory: Memory | None = None,
+        offers: Offers | None = None,
     ) -> Restored | None:
-        """The newest readable checkpoint or snapshot, or None when there is none.
+        """The newest readable checkpoint, copy or snapshot, or None when there is none.
 
         Args:
             target: tree of `jax.ShapeDtypeStruct` with shardings.
             step: the one to restore, whatever else there is; newer ones are set aside.
             accept: raises if the run cannot go on from what was found, on all processes or on
-                none; nothing is set aside then.
+                none; nothing is set aside then, but what a copy takes the place of.
             memory: snapshots in the memory of the hosts; those that are as new as a checkpoint come
                 before it, and none comes with `step`.
+            offers: copies of checkpoints behind a URL; those that are as new as a checkpoint come
+                behind it.
 
         Raises:
             CheckpointError: every checkpoint is damaged, or the newest readable one holds another
                 model; the message names the leaves. Or that of `step` is damaged or missing.
+            StorageError, AwayError: nothing can be restored, and the place of the copies does not
+                answer.
         """
-        damaged: dict[int, str] = {}
-        kept = memory.found() if memory is not None and step is None else []
-        for tried in self._newest_first(kept) if step is None else [self._existing(step)]:
-            found, reason = self._try(tried, target, memory)
+        damaged: set[int] = set()
+        reasons: list[tuple[_Candidate, str]] = []
+        left = self._candidates(step, memory, offers)
+        while left:
+            tried = left.pop(0)
+            found, reason = self._try(tried, target, memory, offers, damaged)
             if everywhere("a checkpoint is read", found is not None):
                 assert found is not None
                 accept(found)
@@ -157,23 +179,14 @@ class Checkpoints:
                     memory.went_on_from(tried if isinstance(tried, Kept) else None)
                 return found
             reason = reason or "cannot be read by another process"
-            if step is not None:
-                raise CheckpointError(
-                    f"the checkpoint of step {step}, which --from-step asks for, is damaged: "
-                    f"{self.directory / str(step)}: {reason}; it is left as it is, and "
-                    f"{self._there(without=step)}"
-                )
-            if isinstance(tried, Kept):
-                logger.warning("%s is not whole: %s; trying an older one", tried, reason)
-                continue
-            damaged[tried] = f"step {tried}: {reason}"
-            logger.warning("checkpoint of %s; trying an older one", damaged[tried])
-        if damaged:
-            raise CheckpointError(
-                f"no readable checkpoint in {self.directory}:\n  "
-                + "\n  ".join(damaged.values())
-                + "\nremove the folder to start afresh, or put a whole checkpoint there"
-            )
+            more = f"trying {left[0]}" if left else "there is no other to try"
+            logger.warning("%s: %s; %s", tried, reason, more)
+            reasons.append((tried, reason))
+            if not isinstance(tried, Kept) and tried.step in self.steps:
+                damaged.add(tried.step)
+        if offers is not None:
+            offers.insist()
+        self._refuse(step, reasons, offers)
         if memory is not None:
             memory.went_on_from(None)
         return None
@@ -207,31 +220,58 @@ class Checkpoints:
         handlers = {"state": StateHandler(), "progress": JsonHandler(), "config": JsonHandler()}
         return ocp.CheckpointManager(self.directory, options=options, item_handlers=handlers)
 
-    def _existing(self, step: int) -> int:
-        if step in self.steps:
-            return step
-        raise CheckpointError(
-            f"{self.directory} has no checkpoint of step {step}; {self._there(without=step)}"
-        )
+    def _candidates(
+        self, step: int | None, memory: Memory | None, offers: Offers | None
+    ) -> list[_Candidate]:
+        """What may be restored, the newest first; of one step snapshot, checkpoint, copy."""
+        copies = offers.found if offers is not None else []
+        kept = memory.found() if memory is not None and step is None else []
+        every: list[_Candidate] = [*copies, *map(Stored, self.steps), *kept]
+        chosen = [own for own in every if step in (None, own.step)]
+        return sorted(chosen, key=lambda own: own.step)[::-1]
 
-    def _there(self, without: int) -> str:
-        """The other steps that can be requested."""
-        steps = ", ".join(str(step) for step in self.steps if step != without)
-        return f"there are those of steps {steps}" if steps else "there is no other"
-
-    def _newest_first(self, kept: Sequence[Kept]) -> list[int | Kept]:
-        """Snapshots, and the steps of checkpoints."""
-        every: list[int | Kept] = [*kept, *reversed(self.steps)]
-        return sorted(every, key=lambda own: own if isinstance(own, int) else own.step)[::-1]
+    def _refuse(
+        self, step: int | None, reasons: list[tuple[_Candidate, str]], offers: Offers | None
+    ) -> None:
+        """Raise if checkpoints were there, or one was asked for, and none could be restored."""
+        if step is not None:
+            others = {*self.steps, *(own.step for own in (offers.found if offers else ()))} - {step}
+            told = ", ".join(map(str, sorted(others)))
+            there = f"there are those of steps {told}" if told else "there is no other"
+            if not reasons:
+                raise CheckpointError(f"{self.directory} has no checkpoint of step {step}; {there}")
+            raise CheckpointError(
+                f"the checkpoint of step {step}, which --from-step asks for, is damaged: "
+                + "; ".join(f"{own}: {why}" for own, why in reasons)
+                + f"; {self.directory} is left as it is, and {there}"
+            )
+        if any(not isinstance(own, Kept) for own, _ in reasons):
+            elsewhere = f", and {offers.store}" if offers is not None and offers.found else ""
+            raise CheckpointError(
+                f"no readable checkpoint in {self.directory}:\n  "
+                + "\n  ".join(f"{own}: {why}" for own, why in reasons)
+                + f"\nremove the folder{elsewhere} to start afresh, or put a whole checkpoint there"
+            )
 
     def _try(
-        self, tried: int | Kept, target: Any, memory: Memory | None
+        self,
+        tried: _Candidate,
+        target: Any,
+        memory: Memory | None,
+        offers: Offers | None,
+        damaged: set[int],
     ) -> tuple[Restored | None, str]:
-        """The checkpoint or snapshot, or None and its error."""
-        if isinstance(tried, int):
-            return self._stored(tried, target)
-        assert memory is not None, "there are no snapshots without it"
-        return self._remembered(tried, target, memory)
+        """The checkpoint, copy or snapshot, or None and its error."""
+        if isinstance(tried, Kept):
+            assert memory is not None, "there are no snapshots without it"
+            return self._remembered(tried, target, memory)
+        if isinstance(tried, Offer):
+            assert offers is not None, "there are no copies without them"
+            if reason := offers.fetch(tried, instead=tried.step in damaged):
+                return None, reason
+            damaged.discard(tried.step)
+            self._manager.reload()
+        return self._stored(tried.step, target)
 
     def _remembered(self, kept: Kept, target: Any, memory: Memory) -> tuple[Restored | None, str]:
         """A snapshot, or None and its error."""
@@ -291,8 +331,7 @@ class Checkpoints:
             return
         if jax.process_index() == 0:
             for step, why in steps.items():
-                folder = self.directory / str(step)
-                folder.rename(folder.with_name(f"{why}-{step}-{time.time_ns()}"))
+                set_aside(self.directory / str(step), why)
         peers().gather("checkpoints are set aside", None)
         self._manager.reload()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -103,6 +104,11 @@ def _damage(folder: Path, blocks: list[Block]) -> DamageError:
         return DamageError(where, named=False)
     more = f" and {len(leaves) - 1} more" * (len(leaves) > 1)
     return DamageError(f"leaf {leaves[0]}{more}: {where}")
+
+
+def set_aside(folder: Path, why: str) -> None:
+    """Rename a checkpoint to `<why>-<step>-<time>`, so that its step can be saved anew."""
+    folder.rename(folder.with_name(f"{why}-{folder.name}-{time.time_ns()}"))
 
 
 def read_json(folder: Path) -> tuple[Progress, dict[str, Any]]:

@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
 import fsspec
+import jax
+import numpy as np
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
-from data.sample import AwayError
+from data.sample import AwayError, StorageError
 from data.sources.formats import patience
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.folder import IDENTITY, RunError, identity
+from mllm_jax.runtime.part import Peers
 from mllm_jax.train.records.resolved import keep
-from mllm_jax.train.state import copies
-from mllm_jax.train.state.copies import Store, copy_records, copying, fetch, saved_parameters
-from mllm_jax.train.state.saved import NoCheckpointError
+from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.copies import copier
+from mllm_jax.train.state.copies.copier import copy_records, copying
+from mllm_jax.train.state.copies.offers import fetch, offered, saved_parameters
+from mllm_jax.train.state.copies.store import Store, steps_in
+from mllm_jax.train.state.saved import CheckpointError, NoCheckpointError
 from tests.configs import config
 from tests.stores import GOOGLE, S3, ObjectStore, object_store, soon
-from tests.train.state.snapshots.test_memory import store
-from tests.train.state.test_damage import files
+from tests.train.state.snapshots.test_memory import REGROUPING, store
+from tests.train.state.test_damage import abstract, files, state
 
 
 @pytest.fixture(autouse=True)
 def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copies, "LOOK", 0.02)
+    monkeypatch.setattr(copier, "LOOK", 0.02)
     monkeypatch.setattr(patience, "FIRST", 0.02)
 
 
@@ -51,10 +62,65 @@ def elsewhere(run: ExperimentConfig, tmp_path: Path) -> ExperimentConfig:
 
 def saved(run: ExperimentConfig, *steps: int) -> None:
     """Save checkpoints, the first of which is copied before the last is saved."""
-    with copying(run):
+    with beside(run):
         for step in steps:
             store(run, step)
             soon(partial(has_copy, run, step))
+
+
+def beside(run: ExperimentConfig) -> AbstractContextManager[None]:
+    """Context of a start that goes on from the newest checkpoint here."""
+    return copying(offered(run, None), max(steps_in(run.run.path), default=0))
+
+
+def start(run: ExperimentConfig, step: int | None = None) -> int | None:
+    """The step that a start goes on from, whose state is as it was saved."""
+    checkpoints = Checkpoints(run.run.path / "checkpoints", run.checkpoint, REGROUPING)
+    try:
+        found = checkpoints.restore(abstract(state(0)), step, offers=offered(run, step))
+    finally:
+        checkpoints.close()
+    if found is None:
+        return None
+    jax.tree.map(np.testing.assert_array_equal, found.state, state(found.step))
+    return found.step
+
+
+def damage(system: Any, folder: str) -> None:
+    """Flip a bit of the arrays of a checkpoint."""
+    victim = next(path for path in sorted(system.find(f"{folder}/state")) if "/d/" in path)
+    content = bytearray(system.cat_file(victim))
+    content[len(content) // 2] ^= 1
+    system.pipe_file(victim, bytes(content))
+
+
+def damage_here(run: ExperimentConfig, step: int) -> None:
+    damage(fsspec.filesystem("file"), str(run.run.path / "checkpoints" / str(step)))
+
+
+def damage_there(run: ExperimentConfig, step: int) -> None:
+    damage(Store(run)._system, f"{Store(run)._base}/{step}")
+
+
+def here(run: ExperimentConfig) -> set[str]:
+    """Checkpoints of a run's folder, those that were set aside without their time."""
+    return {
+        path.name.rpartition("-")[0] or path.name
+        for path in (run.run.path / "checkpoints").iterdir()
+    }
+
+
+@contextmanager
+def away(*methods: str, error: type[OSError] = ConnectionError) -> Iterator[None]:
+    """Context in which what is in memory is out of reach, or refuses."""
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise error("no route to host")
+
+    with pytest.MonkeyPatch.context() as patch:
+        for method in methods:
+            patch.setattr(MemoryFileSystem, method, fail)
+        yield
 
 
 def has_copy(run: ExperimentConfig, step: int) -> bool:
@@ -65,19 +131,21 @@ def test_a_machine_that_has_nothing_of_a_run_goes_on_from_the_newest_copy(run, t
     saved(run, 1, 2, 3)
     assert [copy.step for copy in Store(run).copies()] == [3, 2]  # as many as in the folder
     there = elsewhere(run, tmp_path)
-    fetch(there)
-    assert [path.name for path in (there.run.path / "checkpoints").iterdir()] == ["3"]
+    assert start(there) == 3
+    assert here(there) == {"3"}
     assert identity(there.run.path) == identity(run.run.path)
-    for here in files(run.run.path / "checkpoints" / "3"):
-        same = there.run.path / here.relative_to(run.run.path)
-        assert same.read_bytes() == here.read_bytes()
+    for own in files(run.run.path / "checkpoints" / "3"):
+        same = there.run.path / own.relative_to(run.run.path)
+        assert same.read_bytes() == own.read_bytes()
 
 
 def test_a_step_that_is_asked_for_is_fetched(run, tmp_path):
     saved(run, 1, 2)
     there = elsewhere(run, tmp_path)
-    fetch(there, step=1)
-    assert [path.name for path in (there.run.path / "checkpoints").iterdir()] == ["1"]
+    assert start(there, step=1) == 1
+    assert here(there) == {"1"}
+    with pytest.raises(CheckpointError, match=r"no checkpoint of step 3; there .* steps 1, 2$"):
+        start(there, step=3)
 
 
 def test_a_course_that_the_run_has_left_does_not_come_back(run, tmp_path, caplog):
@@ -86,10 +154,9 @@ def test_a_course_that_the_run_has_left_does_not_come_back(run, tmp_path, caplog
     checkpoints, system = run.run.path / "checkpoints", Store(run)._system
     (checkpoints / "3").rename(checkpoints / "newer-3-1")
     before = {path.removeprefix("/") for path in system.find(f"{Store(run)._base}/3")}
-    with copying(run):
+    with beside(run):
         assert not has_copy(run, 3)
-        fetch(run)
-        assert not (checkpoints / "3").exists()
+        assert start(run) == 2
         store(run, 3)
         soon(partial(has_copy, run, 3))
     assert "copies of steps 3 in memory://" in caplog.text
@@ -101,17 +168,17 @@ def test_a_course_that_the_run_has_left_does_not_come_back(run, tmp_path, caplog
 def test_what_is_here_is_not_fetched(run):
     saved(run, 1, 2)
     before = {path: path.stat().st_mtime_ns for path in files(run.run.path)}
-    fetch(run)
+    assert start(run) == 2
     assert {path: path.stat().st_mtime_ns for path in files(run.run.path)} == before
 
 
-def test_a_folder_with_checkpoints_may_do_without_newer_ones(run, tmp_path):
+def test_what_only_reads_a_run_does_without_newer_ones(run, tmp_path):
     there = elsewhere(run, tmp_path)
     saved(run, 1)
-    fetch(there, beside_others=False)
+    fetch(there)
     saved(run, 2)
-    fetch(there, beside_others=False)
-    assert [path.name for path in (there.run.path / "checkpoints").iterdir()] == ["1"]
+    fetch(there)
+    assert here(there) == {"1"}
 
 
 def test_records_of_a_run_are_copied_and_come_with_its_checkpoint(run, tmp_path):
@@ -128,7 +195,7 @@ def test_records_of_a_run_are_copied_and_come_with_its_checkpoint(run, tmp_path)
     assert (there.run.path / "resolved.yaml").read_text() == before
     assert not (there.run.path / "summary.json").exists()
     (own / "summary.json").write_text('{"steps": 1}')
-    copy_records(run)
+    copy_records(offered(run, None))
     third = elsewhere(run, tmp_path)
     fetch(third)
     assert (third.run.path / "summary.json").read_text() == '{"steps": 1}'
@@ -147,16 +214,40 @@ def test_what_reads_a_run_fetches_what_its_folder_lacks(run, tmp_path):
 
 def test_a_damaged_copy_gives_way_to_an_older_one(run, tmp_path, caplog):
     saved(run, 1, 2)
-    system, base = fsspec.core.url_to_fs(str(run.checkpoint.copy_to))
-    victim = next(path for path in system.find(f"{base}/{run.run.name}/2/state") if "/d/" in path)
-    content = bytearray(system.cat_file(victim))
-    content[len(content) // 2] ^= 1
-    system.pipe_file(victim, bytes(content))
+    damage_there(run, 2)
     there = elsewhere(run, tmp_path)
-    fetch(there)
-    assert [path.name for path in (there.run.path / "checkpoints").iterdir()] == ["1"]
-    assert "the copy of step 2 in memory://" in caplog.text
-    assert "has changed since it was written; trying an older one" in caplog.text
+    assert start(there) == 1
+    assert here(there) == {"1"}
+    assert re.search(r"step 2 in memory://.*was written; trying the copy of step 1 in", caplog.text)
+    fetch(third := elsewhere(run, tmp_path))
+    assert here(third) == {"1"}
+
+
+def test_a_whole_copy_takes_the_place_of_a_damaged_checkpoint(run, caplog):
+    """All checkpoints here are damaged, and one of the copies."""
+    saved(run, 1, 2, 3)
+    for step in (2, 3):
+        damage_here(run, step)
+    assert start(run) == 3
+    assert here(run) == {"2", "3", "damaged-3"}
+    assert "step 3: leaf" in caplog.text
+    assert "trying the copy of step 3 in memory://" in caplog.text
+    damage_here(run, 3)
+    damage_there(run, 3)
+    assert start(run) == 2
+    assert here(run) == {"2", "damaged-2", "damaged-3"}
+    damage_here(run, 2)
+    damage_there(run, 2)
+    with pytest.raises(CheckpointError, match=r"step 2: .*\n.* 2 in memory.*\n.*, and memory://"):
+        start(run)
+    assert here(run) == {"2", "damaged-2", "damaged-3"}
+
+
+def test_a_damaged_step_that_is_asked_for_is_taken_from_its_copy(run):
+    saved(run, 1, 2)
+    damage_here(run, 1)
+    assert start(run, step=1) == 1
+    assert here(run) == {"1", "damaged-1", "newer-2"}
 
 
 def test_a_copy_that_not_all_processes_have_made_is_none(run, tmp_path):
@@ -167,6 +258,9 @@ def test_a_copy_that_not_all_processes_have_made_is_none(run, tmp_path):
     Store(run).put(folder, "r", (1, 2))
     (copy,) = Store(run).copies()
     assert sorted(copy.files) == [path.relative_to(folder).as_posix() for path in files(folder)]
+    Store(run).put(folder, "r", (1, 2), "another start")
+    assert Store(run).copies() == []
+    Store(run).put(folder, "r", (1, 2))
     there = elsewhere(run, tmp_path)
     fetch(there)
     assert (there.run.path / IDENTITY).read_text() == "r"
@@ -177,41 +271,111 @@ def test_copies_of_another_run_are_refused_by_name(run, tmp_path):
     there = elsewhere(run, tmp_path)
     own = identity(there.run.path)
     with pytest.raises(RunError) as refused:
-        fetch(there)
+        start(there)
     assert f"are of run {identity(run.run.path)}, and {there.run.path} is {own}; " in str(
         refused.value
     )
 
 
-def test_a_place_out_of_reach_ends_no_run_and_what_has_no_copy_is_told(run, monkeypatch, caplog):
+def test_a_place_out_of_reach_ends_no_run_and_what_has_no_copy_is_told(run, caplog):
     saved(run, 1)
-    system, _ = fsspec.core.url_to_fs(str(run.checkpoint.copy_to))
-
-    def away(*_: Any, **__: Any) -> None:
-        raise ConnectionError("no route to host")
-
-    with copying(run):
-        monkeypatch.setattr(type(system), "put_file", away)
-        store(run, 2)
-        soon(lambda: "the checkpoint of step 2 has no copy in memory://" in caplog.text)
-        monkeypatch.undo()
-        monkeypatch.setattr(copies, "LOOK", 0.02)
+    with beside(run):
+        with away("put_file"):
+            store(run, 2)
+            soon(lambda: "the checkpoint of step 2 has no copy in memory://" in caplog.text)
         store(run, 3)
     assert "out of reach for 0.3 s (retry_seconds), at last with ConnectionError" in caplog.text
     assert "the newest there is that of step 1, and training goes on" in caplog.text
     assert Store(run).copies()[0].step == 3
 
 
-def test_a_start_waits_for_a_place_that_is_away_and_then_says_so(run, tmp_path, monkeypatch):
+def test_a_place_that_lets_nothing_be_removed_gets_all_copies(run, caplog):
+    """As S3 without the right to delete."""
+    with beside(run), away("rm", error=PermissionError):
+        for step in (1, 2, 3, 4):
+            store(run, step)
+            soon(partial(has_copy, run, step))
+    told = "copies of older checkpoints are left in memory://"
+    assert [told in own for own in caplog.messages].count(True) == 1
+    assert "PermissionError: no route to host" in caplog.text
+
+
+def test_no_error_ends_the_copying(run, monkeypatch, caplog):
+    """Such as one of the disk that the run's folder is on."""
+    looks = iter([ValueError("x")])
+
+    def steps(folder: Path) -> list[int]:
+        for error in looks:
+            raise error
+        return steps_in(folder)
+
+    with beside(run):
+        monkeypatch.setattr(copier, "steps_in", steps)
+        soon(lambda: "has failed: ValueError: x; it is tried again" in caplog.text)
+        store(run, 1)
+    assert has_copy(run, 1)
+
+
+def test_a_first_start_waits_for_a_place_that_is_away_and_then_says_so(run, tmp_path):
+    """Nothing is left in the folder that would tell the run from that of the copies."""
     saved(run, 1)
-    system, _ = fsspec.core.url_to_fs(str(run.checkpoint.copy_to))
+    there = elsewhere(run, tmp_path)
+    with away("glob"), pytest.raises(AwayError, match=r"checkpoint\.copy_to: .* for 0\.3 s"):
+        start(there)
+    with away("glob"), pytest.raises(AwayError, match=r"checkpoint\.copy_to: .* for 0\.3 s"):
+        fetch(there)
+    assert start(there) == 1
 
-    def away(*_: Any, **__: Any) -> None:
-        raise ConnectionError("no route to host")
 
-    monkeypatch.setattr(type(system), "glob", away)
-    with pytest.raises(AwayError, match=r"checkpoint\.copy_to: .* out of reach for 0\.3 s"):
-        fetch(elsewhere(run, tmp_path))
+def test_a_start_goes_on_from_what_is_here_if_the_place_is_away(run, caplog):
+    """What is newer there is set aside once it is back, before anything is copied."""
+    saved(run, 1, 2)
+    (run.run.path / "checkpoints" / "2").rename(run.run.path / "2")
+    with away("glob"):
+        assert start(run) == 1
+        assert "has newer copies is unknown: checkpoint.copy_to: memory://" in caplog.text
+        with pytest.raises(AwayError, match=r"--from-step 1 needs that place"):
+            start(run, step=1)
+        copying_beside = beside(run)
+        copying_beside.__enter__()
+        soon(lambda: "the checkpoint of step 1 has no copy in memory://" in caplog.text)
+        assert "what is there is not known" in caplog.text
+    assert has_copy(run, 2)
+    store(run, 3)
+    copying_beside.__exit__(None, None, None)
+    assert "goes on after step 1: copies of steps 2 in memory://" in caplog.text
+    assert [copy.step for copy in Store(run).copies()] == [3, 1]
+
+
+def test_a_start_without_anything_whole_waits_for_a_place_that_is_away(run):
+    """It may have what is not here, so that a later start goes on."""
+    saved(run, 1)
+    damage_here(run, 1)
+    with away("glob"), pytest.raises(AwayError, match="out of reach"):
+        start(run)
+    with away("get_file"), pytest.raises(AwayError, match="out of reach"):
+        start(run)
+    with away("get_file", error=PermissionError), pytest.raises(StorageError, match="PermissionE"):
+        start(run)
+    assert start(run) == 1
+
+
+def test_other_processes_copy_once_the_first_has_set_aside_what_is_left(run, monkeypatch):
+    """After a start at which the place was away; step 2 there is of a course that was left."""
+    store(run, 1)
+    store(run, 2)
+    for process in (0, 1):
+        folder = run.run.path / "checkpoints" / "2"
+        Store(run).put(folder, identity(run.run.path), (process, 2), "an earlier start")
+    found: Any = SimpleNamespace(store=Store(run), run=run.run.path, answered=False, asked=None)
+    with ExitStack() as both:
+        for index in (1, 0):
+            part: Any = Peers()
+            part.index, part.count, part.gather = index, 2, lambda *_: ["this start"]
+            monkeypatch.setattr(copier, "peers", lambda part=part: part)
+            both.enter_context(copying(found, 1))
+            time.sleep(0.1)
+    assert [copy.step for copy in Store(run).copies()] == [2]
 
 
 @pytest.fixture
@@ -229,13 +393,13 @@ def test_a_run_goes_on_from_an_object_store(objects, tmp_path):
     assert [copy.step for copy in Store(run).copies()] == [3, 2]
     there = elsewhere(run, tmp_path)
     fetch(there)
-    for here in files(run.run.path / "checkpoints" / "3"):
-        assert (there.run.path / here.relative_to(run.run.path)).read_bytes() == here.read_bytes()
+    for own in files(run.run.path / "checkpoints" / "3"):
+        assert (there.run.path / own.relative_to(run.run.path)).read_bytes() == own.read_bytes()
 
 
 def test_a_store_that_goes_away_ends_no_run_and_gets_the_next_checkpoint(objects, tmp_path, caplog):
     run = run_with(tmp_path / "here", f"{objects.url}/of/mine")
-    with copying(run):
+    with beside(run):
         store(run, 1)
         soon(partial(has_copy, run, 1))
         objects.stop()

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import fsspec
 import jax
 import numpy as np
 import pytest
@@ -35,9 +36,11 @@ from mllm_jax.train.goodput.ledger import Ledger
 from mllm_jax.train.listeners import Listeners
 from mllm_jax.train.saves import SaveError, Saves
 from mllm_jax.train.state.checkpoint import Checkpoints
-from mllm_jax.train.state.copies import Copy, _check_same, _Copier, _fetch, _put_records
+from mllm_jax.train.state.copies.copier import _Copier, _put_records
+from mllm_jax.train.state.copies.offers import Offers
+from mllm_jax.train.state.copies.store import Copy, Store
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.state.saved import CheckpointError, DamageError, check_whole
+from mllm_jax.train.state.saved import CheckpointError, check_whole
 from mllm_jax.train.state.snapshots import memory as memory_of_hosts
 from mllm_jax.train.state.snapshots.channel import Server
 from mllm_jax.train.state.snapshots.memory import Here, Kept, Memory
@@ -161,7 +164,7 @@ def of_snapshots(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     channel: Any = SimpleNamespace(send=answers.append)
     desk._answer(channel, message)
     desk.close()
-    return [*of_damage(share, index), answers[0]["why"], f"{Kept(40, '', ())} is not whole"]
+    return [*of_damage(share, index), answers[0]["why"]]
 
 
 def of_damage(share: Share, index: Index) -> list[str]:
@@ -193,10 +196,11 @@ def of_checkpoints(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     own.directory = Path("runs/demo/checkpoints")
     own._manager = SimpleNamespace(close=full)
     own.close()
-    steps = [100]
+    steps = [30, 100]
+    remembered: Any = SimpleNamespace(found=lambda: [Kept(40, "", ())])
     monkeypatch.setattr(Checkpoints, "steps", property(lambda _: steps))
     monkeypatch.setattr(Checkpoints, "_try", lambda *_: (None, "leaf params/a is damaged"))
-    said.append(why(CheckpointError, lambda: own.restore({})))
+    said.append(why(CheckpointError, lambda: own.restore({}, memory=remembered)))
     said.append(why(CheckpointError, lambda: own.restore({}, 100)))
     steps.clear()
     said.append(why(CheckpointError, lambda: own.restore({}, 100)))
@@ -210,33 +214,50 @@ def of_checkpoints(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return said
 
 
-def of_copies() -> list[str]:
+def of_copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Of copies in another place."""
     run = Path("runs/demo")
     (run / ".identity").write_text("77aa")
+    made = config(
+        run={"directory": "runs", "name": "demo"},
+        checkpoint={"copy_to": "memory://bucket", "retry_seconds": 0.0, "local_every": None},
+    )
+    system = fsspec.filesystem("memory")
+    system.pipe("/bucket/demo/100-0-of-1.json", b"{}")
+    Store(made).copies()
 
-    def damaged(*_: object) -> None:
-        raise DamageError("leaf params/a is damaged")
-
-    store: Any = type("Store", (), {"__str__": lambda _: "s3://bucket/demo"})()
-    store.put = store.keep = store.put_records = out_of_reach
-    store.fetch, store.copies = damaged, lambda: [Copy(100, "77aa", ())]
-    shutil.rmtree(run / "checkpoints")
-    _fetch(store, run, None)
-    said = [why(RunError, lambda: _check_same(store, run, [Copy(100, "5c1e", ())]))]
-    (run / "checkpoints" / "40").mkdir(parents=True)
-    store.set_aside = lambda newest: [60, 50]
-    copier = _Copier(store, run)
-    copier.finish()
-    copier._copied, copier._kept = {40}, []
-    copier._tidy([40])
-    copier._copied = set()
-    copier._copy(100)
-    _put_records(store, run)
+    own = Checkpoints.__new__(Checkpoints)
+    own.directory = run / "checkpoints"
+    shutil.rmtree(own.directory)
+    monkeypatch.setattr(Store, "__str__", lambda _: "s3://bucket/demo")
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "copies", out_of_reach)
+        Offers(made)
+        said = [why(AwayError, lambda: Offers(made, asked=40))]
+        patched.setattr(Store, "copies", lambda _: [Copy(step, "77aa", ()) for step in (100, 90)])
+        found = Offers(made)
+        said.append(why(CheckpointError, lambda: own.restore({}, offers=found)))
+        said.append(why(RunError, lambda: Store(made).check_same(run, [Copy(100, "5c1e", ())])))
+        (own.directory / "40").mkdir(parents=True)
+        for name in ("keep", "put", "put_records"):
+            patched.setattr(Store, name, out_of_reach)
+        patched.setattr(Store, "set_aside", lambda *_: [60, 50])
+        copier = _Copier(found, 40)
+        copier.finish()
+        copier._copied, copier._kept = {40}, []
+        copier._tidy([40])
+        copier._copied, copier._begun = set(), False
+        copier._copy(100)
+        _put_records(found.store, run)
+        patched.setattr(Store, "set_aside", out_of_reach)
+        copier._begun = False
+        copier._begin_now(asked=False)
+        patched.setattr(copier, "_look", full)
+        copier._go_on()
     return said
 
 
-def out_of_reach(*_: object) -> None:
+def out_of_reach(*_: object, **__: object) -> None:
     """A place that takes nothing."""
     raise AwayError("s3://bucket/demo has been out of reach for 300 s")
 
@@ -259,5 +280,5 @@ def test_every_message_of_storage_is_said(
     monkeypatch.chdir(tmp_path)
     said = [*of_folders(monkeypatch), *of_the_end(monkeypatch)]
     said += [*of_snapshots(tmp_path, monkeypatch), *of_checkpoints(monkeypatch)]
-    said += [*of_copies(), *of_data(monkeypatch)]
+    said += [*of_copies(monkeypatch), *of_data(monkeypatch)]
     assert unsaid("messages-storage.md", [*said, *caplog.messages]) == []

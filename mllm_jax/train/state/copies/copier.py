@@ -1,0 +1,191 @@
+"""Checkpoints are copied beside training.
+
+Records follow every checkpoint, and the end of the run. A place that is out of reach, or takes no
+files, holds up nothing and ends no copying: what has no copy is told, and the next checkpoint is
+copied in its turn.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from data.sample import DataError, StorageError
+from mllm_jax.runtime.folder import RunError, identity
+from mllm_jax.runtime.part import peers
+from mllm_jax.train.state.copies.offers import Offers
+from mllm_jax.train.state.copies.store import Store, steps_in
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between two looks for a checkpoint that is whole.
+LOOK = 1.0
+
+
+@contextmanager
+def copying(offers: Offers | None, newest: int) -> Iterator[None]:
+    """Context in which the run's checkpoints are copied; its end waits for the last.
+
+    Args:
+        offers: what the start of the run has found in its store; None for a run without one.
+        newest: step that the run goes on from; copies of later ones are set aside.
+
+    Raises:
+        StorageError: the start was asked to go back (`Offers.asked`), and the copies that the run
+            leaves cannot be set aside.
+    """
+    if offers is None:
+        yield
+        return
+    copier = _Copier(offers, newest)
+    try:
+        yield
+    except KeyboardInterrupt:  # which has saved what there is
+        copier.finish()
+        raise
+    copier.finish()
+
+
+def copy_records(offers: Offers | None) -> None:
+    """Copy the records of a run that has ended beside its checkpoints; a failure is told."""
+    if offers is not None and not peers().index:
+        _put_records(offers.store, offers.run)
+
+
+def _put_records(store: Store, run: Path) -> None:
+    try:
+        store.put_records(run)
+    except (OSError, DataError) as error:
+        logger.warning("the records of the run have no copy in %s: %s", store, error)
+
+
+class _Copier:
+    """Copies, on a thread of its own."""
+
+    def __init__(self, offers: Offers, newest: int) -> None:
+        self._store, self._run, self._newest = offers.store, offers.run, newest
+        self._identity, self._place = identity(self._run), (peers().index, peers().count)
+        self._start: str = peers().gather("this start's copies", secrets.token_hex(4))[0]
+        self._begun = False
+        self._copied: set[int] = set()
+        self._failed: set[int] = set()
+        self._kept: list[int] = []
+        self._said: set[str] = set()
+        if not self._place[0] and offers.answered:
+            self._begin_now(asked=offers.asked is not None)
+        self._over = threading.Event()
+        # A daemon: a process that ends with an error waits for no store.
+        self._thread = threading.Thread(target=self._go_on, name="copies", daemon=True)
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Wait for the copies of what is saved."""
+        self._over.set()
+        with peers().doing("copying the last checkpoint", limited=False):
+            self._thread.join()
+
+    def _begin_now(self, *, asked: bool) -> None:
+        """Begin before the first step, so that what the run has left is never taken up again."""
+        try:
+            self._begin()
+        except StorageError as error:
+            if asked:
+                raise
+            self._once("no checkpoint is copied to %s yet: %s; training goes on", error)
+
+    def _begin(self) -> None:
+        """Set aside what the run has left, and see what is copied already.
+
+        A place that was out of reach as the run started is first seen here.
+
+        Raises:
+            RunError: the copies are of another run.
+            StorageError: the place does not allow it, or stays out of reach.
+        """
+        if self._begun:
+            return
+        copies = self._store.copies()
+        self._store.check_same(self._run, copies)
+        if self._place[0]:
+            self._wait_for_first()
+        elif left := self._store.set_aside(self._newest):
+            logger.warning(
+                "the run goes on after step %d: copies of steps %s in %s are set aside (newer-...)",
+                *(self._newest, ", ".join(map(str, left)), self._store),
+            )
+        self._copied = {copy.step for copy in copies if copy.step <= self._newest}
+        self._begun = True
+
+    def _wait_for_first(self) -> None:
+        """Wait till process 0 has set aside what the run has left."""
+        until = time.monotonic() + self._store.patience
+        while left := self._store.left(self._newest, self._start):
+            if time.monotonic() > until:
+                steps = ", ".join(map(str, left))
+                raise StorageError(f"process 0 has not set aside the copies of steps {steps} there")
+            time.sleep(LOOK)
+
+    def _go_on(self) -> None:
+        """Copy till all is over; whatever goes wrong in a look is told, and the next one comes."""
+        over = done = False
+        while not (over and done):
+            over, done = self._over.wait(LOOK), True
+            try:
+                done = self._look()
+            except Exception as error:  # none may end the copies of what is saved later
+                why = f"{type(error).__name__}: {error}"
+                self._once("copying to %s has failed: %s; it is tried again", why)
+
+    def _look(self) -> bool:
+        """Copy what is new; whether nothing newer has come meanwhile."""
+        steps = steps_in(self._run)
+        if steps and steps[-1] not in self._copied | self._failed:
+            self._copy(steps[-1])
+        self._tidy(steps)
+        return steps_in(self._run)[-1:] in ([], steps[-1:])
+
+    def _copy(self, step: int) -> None:
+        """Copy a checkpoint; a failure is told, and the next one is tried in its turn."""
+        try:
+            self._begin()
+            if step in self._copied:
+                return
+            folder = self._run / "checkpoints" / str(step)
+            self._store.put(folder, self._identity, self._place, self._start)
+            self._copied.add(step)
+        except (OSError, DataError, RunError) as error:
+            self._failed.add(step)
+            logger.warning(
+                "the checkpoint of step %d has no copy in %s: %s; %s, and training goes on",
+                *(step, self._store, error, self._newest_there()),
+            )
+        else:
+            if self._place[0] == 0:
+                _put_records(self._store, self._run)
+
+    def _newest_there(self) -> str:
+        if not self._begun:
+            return "what is there is not known"
+        last = max(self._copied, default=None)
+        return "none is there" if last is None else f"the newest there is that of step {last}"
+
+    def _tidy(self, steps: list[int]) -> None:
+        """Remove copies of steps that are not kept here any more."""
+        if self._place[0] or steps == self._kept or steps[-1:] != [max(self._copied, default=0)]:
+            return
+        try:
+            self._store.keep(steps)
+        except (OSError, DataError) as error:
+            self._once("copies of older checkpoints are left in %s: %s", error)
+        self._kept = steps
+
+    def _once(self, text: str, why: object) -> None:
+        """Warn of what may happen at every look once."""
+        if text not in self._said:
+            self._said.add(text)
+            logger.warning(text, self._store, why)

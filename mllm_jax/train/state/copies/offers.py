@@ -1,0 +1,206 @@
+"""What is fetched from the place of a run's copies.
+
+A start of a run takes the newest of its snapshots, its checkpoints and their copies that is whole
+(`Checkpoints.restore`); a copy is fetched into the run's folder once its turn has come. What only
+reads a run fetches a copy if the folder has no checkpoint at all.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from data.sample import AwayError, StorageError
+from mllm_jax.config.load import ExperimentConfig, load
+from mllm_jax.runtime.folder import IDENTITY
+from mllm_jax.runtime.part import peers
+from mllm_jax.train.records.resolved import RESOLVED
+from mllm_jax.train.state.copies.store import DRAFT, Copy, Store, steps_in
+from mllm_jax.train.state.saved import DamageError, SavedParameters
+
+logger = logging.getLogger(__name__)
+
+#: Errors of a store by their names, as process 0 tells the others of them.
+_ERRORS = {kind.__name__: kind for kind in (AwayError, StorageError)}
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A copy that a start may go on from.
+
+    Attributes:
+        step: step of the checkpoint.
+        store: place of the copy, for messages.
+    """
+
+    step: int
+    store: str
+
+    def __str__(self) -> str:
+        return f"the copy of step {self.step} in {self.store}"
+
+
+class Offers:
+    """The copies that a start of a run finds; all processes call its methods at the same points.
+
+    Process 0 asks the store, for all that see the run's folder. A store that does not answer is
+    told, and the start goes on without it, unless the start needs it: see `insist`.
+
+    Args:
+        config: configuration of the run, which has `checkpoint.copy_to`.
+        asked: step of the checkpoint that the start is asked to go on from; None: the newest.
+
+    Raises:
+        DataError: the URL cannot be opened. RunError: the copies are of another run.
+        StorageError, AwayError: the store does not answer, and the run has no past here, or copies
+            of steps after `asked` may have to be set aside there.
+    """
+
+    def __init__(self, config: ExperimentConfig, asked: int | None = None) -> None:
+        self.store, self.run, self.asked = Store(config), config.run.path, asked
+        self._copies: dict[int, Copy] = {}
+        self._error: StorageError | None = None
+        begun = (self.run / IDENTITY).exists()
+        found, why = self._of_first(f"looking for copies in {self.store}", self._look)
+        self.found = [Offer(step, str(self.store)) for step in found or ()]
+        if not why:
+            return
+        if asked is not None or not begun:
+            self.insist()
+        logger.warning(
+            "whether %s has newer copies is unknown: %s; the run goes on from what is here",
+            *(self.store, why),
+        )
+
+    @property
+    def answered(self) -> bool:
+        """Whether the store has told and given what was asked for."""
+        return self._error is None
+
+    def fetch(self, offer: Offer, *, instead: bool) -> str:
+        """Get a copy into the run's folder, with the records that the folder lacks.
+
+        Args:
+            instead: whether the folder has a damaged checkpoint of that step, which is set aside.
+
+        Returns:
+            Why that has failed; empty if it has not.
+        """
+
+        def get() -> None:
+            self.store.fetch_records(self.run)
+            copy, directory = self._copies[offer.step], self.run / "checkpoints"
+            self.store.fetch(copy, directory, instead=instead)
+            logger.info("the checkpoint of step %d is fetched from %s", offer.step, self.store)
+
+        return self._of_first(f"fetching {offer}", get)[1]
+
+    def insist(self) -> None:
+        """Raise the error of a store that has not answered.
+
+        Raises:
+            StorageError, AwayError: there was one.
+        """
+        if self._error is None:
+            return
+        if self.asked is None:
+            raise self._error
+        raise type(self._error)(
+            f"{self._error}; --from-step {self.asked} needs that place, as newer copies are set "
+            "aside there"
+        )
+
+    def _look(self) -> list[int]:
+        for left in (self.run / "checkpoints").glob(f"{DRAFT}*"):  # of a start that ended
+            shutil.rmtree(left, ignore_errors=True)
+        copies = self.store.copies()
+        self.store.check_same(self.run, copies)
+        self._copies = {copy.step: copy for copy in copies}
+        return [*self._copies]
+
+    def _of_first(self, what: str, action: Callable[[], Any]) -> tuple[Any, str]:
+        """What process 0 finds, and why it could not; an error of the store is kept by all."""
+        told = None
+        if peers().index == 0:
+            with peers().doing(what, limited=False):
+                told = _tried(action)
+        found, why, kind = peers().gather(what, told)[0]
+        if kind:
+            self._error = _ERRORS[kind](why)
+        return found, why
+
+
+def _tried(action: Callable[[], Any]) -> tuple[Any, str, str]:
+    """What an action gives, why it has failed, and the name of an error that may pass."""
+    try:
+        return action(), "", ""
+    except DamageError as error:
+        return None, str(error), ""
+    except StorageError as error:
+        return None, str(error), type(error).__name__
+    except OSError as error:  # of the run's folder, such as a full disk
+        return None, f"it cannot be written here: {error}", AwayError.__name__
+
+
+def offered(config: ExperimentConfig, asked: int | None) -> Offers | None:
+    """The copies that a start finds; None for a run without a store.
+
+    Raises:
+        Exception: as of `Offers`.
+    """
+    own = config.checkpoint
+    return Offers(config, asked) if own.copy_to is not None and own.enabled else None
+
+
+def fetch(config: ExperimentConfig) -> None:
+    """Get the newest checkpoint that is whole, if the run's folder has none and there is a copy.
+
+    Process 0 does it, for all that see the folder; the others wait.
+
+    Args:
+        config: configuration of the run.
+
+    Raises:
+        RunError: the copies are of another run.
+        DataError: the URL cannot be opened. AwayError: it stays out of reach.
+    """
+    wanted = config.checkpoint.copy_to is not None and config.checkpoint.enabled
+    if wanted and peers().index == 0 and not steps_in(config.run.path):
+        with peers().doing("fetching a checkpoint", limited=False):
+            _fetch(Store(config), config.run.path)
+    if wanted:
+        peers().gather("checkpoints are fetched", None)
+
+
+def saved_parameters(run: Path) -> SavedParameters:
+    """The parameters of a run's newest checkpoint, which is fetched if its folder has none.
+
+    Raises:
+        CheckpointError: there is none, here or in a store that the run's configuration names.
+        ConfigError: the configuration in the folder is none. Exception: as of `fetch`.
+    """
+    kept = run / RESOLVED
+    if not steps_in(run) and kept.is_file():
+        config = load(kept)
+        if config.checkpoint.copy_to is not None:
+            _fetch(Store(config), run)
+    return SavedParameters(run / "checkpoints")
+
+
+def _fetch(store: Store, run: Path) -> None:
+    copies = store.copies()
+    store.check_same(run, copies)
+    for copy in copies:
+        try:
+            store.fetch(copy, run / "checkpoints")
+        except DamageError as error:
+            offer = Offer(copy.step, str(store))
+            logger.warning("%s: %s; trying an older one", offer, error)
+            continue
+        store.fetch_records(run)
+        logger.info("the checkpoint of step %d is fetched from %s", copy.step, store)
+        return

@@ -1,0 +1,281 @@
+"""The place of a run's copies, and what lies there.
+
+A checkpoint is copied beside training as soon as it is whole in the run's folder::
+
+    <checkpoint.copy_to>/<run.name>/<step>/...               its files, as they lie in the folder
+                                   /<step>-0-of-2.json       what process 0 has copied: written last
+                                   /metrics.jsonl, ...       records of the run, see `RECORDS`
+
+Each process copies a part of the files. A copy is whole when all of its processes have said, within
+one start of the run, what they have copied.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import re
+import shutil
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from data.sample import StorageError
+from data.sources.formats.storage import remote
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.runtime.folder import IDENTITY, RunError
+from mllm_jax.train.records.resolved import RESOLVED
+from mllm_jax.train.records.sinks import write_atomically
+from mllm_jax.train.state.saved import check_whole, set_aside
+
+logger = logging.getLogger(__name__)
+
+#: Files of the run's folder that are copied as well, as `report` and a continued run read them.
+RECORDS = (RESOLVED, "metrics.jsonl", "skipped.jsonl", "summary.json")
+#: Beginning of the names of folders of what is being fetched.
+DRAFT = "fetched-"
+_KEY = "checkpoint.copy_to"
+_NOTE = re.compile(r"(\d+)-(\d+)-of-(\d+)\.json")
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A whole copy of a checkpoint.
+
+    Attributes:
+        step: step of the checkpoint.
+        run: identity of the run that has saved it.
+        files: paths of its files in its folder.
+    """
+
+    step: int
+    run: str
+    files: tuple[str, ...]
+
+
+class _Note(BaseModel):
+    """What a process has copied in a start of a run; earlier versions did not name the start."""
+
+    model_config = ConfigDict(strict=True)
+    run: str
+    start: str = ""
+    files: list[str]
+
+
+class Store:
+    """The copies of one run.
+
+    Whatever the file system raises comes as a StorageError, or as an AwayError if the place stays
+    out of reach.
+
+    Args:
+        config: configuration of the run, which has `checkpoint.copy_to`.
+
+    Raises:
+        DataError: the URL cannot be opened.
+    """
+
+    def __init__(self, config: ExperimentConfig) -> None:
+        own = config.checkpoint
+        assert own.copy_to is not None, "a store has a place"
+        self._system, base = remote(own.copy_to, own.retry_seconds, _KEY)
+        self._base = f"{base.rstrip('/')}/{config.run.name}"
+
+    def __str__(self) -> str:
+        return self._system.named(self._base)
+
+    @property
+    def patience(self) -> float:
+        """Seconds for which the place is tried again while it is out of reach."""
+        return self._system.seconds
+
+    def copies(self) -> list[Copy]:
+        """The whole copies, the newest first."""
+        told: dict[tuple[int, int, str], list[_Note]] = defaultdict(list)
+        with self._asked():
+            for path, note in self._told():
+                step, _, count = map(int, _parts(path))
+                told[step, count, note.start].append(note)
+        whole = [
+            Copy(step, notes[0].run, tuple(name for note in notes for name in note.files))
+            for (step, count, _), notes in told.items()
+            if len(notes) == count
+        ]
+        return sorted(whole, key=lambda copy: copy.step, reverse=True)
+
+    def put(self, folder: Path, run: str, place: tuple[int, int], start: str = "") -> None:
+        """Copy a part of a checkpoint.
+
+        Args:
+            folder: folder of the checkpoint.
+            run: identity of the run.
+            place: number of this process, and of all.
+            start: name of this start of the run.
+
+        Raises:
+            StorageError: the place takes no files, or the checkpoint is not there any more.
+        """
+        process, count = place
+        with self._asked():
+            names = [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
+            own = sorted(names)[process::count]
+            for name in own:
+                self._system.put_file(str(folder / name), f"{self._base}/{folder.name}/{name}")
+            note = _Note(run=run, start=start, files=own).model_dump_json().encode()
+            self._system.pipe_file(f"{self._base}/{folder.name}-{process}-of-{count}.json", note)
+
+    def put_records(self, run: Path) -> None:
+        """Copy the records that a run's folder has; they are small.
+
+        Raises:
+            StorageError: the place takes no files, or a record cannot be read.
+        """
+        with self._asked():
+            for name in RECORDS:
+                if (run / name).is_file():
+                    self._system.put_file(str(run / name), f"{self._base}/{name}")
+
+    def fetch_records(self, run: Path) -> None:
+        """Get the records that a run's folder lacks.
+
+        Raises:
+            OSError: they cannot be written here.
+        """
+        for name in RECORDS:
+            path = f"{self._base}/{name}"
+            if (run / name).exists():
+                continue
+            with self._asked():
+                content = self._system.cat_file(path) if self._system.glob(path) else None
+            if content is not None:
+                write_atomically(run / name, content.decode())
+
+    def fetch(self, copy: Copy, directory: Path, *, instead: bool = False) -> None:
+        """Get a checkpoint into the folder of a run's checkpoints, whole or not at all.
+
+        Several processes may do it at once.
+
+        Args:
+            instead: whether a checkpoint of that step is there that is damaged, and is set aside.
+
+        Raises:
+            DamageError: it has changed since it was written.
+            OSError: it cannot be written here.
+        """
+        draft = directory / f"{DRAFT}{copy.step}-{platform.node()}-{os.getpid()}"
+        folder, whole = draft / str(copy.step), directory / str(copy.step)
+        try:
+            for name in copy.files:
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                with self._asked():
+                    self._system.get_file(f"{self._base}/{copy.step}/{name}", str(folder / name))
+            check_whole(folder)
+            if instead:
+                set_aside(whole, "damaged")
+            if not whole.exists():
+                folder.rename(whole)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+    def keep(self, steps: Sequence[int]) -> None:
+        """Remove the copies of all steps but these and the newest."""
+        steps = [*steps, *(copy.step for copy in self.copies()[:1])]
+        with self._asked():
+            for path in self._notes():
+                step = _parts(path)[0]
+                if int(step) not in steps:
+                    self._system.rm(path)
+                    with suppress(FileNotFoundError):  # another process has removed them
+                        self._system.rm(f"{self._base}/{step}")
+
+    def left(self, newest: int, start: str) -> list[int]:
+        """Steps after `newest` of which another start has copied something."""
+        with self._asked():
+            told = ((int(_parts(path)[0]), note.start) for path, note in self._told())
+            return sorted({step for step, own in told if step > newest and own != start})
+
+    def set_aside(self, newest: int) -> list[int]:
+        """Move copies of steps after `newest` to `newer-<step>-<time>`, where nothing finds them.
+
+        They are of a course that the run has left. Returns their steps.
+        """
+        with self._asked():
+            notes = [path for path in self._notes() if int(_parts(path)[0]) > newest]
+            steps = sorted({int(_parts(path)[0]) for path in notes})
+            to = {step: f"{self._base}/newer-{step}-{time.time_ns()}" for step in steps}
+            for path in notes:  # first, as a copy without notes is none
+                self._system.mv(path, f"{to[int(_parts(path)[0])]}/{PurePosixPath(path).name}")
+            for step in steps:
+                with suppress(FileNotFoundError):
+                    self._system.mv(f"{self._base}/{step}", f"{to[step]}/{step}", recursive=True)
+        return steps
+
+    def clear(self) -> None:
+        """Remove all copies."""
+        with self._asked(), suppress(FileNotFoundError):  # there are none
+            self._system.rm(self._base)
+
+    def check_same(self, run: Path, copies: Sequence[Copy]) -> None:
+        """See that copies are of a run; a run without a past goes on with theirs.
+
+        Raises:
+            RunError: they are of another one.
+        """
+        if not copies:
+            return
+        path = run / IDENTITY
+        if not path.exists():
+            run.mkdir(parents=True, exist_ok=True)
+            path.write_text(copies[0].run)
+        if path.read_text() != copies[0].run:
+            raise RunError(
+                f"{_KEY}: the checkpoints in {self} are of run {copies[0].run}, and {run} is "
+                f"{path.read_text()}; choose another run.name or {_KEY}, or remove one of them"
+            )
+
+    @contextmanager
+    def _asked(self) -> Iterator[None]:
+        """Context in which the file system is asked."""
+        try:
+            yield
+        except StorageError:
+            raise
+        except Exception as error:  # every file system has errors of its own
+            raise StorageError(f"{_KEY}: {self}: {type(error).__name__}: {error}") from error
+
+    def _notes(self) -> list[str]:
+        self._system.system.invalidate_cache()  # which would not show what others have written
+        found = self._system.glob(f"{self._base}/*.json")
+        return [path for path in found if _NOTE.fullmatch(PurePosixPath(path).name)]
+
+    def _told(self) -> Iterator[tuple[str, _Note]]:
+        """Paths and contents of all notes that can be read."""
+        for path in self._notes():
+            with suppress(FileNotFoundError):  # another process has removed it
+                content = self._system.cat_file(path)
+                try:
+                    note = _Note.model_validate_json(content)
+                except ValidationError as error:
+                    what = error.errors()[0]["msg"]
+                    logger.warning("%s is no note of a copy: %s", self._system.named(path), what)
+                else:
+                    yield path, note
+
+
+def steps_in(run: Path) -> list[int]:
+    """Steps whose checkpoints are whole in a run's folder."""
+    folder = run / "checkpoints"
+    return sorted(int(path.name) for path in folder.glob("*") if path.name.isdigit())
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    """Step, process and number of processes in the name of a note."""
+    match = _NOTE.fullmatch(PurePosixPath(path).name)
+    assert match is not None, path
+    return match.groups()
