@@ -25,6 +25,7 @@ from mllm_jax.bench.chaos.run import FailedError, Run, Struck
 from mllm_jax.bench.chaos.thread import probe_hold
 from mllm_jax.bench.findings import Verdict
 from mllm_jax.config.load import ExperimentConfig, to_yaml
+from mllm_jax.config.sections import ConfigError
 
 Tell = Callable[[str], None]
 
@@ -110,16 +111,15 @@ def bench_recovery(
         faults that have ended an attempt; `named`, how many of these were told of by their host;
         and `ridden_out`, the faults that have ended none. The last five are told by kind of fault,
         too. And `problems`, each with the command that reproduces it.
+
+    Raises:
+        ConfigError: there is no run of that number.
     """
     folder = Path(tempfile.mkdtemp(prefix="mllm_jax-recovery-"))
     with ExitStack() as ends:
         ends.callback(shutil.rmtree, folder, ignore_errors=True)
         make = _hosts(folder, tell)
-        plans = [
-            own
-            for own in draw(faults, seed, possible(_able(make, tell)))
-            if run in (None, own.number)
-        ]
+        plans = _chosen(draw(faults, seed, possible(_able(make, tell))), run)
         if list:
             told = [str(plan) for plan in plans]
             return Verdict({"runs": [asdict(plan) for plan in plans]}, lines=told)
@@ -132,6 +132,16 @@ def bench_recovery(
             told.append(f"logs are in {folder}")
     found = _account(outcomes) | {"problems": told}
     return Verdict(found, _rows(found), [_summary(found), *told], ok=not told)
+
+
+def _chosen(drawn: Sequence[Plan], run: int | None) -> Sequence[Plan]:
+    """The runs to make."""
+    chosen = [plan for plan in drawn if run in (None, plan.number)]
+    if drawn and not chosen:
+        valid = f"1 to {len(drawn)}" if len(drawn) > 1 else "1"
+        problem = f"--run {run} is not one of the {len(drawn)} runs that are drawn; valid: {valid}"
+        raise ConfigError("bench recovery", [problem])
+    return chosen
 
 
 def _hosts(folder: Path, tell: Tell) -> type[Hosts]:

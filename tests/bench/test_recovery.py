@@ -30,6 +30,7 @@ from mllm_jax.bench.chaos.processes import MARK, below, kill_all, marked, orphan
 from mllm_jax.bench.chaos.strike import fill
 from mllm_jax.bench.recovery import DETECTION, bench_recovery
 from mllm_jax.config.load import load
+from mllm_jax.config.sections import ConfigError
 from mllm_jax.runtime.watch import LIMITS
 from mllm_jax.supervise.conductor import Conductor, Ended, Joined, Left, Say
 from mllm_jax.supervise.ends import End
@@ -237,6 +238,9 @@ def test_faults_are_only_listed_if_asked(tmp_path: Path) -> None:
     one = bench_recovery(config, faults=9, seed=4, run=2, list=True)
     assert one.values["runs"] == verdict.values["runs"][1:]
     assert "host" in "\n".join(one.lines)
+    for wrong in (0, 3):
+        with pytest.raises(ConfigError, match=f"--run {wrong} is not one of .* valid: 1 to 2"):
+            bench_recovery(config, faults=9, seed=4, run=wrong)
 
 
 def test_where_namespaces_are_not_allowed_hosts_are_plain_processes_and_that_is_said_once(

@@ -28,6 +28,16 @@ _DEFINITE = (
     TypeError,
     ValueError,
 )
+#: Likewise, of packages that need not be installed: module and name.
+_DEFINITE_ELSEWHERE = {
+    ("botocore.exceptions", "NoCredentialsError"),
+    ("botocore.exceptions", "ParamValidationError"),
+    ("botocore.exceptions", "PartialCredentialsError"),
+    ("botocore.exceptions", "ProfileNotFound"),
+    ("google.auth.exceptions", "DefaultCredentialsError"),
+}
+#: Beginning of what gcsfs says of HTTP's 403, as an OSError without a number.
+_FORBIDDEN = "Forbidden: "
 #: Answers of HTTP that say that there is nothing.
 _NOTHING = (404, 410)
 #: Answers of HTTP to what another attempt may get (RFC 9110): a time is over, too early, too many.
@@ -40,7 +50,8 @@ class Patient:
 
     Pauses grow, and are drawn from their second half, so that the hosts of a run do not come back
     all at once. Every call raises AwayError if no attempt within `seconds` has succeeded; errors
-    that do not pass, such as FileNotFoundError, PermissionError and HTTP's 403, are raised at once.
+    that do not pass, such as FileNotFoundError, PermissionError, HTTP's 401 and 403 in the forms of
+    s3fs, gcsfs, huggingface_hub and aiohttp, and credentials that are missing, are raised at once.
 
     Attributes:
         system: file system of fsspec.
@@ -146,12 +157,24 @@ def _true(error: Exception) -> Exception:
 def _is_definite(error: Exception) -> bool:
     """Whether another attempt would end in the same way."""
     status = _status(error)
-    if status is None:
-        return isinstance(error, _DEFINITE)
-    return 400 <= status < 500 and status not in _LATER
+    if status is not None:
+        return 400 <= status < 500 and status not in _LATER
+    kinds = {(kind.__module__, kind.__qualname__) for kind in type(error).__mro__}
+    return isinstance(error, _DEFINITE) or bool(kinds & _DEFINITE_ELSEWHERE) or _forbids(error)
+
+
+def _forbids(error: Exception) -> bool:
+    return type(error) is OSError and error.errno is None and str(error).startswith(_FORBIDDEN)
 
 
 def _status(error: Exception) -> int | None:
-    """The status of HTTP's answer that an error tells of, if it does."""
-    status = getattr(error, "status", None)
-    return status if isinstance(status, int) else None
+    """The status of HTTP's answer that an error tells of, if it does.
+
+    aiohttp has it in `status`, gcsfs in `code`, huggingface_hub in its response.
+    """
+    response = getattr(error, "response", None)
+    for owner, name in ((error, "status"), (response, "status_code"), (error, "code")):
+        status = getattr(owner, name, None)
+        if isinstance(status, int):
+            return status
+    return None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, BinaryIO
 
 import fsspec
@@ -180,7 +181,44 @@ def test_a_place_that_stays_away_is_named_once_the_time_is_up(
     assert code_of(pickle.loads(pickle.dumps(error))) == Exit.OUT_OF_REACH
 
 
-@pytest.mark.parametrize("error", [FileNotFoundError("x"), PermissionError("x")])
+def told(module: str, name: str, **attributes: Any) -> Exception:
+    """An error as a package that need not be here raises it."""
+    error: Exception = type(name, (Exception,), {"__module__": module})("x")
+    error.__dict__ |= attributes
+    return error
+
+
+#: Of gcsfs 2026.10, huggingface_hub 2.4 and botocore 1.43.
+GOOGLE = ("gcsfs.retry", "HttpError")
+HUB = ("huggingface_hub.errors", "HfHubHTTPError")
+REFUSALS = [
+    FileNotFoundError("x"),
+    PermissionError("x"),
+    OSError("Forbidden: https://storage.googleapis.com/b\nno storage.objects.list access"),
+    told(*GOOGLE, code=401, message="Invalid Credentials, 401"),
+    told(*HUB, response=SimpleNamespace(status_code=403)),
+    told("botocore.exceptions", "NoCredentialsError"),
+    told("google.auth.exceptions", "DefaultCredentialsError"),
+]
+PASSING = [
+    OSError(5, "Forbidden: not for long"),
+    told(*GOOGLE, code=503),
+    told(*GOOGLE, code=None),
+    told(*HUB, response=SimpleNamespace(status_code=429)),
+    told("botocore.exceptions", "EndpointConnectionError"),
+]
+
+
+@pytest.mark.parametrize("error", PASSING, ids=repr)
+def test_what_may_pass_is_tried_again(
+    error: Exception, flaky: type[Flaky], clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flaky, "error", error)
+    assert len(find_files("flaky://shelf", (".bin",), 60)) == 2
+    assert len(clock.pauses) == 3
+
+
+@pytest.mark.parametrize("error", REFUSALS, ids=repr)
 def test_what_does_not_pass_is_not_tried_again(
     error: Exception, flaky: type[Flaky], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
