@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from statistics import median
 from typing import Any, Self
 
-#: A rate below this share of the median of all places is a fault.
+#: A rate below this share of the median of all places like it is a fault.
 SLOW = 0.5
 #: Likewise of emulated devices, which share their host with all else that runs there.
 SLOW_EMULATED = 0.1
@@ -31,6 +31,7 @@ class Finding:
         rate: bytes per second, of checks that measure them.
         sheet: what the data sheet says of the rate, if there is one.
         fault: what is wrong; empty if nothing is.
+        among: the places of the check that its rate is compared with.
     """
 
     check: str
@@ -39,6 +40,7 @@ class Finding:
     rate: float | None = None
     sheet: float | None = None
     fault: str = ""
+    among: str = "all"
 
     def to_json(self) -> dict[str, Any]:
         """The finding as JSON."""
@@ -94,14 +96,14 @@ def judged(findings: Iterable[Finding], slow: float = SLOW) -> tuple[Finding, ..
     """The findings, with a fault where a rate is far below the others' or the data sheet's.
 
     Args:
-        slow: share of the median of all places below which a rate is a fault.
+        slow: share of the median of the places like it below which a rate is a fault.
     """
     every = list(findings)
-    rates: defaultdict[str, list[float]] = defaultdict(list)
+    rates: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     for own in every:
         if own.rate is not None:
-            rates[own.check].append(own.rate)
-    return tuple(_judged(own, rates[own.check], slow) for own in every)
+            rates[own.check, own.among].append(own.rate)
+    return tuple(_judged(own, rates[own.check, own.among], slow) for own in every)
 
 
 def _judged(own: Finding, rates: Sequence[float], slow: float) -> Finding:
@@ -109,7 +111,7 @@ def _judged(own: Finding, rates: Sequence[float], slow: float) -> Finding:
         return own
     usual = median(rates)
     if len(rates) > 1 and own.rate < slow * usual:
-        told = f"{per_second(own.rate)}, the median of all is {per_second(usual)}"
+        told = f"{per_second(own.rate)}, the median of {own.among} is {per_second(usual)}"
         return replace(own, fault=told)
     if own.sheet is not None and own.rate < REACHED * own.sheet:
         told = f"{per_second(own.rate)}, by its data sheet {per_second(own.sheet)}"

@@ -1,8 +1,23 @@
-"""Checks of the links: collectives within a host, and with the neighbours on both sides."""
+"""Checks of the links: collectives within a host, and exchanges of neighbours, pair by pair.
+
+Every device exchanges with the next one by number, the last with the first. Each pair has a time
+of its own::
+
+    devices    0   1   2   3 | 4   5   6   7      of two processes
+    turn 0     0---1           4---5              pairs of different processes at the same time,
+    turn 1         1---2           5---6          those of one process one after another
+    turn 2             2---3           6---7
+    turn 3                 3---4                  between processes
+    turn 4     0---------------------------7
+
+So the check takes as many turns as a process has pairs, and not longer with more processes.
+"""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,14 +30,41 @@ from numpy.typing import NDArray
 from mllm_jax.health.devices import SIZES, place_of, timed
 from mllm_jax.health.finding import Finding, per_second
 from mllm_jax.runtime.part import peers, waiting
-from mllm_jax.runtime.together import compiled_together
+from scheduling.costs.hardware import of_kind
 
 #: Name of the one axis of the devices.
 ALL = "all"
 #: Bytes that each device sends, where links are fast; on CPUs a part of it.
 BYTES = 2**26
-#: Runs a program on an array that lies over all devices.
+#: Exchanges of one run of a program, whose own begin takes as long as some of them; an odd number,
+#: so that each device ends with what the other one had.
+EXCHANGES = 5
+#: The host, or slice, of a device, and there the number of the part that fast links join.
+Domain = tuple[int, int]
+#: Links of one domain.
+INSIDE = "links within domains"
+#: Runs a program on an array that lies over its devices.
 Run = Callable[[Callable[..., Any], jax.Array], jax.Array]
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link between two devices, by their numbers.
+
+    Attributes:
+        left, right: the numbers.
+        among: the links that it is like.
+        sheet: bytes per second of its data sheet, if there is one.
+    """
+
+    left: int
+    right: int
+    among: str
+    sheet: float | None = None
+
+    def other(self, at: int) -> int:
+        """The device at the other end."""
+        return self.left + self.right - at
 
 
 def run(program: Callable[..., Any], x: jax.Array) -> jax.Array:
@@ -39,7 +81,7 @@ def loopback(devices: Sequence[jax.Device], by: Run = run) -> Iterator[Finding]:
     if len(devices) < 2:
         return
     mesh, size = Mesh(np.array(devices), (ALL,)), _size(devices)
-    x = _placed(mesh, size)
+    x = _placed(mesh, range(len(devices)), size)
     program = jax.jit(_mapped(mesh, lambda own: lax.psum(own, ALL), alike=True))
     wanted = np.sum([_sent(at, size) for at in range(len(devices))], axis=0, dtype=np.uint32)
     done = by(program, x)
@@ -61,49 +103,107 @@ def neighbours(devices: Sequence[jax.Device], by: Run = run) -> Iterator[Finding
     Args:
         devices: those of all processes.
     """
-    count = len(devices)
-    if count < 2:
-        return
-    mesh, size = Mesh(np.array(devices), (ALL,)), _size(devices)
-    x = _placed(mesh, size)
-    for first in (0, 1):
-        partner = _partners(count, first)
-        moves = [(at, to) for at, to in enumerate(partner) if at != to]
-        if not moves:
-            continue
-        name = f"exchange with neighbours, round {first}"
-        body = _mapped(mesh, partial(lax.ppermute, axis_name=ALL, perm=moves))
-        program = compiled_together(name, jax.jit(body))
-        with waiting(name):
+    size = _size(devices)
+    links = [link for link in in_turn(links_of(devices), devices) if _own(link, devices)]
+    with peers().doing("compiling exchanges with neighbours", limited=False):
+        programs = [_exchange(_mesh(link, devices), size) for link in links]
+    peers().gather("exchanges with neighbours are compiled", None)
+    for link, program in zip(links, programs, strict=True):
+        x = _placed(_mesh(link, devices), (link.left, link.right), size)
+        with waiting(f"the exchange of devices {link.left} and {link.right}"):
             done = by(program, x)
             seconds = timed(partial(by, program, x))
-        yield from _received(done, devices, partner, 4 * size / seconds)
+        yield from _received(done, devices, link, EXCHANGES * 4 * size / seconds)
+
+
+def links_of(devices: Sequence[jax.Device]) -> list[Link]:
+    """The links of each device to the next one, and of the last to the first."""
+    count, domains = len(devices), _domains(devices)
+    hardware = of_kind(devices[0].device_kind)
+    found = []
+    for left in range(count if count > 2 else count - 1):
+        right = (left + 1) % count
+        among = _among(domains[left], domains[right])
+        sheet = None
+        if hardware:
+            kind = hardware.link if among == INSIDE else hardware.network
+            sheet = kind.bandwidth / kind.directions
+        found.append(Link(left, right, among, sheet))
+    return found
+
+
+def _among(own: Domain, other: Domain) -> str:
+    """What a link is like; slower ones by nature are judged apart."""
+    if own == other:
+        return INSIDE
+    return "links within hosts" if own[0] == other[0] else "links between hosts"
+
+
+def _domains(devices: Sequence[jax.Device]) -> list[Domain]:
+    """The domain of each device.
+
+    JAX knows the host of a GPU, and the slice of a TPU; devices without that are their process's.
+    """
+    hardware, met, found = of_kind(devices[0].device_kind), Counter[int](), []
+    for device in devices:
+        host = getattr(device, "slice_index", device.process_index)
+        found.append((host, met[host] // hardware.domain if hardware else 0))
+        met[host] += 1
+    return found
+
+
+def in_turn(links: Sequence[Link], devices: Sequence[jax.Device]) -> list[Link]:
+    """The links in an order in which no process waits for more than those of its neighbours.
+
+    Each link has the first turn in which neither of its processes has another.
+    """
+    busy: defaultdict[int, set[int]] = defaultdict(set)
+    turns = []
+    for link in links:
+        ends = {devices[at].process_index for at in (link.left, link.right)}
+        taken = set().union(*(busy[process] for process in ends))
+        turn = min(set(range(len(taken) + 1)) - taken)
+        for process in ends:
+            busy[process].add(turn)
+        turns.append((turn, link.left, link))
+    return [link for *_, link in sorted(turns, key=lambda item: item[:2])]
+
+
+def _own(link: Link, devices: Sequence[jax.Device]) -> bool:
+    """Whether a device of this process has the link."""
+    ends = (devices[link.left], devices[link.right])
+    return any(device.process_index == jax.process_index() for device in ends)
+
+
+def _mesh(link: Link, devices: Sequence[jax.Device]) -> Mesh:
+    return Mesh(np.array([devices[link.left], devices[link.right]]), (ALL,))
+
+
+def _exchange(mesh: Mesh, size: int) -> Callable[..., Any]:
+    """The compiled program in which two devices exchange their rows, `EXCHANGES` times."""
+
+    def body(own: jax.Array) -> jax.Array:
+        swap = partial(lax.ppermute, axis_name=ALL, perm=[(0, 1), (1, 0)])
+        return lax.fori_loop(0, EXCHANGES, lambda _, row: swap(row), own)
+
+    layout = NamedSharding(mesh, PartitionSpec(ALL))
+    rows = jax.ShapeDtypeStruct((mesh.size, size), np.uint32, sharding=layout)
+    return jax.jit(_mapped(mesh, body)).lower(rows).compile()
 
 
 def _received(
-    done: jax.Array, devices: Sequence[jax.Device], partner: Sequence[int], rate: float
+    done: jax.Array, devices: Sequence[jax.Device], link: Link, rate: float
 ) -> Iterator[Finding]:
-    """A finding for every device of this process that has a partner."""
-    numbers = {device: at for at, device in enumerate(devices)}
+    """A finding for every end of a link that this process has."""
+    numbers = {devices[at]: at for at in (link.left, link.right)}
     for shard in done.addressable_shards:
-        at = numbers[shard.device]
-        if partner[at] == at:
-            continue
-        other, got = devices[partner[at]], np.asarray(shard.data)[0]
-        wrong = int(np.count_nonzero(got != _sent(partner[at], got.size)))
+        at = link.other(numbers[shard.device])
+        got = np.asarray(shard.data)[0]
+        wrong = int(np.count_nonzero(got != _sent(at, got.size)))
         fault = f"{wrong} of {got.size} numbers have changed on the way" if wrong else ""
-        link = f"link of device {other.id} to {place_of(shard.device)}"
-        yield Finding("neighbours", link, per_second(rate), rate, fault=fault)
-
-
-def _partners(count: int, first: int) -> list[int]:
-    """By device, the one that it exchanges with: pairs from `first` on, around the end."""
-    partner = list(range(count))
-    for at in range(first, count - 1 + first, 2):
-        left, right = at % count, (at + 1) % count
-        if partner[left] == left and partner[right] == right and left != right:
-            partner[left], partner[right] = right, left
-    return partner
+        place = f"link of device {devices[at].id} to {place_of(shard.device)}"
+        told = per_second(rate)
+        yield Finding("neighbours", place, told, rate, link.sheet, fault, link.among)
 
 
 def _size(devices: Sequence[jax.Device]) -> int:
@@ -117,13 +217,13 @@ def _sent(at: int, size: int) -> NDArray[np.uint32]:
     return np.arange(size, dtype=np.uint32) * np.uint32(2654435761) + np.uint32(at)
 
 
-def _placed(mesh: Mesh, size: int) -> jax.Array:
-    """`[devices, size]`, a row on each device."""
+def _placed(mesh: Mesh, numbers: Sequence[int], size: int) -> jax.Array:
+    """`[devices, size]`, on each device the row of its number."""
     layout = NamedSharding(mesh, PartitionSpec(ALL))
 
     def row(index: tuple[slice, ...] | None) -> NDArray[np.uint32]:
         assert index is not None  # every device holds a row
-        return _sent(index[0].start or 0, size)[None]
+        return _sent(numbers[index[0].start or 0], size)[None]
 
     return jax.make_array_from_callback((mesh.size, size), layout, row)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jax.sharding import Mesh
 
 from mllm_jax.health import devices, links, machine
 from mllm_jax.health.check import checks, examine, insist, wanted
@@ -126,14 +129,14 @@ def test_numbers_that_change_on_the_way_to_a_device_are_found(
 def damaged(number: int) -> links.Run:
     """Runs programs whose results have a flipped bit on one device."""
 
+    def received(shard: jax.Shard) -> jax.Array:
+        part = np.array(shard.data)
+        part[0, 11] ^= shard.device == own()[number]
+        return jax.device_put(part, shard.device)
+
     def by(program: Callable[..., Any], x: jax.Array) -> jax.Array:
         done = links.run(program, x)
-        parts = [np.array(shard.data) for shard in done.addressable_shards]
-        parts[number][0, 11] ^= 1
-        arrays = [
-            jax.device_put(part, shard.device)
-            for part, shard in zip(parts, done.addressable_shards, strict=True)
-        ]
+        arrays = [received(shard) for shard in done.addressable_shards]
         return jax.make_array_from_single_device_arrays(done.shape, done.sharding, arrays)
 
     return by
@@ -145,30 +148,98 @@ def test_a_link_that_changes_a_bit_is_named() -> None:
         "a sum over the devices of the process is wrong on device 2 (cpu)"
     )
     found_, other = faults(links.neighbours(own(), damaged(2)))
-    assert found_.place.startswith("link of device 3 to device 2 ")
-    assert other.place.startswith("link of device 1 to device 2 ")
+    assert found_.place.startswith("link of device 1 to device 2 ")
+    assert other.place.startswith("link of device 3 to device 2 ")
     assert "1 of 1048576 numbers have changed on the way" in other.fault
 
 
-def test_a_slow_link_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds = iter([0.01, 0.05])
-    monkeypatch.setattr(links, "timed", lambda work: next(seconds))
-    rates = [own.rate for own in links.neighbours(own())]
-    assert rates[:4] == pytest.approx([5 * rate for rate in rates[4:] if rate])
-    fast = [Finding("neighbours", f"link {at}", rate=10e9) for at in range(4)]
-    (found,) = faults(iter([*fast, Finding("neighbours", "link 4", rate=1e9)]))
-    assert (found.place, found.fault) == ("link 4", "1 GB/s, the median of all is 10 GB/s")
+@pytest.mark.parametrize("times", [2.5, 5.0])
+def test_a_slow_link_is_found_by_both_of_its_ends(
+    times: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of device 1 and device 2, in whatever order links have their turn."""
+
+    def exchange(mesh: Mesh, size: int) -> Callable[..., Any]:
+        slow = {device.id for device in mesh.devices.flat} == {1, 2}
+        return partial(swapped, seconds=0.01 * times if slow else 0.01)
+
+    monkeypatch.setattr(links, "_exchange", exchange)
+    monkeypatch.setattr(links, "timed", lambda work: work.args[0].keywords["seconds"])
+    found = faults(links.neighbours(own(), lambda program, x: program(x)))
+    first, second = found
+    assert first.place.startswith("link of device 2 to device 1 ")
+    assert second.place.startswith("link of device 1 to device 2 ")
+    assert "/s, the median of links within domains is " in first.fault
 
 
-@pytest.mark.parametrize("count", [2, 3, 4, 5, 8])
-def test_neighbours_of_all_are_met_in_two_rounds(count: int) -> None:
-    met = set()
-    for first in (0, 1):
-        partner = links._partners(count, first)
-        assert [partner[own] for own in partner] == [*range(count)]
-        met |= {frozenset((at, other)) for at, other in enumerate(partner) if at != other}
-    chain = {frozenset((at, at + 1)) for at in range(count - 1)}
-    assert met >= chain
+def swapped(x: jax.Array, seconds: float) -> jax.Array:
+    """What two devices have exchanged."""
+    return jax.device_put(np.asarray(x)[::-1], x.sharding)
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A device as far as its links need it; JAX tells its host."""
+
+    id: int
+    process_index: int
+    slice_index: int
+    device_kind: str = "NVIDIA H100 80GB HBM3"
+
+
+def gpus(hosts: int, each: int = 8, kind: str = Gpu.device_kind) -> list[Any]:
+    return [Gpu(host * each + at, host, host, kind) for host in range(hosts) for at in range(each)]
+
+
+def rated(devices: list[Any], rates: dict[str, float], **slow: float) -> list[Finding]:
+    """Findings of links of the same rate by what they are like, but for slow ones: `of_3=1e9`."""
+    return [
+        Finding(
+            "neighbours",
+            f"{link.left}-{link.right}",
+            rate=slow.get(f"of_{link.left}", rates[link.among]),
+            sheet=link.sheet,
+            among=link.among,
+        )
+        for link in links.links_of(devices)
+    ]
+
+
+def test_links_between_hosts_are_slower_by_nature() -> None:
+    usual = {"links within domains": 220e9, "links between hosts": 46e9}
+    assert not faults(iter(rated(gpus(2), usual)))
+    inside, between = faults(iter(rated(gpus(4), usual, of_3=90e9, of_7=20e9)))
+    assert (inside.place, between.place) == ("3-4", "7-8")
+    assert inside.fault == "90 GB/s, the median of links within domains is 220 GB/s"
+    assert between.fault == "20 GB/s, the median of links between hosts is 46 GB/s"
+    # Two of a kind, or all of them: the data sheet tells.
+    (inside, *others) = faults(iter(rated(gpus(2), {**usual, "links between hosts": 1e9})))
+    assert inside.fault == "1 GB/s, by its data sheet 50 GB/s"
+    assert len(others) == 1
+    pairs = links.links_of(gpus(2, kind="NVIDIA H100 PCIe"))
+    kinds = ["links within domains", "links within hosts"] * 3 + ["links within domains"]
+    assert [link.among for link in pairs] == [*kinds, "links between hosts"] * 2
+
+
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=9).flatmap(
+        lambda counts: (
+            st.permutations([process for process, count in enumerate(counts) for _ in range(count)])
+            | st.just([process for process, count in enumerate(counts) for _ in range(count)])
+        )
+    )
+)
+def test_every_device_meets_its_neighbours_in_few_turns(processes: list[int]) -> None:
+    devices: Any = [Gpu(at, process, process) for at, process in enumerate(processes)]
+    every = links.links_of(devices)
+    turns = links.in_turn(every, devices)
+    assert {link.left for link in turns} == {*range(len(every))}
+    ends = [{devices[link.left].process_index, devices[link.right].process_index} for link in turns]
+    done = dict.fromkeys(processes, 0)
+    for own in ends:  # each waits for the links that its processes have before it
+        done |= dict.fromkeys(own, 1 + max(done[process] for process in own))
+    busiest = max(sum(process in own for own in ends) for process in done)
+    assert max(done.values()) < 2 * busiest
 
 
 def test_a_disk_that_is_full_slow_or_forgetful_is_found(
@@ -189,20 +260,33 @@ def test_a_disk_that_is_full_slow_or_forgetful_is_found(
 
 
 class Skewed(Peers):
-    """Process 1 of two, whose clock is ahead by 90 s."""
+    """One of several processes whose clocks are ahead by so many seconds."""
 
-    index, count = 1, 2
+    def __init__(self, index: int, *ahead: float) -> None:
+        super().__init__()
+        self.index, self.count, self._ahead = index, len(ahead), ahead
 
     def gather(self, name: str, value: Any) -> list[Any]:
-        return [None if value is None else value - 90.0, value]
+        return [value and value + other - self._ahead[self.index] for other in self._ahead]
 
 
-def test_a_clock_that_is_wrong_is_found(beside: Callable[[Peers], Peers]) -> None:
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_a_clock_that_is_wrong_is_found(beside: Callable[[Peers], Peers], wrong: int) -> None:
     assert not faults(machine.clock())
-    beside(Skewed())
-    (found,) = faults(machine.clock(time.time))
-    assert found.place.startswith("process 1 (host ")
-    assert found.fault == "its clock is +90.0 s from that of process 0"
+    ahead = [90.0 if process == wrong else 0.0 for process in range(3)]
+    found = []
+    for process in range(3):
+        beside(Skewed(process, *ahead))
+        found += faults(machine.clock())
+    (own,) = found
+    assert own.place.startswith(f"process {wrong} (host ")
+    assert own.fault == "its clock is +90.0 s from the median of all"
+
+
+def test_of_two_clocks_that_differ_both_are_named(beside: Callable[[Peers], Peers]) -> None:
+    for process in (0, 1):
+        beside(Skewed(process, 0.0, 1.2))
+        assert "0.6 s from the median of all" in faults(machine.clock())[0].fault
 
 
 class Third(Peers):
@@ -224,6 +308,18 @@ def test_a_package_in_another_version_is_found(beside: Callable[[Peers], Peers])
     (found,) = faults(machine.packages())
     assert found.place.startswith("process 2 (host ")
     assert found.fault == f'has msgpack "{installed["msgpack"]}", the others "1.0.0"'
+
+
+def test_a_package_that_was_half_installed_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = machine.versions()
+    for name, text in (("half", "Metadata-Version: 2.1\nVersion: 1.0\n"), ("empty", "")):
+        folder = tmp_path / f"{name}-1.0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert machine.versions() == installed
 
 
 def test_faults_keep_training_from_beginning_and_are_bad_input() -> None:

@@ -27,6 +27,7 @@ from mllm_jax.config.load import ParallelConfig
 from mllm_jax.health import check
 from mllm_jax.health.devices import fault_of
 from mllm_jax.health.finding import Finding, Health, judged
+from mllm_jax.health.machine import fault_of_clock
 from mllm_jax.runtime import agreement, collective, devices
 from mllm_jax.runtime.agreement import AgreementError
 from mllm_jax.runtime.clusters.place import found
@@ -180,12 +181,15 @@ def of_self_checks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     wanted = wrong.copy()
     wrong[7, 9], wanted[7, 9] = 31, 30
     kind = "(NVIDIA H100 80GB HBM3)"
-    links = [Finding("neighbours", f"link {at}", rate=1e10) for at in range(3)]
-    slow = f"link of device 8 to device 7 {kind} of process 0"
+    inside = "links within domains"
+    links = [Finding("neighbours", f"link {at}", rate=220e9, among=inside) for at in range(3)]
+    slow, far = (f"link of device {at + 1} to device {at} {kind} of process 0" for at in (3, 7))
     bits = fault_of("bfloat16", wrong, wanted)
     found = [
         Finding("products", f"device 2 {kind} of process 1", fault=bits),
-        *judged([*links, Finding("neighbours", slow, rate=1e9)]),
+        *judged([*links, Finding("neighbours", slow, rate=90e9, among=inside)]),
+        *judged([Finding("neighbours", far, rate=1e9, sheet=50e9)]),
+        Finding("clock", "process 2 (host c)", fault=fault_of_clock(90.0)),
         Finding("packages", "process 2 (host c)", fault='has msgpack "1.0.0", the others "1.1.0"'),
     ]
     return [*said, *str(Health(tuple(found))).splitlines()]
