@@ -73,12 +73,15 @@ def begin(
     """
     from mllm_jax.runtime.agreement import agree, code, configured
     from mllm_jax.runtime.devices import start
+    from mllm_jax.runtime.folder import has_trained
     from mllm_jax.runtime.supervised.process import LATER, supervised
     from mllm_jax.runtime.watch import Limits
 
     processes = processes_of(args)
-    run = config.run
-    later = LATER if supervised() else 0.0
+    run, told = config.run, supervised()
+    later = LATER if told else 0.0
+    trained = args.name == "train" and has_trained(run.path)
+    trained = trained or (told is not None and told.trained)
     limits = Limits(run.hang_seconds + later, run.stall_seconds, run.phase_seconds)
     same = partial(agree, "configuration and code")
     if keep:
@@ -96,4 +99,5 @@ def begin(
 
         same(facts | code() | fingerprints(config.data))
 
-    return start(config.parallel, processes, limits, check, one_thread=one_thread)
+    how = {"one_thread": one_thread, "trained": trained}
+    return start(config.parallel, processes, limits, check, **how)

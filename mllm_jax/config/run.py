@@ -106,8 +106,8 @@ class RunConfig(Section):
             one, up to 300.
         wait_for_hosts: seconds that supervisors wait for those of other hosts, at the start and
             when one is gone.
-        min_hosts: hosts with which supervisors go on without those that have not come in time, with
-            fewer replicas; null: all are needed.
+        min_hosts: hosts with which supervisors go on without those that have not come in time, or
+            are unfit, with fewer replicas; null: all are needed.
         fallback: plans to go on with, each `{decoder: {...}, encoders: {<name>: {...}}}` for as
             many devices as some hosts have; without one for theirs, hosts go on with the configured
             plans and other degrees of data and fsdp. `plan`: those that `launch.py plan` finds,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -11,7 +12,7 @@ import jax
 
 from mllm_jax.health import devices, links, machine
 from mllm_jax.health.finding import SLOW, SLOW_EMULATED, Finding, Health, HealthError, judged
-from mllm_jax.runtime.part import deadline, peers
+from mllm_jax.runtime.part import PeerError, deadline, peers
 
 #: Seconds in which a check has ended; what hangs heeds no signal, so that the process ends.
 LONGEST = 600.0
@@ -55,8 +56,12 @@ def examine(every: dict[str, Check]) -> Health:
             found += check()
     told = peers().gather("findings of self-checks", [own.to_json() for own in found])
     slow = SLOW_EMULATED if jax.default_backend() == "cpu" else SLOW
-    whole = judged((Finding.from_json(own) for process in told for own in process), slow)
-    return Health(whole, time.perf_counter() - began)
+    findings = (
+        replace(own, processes=own.processes or (process,))
+        for process, values in enumerate(told)
+        for own in map(Finding.from_json, values)
+    )
+    return Health(judged(findings, slow), time.perf_counter() - began)
 
 
 def wanted(when: bool | Literal["auto"], platform: str) -> bool:
@@ -72,7 +77,10 @@ def insist(health: Health) -> None:
     """See that nothing is wrong.
 
     Raises:
-        HealthError: something is; the message names all faults.
+        HealthError: this process is not fit; the message names all faults.
+        PeerError: another one is not.
     """
-    if not health.ok:
-        raise HealthError(f"{health}\n  run.self_check: false trains nevertheless")
+    if health.ok:
+        return
+    kind = HealthError if peers().index in health.unfit else PeerError
+    raise kind(f"{health}\n  run.self_check: false trains nevertheless")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import median
@@ -32,6 +32,7 @@ class Finding:
         sheet: what the data sheet says of the rate, if there is one.
         fault: what is wrong; empty if nothing is.
         among: the places of the check that its rate is compared with.
+        processes: numbers of the processes that have the place: the two ends of a link, or one.
     """
 
     check: str
@@ -41,6 +42,7 @@ class Finding:
     sheet: float | None = None
     fault: str = ""
     among: str = "all"
+    processes: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The finding as JSON."""
@@ -49,7 +51,7 @@ class Finding:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """Inverse of `to_json`."""
-        return cls(**value)
+        return cls(**{**value, "processes": tuple(value["processes"])})
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,20 @@ class Health:
     def ok(self) -> bool:
         """Whether nothing is wrong."""
         return not self.faults
+
+    @property
+    def unfit(self) -> frozenset[int]:
+        """Numbers of the processes that are not fit: as few as explain all faults.
+
+        Of the ends of a link, the one at fault is that with the most faults; of two alike it is the
+        later one, as the first process may lead the run.
+        """
+        left = [frozenset(own.processes) for own in self.faults]
+        found = {process for own in left if len(own) == 1 for process in own}
+        while left := [own for own in left if not own & found]:
+            counts = Counter(process for own in left for process in own)
+            found.add(max(counts, key=lambda process: (counts[process], process)))
+        return frozenset(found)
 
     @property
     def rows(self) -> list[tuple[str, str, str]]:

@@ -203,7 +203,8 @@ def _received(
         fault = f"{wrong} of {got.size} numbers have changed on the way" if wrong else ""
         place = f"link of device {devices[at].id} to {place_of(shard.device)}"
         told = per_second(rate)
-        yield Finding("neighbours", place, told, rate, link.sheet, fault, link.among)
+        ends = tuple({device.process_index: None for device in numbers})
+        yield Finding("neighbours", place, told, rate, link.sheet, fault, link.among, ends)
 
 
 def _size(devices: Sequence[jax.Device]) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.config.sections import ConfigError
-from mllm_jax.runtime.folder import RunError
+from mllm_jax.runtime.folder import METRICS, RunError
 from mllm_jax.supervise.attempts import Spent, Watched, goodput, read
 from mllm_jax.train.records.resolved import RESOLVED
 from mllm_jax.train.records.sinks import kept_lines
@@ -19,8 +19,8 @@ from mllm_jax.train.records.skips import LIST
 
 Line = Mapping[str, Any]
 
-#: Names of the files.
-METRICS, SUMMARY = "metrics.jsonl", "summary.json"
+#: Name of the file with the end of a run.
+SUMMARY = "summary.json"
 
 
 @dataclass(frozen=True)

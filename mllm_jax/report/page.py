@@ -8,8 +8,9 @@ from pathlib import Path
 
 from mllm_jax.pages.document import document, write
 from mllm_jax.pages.words import known, number, percent, seconds
-from mllm_jax.report.files import METRICS, RunFiles, read_run
+from mllm_jax.report.files import RunFiles, read_run
 from mllm_jax.report.panels.order import PANELS
+from mllm_jax.runtime.folder import METRICS
 
 #: Name of the page in the folder of a run.
 PAGE = "report.html"

@@ -19,7 +19,7 @@ from jax.experimental import multihost_utils
 from mllm_jax.config.load import ParallelConfig
 from mllm_jax.runtime.clusters.listening import listening
 from mllm_jax.runtime.collective import join_found
-from mllm_jax.runtime.part import ALONE, Processes, deadline, peers
+from mllm_jax.runtime.part import ALONE, PeerError, Processes, deadline, peers
 from mllm_jax.runtime.peers import join
 from mllm_jax.runtime.watch import LIMITS, Limits
 from mllm_jax.runtime.wire import Address
@@ -30,6 +30,10 @@ _LOG = logging.getLogger(__name__)
 
 class DeviceError(RuntimeError):
     """The devices or processes that the configuration asks for are not there."""
+
+
+class LostError(DeviceError):
+    """Devices of this process that the run has had are not there any more."""
 
 
 class StartedError(DeviceError):
@@ -54,6 +58,7 @@ def start(
     check: Callable[[], None] = lambda: None,
     *,
     one_thread: bool = False,
+    trained: bool = False,
 ) -> list[jax.Device]:
     """Configure JAX, join the other processes and return the devices of the run.
 
@@ -64,12 +69,14 @@ def start(
         check: compares the processes once they have met; before JAX connects them, if it does not
             find them by itself.
         one_thread: give every emulated CPU device one thread, for measurements.
+        trained: whether the run has taken a step before, so that the devices were there.
 
     Raises:
         DeviceError: JAX was started before, does not find the other processes, or finds another
             number of devices.
+        LostError: this process has lost devices; others have theirs, or it had them itself.
         JoinError: the processes were not started alike.
-        PeerError: another process did not come.
+        PeerError: another process did not come, or has lost devices.
     """
     if one_thread:
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {ONE_THREAD_FLAGS}".strip()
@@ -77,7 +84,7 @@ def start(
     if processes.count > 1 or (parallel.distributed and not jax.distributed.is_initialized()):
         _join(processes, limits, check)
     with _looking(parallel, limits):
-        devices = _found(parallel)
+        devices = _found(parallel, trained=trained)
     if jax.process_count() > 1 and peers().count == 1:
         join_found(limits, processes.join_seconds)
         check()
@@ -280,25 +287,33 @@ def _share(devices: int, processes: int) -> int:
     return devices // processes
 
 
-def _found(parallel: ParallelConfig) -> list[jax.Device]:
+def _found(parallel: ParallelConfig, *, trained: bool = False) -> list[jax.Device]:
     """The first `parallel.devices` devices; several processes must use all they have."""
+    kind = LostError if trained else DeviceError
     try:
         devices = jax.devices()
     except RuntimeError as error:
-        raise DeviceError(f"parallel.platform {parallel.platform}: {error}") from error
+        raise kind(f"parallel.platform {parallel.platform}: {error}") from error
     except AssertionError as error:  # JAX's way to say that it sees no NVIDIA GPU
-        raise DeviceError(
+        raise kind(
             f"parallel.platform {parallel.platform}: JAX finds no such device; valid: a machine "
             "with its devices, and the extra that is for them (make install EXTRAS=cuda13)"
         ) from error
-    alone = jax.process_count() == 1
-    if len(devices) < parallel.devices or (len(devices) > parallel.devices and not alone):
-        raise DeviceError(
-            f"parallel.devices is {parallel.devices}, but {len(devices)} {parallel.platform} "
-            f"devices in {jax.process_count()} processes were found; set parallel.devices to "
-            f"{len(devices)} and the plans to match"
-        )
-    return devices[: parallel.devices]
+    count = jax.process_count()
+    found = [sum(own.process_index == process for own in devices) for process in range(count)]
+    share = parallel.devices / count
+    lacking = [process for process in range(count) if found[process] < share]
+    if not lacking and (len(devices) == parallel.devices or count == 1):
+        return devices[: parallel.devices]
+    each = ", ".join(f"process {process} has {found[process]} of {share:g}" for process in lacking)
+    told = (
+        f"parallel.devices is {parallel.devices}, but {len(devices)} {parallel.platform} devices "
+        f"in {count} processes were found{f' ({each})' * bool(each)}; set parallel.devices to "
+        f"{len(devices)} and the plans to match"
+    )
+    if not lacking or (len(lacking) == count and not trained):
+        raise DeviceError(told)
+    raise (LostError if jax.process_index() in lacking else PeerError)(told)
 
 
 @cache

@@ -16,6 +16,7 @@ class Exit(IntEnum):
     DAMAGED = 5
     LOST_PEER = 6
     OUT_OF_REACH = 7
+    UNFIT = 8
     INTERRUPTED = 130
 
 
@@ -28,9 +29,10 @@ MEANINGS = {
     Exit.DIVERGED: "loss, gradients or state are not finite, the loss has spiked, or replicas "
     "differ",
     Exit.DAMAGED: "no checkpoint can be read, or they belong to something else",
-    Exit.LOST_PEER: "another process is gone, is stuck or never came",
+    Exit.LOST_PEER: "another process is gone, is stuck, is unfit or never came",
     Exit.OUT_OF_REACH: "a place of data or checkpoints stays out of reach, or a disk is full; "
     "start again when that is over",
+    Exit.UNFIT: "devices of this process are lost, or a self-check has found something wrong here",
     Exit.INTERRUPTED: "interrupted by SIGINT or SIGTERM; the message says what is saved",
 }
 
@@ -48,7 +50,8 @@ CODES = {
     ("data.sample", "AwayError"): Exit.OUT_OF_REACH,
     ("mllm_jax.config.sections", "ConfigError"): Exit.BAD_INPUT,
     ("mllm_jax.runtime.devices", "DeviceError"): Exit.BAD_INPUT,
-    ("mllm_jax.health.finding", "HealthError"): Exit.BAD_INPUT,
+    ("mllm_jax.runtime.devices", "LostError"): Exit.UNFIT,
+    ("mllm_jax.health.finding", "HealthError"): Exit.UNFIT,
     ("mllm_jax.models.attention.limits", "AttentionError"): Exit.BAD_INPUT,
     ("mllm_jax.models.released.files", "PretrainedError"): Exit.BAD_INPUT,
     ("mllm_jax.plan.report", "PlanningError"): Exit.BAD_INPUT,
@@ -70,6 +73,11 @@ CODES = {
     ("scheduling.schedules.schedule", "ScheduleError"): Exit.BAD_INPUT,
     ("sharding.plan", "PlanError"): Exit.BAD_INPUT,
 }
+
+
+def of_others(code: int) -> int:
+    """Exit code of processes that end because another one has ended with `code`."""
+    return Exit.LOST_PEER if code == Exit.UNFIT else code
 
 
 def code_of(error: BaseException) -> Exit | None:

@@ -19,6 +19,8 @@ logger = logging.getLogger(__name__)
 FREE_BYTES = 64 * 2**20
 #: File that tells the run of a folder from others that were there before.
 IDENTITY = ".identity"
+#: File in which process 0 keeps the figures of steps.
+METRICS = "metrics.jsonl"
 
 
 class RunError(RuntimeError):
@@ -48,6 +50,12 @@ def prepare_folder(folder: Path, *, lenient: bool = False) -> None:
         finally:
             probe.unlink(missing_ok=True)
     check_room(folder, 0, lenient=lenient)
+
+
+def has_trained(folder: Path) -> bool:
+    """Whether the folder of a run has figures of a step."""
+    path = folder / METRICS
+    return path.is_file() and path.stat().st_size > 0
 
 
 @contextmanager

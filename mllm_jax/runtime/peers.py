@@ -30,7 +30,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import Exit, of_others
 from mllm_jax.runtime.part import (
     Activity,
     JoinError,
@@ -119,7 +119,7 @@ class Together(Peers):
     def leave(self, code: int, reason: str = "") -> None:
         """See `Peers.leave`."""
         self._leaving = True
-        self._call(self._bye(code, reason))
+        self._call(self._bye(of_others(code), reason))
         self._call(self._rest())
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:

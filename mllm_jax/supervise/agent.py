@@ -120,7 +120,8 @@ class Agent:
 
     async def _run(self, child: Child, begin: Begin) -> None:
         try:
-            await child.start(self._work.command(begin), self._work.own, begin.overrides)
+            command, own = self._work.command(begin), self._work.own
+            await child.start(command, own, begin.overrides, trained=not begin.anew)
             end = await child.wait()
         except OSError as error:
             logger.error("process %d cannot be started: %s", self._work.process, error)

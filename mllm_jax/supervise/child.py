@@ -47,7 +47,12 @@ class Child:
         self._halting = asyncio.Lock()
 
     async def start(
-        self, command: Sequence[str], own: Sequence[str], overrides: Sequence[str]
+        self,
+        command: Sequence[str],
+        own: Sequence[str],
+        overrides: Sequence[str] = (),
+        *,
+        trained: bool = False,
     ) -> None:
         """Start the process.
 
@@ -55,13 +60,13 @@ class Child:
             command: words of its command.
             own: words of the supervisor's command.
             overrides: what changes its configuration.
+            trained: whether an earlier attempt has taken a step.
 
         Raises:
             OSError: there is no such program, or no room for another process.
         """
-        told = Supervised(
-            self.attempt, os.getpid(), self._beats, self._stacks, tuple(own), tuple(overrides)
-        )
+        files, words = (self._beats, self._stacks), (tuple(own), tuple(overrides))
+        told = Supervised(self.attempt, os.getpid(), *files, *words, trained)
         try:
             self._running = await asyncio.create_subprocess_exec(
                 *command,

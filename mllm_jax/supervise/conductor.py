@@ -7,10 +7,14 @@ One conductor, in the supervisor that leads, hears all supervisors and tells all
     RUNNING --- a process has ended, or is at fault ------> HALTING     Halt, at once or soon
     HALTING --- all processes have ended -----------------> WAITING     after a cause that may pass
                                                         \\-> OVER        Finish, after any other
+
+A host that is unfit (code 8) in two attempts that it takes part in is left out, if there is a plan
+for the others; where it leads, its supervisor leaves, and another one takes the lead.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -26,6 +30,8 @@ from mllm_jax.supervise.policy import NONE, POLICY, Policy, Tries
 GRACE = 6.0
 #: Seconds in which the kernel must have ended a process that is killed.
 UNENDING = 120.0
+#: Attempts in a row in which a host is unfit until the run goes on without it.
+UNFIT = 2
 
 
 @dataclass(frozen=True)
@@ -115,6 +121,14 @@ class Finish:
 
 
 @dataclass(frozen=True)
+class Leave:
+    """The supervisor that leads ends with this code, and the others go on without its host."""
+
+    code: int
+    why: str
+
+
+@dataclass(frozen=True)
 class Say:
     """A line for the log."""
 
@@ -142,7 +156,7 @@ class Over:
     why: str
 
 
-Action = Begin | Halt | Finish | Say | Over
+Action = Begin | Halt | Finish | Leave | Say | Over
 
 
 class Phase(Enum):
@@ -191,6 +205,7 @@ class Conductor:
         wait: seconds to wait for hosts that are missing.
         fewer: numbers of hosts below `count` with which the run may go on.
         behind: hosts without which it goes on.
+        lead: number of the host whose supervisor leads.
         attempt: number of the newest attempt.
         tries: the attempts so far.
         phase: see above.
@@ -207,6 +222,9 @@ class Conductor:
     phase: Phase = Phase.WAITING
     since: float = 0.0
     behind: set[int] = field(default_factory=set)
+    lead: int = 0
+    _unfit: Counter[int] = field(default_factory=Counter)
+    _out: dict[int, Joined] = field(default_factory=dict)  # hosts that are unfit
     _places: dict[int, Place] = field(default_factory=dict)
     _ends: list[End] = field(default_factory=list)
     _known: int = 0
@@ -254,14 +272,18 @@ class Conductor:
     def _joined(self, event: Joined) -> list[Action]:
         self._places[event.process] = Place(event)
         self._known = max(self._known, event.attempt)
-        if event.process not in self.behind:
+        left_out = self._out.get(event.process)
+        if left_out is not None and not left_out.same(event):
+            del self._out[event.process], self._unfit[event.process]
+        elif event.process not in self.behind:
             return []
         self.behind.discard(event.process)
         who = f"process {event.process} (host {event.host})"
         return [Say(f"{who} is back, and takes part from the next attempt on")]
 
     def _begin_or_wait(self, now: float) -> list[Action]:
-        missing = [i for i in range(self.count) if i not in self._places.keys() | self.behind]
+        known = self._places.keys() | self.behind | self._out.keys()
+        missing = [i for i in range(self.count) if i not in known]
         if missing and now - self.since > self.wait:
             return self._go_on_without(missing, now)
         if missing or now < self._pause_ends:
@@ -280,8 +302,8 @@ class Conductor:
         return max(self.attempt, self._known) + 1
 
     def _taking_part(self) -> tuple[int, ...]:
-        """Hosts of the next attempt: as many of those that are there as there is a plan for."""
-        there = sorted(self._places)
+        """Hosts of the next attempt: as many of those that are fit as there is a plan for."""
+        there = sorted(self._places.keys() - self._out.keys())
         if len(there) == self.count:
             return tuple(there)
         most = max((n for n in self.fewer if n <= len(there)), default=0)
@@ -296,13 +318,20 @@ class Conductor:
         )
         hosts = self._taking_part()
         if not hosts:
-            least = min(self.fewer, default=None)
-            few = "" if least is None else f", and run.min_hosts needs {least}"
-            return self._finish(Exit.LOST_PEER, f"{told}{few}")
+            return self._finish(Exit.LOST_PEER, f"{told}{self._needed}")
         self.behind.update(missing)
-        more = len(self._places) - len(hosts)
+        return [Say(f"{told}: {self._going_on(hosts)}")]
+
+    @property
+    def _needed(self) -> str:
+        """How many hosts the run needs, if it does not need all."""
+        least = min(self.fewer, default=None)
+        return "" if least is None else f", and run.min_hosts needs {least}"
+
+    def _going_on(self, hosts: tuple[int, ...]) -> str:
+        more = len(self._places.keys() - self._out.keys()) - len(hosts)
         spare = f"; {more} more {'waits' if more == 1 else 'wait'}, for want of a plan" * bool(more)
-        return [Say(f"{told}: going on with {len(hosts)} of {self.count} hosts{spare}")]
+        return f"going on with {len(hosts)} of {self.count} hosts{spare}"
 
     def _watch(self, now: float) -> list[Action]:
         """Name a process that is at fault, if there is one, and end the attempt."""
@@ -382,9 +411,10 @@ class Conductor:
             return []
         main = cause(self._ends)
         self.tries = self.tries.after(max(end.step for end in self._ends))
+        self._count_unfit()
         why = self._fault or str(main)
         followed = self._followed(main, why, now)
-        again = not isinstance(followed[-1], Finish)
+        again = not isinstance(followed[-1], Finish)  # a Leave, too, is followed by an attempt
         lasted = now - self._begun
         return [
             Over(self.attempt, lasted, bool(self._fault), again, int(main.code), why),
@@ -400,6 +430,16 @@ class Conductor:
             return self._finish(code, f"attempt {self.attempt} is the last: {why}")
         told = f"attempt {self.attempt} has ended after {now - self._begun:.0f} s"
         told += "" if self._fault else f": {why}"
+        if unfit := [end for end in self._ends if self._unfit[end.process] >= UNFIT and end.unfit]:
+            names = ", ".join(f"process {end.process} (host {end.host})" for end in unfit)
+            told += f"; {names} {'is' if len(unfit) == 1 else 'are'} unfit again"
+            hosts = self._without(unfit)
+            if not hosts:
+                return self._finish(Exit.UNFIT, f"{told}{self._needed}")
+            told += f": {self._going_on(hosts)}"
+            if self.lead not in hosts:
+                self.phase = Phase.OVER
+                return [Leave(Exit.UNFIT, told)]
         if self.tries.exhausted(self.policy):
             return self._finish(
                 main.exit,
@@ -409,6 +449,19 @@ class Conductor:
         pause = self.policy.pause(self.tries.failed)
         self.phase, self.since, self._pause_ends = Phase.WAITING, now, now + pause
         return [Say(f"{told}; {self._stacks()}attempt {self._next} begins in {pause:g} s")]
+
+    def _count_unfit(self) -> None:
+        """Count the attempts in which a host is unfit; one that takes a new step shows all fit."""
+        if self.tries.failed == 0:
+            self._unfit.clear()
+        self._unfit.update(end.process for end in self._ends if end.unfit)
+
+    def _without(self, unfit: list[End]) -> tuple[int, ...]:
+        """Leave hosts out; those that go on, which begin a new row of attempts."""
+        places = (self._places.get(end.process) for end in unfit)
+        self._out |= {place.joined.process: place.joined for place in places if place}
+        self.tries = Tries(self.tries.best)
+        return self._taking_part()
 
     def _stacks(self) -> str:
         files = [end.stacks for end in self._ends if end.stacks]

@@ -13,6 +13,9 @@ FINAL = frozenset(
     {Exit.OK, Exit.BAD_INPUT, Exit.BAD_DATA, Exit.DIVERGED, Exit.DAMAGED, Exit.INTERRUPTED}
 )
 
+#: Codes that explain more or less than others do; a low rank explains the higher ones.
+RANKS = {int(Exit.UNFIT): 1, int(Exit.LOST_PEER): 3, int(Exit.OK): 5}
+
 
 @dataclass(frozen=True)
 class End:
@@ -50,6 +53,11 @@ class End:
         """Whether no other attempt should follow."""
         return self.code in FINAL and not self.halted
 
+    @property
+    def unfit(self) -> bool:
+        """Whether its host is not fit: devices are lost, or a self-check has found something."""
+        return self.code == Exit.UNFIT and not self.halted
+
     def __str__(self) -> str:
         who = f"process {self.process} (host {self.host}, pid {self.pid})"
         return f"{who} {_ended(self.code)}; its last event: {self.event}, {self.ago:.0f} s before"
@@ -58,20 +66,17 @@ class End:
 def cause(ends: Sequence[End]) -> End:
     """The end that explains those of the other processes of an attempt.
 
-    A process that was killed explains others that have lost it, an error that no attempt mends
-    explains everything, and ends that the supervisors brought about explain nothing.
+    A process that was killed explains others that have lost it, one that is unfit explains errors
+    of others, an error that no attempt mends explains everything, and ends that the supervisors
+    brought about explain nothing.
     """
     return min(ends, key=lambda end: (_rank(end), end.process))
 
 
 def _rank(end: End) -> int:
     if end.halted:
-        return 3
-    if end.code == Exit.LOST_PEER:
-        return 2
-    if end.code == Exit.OK:
         return 4
-    return 0 if end.final else 1
+    return RANKS.get(end.code, 0 if end.final else 2)
 
 
 def _ended(code: int) -> str:

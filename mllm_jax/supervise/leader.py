@@ -28,6 +28,7 @@ from mllm_jax.supervise.conductor import (
     Halt,
     Interrupted,
     Joined,
+    Leave,
     Left,
     Over,
     Say,
@@ -80,6 +81,7 @@ class Leader(Supervisor):
             Tries(max(lead.step, gone_back)),
             since=time.monotonic(),
             behind={*lead.behind},
+            lead=settings.process,
         )
         self._others: dict[int, Other] = {}
         self._writer = ThreadPoolExecutor(1)
@@ -163,6 +165,8 @@ class Leader(Supervisor):
                 case Finish():
                     self._tell(action)
                     self._finish = action
+                case Leave():
+                    self._finish = Finish(action.code, action.why)
 
     def _record(self, record: Watched) -> None:
         """Keep the record of an attempt, beside: the folder may be one of a network."""

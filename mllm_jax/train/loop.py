@@ -125,7 +125,7 @@ def train(
         LockedError: another run has the folder.
         AgreementError: the processes of the run differ.
         CorruptionError: replicas have made other bits of the same rows (`train.check_every`).
-        HealthError: a self-check (`run.self_check`) has found something wrong.
+        HealthError: a self-check (`run.self_check`) has found something wrong with this process.
     """
     ledger = Ledger(age())
     with claimed(config.run.path):

@@ -56,7 +56,8 @@ def check_health(config: ExperimentConfig) -> None:
     """Check devices, links and machines, if the configuration wants that.
 
     Raises:
-        HealthError: something is wrong.
+        HealthError: something is wrong with this process.
+        PeerError: something is wrong with another one.
     """
     if not wanted(config.run.self_check, config.parallel.platform):
         return

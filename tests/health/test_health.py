@@ -20,7 +20,7 @@ from mllm_jax.health import devices, links, machine
 from mllm_jax.health.check import checks, examine, insist, wanted
 from mllm_jax.health.finding import Finding, Health, HealthError, judged
 from mllm_jax.runtime.exits import Exit, code_of
-from mllm_jax.runtime.part import Peers, peers, take_part
+from mllm_jax.runtime.part import PeerError, Peers, peers, take_part
 from tests.runtime.beside import Beside
 
 #: Devices of the checks here.
@@ -71,6 +71,7 @@ def test_nothing_is_found_where_nothing_is_wrong(
     assert places == {**once, "products": 4, "memory": 4, "host to device": 4, "neighbours": 8}
     assert Finding.from_json(health.findings[0].to_json()) == health.findings[0]
     assert [*tmp_path.iterdir()] == []
+    assert {own.processes for own in health.findings} == {(0,)}
     insist(health)
 
 
@@ -221,15 +222,11 @@ def test_links_between_hosts_are_slower_by_nature() -> None:
     assert [link.among for link in pairs] == [*kinds, "links between hosts"] * 2
 
 
-@given(
-    st.lists(st.integers(1, 4), min_size=1, max_size=9).flatmap(
-        lambda counts: (
-            st.permutations([process for process, count in enumerate(counts) for _ in range(count)])
-            | st.just([process for process, count in enumerate(counts) for _ in range(count)])
-        )
-    )
-)
-def test_every_device_meets_its_neighbours_in_few_turns(processes: list[int]) -> None:
+@given(st.lists(st.integers(0, 9), min_size=2, max_size=30), st.booleans())
+def test_every_device_meets_its_neighbours_in_few_turns(processes: list[int], near: bool) -> None:
+    """With the devices of a process side by side (`near`) or not, no process waits for longer than
+    twice the links of the busiest one."""
+    processes = sorted(processes) if near else processes
     devices: Any = [Gpu(at, process, process) for at, process in enumerate(processes)]
     every = links.links_of(devices)
     turns = links.in_turn(every, devices)
@@ -322,16 +319,40 @@ def test_a_package_that_was_half_installed_is_none(
     assert machine.versions() == installed
 
 
-def test_faults_keep_training_from_beginning_and_are_bad_input() -> None:
-    sick = Health((Finding("products", "device 3", fault="1 of 9 numbers are wrong"),), 1.0)
+def test_faults_keep_training_from_beginning_and_say_whose_they_are(
+    beside: Callable[[Peers], Peers],
+) -> None:
+    fault = Finding("products", "device 3", fault="1 of 9 numbers are wrong", processes=(1,))
+    sick = Health((fault,), 1.0)
+    with pytest.raises(PeerError, match="1 of 9 numbers are wrong"):
+        insist(sick)
+    beside(Skewed(1, 0.0, 0.0))
     with pytest.raises(HealthError) as refused:
         insist(sick)
     assert str(refused.value) == (
         "self-check: 1 fault\n  device 3: 1 of 9 numbers are wrong (products)\n"
         "  run.self_check: false trains nevertheless"
     )
-    assert code_of(refused.value) == Exit.BAD_INPUT
+    assert code_of(refused.value) == Exit.UNFIT
     assert not sick.to_json()["ok"]
+
+
+@pytest.mark.parametrize(
+    ("faults", "unfit"),
+    [
+        ([(0, 1)], {1}),  # of a link alone it cannot be told which end is at fault
+        ([(0, 1), (1, 2)], {1}),
+        ([(0, 1), (0, 3)], {0}),
+        ([(0, 1), (1, 2), (0,)], {0, 2}),
+        ([(2,), (2,), (0,)], {0, 2}),
+        ([], set()),
+    ],
+)
+def test_as_few_processes_are_unfit_as_explain_all_faults(
+    faults: list[tuple[int, ...]], unfit: set[int]
+) -> None:
+    found = [Finding("x", "y", fault="z", processes=own) for own in faults]
+    assert Health((*found, Finding("x", "y", processes=(5,)))).unfit == unfit
 
 
 def test_devices_of_cpus_are_checked_only_if_that_is_asked_for() -> None:

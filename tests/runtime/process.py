@@ -68,9 +68,10 @@ def act(peers, action: str) -> None:
         peers.note("evaluating", limited=False)
         peers.gather("a program is compiled", None)
         time.sleep(5)
-    if action == "fail":
-        peers.leave(Exit.BAD_DATA, "the data are gone")
-        leave_process(Exit.BAD_DATA)
+    if action in ("fail", "unfit"):
+        code = Exit.BAD_DATA if action == "fail" else Exit.UNFIT
+        peers.leave(code, "it is at its end")
+        leave_process(code)
     for step in range(1, 200 if action == "steps" else 3):
         peers.note(f"step {step}")
         time.sleep(0.1)

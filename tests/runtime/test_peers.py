@@ -131,11 +131,16 @@ def test_a_process_that_takes_longer_than_anything_may_is_named(processes, addre
         ends(process, Exit.LOST_PEER, "process 1 (host ", "takes longer", "last event: compiling")
 
 
-def test_the_others_end_as_one_that_fails_and_say_why(processes, address):
-    start(processes, address, ["steps", "fail", "steps"])
-    ends(processes[1], Exit.BAD_DATA)
+@pytest.mark.parametrize(
+    ("how", "code", "others"),
+    [("fail", Exit.BAD_DATA, Exit.BAD_DATA), ("unfit", Exit.UNFIT, Exit.LOST_PEER)],
+)
+def test_the_others_end_as_one_that_fails_and_say_why(how, code, others, processes, address):
+    """What is wrong with one machine is not wrong with those of the others."""
+    start(processes, address, ["steps", how, "steps"])
+    ends(processes[1], code)
     for process in (processes[0], processes[2]):
-        ends(process, Exit.BAD_DATA, "process 1 (host ", "ended: the data are gone")
+        ends(process, others, "process 1 (host ", "ended: it is at its end")
 
 
 def test_the_others_end_as_one_that_is_interrupted(processes, address):

@@ -48,6 +48,8 @@ def main() -> int:
     with (own / "attempts").open("a") as file:
         facts = (told.attempt, os.getpid(), args.from_step, args.coordinator)
         file.write(" ".join(map(str, (*facts, args.processes, *told.overrides))) + "\n")
+    with (own / "trained").open("a") as file:
+        file.write(f"{told.trained} ")
     for action in args.actions.split(",")[told.attempt - 1].split():
         act(action, own)
     return Exit.OK

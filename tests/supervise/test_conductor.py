@@ -22,6 +22,7 @@ from mllm_jax.supervise.conductor import (
     Halt,
     Interrupted,
     Joined,
+    Leave,
     Left,
     Over,
     Phase,
@@ -241,7 +242,83 @@ def test_an_interruption_between_attempts_ends_the_run():
     assert finish == Finish(Exit.INTERRUPTED, "interrupted between two attempts")
 
 
-CODES = st.sampled_from([-11, -9, 0, 1, 2, 3, 4, 5, 6, 77, 130])
+def unfit(own: Conductor, *hosts: int, now: float, step: int = 0) -> list[Action]:
+    """What follows an attempt in which some hosts are unfit, and all others lose them."""
+    codes = {i: Exit.UNFIT if i in hosts else Exit.LOST_PEER for i in own._places}
+    return [a for i in codes for a in heard(own, Ended(own.attempt, end(i, codes[i], step)), now)]
+
+
+def several(count: int, fewer: tuple[int, ...] = (), lead: int = 0) -> Conductor:
+    own = Conductor(count, POLICY, LIMITS, wait=100.0, fewer=fewer, lead=lead)
+    for i in range(count):
+        own.hear(Joined(i, f"host{i}", i), 0.0)
+    own.tick(0.0)
+    return own
+
+
+def test_a_host_that_is_unfit_again_is_left_out_until_its_command_is_started_anew():
+    """As one whose device was lost: an error of the device comes first."""
+    own = several(2, fewer=(1,))
+    own.hear(Ended(1, end(0, Exit.LOST_PEER, step=3)), 1.0)
+    own.hear(Ended(1, end(1, Exit.FAILED, step=3)), 1.0)
+    assert own.tick(10.0) == [Begin(2, False, (0, 1))]
+    (say,) = unfit(own, 1, now=11.0)
+    assert "process 1 (host host1, pid 77) ended with exit code 8 (devices of" in say.text
+    assert own.tick(30.0) == [Begin(3, False, (0, 1))]
+    (say,) = unfit(own, 1, now=31.0)
+    told = "; process 1 (host host1) is unfit again: going on with 1 of 2 hosts; attempt 4 begins"
+    assert told in say.text
+    assert own.tick(40.0) == [Begin(4, False, (0,))]
+    # Its supervisor may lose its connection, or end, without any effect.
+    assert own.hear(Joined(1, "host1", 1), 41.0) == []
+    assert own.hear(Left(1), 42.0) == []
+    own.hear(Ended(4, end(0, -9, step=5)), 43.0)
+    assert own.tick(50.0) == [Begin(5, False, (0,))]
+    (say,) = own.hear(Joined(1, "host1", 9), 51.0)
+    assert "process 1 (host host1) is back" in say.text
+    own.hear(Ended(5, end(0, -9, step=5)), 52.0)
+    assert own.tick(60.0) == [Begin(6, False, (0, 1))]
+    (say,) = unfit(own, 1, now=61.0)
+    assert "again" not in say.text
+
+
+def test_a_host_that_was_fit_in_between_is_tried_again():
+    own = several(2, fewer=(1,))
+    unfit(own, 1, now=1.0)
+    own.tick(10.0)
+    unfit(own, now=11.0, step=3)
+    own.tick(20.0)
+    (say,) = unfit(own, 1, now=21.0)
+    assert "again" not in say.text
+    assert own.tick(30.0) == [Begin(4, False, (0, 1))]
+
+
+def test_a_run_ends_with_the_name_of_an_unfit_host_where_it_is_needed():
+    for fewer, why in (((), "is unfit again"), ((2,), "is unfit again, and run.min_hosts needs 2")):
+        own = several(2 + len(fewer), fewer)
+        own.behind |= {2} if fewer else set()
+        own._places.pop(2, None)
+        for now in (1.0, 20.0):
+            (last,) = unfit(own, 1, now=now)
+            own.tick(now + 10)
+        assert isinstance(last, Finish)
+        assert last.code == Exit.UNFIT
+        assert last.why.endswith(f"; process 1 (host host1) {why}")
+
+
+@pytest.mark.parametrize("lead", [0, 1])
+def test_a_supervisor_that_leads_leaves_an_unfit_host_to_the_others(lead):
+    own = several(3, (1, 2), lead)
+    unfit(own, lead, now=1.0)
+    own.tick(10.0)
+    (leave,) = unfit(own, lead, now=11.0)
+    assert isinstance(leave, Leave)
+    assert leave.code == Exit.UNFIT
+    assert leave.why.endswith(f"(host host{lead}) is unfit again: going on with 2 of 3 hosts")
+    assert own.phase is Phase.OVER
+
+
+CODES = st.sampled_from([-11, -9, 0, 1, 2, 3, 4, 5, 6, 8, 77, 130])
 
 
 @given(
@@ -253,7 +330,7 @@ def test_every_history_ends_within_its_bounds(count, history):
     own, now, drawn, begun = Conductor(count, POLICY, LIMITS), 0.0, iter(history * count), []
     for i in range(count):
         own.hear(Joined(i, f"host{i}", i), now)
-    best, failed = 0, 0
+    best, failed, again = 0, 0, dict.fromkeys(range(count), 0)
     while own.phase is not Phase.OVER:
         now = own._pause_ends
         actions = own.tick(now)
@@ -265,15 +342,20 @@ def test_every_history_ends_within_its_bounds(count, history):
             actions = own.hear(Ended(own.attempt, end(i, code, step)), now)
         step = max(step for _, (_, step, _) in ends)
         best, failed = (step, 0) if step > best else (best, failed + 1)
+        unfit = [i for i, (code, _, _) in ends if code == Exit.UNFIT]
+        again = {i: (again[i] if failed else 0) + (i in unfit) for i in again}
+        needed = any(again[i] > 1 for i in unfit)
         main = cause([end(i, code, step) for i, (code, step, _) in ends])
         well = all(code == 0 for _, (code, _, _) in ends)
-        over = well or (main.final and main.code != 0) or failed > POLICY.restarts
+        final = main.final and main.code != 0
+        over = well or final or needed or failed > POLICY.restarts
         assert (own.phase is Phase.OVER) == over
         assert kinds(actions) == [Over, Finish if over else Say]
         assert actions[0].again != over
         assert actions[0].code == main.code
         if over:
             assert actions[1].code == (0 if well else main.exit)
+            assert final or not needed or actions[1].code == Exit.UNFIT
     assert begun == [*range(1, len(begun) + 1)]
     assert own.hear(Interrupted(), now) == own.tick(now + 1e9) == []
 
@@ -283,7 +365,7 @@ def test_a_cause_is_no_consequence(found):
     ends = [end(i, code, halted=halted) for i, (code, halted) in enumerate(found)]
     main = cause(ends)
     own = [e for e in ends if not e.halted and e.code not in (Exit.OK, Exit.LOST_PEER)]
-    errors = [e for e in own if e.code in FINAL]
+    errors = [e for e in own if e.code in FINAL] + [e for e in own if e.code == Exit.UNFIT]
     if errors:
         assert main == errors[0]
     elif own:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.lock import locked
 from mllm_jax.runtime.wire import Address
-from mllm_jax.supervise.conductor import Joined
+from mllm_jax.supervise.conductor import Finish, Joined, Leave
 from mllm_jax.supervise.follower import Follower
 from mllm_jax.supervise.leader import Leader, Other
 from mllm_jax.supervise.messages import Hello
@@ -171,6 +172,29 @@ def test_the_next_host_leads_where_that_of_process_0_does_not_come_back(
     assert both[4:] == ["2", "parallel.devices=2"]
     assert alone[0] == "3"
     assert alone[3:] == ["None", "1", "parallel.devices=1"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unfit", [0, 1])
+def test_hosts_go_on_without_one_that_is_unfit_again(unfit, processes, tmp_path, address):
+    """Its supervisor stays, to hear how the run ends, or leaves the lead to the next one."""
+    options = ["--wait", "1", "--fewer", "1"]
+    actions = ["steps4 exit6,exit6,exit6,steps9 done"] * 2
+    actions[unfit] = "steps4 exit1,exit8,exit8,done"
+    hosts = pair(processes, tmp_path, address, (actions[0], actions[1]), *options)
+    said = [ended(own, Exit.OK if own is hosts[1] or unfit else Exit.UNFIT) for own in hosts]
+    told = f"; process {unfit} (host {socket.gethostname()}) is unfit again: going on with 1 of 2"
+    assert told in said[0]
+    alone = attempts(tmp_path, 0)[-1]  # the process of whichever host is left is number 0
+    assert (alone[0], *alone[3:]) == ("4", "None", "1", "parallel.devices=1")
+    assert len(attempts(tmp_path, 1)) == 3
+
+
+def test_a_leader_that_leaves_ends_alone(tmp_path):
+    leader = Leader(["x"], Settings(tmp_path, count=2, fallbacks={1: ()}))
+    leader._others[1] = Other(Joined(1, "b", 90), None, time.monotonic())
+    leader._act([Leave(Exit.UNFIT, "process 0 is unfit again")])
+    assert leader._finish == Finish(Exit.UNFIT, "process 0 is unfit again")
 
 
 def test_no_host_leads_too_few(tmp_path):

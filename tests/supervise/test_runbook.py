@@ -146,6 +146,8 @@ def of_hosts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         three.hear(Joined(process, "abcd"[process], 811), 0.0)
     said += words(three.tick(601.0))
     said += words(three.hear(Joined(2, "c", 811), 602.0))
+    for again in (unfit_again(1), unfit_again(2)):
+        said += words(again)
     alone = Conductor(2, wait=600.0)
     alone.hear(Joined(0, "a", 811), 0.0)
     said += words(alone.tick(601.0))
@@ -159,6 +161,19 @@ def of_hosts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     first = First(0, 2, Address("127.0.0.1", 1), Limits())
     said.append(first._unfit(Peer(1, "b", 97, heard=0.0), 2, 3))
     return said
+
+
+def unfit_again(least: int) -> list[Action]:
+    """Of the second of two hosts, and of a third one that is gone where two are needed."""
+    own, followed = Conductor(2 + (least > 1), wait=0.0, fewer=(least,)), list[Action]()
+    for process in (0, 1):
+        own.hear(Joined(process, "ab"[process], 811), 0.0)
+    for attempt in (1, 2):
+        for now in (100.0 * attempt, 100.0 * attempt + 1):
+            own.tick(now)
+        own.hear(Ended(attempt, End(0, "a", 812, 6)), now + 1)
+        followed = own.hear(Ended(attempt, End(1, "b", 812, 8)), now + 1)
+    return followed
 
 
 def of_slow_ones() -> list[str]:
@@ -297,7 +312,7 @@ async def of_leaders(folder: Path) -> list[str]:
 async def of_children(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of processes that cannot be started, or whose stacks have no place."""
 
-    async def start_one(*_: object) -> None:
+    async def start_one(*_: object, **__: object) -> None:
         raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
 
     async def stacks(_: Child) -> bytes:
@@ -421,8 +436,10 @@ def of_devices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     with monkeypatch.context() as patched:
         patched.setattr(jax, "process_count", lambda: 2)
-        for found in (lambda: [None] * 15, fails(AssertionError())):
-            patched.setattr(jax, "devices", found)
+        patched.setattr(jax, "process_index", lambda: 1)
+        of = [SimpleNamespace(process_index=process) for process in (0, 1)]
+        for there in (lambda: of * 7 + of[:1], lambda: of * 12, fails(AssertionError())):
+            patched.setattr(jax, "devices", there)
             with pytest.raises(DeviceError) as refused:
                 devices._found(own)
             said.append(str(refused.value))

@@ -67,18 +67,20 @@ def gone(pid: int) -> bool:
 
 
 def test_training_is_started_again_after_causes_that_may_pass(processes, tmp_path):
-    actions = "steps4 kill,steps5 exit1,steps6 exit6,steps7 exit7,steps8 done"
+    actions = "exit8,steps4 kill,steps5 exit1,steps6 exit6,steps7 exit7,steps8 exit8,done"
     process = start(processes, tmp_path, actions)
     said = ended(
         process,
         Exit.OK,
         "was killed by SIGKILL; its last event: step 4",
         "ended with exit code 1; its last event: step 5",
-        "ended with exit code 6 (another process is gone, is stuck or never came)",
+        "ended with exit code 6 (another process is gone, is stuck, is unfit or never came)",
         "ended with exit code 7 (a place of data or checkpoints stays out of reach, or a disk",
-        "attempt 5 begins in 0.1 s",
+        "ended with exit code 8 (devices of this process are lost, or a self-check has found ",
+        "attempt 7 begins in 0.1 s",
     )
-    assert [line[0] for line in attempts(tmp_path)] == ["1", "2", "3", "4", "5"]
+    assert [line[0] for line in attempts(tmp_path)] == ["1", "2", "3", "4", "5", "6", "7"]
+    assert (tmp_path / "0" / "trained").read_text().split() == [*["False"] * 2, *["True"] * 5]
     assert "Traceback" not in said
 
 

@@ -51,6 +51,7 @@ class Supervised:
         stacks: descriptor of the file for stacks.
         command: the command of the supervisor, for messages that say how to go on.
         overrides: what changes the configuration where hosts were left behind.
+        trained: whether an earlier attempt has taken a step.
     """
 
     attempt: int
@@ -59,6 +60,7 @@ class Supervised:
     stacks: int
     command: tuple[str, ...]
     overrides: tuple[str, ...] = ()
+    trained: bool = False
 
     def environment(self) -> dict[str, str]:
         """Variables for the process."""

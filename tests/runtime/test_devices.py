@@ -1,0 +1,87 @@
+"""Devices that are not there: of a wrong configuration, or of a host that has lost them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import pytest
+
+from mllm_jax.config.load import ParallelConfig
+from mllm_jax.runtime.devices import DeviceError, LostError, _found
+from mllm_jax.runtime.exits import Exit, code_of
+from mllm_jax.runtime.folder import METRICS, has_trained
+from mllm_jax.runtime.part import PeerError
+
+OWN = ParallelConfig(devices=16, platform="gpu")
+
+
+@pytest.fixture
+def devices(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Lets JAX find so many devices of each process; this one is the first."""
+
+    def there(*counts: int, index: int = 0) -> None:
+        every = [SimpleNamespace(process_index=i) for i, n in enumerate(counts) for _ in range(n)]
+        monkeypatch.setattr(jax, "devices", lambda: every)
+        monkeypatch.setattr(jax, "process_count", lambda: len(counts))
+        monkeypatch.setattr(jax, "process_index", lambda: index)
+
+    return there
+
+
+@pytest.mark.parametrize(
+    ("counts", "index", "trained", "kind", "code"),
+    [
+        ((4, 4), 0, False, DeviceError, Exit.BAD_INPUT),  # as many as the machines have
+        ((9, 9), 0, True, DeviceError, Exit.BAD_INPUT),
+        ((8,), 0, False, DeviceError, Exit.BAD_INPUT),
+        ((15,), 0, True, LostError, Exit.UNFIT),
+        ((4, 4), 0, True, LostError, Exit.UNFIT),
+        ((8, 7), 0, False, PeerError, Exit.LOST_PEER),
+        ((8, 7), 1, False, LostError, Exit.UNFIT),
+        ((8, 7), 0, True, PeerError, Exit.LOST_PEER),
+        ((8, 0), 1, True, LostError, Exit.UNFIT),
+    ],
+)
+def test_a_host_that_has_lost_devices_is_told_from_a_wrong_number(
+    devices: Any, counts: tuple[int, ...], index: int, trained: bool, kind: type, code: Exit
+) -> None:
+    devices(*counts, index=index)
+    with pytest.raises(kind) as refused:
+        _found(OWN, trained=trained)
+    assert type(refused.value) is kind
+    assert code_of(refused.value) == code
+    lacking = {i: f"process {i} has {n} of {16 // len(counts)}" for i, n in enumerate(counts)}
+    told = [i for i, words in lacking.items() if words in str(refused.value)]
+    assert told == [i for i, n in enumerate(counts) if n < 16 // len(counts)]
+    assert f"set parallel.devices to {sum(counts)} and the plans" in str(refused.value)
+
+
+def test_devices_that_are_there_are_taken(devices: Any) -> None:
+    devices(8, 8)
+    assert len(_found(OWN, trained=True)) == 16
+    devices(20)
+    assert len(_found(OWN)) == 16
+
+
+@pytest.mark.parametrize("error", [RuntimeError("CUDA_ERROR_NO_DEVICE"), AssertionError()])
+def test_a_driver_that_finds_nothing_is_no_bad_input_once_it_has(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fails() -> None:
+        raise error
+
+    monkeypatch.setattr(jax, "devices", fails)
+    for trained, code in ((False, Exit.BAD_INPUT), (True, Exit.UNFIT)):
+        with pytest.raises(DeviceError, match=r"parallel\.platform gpu") as refused:
+            _found(OWN, trained=trained)
+        assert code_of(refused.value) == code
+
+
+def test_figures_of_a_step_show_that_a_run_has_trained(tmp_path: Any) -> None:
+    assert not has_trained(tmp_path)
+    (tmp_path / METRICS).touch()
+    assert not has_trained(tmp_path)
+    (tmp_path / METRICS).write_text("{}")
+    assert has_trained(tmp_path)
