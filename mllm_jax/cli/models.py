@@ -34,7 +34,7 @@ def export(args: argparse.Namespace, console: Console) -> Answer:
     if args.adapters:
         from mllm_jax.release.export_adapters import export_adapters
 
-        done = export_adapters(Path(args.run), Path(args.out), teller(console))
+        done = export_adapters(Path(args.run), Path(args.out), args.dtype, teller(console))
     else:
         done = run(Path(args.run), Path(args.out), args.part, args.dtype, teller(console))
     copied = f"; copied: {', '.join(done.copied)}" if done.copied else ""

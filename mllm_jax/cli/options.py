@@ -433,7 +433,9 @@ def _export(sub: argparse.ArgumentParser) -> None:
     alone.add_argument("--part", metavar="PART", help=help_text)
     help_text = "only the adapters of train.lora, in PEFT's format; else they are merged"
     alone.add_argument("--adapters", action="store_true", help=help_text)
-    help_text = "type of the tensors (default: as the run began with, or bfloat16)"
+    help_text = (
+        "type of the tensors (default: as the run began with, or bfloat16; of --adapters float32)"
+    )
     sub.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), help=help_text)
 
 

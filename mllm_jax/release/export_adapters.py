@@ -22,12 +22,13 @@ from mllm_jax.models.pretrained.adapters import (
 from mllm_jax.models.pretrained.write import Draft
 from mllm_jax.models.released.files import PretrainedError, listed
 from mllm_jax.models.released.rules import Rule
-from mllm_jax.release.export_weights import CARD, Export, Exported
+from mllm_jax.release.export_weights import CARD, DTYPES, Export, Exported
 from mllm_jax.release.model_card import adapters_card
+from mllm_jax.release.origin import Origin, named
 from mllm_jax.train.state.copies.offers import saved_parameters
 
-#: Layout of adapters, which are trained in float32.
-_TYPE = "F32"
+#: Type of adapters, as they are trained.
+_TRAINED = "float32"
 
 
 @dataclass(frozen=True)
@@ -96,15 +97,16 @@ class AdapterExport:
     def specs(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Shape and type of every tensor."""
         every = (*self.rules, *self.trained)
-        return {name: (r.form.released, _TYPE) for _, r in every for name in self.tensors(r)}
+        dtype = DTYPES[self.whole.dtype or _TRAINED]
+        return {name: (r.form.released, dtype) for _, r in every for name in self.tensors(r)}
 
     def values(self) -> dict[str, Any]:
         """`adapter_config.json`."""
-        lora, source = self.whole.config["train"]["lora"], self.whole.source
+        lora = self.whole.config["train"]["lora"]
         return {
             "peft_type": "LORA",
             "task_type": None,
-            "base_model_name_or_path": str(source.folder) if source else None,
+            **self._base(),
             "r": lora["rank"],
             "lora_alpha": lora["alpha"],
             "use_rslora": lora["rank_stabilized"],
@@ -115,6 +117,13 @@ class AdapterExport:
             "target_modules": "|".join(self._patterns()),
             "modules_to_save": self._saved() or None,
         }
+
+    def _base(self) -> dict[str, str | None]:
+        """The weights beside which the adapters are, as others find them if they can."""
+        source = self.whole.source
+        if source and (origin := Origin.of(source.folder)):
+            return {"base_model_name_or_path": origin.repository, "revision": origin.revision}
+        return {"base_model_name_or_path": str(source.folder) if source else None}
 
     def _patterns(self) -> list[str]:
         """Patterns of the names of modules with adapters, with the numbers of their layers.
@@ -154,13 +163,17 @@ class AdapterExport:
 
 
 def export_adapters(
-    run: Path, out: Path, tell: Callable[[str], None] = lambda text: None
+    run: Path,
+    out: Path,
+    dtype: str | None = None,
+    tell: Callable[[str], None] = lambda text: None,
 ) -> Exported:
     """Write the adapters of a run's newest checkpoint in PEFT's format.
 
     Args:
         run: folder of the run.
         out: the folder to make; nothing is there if this fails.
+        dtype: type of all tensors; None: float32, as they are trained.
         tell: shows a line of progress.
 
     Raises:
@@ -170,13 +183,14 @@ def export_adapters(
     """
     if out.exists():
         raise PretrainedError(f"{out} is there already; choose another --out")
-    own = AdapterExport(Export(saved_parameters(run)))
+    own = AdapterExport(Export(saved_parameters(run), dtype=dtype))
     specs, step = own.specs(), own.whole.saved.step
     tell(f"adapters of step {step} of {run}: {len(specs)} tensors")
 
     def write(folder: Path) -> None:
         own.write(folder)
-        text = adapters_card(step, own.whole.config, own.values()["base_model_name_or_path"])
+        source = own.whole.source
+        text = adapters_card(step, own.whole.config, named(source.folder) if source else None)
         (folder / CARD).write_text(text, encoding="utf-8")
 
     put_folder(out, write)

@@ -37,6 +37,7 @@ from mllm_jax.release.export_processor import (
     ends,
 )
 from mllm_jax.release.model_card import card
+from mllm_jax.release.origin import named
 from mllm_jax.train.state.copies.offers import saved_parameters
 from mllm_jax.train.state.regroup import resized
 from mllm_jax.train.state.saved import SavedParameters
@@ -461,7 +462,8 @@ def export(
                 shutil.copyfile(own_file, folder / name)
             else:
                 (folder / name).write_text(own_file, encoding="utf-8")
-        text = card(own.model_type, own.saved.step, own.config, own.model.sources, files)
+        sources = {part: folder and named(folder) for part, folder in own.model.sources.items()}
+        text = card(own.model_type, own.saved.step, own.config, sources, files)
         (folder / CARD).write_text(text, encoding="utf-8")
 
     put_folder(out, write)

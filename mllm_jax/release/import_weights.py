@@ -27,6 +27,7 @@ from mllm_jax.config.modalities import modalities
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.pretrained.release import Release, composed
 from mllm_jax.models.released.files import PretrainedError, Stored, listed
+from mllm_jax.release.origin import Origin
 
 #: Files that are fetched from a hub: safetensors, configurations, tokenizers; no program.
 FETCHED = ("*.safetensors", "*.json", "*.jinja", "merges.txt", "vocab.txt")
@@ -316,6 +317,8 @@ def fetched(source: str, folder: Path, tell: Callable[[str], None]) -> Path:
             f"{source} is no folder, and cannot be fetched from the hub: {reason}"
         ) from error
     _link(Path(snapshot), folder)
+    # The cache calls the folder of a snapshot by its commit.
+    Origin(match["id"], Path(snapshot).name).write(folder)
     return folder
 
 

@@ -35,7 +35,7 @@ def card(
         model_type: type of the exported model.
         step: step of the checkpoint.
         config: JSON of the run's configuration.
-        sources: folders of initial weights, by the part of the model that began with them.
+        sources: releases of initial weights, by the part of the model that began with them.
         files: names of the files beside the weights.
     """
     parts = {part: folder for part, folder in sources.items() if folder}
@@ -56,7 +56,7 @@ def adapters_card(step: int, config: Mapping[str, Any], base: str | None) -> str
 
     Args:
         step, config: as of `card`.
-        base: folder of the weights that they belong to.
+        base: the release that they belong to.
     """
     text = yaml.safe_dump(dict(config), sort_keys=False)
     told = f"`{base}`" if base else "the weights that the run began with"

@@ -27,7 +27,7 @@ from mllm_jax.train.feed import go_on_with
 from mllm_jax.train.state.changes import tell_changes
 from mllm_jax.train.state.checkpoint import Checkpoints, Restored
 from mllm_jax.train.state.copies.offers import Offers
-from mllm_jax.train.state.pretrained import start_from, start_from_adapters
+from mllm_jax.train.state.pretrained import FirstAdapters, start_from
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.snapshots.memory import Memory
 
@@ -122,12 +122,13 @@ def _resuming(config: ExperimentConfig, step: int) -> str:
 def initial_state(experiment: Experiment, console: Console) -> Any:
     """The state before the first step, its parameters at random or from released weights."""
     config, step = experiment.config, experiment.step
-    released = config.model.pretrained is not None
+    released, lora = config.model.pretrained is not None, config.train.lora
+    begins = lora.begin_with if lora else None
+    # Looked at before weights are made and read, which may take minutes.
+    adapters = None if begins is None else FirstAdapters.open(config.model, Path(begins))
     make = step.init_before_release if released else step.init
     state = make(jax.random.key(config.train.seed))
-    lora = config.train.lora
-    begins = lora.begin_with if lora else None
-    if not released and begins is None:
+    if not released and adapters is None:
         return state
 
     def tell(text: str) -> None:
@@ -137,8 +138,8 @@ def initial_state(experiment: Experiment, console: Console) -> Any:
     params, target = state.pop("params"), step.abstract["params"]
     if released:
         params = start_from(config.model, params, target, tell)
-    if begins is not None:
-        params = start_from_adapters(config.model, Path(begins), params, target, tell)
+    if adapters is not None:
+        params = adapters.put(params, target, tell)
     return state | {"params": params}
 
 

@@ -21,6 +21,7 @@ from mllm_jax.models.pretrained.adapters import CONFIG, TENSORS, SavedAdapters, 
 from mllm_jax.models.pretrained.llava import LLAVA
 from mllm_jax.models.released.configs import read_config
 from mllm_jax.models.released.files import PretrainedError
+from mllm_jax.release.origin import Origin
 from mllm_jax.runtime.exits import Exit
 from tests.models.pretrained.conversations import example, packed
 from tests.models.pretrained.stored import by_name, close, imported
@@ -161,18 +162,25 @@ def test_an_adapter_of_the_head_comes_in_and_goes_out_merged(tmp_path: Path) -> 
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
 
 
-def test_a_connector_that_trains_goes_with_the_adapters(tmp_path: Path) -> None:
-    """And an encoder that trains has no place there."""
+def test_a_connector_that_trains_goes_with_the_adapters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the type that is asked for, beside the name that the hub has for the base."""
+    fetched = Origin("org/llava", "c0ffee")
+    monkeypatch.setattr(Origin, "of", lambda folder: fetched)
     values = imported_run(tmp_path / "run", PARITY / "llava")
     values["train"] |= {"lora": {"rank": 2}, "freeze": ["vision"]}
     state, _ = begun(planned(values, **SHARDED))
     line = ["export", "--run", str(tmp_path / "run"), "--adapters", "--out"]
-    assert launch.main([*line, str(tmp_path / "out")]) == Exit.OK
+    assert launch.main([*line, str(tmp_path / "out"), "--dtype", "float16"]) == Exit.OK
     found = load_file(tmp_path / "out" / "adapter_model.safetensors")
     weight = found["base_model.model.model.multi_modal_projector.linear_1.weight"]
     own = state["params"]["encoders"]["vision"]["connector"]["fc1"]["kernel"]
-    np.testing.assert_array_equal(weight.T, np.asarray(own))
+    np.testing.assert_array_equal(weight.T, np.asarray(own).astype(np.float16))
+    assert {tensor.dtype for tensor in found.values()} == {np.dtype(np.float16)}
     saved = json.loads((tmp_path / "out" / "adapter_config.json").read_text())
+    assert (saved["base_model_name_or_path"], saved["revision"]) == ("org/llava", "c0ffee")
+    assert "for `org/llava@c0ffee` after" in (tmp_path / "out" / "README.md").read_text()
     assert saved["modules_to_save"] == [
         "model.multi_modal_projector.linear_1",
         "model.multi_modal_projector.linear_2",
@@ -183,7 +191,11 @@ def test_a_connector_that_trains_goes_with_the_adapters(tmp_path: Path) -> None:
 ALONE = {"devices": 1, "decoder": {}, "encoders": {"vision": {}}}
 
 
-def test_what_adapters_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_adapters_cannot_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told before any weights are read, and by the names of `train.lora`."""
+    monkeypatch.setattr("mllm_jax.train.start.start_from", None)
     with pytest.raises(PretrainedError, match=r"valid: train\.lora\.rank 3, train\.lora\.alpha 5,"):
         run_with(tmp_path / "rank", LORA | {"rank": 4, "begin_with": str(FOLDER)}, ALONE)
     with pytest.raises(PretrainedError, match=r"begin_with: .*nowhere has no adapter_config\.json"):
@@ -191,8 +203,18 @@ def test_what_adapters_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[s
     with pytest.raises(PretrainedError, match=r"has adapters and no model; valid: the folder of a"):
         read_config(FOLDER)
     few = LORA | {"targets": LORA["targets"][:1], "begin_with": str(FOLDER)}
-    with pytest.raises(PretrainedError, match=r"of no parameter: .*mlp\.down_proj"):
+    more = (
+        r"has adapters of decoder\.layers\.mlp\.down_proj, .*, which no target names; valid: train"
+    )
+    with pytest.raises(PretrainedError, match=more):
         run_with(tmp_path / "few", few, ALONE)
+    many = LORA | {"targets": ["decoder.layers.*", *LORA["targets"]], "begin_with": str(FOLDER)}
+    fewer = (
+        r"has no adapters of decoder\.layers\.mlp\.gate_proj, .*; valid: train\.lora\.targets "
+        r"\[decoder\.layers\.mlp\.down_proj, .*, vision\.layers\.self_attn\.o_proj\]"
+    )
+    with pytest.raises(PretrainedError, match=fewer):
+        run_with(tmp_path / "many", many, ALONE)
     changed = tmp_path / "changed"
     shutil.copytree(FOLDER, changed)
     values = json.loads((changed / "adapter_config.json").read_text())
@@ -206,6 +228,7 @@ def test_what_adapters_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[s
     )
     with pytest.raises(PretrainedError, match=r"valid: names that begin with base_model\.model\."):
         run_with(tmp_path / "names", LORA | {"begin_with": str(changed)}, ALONE)
+    monkeypatch.undo()
     values = imported_run(tmp_path / "plain", PARITY / "llava")
     begun(planned(values, **ALONE))
     line = ["export", "--run", str(tmp_path / "plain"), "--adapters", "--out", str(tmp_path / "no")]

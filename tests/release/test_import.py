@@ -26,6 +26,7 @@ from data.sample import DataError
 from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve
 from mllm_jax.models.released.files import PretrainedError
 from mllm_jax.release import import_weights
+from mllm_jax.release.origin import Origin
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import check_sources
@@ -448,6 +449,10 @@ def test_a_release_of_a_hub_is_fetched_without_its_programs(
     folder = Path(values["model"]["pretrained"])
     assert folder.is_relative_to(tmp_path / "run")
     assert (folder / "config.json").is_file()
+    assert Origin.of(folder) == Origin("Qwen/Qwen2-0.5B", "snapshot")
+    (folder / "origin.json").write_text("[]")
+    with pytest.raises(PretrainedError, match=r"origin\.json does not say .*; valid: repository"):
+        Origin.of(folder)
     shutil.rmtree(tmp_path / "cache")
     assert (folder / "model.safetensors").is_file()
     assert not (folder / "program.py").exists()

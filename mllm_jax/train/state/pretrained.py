@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from mllm_jax.models.multimodal import abstract_parameters
 from mllm_jax.models.pretrained.adapters import SavedAdapters, adapter_rules
 from mllm_jax.models.pretrained.load import load
 from mllm_jax.models.pretrained.release import Release, differences
-from mllm_jax.models.released.files import PretrainedError, listed
+from mllm_jax.models.released.files import PretrainedError, Stored, listed
 from mllm_jax.models.released.rules import Rule, check
 from mllm_jax.train.state.freeze import group_of
 from mllm_jax.train.state.loads import is_load
@@ -83,48 +84,78 @@ def start_from(
     return jax.tree_util.tree_unflatten(structure, found.values())
 
 
-def start_from_adapters(
-    model: ModelConfig,
-    folder: Path,
-    params: Any,
-    target: Any,
-    tell: Callable[[str], None] = lambda text: None,
-) -> Any:
-    """Parameters with adapters from a folder in PEFT's format, and what trained beside them.
+@dataclass(frozen=True)
+class FirstAdapters:
+    """Adapters that training begins with, and what trained in full beside them.
 
-    Args:
-        params, target, tell: as of `start_from`.
-
-    Raises:
-        PretrainedError: the folder cannot be read, or its adapters are not those of `train.lora`.
+    Attributes:
+        folder: their folder, in PEFT's format.
+        tensors: by their names in the release that they belong to.
+        rules: by the names of the parameters that the tensors become.
     """
-    adapters = model.adapters
-    assert adapters is not None  # as train.lora is there
-    saved = SavedAdapters.open(folder)
-    saved.check(adapters.rank, adapters.scale)
-    release = _of_adapters(model, folder)
-    tensors, rules = saved.tensors(release.family), dict[str, Rule]()
-    for part in model.parts:
-        module = part.partition(".")[0]
-        place = "decoder" if module == "decoder" else f"encoders.{module}"
-        depth = _module(model, part).layers
-        own = [_of_depth(release, part, rule, depth) for rule in release.part(part)]
-        whole = [rule for rule in own if tensors.keys() >= {*rule.names}]
-        found = [*adapter_rules(own, module, adapters), *whole]
-        rules |= {f"{place}.{rule.parameter}": rule for rule in found}
-    try:
-        check(tensors, rules.values())
-    except PretrainedError as error:
-        raise PretrainedError(f"{folder}: {error}; see train.lora.targets") from error
-    leaves, structure = jax.tree_util.tree_flatten_with_path(params)
-    targets = {leaf_name(p): leaf for p, leaf in jax.tree_util.tree_leaves_with_path(target)}
-    values = {leaf_name(path): leaf for path, leaf in leaves}
-    for name, rule in rules.items():
-        values[name].delete()
-        loaded = load(tensors, [rule], {rule.parameter: targets[name]})
-        values[name] = loaded[rule.parameter]
-    tell(f"{len(tensors)} tensors of adapters from {folder}")
-    return jax.tree_util.tree_unflatten(structure, values.values())
+
+    folder: Path
+    tensors: Mapping[str, Stored]
+    rules: Mapping[str, Rule]
+
+    @classmethod
+    def open(cls, model: ModelConfig, folder: Path) -> FirstAdapters:
+        """The adapters of a folder, of which names and shapes are read, and no values.
+
+        Raises:
+            PretrainedError: the folder cannot be read, or its adapters are not those of
+                `train.lora`.
+        """
+        adapters = model.adapters
+        assert adapters is not None  # as train.lora is there
+        saved = SavedAdapters.open(folder)
+        saved.check(adapters.rank, adapters.scale)
+        release = _of_adapters(model, folder)
+        tensors, rules, found = saved.tensors(release.family), dict[str, Rule](), set[str]()
+        every = replace(adapters, layers=tuple(model.linear_layers))
+        for part in model.parts:
+            module = part.partition(".")[0]
+            place = "decoder" if module == "decoder" else f"encoders.{module}"
+            depth = _module(model, part).layers
+            own = [_of_depth(release, part, rule, depth) for rule in release.part(part)]
+            rules |= {f"{place}.{r.parameter}": r for r in own if tensors.keys() >= {*r.names}}
+            for rule in adapter_rules(own, module, every):
+                layer = f"{module}.{rule.parameter.rpartition('.')[0]}"
+                if not tensors.keys().isdisjoint(rule.names):
+                    found.add(layer)
+                if layer in adapters.names:
+                    rules[f"{place}.{rule.parameter}"] = rule
+        _check_targets(folder, found, adapters.names)
+        try:
+            check(tensors, rules.values())
+        except PretrainedError as error:
+            raise PretrainedError(f"{folder}: {error}") from error
+        return cls(folder, tensors, rules)
+
+    def put(self, params: Any, target: Any, tell: Callable[[str], None] = lambda text: None) -> Any:
+        """Parameters with these in their places; arguments as of `start_from`."""
+        leaves, structure = jax.tree_util.tree_flatten_with_path(params)
+        targets = {leaf_name(p): leaf for p, leaf in jax.tree_util.tree_leaves_with_path(target)}
+        values = {leaf_name(path): leaf for path, leaf in leaves}
+        for name, rule in self.rules.items():
+            values[name].delete()
+            loaded = load(self.tensors, [rule], {rule.parameter: targets[name]})
+            values[name] = loaded[rule.parameter]
+        tell(f"{len(self.tensors)} tensors of adapters from {self.folder}")
+        return jax.tree_util.tree_unflatten(structure, values.values())
+
+
+def _check_targets(folder: Path, found: AbstractSet[str], wanted: AbstractSet[str]) -> None:
+    """Raise PretrainedError unless the layers that have adapters are those of the targets."""
+    lacking, more = sorted(wanted - found), sorted(found - wanted)
+    if not found or not (lacking or more):
+        return  # of none of the model's layers `check` tells
+    told = [f"has no adapters of {listed(lacking)}"] if lacking else []
+    told += [f"has adapters of {listed(more)}, which no target names"] if more else []
+    raise PretrainedError(
+        f"train.lora.begin_with: {folder} {' and '.join(told)}; valid: train.lora.targets "
+        f"[{', '.join(sorted(found))}]"
+    )
 
 
 def _of_adapters(model: ModelConfig, folder: Path) -> Release:
