@@ -9,13 +9,12 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
+from data.credentials import hidden, in_address
+
 #: `s3://bucket`, `simplecache::s3://bucket`, and `s3:/bucket`, into which `Path` turns a URL.
 _URL = re.compile(r"[A-Za-z][\w.+-]+(:/|::)")
 #: Schemes of a URL, several of a chain such as `simplecache::s3://bucket`.
 _SCHEME = re.compile(r"(?:^|(?<=::))([A-Za-z][\w.+-]*)(?=://|::)")
-#: The user of an address, with a password or without, and one with a password.
-_USER = re.compile(r"(?<=://)[^/@\s\"']+@")
-_PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]*@")
 
 
 def local(place: object) -> object:
@@ -26,33 +25,29 @@ def local(place: object) -> object:
     """
     if isinstance(place, str | Path) and _URL.match(str(place)):
         raise ValueError(
-            f"{str(place)!r} is a URL, and only data.source and checkpoint.copy_to "
+            f"{hidden(str(place))!r} is a URL, and only data.source and checkpoint.copy_to "
             "take one; valid: a path on this machine, e.g. that of a mounted bucket"
         )
     return place
 
 
-def without_password(place: object) -> object:
+def without_credentials(place: object) -> object:
     """`place`, an address.
 
     Raises:
-        ValueError: a password stands in it, which would be written to logs and files of a run.
+        ValueError: credentials stand in it, which would be written to logs and files of a run.
     """
-    if isinstance(place, str) and _PASSWORD.search(place):
+    if isinstance(place, str) and in_address(place):
         raise ValueError(
-            "a password stands in the address, which would be written to logs and files; valid: "
-            "the address without it, and the password where the service looks for it"
+            "credentials stand in the address (a user, or a signature, token or key in its query), "
+            "and would be written to logs and files; valid: the address without them, and the "
+            "credentials in the variables or files where the package of the service looks for them"
         )
     return place
 
 
-def hidden(text: str) -> str:
-    """A text without the users and passwords of the addresses in it."""
-    return _USER.sub("...@", text)
-
-
 def _place(value: object) -> object:
-    return _of_a_known_scheme(without_password(str(value) if isinstance(value, Path) else value))
+    return _of_a_known_scheme(without_credentials(str(value) if isinstance(value, Path) else value))
 
 
 def _of_a_known_scheme(place: object) -> object:
@@ -78,5 +73,5 @@ def _of_a_known_scheme(place: object) -> object:
 LocalPath = Annotated[Path, BeforeValidator(local)]
 #: A path on this machine, kept as text.
 LocalText = Annotated[str, BeforeValidator(local)]
-#: A path, or a URL that fsspec knows, such as s3://bucket/folder, without a password.
+#: A path, or a URL that fsspec knows, such as s3://bucket/folder, without credentials.
 Place = Annotated[str, BeforeValidator(_place)]

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic_core import ErrorDetails
 
-from data.places import hidden
+from data.credentials import hidden
 from mllm_jax.config.keys import choices, nearest, siblings
 from mllm_jax.config.sections import ExperimentConfig
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from data.places import LocalText, without_password
+from data.places import LocalText, without_credentials
 from mllm_jax.models.config.parts import Section
 from sharding.plan import ParallelPlan
 
@@ -42,7 +42,7 @@ class MlflowConfig(Section):
         experiment: experiment that the run belongs to.
     """
 
-    tracking: Annotated[str, BeforeValidator(without_password)] | None = None
+    tracking: Annotated[str, BeforeValidator(without_credentials)] | None = None
     experiment: str = Field("mllm_jax", min_length=1)
 
     @property

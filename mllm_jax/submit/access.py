@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from data.credentials import in_address
+
 _NAMES = (
     r"\w*(?:SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTHORIZATION|COOKIE)\w*"
     r"|(?:\w*_)?(?:TOKEN|KEY|PASS|PWD|AUTH|PAT|DSN)S?(?:_\w*)?"
@@ -12,12 +14,6 @@ _NAMES = (
 _NAME = re.compile(_NAMES, re.IGNORECASE)
 #: An assignment to such a variable within a line of a script, of more than another variable.
 _ASSIGNED = re.compile(rf"\b({_NAMES})=(?!\s|$|[\"']?\$)", re.IGNORECASE)
-#: A user with a password, or a token, in a URL, and values of its query that give access.
-_URL = re.compile(
-    r"://[^/\s@$]*:[^/\s@$]+@|https?://[^/\s@$]+@"
-    r"|[?&][^=&]*(token|key|secret|passw|credential|sig(nature)?)[^=&]*=[^&$]",
-    re.IGNORECASE,
-)
 #: What is given to a program by which one logs in.
 _LOGIN = re.compile(
     r"\blogin\b.*?\s[\"']?[A-Za-z0-9_]{16,}\b|\blogin\b.*?\s-p[= ]?[\"']?[^\s\"'$-]"
@@ -46,7 +42,7 @@ def assigned(line: str) -> str | None:
 
 def in_text(text: str) -> bool:
     """Whether a text has a URL that holds a secret, or something of the form of one."""
-    return _URL.search(text) is not None or _FORM.search(text) is not None
+    return in_address(text) or _FORM.search(text) is not None
 
 
 def given(line: str) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from data.credentials import hidden
 from data.faults import FaultKind
 from data.kinds.blob import Blob
 from data.sample import DataError, MediaError, StorageError
@@ -178,7 +179,8 @@ class _RemoteMember(Blob):
         except StorageError:
             raise
         except Exception as error:  # every file system has errors of its own
-            raise StorageError(f"cannot reach {path}: {type(error).__name__}: {error}") from error
+            told = hidden(f"cannot reach {path}: {type(error).__name__}: {error}")
+            raise StorageError(told) from error
         if file is None:
             message = f"{self.name!r} is not a regular file in the media folder {self.root}"
             raise MediaError(FaultKind.MISSING, message)

@@ -11,6 +11,7 @@ from typing import Any
 
 from fsspec.implementations.local import LocalFileSystem
 
+from data.credentials import hidden
 from data.sample import AwayError
 
 logger = logging.getLogger(__name__)
@@ -122,7 +123,7 @@ class Patient:
 
     def _note(self, path: str, error: Exception, left: float, first: bool) -> None:
         """Tell of a failed attempt. Raises AwayError if it was the last one."""
-        why = f"{type(error).__name__}: {error}"
+        why = hidden(f"{type(error).__name__}: {error}")
         if left <= 0:
             raise AwayError(
                 f"{self.key}: {self.named(path)} has been out of reach for "
@@ -134,11 +135,11 @@ class Patient:
             )
 
     def named(self, path: str) -> str:
-        """`path` as a URL."""
+        """`path` as a URL, for messages."""
         try:
-            return self.unstrip_protocol(path)
+            return hidden(self.unstrip_protocol(path))
         except (AttributeError, ValueError):  # file systems that have no protocol
-            return path
+            return hidden(path)
 
 
 def _true(error: Exception) -> Exception:

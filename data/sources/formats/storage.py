@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 
 import fsspec
 
+from data.credentials import hidden
 from data.sample import DataError, StorageError
 from data.sources.formats.patience import Patient
 
@@ -51,7 +52,7 @@ def remote(place: str, retry_seconds: float, key: str = "data.source") -> tuple[
     try:
         system, path = fsspec.core.url_to_fs(place)
     except (ImportError, ValueError, OSError) as error:
-        raise DataError(f"{key}: cannot open {place}: {error}") from error
+        raise DataError(hidden(f"{key}: cannot open {place}: {error}")) from error
     return Patient(system, retry_seconds, key), str(path)
 
 
@@ -89,7 +90,7 @@ class File:
             raise
         except Exception as error:  # every file system has errors of its own
             raise StorageError(
-                f"cannot read {self.path}: {type(error).__name__}: {error}"
+                hidden(f"cannot read {self.path}: {type(error).__name__}: {error}")
             ) from error
         if len(data) != size:
             raise StorageError(
@@ -184,7 +185,7 @@ def find_files(place: str, suffixes: Sequence[str], retry_seconds: float = 0.0) 
     except DataError:
         raise
     except Exception as error:  # every file system has errors of its own
-        raise DataError(f"data.source: cannot list {place}: {error}") from error
+        raise DataError(hidden(f"data.source: cannot list {place}: {error}")) from error
     if not files:
         raise DataError(
             f"data.source: cannot read {place}: no such file, nor a folder of "

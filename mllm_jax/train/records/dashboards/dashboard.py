@@ -10,16 +10,14 @@ A service that is away loses figures, of which the log tells once; `metrics.json
 from __future__ import annotations
 
 import logging
-import os
 import queue
-import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from data.places import hidden
+from data.credentials import hidden
 from mllm_jax.train.records.metrics import Report
 from mllm_jax.train.records.scalars import scalars
 
@@ -29,8 +27,6 @@ logger = logging.getLogger(__name__)
 ROOM = 10_000
 #: Seconds that the end of a run waits for a service to take what is left.
 CLOSING = 60.0
-#: Names of environment variables whose values are credentials, and the shortest such value.
-_SECRET, _SHORTEST = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$"), 6
 
 
 @dataclass(frozen=True)
@@ -144,14 +140,6 @@ class Dashboard:
     def _tell(self, error: Exception) -> None:
         """Warn when a service begins to fail."""
         if not self._failing:
-            told = without_credentials(f"{type(error).__name__}: {error}")
+            told = hidden(f"{type(error).__name__}: {error}")
             logger.warning("%s cannot be written: %s; the run goes on", self.name, told)
         self._failing = True
-
-
-def without_credentials(text: str, environment: Mapping[str, str] = os.environ) -> str:
-    """A text without passwords of addresses, and without values of variables for credentials."""
-    for name, value in environment.items():
-        if _SECRET.search(name) and len(value) >= _SHORTEST:
-            text = text.replace(value, f"<{name}>")
-    return hidden(text)

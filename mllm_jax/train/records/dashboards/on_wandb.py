@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 import wandb
 
+from data.credentials import hidden
 from mllm_jax.config.run import WandbConfig
 from mllm_jax.runtime.folder import RunError
-from mllm_jax.train.records.dashboards.dashboard import About, without_credentials
+from mllm_jax.train.records.dashboards.dashboard import About
 
 #: Name of the horizontal axis. The service's own counter takes no step twice, and steps behind the
 #: newest checkpoint are taken again after a fault.
@@ -32,7 +33,7 @@ def check_login() -> None:
     try:
         found = wandb.login(prompt=False, verify=False)
     except wandb.errors.Error as error:
-        told = without_credentials(str(error))
+        told = hidden(str(error))
         raise RunError(f"run.loggers: wandb cannot use its credentials: {told}") from error
     if not found:
         raise RunError(

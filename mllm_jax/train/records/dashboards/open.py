@@ -7,7 +7,7 @@ from functools import partial
 from importlib.util import find_spec
 from types import MappingProxyType
 
-from data.places import hidden
+from data.credentials import hidden
 from mllm_jax.config.load import ExperimentConfig, to_yaml
 from mllm_jax.config.run import RunConfig
 from mllm_jax.runtime.devices import is_primary

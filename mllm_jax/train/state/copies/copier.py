@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from data.credentials import hidden
 from data.sample import DataError, StorageError
 from mllm_jax.runtime.folder import RunError, identity
 from mllm_jax.runtime.part import peers
@@ -138,7 +139,7 @@ class _Copier:
             try:
                 done = self._look()
             except Exception as error:  # none may end the copies of what is saved later
-                why = f"{type(error).__name__}: {error}"
+                why = hidden(f"{type(error).__name__}: {error}")
                 self._once("copying to %s has failed: %s; it is tried again", why)
 
     def _look(self) -> bool:

@@ -26,6 +26,7 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from data.credentials import hidden
 from data.sample import StorageError
 from data.sources.formats.storage import remote
 from mllm_jax.config.load import ExperimentConfig
@@ -247,7 +248,9 @@ class Store:
         except StorageError:
             raise
         except Exception as error:  # every file system has errors of its own
-            raise StorageError(f"{_KEY}: {self}: {type(error).__name__}: {error}") from error
+            raise StorageError(
+                hidden(f"{_KEY}: {self}: {type(error).__name__}: {error}")
+            ) from error
 
     def _notes(self) -> list[str]:
         self._system.system.invalidate_cache()  # which would not show what others have written

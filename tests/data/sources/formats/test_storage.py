@@ -69,6 +69,9 @@ def walk(file: Any, operations: list[Operation]) -> list[bytes]:
     return found
 
 
+SIGNED = "of https://h/x?sig=s3cret"
+
+
 @given(operations=operations, start=st.integers(0, 200), chunk=st.integers(1, 900))
 def test_a_part_of_a_file_is_read_as_a_file_of_its_own(
     operations: list[Operation], start: int, chunk: int
@@ -83,6 +86,9 @@ def test_a_part_of_a_file_is_read_as_a_file_of_its_own(
     ("system", "message"),
     [
         (Failing(300, PermissionError("x")), "cannot read x: PermissionError: x"),
+        # What gives access is left out of messages.
+        (Failing(300, PermissionError(SIGNED)), r"PermissionError: of https://h/x\?sig=\.\.\.$"),
+        (Failing(300, ConnectionError(SIGNED)), r"ConnectionError: of https://h/x\?sig=\.\.\.$"),
         (
             Failing(300, ConnectionError("gone")),
             r"x has been out of reach for 0 s \(retry_seconds\), .* ConnectionError: gone",
