@@ -38,7 +38,7 @@ OF_THE_STEP: Mapping[str, str] = MappingProxyType(
         "--export": "the key pass_environment",
         **dict.fromkeys(("--ntasks", "-n", "--ntasks-per-node", "--nodelist", "-w"), ""),
         **dict.fromkeys(("--relative", "-r", "--multi-prog", "--chdir", "-D"), ""),
-        **dict.fromkeys(("--wait", "-W", "--kill-on-bad-exit", "-K"), ""),
+        **dict.fromkeys(("--kill-on-bad-exit", "-K"), ""),
     }
 )
 

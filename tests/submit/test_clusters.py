@@ -126,7 +126,7 @@ def test_what_kubernetes_would_refuse_is_refused_with_the_form_in_words(
         ("options", "--mem=10G", "the job has its nodes' memory to itself; valid: left out, or ex"),
         ("launch_options", "--nodes=1", "the job sets --nodes itself; valid: --nodes of submit"),
         ("launch_options", "-N1", "the job sets -N itself; valid: --nodes of submit"),
-        ("launch_options", "--wait=0", "the job sets --wait itself; valid: left out"),
+        ("launch_options", "--kill-on-bad-exit", "the job sets --kill-on-bad-exit itself; valid"),
     ],
 )
 def test_what_the_job_sets_itself_is_no_option(
@@ -141,7 +141,7 @@ def test_options_of_similar_names_are_taken() -> None:
     own = ("--nodelist=n1", "--exclude=n2", "--time-min=1", "--mem-bind=local", "--nice=5")
     assert slurm(options=own).options == own
     assert slurm(options=("--mem=10G",), exclusive=False)
-    slurm(launch_options=("--container-image=a", "--no-container-mount-home", "--mpi=pmix"))
+    slurm(launch_options=("--container-image=a", "--no-container-mount-home", "--wait=5"))
 
 
 @pytest.mark.parametrize(

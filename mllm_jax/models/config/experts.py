@@ -64,6 +64,12 @@ class ExpertsConfig(Section):
                 f"experts.top_k {self.top_k} is above experts.count {self.count}; choose top_k "
                 f"from 1 to {self.count}"
             )
+        if self.top_k == 1 and self.normalise and self.count > 1:
+            raise ValueError(
+                "experts.normalise true with experts.top_k 1 gives every expert the weight 1, so "
+                "that no gradient of the loss reaches the router; valid: normalise false, or top_k "
+                "2 or more"
+            )
         if self.shared_gate and not self.shared_d_ff:
             raise ValueError(
                 "experts.shared_gate true has no effect, as experts.shared_d_ff is 0; valid: leave "
@@ -77,8 +83,9 @@ class ExpertsConfig(Section):
             return self
         if self.router != "sigmoid":
             raise ValueError(
-                f"experts.groups {self.groups} are of scores by sigmoid, and experts.router is "
-                f"{self.router}; valid: groups 1, or router sigmoid"
+                f"experts.groups {self.groups} and experts.top_groups {self.top_groups} are of "
+                f"scores by sigmoid, and experts.router is {self.router}; valid: both 1, or router "
+                "sigmoid"
             )
         able = [n for n in divisors(self.count) if self.count // n > 1]
         if self.groups not in able:

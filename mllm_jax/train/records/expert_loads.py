@@ -49,7 +49,9 @@ def _of_layer(layer: int, shares: NDArray[np.float64]) -> ExpertLoad:
 def rank_loads(loads: ArrayLike, ranks: int) -> tuple[float, float]:
     """Tokens of the ranks that share the experts of a step, of the mean and of the fullest one.
 
-    Ranks wait for each other in every layer, so the tokens of its fullest rank are added up::
+    Loads are those of a whole step, so these are means over groups of expert ranks and over
+    microbatches: where groups or microbatches differ, ranks wait longer for each other than this
+    says. They do so in every layer, so the tokens of its fullest rank are added up::
 
         [[2 2 | 1 1]         ranks have 4 2 and 1 5: the means are 3 + 3, the fullest 4 + 5
          [0 1 | 3 2]]

@@ -33,8 +33,10 @@ SIGMOID = {"router": "sigmoid", "groups": 4, "top_groups": 2}
         ({"shared_gate": True}, "shared_gate true has no effect, as experts.shared_d_ff is 0"),
         (
             {"groups": 4, "top_groups": 2},
-            r"groups 4 are of scores by sigmoid, .* experts.router is softmax",
+            r"groups 4 and experts.top_groups 2 are of scores by sigmoid, .*router is softmax",
         ),
+        ({"top_groups": 2}, "top_groups 2 are of scores by sigmoid, .*; valid: both 1, or router"),
+        ({"top_k": 1}, "normalise true with experts.top_k 1 gives every expert the weight 1"),
         (SIGMOID | {"groups": 3}, r"count 8 does not make experts.groups 3 .* from \[1, 2, 4\]"),
         (SIGMOID | {"groups": 8}, r"groups 8 of two experts or more; choose groups from \[1, 2, 4"),
         (SIGMOID | {"top_groups": 5}, r"top_groups 5 of 4 .*; choose top_groups from 1 to 4"),
