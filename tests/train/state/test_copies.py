@@ -316,6 +316,21 @@ def test_no_error_ends_the_copying(run, monkeypatch, caplog):
     assert has_copy(run, 1)
 
 
+def test_an_error_before_a_copy_is_told(run, caplog):
+    def fails(*_: object) -> None:
+        raise ValueError("x")
+
+    with away("put_file"), pytest.raises(ValueError, match="x"), beside(run):
+        fails(store(run, 1))
+    told = "an error ends this process before the checkpoint of step 1 has a copy in memory://"
+    assert told in caplog.text
+    saved(run, 2)
+    caplog.clear()
+    with pytest.raises(ValueError, match="x"), beside(run):
+        fails(soon(partial(has_copy, run, 2)))
+    assert told[:30] not in caplog.text
+
+
 def test_a_first_start_waits_for_a_place_that_is_away_and_then_says_so(run, tmp_path):
     """Nothing is left in the folder that would tell the run from that of the copies."""
     saved(run, 1)

@@ -248,6 +248,7 @@ def of_copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         copier._tidy([40])
         copier._copied, copier._begun = set(), False
         copier._copy(100)
+        copier.leave()
         _put_records(found.store, run)
         patched.setattr(Store, "set_aside", out_of_reach)
         copier._begun = False

@@ -32,6 +32,8 @@ LOOK = 1.0
 def copying(offers: Offers | None, newest: int) -> Iterator[None]:
     """Context in which the run's checkpoints are copied; its end waits for the last.
 
+    An error waits for none: what has no copy is told, and copied once the run goes on.
+
     Args:
         offers: what the start of the run has found in its store; None for a run without one.
         newest: step that the run goes on from; copies of later ones are set aside.
@@ -48,6 +50,9 @@ def copying(offers: Offers | None, newest: int) -> Iterator[None]:
         yield
     except KeyboardInterrupt:  # which has saved what there is
         copier.finish()
+        raise
+    except BaseException:
+        copier.leave()
         raise
     copier.finish()
 
@@ -89,6 +94,16 @@ class _Copier:
         self._over.set()
         with peers().doing("copying the last checkpoint", limited=False):
             self._thread.join()
+
+    def leave(self) -> None:
+        """Tell of the newest checkpoint, if an error has come before its copy."""
+        newest = steps_in(self._run)[-1:]
+        if not self._copied.issuperset(newest):
+            logger.warning(
+                "an error ends this process before the checkpoint of step %d has a copy in %s: %s; "
+                "the copy is made once the run goes on here",
+                *(newest[0], self._store, self._newest_there()),
+            )
 
     def _begin_now(self, *, asked: bool) -> None:
         """Begin before the first step, so that what the run has left is never taken up again."""
