@@ -137,17 +137,9 @@ def test_a_run_that_saves_nothing_is_refused() -> None:
     assert "checkpoint.enabled false" in refusal(slurm(), checkpoint__enabled=False)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://example.com/data.jsonl?X-Amz-Signature=abc123",
-        "https://example.com/data.jsonl?a=b&access_token=abc123",
-        "https://abc123@example.com/data.jsonl",
-        "/data/hf_abc1230123456789.jsonl",
-    ],
-)
-def test_a_configuration_that_holds_a_secret_is_refused(url: str) -> None:
-    source = {"kind": "llava", "path": url, "media": "media"}
+def test_a_configuration_that_holds_a_secret_is_refused() -> None:
+    """By its form; addresses that hold one are refused in every configuration."""
+    source = {"kind": "llava", "path": "/data/hf_abc1230123456789.jsonl", "media": "media"}
     said = refusal(slurm(), data__source=source)
     assert "data.source.path: the text holds a secret" in said
     assert "abc123" not in said
