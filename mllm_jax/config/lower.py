@@ -182,6 +182,7 @@ def workload(config: ExperimentConfig) -> Workload:
         dtype=model.dtype,
         sums=SIZES[config.parallel.sums],
         moments=config.train.optimizer.moments,
+        works_with=config.train.optimizer.works_with,
         frozen=frozenset(n for n, tower in towers.items() if frozen.trunk(tower)),
         frozen_connectors=frozenset(n for n, e in model.lanes.items() if frozen.connector(e)),
         adapted=frozenset(n for n, tower in towers.items() if tower in frozen.adapted),

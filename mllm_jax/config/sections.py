@@ -144,6 +144,8 @@ class AdamWConfig(Section):
 
     #: Float32 values that the optimizer keeps for a parameter.
     moments: ClassVar[int] = 2
+    #: Float32 values for a parameter of a matrix with which an update works.
+    works_with: ClassVar[int] = 0
 
     kind: Literal["adamw"] = "adamw"
     beta1: float = Field(0.9, ge=0, lt=1)
@@ -167,6 +169,7 @@ class LambConfig(Section):
 
     #: As in `adamw`.
     moments: ClassVar[int] = 2
+    works_with: ClassVar[int] = 0
 
     kind: Literal["lamb"]
     beta1: float = Field(0.9, ge=0, lt=1)
@@ -191,6 +194,7 @@ class MuonConfig(Section):
 
     #: As in `adamw`, for a parameter of a matrix.
     moments: ClassVar[int] = 1
+    works_with: ClassVar[int] = 3
 
     kind: Literal["muon"]
     momentum: float = Field(0.95, ge=0, lt=1)

@@ -35,6 +35,8 @@ class Memory:
             for their backwards and for weight gradients that are apart from these.
         encoders: the same for all encoders.
         work: tensors of the layer that runs, and the logits.
+        update: tensors of the optimizer's update, beyond the room that those of decoder, encoders
+            and work leave it once all tasks are done.
     """
 
     parameters: float = 0.0
@@ -46,6 +48,7 @@ class Memory:
     decoder: float = 0.0
     encoders: float = 0.0
     work: float = 0.0
+    update: float = 0.0
 
     @property
     def total(self) -> float:
@@ -77,9 +80,10 @@ def step_memory(
         "batch": sum(_batch(tower) for tower in towers.values()),
         "cast": sum(_cast(tower) for tower in towers.values()),
     }
-    if sizes is None:
-        return Memory(**common, **_plain(towers))
-    return Memory(**common, **_pipelined(towers, *sizes))
+    tasks = _plain(towers) if sizes is None else _pipelined(towers, *sizes)
+    update = WIDE * workload.works_with * sum(tower.matrices for tower in towers.values())
+    left = sum(tasks[name] for name in ("decoder", "encoders", "work"))
+    return Memory(**common, **tasks, update=max(0.0, update - left))
 
 
 def _trained(towers: Mapping[str, Timing]) -> float:

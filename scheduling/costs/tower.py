@@ -167,6 +167,11 @@ class Tower:
             found += others * self._stored(self.trained, lambda axes: not is_matrix(axes))
         return found
 
+    @cached_property
+    def matrices(self) -> float:
+        """Elements of matrices that have gradients, of those that one device stores."""
+        return self._stored(self.trained, is_matrix)
+
     def _stored(
         self,
         own: tuple[Parameters, Parameters],

@@ -49,6 +49,7 @@ class Workload:
         sums: bytes of an element of the partial sums that tensor ranks add up in forwards.
         moments: float32 values that the optimizer keeps for an element of a matrix; for all others
             it keeps those of AdamW, `VECTOR_MOMENTS`.
+        works_with: float32 values for an element of a matrix with which an update works.
         frozen: names of towers that do not train; the connector of a frozen encoder may train.
             Gradients go through a frozen decoder to its inputs.
         frozen_connectors: names of encoders whose connectors do not train either.
@@ -77,6 +78,7 @@ class Workload:
     dtype: str = "bfloat16"
     sums: int = WIDE
     moments: int = 2
+    works_with: int = 0
     frozen: frozenset[str] = frozenset()
     frozen_connectors: frozenset[str] = frozenset()
     adapted: frozenset[str] = frozenset()

@@ -108,6 +108,21 @@ def test_what_is_frozen_has_no_gradients_and_keeps_less() -> None:
     assert encoders.gradients + decoder.gradients == whole.gradients
 
 
+def test_an_update_takes_the_room_of_the_tasks_before_it_takes_more() -> None:
+    own = on_platform(config(), "cpu")
+    workload, chosen, chip = traced_workload(own, SPLITS), strategy(own, "gpu"), named("h100")
+
+    def memory(works_with: int, moments: int = 1) -> Memory:
+        changed = replace(workload, works_with=works_with, moments=moments)
+        return step_memory(changed, chosen, chip)
+
+    matrices = memory(0, moments=2).optimizer - memory(0, moments=1).optimizer
+    none, little, much = memory(0), memory(1), memory(1000)
+    assert none.update == little.update == 0
+    assert much.update + much.decoder + much.encoders + much.work == 1000 * matrices
+    assert much.total - much.update == none.total
+
+
 @pytest.mark.parametrize(
     ("changes", "casts"),
     [

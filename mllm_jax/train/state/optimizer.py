@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -16,14 +17,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jax import lax
 
 from mllm_jax.config.load import LambConfig, MuonConfig, OptimizerConfig, TrainConfig
 from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen, group_of
 from mllm_jax.train.state.lamb import scale_by_trust_ratio
 from mllm_jax.train.state.loads import follow_loads, is_load
 from sharding.axes import is_matrix, muon_role
-from sharding.collectives import all_gather, axis_index, axis_size, psum, shard_slice, vary
+from sharding.collectives import all_to_all, axis_size, psum, shard_slice, unsharded
 from sharding.grid import Axes
 from sharding.rules import Layout
 
@@ -165,8 +165,8 @@ def clip_by_global_norm(limit: float | None, layouts: Any) -> optax.GradientTran
 def orthogonalize(layouts: Any, iterations: int) -> optax.GradientTransformation:
     """Replace every matrix by its nearest semi-orthogonal one, scaled like an Adam update.
 
-    Matrices of one shape are stacked and dealt over all devices, so that each is orthogonalized
-    once in the cluster. Scale 0.2 sqrt(max(rows, columns)): Liu et al., "Muon is scalable for LLM
+    Each matrix is orthogonalized once in the cluster, by one of the ranks that have it or a piece
+    of it; see `_shared`. Scale 0.2 sqrt(max(rows, columns)): Liu et al., "Muon is scalable for LLM
     training" (2025), section 2.2.
     """
     by_path = _by_path(layouts)
@@ -174,17 +174,85 @@ def orthogonalize(layouts: Any, iterations: int) -> optax.GradientTransformation
     def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
         del params
         paths, leaves, tree = _flatten(updates)
-        lays = [by_path[path] for path in paths]
-        whole = [_gather(leaf, layout) for leaf, layout in zip(leaves, lays, strict=True)]
-        stacks = [_to_matrices(x, layout) for x, layout in zip(whole, lays, strict=True)]
-        done = _orthogonalize_by_shape(stacks, lays[0].view.all, iterations) if lays else []
-        out = [
-            _own_shard(_from_matrices(stack, x.shape, layout), layout)
-            for stack, x, layout in zip(done, whole, lays, strict=True)
-        ]
+        sides = [_Sides.of(x, by_path[path]) for path, x in zip(paths, leaves, strict=True)]
+        stacks = [own.matrices(x) for own, x in zip(sides, leaves, strict=True)]
+        done = _by_kind(stacks, [own.kind for own in sides], iterations)
+        out = [own.leaf(x) for own, x in zip(sides, done, strict=True)]
         return jax.tree.unflatten(tree, out), state
 
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What matrices have in common that are orthogonalized together.
+
+    Attributes:
+        shape: rows and columns of a rank's piece; whole matrices have no more rows than columns.
+        rows: grid axes that share the rows of a matrix.
+        columns: grid axes that share its columns.
+        replicas: grid axes along which ranks have the same pieces.
+    """
+
+    shape: tuple[int, int]
+    rows: Axes
+    columns: Axes
+    replicas: Axes
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """How a rank's shard of a parameter is a stack of pieces of matrices.
+
+    Layers and experts have matrices of their own. The model width is one side, all other dimensions
+    together are the other; in which order ranks share these does not matter, as orthogonalization
+    commutes with permutations of columns.
+
+    Attributes:
+        order: dimensions of the shard: those of the stack, the model width, the others.
+        front: its shape in this order.
+        stacks: number of the dimensions of the stack.
+        flipped: whether the model width is the columns.
+        kind: of the matrices.
+    """
+
+    order: tuple[int, ...]
+    front: tuple[int, ...]
+    stacks: int
+    flipped: bool
+    kind: _Kind
+
+    @classmethod
+    def of(cls, x: jax.Array, layout: Layout) -> _Sides:
+        """Of the shard `x` of a parameter that lies as `layout` says."""
+        rank = {"stack": 0, "model": 1}
+        roles = [muon_role(name) for name in layout.axes]
+        order = tuple(sorted(range(x.ndim), key=lambda dim: rank.get(roles[dim] or "", 2)))
+        stacks = roles.count("stack")
+        front = tuple(x.shape[dim] for dim in order)
+        width, *others = (layout.mesh_axes[dim] for dim in order[stacks:])
+        axes = width, tuple(axis for own in others for axis in own)
+        shape = front[stacks], math.prod(front[stacks + 1 :])
+        whole = [size * axis_size(own) for size, own in zip(shape, axes, strict=True)]
+        flipped = whole[0] > whole[1]
+        if flipped:
+            shape, axes = shape[::-1], axes[::-1]
+        return cls(order, front, stacks, flipped, _Kind(shape, *axes, layout.replicated))
+
+    def matrices(self, x: jax.Array) -> jax.Array:
+        """The shard as `[pieces, rows, columns]`."""
+        flat = jnp.transpose(x, self.order).reshape(-1, *self._unflipped)
+        return flat.mT if self.flipped else flat
+
+    def leaf(self, pieces: jax.Array) -> jax.Array:
+        """The inverse of `matrices`."""
+        flat = pieces.mT if self.flipped else pieces
+        return jnp.transpose(flat.reshape(self.front), np.argsort(self.order).tolist())
+
+    @property
+    def _unflipped(self) -> tuple[int, int]:
+        rows, columns = self.kind.shape
+        return (columns, rows) if self.flipped else (rows, columns)
 
 
 def newton_schulz(matrices: jax.Array, iterations: int) -> jax.Array:
@@ -197,33 +265,47 @@ def newton_schulz(matrices: jax.Array, iterations: int) -> jax.Array:
     return x
 
 
-def _orthogonalize_by_shape(
-    stacks: list[jax.Array], axes: Axes, iterations: int
+def _by_kind(
+    stacks: Sequence[jax.Array], kinds: Sequence[_Kind], iterations: int
 ) -> list[jax.Array]:
-    """Stacks `[n, rows, columns]` of several shapes, one call for each shape."""
-    groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for i, stack in enumerate(stacks):
-        groups[stack.shape[1:]].append(i)
+    """Pieces `[n, rows, columns]` of several kinds of matrices, those of a kind together."""
+    members: dict[_Kind, list[int]] = defaultdict(list)
+    for i, kind in enumerate(kinds):
+        members[kind].append(i)
     out = list(stacks)
-    for members in groups.values():
-        ends = list(accumulate(stacks[i].shape[0] for i in members))[:-1]
-        joined = jnp.concatenate([stacks[i] for i in members])
-        done = _dealt_newton_schulz(joined, axes, iterations)
-        for i, part in zip(members, jnp.split(done, ends), strict=True):
+    for kind, own in members.items():
+        ends = list(accumulate(stacks[i].shape[0] for i in own))[:-1]
+        done = _shared(jnp.concatenate([stacks[i] for i in own]), kind, iterations)
+        for i, part in zip(own, jnp.split(done, ends), strict=True):
             out[i] = part
     return out
 
 
-def _dealt_newton_schulz(matrices: jax.Array, axes: Axes, iterations: int) -> jax.Array:
-    """`newton_schulz` with the matrices dealt over `axes`, the same result on every rank."""
-    ranks, count = axis_size(axes), matrices.shape[0]
-    share = -(-count // ranks)
-    padded = jnp.pad(matrices, ((0, share * ranks - count), (0, 0), (0, 0)))
-    mine = newton_schulz(shard_slice(padded, axes, dim=0), iterations)
-    # A sum of disjoint shares, not a gather: its result is typed the same on every rank.
-    spread = vary(jnp.zeros_like(padded), axes)
-    spread = lax.dynamic_update_slice_in_dim(spread, mine, axis_index(axes) * share, 0)
-    return 0.2 * max(matrices.shape[1:]) ** 0.5 * psum(spread, axes)[:count]
+def _shared(pieces: jax.Array, kind: _Kind, iterations: int) -> jax.Array:
+    """Orthogonalize matrices of which every rank has a piece, `[n, rows, columns]`.
+
+    Replicas deal the matrices, and the ranks that share those of a replica give each of them whole
+    to one of them, by an all-to-all; results go back likewise. A rank never holds more than its
+    share of whole matrices, or one::
+
+        rank 0   a0 b0 c0 d0        a0 a1 b0 b1        A0 B0 C0 D0
+        rank 1   a1 b1 c1 d1   ->   c0 c1 d0 d1   ->   A1 B1 C1 D1
+    """
+    count = pieces.shape[0]
+    mine = shard_slice(_multiple(pieces, axis_size(kind.replicas)), kind.replicas, dim=0)
+    share, sides = mine.shape[0], ((1, kind.rows), (2, kind.columns))
+    whole = _multiple(mine, axis_size((*kind.rows, *kind.columns)))
+    for dim, axes in sides:
+        whole = all_to_all(whole, axes, split=0, concat=dim)
+    done = 0.2 * max(whole.shape[1:]) ** 0.5 * newton_schulz(whole, iterations)
+    for dim, axes in reversed(sides):
+        done = all_to_all(done, axes, split=dim, concat=0)
+    return unsharded(done[:share], kind.replicas, dim=0)[:count]
+
+
+def _multiple(stack: jax.Array, ranks: int) -> jax.Array:
+    """A stack with zeros behind it, so that so many ranks have as many entries each."""
+    return jnp.pad(stack, ((0, -stack.shape[0] % ranks), (0, 0), (0, 0)))
 
 
 def _by_path(layouts: Any) -> dict[Any, Layout]:
@@ -239,42 +321,3 @@ def _select(params: Any, layouts: Any, rule: Callable[[Layout], bool]) -> Any:
     """`rule` of every leaf of `params`, which may lack some leaves of `layouts`."""
     by_path = _by_path(layouts)
     return jax.tree_util.tree_map_with_path(lambda path, _: rule(by_path[path]), params)
-
-
-def _gather(x: jax.Array, layout: Layout) -> jax.Array:
-    for dim, axes in enumerate(layout.mesh_axes):
-        x = all_gather(x, axes, dim)
-    return x
-
-
-def _own_shard(x: jax.Array, layout: Layout) -> jax.Array:
-    for dim, axes in enumerate(layout.mesh_axes):
-        x = shard_slice(x, axes, dim)
-    return x
-
-
-def _to_matrices(x: jax.Array, layout: Layout) -> jax.Array:
-    """A whole leaf as `[matrices, rows, columns]`, rows <= columns; the model width is one side.
-
-    Layers and experts have matrices of their own.
-    """
-    order, stacks = _matrix_order(layout)
-    front = jnp.transpose(x, order)
-    flat = front.reshape(-1, front.shape[stacks], math.prod(front.shape[stacks + 1 :]))
-    return flat if flat.shape[1] <= flat.shape[2] else flat.mT
-
-
-def _from_matrices(matrices: jax.Array, shape: tuple[int, ...], layout: Layout) -> jax.Array:
-    """The inverse of `_to_matrices` for a leaf of `shape`."""
-    order, stacks = _matrix_order(layout)
-    front = tuple(shape[dim] for dim in order)
-    flat = matrices if matrices.shape[1] == front[stacks] else matrices.mT
-    return jnp.transpose(flat.reshape(front), np.argsort(order).tolist())
-
-
-def _matrix_order(layout: Layout) -> tuple[list[int], int]:
-    """Dimensions of a leaf, those that stack matrices first, then the model width; their number."""
-    rank = {"stack": 0, "model": 1}
-    roles = [muon_role(name) for name in layout.axes]
-    order = sorted(range(len(roles)), key=lambda dim: rank.get(roles[dim] or "", 2))
-    return order, roles.count("stack")

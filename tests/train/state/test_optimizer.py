@@ -10,7 +10,7 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from mllm_jax.config.load import TrainConfig
-from mllm_jax.config.sections import OptimizerConfig
+from mllm_jax.config.sections import MuonConfig, OptimizerConfig
 from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen
 from mllm_jax.train.state.lamb import trust_ratios
 from mllm_jax.train.state.optimizer import (
@@ -272,6 +272,37 @@ def test_every_expert_has_matrices_of_its_own():
     done, _ = update({name: leaf for name, (_, leaf) in leaves.items()}, optax.EmptyState())
     np.testing.assert_array_equal(done["experts"].reshape(12, 5, 8), done["layers"])
     np.testing.assert_array_equal(done["down"].transpose(0, 2, 3, 1), done["experts"])
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        ParallelPlan(expert=4, fsdp=2),
+        ParallelPlan(data=2, expert=2, tensor=2),
+        ParallelPlan(fsdp=8),
+    ],
+    ids=str,
+)
+def test_no_rank_holds_more_than_its_share_of_whole_matrices(plan):
+    """So the memory of an update is a multiple of what a rank stores, which the model knows."""
+    axes = {
+        "up": ("layers", "experts", "embed", "mlp"),
+        "down": ("layers", "experts", "mlp", "embed"),
+    }
+    shapes = {"up": (2, 8, 32, 64), "down": (2, 8, 64, 32)}
+    grid = JointGrid.build({"decoder": plan})
+    layout = layouts(axes, grid.decoder)
+    specs = {name: own.spec for name, own in layout.items()}
+    update = jax.shard_map(
+        lambda grads: orthogonalize(layout, 1).update(grads, optax.EmptyState())[0],
+        mesh=make_mesh(grid),
+        in_specs=(specs,),
+        out_specs=specs,
+    )
+    grads = {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in shapes.items()}
+    found = jax.jit(update).lower(grads).compile().memory_analysis()
+    works_with = MuonConfig.works_with * found.output_size_in_bytes
+    assert 0.6 * works_with < found.temp_size_in_bytes < 1.01 * works_with
 
 
 def test_global_norm_counts_every_entry_once():
