@@ -181,7 +181,7 @@ class Planner:
         """The keys of encoder microbatches of their own, which only encoders in bubbles have."""
         if strategy.decoder.stage == 1 or strategy.placement != "bubbles":
             return {}
-        keys = ("encoder_microbatches", "encoder_budgets")
+        keys = ("encoder_microbatches", "encoder_budgets", "encoder_rows")
         return {key: getattr(self.config.schedule, key) for key in keys}
 
     def search(

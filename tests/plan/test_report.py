@@ -428,6 +428,20 @@ def test_plans_split_the_rows_of_an_encoders_own_microbatches() -> None:
         assert made.schedule.encoder_budgets == budgets
 
 
+def test_plans_keep_the_rows_of_an_encoders_own_microbatches() -> None:
+    """An encoder may have more ranks than the decoder has rows; so has what is written."""
+    schedule: dict[str, Any] = {"hardware": "h100", "encoder_microbatches": "own"}
+    schedule |= {"encoder_budgets": {"vision": 24}, "encoder_rows": {"vision": 2}}
+    own = {"data__balance": "per_phase", "data__image": {"max_patches": 24}, "schedule": schedule}
+    config = resolve(small(**own, data__rows=2), source="test")
+    planner = Planner(config, named("h100"), "h100")
+    plans = {"decoder": ParallelPlan(data=2, stage=2), "vision": ParallelPlan(data=4)}
+    made = planner.configured(Strategy(plans, microbatches=4))
+    assert made.schedule.encoder_rows == {"vision": 2}
+    assert check(made) == []
+    assert lower(made).workload.spread["vision"] == planner.workload.spread["vision"] == 2
+
+
 def test_encoders_are_cut_alike_whatever_was_cut_before() -> None:
     layer = {"d_model": 512, "heads": 8, "d_ff": 2048}
     changes: dict[str, Any] = {
