@@ -108,10 +108,11 @@ class RunConfig(Section):
             when one is gone.
         min_hosts: hosts with which supervisors go on without those that have not come in time, or
             are unfit, with fewer replicas; null: all are needed.
-        fallback: plans to go on with, each `{decoder: {...}, encoders: {<name>: {...}}}` for as
-            many devices as some hosts have; without one for theirs, hosts go on with the configured
-            plans and other degrees of data and fsdp. `plan`: those that `launch.py plan` finds,
-            which the supervisor of process 0 searches beside the run (needs `schedule.hardware`).
+        fallback: plans to go on with (needs `min_hosts`), each
+            `{decoder: {...}, encoders: {<name>: {...}}}` for as many devices as some hosts have;
+            without one for theirs, hosts go on with the configured plans and other degrees of data
+            and fsdp. `plan`: those that `launch.py plan` finds, which the supervisor of process 0
+            searches beside the run (needs `schedule.hardware`).
         compilation_cache: folder of compiled programs, so that a restart need not compile again;
             `auto`: the folder of JAX_COMPILATION_CACHE_DIR, or else one in the user's caches; null:
             no folder. Programs that took at least 0.1 s to compile are kept, unless
@@ -156,6 +157,12 @@ class RunConfig(Section):
     def _with_effect(self) -> RunConfig:
         if len({*self.loggers}) < len(self.loggers):
             raise ValueError(f"loggers {list(self.loggers)} are refused; valid: each once")
+        if self.fallback and self.min_hosts is None:
+            told = "plan" if self.fallback == "plan" else "of plans"
+            raise ValueError(
+                f"run.fallback {told} has no effect, as run.min_hosts is null (all hosts are "
+                "needed); valid: leave it out, or set run.min_hosts"
+            )
         given = {"wandb": self.wandb != WandbConfig(), "mlflow": self.mlflow != MlflowConfig()}
         for name, set_ in given.items():
             if set_ and name not in self.loggers:

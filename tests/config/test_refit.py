@@ -111,5 +111,7 @@ def test_a_plan_that_is_found_becomes_overrides(tmp_path):
 
 
 def test_a_search_needs_to_know_the_hardware():
+    with pytest.raises(ConfigError, match=r"run\.fallback plan has no effect, as run\.min_"):
+        config(**EIGHT, run__fallback="plan", schedule__hardware="h100")
     with pytest.raises(ConfigError, match=r"run\.fallback plan: schedule\.hardware null; valid"):
         searched(config(**EIGHT, run__min_hosts=1, run__fallback="plan"), 4)
