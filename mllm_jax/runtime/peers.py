@@ -11,6 +11,9 @@ and keep that connection::
                <- beat -->              <- beat -->       (twice a second: what was done last)
                <- end ---                                 (process 2 is gone)
 
+Before, both ends show the secret of the run, if it has one (`mllm_jax.runtime.messages.secret`). A
+connection with any other message is closed.
+
 All of it happens on a thread of its own, so that a process is heard while it compiles or waits
 for a collective, and can end itself while it is stuck in one.
 """
@@ -24,13 +27,16 @@ import socket
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, TypeVar
 
 from mllm_jax.runtime.exits import Exit, of_others
+from mllm_jax.runtime.messages import words
+from mllm_jax.runtime.messages.secret import RefusedError, ask, show
+from mllm_jax.runtime.messages.typed import MessageError, content, read
 from mllm_jax.runtime.part import (
     Activity,
     JoinError,
@@ -176,12 +182,33 @@ class Together(Peers):
         """The process at fault, as far as this process can know, and why; None without a fault."""
         raise NotImplementedError
 
-    def _heard(self, peer: Peer, message: Message) -> None:
+    async def _hear(self, peer: Peer, line: Line, kinds: Mapping[str, type[Any]]) -> None:
+        """Hear another process until its connection ends.
+
+        Args:
+            kinds: messages that it may send.
+        """
+        while (message := await line.receive()) is not None:
+            try:
+                self._take(peer, line, read(kinds, message), message)
+            except MessageError as error:
+                logger.warning("%s: %s; its connection is closed", peer, error)
+                line.close()
+                return
+
+    def _take(self, peer: Peer, line: Line, told: Any, message: Message) -> None:
+        """Take a message in.
+
+        Args:
+            told: what the message says.
+        """
+        raise NotImplementedError
+
+    def _heard(self, peer: Peer, told: words.Beating) -> None:
         """Note a sign of life."""
         peer.heard = time.monotonic()
-        peer.event, peer.limited = message["event"], message["limited"]
-        peer.waiting = message["waiting"]
-        peer.since = peer.heard - message["ago"]
+        peer.event, peer.limited, peer.waiting = told.event, told.limited, told.waiting
+        peer.since = peer.heard - told.ago
 
     def _part(self, peer: Peer, line: Line) -> None:
         """Note last words; their sender waits until the connection is closed."""
@@ -217,29 +244,35 @@ class Member(Together):
     async def _meet(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         self._line = await self._connect(deadline, seconds)
-        own = self._own
-        who = {"index": own.index, "host": own.host, "pid": own.pid}
-        self._line.send("hello", **who, count=self.count, attempt=attempt())
+        answer = await self._answer(seconds)
+        if isinstance(answer, words.Refused):
+            self._line.close()
+            raise (JoinError if answer.wrong else PeerError)(answer.why)
+        now = time.monotonic()
+        self.host = self._line.own_host
+        self._peers[0] = Peer(0, answer.host, answer.pid, now, since=now)
+        relay = Relay(Address(self._address.host, answer.port))
+        self.coordinator = await relay.listen()
+        self._spawn(self._listen())
+
+    async def _answer(self, seconds: float) -> Any:
+        """The answer of process 0 to a hello, see `words.ANSWERS`."""
+        own, at = self._own, f"what listens at {self._address}"
+        hello = words.Hello(own.index, own.host, own.pid, self.count, attempt())
         try:
             # Process 0 says who is missing; its deadline may have begun as late as this one ends.
             async with asyncio.timeout(seconds + 5):
-                answer = await self._line.receive()
-        except TimeoutError:
-            answer = None
-        if answer is None or answer.get("kind") not in ("welcome", "refused"):
+                await show(self._line)
+                self._line.send("hello", **asdict(hello))
+                return read(words.ANSWERS, await self._line.receive())
+        except RefusedError as error:
+            raise JoinError(f"process {own.index} is refused by {at}: {error}") from None
+        except (MessageError, TimeoutError) as error:
+            why = str(error) or "it says nothing"
             raise PeerError(
-                f"process {self.index} of {self.count}: what listens at {self._address} does not "
-                "answer as process 0 of a run does; is --coordinator right?"
-            )
-        if answer["kind"] == "refused":
-            self._line.close()
-            raise (JoinError if answer["wrong"] else PeerError)(answer["why"])
-        now = time.monotonic()
-        self.host = self._line.own_host
-        self._peers[0] = Peer(0, answer["host"], answer["pid"], now, since=now)
-        relay = Relay(Address(self._address.host, answer["port"]))
-        self.coordinator = await relay.listen()
-        self._spawn(self._listen())
+                f"process {self.index} of {self.count}: {at} does not answer as process 0 of a run "
+                f"does ({why}); is --coordinator right?"
+            ) from None
 
     async def _connect(self, deadline: float, seconds: float) -> Line:
         """A connection to process 0, as soon as it listens."""
@@ -252,7 +285,7 @@ class Member(Together):
                 return Line(*found)
             except OSError as error:  # TimeoutError is one, too
                 if time.monotonic() + 0.2 > deadline:
-                    hint = await asyncio.to_thread(_hint, self._address)
+                    hint = await asyncio.to_thread(self._address.hint)
                     raise PeerError(
                         f"process {self.index} of {self.count} found no process 0 at "
                         f"{self._address} within {seconds:g} s ({reason(error)}); is it started, "
@@ -262,18 +295,23 @@ class Member(Together):
 
     async def _listen(self) -> None:
         first = self._peers[0]
-        while (message := await self._line.receive()) is not None:
-            kind = message["kind"]
-            if kind == "beat":
-                self._heard(first, message)
-            elif kind == "gathered":
-                self._asked.pop(message["name"]).set_result(message["values"])
-            elif kind == "bye":
-                self._part(first, self._line)
-            elif kind == "end":
-                self._part(first, self._line)
-                self._spawn(self._end(message["code"], message["why"], message["grace"]))
+        await self._hear(first, self._line, words.FROM_FIRST)
         await self._gone(first)
+
+    def _take(self, peer: Peer, line: Line, told: Any, message: Message) -> None:
+        match told:
+            case words.Beating():
+                self._heard(peer, told)
+            case words.Gathered():
+                asked, values = self._asked.pop(told.name, None), message.get("values")
+                if asked is None or not isinstance(values, list) or len(values) != self.count:
+                    raise MessageError(f"gathered: {told.name[:40]!r}: nobody has asked for that")
+                asked.set_result(values)
+            case words.Bye():
+                self._part(peer, line)
+            case words.End():
+                self._part(peer, line)
+                self._spawn(self._end(told.code, told.why, told.grace))
 
     async def _gather(self, name: str, value: Any) -> list[Any]:
         self._asked[name] = self._loop.create_future()
@@ -322,7 +360,7 @@ class First(Together):
                 f"process 0 cannot listen at {self._address} ({reason(error)}); valid: a free "
                 "port and an address of this machine for --coordinator"
             ) from None
-        hint = await asyncio.to_thread(_hint, self._address)
+        hint = await asyncio.to_thread(self._address.hint)
         if hint:
             logger.warning("%s", hint.removeprefix("; "))
         try:
@@ -344,13 +382,17 @@ class First(Together):
 
     async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         line = Line(reader, writer)
-        hello = await line.receive()
-        if hello is None or hello.get("kind") != "hello":
+        try:
+            await ask(line)
+            hello = content(words.Hello, await line.receive())
+        except (MessageError, TimeoutError) as error:
+            why = str(error) or "it says nothing"
+            logger.warning("refused: a connection from %s: %s", line.other_host, why)
             line.close()
             return
         now = time.monotonic()
-        peer = Peer(hello["index"], hello["host"], hello["pid"], now, since=now)
-        if why := self._unfit(peer, hello["count"], hello["attempt"]):
+        peer = Peer(hello.index, hello.host, hello.pid, now, since=now)
+        if why := self._unfit(peer, hello.count, hello.attempt):
             line.send("refused", why=why, wrong=True)
             self._spawn(line.finish())
             await line.receive()
@@ -372,6 +414,8 @@ class First(Together):
                 self._complete.set_exception(JoinError(why))
                 self._spawn(self._refuse(why, wrong=True))
             return why
+        if not 0 < peer.index < self.count:
+            return f"{peer} is none of --processes {count}; valid: 1 to {count - 1}"
         if peer.index in self._peers:
             return f"--process {peer.index} is there already: {self._peers[peer.index]}"
         return ""
@@ -382,23 +426,24 @@ class First(Together):
         await self._finish()
 
     async def _listen(self, peer: Peer, line: Line) -> None:
-        while (message := await line.receive()) is not None:
-            kind = message["kind"]
-            if kind == "beat":
-                self._heard(peer, message)
-            elif kind == "gather":
-                self._collect(message["name"], peer.index, message["value"])
-            elif kind == "post":
-                self._posts[message["name"]].append((peer.index, message["value"]))
-            elif kind == "bye":
-                self._part(peer, line)
-                if message["code"]:
-                    why = f"{peer} ended: {message['why']}"
-                    self._spawn(self._end(message["code"], why, GRACE))
+        await self._hear(peer, line, words.TO_FIRST)
         if self._complete.done():
             await self._gone(peer)
         else:
             del self._peers[peer.index], self._lines[peer.index]
+
+    def _take(self, peer: Peer, line: Line, told: Any, message: Message) -> None:
+        match told:
+            case words.Beating():
+                self._heard(peer, told)
+            case words.Gather():
+                self._collect(told.name, peer.index, message.get("value"))
+            case words.Post():
+                self._posts[told.name].append((peer.index, message.get("value")))
+            case words.Bye():
+                self._part(peer, line)
+                if told.code:
+                    self._spawn(self._end(told.code, f"{peer} ended: {told.why}", GRACE))
 
     def _collect(self, name: str, index: int, value: Any) -> None:
         values = self._values[name]
@@ -439,16 +484,6 @@ class First(Together):
 
 def _number(peer: Peer) -> int:
     return peer.index
-
-
-def _hint(address: Address) -> str:
-    """A warning about an address that other machines may not reach."""
-    if not address.is_own_name:
-        return ""
-    return (
-        f"; {address.host} is a loopback address here, which other machines cannot reach: with "
-        "several machines give --coordinator the number of an address of process 0's network"
-    )
 
 
 def join(index: int, count: int, address: Address, limits: Limits, seconds: float) -> Together:

@@ -57,6 +57,15 @@ class Address:
             return False
         return all(ipaddress.ip_address(own[4][0]).is_loopback for own in found)
 
+    def hint(self) -> str:
+        """A warning, if other machines may not reach the address; it is looked up meanwhile."""
+        if not self.is_own_name:
+            return ""
+        return (
+            f"; {self.host} is a loopback address here, which other machines cannot reach: with "
+            "several machines give --coordinator the number of an address of process 0's network"
+        )
+
 
 def hold_port(host: str) -> socket.socket:
     """A free port at `host`, which is held until the socket is closed.

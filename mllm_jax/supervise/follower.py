@@ -15,10 +15,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 
 from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.messages.secret import RefusedError, show
+from mllm_jax.runtime.messages.typed import MessageError
 from mllm_jax.runtime.wire import Address, Line
 from mllm_jax.supervise import messages
 from mllm_jax.supervise.conductor import Begin, Ended, Finish, Halt
-from mllm_jax.supervise.messages import LONGEST, Alive, Hello, MessageError, aged
+from mllm_jax.supervise.messages import LONGEST, Alive, Hello, Refused, aged
 from mllm_jax.supervise.supervisor import Lead, Settings, Supervisor
 
 logger = logging.getLogger(__name__)
@@ -95,23 +97,42 @@ class Follower(Supervisor):
 
     async def _connect(self, address: Address, seconds: float) -> Line | None:
         """A connection to a supervisor; None if there is none in time."""
-        own, until = self._settings, time.monotonic() + seconds
+        until, strange = time.monotonic() + seconds, ""
         while self._finish is None:
             try:
                 # No longer at a time: a signal to stop would wait for it.
                 async with asyncio.timeout(max(0.1, min(TRY, until - time.monotonic()))):
-                    found = await asyncio.open_connection(address.host, address.port, limit=LONGEST)
-            except OSError:  # TimeoutError is one, too
+                    return await self._introduced(address)
+            except RefusedError as error:
+                why = f"{address} refuses process {self._settings.process}: {error}"
+                self._finish = Finish(int(Exit.BAD_INPUT), why)
+            except (OSError, MessageError) as error:  # TimeoutError is an OSError, too
+                if isinstance(error, MessageError) and str(error) != strange:
+                    strange = str(error)
+                    logger.warning("%s is no %s: %s", address, self._who, strange)
                 if time.monotonic() + AGAIN > until:
                     return None
                 await asyncio.sleep(AGAIN)
-                continue
-            line = Line(*found)
-            joined = replace(own.joined, attempt=self._attempt)
-            hello = Hello(str(own.folder), own.count, joined)
-            line.send("hello", **asdict(hello))
-            return line
         return None
+
+    async def _introduced(self, address: Address) -> Line:
+        """A connection to a supervisor that has shown the secret of the run, if it has one.
+
+        Raises:
+            OSError: there is none.
+            MessageError: what is there is none of this run.
+            RefusedError: it refuses this one.
+        """
+        own = self._settings
+        line = Line(*await asyncio.open_connection(address.host, address.port, limit=LONGEST))
+        try:
+            await show(line)
+        except BaseException:
+            line.close()
+            raise
+        joined = replace(own.joined, attempt=self._attempt)
+        line.send("hello", **asdict(Hello(str(own.folder), own.count, joined)))
+        return line
 
     async def _serve(self, line: Line) -> None:
         """Do what is said until the connection ends, or nothing comes for too long."""
@@ -127,17 +148,16 @@ class Follower(Supervisor):
                 if self._finish is None:
                     logger.warning("the connection to the %s is gone", self._who)
                 return
-            if message.get("kind") == "refused":
-                self._finish = Finish(int(Exit.BAD_INPUT), str(message.get("why")))
-                return
             try:
                 self._do(messages.action(message))
             except MessageError as error:
-                logger.warning("%s; its connection is closed", error)
+                logger.warning("the %s: %s; its connection is closed", self._who, error)
                 return
 
-    def _do(self, action: Alive | Begin | Halt | Finish) -> None:
+    def _do(self, action: Alive | Begin | Halt | Finish | Refused) -> None:
         match action:
+            case Refused():
+                self._finish = Finish(int(Exit.BAD_INPUT), action.why)
             case Alive():
                 if action.process != self._leader:
                     logger.warning("process %d leads in place of %d", action.process, self._leader)

@@ -12,6 +12,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from mllm_jax.runtime.messages.secret import ask
+from mllm_jax.runtime.messages.typed import MessageError, content
 from mllm_jax.runtime.part import JoinError
 from mllm_jax.runtime.supervised.beats import Beat
 from mllm_jax.runtime.wire import Address, Line, hold_port, reason
@@ -34,7 +36,7 @@ from mllm_jax.supervise.conductor import (
     Say,
     Sign,
 )
-from mllm_jax.supervise.messages import LONGEST, Alive, Hello, MessageError
+from mllm_jax.supervise.messages import LONGEST, Alive, Hello
 from mllm_jax.supervise.policy import Tries
 from mllm_jax.supervise.supervisor import TICK, Lead, Settings, Supervisor
 
@@ -206,11 +208,12 @@ class Leader(Supervisor):
 
     async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         line = Line(reader, writer)
-        message = await line.receive()
         try:
-            hello = Hello.read(message or {})
-        except MessageError as error:
-            logger.warning("%s", error)
+            await ask(line)
+            hello = content(Hello, await line.receive())
+        except (MessageError, TimeoutError) as error:
+            why = str(error) or "it says nothing"
+            logger.warning("refused: a connection from %s: %s", line.other_host, why)
             line.close()
             return
         if why := self._unfit(hello):
@@ -255,7 +258,8 @@ class Leader(Supervisor):
             try:
                 event = messages.event(message, process, other.heard)
             except MessageError as error:
-                logger.warning("%s; its connection is closed", error)
+                who = f"the supervisor of process {process} (host {other.joined.host})"
+                logger.warning("%s: %s; its connection is closed", who, error)
                 other.line.close()
                 break
             if event is not None:

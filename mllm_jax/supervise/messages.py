@@ -9,6 +9,7 @@ Here that of process 0 leads::
                <- halt --                 - halt -->
                <- finish --               - finish -->          (of the run)
 
+Before, both ends show the secret of the run, if it has one (`mllm_jax.runtime.messages.secret`).
 Clocks of machines differ, so times of signs travel as ages.
 """
 
@@ -16,13 +17,16 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 
+from mllm_jax.runtime.messages.typed import MessageError, read
 from mllm_jax.runtime.supervised.beats import Beat
 from mllm_jax.runtime.wire import Message
 from mllm_jax.supervise.conductor import Begin, Ended, Finish, Halt, Joined, Sign
-from mllm_jax.supervise.ends import End
 
 #: Bytes of the longest message.
 LONGEST = 2**20
+#: Keys that a plan for fewer hosts changes, with those below them: a supervisor that leads sets no
+#: others, such as folders whose files are run as code.
+CHANGED = ("parallel", "schedule", "model", "data.rows", "train.accumulate")
 
 
 @dataclass(frozen=True)
@@ -39,17 +43,17 @@ class Hello:
     count: int
     joined: Joined
 
-    @classmethod
-    def read(cls, message: Message) -> Hello:
-        """Inverse of `asdict`.
 
-        Raises:
-            MessageError: the message is none of a supervisor.
-        """
-        try:
-            return cls(message["run"], message["count"], Joined(**message["joined"]))
-        except (KeyError, TypeError) as error:
-            raise MessageError(f"{message} is no hello of a supervisor") from error
+@dataclass(frozen=True)
+class Signed:
+    """A sign of life of the training process; its times are ages."""
+
+    beat: Beat
+
+
+@dataclass(frozen=True)
+class Present:
+    """A sign of life of a supervisor that has no training process."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +71,22 @@ class Alive:
     successors: tuple[tuple[int, str], ...]
 
 
-class MessageError(ValueError):
-    """A message that no supervisor sends."""
+@dataclass(frozen=True)
+class Refused:
+    """The supervisor that leads refuses another one: why."""
+
+    why: str
+
+
+#: What the supervisor that leads hears, and what it says.
+TO_LEADER = {"alive": Present, "sign": Signed, "ended": Ended}
+FROM_LEADER = {
+    "alive": Alive,
+    "begin": Begin,
+    "halt": Halt,
+    "finish": Finish,
+    "refused": Refused,
+}
 
 
 def aged(beat: Beat, now: float) -> Beat:
@@ -77,46 +95,33 @@ def aged(beat: Beat, now: float) -> Beat:
 
 
 def event(message: Message, process: int, now: float) -> Sign | Ended | None:
-    """The event in a message from the supervisor of `process`; None for one that only says hello.
+    """The event in a message from the supervisor of `process`; None for one that is only there.
 
     Raises:
         MessageError: the message is none of a supervisor, or tells of another process.
     """
-    try:
-        match message["kind"]:
-            case "alive":
-                return None
-            case "sign":
-                return Sign(process, aged(Beat(**message["beat"]), now))
-            case "ended" if message["end"]["process"] == process:
-                return Ended(message["attempt"], End(**message["end"]))
-    except (KeyError, TypeError) as error:
-        raise MessageError(f"{message} is no message of a supervisor") from error
-    raise MessageError(f"{message} is no message of the supervisor of process {process}")
+    match read(TO_LEADER, message):
+        case Signed(beat):
+            return Sign(process, aged(beat, now))
+        case Ended() as ended if ended.end.process != process:
+            raise MessageError(f"ended: the end of process {ended.end.process}, not of {process}")
+        case Ended() as ended:
+            return ended
+    return None
 
 
-def action(message: Message) -> Alive | Begin | Halt | Finish:
+def action(message: Message) -> Alive | Begin | Halt | Finish | Refused:
     """What a message from the supervisor that leads says.
 
     Raises:
-        MessageError: the message is none of a supervisor.
+        MessageError: the message is none of a supervisor, or begins what is no attempt of a run.
     """
-    content = {name: value for name, value in message.items() if name != "kind"}
-    try:
-        match message.get("kind"):
-            case "alive":
-                successors = ((number, address) for number, address in content["successors"])
-                return Alive(content["process"], tuple(successors))
-            case "begin":
-                lists = {name: tuple(content[name]) for name in ("hosts", "overrides")}
-                return Begin(**content | lists)
-            case "halt":
-                return Halt(**content)
-            case "finish":
-                return Finish(**content)
-    except (KeyError, TypeError, ValueError) as error:
-        raise MessageError(f"{message} is no message of a supervisor") from error
-    raise MessageError(f"{message} is no message of a supervisor")
+    found: Alive | Begin | Halt | Finish | Refused = read(FROM_LEADER, message)
+    if isinstance(found, Begin):
+        for word in found.overrides:
+            if not any(word.startswith((f"{key}=", f"{key}.")) for key in CHANGED):
+                raise MessageError(f"begin: {word[:80]}; valid: {', '.join(CHANGED)}")
+    return found
 
 
 def kind(item: Alive | Begin | Halt | Finish | Ended) -> str:

@@ -11,30 +11,23 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import jax
 import numpy as np
 import pytest
 
 from data.planning.stream import LoaderState
-from mllm_jax.config.load import ParallelConfig
 from mllm_jax.health import check
 from mllm_jax.health.devices import fault_of
 from mllm_jax.health.finding import Finding, Health, judged
 from mllm_jax.health.machine import fault_of_clock
-from mllm_jax.runtime import agreement, collective, devices
-from mllm_jax.runtime.agreement import AgreementError
-from mllm_jax.runtime.clusters.place import found
-from mllm_jax.runtime.devices import DeviceError
 from mllm_jax.runtime.exits import Exit, code_of
-from mllm_jax.runtime.part import JoinError, PeerError, Processes
-from mllm_jax.runtime.peers import First, Member
+from mllm_jax.runtime.part import JoinError
+from mllm_jax.runtime.peers import First
 from mllm_jax.runtime.watch import LIMITS, Limits, Peer, fault
 from mllm_jax.runtime.wire import Address
 from mllm_jax.supervise import child, start
@@ -57,7 +50,7 @@ from mllm_jax.supervise.conductor import (
 from mllm_jax.supervise.ends import End
 from mllm_jax.supervise.follower import Follower
 from mllm_jax.supervise.leader import Leader, Other, _write
-from mllm_jax.supervise.messages import Alive, Hello, MessageError
+from mllm_jax.supervise.messages import Alive, Hello
 from mllm_jax.supervise.pace import KNOWN, Pace
 from mllm_jax.supervise.plans import Planning, Plans
 from mllm_jax.supervise.policy import Policy
@@ -73,8 +66,9 @@ from mllm_jax.train.stragglers.compare import Comparing
 from mllm_jax.train.stragglers.judge import Straggler
 from mllm_jax.train.stragglers.window import HOST
 from tests.runbook import messages, unsaid
-from tests.runtime.test_collective import HERE, NONE, found_by_jax
+from tests.supervise.starting import of_clusters, of_devices, of_the_start, too_long
 from tests.supervise.test_conductor import beat, paced
+from tests.supervise.test_messages import of_strangers, refuses
 from tests.train.test_guard import guarded
 
 
@@ -151,15 +145,21 @@ def of_hosts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     alone = Conductor(2, wait=600.0)
     alone.hear(Joined(0, "a", 811), 0.0)
     said += words(alone.tick(601.0))
+    few = Conductor(4, wait=600.0, fewer=(2, 3))
+    few.hear(Joined(0, "a", 811), 0.0)
+    said += words(few.tick(601.0))
     leader = Leader(["x"], Settings(folder, count=2))
     leader._others[1] = Other(Joined(1, "b", 90), None, time.monotonic())  # type: ignore[arg-type]
     said.append(leader._unfit(Hello(str(folder), 2, Joined(1, "b", 98))))
     leader._settings = replace(leader._settings, folder=Path("runs/demo"))
     said.append(leader._unfit(Hello("runs/demo", 3, Joined(1, "b", 98))))
     said.append(leader._unfit(Hello("runs/other", 2, Joined(1, "b", 98))))
+    said.append(leader._unfit(Hello("runs/demo", 2, Joined(7, "b", 98))))
     monkeypatch.setattr("mllm_jax.runtime.peers.attempt", lambda: 4)
     first = First(0, 2, Address("127.0.0.1", 1), Limits())
     said.append(first._unfit(Peer(1, "b", 97, heard=0.0), 2, 3))
+    first._peers[1] = Peer(1, "b", 97, heard=0.0)
+    said += [first._unfit(Peer(own, "b", 97, heard=0.0), 2, 4) for own in (1, 7)]
     return said
 
 
@@ -276,6 +276,9 @@ async def of_followers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     await stale._found()
     alone = follower()
     await alone._found()
+    refused = follower()
+    monkeypatch.setattr(refused, "_introduced", refuses)
+    await refused._connect(Address("127.0.0.1", 12355), 0.0)
     # Process 1 of 2 is the next one by number.
     found = follower()
     found._finish, found.lead = alone._finish, Lead(address)
@@ -284,7 +287,7 @@ async def of_followers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(start, "_leads", lambda _: finished(Finish(0, "")))
     monkeypatch.setattr(start, "locked", lambda *_: nullcontext())
     await start._run(["x"], found._settings)
-    return [own._finish.why for own in (stale, alone) if own._finish is not None]
+    return [own._finish.why for own in (stale, alone, refused) if own._finish is not None]
 
 
 async def finished(finish: Finish | None) -> Finish | None:
@@ -303,10 +306,8 @@ async def of_leaders(folder: Path) -> list[str]:
         said.append(str(refused.value).replace(str(address.port), "12355"))
     own._agent = SimpleNamespace(signal=lambda number: None)  # type: ignore[assignment]
     own._interrupt(signal.SIGTERM)
-    with pytest.raises(MessageError) as strange:
-        Hello.read({})
     _write(folder / "none" / "there", Watched(3, 0.0))
-    return [*said, str(strange.value)]
+    return said
 
 
 async def of_children(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,118 +348,6 @@ def of_plans_and_records(folder: Path) -> list[str]:
     return [str(damaged.value)]
 
 
-def of_the_start(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Of processes that do not meet."""
-    said, limits = [], Limits()
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = Address("127.0.0.1", taken.getsockname()[1])
-        with pytest.raises(JoinError) as refused:
-            First(0, 2, address, limits).meet(0.1)
-        said.append(str(refused.value))
-    first, member = First(0, 2, address, limits), Member(1, 2, address, limits)
-    for together in (first, member):
-        with pytest.raises(PeerError) as late:
-            together.meet(0.1)
-        said.append(str(late.value))
-    said = [own.replace(str(address.port), "12355") for own in said]
-
-    async def end(code: int, why: str) -> None:
-        said.append(why)
-
-    monkeypatch.setattr(first, "_end", end)
-    now = time.monotonic()
-    asyncio.run(first._gone(Peer(1, "b", 97, now, "step 41", since=now - 1.0)))
-    told_apart = [{"train.learning_rate": 0.001}, {"train.learning_rate": 0.002}]
-    with monkeypatch.context() as patched:
-        gathered = SimpleNamespace(
-            gather=lambda name, value: ["0", "1"] if name == "x" else told_apart
-        )
-        patched.setattr(agreement, "peers", lambda: gathered)
-        with pytest.raises(AgreementError) as differ:
-            agreement.agree("x", {})
-    return [*said, str(differ.value)]
-
-
-def too_long(said: list[str]) -> Callable[..., Any]:
-    """`deadline` where each wait is over it."""
-
-    @contextmanager
-    def waited(seconds: float | None, why: str | Callable[[], str]) -> Iterator[None]:
-        if seconds is not None:
-            said.append(why if isinstance(why, str) else why())
-        yield
-
-    return waited
-
-
-def of_clusters(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Of processes that a cluster has started."""
-    said: list[str] = []
-    waited = too_long(said)
-    step = {"SLURM_PROCID": "0", "SLURM_STEP_NODELIST": "a", "SLURM_JOB_ID": "1"}
-    for told in ({}, {**step, "SLURM_STEP_NUM_TASKS": "3", "SLURM_STEP_NUM_NODES": "1"}):
-        with pytest.raises(JoinError) as refused:
-            found(told, 60.0)
-        said.append(str(refused.value))
-    with monkeypatch.context() as patched:
-        patched.setattr(devices, "os", SimpleNamespace(environ={}))
-        patched.setattr(devices, "deadline", waited)
-        patched.setattr(jax.distributed, "initialize", lambda *_, **__: None)
-        devices._join_found(60)
-        patched.setattr(collective, "deadline", waited)
-        alone = collective.Collective(LIMITS)
-        alone.count = 2
-        alone.note("step 7")
-        with alone.waiting("step 7"):
-            pass
-    found_by_jax(monkeypatch, HERE | NONE | {"join": ["no answer of 10.0.0.1"]})
-    return said
-
-
-def of_devices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Of devices that are not there, and of processes that JAX does not connect."""
-    own = ParallelConfig(devices=16, platform="gpu", distributed=True)
-    met = SimpleNamespace(
-        index=1,
-        count=2,
-        coordinator="a:12356",
-        bind=None,
-        doing=lambda *_, **__: nullcontext(),
-        each=lambda: "process 0: step 7",
-    )
-    said: list[str] = []
-
-    def fails(error: Exception) -> Callable[..., None]:
-        def raises(*_: Any, **__: Any) -> None:
-            raise error
-
-        return raises
-
-    with monkeypatch.context() as patched:
-        patched.setattr(jax, "process_count", lambda: 2)
-        patched.setattr(jax, "process_index", lambda: 1)
-        of = [SimpleNamespace(process_index=process) for process in (0, 1)]
-        for there in (lambda: of * 7 + of[:1], lambda: of * 12, fails(AssertionError())):
-            patched.setattr(jax, "devices", there)
-            with pytest.raises(DeviceError) as refused:
-                devices._found(own)
-            said.append(str(refused.value))
-        with pytest.raises(DeviceError) as refused:
-            devices._share(16, 3)
-        said.append(str(refused.value))
-        patched.setattr(devices, "deadline", too_long(said))
-        patched.setattr(devices, "peers", lambda: SimpleNamespace(count=1, doing=met.doing))
-        for limits in (LIMITS, Limits(stalled=None)):
-            with devices._looking(own, limits):
-                pass
-        patched.setattr(devices, "join", lambda *_: met)
-        patched.setattr(jax.distributed, "initialize", fails(RuntimeError("no answer")))
-        with pytest.raises(DeviceError) as refused:
-            devices._join(Processes(2, 1, "a:12355"), LIMITS, lambda: None)
-        said.append(str(refused.value))
-    return said
-
-
 def of_losses(folder: Path) -> list[str]:
     """Of losses that are not finite or jump, and of a process that is slow no longer."""
     guarded([2.0, 1.0, math.nan], skip=2)
@@ -483,8 +372,10 @@ def test_every_message_of_failures_is_said(
     said += [*of_other_attempts(), *of_what_stays(), *of_plans_and_records(tmp_path)]
     said += asyncio.run(of_followers(monkeypatch)) + asyncio.run(of_leaders(tmp_path))
     asyncio.run(of_children(tmp_path, monkeypatch))
+    said += of_strangers(tmp_path, monkeypatch)
     said += [*of_the_start(monkeypatch), *of_clusters(monkeypatch), *of_devices(monkeypatch)]
-    assert unsaid("messages.md", [*said, *caplog.messages]) == []
+    said += caplog.messages
+    assert [*unsaid("messages.md", said), *unsaid("messages-start.md", said)] == []
 
 
 def test_every_message_of_slow_machines_and_wrong_numbers_is_said(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
+import logging
 import os
 import shutil
 import socket
@@ -23,6 +24,7 @@ import pytest
 from data.folders import drop_damaged, put_folder
 from data.planning.stream import LoaderState
 from data.sample import AwayError, DataError
+from data.sources.formats.patience import Patient
 from mllm_jax.runtime.compiled import cache
 from mllm_jax.runtime.folder import RoomError, RunError, check_room, writing
 from mllm_jax.runtime.lock import LockedError, locked
@@ -42,7 +44,7 @@ from mllm_jax.train.state.copies.store import Copy, Store
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.saved import CheckpointError, check_whole
 from mllm_jax.train.state.snapshots import memory as memory_of_hosts
-from mllm_jax.train.state.snapshots.channel import Server
+from mllm_jax.train.state.snapshots.channel import Server, connect
 from mllm_jax.train.state.snapshots.memory import Here, Kept, Memory
 from mllm_jax.train.state.snapshots.neighbours import Desk, Member, Where
 from mllm_jax.train.state.snapshots.places import _check_own
@@ -51,6 +53,7 @@ from mllm_jax.train.state.snapshots.share import Index, Origin, Share, ShareErro
 from mllm_jax.train.stragglers.compare import Comparing
 from tests.configs import config
 from tests.runbook import unsaid
+from tests.train.state.snapshots.test_channel import pretend
 from tests.train.state.snapshots.test_memory import take
 
 
@@ -237,6 +240,9 @@ def of_copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         patched.setattr(Store, "copies", lambda _: [Copy(step, "77aa", ()) for step in (100, 90)])
         found = Offers(made)
         said.append(why(CheckpointError, lambda: own.restore({}, offers=found)))
+        for name in ("fetch_records", "fetch"):
+            patched.setattr(Store, name, lambda *_, **__: None)
+        assert not found.fetch(found.found[0], instead=False)
         said.append(why(RunError, lambda: Store(made).check_same(run, [Copy(100, "5c1e", ())])))
         (own.directory / "40").mkdir(parents=True)
         for name in ("keep", "put", "put_records"):
@@ -263,6 +269,31 @@ def out_of_reach(*_: object, **__: object) -> None:
     raise AwayError("s3://bucket/demo has been out of reach for 300 s")
 
 
+def of_another_run() -> list[str]:
+    """Of one that listens without the secret of the run."""
+    own = Server("127.0.0.1", "secret", lambda *_: None)
+    own._knows = pretend  # type: ignore[method-assign]
+    told = why(ConnectionError, lambda: connect(own.address, "secret"))
+    own.close()
+    return [told]
+
+
+def of_places() -> list[str]:
+    """Of a place of data that is away, and one that comes back."""
+    answers = iter([OSError("no route to host"), "found", *[OSError("no route to host")] * 9])
+
+    def info(path: str) -> object:
+        found = next(answers)
+        if isinstance(found, OSError):
+            raise found
+        return found
+
+    system = SimpleNamespace(info=info, unstrip_protocol=lambda path: f"s3://{path}")
+    away = Patient(system, 0.02)
+    away.info("bucket/train.jsonl")
+    return [why(AwayError, lambda: away.info("bucket/train.jsonl"))]
+
+
 def of_data(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Of what is made of the data."""
     lengths = Path("data/lengths-1a2b3c4d")
@@ -279,7 +310,8 @@ def test_every_message_of_storage_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    caplog.set_level(logging.INFO)
     said = [*of_folders(monkeypatch), *of_the_end(monkeypatch)]
     said += [*of_snapshots(tmp_path, monkeypatch), *of_checkpoints(monkeypatch)]
-    said += [*of_copies(monkeypatch), *of_data(monkeypatch)]
+    said += [*of_copies(monkeypatch), *of_another_run(), *of_places(), *of_data(monkeypatch)]
     assert unsaid("messages-storage.md", [*said, *caplog.messages]) == []

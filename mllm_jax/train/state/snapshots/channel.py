@@ -13,8 +13,6 @@ bytes, not to connect only who belongs here.
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 import logging
 import secrets
@@ -24,6 +22,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
+from mllm_jax.runtime.messages.secret import proof, proves
 from mllm_jax.runtime.wire import LONGEST, Address, Message
 
 logger = logging.getLogger(__name__)
@@ -156,9 +155,9 @@ class Server:
         channel.send({"nonce": own})
         told = channel.receive()
         other = str(told.get("nonce"))
-        if not hmac.compare_digest(str(told.get("proof")), _proof(self._secret, own, other)):
+        if not proves(str(told.get("proof")), self._secret, own, other):
             return False
-        channel.send({"proof": _proof(self._secret, other, own)})
+        channel.send({"proof": proof(self._secret, other, own)})
         channel.trust()
         return True
 
@@ -172,15 +171,11 @@ def connect(address: Address, secret: str) -> Channel:
     channel = Channel(socket.create_connection((address.host, address.port), timeout=SILENT))
     try:
         other, own = str(channel.receive().get("nonce")), secrets.token_hex(16)
-        channel.send({"nonce": own, "proof": _proof(secret, other, own)})
-        if not hmac.compare_digest(str(channel.receive().get("proof")), _proof(secret, own, other)):
+        channel.send({"nonce": own, "proof": proof(secret, other, own)})
+        if not proves(str(channel.receive().get("proof")), secret, own, other):
             raise ConnectionError(f"{address} has another secret: it is of another run")
     except BaseException:
         channel.close()
         raise
     channel.trust()
     return channel
-
-
-def _proof(secret: str, first: str, second: str) -> str:
-    return hmac.new(secret.encode(), f"{first} {second}".encode(), hashlib.sha256).hexdigest()

@@ -52,12 +52,12 @@ def test_who_lacks_the_secret_is_refused_and_named(server, caplog):
 
 
 def test_a_server_that_lacks_the_secret_is_refused(server, monkeypatch):
-    monkeypatch.setattr(server, "_knows", _pretend)
+    monkeypatch.setattr(server, "_knows", pretend)
     with pytest.raises(ConnectionError, match="has another secret: it is of another run"):
         connect(server.address, SECRET)
 
 
-def _pretend(channel: Channel) -> bool:
+def pretend(channel: Channel) -> bool:
     """A handshake of one that does not know the secret."""
     channel.send({"nonce": "1"})
     channel.receive()

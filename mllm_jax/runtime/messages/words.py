@@ -1,0 +1,88 @@
+"""The messages between the training processes of a run, see `mllm_jax.runtime.peers`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Hello:
+    """The first message to process 0: who it is, the number of processes, and the attempt."""
+
+    index: int
+    host: str
+    pid: int
+    count: int
+    attempt: int | None
+
+
+@dataclass(frozen=True)
+class Welcome:
+    """The answer of process 0: who it is, and the port of JAX's coordinator."""
+
+    host: str
+    pid: int
+    port: int
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Another answer: why the process is none of the run; `wrong` if it was started wrongly."""
+
+    why: str
+    wrong: bool
+
+
+@dataclass(frozen=True)
+class Beating:
+    """A sign of life: the activity of the process, see `Activity`, and its age in seconds."""
+
+    event: str
+    ago: float
+    limited: bool
+    waiting: bool
+
+
+@dataclass(frozen=True)
+class Gather:
+    """A value of the process for all; the message holds it as `value`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The values of all processes; the message holds them as `values`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Post:
+    """A value for process 0 alone; the message holds it as `value`."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Bye:
+    """Last words: an exit code, and why if it is not 0."""
+
+    code: int = 0
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class End:
+    """All are to end with a code, by themselves within `grace` seconds."""
+
+    code: int
+    why: str
+    grace: float
+
+
+#: What process 0 hears from the others, and they from it, once they have met.
+TO_FIRST = {"beat": Beating, "gather": Gather, "post": Post, "bye": Bye}
+FROM_FIRST = {"beat": Beating, "gathered": Gathered, "bye": Bye, "end": End}
+#: What it answers first.
+ANSWERS = {"welcome": Welcome, "refused": Refused}

@@ -1,0 +1,143 @@
+"""Says what the runbook has of processes that do not meet, and of devices that are not there."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import pytest
+
+from mllm_jax.config.load import ParallelConfig
+from mllm_jax.runtime import agreement, collective, devices, peers
+from mllm_jax.runtime.agreement import AgreementError
+from mllm_jax.runtime.clusters.place import found
+from mllm_jax.runtime.devices import DeviceError
+from mllm_jax.runtime.part import JoinError, PeerError, Processes
+from mllm_jax.runtime.peers import First, Member
+from mllm_jax.runtime.watch import LIMITS, Limits, Peer
+from mllm_jax.runtime.wire import Address
+from tests.runtime.test_collective import HERE, NONE, found_by_jax
+from tests.supervise.test_messages import shows_nothing
+
+
+def of_the_start(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Of processes that do not meet."""
+    said, limits = [], Limits()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = Address("127.0.0.1", taken.getsockname()[1])
+        with pytest.raises(JoinError) as refused:
+            First(0, 2, address, limits).meet(0.1)
+        said.append(str(refused.value))
+    first, member = First(0, 2, address, limits), Member(1, 2, address, limits)
+    for together in (first, member):
+        with pytest.raises(PeerError) as late:
+            together.meet(0.1)
+        said.append(str(late.value))
+    monkeypatch.setattr(peers, "show", shows_nothing)
+    member._line = None  # type: ignore[assignment]
+    with pytest.raises(PeerError) as strange:
+        asyncio.run(member._answer(1.0))
+    said.append(str(strange.value))
+    said = [own.replace(str(address.port), "12355") for own in said]
+
+    async def end(code: int, why: str) -> None:
+        said.append(why)
+
+    monkeypatch.setattr(first, "_end", end)
+    now = time.monotonic()
+    asyncio.run(first._gone(Peer(1, "b", 97, now, "step 41", since=now - 1.0)))
+    told_apart = [{"train.learning_rate": 0.001}, {"train.learning_rate": 0.002}]
+    with monkeypatch.context() as patched:
+        gathered = SimpleNamespace(
+            gather=lambda name, value: ["0", "1"] if name == "x" else told_apart
+        )
+        patched.setattr(agreement, "peers", lambda: gathered)
+        with pytest.raises(AgreementError) as differ:
+            agreement.agree("x", {})
+    return [*said, str(differ.value)]
+
+
+def too_long(said: list[str]) -> Callable[..., Any]:
+    """`deadline` where each wait is over it."""
+
+    @contextmanager
+    def waited(seconds: float | None, why: str | Callable[[], str]) -> Iterator[None]:
+        if seconds is not None:
+            said.append(why if isinstance(why, str) else why())
+        yield
+
+    return waited
+
+
+def of_clusters(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Of processes that a cluster has started."""
+    said: list[str] = []
+    waited = too_long(said)
+    step = {"SLURM_PROCID": "0", "SLURM_STEP_NODELIST": "a", "SLURM_JOB_ID": "1"}
+    for told in ({}, {**step, "SLURM_STEP_NUM_TASKS": "3", "SLURM_STEP_NUM_NODES": "1"}):
+        with pytest.raises(JoinError) as refused:
+            found(told, 60.0)
+        said.append(str(refused.value))
+    with monkeypatch.context() as patched:
+        patched.setattr(devices, "os", SimpleNamespace(environ={}))
+        patched.setattr(devices, "deadline", waited)
+        patched.setattr(jax.distributed, "initialize", lambda *_, **__: None)
+        devices._join_found(60)
+        patched.setattr(collective, "deadline", waited)
+        alone = collective.Collective(LIMITS)
+        alone.count = 2
+        alone.note("step 7")
+        with alone.waiting("step 7"):
+            pass
+    found_by_jax(monkeypatch, HERE | NONE | {"join": ["no answer of 10.0.0.1"]})
+    return said
+
+
+def of_devices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Of devices that are not there, and of processes that JAX does not connect."""
+    own = ParallelConfig(devices=16, platform="gpu", distributed=True)
+    met = SimpleNamespace(
+        index=1,
+        count=2,
+        coordinator="a:12356",
+        bind=None,
+        doing=lambda *_, **__: nullcontext(),
+        each=lambda: "process 0: step 7",
+    )
+    said: list[str] = []
+
+    def fails(error: Exception) -> Callable[..., None]:
+        def raises(*_: Any, **__: Any) -> None:
+            raise error
+
+        return raises
+
+    with monkeypatch.context() as patched:
+        patched.setattr(jax, "process_count", lambda: 2)
+        patched.setattr(jax, "process_index", lambda: 1)
+        of = [SimpleNamespace(process_index=process) for process in (0, 1)]
+        for there in (lambda: of * 7 + of[:1], lambda: of * 12, fails(AssertionError())):
+            patched.setattr(jax, "devices", there)
+            with pytest.raises(DeviceError) as refused:
+                devices._found(own)
+            said.append(str(refused.value))
+        with pytest.raises(DeviceError) as refused:
+            devices._share(16, 3)
+        said.append(str(refused.value))
+        patched.setattr(devices, "deadline", too_long(said))
+        patched.setattr(devices, "peers", lambda: SimpleNamespace(count=1, doing=met.doing))
+        for limits in (LIMITS, Limits(stalled=None)):
+            with devices._looking(own, limits):
+                pass
+        patched.setattr(devices, "join", lambda *_: met)
+        patched.setattr(jax.distributed, "initialize", fails(RuntimeError("no answer")))
+        with pytest.raises(DeviceError) as refused:
+            devices._join(Processes(2, 1, "a:12355"), LIMITS, lambda: None)
+        said.append(str(refused.value))
+    return said
