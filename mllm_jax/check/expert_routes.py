@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.config.experts import ExpertsConfig
+from mllm_jax.models.experts.router import choose
 from mllm_jax.runtime.folder import RunError, prepare_folder
 
 if TYPE_CHECKING:  # which routes need not
@@ -25,6 +27,8 @@ if TYPE_CHECKING:  # which routes need not
 
 #: Tokens of each rank in the picture.
 TOKENS = 4
+#: Copies of a picture at most: it is about 60 inches high then.
+COPIES = 256
 #: Heights of a square and of the gap between ranks, in rows of squares; inches of a row.
 GAP, INCH = 1.6, 0.24
 #: Places of the columns from left to right, and their titles.
@@ -59,11 +63,10 @@ class Routes:
 
     @classmethod
     def drawn(cls, config: ExpertsConfig, ranks: int, seed: int) -> Routes:
-        """Choices of a router with random logits."""
+        """Choices of the configured router with random logits."""
         logits = np.random.default_rng(seed).normal(size=(ranks, TOKENS, config.count))
-        choice = np.argsort(-logits, axis=-1)[..., : config.top_k]
-        scores = np.exp(np.take_along_axis(logits, choice, axis=-1))
-        return cls(config.count, choice, scores / scores.sum(-1, keepdims=True))
+        choice, weights = choose(jnp.asarray(logits, jnp.float32), config)
+        return cls(config.count, np.asarray(choice), np.asarray(weights))
 
     @property
     def ranks(self) -> int:
@@ -93,7 +96,7 @@ def routes(config: ExperimentConfig) -> Routes:
     """Those of the configured layers and ranks.
 
     Raises:
-        RunError: the decoder has no experts.
+        RunError: the decoder has no experts, or its ranks make more copies than a picture has.
     """
     own = config.model.decoder.experts
     if own is None:
@@ -101,7 +104,14 @@ def routes(config: ExperimentConfig) -> Routes:
             f"model.decoder.family: {config.model.decoder.family} has no experts to draw; valid: a "
             "family with experts"
         )
-    return Routes.drawn(own, config.parallel.decoder.expert, config.train.seed)
+    ranks = config.parallel.decoder.expert
+    most = max(COPIES // (TOKENS * own.top_k), 1)
+    if ranks > most:
+        raise RunError(
+            f"parallel.decoder.expert: {ranks} ranks, each with {own.top_k} copies of {TOKENS} "
+            f"tokens, are too many for a picture of {COPIES} copies; valid: at most {most}"
+        )
+    return Routes.drawn(own, ranks, config.train.seed)
 
 
 def draw(routes: Routes, folder: Path) -> Path:

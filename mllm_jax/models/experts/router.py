@@ -87,6 +87,16 @@ class Router(nnx.Module):
         return found
 
 
+def choose(logits: jax.Array, config: ExpertsConfig) -> tuple[jax.Array, jax.Array]:
+    """The experts of tokens and their weights, `[..., top_k]` each, by `[..., experts]` logits.
+
+    Biases of experts are taken to be zero, as they are at first.
+    """
+    scores = _scores(logits, config.router)
+    chosen = _best(scores, config)
+    return chosen, _weights(jnp.take_along_axis(scores, chosen, axis=-1), config)
+
+
 def _scores(logits: jax.Array, kind: str) -> jax.Array:
     """Scores of experts, which a token's experts are weighted by."""
     return jax.nn.sigmoid(logits) if kind == "sigmoid" else jax.nn.softmax(logits, axis=-1)
