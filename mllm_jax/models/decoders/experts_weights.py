@@ -68,7 +68,7 @@ FIXED: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "qwen2_moe": {"qkv_bias": (True, None)},
 }
 #: Training settings and layers of experts, which every family has a place for.
-_FREE = {"balance_weight", "z_weight", "every", "first_dense"}
+_FREE = {"balance_weight", "z_weight", "buffer", "every", "first_dense"}
 
 
 def experts_config(values: Mapping[str, Any]) -> ExpertsConfig | None:
@@ -139,11 +139,6 @@ def released_experts(config: DecoderConfig) -> dict[str, Any]:
                 f"model.decoder.experts.{key}: {getattr(own, key)} has no place in the released "
                 f"format of {config.family}; valid: {valid}"
             )
-    if not form.sparse and not all(config.has_experts):
-        raise PretrainedError(
-            f"model.decoder.experts: {config.family} has experts in all layers; valid: every 1 and "
-            "first_dense 0"
-        )
     values = {theirs: getattr(own, ours) for ours, theirs in form.keys.items()}
     if form.sparse:
         values |= {

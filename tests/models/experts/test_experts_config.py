@@ -8,8 +8,10 @@ import jax
 import pytest
 from pydantic import ValidationError
 
+from mllm_jax.models.decoders.experts_weights import released_experts
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.multimodal import Decoder, abstract_parameters
+from mllm_jax.models.released.files import PretrainedError
 from mllm_jax.models.work.flops import tower_work
 from mllm_jax.models.work.profile import tower_profiles
 from sharding.grid import View
@@ -108,3 +110,35 @@ def test_work_is_that_of_the_experts_of_a_token() -> None:
     assert sparse.quadratic == dense.quadratic
     half = tower_work(model(decoder={"d_ff": 64}, every=2, shared_d_ff=16), "decoder")
     assert half.linear == (sparse.linear + dense.linear) / 2
+
+
+@pytest.mark.parametrize(
+    ("family", "experts", "told"),
+    [
+        ("mixtral", {"router": "sigmoid"}, "router: sigmoid has no place in the .* valid: softmax"),
+        ("qwen3_moe", SIGMOID, "has no place in the released format of qwen3_moe"),
+        (
+            "qwen2_moe",
+            {"bias_rate": 0.1, "shared_d_ff": 8, "shared_gate": True},
+            "bias_rate: 0.1",
+        ),
+        ("qwen2_moe", {"shared_d_ff": 8}, "shared_gate: False has no place .* valid: True"),
+        ("qwen3_moe", {"scale": 2.0}, r"scale: 2\.0 has no place .* valid: 1\.0"),
+        ("qwen3_moe", {"shared_d_ff": 8}, "shared_d_ff: 8 has no place .* valid: 0"),
+        ("mixtral", {"every": 2}, "every: 2 has no place .* valid: 1"),
+        ("mixtral", {"normalise": False}, "normalise: False has no place .* valid: True"),
+    ],
+)
+def test_export_refuses_what_the_released_format_has_no_place_for(
+    family: str, experts: Any, told: str
+) -> None:
+    with pytest.raises(PretrainedError, match=told):
+        released_experts(model(family, **experts).decoder)
+
+
+def test_what_a_run_alone_needs_is_left_out_at_export() -> None:
+    usual, trained = (
+        released_experts(model("qwen3_moe", **own).decoder)
+        for own in ({}, {"buffer": 2.0, "z_weight": 0.1})
+    )
+    assert usual == trained
