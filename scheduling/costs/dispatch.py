@@ -1,8 +1,8 @@
 """Bytes and seconds of exchanges of tokens between ranks that share experts (`sharding.dispatch`).
 
 Every rank sends copies of its tokens to the ranks of their experts and gets results back. The load
-is taken to be even, so that each of n ranks receives as many copies c as it sends. In the ring that
-stands for every collective (`Hardware.digits_seconds`) an all-to-all moves as much as a gather of
+is taken to be even, so that each of n ranks receives as many copies c as it sends, its own part
+included (`Hardware.exchange_seconds`):
 
 | exchange | copies |
 |---|---|
@@ -52,7 +52,7 @@ class Dispatched:
         tokens: tokens of the rank.
         token: bytes of a token between two layers.
         size: bytes of one of its elements.
-        spans: digits of the ranks' numbers, see `Hardware.digits_seconds`.
+        spans: digits of the ranks' numbers, see `Hardware.exchange_seconds`.
     """
 
     experts: ExpertWork
@@ -76,7 +76,7 @@ class Dispatched:
         return self.experts.buffer * self.copies / parts
 
     def moved(self, size: float, ragged: bool) -> float:
-        """Bytes of the array whose gather takes as long as one way of copies of `size` bytes."""
+        """Bytes that a rank sends in one way of copies of `size` bytes."""
         return size * (self.copies if ragged else self.rounds * self.slots())
 
     def forward(self, hardware: Hardware, products: float) -> Exposed:
@@ -98,7 +98,7 @@ class Dispatched:
         parts, ragged = parts_of_a_round(hardware.platform), is_ragged(hardware.platform)
         times = self.rounds * parts
         seconds = sum(
-            times * hardware.digits_seconds(self.moved(size, ragged) / times, self.spans)
+            times * hardware.exchange_seconds(self.moved(size, ragged) / times, self.spans)
             for size in ways
         )
         # The exchange of all parts but one is beside the products of another.

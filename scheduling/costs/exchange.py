@@ -1,9 +1,9 @@
 """Bytes and seconds of the exchanges of encoder outputs, and which of them is the cheapest.
 
 The ranks of a block take part in an exchange (`sharding.exchange`): n of them, each with outputs of
-o bytes, and tokens of the decoder that take t bytes. At most m = min(o, t) bytes of one land. In
-the ring that stands for every collective (`Hardware.digits_seconds`) they move as much as a gather
-of
+o bytes, and tokens of the decoder that take t bytes. At most m = min(o, t) bytes of one land. A
+gather or a scatter takes the seconds of `Hardware.digits_seconds` for the bytes of the whole array,
+an all-to-all those of `Hardware.exchange_seconds` for the bytes that one rank sends:
 
 | exchange | bytes |
 |---|---|
@@ -66,7 +66,7 @@ class Exchanged:
         )
 
     def moved(self, exchange: Exchange, ragged: bool) -> float:
-        """Bytes of the array whose gather takes as long.
+        """Bytes of the whole array; of an all-to-all, those that a rank sends.
 
         Args:
             ragged: whether an all-to-all is ragged, as it is on all platforms but CPUs.
@@ -95,7 +95,9 @@ class Exchanged:
             return 0.0
         ragged = hardware.platform != "cpu"
         speed = hardware.memory_bandwidth * hardware.efficiency.memory
-        moving = hardware.digits_seconds(self.moved(exchange, ragged), self.spans)
+        straight = exchange == "all_to_all"
+        time = hardware.exchange_seconds if straight else hardware.digits_seconds
+        moving = time(self.moved(exchange, ragged), self.spans)
         return moving + 2 * self.written(exchange, ragged) / speed
 
     def predictions(self, hardware: Hardware) -> dict[Exchange, float]:

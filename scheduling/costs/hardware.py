@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
+from math import ceil
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -31,6 +32,10 @@ TYPES = ("bfloat16", "float32", "float8", "int8")
 #: runtime, take them.
 RESERVED = {"cpu": 0, "gpu": 2 * 2**30, "tpu": 2**29}
 
+#: Chips of the shortest side of a TPU's torus (Google Cloud documentation, pages "TPU v4" and "TPU
+#: v5p": sides that wrap around are multiples of four).
+SIDE = 4
+
 
 class HardwareError(ValueError):
     """A description of hardware that is missing, unknown or wrong."""
@@ -48,11 +53,13 @@ class Link(_Data):
         latency: seconds of one hop of a ring, in addition to the transfer of its bytes.
         directions: number of directions in which a ring sends at the same time, each with an equal
             part of the bandwidth: 2 on an axis of a TPU's torus.
+        axes: number of axes of the torus that the links form; None: switches join all devices.
     """
 
     bandwidth: Positive
     latency: Annotated[float, Field(ge=0)]
     directions: Literal[1, 2] = 1
+    axes: Literal[1, 2, 3] | None = None
 
     def ring_seconds(self, data: float, devices: int, fraction: float = 1.0) -> float:
         """Seconds in which a ring of `devices` gathers, or scatters, `data` bytes.
@@ -68,6 +75,30 @@ class Link(_Data):
         others = devices - 1
         hops = -(-others // self.directions)
         return hops * self.latency + data * others / devices / (self.bandwidth * fraction)
+
+    def exchange_seconds(self, data: float, devices: int, fraction: float = 1.0) -> float:
+        """Seconds of an all-to-all in which each of `devices` sends `data` bytes, as many to each.
+
+        Switches carry the bytes of all pairs at the same time. In a torus bytes also pass the links
+        between: round an axis of n devices, floor(n^2 / 4) / n links in the mean. The axes carry
+        bytes at the same time, and the longest side of the group takes the most ("How to scale your
+        model", chapter on sharding: V max(A, B, C) / (4 N W), with V = N `data`).
+
+        Args:
+            data: bytes that one device sends, its own part included.
+            devices: number of devices, at least 1.
+            fraction: fraction of the bandwidth that is reached.
+        """
+        if self.axes is None:
+            return self.ring_seconds(data, devices, fraction)
+        side = self._longest_side(devices, self.axes)
+        passed = side**2 // 4 / side
+        return side // 2 * self.latency + data * passed / (self.bandwidth * fraction)
+
+    @staticmethod
+    def _longest_side(devices: int, axes: int) -> int:
+        """Longest side of a group in a torus, as nearly a cube as whole sides of four can be."""
+        return max(min(devices, SIDE), ceil(round(devices ** (1 / axes), 6)))
 
     def send_seconds(self, data: float) -> float:
         """Seconds in which `data` bytes reach a neighbour, in one direction."""
@@ -201,11 +232,33 @@ class Hardware(_Data):
             spans: digits of the devices' numbers that differ within the group, see
                 `sharding.numbering`.
         """
+        return self._two_levels(data, *self._counts(spans))
+
+    def exchange_seconds(self, data: float, spans: Iterable[tuple[int, int]]) -> float:
+        """Seconds of an all-to-all in which every device sends `data` bytes, as many to each.
+
+        Every pair of devices has bytes of its own. So no device fetches for its domain, as in a
+        gather: all bytes for other domains cross the network, and the others the links, one after
+        the other. Messages to a domain are sent as one (NCCL 2.12, "Doubling all2all performance").
+
+        Args:
+            data: bytes that one device sends, its own part included.
+            spans: as of `digits_seconds`.
+        """
+        devices, inside = self._counts(spans)
+        if devices == 1 or data == 0:
+            return 0.0
+        outside, own = -(-devices // inside), self.efficiency
+        near = self.link.exchange_seconds(data / outside, inside, own.link)
+        return near + self.network.exchange_seconds(data, outside, own.network)
+
+    def _counts(self, spans: Iterable[tuple[int, int]]) -> tuple[int, int]:
+        """Number of a group's devices, and of those that share a domain."""
         devices = inside = 1
         for low, high in spans:
             devices *= high // low
             inside *= self._inside(high // low, high)
-        return self._two_levels(data, devices, inside)
+        return devices, inside
 
     def _two_levels(self, data: float, devices: int, inside: int) -> float:
         if devices == 1 or data == 0:

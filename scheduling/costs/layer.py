@@ -67,9 +67,8 @@ class LayerTiming(Tower):
     def exchanged_heads(self) -> float:
         """Seconds in which context ranks exchange heads for positions, before and after attention.
 
-        In an all-to-all a rank sends as many bytes as in a gather: all but its own part. Queries
-        and outputs have all heads; keys and values are copied where they have fewer heads than
-        there are ranks.
+        Queries and outputs have all heads; keys and values are copied where they have fewer heads
+        than there are ranks.
         """
         tower, plan = self.tower, self.plan
         queries = tower.heads // plan.tensor
@@ -77,7 +76,8 @@ class LayerTiming(Tower):
         copies = plan.context // gcd(pairs, plan.context)
         heads = 2 * queries + 2 * pairs * copies
         positions = self.rows * self.workload.positions[self.name] / tower.stride / plan.context
-        return self.group(positions * heads * tower.head_dim * self.workload.size, "context")
+        data = positions * heads * tower.head_dim * self.workload.size
+        return self.hardware.exchange_seconds(data, self._digits["context"])
 
     @cached_property
     def layer_gather(self) -> float:

@@ -101,7 +101,7 @@ def test_predictions_are_those_of_full_rows(
 def test_lanes_pay_where_they_are_simulated(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(ways_of, "STEPS", 1)
+    monkeypatch.setattr(ways_of, "STEPS", 2)
     found = ways_of.simulated(load(lanes.SIMULATED), tmp_path / "lanes.png")
     seconds = {name: own["seconds"] for name, own in found.items()}
     assert min(seconds["short"], seconds["long"]) > 1.15 * seconds["lanes"]

@@ -78,6 +78,19 @@ def test_accelerators_exchange_copies_and_hide_half_of_them() -> None:
     assert own.forward(1).compute - alone.forward(1).compute == pytest.approx(written)
 
 
+def test_copies_for_other_domains_all_cross_the_network() -> None:
+    """Eight ranks in two domains of four: half of a rank's copies go to the other domain."""
+    own, alone = (
+        timing(small.hardware(), plan, workload())
+        for plan in (ParallelPlan(expert=8), ParallelPlan(data=8))
+    )
+    part = TOKEN * COPIES / 4 / 2  # of one row, in one of two parts
+    moving = 2 * 2 * (ring(part / 2, 4) + 5e-5 + part / 2 / 2.5e7)
+    assert moving / 2 < PRODUCTS / 4, "the case is one of hiding all that can be hidden"
+    added = own.forward(1).collective - alone.forward(1).collective
+    assert added == pytest.approx(moving / 2)
+
+
 def test_a_forward_that_is_computed_again_leaves_out_shared_experts() -> None:
     """Their backward computes it anyway; where whole chunks are computed again it cannot."""
     cpu, of = small.hardware(platform="cpu"), workload()

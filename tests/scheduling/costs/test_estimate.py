@@ -165,6 +165,16 @@ def test_the_padding_of_a_vocabulary_is_computed_and_stored() -> None:
     assert logits(padded) == logits(whole)
 
 
+def test_heads_for_other_domains_all_cross_the_network() -> None:
+    """Eight context ranks in two domains: half of a rank's heads go to the other domain."""
+    plan = ParallelPlan(context=8)
+    own = timing(decoder=plan, vision=plan)
+    heads = ROWS * TOKENS / 8 * 4 * 8 * 8 * 2
+    hops = 3e-5 + 5e-5
+    expected = hops + heads * 3 / 8 / 1.6e8 + heads / 2 / 2.5e7
+    assert own.exchanged_heads == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("plan", [ParallelPlan(data=2, context=2), ParallelPlan(context=4)])
 def test_gradients_are_summed_over_data_and_context_ranks(plan: ParallelPlan) -> None:
     own = timing(decoder=plan, vision=ParallelPlan(data=4))

@@ -48,6 +48,20 @@ def test_the_seconds_of_an_exchange() -> None:
         assert found == pytest.approx(3e-5 + moved * 0.75 / 1.6e8 + 2 * written / 8e8), name
 
 
+def test_outputs_for_other_domains_all_cross_the_network() -> None:
+    """Two domains of four by hand: half of an all-to-all, and a quarter of what a gather brings."""
+    own = Exchanged(8, ((1, 8),), 100.0, 400.0, True)
+    hops = 3e-5 + 5e-5
+    written = 100 + 400 / 2 + 400 / 2
+    straight = hops + 100 * 3 / 8 / 1.6e8 + 100 / 2 / 2.5e7 + 2 * written / 8e8
+    assert own.seconds("all_to_all", GPU) == pytest.approx(straight)
+    gathered = hops + 800 * 3 / 4 / 1.6e8 + 800 / 4 / 2 / 2.5e7 + 2 * (400 + 800) / 2 / 8e8
+    assert own.seconds("gather", GPU) == pytest.approx(gathered)
+    # Padded, the empty slots cross it as well, and a gather's outputs once for a domain.
+    padded = hops + 800 * 3 / 8 / 1.6e8 + 800 / 2 / 2.5e7 + 2 * (800 + 500 / 2) / 8e8
+    assert own.seconds("all_to_all", CPU) == pytest.approx(padded)
+
+
 @pytest.mark.parametrize(
     ("hardware", "outputs", "tokens", "apart", "cheapest"),
     [

@@ -79,6 +79,8 @@ def test_a_shipped_file(name: str) -> None:
     assert (device.platform == "gpu") == (device.target_config is not None)
     assert (device.platform == "tpu") == (device.topology is not None)
     assert (device.platform == "tpu") == (device.link.directions == 2)
+    assert (device.platform == "tpu") == (device.link.axes is not None)
+    assert device.network.axes is None
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -224,6 +226,46 @@ def test_a_group_of_strangers_uses_the_network_alone() -> None:
     # Two devices that are 8 or more apart share no domain.
     for span in (9, 16, 100):
         assert ABACUS.group_seconds(100.0, 2, span) == pytest.approx(2.0 + 1.0)
+
+
+def test_an_exchange_within_a_domain() -> None:
+    # A quarter of 3200 bytes to each of three others, at 0.8 of 1000 bytes/s.
+    assert ABACUS.exchange_seconds(3200.0, [(1, 4)]) == pytest.approx(3 * (0.25 + 1.0))
+    assert ABACUS.exchange_seconds(3200.0, []) == ABACUS.exchange_seconds(0.0, [(1, 4)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("spans", "inside", "domains"),
+    [([(1, 16)], 8, 2), ([(1, 2), (8, 32)], 2, 4), ([(2, 64)], 4, 8), ([(8, 32)], 1, 4)],
+)
+def test_all_bytes_for_other_domains_cross_the_network(
+    spans: list[tuple[int, int]], inside: int, domains: int
+) -> None:
+    """Each of a group sends 1600 bytes, as many to each; no two devices get the same bytes."""
+    each = 1600 / (inside * domains)
+    # To those of its own domain at 0.8 of 1000 bytes/s, to all others at 0.5 of 100 bytes/s.
+    near = (inside - 1) * (0.25 + each / 800)
+    far = (domains - 1) * (2.0 + inside * each / 50)
+    assert ABACUS.exchange_seconds(1600.0, spans) == pytest.approx(near + far)
+
+
+@pytest.mark.parametrize("devices", [2, 3, 4, 8, 9])
+def test_bytes_pass_the_links_between_round_an_axis(devices: int) -> None:
+    """By hand: every part goes the shorter way, and both ways round have half the bandwidth."""
+    ring = Link(bandwidth=100.0, latency=0.5, directions=2, axes=1)
+    passed = sum(min(hops, devices - hops) for hops in range(devices)) / devices
+    hops = devices // 2 * 0.5
+    assert ring.exchange_seconds(800.0, devices) == pytest.approx(hops + 800 * passed / 100)
+
+
+@pytest.mark.parametrize(
+    ("axes", "devices", "side"),
+    [(3, 4, 4), (3, 8, 4), (3, 64, 4), (3, 512, 8), (2, 16, 4), (2, 256, 16), (3, 2, 2), (2, 1, 1)],
+)
+def test_the_longest_side_of_a_torus_counts(axes: Any, devices: int, side: int) -> None:
+    ring = Link(bandwidth=100.0, latency=0.5, directions=2, axes=1)
+    torus = ring.model_copy(update={"axes": axes})
+    assert torus.exchange_seconds(800.0, devices) == ring.exchange_seconds(800.0, side)
 
 
 @pytest.mark.parametrize(
