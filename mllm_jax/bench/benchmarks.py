@@ -130,7 +130,11 @@ _ALL = (
         without="CPU seconds of commands",
     ),
     Benchmark("checkpoint", "configs/bench/checkpoint.yaml"),
-    Benchmark("snapshots", "configs/demo.yaml"),
+    Benchmark(
+        "snapshots",
+        "configs/demo.yaml",
+        options=(Option("turns", "count", "N", "turns with and without one (default: 16)"),),
+    ),
     Benchmark("store", "configs/demo.yaml"),
     Benchmark(
         "recovery",

@@ -332,11 +332,11 @@ def test_an_error_before_a_copy_is_told(run, caplog):
 
 
 def test_a_first_start_waits_for_a_place_that_is_away_and_then_says_so(run, tmp_path):
-    """Nothing is left in the folder that would tell the run from that of the copies."""
+    """Before anything tells the run in the folder from that of the copies."""
     saved(run, 1)
     there = elsewhere(run, tmp_path)
     with away("glob"), pytest.raises(AwayError, match=r"checkpoint\.copy_to: .* for 0\.3 s"):
-        start(there)
+        offered(there, None)
     with away("glob"), pytest.raises(AwayError, match=r"checkpoint\.copy_to: .* for 0\.3 s"):
         fetch(there)
     assert start(there) == 1

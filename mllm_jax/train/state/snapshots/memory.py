@@ -90,7 +90,12 @@ class Memory:
     Args:
         config: configuration of the run.
         folder: folder of the run's snapshots on this machine, see `places.py`.
+
+    Attributes:
+        copied: bytes that another machine keeps of the newest snapshot of this process.
     """
+
+    copied = 0
 
     def __init__(self, config: ExperimentConfig, folder: Path) -> None:
         self._config, self._folder, self._process = config, folder, peers().index
@@ -190,10 +195,14 @@ class Memory:
         self.close()
         remove(self._folder)
 
+    def wait(self, seconds: float) -> None:
+        """Wait for what is being copied, at most so long."""
+        if self._work is not None:
+            self._work.join(seconds)
+
     def close(self) -> None:
         """Wait a little for what is being copied, and answer other hosts no more."""
-        if self._work is not None:
-            self._work.join(LAST)
+        self.wait(LAST)
         if self._desk is not None:
             self._desk.close()
 
@@ -226,12 +235,14 @@ class Memory:
 
     def _complete(self, slot: int, own: Share, index: Index) -> None:
         """What is left to do beside training."""
-        whole = own.seal(index)
+        whole, self.copied = own.seal(index), 0
         member = self._neighbour
         if member is None:
             return
+        part = whole.without(self._elsewhere)
         try:
-            put(member, self._secret, slot, whole, own, whole.without(self._elsewhere))
+            put(member, self._secret, slot, whole, own, part)
+            self.copied = part.bytes
         except (OSError, ShareError) as error:
             self._warn(
                 f"the snapshot of step {index.origin.step} has no copy on the machine of process "
