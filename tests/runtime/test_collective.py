@@ -93,7 +93,7 @@ def test_who_waits_no_longer_than_that_goes_on(monkeypatch: pytest.MonkeyPatch):
 def test_processes_that_jax_has_found_have_the_limits_of_the_run(monkeypatch: pytest.MonkeyPatch):
     taken: list[tuple[Limits, float]] = []
     for name in ("_choose_platform", "_join", "_found"):
-        monkeypatch.setattr(devices, name, lambda *_: None)
+        monkeypatch.setattr(devices, name, lambda *_, **__: None)
     monkeypatch.setattr(devices, "join_found", lambda *own: taken.append(own))
     monkeypatch.setattr(jax, "process_count", lambda: 2)
     found = Processes(join_seconds=9)
@@ -112,7 +112,8 @@ def test_devices_of_others_are_waited_for_no_longer_than_a_stall(
         told.append((code, why))
         ended.set()
 
-    def looked(parallel: ParallelConfig) -> list[jax.Device]:
+    def looked(parallel: ParallelConfig, *, trained: bool) -> list[jax.Device]:
+        del trained
         assert ended.wait(10) if distributed else not ended.wait(0.1)
         return []
 
