@@ -19,8 +19,8 @@ from mllm_jax.runtime.messages.secret import RefusedError, show
 from mllm_jax.runtime.messages.typed import MessageError
 from mllm_jax.runtime.wire import Address, Line
 from mllm_jax.supervise import messages
-from mllm_jax.supervise.conductor import Begin, Ended, Finish, Halt
-from mllm_jax.supervise.messages import LONGEST, Alive, Hello, Refused, aged
+from mllm_jax.supervise.conductor import Begin, Ended, Finish, Halt, Leave
+from mllm_jax.supervise.messages import LONGEST, Alive, Hello, Order, Refused, aged
 from mllm_jax.supervise.supervisor import Lead, Settings, Supervisor
 
 logger = logging.getLogger(__name__)
@@ -40,6 +40,8 @@ class Follower(Supervisor):
 
     #: Of the run, once this supervisor is to lead it.
     lead: Lead | None = None
+    #: Whether the supervisor that led has left its host; it may be on its way out.
+    left = False
     _line: Line | None = None
     _leader = 0
     _attempt = _step = 0
@@ -69,11 +71,11 @@ class Follower(Supervisor):
 
     async def _found(self) -> Line | None:
         """A connection to the supervisor that leads; None if none does, and why is told."""
-        own = self._settings
-        found = await self._connect(self._address, own.wait)
+        own, wait = self._settings, 0.0 if self.left else self._settings.wait
+        found = await self._connect(self._address, wait)
         told = (
             f"process {own.process} of {own.count} found no {self._who} at "
-            f"{self._address} within {own.wait:g} s (run.wait_for_hosts)"
+            f"{self._address} within {wait:g} s (run.wait_for_hosts)"
         )
         for number, (process, text) in enumerate(self._successors):
             if found is not None or self._finish is not None:
@@ -154,7 +156,7 @@ class Follower(Supervisor):
                 logger.warning("the %s: %s; its connection is closed", self._who, error)
                 return
 
-    def _do(self, action: Alive | Begin | Halt | Finish | Refused) -> None:
+    def _do(self, action: Order) -> None:
         match action:
             case Refused():
                 self._finish = Finish(int(Exit.BAD_INPUT), action.why)
@@ -162,6 +164,7 @@ class Follower(Supervisor):
                 if action.process != self._leader:
                     logger.warning("process %d leads in place of %d", action.process, self._leader)
                 self._leader, self._successors = action.process, action.successors
+                self.left = False
             case Begin() if action.attempt <= self._attempt:
                 self._finish = Finish(
                     int(Exit.BAD_INPUT),
@@ -178,6 +181,9 @@ class Follower(Supervisor):
                 self._agent.halt()
             case Finish():
                 self._finish = action
+            case Leave():
+                logger.warning("the %s has left: %s", self._who, action.why)
+                self.left = True
 
     async def _beat(self, line: Line) -> None:
         while True:

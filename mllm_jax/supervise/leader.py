@@ -36,7 +36,7 @@ from mllm_jax.supervise.conductor import (
     Say,
     Sign,
 )
-from mllm_jax.supervise.messages import LONGEST, Alive, Hello
+from mllm_jax.supervise.messages import LONGEST, Alive, Hello, Order
 from mllm_jax.supervise.policy import Tries
 from mllm_jax.supervise.supervisor import TICK, Lead, Settings, Supervisor
 
@@ -168,13 +168,14 @@ class Leader(Supervisor):
                     self._tell(action)
                     self._finish = action
                 case Leave():
+                    self._tell(action)
                     self._finish = Finish(action.code, action.why)
 
     def _record(self, record: Watched) -> None:
         """Keep the record of an attempt, beside: the folder may be one of a network."""
         self._writer.submit(_write, self._settings.folder, record)
 
-    def _tell(self, action: Alive | Begin | Halt | Finish) -> None:
+    def _tell(self, action: Order) -> None:
         for other in self._others.values():
             other.line.send(messages.kind(action), **messages.content(action))
 

@@ -8,6 +8,7 @@ Here that of process 0 leads::
                -- ended -->               <-- ended --
                <- halt --                 - halt -->
                <- finish --               - finish -->          (of the run)
+               <- leave ---               - leave --->          (of the lead)
 
 Before, both ends show the secret of the run, if it has one (`mllm_jax.runtime.messages.secret`).
 Clocks of machines differ, so times of signs travel as ages.
@@ -20,7 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from mllm_jax.runtime.messages.typed import MessageError, read
 from mllm_jax.runtime.supervised.beats import Beat
 from mllm_jax.runtime.wire import Message
-from mllm_jax.supervise.conductor import Begin, Ended, Finish, Halt, Joined, Sign
+from mllm_jax.supervise.conductor import Begin, Ended, Finish, Halt, Joined, Leave, Sign
 
 #: Bytes of the longest message.
 LONGEST = 2**20
@@ -85,8 +86,10 @@ FROM_LEADER = {
     "begin": Begin,
     "halt": Halt,
     "finish": Finish,
+    "leave": Leave,
     "refused": Refused,
 }
+Order = Alive | Begin | Halt | Finish | Leave | Refused
 
 
 def aged(beat: Beat, now: float) -> Beat:
@@ -110,13 +113,13 @@ def event(message: Message, process: int, now: float) -> Sign | Ended | None:
     return None
 
 
-def action(message: Message) -> Alive | Begin | Halt | Finish | Refused:
+def action(message: Message) -> Order:
     """What a message from the supervisor that leads says.
 
     Raises:
         MessageError: the message is none of a supervisor, or begins what is no attempt of a run.
     """
-    found: Alive | Begin | Halt | Finish | Refused = read(FROM_LEADER, message)
+    found: Order = read(FROM_LEADER, message)
     if isinstance(found, Begin):
         for word in found.overrides:
             if not any(word.startswith((f"{key}=", f"{key}.")) for key in CHANGED):
@@ -124,11 +127,11 @@ def action(message: Message) -> Alive | Begin | Halt | Finish | Refused:
     return found
 
 
-def kind(item: Alive | Begin | Halt | Finish | Ended) -> str:
+def kind(item: Order | Ended) -> str:
     """The kind of a message that holds `item`."""
     return type(item).__name__.lower()
 
 
-def content(item: Alive | Begin | Halt | Finish | Ended) -> Message:
+def content(item: Order | Ended) -> Message:
     """The rest of that message."""
     return asdict(item)

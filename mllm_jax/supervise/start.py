@@ -9,8 +9,9 @@ from dataclasses import replace
 
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.folder import prepare_folder
-from mllm_jax.runtime.lock import LockedError, locked
+from mllm_jax.runtime.lock import GLANCE, LockedError, locked
 from mllm_jax.runtime.part import JoinError
+from mllm_jax.runtime.supervised.process import PATIENCE
 from mllm_jax.supervise.conductor import Finish
 from mllm_jax.supervise.follower import Follower
 from mllm_jax.supervise.leader import Leader
@@ -56,7 +57,8 @@ async def _run(own: Sequence[str], settings: Settings) -> Finish:
     logger.warning("%s: it takes the lead", finish.why)
     try:
         # On a disk that hosts share, one whose network alone is gone still has it.
-        with locked(settings.folder, LOCK):
+        patience = PATIENCE if follower.left else GLANCE
+        with locked(settings.folder, LOCK, patience):
             return await _leads(Leader(own, settings, follower.lead))
     except (LockedError, JoinError) as error:
         return replace(finish, why=f"{finish.why}; {error}")

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.lock import locked
 from mllm_jax.runtime.wire import Address
+from mllm_jax.supervise import messages
 from mllm_jax.supervise.conductor import Finish, Joined, Leave
 from mllm_jax.supervise.follower import Follower
 from mllm_jax.supervise.leader import Leader, Other
-from mllm_jax.supervise.messages import Hello
+from mllm_jax.supervise.messages import Alive, Hello
 from mllm_jax.supervise.supervisor import Lead, Settings
 from tests.runtime.test_peers import free_port
 from tests.runtime.test_processes import EVERYWHERE, listening
@@ -178,7 +181,7 @@ def test_the_next_host_leads_where_that_of_process_0_does_not_come_back(
 @pytest.mark.parametrize("unfit", [0, 1])
 def test_hosts_go_on_without_one_that_is_unfit_again(unfit, processes, tmp_path, address):
     """Its supervisor stays, to hear how the run ends, or leaves the lead to the next one."""
-    options = ["--wait", "1", "--fewer", "1"]
+    options = ["--wait", "30", "--fewer", "1"]
     actions = ["steps4 exit6,exit6,exit6,steps9 done"] * 2
     actions[unfit] = "steps4 exit1,exit8,exit8,done"
     hosts = pair(processes, tmp_path, address, (actions[0], actions[1]), *options)
@@ -190,11 +193,22 @@ def test_hosts_go_on_without_one_that_is_unfit_again(unfit, processes, tmp_path,
     assert len(attempts(tmp_path, 1)) == 3
 
 
-def test_a_leader_that_leaves_ends_alone(tmp_path):
+def test_a_leader_that_leaves_ends_and_the_others_do_not(tmp_path):
+    said = []
+    line = SimpleNamespace(send=lambda kind, **rest: said.append({"kind": kind, **rest}))
     leader = Leader(["x"], Settings(tmp_path, count=2, fallbacks={1: ()}))
-    leader._others[1] = Other(Joined(1, "b", 90), None, time.monotonic())
+    leader._others[1] = Other(Joined(1, "b", 90), line, time.monotonic())
     leader._act([Leave(Exit.UNFIT, "process 0 is unfit again")])
     assert leader._finish == Finish(Exit.UNFIT, "process 0 is unfit again")
+    place = {"process": 1, "count": 2, "address": Address("127.0.0.1", free_port()), "wait": 60.0}
+    follower = Follower(["x"], Settings(tmp_path, fallbacks={1: ()}, **place))
+    follower._do(Alive(0, ((1, "127.0.0.1:1"),)))
+    follower._do(messages.action(said[0]))
+    begun = time.monotonic()
+    assert asyncio.run(follower._found()) is None
+    assert time.monotonic() - begun < 10, "it does not wait for the supervisor that has left"
+    assert follower.lead is not None
+    assert follower.lead.behind == {0}
 
 
 def test_no_host_leads_too_few(tmp_path):

@@ -60,7 +60,7 @@ def test_what_the_others_say_is_read():
 @pytest.mark.parametrize(
     ("message", "why"),
     [
-        ({"kind": "GET"}, "kind: 'GET'; valid: alive, begin, halt, finish, refused"),
+        ({"kind": "GET"}, "kind: 'GET'; valid: alive, begin, halt, finish, leave, refused"),
         ({"kind": "halt", "attempt": "2"}, "halt: attempt: input should be a valid integer"),
         (sent(Begin(2, False)) | {"hosts": [0, "1"]}, "begin: hosts.1: input should be a valid"),
         (sent(Begin(2, False)) | {"hosts": 0}, "begin: hosts: input should be a valid"),
