@@ -311,6 +311,9 @@ def _found(parallel: ParallelConfig, *, trained: bool = False) -> list[jax.Devic
         f"in {count} processes were found{f' ({each})' * bool(each)}; set parallel.devices to "
         f"{len(devices)} and the plans to match"
     )
+    # All know of it before the first one ends: process 0 has JAX's coordinator, and a process that
+    # still waits for that would not know that devices of its own are lost.
+    peers().gather("devices are counted", None)
     if not lacking or (len(lacking) == count and not trained):
         raise DeviceError(told)
     raise (LostError if jax.process_index() in lacking else PeerError)(told)

@@ -19,13 +19,17 @@ OWN = ParallelConfig(devices=16, platform="gpu")
 
 @pytest.fixture
 def devices(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Lets JAX find so many devices of each process; this one is the first."""
+    """Lets JAX find so many devices of each process; what is gathered is listed."""
+    gathered: list[str] = []
+    met = SimpleNamespace(gather=lambda name, value: gathered.append(name))
+    monkeypatch.setattr("mllm_jax.runtime.devices.peers", lambda: met)
 
-    def there(*counts: int, index: int = 0) -> None:
+    def there(*counts: int, index: int = 0) -> list[str]:
         every = [SimpleNamespace(process_index=i) for i, n in enumerate(counts) for _ in range(n)]
         monkeypatch.setattr(jax, "devices", lambda: every)
         monkeypatch.setattr(jax, "process_count", lambda: len(counts))
         monkeypatch.setattr(jax, "process_index", lambda: index)
+        return gathered
 
     return there
 
@@ -47,9 +51,10 @@ def devices(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_host_that_has_lost_devices_is_told_from_a_wrong_number(
     devices: Any, counts: tuple[int, ...], index: int, trained: bool, kind: type, code: Exit
 ) -> None:
-    devices(*counts, index=index)
+    gathered = devices(*counts, index=index)
     with pytest.raises(kind) as refused:
         _found(OWN, trained=trained)
+    assert gathered == ["devices are counted"], "no process ends before all know of it"
     assert type(refused.value) is kind
     assert code_of(refused.value) == code
     lacking = {i: f"process {i} has {n} of {16 // len(counts)}" for i, n in enumerate(counts)}

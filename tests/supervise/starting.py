@@ -18,7 +18,7 @@ from mllm_jax.runtime import agreement, collective, devices, peers
 from mllm_jax.runtime.agreement import AgreementError
 from mllm_jax.runtime.clusters.place import found
 from mllm_jax.runtime.devices import DeviceError
-from mllm_jax.runtime.part import JoinError, PeerError, Processes
+from mllm_jax.runtime.part import JoinError, PeerError, Peers, Processes
 from mllm_jax.runtime.peers import First, Member
 from mllm_jax.runtime.watch import LIMITS, Limits, Peer
 from mllm_jax.runtime.wire import Address
@@ -121,6 +121,7 @@ def of_devices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     with monkeypatch.context() as patched:
         patched.setattr(jax, "process_count", lambda: 2)
         patched.setattr(jax, "process_index", lambda: 1)
+        patched.setattr(devices, "peers", Peers)
         of = [SimpleNamespace(process_index=process) for process in (0, 1)]
         for there in (lambda: of * 7 + of[:1], lambda: of * 12, fails(AssertionError())):
             patched.setattr(jax, "devices", there)

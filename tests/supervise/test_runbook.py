@@ -275,7 +275,7 @@ async def of_followers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     stale._do(Begin(3, False))
     stale._do(Alive(1, ()))
     await stale._found()
-    stale._do(Leave(8, "process 0 (host a) is unfit again"))
+    follower()._do(Leave(8, "process 0 (host a) is unfit again"))
     alone = follower()
     await alone._found()
     refused = follower()
