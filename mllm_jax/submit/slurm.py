@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.messages.secret import VARIABLE as SECRET
 from mllm_jax.submit.clusters import Slurm
 from mllm_jax.submit.job import FINAL, Job
 from mllm_jax.supervise.agent import SUPERVISE
@@ -56,7 +57,7 @@ def script(job: Job, cluster: Slurm, python: str, root: Path) -> str:
             *(f"export {name}={shlex.quote(text)}" for name, text in cluster.environment.items()),
             *cluster.setup,
         ],
-        _coordinator() if job.nodes > 1 else [],
+        [*_secret(), *_coordinator()] if job.nodes > 1 else [],
         _launch(job, cluster, cluster.python or python, root),
         _verdict(job),
     )
@@ -98,6 +99,12 @@ def _gpus(job: Job, cluster: Slurm) -> str:
 def _quoted(text: str) -> str:
     """A value in a line of options, whose quotes are not the shell's; see `job.unwritable`."""
     return text if re.fullmatch(r"[\w@%+=:,./-]*", text) else f'"{text}"'
+
+
+def _secret() -> list[str]:
+    """Lines that make the secret by which the processes of an attempt know each other."""
+    random = "od -An -N32 -tx1 /dev/urandom | tr -d ' \\n'"
+    return [f'export {SECRET}="${{{SECRET}:-$({random})}}"']
 
 
 def _coordinator() -> list[str]:

@@ -21,7 +21,8 @@ from tests.train.test_run import free_port
 PROGRAMS = {
     "srun": 'case "$*" in *getent*) [ "$CLOSED" ] && echo "srun getent" >>"$CALLS" && exit 1;'
     ' [ "$NAMED" ] || exit 2; printf "%s STREAM n1\\n%s DGRAM\\n" "$NAMED" "$NAMED" ;;'
-    ' *) printf "%s\\n" "srun $*" >>"$CALLS"; exit "$CODE" ;; esac',
+    ' *) printf "%s\\n" "srun $*" >>"$CALLS"; echo "$MLLM_JAX_SECRET" >"$CALLS.secret";'
+    ' exit "$CODE" ;; esac',
     "scontrol": 'case "$*" in *hostnames*) printf "n1\\nn2\\n" ;;'
     ' *node*) echo "NodeName=n1 NodeAddr=one.example NodeHostName=n1" ;;'
     ' *config*) echo "ProctrackType           = proctrack/$TRACK" ;;'
@@ -98,6 +99,18 @@ def test_the_training_is_started_on_all_nodes_with_the_address_of_the_first(node
     assert "--container-image=a b /usr/bin/python3" in call
     assert call.endswith(".yaml --supervise")
     assert "--coordinator" not in call
+
+
+def test_the_nodes_of_an_attempt_share_a_secret(node: Node) -> None:
+    """A new one, which no file has, unless the user has given one."""
+    secrets = []
+    for given in ("", "", "mine"):
+        assert node.run(slurm(), MLLM_JAX_SECRET=given) == 0
+        secrets.append(node.calls.with_name("calls.secret").read_text().strip())
+    first, second, third = secrets
+    assert len(first) == len(second) == 64
+    assert first != second
+    assert third == "mine"
 
 
 def test_no_supervisor_passes_on_a_signal_that_slurm_has_sent_to_all(node: Node) -> None:
