@@ -143,7 +143,8 @@ def damaged(number: int) -> links.Run:
     return by
 
 
-def test_a_link_that_changes_a_bit_is_named() -> None:
+def test_a_link_that_changes_a_bit_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links, "timed", lambda work: 0.01)
     (found,) = faults(links.loopback(own(), damaged(2)))
     assert found.fault.startswith(
         "a sum over the devices of the process is wrong on device 2 (cpu)"
