@@ -3,7 +3,8 @@
 More hosts are more even (`data.planning.groups.evenness`); they tell each other more lengths, send
 more to each other, and each of them plans more. The seconds of these are added up:
 
-    work        3 x forward FLOPs of the heaviest rank, by phase, at the speed of products
+    work        3 x forward FLOPs of the heaviest rank at the speed of products, by phase, of those
+                phases that `data.balance` deals
     outputs     of encoders and their gradients to other hosts, by the network of the devices
     told, sent  `data.lengths: on_read`: lengths and samples, by the network of one device of a host
     planning    what it takes longer than the step, which it is done beside
@@ -12,8 +13,8 @@ more to each other, and each of them plans more. The seconds of these are added 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from data.kinds.modality import Modality
 from data.kinds.rows import WORD, words_of
@@ -39,7 +40,7 @@ class GroupCost:
     Attributes:
         hosts: hosts of a group.
         seconds: seconds of a step, without what no group changes.
-        uneven: work of the heaviest rank over the mean, over all phases.
+        uneven: work of the heaviest rank over the mean, of the phases that are dealt; 0 if none.
     """
 
     hosts: int
@@ -102,12 +103,27 @@ def _cost(
     )
     usable = [own for own in map(capacity.by_lane, samples) if capacity.misfit(own) is None]
     drawn = draw_steps(usable, capacity, tower_works(config.model), shares)
+    drawn = _of_phases(drawn, _dealt(config))
     work = _work_seconds(config, hardware, drawn, ranks)
     apart = (size - 1) / size
     moved = apart * _moved_seconds(config, capacity, samples, hardware, drawn.samples, size, hosts)
     late = max(0.0, PLANNING * drawn.samples - work - moved)
     uneven = sum(drawn.heaviest.values()) / max(sum(drawn.mean.values()), 1.0)
     return GroupCost(size, float(work + moved + late), uneven)
+
+
+def _dealt(config: ExperimentConfig) -> Collection[str]:
+    """Phases whose samples are dealt over the ranks of a group."""
+    own = {"none": (), "decoder": ("decoder",), "per_phase": ("decoder", *config.model.lanes)}
+    return own[config.data.balance]
+
+
+def _of_phases(drawn: Drawn, phases: Collection[str]) -> Drawn:
+    heaviest, mean = (
+        {name: own for name, own in works.items() if name in phases}
+        for works in (drawn.heaviest, drawn.mean)
+    )
+    return replace(drawn, heaviest=heaviest, mean=mean)
 
 
 def _work_seconds(

@@ -20,7 +20,7 @@ PLAN = "{data: 40, fsdp: 8}"
 SIZES = [1, 2, 4, 8, 20, 40]
 
 
-def at_scale(lengths: str = "cached") -> ExperimentConfig:
+def at_scale(lengths: str = "cached", *more: str) -> ExperimentConfig:
     """A 7B on 40 hosts of 8 H100."""
     changes = [
         "schedule.hardware=h100",
@@ -31,6 +31,7 @@ def at_scale(lengths: str = "cached") -> ExperimentConfig:
         f"parallel.decoder={PLAN}",
         f"parallel.encoders={{vision: {PLAN}, audio: {PLAN}}}",
         "model.dtype=bfloat16",
+        *more,
     ]
     return load(ROOT / "configs" / "bench" / "balance.yaml", changes)
 
@@ -65,3 +66,14 @@ def test_what_is_sent_and_planned_counts(monkeypatch: pytest.MonkeyPatch) -> Non
     assert read.seconds > known.seconds
     monkeypatch.setattr(group_size, "PLANNING", 1.0)
     assert chosen(at_scale(), draw("web", 300, seed=1)).hosts == 1
+
+
+def test_phases_that_are_not_dealt_have_no_part_in_it() -> None:
+    samples = draw("web", 300, seed=1)
+    whole, decoder, none = (
+        chosen(at_scale("on_read", f"data.balance={own}"), samples)
+        for own in ("per_phase", "decoder", "none")
+    )
+    assert whole.uneven > decoder.uneven >= 1
+    assert whole.seconds > decoder.seconds > none.seconds
+    assert (none.hosts, none.uneven) == (1, 0)
