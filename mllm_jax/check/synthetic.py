@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ def synthetic_batch(
     budgets: Mapping[str, int],
     seed: int,
     added: Collection[str] = (),
+    longest: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """A batch of `rows` rows with random segments, media, padding and targets.
 
@@ -34,6 +37,8 @@ def synthetic_batch(
         budgets: encoder name to input positions per row, a multiple of its reduction.
         seed: every batch of one seed is the same.
         added: kinds of media of which encoders' outputs land at the same tokens.
+        longest: encoder name to the most input positions of a medium, which divide those of a row;
+            a row of an encoder that is not named may have one medium.
     """
     rng = np.random.default_rng(seed)
     vocab = model.decoder.vocab_size
@@ -47,7 +52,8 @@ def synthetic_batch(
     free = real.copy()
     for modality in modalities(model):
         name = modality.name
-        encoders[name], places[name] = _media(rng, modality, rows, budgets[name])
+        most = longest.get(name, budgets[name])
+        encoders[name], places[name] = _media(rng, modality, rows, budgets[name], most)
         first = firsts.setdefault(modality.kind, name) if modality.kind in added else name
         tokens_of = free if first == name else media[first] >= 0
         media[name] = _index(rng, modality.lands(encoders[name]), tokens_of)
@@ -123,7 +129,7 @@ def _segments(rng: np.random.Generator, rows: int, tokens: int) -> tuple[Ints, I
 
 
 def _media(
-    rng: np.random.Generator, modality: Modality, rows: int, budget: int
+    rng: np.random.Generator, modality: Modality, rows: int, budget: int, most: int
 ) -> tuple[Rows, NDArray[np.int64]]:
     """Encoder rows of random media, and their places as `data.planning.units` says.
 
@@ -132,7 +138,8 @@ def _media(
     found, places = empty_rows(modality, rows, budget), []
     for row in range(rows):
         start = 0
-        for i, outputs in enumerate(_media_outputs(rng, modality, budget)):
+        parts = [_media_outputs(rng, modality, most) for _ in range(budget // most)]
+        for i, outputs in enumerate(chain.from_iterable(parts)):
             write_medium(found, modality, row, start, i + 1, modality.sketch(rng, outputs))
             places.append((row, start, outputs * modality.reduction, i + 1, 1))
             start += outputs * modality.reduction

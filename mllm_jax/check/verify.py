@@ -20,6 +20,7 @@ from mllm_jax.check.hashed import HASHED
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
 from mllm_jax.config.lower import lower
+from mllm_jax.config.modalities import own_positions, own_rows
 from mllm_jax.config.overlap import Overlap
 from mllm_jax.config.overlap import overlap as overlap_of
 from mllm_jax.config.pipeline_plan import PipelinePlan
@@ -78,10 +79,11 @@ def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
     small = shrink(config)
     model, plans, rows = small.model, small.parallel.plans, small.data.rows
     budgets = {name: small.data.budgets[name] for name in model.lanes}
+    longest = {name: own_positions(small, name) for name in model.lanes}
     tokens = small.data.budgets["tokens"]
     added = [kind for kind, route in small.data.routes.items() if route.join == "sum"]
     microbatches = [
-        synthetic_batch(model, rows, tokens, budgets, seed + i, added)
+        synthetic_batch(model, rows, tokens, budgets, seed + i, added, longest)
         for i in range(small.train.accumulate)
     ]
     params = initial_parameters(model, seed)
@@ -235,13 +237,19 @@ def shrink(config: ExperimentConfig) -> ExperimentConfig:
         name: config.model.encoder(name).reduction * math.lcm(4, plans[name].sequence)
         for name in config.model.lanes
     }
+    own = {name: budgets[name] for name in config.schedule.encoder_budgets}
+    # Encoders that have several units for one of the decoder's microbatches still have.
+    apart = [n for n in budgets if own_positions(config, n) < config.data.budgets[n]]
+    budgets |= {name: 2 * own_rows(config, name) * budgets[name] for name in apart}
     budgets |= {"tokens": math.lcm(16, plans["decoder"].sequence), "segments": 8}
     data = config.data.model_copy(update={"rows": max(shares, 2), "budgets": budgets})
     # Some microbatches more than a pipeline holds at a time: all that its tables can do happens.
     enough = 3 * plans["decoder"].stage if plans["decoder"].stage > 1 else 1
     train = config.train.model_copy(update={"accumulate": min(config.train.accumulate, enough)})
     model = shrink_model(config.model, plans, config.schedule)
-    return config.model_copy(update={"model": model, "data": data, "train": train})
+    schedule = config.schedule.model_copy(update={"encoder_budgets": own})
+    update = {"model": model, "data": data, "train": train, "schedule": schedule}
+    return config.model_copy(update=update)
 
 
 def shrink_model(model: ModelConfig, plans: Plans, schedule: ScheduleConfig) -> ModelConfig:

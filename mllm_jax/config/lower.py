@@ -206,8 +206,8 @@ def workload(config: ExperimentConfig) -> Workload:
 def _units(config: ExperimentConfig, name: str) -> int:
     """Microbatches of an encoder that hold what one of the decoder's can bring."""
     budget, positions = config.data.budgets[name], own_positions(config, name)
-    reduction = config.model.encoder(name).reduction
-    return units_of(budget, positions, longest(config, name), reduction, own_rows(config, name))
+    most, reduction = min(longest(config, name), positions), config.model.encoder(name).reduction
+    return units_of(budget, positions, most, reduction, own_rows(config, name))
 
 
 def _windowed(model: ModelConfig, tokens: int) -> dict[str, float]:

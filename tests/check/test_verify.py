@@ -49,6 +49,29 @@ STAGED = {
 }
 
 
+#: Microbatches of the images' own, several for each of the decoder's.
+OWN = STAGED | {
+    "schedule__encoder_microbatches": "own",
+    "schedule__encoder_budgets": {"vision": 32},
+    "data__image": {"height": 16, "max_patches": 32},
+}
+
+
+#: Likewise of two lanes, in which ranks share rows and have rows of their own.
+OWN_LANES = OWN | {
+    "model__encoders__vision__lanes": {"short": 16, "long": None},
+    "parallel__devices": 4,
+    "parallel__decoder": {"stage": 2, "data": 2},
+    "parallel__encoders": {
+        "short": {"data": 4},
+        "long": {"data": 2, "context": 2},
+        "audio": {"data": 4},
+    },
+    "schedule__encoder_budgets": {"short": 16, "long": 32},
+    "data__budgets": {"tokens": 64, "segments": 8, "short": 64, "long": 64, "audio": 128},
+}
+
+
 #: A decoder of experts, whose ranks share them, with encoders in the bubbles of its pipeline.
 SPARSE = {
     "model__decoder__family": "qwen3_moe",
@@ -78,12 +101,14 @@ def test_experts_with_encoders_in_the_bubbles_pass(small_config):
 @pytest.mark.parametrize(
     "changes",
     [
-        STAGED | {"schedule__encoder_microbatches": "own"},
+        OWN,
+        OWN | {"schedule__kind": "zero_bubble"},
+        OWN_LANES,
         STAGED | {"schedule__kind": "zero_bubble"},
         STAGED | {"schedule__kind": "zero_bubble", "train__lora": {"rank": 2}},
         {"train__lora": {"targets": ["*"], "rank": 2, "rank_stabilized": True}},
     ],
-    ids=["own", "zero bubble", "adapters apart", "adapters"],
+    ids=["own", "own beside zero bubble", "own of lanes", "zero bubble", "adapters apart", "adapters"],
 )
 def test_schedules_and_adapters_pass(small_config, changes):
     result = verify.verify(small_config(**changes))
@@ -127,6 +152,15 @@ def test_the_shrunken_encoders_are_cut_like_those_of_the_experiment(small_config
     cuts = lower(config).strategy.pieces
     assert max(cuts.values()) > 1
     assert lower(verify.shrink(config)).strategy.pieces == cuts
+
+
+def test_the_shrunken_encoder_has_several_microbatches_for_one_of_the_decoder(small_config):
+    config = small_config(**OWN)
+    small = verify.shrink(config)
+    units = [lower(own).workload.units["vision"] for own in (config, small)]
+    assert min(units) > 1
+    assert small.schedule.encoder_budgets["vision"] < small.data.budgets["vision"]
+    assert small.data.budgets["vision"] < config.data.budgets["vision"]
 
 
 def test_the_shrunken_layers_repeat_like_those_of_the_experiment(small_config):
