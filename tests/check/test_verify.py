@@ -108,7 +108,14 @@ def test_experts_with_encoders_in_the_bubbles_pass(small_config):
         STAGED | {"schedule__kind": "zero_bubble", "train__lora": {"rank": 2}},
         {"train__lora": {"targets": ["*"], "rank": 2, "rank_stabilized": True}},
     ],
-    ids=["own", "own beside zero bubble", "own of lanes", "zero bubble", "adapters apart", "adapters"],
+    ids=[
+        "own",
+        "own beside zero bubble",
+        "own of lanes",
+        "zero bubble",
+        "adapters apart",
+        "adapters",
+    ],
 )
 def test_schedules_and_adapters_pass(small_config, changes):
     result = verify.verify(small_config(**changes))
