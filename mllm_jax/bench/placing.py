@@ -35,9 +35,10 @@ def bench_placing(
 
     Returns:
         For every size and load medians of `STEPS` steps, in CPU seconds of one core:
-        `place_seconds` for the schedule, `tables_seconds` for slots and rows, and `seconds` for
-        both; `fits`, the share of the steps
-        whose schedule fits the slots of the full load at once.
+        `place_seconds` for schedules, `tables_seconds` for slots and rows, and `seconds` for both,
+        with `worst_seconds` of all steps. A schedule that does not fit the slots of the full load
+        is followed by another one, of less work ahead: `attempts` is their number in the mean, and
+        `fits` the share of the steps of which one fits.
     """
     rows = []
     for stages, microbatches in CASES:
@@ -45,7 +46,8 @@ def bench_placing(
         for load in LOADS:
             tell(f"{stages} stages, {microbatches} microbatches, {load:.0%} of the full load")
             found = [_placed(follow, frame, load, seed) for seed in range(STEPS)]
-            place, tables, fits = (list(part) for part in zip(*found, strict=True))
+            place, tables, attempts, fits = (list(part) for part in zip(*found, strict=True))
+            whole = [a + b for a, b in zip(place, tables, strict=True)]
             rows.append(
                 {
                     "stages": stages,
@@ -54,7 +56,9 @@ def bench_placing(
                     "load": load,
                     "place_seconds": median(place),
                     "tables_seconds": median(tables),
-                    "seconds": median(a + b for a, b in zip(place, tables, strict=True)),
+                    "seconds": median(whole),
+                    "worst_seconds": max(whole),
+                    "attempts": float(np.mean(attempts)),
                     "fits": float(np.mean(fits)),
                 }
             )
@@ -78,20 +82,30 @@ def _follower(config: ExperimentConfig, stages: int, microbatches: int) -> tuple
     return Follower(workload, strategy, own.times), Frame.following(standing, apart=True)
 
 
-def _placed(follow: Follower, frame: Frame, load: float, seed: int) -> tuple[float, float, bool]:
-    """Seconds of placing a step and of its tables, and whether it fits the slots."""
+def _placed(
+    follow: Follower, frame: Frame, load: float, seed: int
+) -> tuple[float, float, int, bool]:
+    """Seconds of placing a step, and of its tables; its schedules, and whether the last one fits.
+
+    See `PipelineProgram`, which does the same beside the devices.
+    """
     rng = np.random.default_rng(seed)
     count = follow.strategy.microbatches
     feeds = {name: feeds_of(load * rng.uniform(0.5, 1.5, count)) for name in frame.encoders}
-    began = time.process_time()
-    schedule = follow(feeds, follow.lives()[0])
-    placed = time.process_time()
     remats = {name: own.remat for name, own in frame.encoders.items()}
-    program = compile_program(schedule, frame.remat, remats)
-    fits = frame.excess(program) is None
-    if fits:
-        frame.rows(program)
-    return placed - began, time.process_time() - placed, fits
+    place, tables, fits = [], [], False
+    for live in follow.lives():
+        began = time.process_time()
+        schedule = follow(feeds, live)
+        placed = time.process_time()
+        program = compile_program(schedule, frame.remat, remats)
+        if fits := frame.excess(program) is None:
+            frame.rows(program)
+        place.append(placed - began)
+        tables.append(time.process_time() - placed)
+        if fits:
+            break
+    return sum(place), sum(tables), len(place), fits
 
 
 def feeds_of(loads: np.ndarray) -> Feeds:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mllm_jax.bench import placing
 from mllm_jax.config.load import load
+from scheduling.programs.frame import Frame
 from tests.configs import ROOT
 
 
@@ -37,4 +38,16 @@ def test_every_size_and_load_is_measured(monkeypatch: pytest.MonkeyPatch) -> Non
         assert row["encoders"] == 2
         assert min(row["place_seconds"], row["tables_seconds"]) > 0
         assert row["seconds"] >= max(row["place_seconds"], row["tables_seconds"])
-        assert 0 <= row["fits"] <= 1
+        assert row["worst_seconds"] >= row["seconds"]
+        assert 0 <= row["fits"] <= 1 <= row["attempts"]
+
+
+def test_a_schedule_that_does_not_fit_is_followed_by_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = load(ROOT / "configs" / "optimus" / "dual_22b_5b_gpt175b_512.yaml")
+    follow, frame = placing._follower(config, 2, 8)
+    found = [placing._placed(follow, frame, 0.1, 0)]
+    monkeypatch.setattr(Frame, "excess", lambda *_: "slots")
+    found.append(placing._placed(follow, frame, 0.1, 0))
+    assert [own[2:] for own in found] == [(1, True), (len(follow.lives()), False)]
