@@ -97,7 +97,10 @@ def _gpus(job: Job, cluster: Slurm) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A value in a line of options, whose quotes are not the shell's; see `job.unwritable`."""
+    """A value in a line of options, whose quotes are not the shell's.
+
+    Folders with quotes are refused before (`mllm_jax.submit.job`).
+    """
     return text if re.fullmatch(r"[\w@%+=:,./-]*", text) else f'"{text}"'
 
 

@@ -32,12 +32,7 @@ from scheduling.programs.compile import compile_program
 from scheduling.programs.frame import roomier
 from scheduling.schedules.bubbles import Placement
 from scheduling.schedules.schedule import Schedule, ScheduleError
-from scheduling.search.bounds import (
-    Bounds,
-    gathers_and_scatters,
-    least_compute,
-    least_state,
-)
+from scheduling.search.bounds import Bounds, gathers_and_scatters, least_compute, least_state
 from scheduling.search.make import Scheduler
 from scheduling.search.space import Space, decoder_plans, families, members
 from scheduling.simulate.lockstep import makespan, simulate

@@ -241,18 +241,14 @@ class _Sides:
 
     def matrices(self, x: jax.Array) -> jax.Array:
         """The shard as `[pieces, rows, columns]`."""
-        flat = jnp.transpose(x, self.order).reshape(-1, *self._unflipped)
+        width, *others = self.front[self.stacks :]
+        flat = jnp.transpose(x, self.order).reshape(-1, width, math.prod(others))
         return flat.mT if self.flipped else flat
 
     def leaf(self, pieces: jax.Array) -> jax.Array:
         """The inverse of `matrices`."""
         flat = pieces.mT if self.flipped else pieces
         return jnp.transpose(flat.reshape(self.front), np.argsort(self.order).tolist())
-
-    @property
-    def _unflipped(self) -> tuple[int, int]:
-        rows, columns = self.kind.shape
-        return (columns, rows) if self.flipped else (rows, columns)
 
 
 def newton_schulz(matrices: jax.Array, iterations: int) -> jax.Array:
