@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
+from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import jax
 import pytest
 
+from mllm_jax.cli.shared import begin
 from mllm_jax.config.load import ParallelConfig
-from mllm_jax.runtime.devices import DeviceError, LostError, _found
+from mllm_jax.runtime.devices import DeviceError, LostError, _found, start
 from mllm_jax.runtime.exits import Exit, code_of
 from mllm_jax.runtime.folder import METRICS, has_trained
 from mllm_jax.runtime.part import PeerError
+from tests.configs import config
 
 OWN = ParallelConfig(devices=16, platform="gpu")
 
@@ -90,3 +95,46 @@ def test_figures_of_a_step_show_that_a_run_has_trained(tmp_path: Any) -> None:
     assert not has_trained(tmp_path)
     (tmp_path / METRICS).write_text("{}")
     assert has_trained(tmp_path)
+
+
+@pytest.mark.parametrize(("trained", "code"), [(False, Exit.BAD_INPUT), (True, Exit.UNFIT)])
+def test_a_start_is_told_whether_the_devices_were_there(
+    devices: Any, monkeypatch: pytest.MonkeyPatch, trained: bool, code: Exit
+) -> None:
+    for name in ("_choose_platform", "_looking"):
+        monkeypatch.setattr(f"mllm_jax.runtime.devices.{name}", lambda *_: nullcontext())
+    devices(15)
+    with pytest.raises(DeviceError) as refused:
+        start(OWN, trained=trained)
+    assert code_of(refused.value) == code
+
+
+@pytest.mark.parametrize(
+    ("command", "figures", "told", "trained"),
+    [
+        ("train", "", None, False),
+        ("train", "{}", None, True),
+        ("evaluate", "{}", None, False),  # perhaps on another machine
+        ("train", "", False, False),
+        ("train", "", True, True),  # by a supervisor: the folder of the run may be gone
+    ],
+)
+def test_a_command_knows_whether_its_run_has_trained(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    command: str,
+    figures: str,
+    told: bool | None,
+    trained: bool,
+) -> None:
+    own, found = config(run__directory=str(tmp_path)), []
+    own.run.path.mkdir()
+    (own.run.path / METRICS).write_text(figures)
+    by = None if told is None else SimpleNamespace(trained=told)
+    monkeypatch.setattr("mllm_jax.runtime.supervised.process.supervised", lambda: by)
+    monkeypatch.setattr(
+        "mllm_jax.runtime.devices.start", lambda *_, **how: found.append(how["trained"])
+    )
+    place = {"processes": 1, "process": 0, "coordinator": None, "join_seconds": 1.0}
+    begin(Namespace(name=command, **place), own)
+    assert found == [trained]
