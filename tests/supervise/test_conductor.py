@@ -293,6 +293,45 @@ def test_a_host_that_was_fit_in_between_is_tried_again():
     assert own.tick(30.0) == [Begin(4, False, (0, 1))]
 
 
+def test_a_host_that_is_back_is_unfit_for_the_first_time():
+    own = several(2, fewer=(1,))
+    for now in (1.0, 20.0):
+        unfit(own, 1, now=now)
+        own.tick(now + 10)
+    own.hear(Joined(1, "host1", 9), 31.0)
+    own.hear(Ended(3, end(0, -9)), 32.0)
+    assert own.tick(40.0) == [Begin(4, True, (0, 1))]
+    (say,) = unfit(own, 1, now=41.0)
+    assert isinstance(say, Say)
+    assert "again" not in say.text
+
+
+def test_hosts_that_go_on_begin_a_new_row_of_attempts():
+    """What the host that is left out has cost is no failure of theirs."""
+    own = several(2, fewer=(1,))
+    unfit(own, now=1.0)
+    own.tick(10.0)
+    unfit(own, 1, now=11.0)
+    own.tick(20.0)
+    (say,) = unfit(own, 1, now=21.0)
+    assert isinstance(say, Say)
+    assert say.text.endswith("going on with 1 of 2 hosts; attempt 4 begins in 4 s")
+
+
+def test_what_a_supervisor_has_ended_says_nothing_of_its_host():
+    own = several(2, fewer=(1,))
+    for now in (1.0, 20.0):
+        own.hear(Left(0), now)
+        (say,) = heard(own, Ended(own.attempt, end(1, Exit.UNFIT, halted=True)), now)
+        assert "unfit again" not in say.text
+        own.hear(Joined(0, "host0", 0), now + 5)
+        assert own.tick(now + 10) == [Begin(own.attempt, True, (0, 1))]
+    for code in (*FINAL, Exit.UNFIT):
+        ended = end(code=code, halted=True)
+        assert not ended.final
+        assert not ended.unfit
+
+
 def test_a_run_ends_with_the_name_of_an_unfit_host_where_it_is_needed():
     for fewer, why in (((), "is unfit again"), ((2,), "is unfit again, and run.min_hosts needs 2")):
         own = several(2 + len(fewer), fewer)
@@ -374,6 +413,16 @@ def test_a_cause_is_no_consequence(found):
         assert main.halted or main.code in (Exit.OK, Exit.LOST_PEER)
 
 
+def test_a_signal_that_ends_a_process_is_a_failure_to_whoever_has_started_the_run():
+    assert [end(code=code).exit for code in (-9, -15, 0, 8, 137)] == [1, 1, 0, 8, 137]
+    own = Conductor(1, Policy(restarts=0), LIMITS)
+    own.hear(Joined(0, "host0", 0), 0.0)
+    own.tick(0.0)
+    (finish,) = heard(own, Ended(1, end(0, -9)), 1.0)
+    assert isinstance(finish, Finish)
+    assert finish.code == Exit.FAILED
+
+
 def test_pauses_are_doubled_up_to_a_bound():
     policy = Policy(restarts=50, backoff=4.0)
     assert [policy.pause(n) for n in (0, 1, 2, 3)] == [4.0, 4.0, 8.0, 16.0]
@@ -416,6 +465,17 @@ def test_the_pace_of_a_process_limits_what_may_take_long():
     assert pace.stopped(began + 600.0, LIMITS) == pace
     assert pace.stopped(began + 600.1, LIMITS).limit(LIMITS).seconds == 1200.0
     assert paced(5.0).stopped(began + 1e5, LIMITS) == paced(5.0)
+
+
+def test_the_fourth_event_of_a_kind_is_known():
+    """Ten times the longest so far, but no less than ten times `run.hang_seconds`."""
+    for seconds, limit in ((100.0, 1000.0), (1.0, 600.0)):
+        pace, limits = Pace(), []
+        for number in range(5):
+            sign = beat(event=f"evaluating after step {number}", since=number * seconds)
+            pace = pace.after(replace(sign, limited=False))
+            limits.append(pace.limit(LIMITS).seconds)
+        assert limits == [7200.0, 7200.0, 7200.0, limit, limit]
 
 
 @pytest.mark.parametrize("waiting", [True, False])
