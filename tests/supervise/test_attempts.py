@@ -82,6 +82,30 @@ def test_an_attempt_whose_supervisor_was_killed_lasts_until_the_next_one_begins(
     assert found["share"] == pytest.approx(190 / 795)
 
 
+def test_a_hang_counts_whatever_code_the_attempt_has_ended_with() -> None:
+    """One of its processes may have been done."""
+    spent, watched = [Spent(1, 0.0, {"step": 10.0})], [Watched(1, 0.0, 30.0, hung=True, code=0)]
+    assert accounts(spent, watched) == {1: {"step": 10.0, "hang": 20.0}}
+
+
+def test_no_time_is_lost_that_a_process_knows_to_have_spent() -> None:
+    """Its last word may be later than the end that its supervisor tells."""
+    spent = [Spent(1, 0.0, {"step": 10.5})]
+    watched = [Watched(1, 0.0, 10.0, again=True, code=-9), Watched(2, 20.0)]
+    assert accounts(spent, watched) == {1: {"step": 10.5, "rework": 0.0, "pause": 9.5}, 2: {}}
+
+
+def test_clocks_of_two_hosts_make_no_time_that_is_below_zero() -> None:
+    """Steps may seem longer than all that was told, and an attempt seem to begin too early."""
+    spent = [Spent(1, 0.0, {"step": 10.0}), Spent(2, 29.5, {"step": 5.0})]
+    watched = [Watched(1, 0.0, 30.0, again=True, code=-9), Watched(2, 29.5)]
+    found = goodput(spent, watched, effective=16.0)
+    assert found["seconds"]["pause"] == 0.0
+    assert found["seconds"]["effective"] == 15.0
+    assert found["seconds"]["rework"] == 20.0
+    assert found["share"] == pytest.approx(15 / 35)
+
+
 @given(
     st.lists(st.dictionaries(st.sampled_from(KINDS), SECONDS), min_size=1, max_size=4),
     st.lists(
