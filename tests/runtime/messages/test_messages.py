@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import pytest
 
-from mllm_jax.runtime.messages.secret import VARIABLE, RefusedError, ask, show
+from mllm_jax.runtime.messages import secret
+from mllm_jax.runtime.messages.secret import VARIABLE, RefusedError, ask, proof, proves, show
 from mllm_jax.runtime.messages.typed import MessageError, content, read
 from mllm_jax.runtime.messages.words import ANSWERS, FROM_FIRST, TO_FIRST, Beating, Hello, Post
 from mllm_jax.runtime.peers import First
 from mllm_jax.runtime.watch import Limits, Peer
-from mllm_jax.runtime.wire import Address, Line
+from mllm_jax.runtime.wire import Address, Line, Message
 
 HELLO = {"kind": "hello", "index": 1, "host": "b", "pid": 7, "count": 2, "attempt": None}
 
@@ -107,6 +110,94 @@ async def pretending(monkeypatch: pytest.MonkeyPatch) -> Exception | None:
         line.send("shown", proof="0" * 64)
 
     return (await connected(monkeypatch, "a", "a", pretend)).connecting
+
+
+class Scripted:
+    """A connection, without one: its other end answers what was sent so far.
+
+    Args:
+        answer: the answer, by what was sent.
+    """
+
+    def __init__(self, answer: Callable[[list[Message]], Message]) -> None:
+        self._answer, self.sent = answer, list[Message]()
+
+    def send(self, kind: str, **content: Any) -> None:
+        self.sent.append({"kind": kind, **content})
+
+    async def receive(self) -> Message:
+        return self._answer(self.sent)
+
+
+@pytest.fixture
+def ours(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The secret of this process."""
+    monkeypatch.setenv(VARIABLE, "of this run")
+    return "of this run"
+
+
+def begun(work: Any, answer: Callable[[list[Message]], Message]) -> Scripted:
+    """A connection that has begun with such answers."""
+    line = Scripted(answer)
+    asyncio.run(work(line))
+    return line
+
+
+def test_a_proof_that_is_empty_is_none(ours: str) -> None:
+    line = Scripted(lambda sent: {"nonce": "1", "proof": ""})
+    with pytest.raises(MessageError, match="without the secret of this run"):
+        asyncio.run(ask(line))  # type: ignore[arg-type]
+    assert [own["kind"] for own in line.sent] == ["nonce", "refused"]
+
+
+def test_what_was_overheard_proves_nothing(ours: str) -> None:
+    """Neither to who listens nor to who connects: both choose a number anew."""
+
+    def connects(sent: list[Message]) -> Message:
+        return {"nonce": "1", "proof": proof(ours, sent[0]["nonce"], "1")}
+
+    def listens(sent: list[Message]) -> Message:
+        return (
+            {"nonce": "1", "proof": proof(ours, sent[0]["nonce"], "1")} if sent else {"nonce": "1"}
+        )
+
+    for work, honest in ((ask, connects), (show, listens)):
+        overheard = honest(begun(work, honest).sent)
+        with pytest.raises(MessageError, match="secret"):
+            begun(work, lambda _, own=overheard: own)
+
+
+def test_a_mirror_does_not_know_the_secret(ours: str) -> None:
+    """It listens, and says what it is told."""
+    with pytest.raises(MessageError, match="it has another secret"):
+        begun(show, lambda sent: {"nonce": "1", **(sent[0] if sent else {})})
+
+
+def test_proofs_are_compared_in_a_time_that_tells_nothing(monkeypatch) -> None:
+    compared = []
+
+    def equal(own: bytes, other: bytes) -> bool:
+        compared.append((own, other))
+        return own == other
+
+    monkeypatch.setattr(hmac, "compare_digest", equal)
+    right = proof("a", "1", "2")
+    assert proves(right, "a", "1", "2")
+    assert not proves("\ud800", "a", "1", "2")
+    assert compared == [(right.encode(), right.encode()), (b"?", right.encode())]
+
+
+def test_who_connects_and_says_nothing_is_not_waited_for(monkeypatch) -> None:
+    monkeypatch.setattr(secret, "BEGINNING", 0.05)
+
+    async def silent() -> bool:
+        line: Any = Scripted(lambda sent: {})
+        line.receive = asyncio.Event().wait
+        task = asyncio.create_task(ask(line))
+        await asyncio.wait([task], timeout=5)
+        return task.done() and isinstance(task.exception(), TimeoutError)
+
+    assert asyncio.run(silent())
 
 
 @pytest.mark.parametrize("index", [-1, 0, 2, 99])
