@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -169,6 +170,7 @@ def test_a_slow_link_is_found_by_both_of_its_ends(
     monkeypatch.setattr(links, "timed", lambda work: work.args[0].keywords["seconds"])
     found = faults(links.neighbours(own(), lambda program, x: program(x)))
     first, second = found
+    assert first.rate == pytest.approx(links.EXCHANGES * 2**22 / (0.01 * times))
     assert first.place.startswith("link of device 2 to device 1 ")
     assert second.place.startswith("link of device 1 to device 2 ")
     assert "/s, the median of links within domains is " in first.fault
@@ -221,6 +223,38 @@ def test_links_between_hosts_are_slower_by_nature() -> None:
     pairs = links.links_of(gpus(2, kind="NVIDIA H100 PCIe"))
     kinds = ["links within domains", "links within hosts"] * 3 + ["links within domains"]
     assert [link.among for link in pairs] == [*kinds, "links between hosts"] * 2
+
+
+def test_a_link_is_of_the_processes_at_its_ends() -> None:
+    """The one at fault is found by them, though one end alone tells of it."""
+    three: Any = gpus(3, each=1)
+    row = links._sent(1, 8)[None] + np.uint32(1)
+    shard = SimpleNamespace(device=three[2], data=row)
+    done: Any = SimpleNamespace(addressable_shards=[shard])
+    (found,) = links._received(done, three, links.Link(1, 2, "x"), 1e9)
+    assert found.fault == "8 of 8 numbers have changed on the way"
+    assert found.processes == (1, 2)
+    assert Health((found, replace(found, processes=(0, 1)))).unfit == {1}
+
+
+def test_places_on_one_host_may_differ_more_than_accelerators(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rates = [Finding("memory", f"device {at}", rate=own) for at, own in enumerate((1e9, 1e9, 3e8))]
+    assert examine({"memory": lambda: iter(rates)}).ok
+    slower = [*rates[:2], replace(rates[2], rate=0.9e8)]
+    assert not examine({"memory": lambda: iter(slower)}).ok
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    (found,) = examine({"memory": lambda: iter(rates)}).faults
+    assert found.place == "device 2"
+
+
+def test_work_takes_as_long_as_it_did_where_nothing_else_ran(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = iter(np.cumsum([0, 3, 1, 2, 1, 5, *[1, 3] * (devices.REPEATS - 3)]).tolist())
+    monkeypatch.setattr(devices.time, "perf_counter", lambda: next(now))
+    assert devices.timed(lambda: None) == 2
 
 
 @given(st.lists(st.integers(0, 9), min_size=2, max_size=30), st.booleans())
@@ -285,6 +319,37 @@ def test_of_two_clocks_that_differ_both_are_named(beside: Callable[[Peers], Peer
     for process in (0, 1):
         beside(Skewed(process, 0.0, 1.2))
         assert "0.6 s from the median of all" in faults(machine.clock())[0].fault
+
+
+class Late(Peers):
+    """Process 0 of three; what the others told in one round has come very late."""
+
+    index, count = 0, 3
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[str] = []
+
+    def gather(self, name: str, value: Any) -> list[Any]:
+        self.told.append(name)
+        others = value and value - 90.0 * (name == "clocks, 1")
+        return [value, others, others]
+
+
+def test_clocks_are_looked_at_together_and_a_message_that_is_late_is_no_clock_that_is_wrong(
+    beside: Callable[[Peers], Peers],
+) -> None:
+    own = Late()
+    beside(own)
+
+    def now() -> float:
+        own.told.append("looks")
+        return 1000.0
+
+    (found,) = machine.clock(now)
+    assert found.fault == ""
+    assert own.told[:3] == ["clocks are looked at, 0", "looks", "clocks, 0"]
+    assert own.told.count("looks") == machine.TIMES
 
 
 class Third(Peers):
