@@ -110,6 +110,25 @@ def test_devices_are_asked_for() -> None:
     assert container(jobset(kubernetes()))["resources"] == {}
 
 
+def test_pods_have_what_the_description_asks_for() -> None:
+    found = jobset(kubernetes(**RICH), parallel__platform="gpu")
+    assert found["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team"
+    assert found["metadata"]["labels"]["app.kubernetes.io/instance"] == "test"
+    assert found["metadata"]["namespace"] == "training"
+    assert "kueue.x-k8s.io/queue-name" not in jobset(kubernetes())["metadata"]["labels"]
+    own, resources = pod(found), container(found)["resources"]
+    assert own["serviceAccountName"] == "trainer"
+    assert own["nodeSelector"] == {"example.com/pool": "big"}
+    assert resources["requests"] == {"cpu": "32", "memory": "200Gi"}
+    volumes = {volume["name"]: volume for volume in own["volumes"]}
+    places = {
+        mount["mountPath"]: volumes[mount["name"]] for mount in container(found)["volumeMounts"]
+    }
+    assert places["/dev/shm"]["emptyDir"] == {"medium": "Memory", "sizeLimit": "64Gi"}
+    assert places["/workspace/runs"]["persistentVolumeClaim"] == {"claimName": "runs"}
+    assert len(places) == len(volumes)
+
+
 def test_processes_find_process_0_by_the_headless_service() -> None:
     cluster = kubernetes()
     service, _, found = manifests(job(cluster), cluster)
@@ -181,7 +200,7 @@ def test_exit_codes_decide_what_is_started_again() -> None:
     finals = (Exit.BAD_INPUT, Exit.BAD_DATA, Exit.DIVERGED, Exit.DAMAGED)
     assert {action(found, code) for code in finals} == {"FailJobSet"}
     assert action(found, Exit.INTERRUPTED) == "RestartJobSetAndIgnoreMaxRestarts"
-    others = (Exit.FAILED, Exit.LOST_PEER, 137, 143, 139)
+    others = {*Exit} - {*finals, Exit.OK, Exit.INTERRUPTED} | {137, 143, 139}
     assert {action(found, code) for code in others} == {"RestartJobSet"}
     assert found["spec"]["failurePolicy"]["maxRestarts"] == 3
     assert pod(found)["restartPolicy"] == "Never"

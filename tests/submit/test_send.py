@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from pathlib import Path
@@ -14,9 +15,10 @@ from mllm_jax.config.load import load
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.lock import locked
 from mllm_jax.submit import programs
+from mllm_jax.submit.holder import claimed
 from scheduling.strict_yaml import write_yaml
 from tests.configs import VALUES
-from tests.submit.jobs import KUBERNETES
+from tests.submit.jobs import KUBERNETES, job, kubernetes, slurm
 
 
 class Desk:
@@ -116,6 +118,34 @@ def test_a_run_folder_has_one_job_at_a_time(desk: Desk) -> None:
     for state in ("COMPLETED", "NODE_FAIL"):
         desk.install("squeue", f"echo '{jobs.format(state)}'")
         assert desk.submit("--go")[0] == Exit.OK
+
+
+def test_a_job_in_any_state_but_an_end_has_its_folder(desk: Desk) -> None:
+    """By itself squeue tells of jobs that wait or run, and of no others."""
+    desk.install("sbatch", "echo 41")
+    line = f"41|SUSPENDED|2026-01-02T00:00:00|test|{desk.run}"
+    desk.install("squeue", f'case "$*" in *--states=all*) echo "{line}" ;; esac')
+    assert "is held by job 41 (test, suspended, submitted 2026-01-02" in desk.submit("--go")[1]
+
+
+@pytest.mark.parametrize(("cluster", "place"), [(slurm(), "."), (kubernetes(), "submit")])
+def test_submissions_of_a_run_wait_for_each_other(desk: Desk, cluster: Any, place: str) -> None:
+    for program in ("sbatch", "squeue", "kubectl"):
+        desk.install(program, "")
+    own, file = job(cluster), desk.run / place / ".submitting"
+    with claimed(own, cluster):
+        assert not is_free(file)
+    assert is_free(file)
+
+
+def is_free(file: Path) -> bool:
+    """Whether nobody has the lock of a file."""
+    with file.open("a") as opened:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
 
 
 @pytest.mark.parametrize("cluster", ["slurm", "pods.yaml"])

@@ -89,7 +89,8 @@ REQUEUE = "scontrol requeue 1234"
 def test_the_training_is_started_on_all_nodes_with_the_address_of_the_first(node: Node) -> None:
     assert node.run(slurm(join_seconds=30, port=2000)) == 0
     (call,) = node.said
-    assert "--wait=120" in call
+    # The others find out by themselves, and say why.
+    assert {"--wait=120", "--kill-on-bad-exit=0"} <= {*call.split()}
     assert f"/usr/bin/python3 {ROOT}/launch.py train --config {node.folder}/test/submit" in call
     assert call.endswith("--coordinator 10.0.0.1:2234 --processes 2 --join-seconds 30 --supervise")
     node.run(slurm(), NAMED="fd00::1")
@@ -147,6 +148,16 @@ def test_a_job_that_is_cancelled_is_not_queued_again(node: Node, code: int) -> N
     assert REQUEUE not in node.said
 
 
+def test_a_script_outlives_the_signal_that_ends_its_training(node: Node) -> None:
+    """Slurm sends it to both: the script sees how the training has ended."""
+    both = (
+        'case "$*" in *getent*) echo "10.0.0.1 STREAM n1" ;; *) kill -TERM $PPID; exit 130 ;; esac'
+    )
+    (node.programs / "srun").write_text(f"#!/bin/sh\n{both}\n")
+    assert node.run(slurm()) == 0
+    assert node.said == [REQUEUE]
+
+
 def test_failures_are_bounded_and_interruptions_are_not(node: Node) -> None:
     cluster, codes = slurm(restarts=2), [6, 130, 130, 137, 130, 1]
     ends = [(node.run(cluster, code), node.said[1:] == [REQUEUE]) for code in codes]
@@ -179,6 +190,7 @@ def test_options_say_what_the_job_needs() -> None:
     found = options(cluster, parallel__platform="gpu", run__directory="/a b/%x")
     assert {"--partition=gpu", "--time=1-0", "--gres=gpu:h100:2", "--nodes=2"} <= {*found}
     assert {"--ntasks-per-node=1", "--requeue", "--open-mode=append", "--nice=5"} <= {*found}
+    assert {"--exclusive", "--mem=0"} <= {*found}
     assert '--output="/a b/%%x/test/slurm-%j.out"' in found
     assert '--comment="/a b/%x/test"' in found
     assert '--comment="/a#b/test"' in options(
