@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mllm_jax.evaluation.metrics import Reference, anls, choice, edits, exact_match, option_of, wer
+from mllm_jax.evaluation.evaluate import Evaluated, Judged
+from mllm_jax.evaluation.metrics import (
+    Reference,
+    Score,
+    anls,
+    choice,
+    edits,
+    exact_match,
+    option_of,
+    wer,
+)
+from mllm_jax.generate.answers import Reply, Timing
 
 
 @pytest.mark.parametrize(
@@ -112,3 +123,21 @@ def test_a_letter_wins_where_it_is_the_text_of_another_option(
 def test_what_names_no_option_is_wrong(answer: str) -> None:
     for right in "ABC":
         assert choice(answer, Reference((right,), ("cat", "dog", "bird"))) == (0.0, 1.0)
+
+
+def test_a_mean_counts_every_word_and_only_what_has_the_metric() -> None:
+    """Word errors of all answers together, as speech is measured, and not the mean of rates."""
+
+    def judged(source: str, **scores: Score) -> Judged:
+        return Judged(source, Reply("x", "y"), Reference(("z",)), scores)
+
+    each = [
+        judged("a", wer=Score(3, 6)),
+        judged("a", wer=Score(2, 2), choice=Score(1, 1)),
+        judged("b", wer=Score(0, 4)),
+        Judged("b", Reply("x", None, error="unusable"), None, {}),
+    ]
+    found = Evaluated("m", ("wer", "choice"), each, Timing())
+    assert found.means("a") == {"wer": 5 / 8, "choice": 1.0}
+    assert found.means("b") == {"wer": 0.0, "choice": None}
+    assert found.rows[-1] == ("all", 3, 1, 5 / 12, 1.0)

@@ -79,6 +79,7 @@ def test_draws_depend_on_seed_prompt_and_place_alone() -> None:
         ({"top_k": 5}, "no effect where the most likely token is taken"),
         ({"top_p": 0.5}, "no effect where the most likely token is taken"),
         ({"seed": -1}, "seed -1 is refused"),
+        ({"seed": 2**32}, "seed 4294967296 is refused; valid: 0 to 4294967295"),
     ],
 )
 def test_settings_without_a_meaning_are_refused(values: dict[str, Any], match: str) -> None:
