@@ -253,7 +253,7 @@ def test_work_takes_as_long_as_it_did_where_nothing_else_ran(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = iter(np.cumsum([0, 3, 1, 2, 1, 5, *[1, 3] * (devices.REPEATS - 3)]).tolist())
-    monkeypatch.setattr(devices.time, "perf_counter", lambda: next(now))
+    monkeypatch.setattr("mllm_jax.health.devices.time.perf_counter", lambda: next(now))
     assert devices.timed(lambda: None) == 2
 
 

@@ -143,7 +143,10 @@ def test_a_configuration_that_holds_a_secret_is_refused() -> None:
     said = refusal(slurm(), data__source=source)
     assert "data.source.path: the text holds a secret" in said
     assert "abc123" not in said
-    tagged = {"run__loggers": ["wandb"], "run__wandb": {"tags": ["a", "hf_abc1230123456789"]}}
+    tagged: dict[str, Any] = {
+        "run__loggers": ["wandb"],
+        "run__wandb": {"tags": ["a", "hf_abc1230123456789"]},
+    }
     assert "run.wandb.tags.1: the text holds a secret" in refusal(kubernetes(), **tagged)
 
 

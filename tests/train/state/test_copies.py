@@ -331,6 +331,37 @@ def test_an_error_before_a_copy_is_told(run, caplog):
     assert told[:30] not in caplog.text
 
 
+def test_an_interruption_waits_for_the_copy_of_what_it_has_saved(run, monkeypatch):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(copier, "LOOK", 0.5)
+    with pytest.raises(KeyboardInterrupt), beside(run):
+        interrupted(store(run, 1))
+    assert has_copy(run, 1)
+
+
+def test_records_that_have_no_copy_are_told_without_what_gives_access(run, monkeypatch, caplog):
+    """The run has ended well all the same."""
+
+    def refuses(*_: object, **__: object) -> None:
+        raise PermissionError("https://h/x?sig=s3cret")
+
+    (run.run.path / "metrics.jsonl").write_text("{}")
+    monkeypatch.setattr(MemoryFileSystem, "put_file", refuses)
+    copy_records(offered(run, None))
+    assert "the records of the run have no copy in memory://" in caplog.text
+    assert "PermissionError: https://h/x?sig=..." in caplog.text
+    assert "s3cret" not in caplog.text
+
+
+def test_what_a_start_that_was_killed_has_fetched_is_removed(run):
+    saved(run, 1)
+    (run.run.path / "checkpoints" / "fetched-2-other-77" / "2").mkdir(parents=True)
+    assert start(run) == 1
+    assert here(run) == {"1"}
+
+
 def test_a_first_start_waits_for_a_place_that_is_away_and_then_says_so(run, tmp_path):
     """Before anything tells the run in the folder from that of the copies."""
     saved(run, 1)
@@ -360,6 +391,20 @@ def test_a_start_goes_on_from_what_is_here_if_the_place_is_away(run, caplog):
     copying_beside.__exit__(None, None, None)
     assert "goes on after step 1: copies of steps 2 in memory://" in caplog.text
     assert [copy.step for copy in Store(run).copies()] == [3, 1]
+
+
+def test_copies_of_another_run_that_are_seen_late_are_told_and_left(run, tmp_path, caplog):
+    saved(run, 1)
+    other = elsewhere(run, tmp_path)
+    identity(other.run.path)
+    with away("glob"):
+        copying_beside = beside(other)
+    with copying_beside:
+        store(other, 2)
+        soon(lambda: "the checkpoint of step 2 has no copy in memory://" in caplog.text)
+    assert f"are of run {identity(run.run.path)}, and {other.run.path} is " in caplog.text
+    assert "it is tried again" not in caplog.text
+    assert [copy.step for copy in Store(run).copies()] == [1]
 
 
 def test_a_start_without_anything_whole_waits_for_a_place_that_is_away(run):
