@@ -12,6 +12,8 @@ import pytest
 
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.config.load import ConfigError, ExperimentConfig
+from mllm_jax.models.frozen import FrozenParts
+from mllm_jax.train.state.freeze import Frozen
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import train_step
 
@@ -59,3 +61,19 @@ def test_all_may_be_frozen_but_adapters(small_config: Callable[..., ExperimentCo
     config = small_config(train__lora={"targets": ["*.self_attn.*"]}, train__freeze=list(whole))
     assert config.frozen.adapted == ("decoder", *config.model.encoders)
     assert not any(config.frozen.trains(part) for part in whole)
+
+
+def test_of_a_part_with_adapters_nothing_else_trains_though_it_be_frozen_by_name() -> None:
+    """A connector trains beside its frozen encoder, and other parts as without adapters."""
+    frozen = Frozen.like(FrozenParts.of(("audio", "decoder"), ("decoder",)))
+    layers = {"q_proj": {"kernel": 0, "lora_a": 1, "lora_b": 2}, "norm": {"scale": 3}}
+    audio = {"layers": {"kernel": 5}, "connector": {"fc1": {"kernel": 6}}}
+    encoders = {"vision": {"layers": {"kernel": 4}}, "audio": audio}
+    params = {"decoder": {"layers": layers}, "encoders": encoders}
+    trained, constant = frozen.apart(params)
+    assert {*jax.tree.leaves(trained)} == {1, 2, 4, 6}
+    assert {*jax.tree.leaves(constant)} == {0, 3, 5}
+    masked = jax.tree.map(lambda own, hidden: (own, hidden), params, frozen.mask(params))
+    pairs = jax.tree.leaves(masked, is_leaf=lambda own: isinstance(own, tuple))
+    assert {own for own, hidden in pairs if hidden} == {0, 3, 5}
+    assert frozen.dtype == "bfloat16"
