@@ -329,6 +329,56 @@ def test_a_run_in_wandb_has_figures_and_configuration(
             assert b"0123456789abcdef0123" not in path.read_bytes(), path
 
 
+def test_requests_to_mlflow_have_no_more_than_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mlflow")
+    from mllm_jax.train.records.dashboards import on_mlflow
+
+    sent: list[tuple[int, int]] = []
+    client: Any = SimpleNamespace(
+        get_experiment_by_name=lambda name: None,
+        create_experiment=lambda name: "1",
+        search_runs=lambda *_, **__: [],
+        create_run=lambda *_, **__: SimpleNamespace(info=SimpleNamespace(run_id="r")),
+        log_batch=lambda run, metrics=(), params=(): sent.append((len(metrics), len(params))),
+        update_run=lambda *_, **__: None,
+        log_text=lambda *_: None,
+    )
+    monkeypatch.setattr(on_mlflow, "MlflowClient", lambda place: client)
+    own = replace(about(tmp_path), config={"data": {str(n): n for n in range(250)}})
+    on_mlflow.MlflowBoard(MlflowConfig(tracking="http://host"), own).log(
+        3, {str(n): 0.0 for n in range(2500)}
+    )
+    assert sent == [(0, 100), (0, 100), (0, 50), (1000, 0), (1000, 0), (500, 0)]
+
+
+def test_steps_in_wandb_are_those_of_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that is taken again; the run is found by its identity."""
+    pytest.importorskip("wandb")
+    from mllm_jax.train.records.dashboards import on_wandb
+
+    begun: dict[str, Any] = {}
+    told: list[Any] = []
+    run = SimpleNamespace(
+        config=SimpleNamespace(update=lambda *_, **__: None),
+        define_metric=lambda name, step_metric: told.append((name, step_metric)),
+        log=told.append,
+    )
+    monkeypatch.setattr("wandb.init", lambda **how: begun.update(how) or run)
+    board = on_wandb.WandbBoard(WandbConfig(), about(tmp_path))
+    for step in (5, 3):
+        board.log(step, {"train/loss": 1.0})
+    steps = [{"step": step, "train/loss": 1.0} for step in (5, 3)]
+    assert told == [("*", "step"), *steps]
+    assert (begun["id"], begun["resume"]) == ("00ff00ff", "allow")
+    hidden = ("disable_git", "disable_code", "x_disable_meta")
+    assert all(getattr(begun["settings"], name) for name in hidden)
+    assert begun["settings"].console == "off"
+
+
 def test_the_dashboards_of_a_configuration_know_the_run(
     tmp_path: Path, store: str, caplog: pytest.LogCaptureFixture
 ) -> None:
