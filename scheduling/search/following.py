@@ -4,13 +4,15 @@ Encoders have microbatches of their own, whose number follows the load. Families
 looked at in the order of their lower bounds for one load, the usual one; of each, the encoders'
 degrees, with the plans that divide parameters most, and every rematerialisation of the encoders
 whose compute may still be less than the best step. Where less of it is too slow, or the best, more
-is not scheduled. A strategy counts only if the program of the full load has room.
+is not scheduled. A strategy counts only if its program has room as a training run compiles it, for
+all microbatches that the budgets of the encoders may need.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from math import gcd, inf
 
@@ -26,7 +28,7 @@ from scheduling.programs.frame import Frame
 from scheduling.programs.program import Remat
 from scheduling.schedules.schedule import Feeds, Schedule, ScheduleError, valid_pieces
 from scheduling.search.bounds import Bounds, lower_bound, tower_compute
-from scheduling.search.make import Follower, seconds_on
+from scheduling.search.make import Follower, make_schedule, seconds_on
 from scheduling.search.space import Space, decoder_plans, families, members
 from scheduling.simulate.lockstep import makespan, simulate
 from scheduling.simulate.simulation import Options, Simulation
@@ -43,7 +45,7 @@ class Following:
 
     Attributes:
         workload: rows of the encoders' own microbatches, whose number its `spread` says; its
-            `units` are those of the full load.
+            `units` are as many microbatches as the budgets of an encoder may need.
         strategy: strategy with the pieces of all encoders.
         hardware: hardware of the devices.
     """
@@ -93,35 +95,46 @@ class Following:
         """Seconds of a step, wherever its values wait."""
         return makespan(self.placed(self.feeds(load)), self.times, self.options)
 
-    def frame(self, full: Load) -> Frame:
-        """The compiled program: slots of the full load, and room for every smaller one."""
+    @cached_property
+    def standing(self) -> Schedule:
+        """The schedule of steps that get none of their own, with all units of the workload."""
+        return make_schedule(self.workload, self.strategy, seconds_on(self.hardware))
+
+    @cached_property
+    def frame(self) -> Frame:
+        """The compiled program: slots of the standing schedule, and room for smaller loads."""
         own = self.strategy
-        program = compile_program(self.placed(self.feeds(full)), own.remat, own.remats)
+        program = compile_program(self.standing, own.remat, own.remats)
         return Frame.following(program, apart=not own.co_issue)
 
-    def memory(self, frame: Frame) -> Memory:
-        """Bytes of a device, with all slots of a frame."""
+    @cached_property
+    def memory(self) -> Memory:
+        """Bytes of a device, with all slots of the frame."""
+        frame = self.frame
         sizes = frame.sizes, {name: own.sizes for name, own in frame.encoders.items()}
         return step_memory(self.workload, self.strategy, self.hardware, sizes)
 
-    def fitted(self, ways: Sequence[Mapping[str, Feeds]], frame: Frame) -> Schedule:
-        """The schedule of a step within the slots of a frame; less may wait until it fits.
+    def fitted(self, ways: Sequence[Mapping[str, Feeds]]) -> Schedule:
+        """The schedule of a step within the slots of the frame; less may wait until it fits.
+
+        As in a training run, it is the standing schedule if none fits.
 
         Args:
             ways: what the encoders' own microbatches may feed, the preferred way first.
-
-        Raises:
-            ScheduleError: none fits.
         """
-        excess = None
-        for feeds, live in product(ways, self.follower.lives()):
+        for feeds, live in product(filter(self._holds, ways), self.follower.lives()):
             made = self.placed(feeds, live)
             program = compile_program(made, self.strategy.remat, self.strategy.remats)
-            excess = frame.excess(program)
-            if excess is None:
+            if self.frame.excess(program) is None:
                 return made
-        units = [{name: len(own) for name, own in feeds.items()} for feeds in ways]
-        raise ScheduleError(f"no schedule of microbatches {units} fits the compiled step: {excess}")
+        return self.standing
+
+    def _holds(self, feeds: Mapping[str, Feeds]) -> bool:
+        """Whether the standing schedule has as many microbatches of every encoder."""
+        count = self.strategy.microbatches
+        return all(
+            len(own) <= self.standing.encoder(name).units(count) for name, own in feeds.items()
+        )
 
     def simulation(self, schedule: Schedule) -> Simulation:
         """The step of a schedule in all its parts."""
@@ -133,9 +146,9 @@ Told = Callable[[int, float], None]
 
 
 def search_following(
-    space: Space, workload: Workload, hardware: Hardware, usual: Load, full: Load, told: Told
+    space: Space, workload: Workload, hardware: Hardware, usual: Load, told: Told
 ) -> Following:
-    """The strategy that is fastest for the usual load, of those with room for the full one.
+    """The strategy that is fastest for the usual load, of those whose program has room.
 
     Encoders have as many rows in their own microbatches as they need for their plans.
 
@@ -164,7 +177,7 @@ def search_following(
                 told(scheduled, limit)
                 if seconds >= limit:
                     done.append(own.strategy)
-                elif own.memory(own.frame(full)).total <= space.memory:
+                elif own.memory.total <= space.memory:
                     best, limit = own, seconds
                     done.append(own.strategy)
     if best is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -191,6 +192,18 @@ def test_the_slots_of_the_compiled_frame_are_counted(microbatches: str) -> None:
     assert buffer_sizes(lowered.workload, program.schedule, lowered.strategy) == sizes
     standing = program.standing.encoders["vision"].sizes
     assert (frame.encoders["vision"].sizes.outbox > standing.outbox) == (microbatches == "own")
+
+
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "configs" / "omni").glob("*.yaml")), ids=lambda own: own.stem
+)
+def test_recipes_that_follow_a_mixture_have_room_for_all_that_their_budgets_allow(
+    file: Path,
+) -> None:
+    own = load(file)
+    assert own.schedule.hardware is not None
+    chip = named(own.schedule.hardware)
+    assert memory(own, chip).total <= chip.room
 
 
 @pytest.mark.slow

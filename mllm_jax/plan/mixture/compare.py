@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from math import ceil, exp, log
+from math import exp, log
 from typing import Any
 
 from mllm_jax.config.load import ConfigError, ExperimentConfig
@@ -26,7 +26,6 @@ from scheduling.baselines.planned import PlannedOptimus, Question, System, plann
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.loads import Load, Uneven, loaded
 from scheduling.costs.strategy import Strategy
-from scheduling.costs.workload import Workload
 from scheduling.schedules.schedule import Feeds, ScheduleError
 from scheduling.search.following import Following, search_following
 
@@ -201,9 +200,9 @@ def compare(
     workload = planner.workload
     tell(f"searching the plan of {OURS}")
     told = _teller(tell)
-    ours = search_following(space, workload, hardware, usual.mean, loads[-1].mean, told)
+    ours = search_following(space, workload, hardware, usual.mean, told)
     plans = {OURS: _described(ours.strategy) + _rows(ours)}
-    cells: list[dict[str, Cell]] = [{OURS: own} for own in _followed(ours, loads)]
+    cells: list[dict[str, Cell]] = [{OURS: own} for own in _followed(ours, loads, tell)]
     mean, largest = (loaded(workload, own.mean) for own in (usual, loads[-1]))
     question = Question(space, mean, largest, hardware, usual.uneven)
     for system, search in planned(question).items():
@@ -305,33 +304,22 @@ def _teller(tell: Tell) -> Callable[[int, float], None]:
     return told
 
 
-def _followed(ours: Following, loads: Sequence[_Loads]) -> list[Cell]:
-    """Our step under every load, the mean of its steps, with the program of the largest of all."""
-    steps = [own.dealt(ours) for own in loads]
-    every = [feeds for own in steps for ways in own for feeds in ways]
-    frame = ours.frame(_fullest(ours, every))
-    memory, cells = ours.memory(frame).total, []
-    for own in steps:
-        made = [ours.simulation(ours.fitted(ways, frame)) for ways in own]
+def _followed(ours: Following, loads: Sequence[_Loads], tell: Tell) -> list[Cell]:
+    """Our step under every load, the mean of its steps, within the one compiled program."""
+    cells = []
+    for own in loads:
+        schedules = [ours.fitted(ways) for ways in own.dealt(ours)]
+        if full := sum(schedule is ours.standing for schedule in schedules):
+            tell(
+                f"{full} of {len(schedules)} steps with {own.share:.0%} media fit no schedule "
+                "within what is compiled; their encoders run as if they were full"
+            )
+        made = [ours.simulation(schedule) for schedule in schedules]
         seconds = sum(step.makespan for step in made)
         idle = 1 - sum(step.compute for step in made) / seconds
         collectives = sum(step.idle["tensor"] for step in made) / seconds
-        cells.append(Cell(seconds / len(made), memory, idle, collectives))
+        cells.append(Cell(seconds / len(made), ours.memory.total, idle, collectives))
     return cells
-
-
-def _fullest(ours: Following, steps: Sequence[Mapping[str, Feeds]]) -> Load:
-    """The even load with as many microbatches of every encoder as the step with most of them."""
-    own, count = ours.workload, ours.strategy.microbatches
-    return {
-        name: ceil(max(len(feeds[name]) for feeds in steps) * _positions(own, name) / count)
-        for name in own.encoders
-    }
-
-
-def _positions(workload: Workload, name: str) -> int:
-    """Positions of an encoder's own microbatch for each row of the decoder."""
-    return workload.positions[name] * workload.spread.get(name, 1)
 
 
 def _cell(own: System) -> Cell:

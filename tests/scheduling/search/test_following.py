@@ -6,12 +6,11 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scheduling.costs.hardware import Link
 from scheduling.programs.compile import compile_program
-from scheduling.programs.frame import Frame
 from scheduling.programs.program import Remat
 from scheduling.schedules.bubbles import lower_bound
 from scheduling.schedules.check import check
@@ -19,7 +18,7 @@ from scheduling.schedules.schedule import ScheduleError
 from scheduling.search.following import Following, search_following
 from tests.scheduling import workloads as small
 
-#: Positions of a row of an encoder's own microbatches are 64.
+#: Positions of a row of an encoder's own microbatches are 64; the full load needs four of them.
 USUAL, FULL = {"vision": 96}, {"vision": 256}
 MEMORY = 1e9
 
@@ -28,37 +27,46 @@ MEMORY = 1e9
 def found(memory: float = MEMORY) -> Following:
     workload = small.workload(16, units={"vision": 4})
     space = small.space(4, workload, memory=memory, stages=(2, 4), counts=(4,))
-    return search_following(space, workload, small.hardware(), USUAL, FULL, lambda *_: None)
-
-
-@cache
-def frame() -> Frame:
-    return found().frame(FULL)
+    return search_following(space, workload, small.hardware(), USUAL, lambda *_: None)
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(4, 256))
+@example(256)
 def test_one_program_runs_every_load_up_to_the_full_one(load: int) -> None:
     own = found()
-    made = own.fitted([own.feeds({"vision": load})], frame())
+    made = own.fitted([own.feeds({"vision": load})])
+    assert made is not own.standing
     check(made)
     program = compile_program(made, own.strategy.remat, own.strategy.remats)
-    assert frame().excess(program) is None
+    assert own.frame.excess(program) is None
     seconds = own.simulation(made).makespan
     assert seconds >= lower_bound(made, own.times.costs) * (1 - 1e-9)
 
 
-def test_a_load_beyond_the_full_one_does_not_fit() -> None:
-    with pytest.raises(ScheduleError, match="fits the compiled step"):
-        found().fitted([found().feeds({"vision": 64 * 16})], frame())
+def test_a_load_that_does_not_fit_runs_as_if_encoders_were_full() -> None:
+    own = found()
+    assert own.fitted([own.feeds({"vision": 64 * 16})]) is own.standing
+    usual = own.feeds(USUAL)
+    assert own.fitted([own.feeds({"vision": 64 * 16}), usual]) == own.fitted([usual])
+
+
+def test_the_program_has_the_units_of_the_budgets() -> None:
+    """Not those of a load: a training run compiles for every load that its budgets allow."""
+    own = found()
+    units = {name: 2 * count for name, count in own.workload.units.items()}
+    larger = replace(own, workload=replace(own.workload, units=units))
+    assert own.frame.encoders["vision"].cut.each == 4
+    assert larger.frame.encoders["vision"].slots == 2 * own.frame.encoders["vision"].slots
+    assert larger.memory.encoders > own.memory.encoders
 
 
 def test_less_memory_makes_another_program() -> None:
     whole = found()
-    needed = whole.memory(frame()).total
+    needed = whole.memory.total
     assert needed <= MEMORY
     less = found(needed - 1)
-    assert less.memory(less.frame(FULL)).total < needed
+    assert less.memory.total < needed
     assert less.seconds(USUAL) >= whole.seconds(USUAL) * (1 - 1e-9)
 
 
@@ -81,7 +89,7 @@ def test_an_encoder_is_dealt_over_ranks_that_share_a_row() -> None:
     workload = small.workload(4, units={"vision": 5})
     space = small.space(4, workload, memory=MEMORY, stages=(2,), tensors=(2,), counts=(4,))
     slow = small.hardware(link=Link(bandwidth=2e7, latency=1e-5))
-    own = search_following(space, workload, slow, FULL, FULL, lambda *_: None)
+    own = search_following(space, workload, slow, FULL, lambda *_: None)
     assert own.strategy.decoder.tensor == 2
     plan, microbatches = own.strategy.plans["vision"], own.strategy.microbatches
     assert (plan.tensor, plan.context) == (1, 1)
@@ -100,11 +108,11 @@ def test_encoders_get_stages_where_their_parameters_have_no_room_on_every_rank()
     """With ever less memory, there are plans that divide the encoder's layers over stages."""
     workload = small.workload(16, encoders=[("vision", 128, 8)], units={"vision": 4})
     space = small.space(4, workload, stages=(2, 4), tensors=(1,), counts=(4,), memory=MEMORY)
-    own = search_following(space, workload, small.hardware(), USUAL, FULL, lambda *_: None)
+    own = search_following(space, workload, small.hardware(), USUAL, lambda *_: None)
     assert own.strategy.plans["vision"].stage == 1
     while own.strategy.plans["vision"].stage == 1:
-        room = own.memory(own.frame(FULL)).total - 1
+        room = own.memory.total - 1
         less = replace(space, memory=room)
-        own = search_following(less, workload, small.hardware(), USUAL, FULL, lambda *_: None)
-        assert own.memory(own.frame(FULL)).total <= room
+        own = search_following(less, workload, small.hardware(), USUAL, lambda *_: None)
+        assert own.memory.total <= room
     check(own.placed(own.feeds(FULL)))
