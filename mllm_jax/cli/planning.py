@@ -61,18 +61,23 @@ def _mixture(args: argparse.Namespace, config: ExperimentConfig, console: Consol
     from mllm_jax.plan.mixture.compare import compare
     from mllm_jax.plan.mixture.draws import SIGMA, Draw
     from mllm_jax.plan.mixture.files import write
+    from mllm_jax.plan.report import own_run
     from mllm_jax.runtime.devices import use_host
+    from mllm_jax.runtime.folder import prepare_folder
     from scheduling.costs.hardware import named
 
     if args.slow or (args.even and args.vary is not None):
         problems = ["--slow changes one step, and even rows do not vary; valid: --even or --vary"]
         raise ConfigError("simulate --mixture", problems)
     use_host()
+    folder = Path(args.output or config.run.path)
+    # Whether it takes files is told before the search takes time.
+    prepare_folder(folder)
     name, sigma = hardware_of(args, config), SIGMA if args.vary is None else args.vary
     draw = None if args.even else Draw(sigma, _seed(args, config))
     result = compare(config, named(name), name, args.mixture, draw, teller(console))
-    files = write(result, Path(args.output or config.run.path))
-    notes = [*result.notes, *(f"written: {file}" for file in files)]
+    files = write(result, folder)
+    notes = [*result.notes, *(f"written: {file}" for file in files), own_run(files[0])]
     value = result.to_json() | {"files": [str(file) for file in files]}
     return Answer(value, [(result.columns, result.rows)], notes)
 

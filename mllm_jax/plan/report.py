@@ -8,7 +8,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mllm_jax.config.load import resolve, to_yaml
+from mllm_jax.config.load import ExperimentConfig, resolve, to_yaml
 from mllm_jax.plan.baselines import compared, own_ways, simulated_baselines, smallest
 from mllm_jax.plan.exchanges import LaneExchange, lane_exchanges
 from mllm_jax.plan.planner import Planner
@@ -109,7 +109,7 @@ class Planned:
             *refused,
             *(self.budgets.notes if self.budgets else ()),
             f"written: {self.file}",
-            f"a run of its own under this plan: train --config {self.file} run.name=NAME",
+            own_run(self.file),
         ]
 
 
@@ -223,20 +223,34 @@ def _prepare(file: Path) -> None:
         ) from error
 
 
+def own_run(file: Path) -> str:
+    """How a run starts under a plan that was written."""
+    return f"a run of its own under this plan: train --config {file} run.name=NAME"
+
+
 def write(planner: Planner, outcome: Outcome, file: Path) -> None:
     """The configuration of `outcome`, which `launch.py train` takes.
 
     Raises:
         ConfigError: the planned configuration is refused after all.
     """
-    config = planner.configured(outcome.strategy)
-    resolve(config.model_dump(mode="json"), source=str(file))
     idle = _idle(planner, outcome.strategy)
-    head = (
+    write_plan(
+        planner.configured(outcome.strategy),
         f"# Planned for {planner.space.devices} x {planner.hardware.title}: predicted "
         f"{outcome.seconds:.4g} s a step,\n"
-        f"# {gib(outcome.memory.total)} GiB a device{idle and f'; {idle}'}.\n"
+        f"# {gib(outcome.memory.total)} GiB a device{idle and f'; {idle}'}.\n",
+        file,
     )
+
+
+def write_plan(config: ExperimentConfig, head: str, file: Path) -> None:
+    """A planned configuration below a head of comments.
+
+    Raises:
+        ConfigError: the configuration is refused after all.
+    """
+    resolve(config.model_dump(mode="json"), source=str(file))
     file.write_text(head + to_yaml(config), encoding="utf-8")
 
 

@@ -11,10 +11,13 @@ import pytest
 
 import launch
 from mllm_jax.config.load import ConfigError, ExperimentConfig, load
+from mllm_jax.config.lower import lower
+from mllm_jax.plan.memory import memory
 from mllm_jax.plan.mixture.compare import OURS, Compared, compare
 from mllm_jax.plan.mixture.draws import Draw
-from mllm_jax.plan.mixture.files import write
+from mllm_jax.plan.mixture.files import FILES, write
 from mllm_jax.plan.mixture.shares import mixtures
+from mllm_jax.plan.prediction import describe
 from mllm_jax.runtime.exits import Exit
 from scheduling.costs.hardware import named
 from tests.configs import ROOT
@@ -95,12 +98,25 @@ def test_samples_that_fill_a_row_with_media_need_the_budget() -> None:
         compare(own, named("h100"), "h100", mixtures("1:1"), Draw(), lambda line: None)
 
 
-def test_figures_and_picture_are_written(tmp_path: Path) -> None:
-    figures, image = write(compared(), tmp_path / "new")
+def test_plan_figures_and_picture_are_written(tmp_path: Path) -> None:
+    plan, figures, image = write(compared(), tmp_path / "new")
+    assert [own.name for own in (plan, figures, image)] == list(FILES)
     value: dict[str, Any] = json.loads(figures.read_text())
     assert value == compared().to_json()
     assert value["mixtures"][0]["systems"][OURS]["tokens_per_second"] > 0
     assert image.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_written_plan_trains_what_was_compared(tmp_path: Path) -> None:
+    """Of one row on four devices the encoder computes two, one on each rank of a stage."""
+    plans = "parallel.decoder={stage: 2, tensor: 2}", "parallel.encoders={vision: {data: 4}}"
+    single = config("data.rows=1", "train.accumulate=1", *plans)
+    told = compare(single, named("h100"), "h100", mixtures("1:1"), None, lambda line: None)
+    plan, *_ = write(told, tmp_path)
+    own, cell = load(plan), told.cells[0][OURS]
+    assert told.plans[OURS] == f"{describe(lower(own).strategy)}, vision 2 rows for each"
+    assert memory(own, named("h100")).total == cell.memory
+    assert f"predicted\n# {cell.seconds:.4g} to {cell.seconds:.4g} s a step" in plan.read_text()
 
 
 @pytest.mark.parametrize(
@@ -131,7 +147,7 @@ def test_the_command_answers_in_json(
     more = ["--mixture", "1:1", "--hardware", "h100", "--output", str(tmp_path)]
     assert launch.main([*given, *more]) == Exit.OK
     value = json.loads(capsys.readouterr().out)
-    assert [Path(file).name for file in value.pop("files")] == ["mixture.json", "mixture.png"]
+    assert [Path(file).name for file in value.pop("files")] == list(FILES)
     assert value == json.loads((tmp_path / "mixture.json").read_text())
     (own,) = value["mixtures"]
     assert own["mixture"] == "1:1"

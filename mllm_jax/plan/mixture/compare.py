@@ -67,6 +67,7 @@ class Compared:
         draw: how samples were drawn; None: all rows brought the same.
         plans: plan of every system in words, ours first; or why it has none.
         cells: by mixture, the systems that have a plan.
+        planned: configuration of our plan, which can be trained.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Compared:
     draw: Draw | None
     plans: Mapping[str, str]
     cells: tuple[Mapping[str, Cell], ...]
+    planned: ExperimentConfig
 
     def gain(self, cells: Mapping[str, Cell]) -> float | None:
         """Seconds of the fastest other system that has room, over ours."""
@@ -199,8 +201,7 @@ def compare(
     space = replace(planner.space, counts=(config.parallel.devices,))
     workload = planner.workload
     tell(f"searching the plan of {OURS}")
-    told = _teller(tell)
-    ours = search_following(space, workload, hardware, usual.mean, told)
+    ours = search_following(space, workload, hardware, usual.mean, _teller(tell))
     plans = {OURS: _described(ours.strategy) + _rows(ours)}
     cells: list[dict[str, Cell]] = [{OURS: own} for own in _followed(ours, loads, tell)]
     mean, largest = (loaded(workload, own.mean) for own in (usual, loads[-1]))
@@ -216,9 +217,16 @@ def compare(
         for own, load in zip(cells, loads, strict=True):
             own[system] = _cell(made.under(loaded(workload, load.mean), load.uneven))
     tokens = workload.rows * workload.positions["decoder"]
-    return Compared(
-        config.run.name, hardware, tokens, space.memory, ordered, draw, plans, tuple(cells)
-    )
+    told = config.run.name, hardware, tokens, space.memory, ordered, draw, plans
+    return Compared(*told, tuple(cells), _configured(planner, ours))
+
+
+def _configured(planner: Planner, ours: Following) -> ExperimentConfig:
+    """The configuration of our plan, with the rows of the encoders' own microbatches."""
+    config, spread = planner.configured(ours.strategy), ours.workload.spread
+    rows = {name: count for name, count in spread.items() if count > 1}
+    schedule = config.schedule.model_copy(update={"encoder_rows": rows})
+    return config.model_copy(update={"schedule": schedule})
 
 
 @dataclass(frozen=True)

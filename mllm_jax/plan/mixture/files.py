@@ -1,4 +1,4 @@
-"""What a comparison of mixtures leaves behind: its figures, and a picture of one or several."""
+"""What a comparison of mixtures leaves behind: our plan, the figures, and a picture of them."""
 
 from __future__ import annotations
 
@@ -10,24 +10,41 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from mllm_jax.plan.mixture.compare import OURS, Compared
+from mllm_jax.plan.prediction import gib
+from mllm_jax.plan.report import write_plan
 from mllm_jax.runtime.folder import prepare_folder
 
+#: Names of the files: our plan, the figures and their picture.
+FILES = ("plan.yaml", "mixture.json", "mixture.png")
 #: Inches of a panel.
 WIDTH, HEIGHT = 4.2, 3.2
 
 
 def write(result: Compared, folder: Path) -> tuple[Path, ...]:
-    """Write the figures and their picture into `folder`.
+    """Write our plan, the figures and their picture into `folder`.
 
     Raises:
         RunError: `folder` cannot be written.
+        ConfigError: the planned configuration is refused after all.
     """
     prepare_folder(folder)
     value = result.to_json()
-    files = folder / "mixture.json", folder / "mixture.png"
-    files[0].write_text(json.dumps(value, indent=2) + "\n")
-    panels([value], files[1])
-    return files
+    plan, figures, picture = (folder / name for name in FILES)
+    write_plan(result.planned, _head(result), plan)
+    figures.write_text(json.dumps(value, indent=2) + "\n")
+    panels([value], picture)
+    return plan, figures, picture
+
+
+def _head(result: Compared) -> str:
+    """What the plan was made for, and what is predicted of it."""
+    steps = [cells[OURS].seconds for cells in result.cells]
+    span = f"{min(steps):.4g} to {max(steps):.4g} s a step"
+    devices = f"{result.planned.parallel.devices} x {result.hardware.title}"
+    return (
+        f"# Planned for {devices} and mixtures from {result.mixtures[0]} to {result.mixtures[-1]}:"
+        f" predicted\n# {span}, {gib(result.cells[0][OURS].memory)} GiB a device.\n"
+    )
 
 
 def panels(results: Sequence[Mapping[str, Any]], path: Path) -> None:
