@@ -106,7 +106,7 @@ class Setting:
             config.model.remat,
             co_issue=False,
         )
-        return Chain(self.planner.workload, strategy, self.planner.hardware)
+        return Chain(self.planner.plain, strategy, self.planner.hardware)
 
     @cached_property
     def alone(self) -> Baseline:
@@ -121,7 +121,8 @@ class Setting:
 
     def mfu(self, seconds: float) -> float:
         """MFU of a step of `seconds`, recomputation not counted."""
-        return utilisation(self.planner, self.chain.strategy, seconds)[0]
+        own = self.chain
+        return utilisation(self.planner, own.strategy, seconds, own.workload)[0]
 
 
 def _optimus(tell: Tell) -> Iterator[Figure]:
@@ -148,7 +149,7 @@ def _parts(name: str, own: Setting, first: Simulation) -> Iterator[Figure]:
     yield name, "seconds of a ViT-22B layer, forward", 1.4e-3, forward
     backward = vision.backward(1).seconds - forward
     yield name, "seconds of a ViT-22B layer, backward", 2.0e-3, backward
-    work = own.planner.workload
+    work = own.chain.workload
     yield name, "PFLOP of a step", 5120, 4 * sum(map(work.flops, work.towers)) / 1e15
     for kind in IDLE_KINDS:
         yield "production", f"idle seconds: {kind}", IDLE[kind], first.idle[kind]

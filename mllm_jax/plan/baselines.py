@@ -23,8 +23,8 @@ from scheduling.baselines.plans import chains
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
 from scheduling.schedules.schedule import ScheduleError
-from scheduling.search.branch_and_bound import Search, fitting
-from scheduling.search.space import Space
+from scheduling.search.branch_and_bound import Search
+from scheduling.search.space import Space, with_stages
 
 #: More devices than that many times those given are no advice.
 MOST_TIMES = 8
@@ -62,11 +62,9 @@ def compared(own: Prediction, best: Prediction, limit: float) -> Prediction:
 
 def own_ways(space: Space, workload: Workload) -> dict[str, Space]:
     """Parts of the space of all plans that have a row of their own, by its name."""
-    periods = workload.towers["decoder"].periods
-    several = tuple(n for n in space.stages or range(1, periods + 1) if n > 1)
     return {
         "fsdp": replace(space, stages=(1,)),
-        "prologue": replace(space, stages=several, placements=("prologue",)),
+        "prologue": replace(with_stages(space, workload), placements=("prologue",)),
     }
 
 
@@ -107,7 +105,7 @@ class _Choice:
     @classmethod
     def of(cls, planner: Planner) -> _Choice:
         """The configured plan if it fits the devices, otherwise the plans to choose from."""
-        workload, hardware = planner.workload, planner.hardware
+        workload, hardware = planner.plain, planner.hardware
         configured = _configured(planner)
         if configured is not None:
             return cls([Chain(workload, configured, hardware)], "as configured")
@@ -181,7 +179,7 @@ def _balanced(planner: Planner, chain: Chain) -> Prediction:
 
 
 def _chained(planner: Planner, chain: Chain, made: Baseline) -> Prediction:
-    own = of_simulation(planner, "", chain.strategy, made.simulation)
+    own = of_simulation(planner, "", chain.strategy, made.simulation, chain.workload)
     return replace(own, memory=made.memory)
 
 
@@ -189,8 +187,8 @@ def _optimus(planner: Planner, chain: Chain) -> Prediction:
     alone = decoder_alone(chain)
     room = max(0.0, planner.space.memory - alone.memory)
     made = optimus(chain, alone.simulation, room)
-    own = of_simulation(planner, "", chain.strategy, alone.simulation)
-    mfu, recomputed = utilisation(planner, chain.strategy, made.seconds)
+    own = of_simulation(planner, "", chain.strategy, alone.simulation, chain.workload)
+    mfu, recomputed = utilisation(planner, chain.strategy, made.seconds, chain.workload)
     encoders = (
         f"; encoders in {counted(made.stages, 'stage', 'stages')} x tensor {made.tensor}; "
         f"{made.coarse:.1%} hidden without packing"
@@ -238,7 +236,7 @@ def _devices(planner: Planner) -> list[str]:
     times = 2
     while times <= MOST_TIMES:
         more = planner.with_devices(times * planner.space.devices)
-        if found := fitting(more.space, more.schedule):
+        if found := more.fitting():
             return [f"{found[0].decoder.devices} devices"]
         times *= 2
     return []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -17,13 +17,25 @@ from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
 from scheduling.schedules.kinds import WEIGHTS_APART
 from scheduling.search.bounds import Bounds
-from scheduling.search.branch_and_bound import Lean, Outcome, Progress, Search, leanest, search
+from scheduling.search.branch_and_bound import (
+    Lean,
+    Outcome,
+    Progress,
+    Search,
+    fitting,
+    leanest,
+    search,
+)
 from scheduling.search.make import Scheduler
-from scheduling.search.space import Space
+from scheduling.search.space import Space, with_stages
 from sharding.plan import Requirement, divisors
 
 #: Larger tensor groups are not tried.
 MOST_TENSORS = 128
+#: Keys of the schedule for encoder microbatches of their own, which only encoders in bubbles have.
+OWN = ("encoder_microbatches", "encoder_budgets", "encoder_rows")
+#: What makes the schedules of a workload, and what bounds them.
+Costs = tuple[Scheduler, Bounds]
 
 
 @dataclass(frozen=True)
@@ -102,11 +114,29 @@ class Planner:
 
     @cached_property
     def workload(self) -> Workload:
-        """The work of a step."""
+        """The work of a step whose encoders fill bubbles, maybe with microbatches of their own."""
+        return self._traced(self.settled)
+
+    @cached_property
+    def plain(self) -> Workload:
+        """The work of all other steps: encoders have the rows of the decoder's microbatches."""
+        if not self.workload.follows:
+            return self.workload
+        default = type(self.config.schedule)()
+        schedule = self.settled.schedule.model_copy(
+            update={key: getattr(default, key) for key in OWN}
+        )
+        return self._traced(self.settled.model_copy(update={"schedule": schedule}))
+
+    def workload_of(self, strategy: Strategy) -> Workload:
+        """The work of a step as it runs under a strategy."""
+        return self.workload if _fills_bubbles(strategy) else self.plain
+
+    def _traced(self, config: ExperimentConfig) -> Workload:
         apart = not WEIGHTS_APART.isdisjoint(self.space.kinds)
         shares = {degree > 1 for degree in self.space.experts}
         splits = [*product(self.space.tensors or (), shares)]
-        return traced_workload(self.settled, splits, apart=apart)
+        return traced_workload(config, splits, apart=apart)
 
     @property
     def _trains(self) -> bool:
@@ -114,14 +144,26 @@ class Planner:
         return not self.settled.frozen.trunk("decoder")
 
     @cached_property
-    def bounds(self) -> Bounds:
-        """Bounds of strategies of this workload, shared by all searches."""
-        return Bounds(self.workload, self.hardware)
+    def _in_bubbles(self) -> Costs:
+        return Scheduler(self.workload, self.hardware), Bounds(self.workload, self.hardware)
 
     @cached_property
-    def schedule(self) -> Scheduler:
-        """Makes schedules as the train step would."""
-        return Scheduler(self.workload, self.hardware)
+    def _plainly(self) -> Costs:
+        return Scheduler(self.plain, self.hardware), Bounds(self.plain, self.hardware)
+
+    def _parts(self, space: Space) -> Iterator[tuple[Space, Costs]]:
+        """Parts of a space whose strategies run the same work."""
+        if not self.workload.follows:
+            yield space, self._in_bubbles
+            return
+        staged = with_stages(space, self.workload)
+        if "bubbles" in space.placements and staged.stages:
+            yield replace(staged, placements=("bubbles",)), self._in_bubbles
+        others = tuple(own for own in space.placements if own != "bubbles")
+        if others:
+            yield replace(space, placements=others), self._plainly
+        elif 1 in (space.stages or (1,)):
+            yield replace(space, stages=(1,)), self._plainly
 
     def configured(self, strategy: Strategy) -> ExperimentConfig:
         """The configuration with the plans of `strategy`, for the devices that it uses.
@@ -179,10 +221,9 @@ class Planner:
 
     def _own_microbatches(self, strategy: Strategy) -> dict[str, Any]:
         """The keys of encoder microbatches of their own, which only encoders in bubbles have."""
-        if strategy.decoder.stage == 1 or strategy.placement != "bubbles":
+        if not _fills_bubbles(strategy):
             return {}
-        keys = ("encoder_microbatches", "encoder_budgets", "encoder_rows")
-        return {key: getattr(self.config.schedule, key) for key in keys}
+        return {key: getattr(self.config.schedule, key) for key in OWN}
 
     def search(
         self,
@@ -192,9 +233,22 @@ class Planner:
         known: Sequence[Outcome] = (),
     ) -> Search:
         """The fastest strategies of `space`, by default of all, and of those that are known."""
-        given = space or self.space, self.schedule
-        return search(*given, top, progress, self.within, known, self.bounds)
+        found = Search(tuple(known), 0, 0, {})
+        for own, (schedule, bounds) in self._parts(space or self.space):
+            made = search(own, schedule, top, progress, self.within, found.best, bounds)
+            found = found.joined(made)
+        return found
 
     def leanest(self, space: Space | None = None) -> Lean | None:
         """The strategy of `space`, by default of all, that takes least memory, and its bytes."""
-        return leanest(space or self.space, self.schedule)
+        ways = (leanest(own, costs[0]) for own, costs in self._parts(space or self.space))
+        return min((own for own in ways if own), key=lambda own: own[1], default=None)
+
+    def fitting(self) -> Lean | None:
+        """A strategy that has room, and its bytes; None if there is none."""
+        ways = (fitting(own, costs[0]) for own, costs in self._parts(self.space))
+        return next((own for own in ways if own), None)
+
+
+def _fills_bubbles(strategy: Strategy) -> bool:
+    return strategy.decoder.stage > 1 and strategy.placement == "bubbles"

@@ -106,7 +106,8 @@ def gib(size: float) -> str:
 
 def predicted(planner: Planner, name: str, outcome: Outcome) -> Prediction:
     """The prediction of a searched strategy."""
-    made = of_simulation(planner, name, outcome.strategy, outcome.simulation)
+    work = planner.workload_of(outcome.strategy)
+    made = of_simulation(planner, name, outcome.strategy, outcome.simulation, work)
     return replace(made, plan=describe(outcome.strategy), memory=outcome.memory.total)
 
 
@@ -131,7 +132,9 @@ def counted(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
-def of_simulation(planner: Planner, name: str, strategy: Strategy, made: Simulation) -> Prediction:
+def of_simulation(
+    planner: Planner, name: str, strategy: Strategy, made: Simulation, work: Workload
+) -> Prediction:
     return Prediction(
         name,
         describe(strategy),
@@ -141,14 +144,19 @@ def of_simulation(planner: Planner, name: str, strategy: Strategy, made: Simulat
         {str(kind): seconds for kind, seconds in made.idle.items()},
         made.encoder_hidden,
         None,
-        *utilisation(planner, strategy, made.makespan),
+        *utilisation(planner, strategy, made.makespan, work),
         stages=strategy.decoder.stage,
     )
 
 
-def utilisation(planner: Planner, strategy: Strategy, seconds: float) -> tuple[float, float]:
-    """Model FLOPs utilisation of the used devices, without and with recomputation."""
-    work = planner.workload
+def utilisation(
+    planner: Planner, strategy: Strategy, seconds: float, work: Workload
+) -> tuple[float, float]:
+    """Model FLOPs utilisation of the used devices, without and with recomputation.
+
+    Args:
+        work: the work of the step as it runs.
+    """
     backward = [name for name in work.towers if work.backward_flops(name)]
     again = 0.0 if strategy.remat == "none" else sum(map(work.flops, backward))
     peak = planner.hardware.peak(work.dtype) * strategy.decoder.devices * seconds

@@ -103,6 +103,15 @@ class Search:
     families: int
     refused: Mapping[str, int]
 
+    def joined(self, later: Search) -> Search:
+        """Both searches, of which the later one knew the best of this one."""
+        return Search(
+            later.best,
+            self.simulated + later.simulated,
+            self.families + later.families,
+            dict(Counter(self.refused) + Counter(later.refused)),
+        )
+
 
 #: Called after each simulation with the number of simulations, the seconds to undercut (infinite
 #: until enough strategies are found), and a lower bound of the seconds of all strategies left.

@@ -95,6 +95,12 @@ class Space:
                 raise ScheduleError(f"fsdp x stage does not divide the parameters of {name}")
 
 
+def with_stages(space: Space, workload: Workload) -> Space:
+    """The strategies of a space in which the decoder has several stages."""
+    periods = workload.towers["decoder"].periods
+    return replace(space, stages=tuple(n for n in space.stages or range(1, periods + 1) if n > 1))
+
+
 def decoders(space: Space, workload: Workload) -> Iterator[Strategy]:
     """All families: strategies with the decoder's plan alone."""
     for plans in decoder_plans(space, workload).values():

@@ -20,6 +20,7 @@ from mllm_jax.config.checks import check
 from mllm_jax.config.load import ExperimentConfig, load, resolve
 from mllm_jax.config.lower import lower
 from mllm_jax.plan import report as module
+from mllm_jax.plan.baselines import own_ways
 from mllm_jax.plan.memory import memory
 from mllm_jax.plan.planner import Planner
 from mllm_jax.plan.prediction import COLUMNS, Prediction
@@ -28,6 +29,8 @@ from mllm_jax.plan.simulate import simulated_step
 from mllm_jax.runtime.exits import Exit
 from scheduling.costs.hardware import named
 from scheduling.costs.strategy import Strategy
+from scheduling.search.make import Scheduler
+from scheduling.search.space import with_stages
 from sharding.plan import ParallelPlan
 from tests.configs import ROOT, values
 
@@ -442,6 +445,33 @@ def test_plans_keep_the_rows_of_an_encoders_own_microbatches() -> None:
     assert lower(made).workload.spread["vision"] == planner.workload.spread["vision"] == 2
 
 
+def test_only_encoders_in_bubbles_cost_what_their_own_microbatches_do() -> None:
+    """Every way is predicted like the configuration that runs it, and its work is counted so."""
+    schedule: dict[str, Any] = {"hardware": "h100", "encoder_microbatches": "own"}
+    schedule |= {"encoder_budgets": {"vision": 24}, "encoder_rows": {"vision": 2}}
+    own = {"data__balance": "per_phase", "data__image": {"max_patches": 24}, "schedule": schedule}
+    config = resolve(small(**own, data__rows=2), source="test")
+    planner = Planner(config, named("h100"), "h100")
+    assert planner.workload.units["vision"] == 3
+    whole = replace(planner.space, tensors=(1,), contexts=(1,), chunks=(1,), counts=(4,))
+    ways = own_ways(whole, planner.workload) | {
+        "bubbles": replace(with_stages(whole, planner.workload), placements=("bubbles",))
+    }
+    best = {name: planner.search(space=space).best[0] for name, space in ways.items()}
+    for name, found in best.items():
+        made = planner.configured(found.strategy)
+        assert made.schedule.encoder_microbatches == ("own" if name == "bubbles" else "decoder")
+        assert simulated_step(made, planner.hardware).makespan == pytest.approx(found.seconds)
+        assert memory(made, planner.hardware).total == pytest.approx(found.memory.total)
+        work = planner.workload_of(found.strategy)
+        assert work.positions["vision"] == (24 if name == "bubbles" else 64)
+    (fastest,) = planner.search(space=whole).best
+    assert fastest.seconds == min(own.seconds for own in best.values())
+    lean = planner.leanest(whole)
+    assert lean is not None
+    assert lean[1] <= min(own.memory.total for own in best.values())
+
+
 def test_encoders_are_cut_alike_whatever_was_cut_before() -> None:
     layer = {"d_model": 512, "heads": 8, "d_ff": 2048}
     changes: dict[str, Any] = {
@@ -459,7 +489,8 @@ def test_encoders_are_cut_alike_whatever_was_cut_before() -> None:
 
     def cuts(*plans: tuple[ParallelPlan, ParallelPlan]) -> list[Any]:
         planner = Planner(config, named("h100"), "h100")
-        return [planner.schedule(strategy(*own)).encoders for own in plans]
+        schedule = Scheduler(planner.workload, planner.hardware)
+        return [schedule(strategy(*own)).encoders for own in plans]
 
     def strategy(decoder: ParallelPlan, vision: ParallelPlan) -> Strategy:
         return Strategy({"decoder": decoder, "vision": vision}, microbatches=4)
