@@ -10,7 +10,7 @@ import jax
 from data.loading.loader import Microbatch, MicrobatchLoader
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.groups import among_groups
-from mllm_jax.train.step.batch import place
+from mllm_jax.train.step.batch import counted, place
 
 
 def microbatches(
@@ -34,13 +34,17 @@ def batch_of(
     microbatches: list[Microbatch],
     following: list[Microbatch] | None,
     carried: dict[str, jax.Array] | None,
-) -> Any:
-    """The batch of a step on the devices; `carried` holds outputs of the step before for it."""
+) -> tuple[Any, dict[str, int]]:
+    """The batch of a step on the devices, and by encoder how many own microbatches it runs.
+
+    Args:
+        carried: outputs of the step before for this one.
+    """
     own = [m.batch for m in microbatches]
     step = experiment.step
     # After the last step there is none: its work ahead is thrown away.
     among = among_groups(microbatches[0].stats.group)
-    batch = place(own, step, following and [m.batch for m in following], among=among)
+    batch, units = counted(own, step, following and [m.batch for m in following], among=among)
     if carried is None and step.program.ahead:
         carried = step.primed(state["params"], place(own, step, among=among))["carried"]
-    return batch | {"carried": carried or {}}
+    return batch | {"carried": carried or {}}, units

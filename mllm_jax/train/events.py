@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, SupportsFloat
 
 from data.loading.loader import Microbatch
@@ -60,8 +60,15 @@ class Read(Timed):
     microbatches: Sequence[Microbatch]
 
 
+@dataclass(frozen=True)
 class Placed(Timed):
-    """The host has made arrays of the batch and has begun to copy them to its devices."""
+    """The host has made arrays of the batch and has begun to copy them to its devices.
+
+    Attributes:
+        units: by encoder, how many microbatches of its own the step runs; empty if there are none.
+    """
+
+    units: Mapping[str, int] = field(default_factory=dict)
 
 
 class Checked(Timed):

@@ -8,7 +8,7 @@ from math import gcd
 from typing import Any
 
 from data.loading.loader import Microbatch
-from data.planning.groups.group import WHOLE
+from data.planning.groups.group import WHOLE, Group
 from mllm_jax.config.lower import lower
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.multimodal import compute_dtype, model_flops
@@ -30,11 +30,14 @@ class Recording:
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
         self._spent: defaultdict[type[Event], float] = defaultdict(float)
+        self._units: Mapping[str, int] = {}
 
     def __call__(self, event: Event) -> None:
-        """Note the seconds of an event."""
+        """Note the seconds of an event, and the encoders' own microbatches of a step."""
         if isinstance(event, Timed):
             self._spent[type(event)] += event.seconds
+        if isinstance(event, Placed):
+            self._units = event.units
 
     def record(self, taken: Taken) -> StepRecord:
         """The record of the last step, with the events since the step before."""
@@ -43,6 +46,7 @@ class Recording:
         frozen, microbatches = config.frozen, taken.microbatches
         stats = [microbatch.stats for microbatch in microbatches]
         parts = tuple(_loads(self._experiment, microbatch) for microbatch in microbatches)
+        group = next((own.group for own in stats), WHOLE)
         return StepRecord(
             step=taken.step,
             loss=taken.loss,
@@ -53,7 +57,9 @@ class Recording:
             place_seconds=spent[Placed],
             device_wait_seconds=spent[Done],
             used=_summed([own.used for own in stats]),
-            capacity=_summed([own.capacity for own in stats]),
+            capacity=_summed([own.capacity for own in stats])
+            | positions_of_units(self._experiment, self._units, group),
+            units=self._units,
             flops=sum(model_flops(config.model, own.lengths, frozen) for own in stats),
             head_flops=model_flops(config.model, {}, frozen, targets=1),
             targets=taken.scalars["targets"],
@@ -68,7 +74,7 @@ class Recording:
             moved_bytes=sum(_moved_bytes(config.model, m) for m in microbatches),
             planning_seconds=sum(own.seconds for own in stats),
             parts=parts,
-            group=next((own.group for own in stats), WHOLE),
+            group=group,
         )
 
 
@@ -155,6 +161,22 @@ def pipeline_figures(experiment: Experiment) -> dict[str, float]:
     figures = {"bubble_share": line.bubble_share, "tick_imbalance": line.tick_imbalance}
     hidden = line.encoder_hidden
     return figures if hidden is None else figures | {"encoder_hidden": hidden}
+
+
+def positions_of_units(
+    experiment: Experiment, units: Mapping[str, int], group: Group = WHOLE
+) -> dict[str, int]:
+    """By encoder, the positions that a step computes in so many microbatches of its own.
+
+    Args:
+        group: the hosts of whose rows the positions are.
+    """
+    follow, rows = experiment.step.program.follow, experiment.config.data.rows // group.count
+    rooms = follow.rooms if follow else {}
+    return {
+        name: count * rows * rooms[name].spread * rooms[name].positions
+        for name, count in units.items()
+    }
 
 
 def _summed(counts: Sequence[Mapping[str, int]]) -> Counter[str]:

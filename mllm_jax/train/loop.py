@@ -427,8 +427,8 @@ def steps(
                     own, following = next(read)
                 tell(Read(number, reading.seconds, own))
                 with phase("place") as placing:
-                    batch = batch_of(experiment, state, own, following, carried)
-                tell(Placed(number, placing.seconds))
+                    batch, units = batch_of(experiment, state, own, following, carried)
+                tell(Placed(number, placing.seconds, units))
                 while len(running) >= ahead:
                     tell(_done(*running.popleft()))
                 if compare and number % (config.train.check_every or 1) == 0:

@@ -12,15 +12,21 @@ import jax
 import numpy as np
 import pytest
 
+from data.planning.groups.group import Group
 from data.planning.stream import LoaderState
 from mllm_jax.check.trace import trace
 from mllm_jax.check.verify import verify
 from mllm_jax.config.load import CheckpointConfig, ExperimentConfig
 from mllm_jax.runtime.folder import RunError
+from mllm_jax.train.batches import batch_of, microbatches
 from mllm_jax.train.evaluate import Evaluator
+from mllm_jax.train.events import Placed, Taken
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.figures import pipeline_figures
+from mllm_jax.train.feed import open_loader
+from mllm_jax.train.figures import Recording, pipeline_figures, positions_of_units
 from mllm_jax.train.loop import steps
+from mllm_jax.train.records.metrics import Meter
+from mllm_jax.train.records.scalars import scalars as scalars_of
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.saved import CheckpointError
@@ -127,6 +133,40 @@ def test_encoder_microbatches_of_their_own_teach_the_same(
     np.testing.assert_allclose(followed, usual, rtol=2e-6)
     # The initial state, and the step.
     assert len(programs) == 2, programs
+
+
+def test_of_own_microbatches_the_number_and_the_padding_of_what_runs_are_told(
+    small_config: Make,
+) -> None:
+    """Against the rows of the step as they lie on the devices; no step is taken."""
+    change = MODEL | PIPELINED | {"data__balance": "per_phase", "data__rows": 2}
+    change |= {"data__budgets": {"tokens": 64, "segments": 8, "vision": 96, "audio": 640}}
+    change |= {"data__image": {"height": 16, "max_patches": 24}, "train__accumulate": 4}
+    schedule = {"pad_layers": True, "encoder_microbatches": "own"}
+    schedule |= {"encoder_budgets": {"vision": 48}, "encoder_rows": {"vision": 2}}
+    experiment = Experiment.build(small_config(**change | {"schedule": schedule}))
+    recording, meter = Recording(experiment), Meter(steps=1)
+    with open_loader(experiment, LoaderState(0)) as loader:
+        own, _ = next(microbatches(experiment, loader, 1))
+    batch, units = batch_of(experiment, None, own, None, None)
+    recording(Placed(1, 0.0, units))
+    scalars = {"loss": 1.0, "grad_norm": 1.0, "targets": 1, "aux": {}}
+    scalars |= {"loads": None, "trust_ratios": None}
+    record = recording.record(Taken(1, 1.0, own, scalars, 0.1))
+    report = meter.add(record)
+    assert report is not None
+    for name, each in (("vision", 2 * 48), ("audio", 640)):
+        ids = np.asarray(batch["encoders"][name]["segment_ids"])
+        computed = int(ids.any(axis=(1, 2)).sum())
+        assert 0 < computed == units[name] == report.encoder_microbatches[name]
+        assert record.capacity[name] == computed * 2 * each
+        assert report.padding[name] == pytest.approx(1 - (ids > 0).sum() / record.capacity[name])
+        assert record.capacity[name] < sum(one.stats.capacity[name] for one in own)
+    assert meter.totals()["encoder_microbatches"] == {}  # the only step has compiled
+    assert scalars_of(report)["encoder_microbatches/vision"] == units["vision"]
+    # A group of hosts has a part of the rows; the microbatches are those of all groups.
+    half = positions_of_units(experiment, units, Group(0, 2))
+    assert half == {name: record.capacity[name] // 2 for name in units}
 
 
 def test_checkpoints_move_between_plans(small_config: Make, tmp_path: Path) -> None:

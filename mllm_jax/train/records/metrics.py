@@ -56,7 +56,10 @@ class StepRecord:
             reported. None without experts.
         expert_ranks: number of ranks that share experts.
         used: positions that hold samples, by budget (`tokens`, encoder names).
-        capacity: positions computed, by budget; padding is `capacity - used`.
+        capacity: positions computed, by budget; padding is `capacity - used`. Of an encoder with
+            microbatches of its own they are the positions of those that the step runs.
+        units: by encoder, how many microbatches of its own the step runs, of the whole job; empty
+            where encoders have the decoder's.
         flops: model FLOPs of the step but for the decoder's head, forward and backward, all
             devices.
         head_flops: FLOPs of the head for each target.
@@ -97,6 +100,7 @@ class StepRecord:
     expert_ranks: int = 1
     parts: tuple[Mapping[str, PhaseLoad], ...] = ()
     group: Group = WHOLE
+    units: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def left_out(self) -> bool:
@@ -178,6 +182,8 @@ class Report:
         aux: auxiliary losses by name, means over the window as `loss` is, see `StepRecord`.
         trust_ratios: those of the last step, see `StepRecord`.
         experts: loads of the experts of every layer that has them, means over the window.
+        encoder_microbatches: by encoder, how many microbatches of its own a step runs in the mean;
+            empty where encoders have the decoder's.
     """
 
     step: int
@@ -201,6 +207,7 @@ class Report:
     aux: Mapping[str, float] = field(default_factory=dict)
     trust_ratios: Mapping[str, float] = field(default_factory=dict)
     experts: tuple[ExpertLoad, ...] = ()
+    encoder_microbatches: Mapping[str, float] = field(default_factory=dict)
 
     def fields(self) -> list[tuple[str, str]]:
         """Labels and values of the log line: a fixed set, then values that deviate."""
@@ -243,6 +250,7 @@ class Sums:
     flops: Amount = 0.0
     used: Mapping[str, Count] = field(default_factory=dict)
     capacity: Mapping[str, Count] = field(default_factory=dict)
+    units: Mapping[str, Count] = field(default_factory=dict)
     loads: Mapping[str, PhaseLoad] = field(default_factory=dict)
     moved_bytes: Amount = 0.0
     planning_seconds: Amount = 0.0
@@ -257,6 +265,7 @@ class Sums:
             flops=self.flops + record.model_flops,
             used=_added(self.used, record.used),
             capacity=_added(self.capacity, record.capacity),
+            units=_added(self.units, record.units),
             loads=_added(self.loads, record.phases, PhaseLoad()),
             moved_bytes=self.moved_bytes + record.moved_bytes,
             planning_seconds=self.planning_seconds + record.planning_seconds,
@@ -272,6 +281,11 @@ class Sums:
     @property
     def padding(self) -> dict[str, float]:
         return {name: 1 - self.used[name] / n for name, n in self.capacity.items() if n}
+
+    @property
+    def encoder_microbatches(self) -> dict[str, float]:
+        """Microbatches of the encoders' own in a step, the mean."""
+        return {name: count / self.steps for name, count in self.units.items()}
 
     @property
     def wait_share(self) -> float | None:
@@ -345,6 +359,7 @@ class Meter:
         return {
             "tokens_per_second": sums.rate("tokens"),
             "padding": sums.padding,
+            "encoder_microbatches": sums.encoder_microbatches,
             "imbalance": sums.imbalance,
             "moved_bytes": sums.moved_bytes / max(1, sums.steps),
             "planning_seconds": sums.planning_seconds / max(1, sums.steps),
@@ -379,6 +394,7 @@ class Meter:
             aux={name: _mean(each.aux[name] for each in learnt) for name in last.aux},
             trust_ratios={name: float(value) for name, value in last.trust_ratios.items()},
             experts=expert_loads(last.expert_layers, [each.expert_loads for each in learnt]),
+            encoder_microbatches=everything.encoder_microbatches,
         )
 
     def _mfu(self, sums: Sums) -> float | None:

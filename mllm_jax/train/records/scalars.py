@@ -12,7 +12,7 @@ def scalars(report: Report) -> dict[str, float]:
     values = asdict(report)
     padding, imbalance = values.pop("padding"), values.pop("imbalance")
     aux, experts = values.pop("aux"), values.pop("experts")
-    trust = values.pop("trust_ratios")
+    trust, units = values.pop("trust_ratios"), values.pop("encoder_microbatches")
     for name in ("step", "steps", "eta_seconds"):
         values.pop(name)
     known: dict[str, float] = {
@@ -25,6 +25,7 @@ def scalars(report: Report) -> dict[str, float]:
         for own in experts
         for name in ("imbalance", "entropy")
     }
+    known |= {f"encoder_microbatches/{name}": count for name, count in units.items()}
     known |= {f"padding/{modality(name)}": share for name, share in padding.items()}
     known |= {
         f"imbalance_{when}/{phase(name)}": value

@@ -44,6 +44,20 @@ def place(
             that, or else the one that the step was built with.
         among: how groups of processes tell each other of their media.
     """
+    return counted(microbatches, step, following, tables, among)[0]
+
+
+def counted(
+    microbatches: Sequence[Any],
+    step: TrainStep,
+    following: Sequence[Any] | None = None,
+    tables: StepTables | None = None,
+    among: Among = ALONE,
+) -> tuple[Any, dict[str, int]]:
+    """What `place` gives, and by encoder how many microbatches of its own the step runs.
+
+    The second is empty if encoders have none.
+    """
     program = step.program
     ahead = (microbatches if following is None else following)[: program.ahead]
     every = [*microbatches, *ahead]
@@ -52,12 +66,13 @@ def place(
     local = len(every[0]["decoder"]["tokens"])
     total = _total_rows(rows, view.degree(view.batch), local)
     ragged = is_ragged(step.mesh, views["decoder"].positions)
-    own, encoders = tables or program.tables, None
+    own, encoders, units = tables or program.tables, None, dict[str, int]()
     if program.follow and tables is None:
         shared, here = local_rows(step, total), _rows_of_units(step, total)
         own, microbatches, encoders = in_units(
             program, program.follow, microbatches, shared, here, total, among
         )
+        units = own.microbatches
     alike = [(m, m) for m in range(len(microbatches))]
     pairs: dict[str, Sequence[Pair]] = dict.fromkeys(program.model.lanes, alike)
     pairs |= own.pairs
@@ -70,11 +85,12 @@ def place(
     shapes = {name: lane.shapes for name, lane in routes.items()}
     layout = _layouts(step, arrays | {"carried": {}, "schedule": {}, "routes": shapes})
     placed = _placed(step, own.dealings, layout, arrays)
-    return placed | {
+    batch = placed | {
         "routes": {name: lane.placed(layout["routes"][name]) for name, lane in routes.items()},
         "schedule": step.schedule if own is program.tables else step.placed_tables(own),
         "carried": {},
     }
+    return batch, units
 
 
 def _sizes(step: TrainStep, encoders: Any, rows: int) -> dict[str, tuple[int, int]]:

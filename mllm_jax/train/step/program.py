@@ -74,6 +74,11 @@ class StepTables:
     dealings: Mapping[str, Dealing] = field(default_factory=dict)
     pairs: Mapping[str, Sequence[Pair]] = field(default_factory=dict)
 
+    @property
+    def microbatches(self) -> dict[str, int]:
+        """Microbatches of these encoders that the step runs."""
+        return {name: int((own.order >= 0).sum()) for name, own in self.dealings.items()}
+
 
 @dataclass(frozen=True)
 class Room:
