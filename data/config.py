@@ -6,7 +6,15 @@ from collections.abc import Container
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveInt, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
 
 from data.places import LocalPath, LocalText, Place
 
@@ -328,6 +336,18 @@ class DataConfig(_Section):
     def pool(self, microbatches: int) -> int:
         """Samples that a step of training takes, or chooses from."""
         return self.samples or self.on_offer(microbatches)
+
+    @field_validator("balance_group", mode="before")
+    @classmethod
+    def _number_of_hosts(cls, group: object) -> object:
+        """Told in one sentence: the type would tell of a number and of `auto` apart."""
+        number = isinstance(group, int) and not isinstance(group, bool) and group > 0
+        if not (number or group in ("auto", None)):
+            raise ValueError(
+                "it is no number of hosts that balance together; valid: a whole number above 0 "
+                "that divides the hosts, auto with schedule.hardware, or null for all hosts"
+            )
+        return group
 
     @model_validator(mode="after")
     def _required_budgets(self) -> DataConfig:

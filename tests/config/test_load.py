@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,15 @@ def test_a_wrong_value_is_told_with_path_and_reason(
     changes: dict[str, Any], parts: list[str]
 ) -> None:
     assert holds_all(refused(**changes), parts)
+
+
+@pytest.mark.parametrize("group", [0, -1, 2.5, "two", True])
+def test_what_is_no_number_of_hosts_is_told_once_with_all_that_is_valid(group: object) -> None:
+    message = refused(data__balance_group=group)
+    assert message.count("data.balance_group") == 1
+    reason = "is no number of hosts that balance together; valid: a whole number above 0 that"
+    parts = [f"data.balance_group: {json.dumps(group)} is refused: it {reason}", "auto", "null"]
+    assert holds_all(message, parts)
 
 
 def test_a_required_key_is_named() -> None:

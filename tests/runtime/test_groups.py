@@ -94,5 +94,8 @@ def test_encoders_with_microbatches_of_their_own_teach_groups_the_same(tmp_path)
 def test_a_group_that_does_not_divide_the_processes_is_refused(tmp_path):
     for said in four(tmp_path, "three", code=Exit.BAD_DATA, data__balance_group=3):
         text = " ".join(said)
-        assert "data.balance_group: 3 does not divide the 4 hosts; valid: 2, 4, or null" in text
+        assert (
+            "data.balance_group: 3 does not divide 4, the number of hosts; valid: 2, 4, or null"
+            in text
+        )
         assert "Traceback" not in text

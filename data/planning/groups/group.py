@@ -109,7 +109,7 @@ def _refusal(config: DataConfig, rows: Sequence[Rows], size: int) -> str | None:
     """Why there cannot be groups of `size` hosts, or None."""
     count, rest = divmod(len(rows), size)
     if rest or not count:
-        return f"does not divide the {len(rows)} hosts"
+        return f"does not divide {len(rows)}, the number of hosts"
     shares = _rows_of_groups(rows, size)
     for tower in shares[0]:
         held = [row for own in shares for row in own[tower]]

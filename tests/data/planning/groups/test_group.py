@@ -167,8 +167,9 @@ def test_hosts_of_a_group_read_its_samples_in_turn() -> None:
 @pytest.mark.parametrize(
     ("size", "rows", "changes", "message"),
     [
-        (3, held(4), {}, "3 does not divide the 4 hosts; valid: 1, 2, 4, or null"),
-        (8, held(4), {}, "8 does not divide the 4 hosts; valid: 1, 2, 4, or null"),
+        (3, held(4), {}, "3 does not divide 4, the number of hosts; valid: 1, 2, 4, or null"),
+        (3, held(1), {}, "3 does not divide 1, the number of hosts; valid: 1, or null"),
+        (8, held(4), {}, "8 does not divide 4, the number of hosts; valid: 1, 2, 4, or null"),
         (
             1,
             [own for own in held(2) for _ in range(2)],
