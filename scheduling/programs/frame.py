@@ -281,21 +281,20 @@ class Frame:
         schedule, tables = program.schedule, leaves(program.tables())
         tables |= {("runs", str(kind)): runs for kind, runs in self.runs(program).items()}
         tables |= {("tick",): np.arange(len(schedule.ticks)), ("meets",): schedule.meetings}
-        parts = [
-            np.full((1 + self.ticks, len(paths), *shape), -1, np.int32)
+        own, joint = (
+            np.full((*shape, 1 + self.ticks, len(paths)), -1, np.int32)
             for paths, shape in ((self._own, (self.stages,)), (self._joint, ()))
-        ]
-        for rows, paths in zip(parts, (self._own, self._joint), strict=True):
+        )
+        for rows, paths in ((own, self._own), (joint, self._joint)):
             for entry, path in enumerate(paths):
                 table = tables[path]
                 if path[-1] in _ENTRIES:
-                    rows[0, entry] = table[schedule.span.start]
+                    rows[..., 0, entry] = table[schedule.span.start]
                     table = _at_meetings(table, program)
-                rows[1 : 1 + len(schedule.ticks), entry] = table
+                rows[..., 1 : 1 + len(schedule.ticks), entry] = table.T
         bounds = np.array([0, *(ticks.stop for ticks in schedule.phases)], np.int32)
-        own, joint = parts
         pairs = {name: self._pairs(name, encoder) for name, encoder in program.encoders.items()}
-        return Rows(np.ascontiguousarray(np.moveaxis(own, 2, 0)), joint, bounds, pairs)
+        return Rows(own, joint, bounds, pairs)
 
     def _pairs(self, name: str, encoder: EncoderProgram) -> dict[str, Table]:
         """The tables of an encoder's pairs, with room for more."""

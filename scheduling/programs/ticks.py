@@ -14,11 +14,9 @@ from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind, W
 
 def gathered(schedule: Schedule) -> dict[tuple[str, TaskKind], Ints]:
     """Rows `(microbatch, part, tick, stage)` by module and kind."""
-    rows: dict[tuple[str, TaskKind], list[tuple[int, int, int, int]]] = {}
-    for tick, stage, task in schedule:
-        entry = (task.microbatch, task.part, tick, stage)
-        rows.setdefault((task.module, task.kind), []).append(entry)
-    return {key: np.array(values, np.intp) for key, values in rows.items()}
+    tasks = schedule.columns
+    rows = np.stack([tasks.microbatch, tasks.part, tasks.tick, tasks.stage], axis=1)
+    return {key: rows[tasks.of_key(*key)] for key in tasks.keys}
 
 
 @dataclass(frozen=True)

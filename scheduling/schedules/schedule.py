@@ -22,11 +22,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduling.schedules.columns import Columns
 from scheduling.schedules.task_kinds import EF, KINDS, B, F, TaskKind, W, kind_named
 from sharding.plan import divisors
 
@@ -65,6 +66,8 @@ class Task:
         return f"{name}{self.kind}({self.microbatch}, {self.part})"
 
 
+#: A piece of an encoder, or several.
+Piece = TypeVar("Piece", int, NDArray[np.intp])
 #: Tasks of one stage in one tick, ordered as `KINDS`; at most one of each kind.
 Bundle = tuple[Task, ...]
 #: First and last decoder microbatch that each of an encoder's own microbatches feeds.
@@ -127,13 +130,19 @@ class EncoderPieces:
             return np.stack([fed, fed], axis=1)
         return np.array(self.feeds, np.intp).reshape(-1, 2)
 
-    def of_fed(
-        self, values: NDArray[np.intp], choose: Callable[[NDArray[np.intp]], Any]
-    ) -> NDArray[np.intp]:
-        """`[units]`: the chosen one of the `values` `[microbatches]` of those that each feeds."""
+    def of_fed(self, values: NDArray[np.intp], choose: np.ufunc) -> NDArray[np.intp]:
+        """`[units]`: of the `values` `[microbatches]` of those that each feeds, the chosen one.
+
+        Args:
+            choose: `np.minimum` or `np.maximum`.
+        """
         if self.feeds is None:
             return np.repeat(values, self.each)
-        return np.array([choose(values[first : last + 1]) for first, last in self.feeds], np.intp)
+        # From each first to behind its last, and what lies between units, which is left out.
+        bounds = np.add(self.consumers(len(values)), [0, 1]).ravel()
+        if not len(bounds):
+            return bounds
+        return np.asarray(choose.reduceat(np.append(values, 0), bounds)[::2], np.intp)
 
     def fed(self, microbatches: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Pairs of an own microbatch and a decoder microbatch that it feeds, `[pairs]` each."""
@@ -143,8 +152,8 @@ class EncoderPieces:
         begins = np.cumsum(counts) - counts
         return units, np.arange(len(units)) - np.repeat(begins - first, counts)
 
-    def stage(self, piece: int) -> int:
-        """Stage of the encoder's own pipeline that runs `piece`."""
+    def stage(self, piece: Piece) -> Piece:
+        """Stage of the encoder's own pipeline that runs `piece`, or one of each of several."""
         return piece // (self.pieces // self.stages)
 
     @property
@@ -209,34 +218,41 @@ class Schedule:
     @cached_property
     def kinds(self) -> tuple[TaskKind, ...]:
         """Kinds of the tasks that it holds, in the order of `KINDS`."""
-        held = {kind for own in self.alike[0] for kind, _, _ in own}
+        held = {kind for _, kind in self.columns.keys}
         return tuple(kind for kind in KINDS.values() if kind in held)
 
-    def having(self, test: Callable[[TaskKind, int, str], bool]) -> NDArray[np.bool_]:
-        """`[ticks, stages]`: whether a bundle holds a task with `test(kind, part, module)`."""
-        bundles, index = self.alike
-        return np.array([any(test(*task) for task in own) for own in bundles], bool)[index]
+    @cached_property
+    def columns(self) -> Columns:
+        """All tasks in numbers."""
+        return Columns.of(self.ticks)
+
+    def having(self, test: Callable[[TaskKind, str], bool]) -> NDArray[np.bool_]:
+        """`[ticks, stages]`: whether a bundle holds a task with `test(kind, module)`."""
+        tasks, found = self.columns, np.zeros((len(self.ticks), self.stages), bool)
+        own = np.array([test(kind, module) for module, kind in tasks.keys], bool)[tasks.key]
+        found[tasks.tick[own], tasks.stage[own]] = True
+        return found
 
     def found(
         self, kind: TaskKind, part: int, stage: int | None = None, module: str = "decoder"
-    ) -> Iterator[tuple[int, int, Task]]:
-        """Tasks of a part of a module, on one stage or on any, as `__iter__` yields them."""
-        chosen = self.having(lambda *own: own == (kind, part, module))
-        for tick, place in np.argwhere(chosen).tolist():
-            for task in self.ticks[tick][place] if stage in (None, place) else ():
-                if (task.kind, task.part, task.module) == (kind, part, module):
-                    yield tick, place, task
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Ticks and microbatches of the tasks of a part of a module, on one stage or on any."""
+        tasks = self.columns
+        own = tasks.of_key(module, kind) & (tasks.part == part)
+        if stage is not None:
+            own &= tasks.stage == stage
+        return tasks.tick[own], tasks.microbatch[own]
 
     @cached_property
     def decodes(self) -> NDArray[np.bool_]:
         """`[ticks, stages]`: whether a bundle holds a task of the decoder."""
-        return self.having(lambda kind, part, module: module == "decoder")
+        return self.having(lambda _, module: module == "decoder")
 
     @cached_property
     def moves(self) -> NDArray[np.bool_]:
         """`[ticks]`: whether a tick makes something that may move to another stage."""
         moving = {"decoder", *(cut.name for cut in self.encoders if cut.stages > 1)}
-        moves = self.having(lambda kind, part, module: kind.passes and module in moving)
+        moves = self.having(lambda kind, module: kind.passes and module in moving)
         return np.any(moves, axis=1)
 
     @cached_property
@@ -251,13 +267,13 @@ class Schedule:
         meets = self.moves.copy()
         meets[self.prologue - 1 : self.prologue] = True
         encoded, entry = (np.full(self.microbatches, -1) for _ in range(2))
-        for tick, _, task in self.found(F, 0, 0):
-            entry[task.microbatch] = tick
+        ticks, microbatches = self.found(F, 0, 0)
+        entry[microbatches] = ticks
         for cut in self.encoders:
             done = np.full(cut.units(self.microbatches), -1)
-            for tick, _, task in self.found(EF, cut.pieces - 1, module=cut.name):
-                if task.microbatch < len(done):
-                    done[task.microbatch] = tick
+            ticks, numbers = self.found(EF, cut.pieces - 1, module=cut.name)
+            own = numbers < len(done)
+            done[numbers[own]] = ticks[own]
             units, fed = cut.fed(self.microbatches)
             np.maximum.at(encoded, fed, done[units])
         before = np.concatenate([[-1], last_true(meets)])[entry]

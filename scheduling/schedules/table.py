@@ -176,16 +176,16 @@ class Table:
             ends: flows that may use the time in which parameters are gathered and gradients
                 scattered; then there are ticks for that.
         """
-        cost = {kind: costs.of_kind(kind) for kind in decoder.kinds}
-        load = [[sum([cost[task.kind] for task in b]) for b in row] for row in decoder.ticks]
-        last = decoder.chunks - 1
-        heads = sum(any(t.kind is F and t.part == last for t in row[-1]) for row in decoder.ticks)
-        free = np.zeros((len(load), decoder.stages), bool)
+        tasks, load = decoder.columns, np.zeros((len(decoder.ticks), decoder.stages))
+        cost = np.array([costs.of_kind(kind) for _, kind in tasks.keys], float)
+        np.add.at(load, (tasks.tick, tasks.stage), cost[tasks.key])
+        heads = len(decoder.found(F, decoder.chunks - 1, decoder.stages - 1)[0])
+        free = np.zeros(load.shape, bool)
         table = cls(
             decoder,
             {EF: _first(decoder, F), EB: _first(decoder, B)},
             np.arange(len(load)),
-            np.array(load, float),
+            load,
             np.zeros(len(load)),
             heads * costs.shared,
             {EF: free, EB: free},
@@ -238,7 +238,7 @@ class Table:
 
         It begins with the first that a forward feeds, and ends with the last that feeds a backward.
         """
-        choose = np.min if flow.kind.forward else np.max
+        choose = np.minimum if flow.kind.forward else np.maximum
         return flow.cut.of_fed(self.first[flow.kind], choose)
 
     def slots(self, flow: Flow, rules: Rules) -> np.ndarray:
@@ -381,13 +381,10 @@ def _cut(seconds: float, kind: TaskKind, flows: Sequence[Flow]) -> np.ndarray:
 
 def _first(decoder: Schedule, kind: TaskKind) -> np.ndarray:
     """`[microbatches]`: the tick in which stage 0 runs chunk 0."""
-    ticks = {
-        task.microbatch: tick
-        for tick, row in enumerate(decoder.ticks)
-        for task in row[0]
-        if task.kind is kind and task.part == 0
-    }
-    return np.array([ticks[microbatch] for microbatch in range(decoder.microbatches)])
+    first = np.zeros(decoder.microbatches, np.intp)
+    ticks, microbatches = decoder.found(kind, 0, 0)
+    first[microbatches] = ticks
+    return first
 
 
 def worth_more(

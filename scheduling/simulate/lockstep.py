@@ -210,17 +210,17 @@ class _Lockstep:
 
 def _heads(schedule: Schedule) -> list[int]:
     """`[ticks]`: the microbatch that leaves the last chunk of the last stage, or -1."""
-    heads, last = [-1] * len(schedule.ticks), schedule.chunks - 1
-    for tick, _, task in schedule.found(F, last, schedule.stages - 1):
-        heads[tick] = task.microbatch
-    return heads
+    heads = np.full(len(schedule.ticks), -1)
+    ticks, microbatches = schedule.found(F, schedule.chunks - 1, schedule.stages - 1)
+    heads[ticks] = microbatches
+    return [int(own) for own in heads]
 
 
 def _delivers(schedule: Schedule) -> list[bool]:
     """`[ticks]`: whether a microbatch enters the decoder after a tick's meeting."""
     delivers = [False] * len(schedule.ticks)
     middle, before = schedule.phases[1], schedule.last_meeting
-    for tick, *_ in schedule.found(F, 0, 0):
+    for tick in schedule.found(F, 0, 0)[0].tolist():
         if before[tick] in middle:
             delivers[before[tick]] = True
     return delivers

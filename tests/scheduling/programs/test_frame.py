@@ -143,10 +143,11 @@ def test_a_microbatch_enters_in_the_last_meeting_before_its_first_tick(schedule:
     program = compile_program(schedule, "layer")
     frame = Frame.of(program)
     column = entries(frame, program)["embed_microbatch"]
-    ticks = {task.microbatch: tick for tick, _, task in schedule.found(F, 0, 0)}
+    ticks, microbatches = schedule.found(F, 0, 0)
     first = schedule.ticks[schedule.span.start][0][0].microbatch
     assert column[0] == first
-    for microbatch, tick in ticks.items():
+    assert sorted(microbatches) == [*range(schedule.microbatches)]
+    for tick, microbatch in zip(ticks, microbatches, strict=True):
         meeting = int(schedule.last_meeting[tick])
         if meeting >= 0:
             assert column[1 + meeting] == microbatch

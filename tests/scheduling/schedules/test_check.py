@@ -226,6 +226,8 @@ def test_missing_second_and_strange_tasks_are_named() -> None:
     assert text == "tick 7, stage 1: F(0, 0) is already in tick 1, stage 1; valid: once"
     text = refusal(mutant(lambda placed: placed.append((7, 1, Task(F, 3)))))
     assert text == "tick 7, stage 1: F(3, 0) has an unknown microbatch; valid: 0 to 2"
+    text = refusal(mutant(lambda placed: placed.append((7, 1, Task(F, 10**30)))))
+    assert text == f"tick 7, stage 1: F({10**30}, 0) has an unknown microbatch; valid: 0 to 2"
     text = refusal(mutant(lambda placed: placed.append((7, 1, Task(B, 0, 4)))))
     assert text == "tick 7, stage 1: B(0, 4) has an unknown part; valid: 0 to 0"
     lost = Task(EB, 2, 1, "vision")

@@ -3,8 +3,9 @@
 import json
 from collections import Counter
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduling.schedules.check import check, peak_live
@@ -38,6 +39,26 @@ def test_generated_schedules_are_legal(stages: int, chunks: int, microbatches: i
     check(interleaved(stages, chunks, microbatches))
     check(gpipe(stages, microbatches, chunks))
     check(zero_bubble(stages, chunks, microbatches))
+
+
+@settings(max_examples=30)
+@given(placing.schedules())
+def test_columns_hold_every_task_in_order(schedule: Schedule) -> None:
+    own = schedule.columns
+    names = [own.keys[key] for key in own.key]
+    numbers = zip(own.tick, own.stage, own.microbatch, own.part, names, strict=True)
+    tasks = [(t, s, Task(kind, m, v, name)) for t, s, m, v, (name, kind) in numbers]
+    assert tasks == list(schedule)
+
+
+@given(st.data(), st.integers(1, 9))
+def test_of_those_that_a_unit_feeds_one_is_chosen(data: st.DataObject, microbatches: int) -> None:
+    values = data.draw(st.lists(st.integers(0, 99), min_size=microbatches, max_size=microbatches))
+    ends = data.draw(placing.feeds(microbatches))
+    cut = EncoderPieces("vision", feeds=ends)
+    for choose, one in ((np.minimum, min), (np.maximum, max)):
+        expected = [one(values[first : last + 1]) for first, last in ends]
+        assert cut.of_fed(np.array(values), choose).tolist() == expected
 
 
 @given(**SIZES, microbatches=MICROBATCHES)

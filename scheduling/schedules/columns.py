@@ -1,0 +1,75 @@
+"""The tasks of a schedule in numbers: arrays with an entry for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduling.schedules.task_kinds import TaskKind
+
+Ints = NDArray[np.intp]
+
+
+class _Task(Protocol):
+    """What is read of a task (`scheduling.schedules.schedule.Task`)."""
+
+    @property
+    def kind(self) -> TaskKind: ...
+    @property
+    def microbatch(self) -> int: ...
+    @property
+    def part(self) -> int: ...
+    @property
+    def module(self) -> str: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """All tasks of a schedule, by tick, stage and place in the bundle.
+
+    Attributes:
+        keys: the modules of which there are tasks, each with a kind of these.
+        key: `[tasks]`: index into `keys`.
+        microbatch, part, tick, stage: `[tasks]`.
+    """
+
+    keys: tuple[tuple[str, TaskKind], ...]
+    key: Ints
+    microbatch: Ints
+    part: Ints
+    tick: Ints
+    stage: Ints
+
+    @classmethod
+    def of(cls, ticks: Sequence[Sequence[Sequence[_Task]]]) -> Columns:
+        """The tasks of `ticks[t][s]`, the bundle of stage s in tick t."""
+        bundles = [bundle for row in ticks for bundle in row]
+        tasks = [task for bundle in bundles for task in bundle]
+        widths, sizes = list(map(len, ticks)), list(map(len, bundles))
+        starts = np.cumsum([0, *widths])[:-1]
+        tick = np.repeat(np.arange(len(widths)), widths)
+        stage = np.arange(len(bundles)) - np.repeat(starts, widths)
+        numbers: dict[tuple[str, TaskKind], int] = {}
+        return cls(
+            key=_ints([numbers.setdefault((t.module, t.kind), len(numbers)) for t in tasks]),
+            keys=tuple(numbers),
+            microbatch=_ints([task.microbatch for task in tasks]),
+            part=_ints([task.part for task in tasks]),
+            tick=np.repeat(tick, sizes),
+            stage=np.repeat(stage, sizes),
+        )
+
+    def of_key(self, module: str, kind: TaskKind) -> NDArray[np.bool_]:
+        """`[tasks]`: whether a task is of this module and kind."""
+        if (module, kind) not in self.keys:
+            return np.zeros(len(self.key), bool)
+        return self.key == self.keys.index((module, kind))
+
+
+def _ints(values: list[Any]) -> Ints:
+    """Whole numbers, or what is none of these or too large as it is, to be refused by a check."""
+    return np.array(values) if values else np.zeros(0, np.intp)
