@@ -87,13 +87,13 @@ class RunConfig(Section):
             its next step on; null: the signal has no effect.
         hang_seconds: seconds without a sign of life of one process (it is stopped, or its machine
             is gone) after which all processes of a run end.
-        stall_seconds: seconds without progress of any process, while none compiles, evaluates or
-            measures data (one is stuck), after which all processes of a run end; null: no limit.
+        stall_seconds: seconds without progress of any process, while none is at what may take
+            `phase_seconds` (one is stuck), after which all processes of a run end; null: no limit.
             With `--supervise` that is sooner, once three events of a kind have shown how long they
             last; see docs/how-to/failures.md.
-        phase_seconds: seconds that one process compiles, evaluates, restores or measures data (it
-            is stuck) after which all processes of a run end; null: no limit. With `--supervise`
-            that is sooner, likewise.
+        phase_seconds: seconds that one process compiles, evaluates, restores, writes a checkpoint
+            or measures data (it is stuck) after which all processes of a run end; null: no limit.
+            With `--supervise` that is sooner, likewise.
         self_check: check devices, links, disk, clocks and packages of all processes before
             training, as `launch.py check` does; `auto`: on GPUs and TPUs.
         stragglers: compare times of all processes and devices with every log line, which takes some

@@ -340,8 +340,9 @@ class Conductor:
         found = fault(peers, now, self.limits)
         if not found:
             return []
-        for place in busy:
-            place.pace = place.pace.stopped(now, self.limits)
+        if all(now - place.heard <= self.limits.silent for place in busy):
+            for place in busy:
+                place.pace = place.pace.stopped(now, self.limits)
         return self._fail(found, now)
 
     def _fail(self, why: str, now: float) -> list[Action]:

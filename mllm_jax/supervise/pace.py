@@ -7,9 +7,10 @@ ten times the longest so far, says it sooner::
     step 5 | waiting for the data of step 6 | step 6 | ...
      0.4 s |            0.1 s               | 0.5 s  | ...   limit of a step: max(hang_seconds, 5 s)
 
-Of what may take long, such as an evaluation, it is ten times `run.hang_seconds`. Where such an
-event is ended, it may have been none that hung, but a restore from a slower place, or a program
-that was in the cache before: the next one of its kind is given twice as long.
+Of what may take long, such as an evaluation, it is ten times `run.hang_seconds`. An event that has
+ended an attempt may have been none that hung, but a restore from a slower place, or a disk that was
+busy: until the run takes a step that is new, events of its kind are given twice as long, so that
+attempts that are ended at the same place come past it.
 """
 
 from __future__ import annotations
@@ -35,22 +36,27 @@ class Pace:
         seen: number of events of a kind.
         longest: seconds of the longest of them.
         beat: the newest sign of life.
+        granted: seconds that events of a kind are given that has ended an attempt.
+        step: newest step that the process has taken in any attempt.
     """
 
     seen: Mapping[str, int] = field(default_factory=dict)
     longest: Mapping[str, float] = field(default_factory=dict)
     beat: Beat | None = None
+    granted: Mapping[str, float] = field(default_factory=dict)
+    step: int = 0
 
     def after(self, beat: Beat) -> Pace:
         """The value after one more sign of life; an event ends where the next one begins."""
-        before = self.beat
+        before, own = self.beat, replace(self, beat=beat)
+        if beat.step > self.step:
+            own = replace(own, step=beat.step, granted={})
         if before is None or (before.since, before.event) == (beat.since, beat.event):
-            return replace(self, beat=beat)
+            return own
         kind = kind_of(before.event)
         lasted = max(self.longest.get(kind, 0.0), beat.since - before.since)
-        return Pace(
-            {**self.seen, kind: self.seen.get(kind, 0) + 1}, {**self.longest, kind: lasted}, beat
-        )
+        seen = {**self.seen, kind: self.seen.get(kind, 0) + 1}
+        return replace(own, seen=seen, longest={**self.longest, kind: lasted})
 
     @property
     def before_attempt(self) -> Pace:
@@ -60,19 +66,19 @@ class Pace:
     def limit(self, limits: Limits) -> Limit:
         """The limit of the present event, by `limits` or by what is known of its kind."""
         limited = self.beat is not None and self.beat.limited
-        each = [limits.of(limited=limited)]
-        if self._kind is not None:
-            each.append(_usual(self.longest[self._kind], limits.silent, limited=limited))
-        return min(each, key=lambda limit: limit.seconds)
+        given, kind = limits.of(limited=limited), self._kind
+        if kind is None:
+            return given
+        usual = _usual(self.longest[kind], limits.silent, limited=limited)
+        granted = Limit(self.granted.get(kind, 0.0), "twice the limit that has ended an attempt")
+        return min(given, max(usual, granted, key=_seconds), key=_seconds)
 
     def stopped(self, now: float, limits: Limits) -> Pace:
-        """The value once an attempt is ended at the time `now`: see above of long events."""
+        """The value once an attempt is ended at the time `now`, as an event takes too long."""
         kind, seconds = self._kind, self.limit(limits).seconds
-        if self.beat is None or self.beat.limited or kind is None:
+        if self.beat is None or kind is None or now - self.beat.since <= seconds:
             return self
-        if now - self.beat.since <= seconds:
-            return self
-        return replace(self, longest={**self.longest, kind: 2.0 * seconds / FACTOR})
+        return replace(self, granted={**self.granted, kind: 2.0 * seconds})
 
     @property
     def _kind(self) -> str | None:
@@ -88,6 +94,10 @@ def _usual(longest: float, silent: float, *, limited: bool) -> Limit:
         return Limit(max(silent, FACTOR * longest), by)
     by = f"{FACTOR:g} times run.hang_seconds, or the longest of its kind so far"
     return Limit(FACTOR * max(silent, longest), by)
+
+
+def _seconds(limit: Limit) -> float:
+    return limit.seconds
 
 
 def kind_of(event: str) -> str:

@@ -15,6 +15,7 @@ import jax
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.collective import everywhere
 from mllm_jax.runtime.folder import RoomError
+from mllm_jax.runtime.part import peers
 from mllm_jax.runtime.standing import again
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
@@ -105,7 +106,9 @@ class Saves:
         """Wait for the last save, and try it again until it is done."""
         self.settle()
         while self._whole != step:
-            time.sleep(_PAUSE * 2 ** (self._failures - 1))
+            pause = _PAUSE * 2 ** (self._failures - 1)
+            with peers().doing(f"saving step {step} again in {pause:g} s", limited=False):
+                time.sleep(pause)
             self._begin(step, state, progress)
             self.settle()
 

@@ -464,7 +464,46 @@ def test_the_pace_of_a_process_limits_what_may_take_long():
     began = KNOWN * 5.0
     assert pace.stopped(began + 600.0, LIMITS) == pace
     assert pace.stopped(began + 600.1, LIMITS).limit(LIMITS).seconds == 1200.0
-    assert paced(5.0).stopped(began + 1e5, LIMITS) == paced(5.0)
+
+
+def test_an_event_that_has_ended_an_attempt_is_given_twice_as_long_until_a_new_step():
+    pace = paced(5.0)
+    began = KNOWN * 5.0
+    assert pace.stopped(began + 60.0, LIMITS) == pace
+    for seconds in (120.0, 240.0, 480.0, 960.0, 1800.0, 1800.0):
+        pace = pace.stopped(began + 1e5, LIMITS).before_attempt
+        pace = pace.after(beat(event="step 9", since=began))
+        assert pace.limit(LIMITS).seconds == seconds
+    assert pace.limit(LIMITS).by == "run.stall_seconds"
+    # Other kinds have limits of their own, and one that is not known has no other than before.
+    other = pace.after(beat(event="saving after step 9", since=began))
+    assert other.stopped(began + 1e5, LIMITS) == other
+    later = pace.after(beat(step=1, event="step 9", since=began))
+    assert later.limit(LIMITS).seconds == LIMITS.silent
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_attempts_that_are_ended_at_the_same_place_come_past_it(silent):
+    """A step of 100 s among short ones; of a process that is frozen nobody knows what it is at."""
+    own, now, ended = conductor(), 0.0, []
+    for attempt in (1, 2, 3):
+        for step in range(1, 10):
+            own.hear(Sign(0, beat(attempt, step - 1, f"step {step}", now, now)), now)
+            assert own.tick(now) == []
+            now += 5.0
+        since = now - 5.0
+        while now < since + 100.0 and not own.tick(now):
+            now += 1.0
+            if not silent:
+                own.hear(Sign(0, beat(attempt, 8, "step 9", since, now)), now)
+        if own.phase is Phase.RUNNING:
+            break
+        ended.append(now - since)
+        own.hear(Ended(attempt, end(0, -9, step=8, halted=True)), now)
+        now = own._pause_ends
+        assert kinds(own.tick(now)) == [Begin]
+    assert ended == ([61.0] * 3 if silent else [61.0])
+    assert own._places[0].pace.granted == ({} if silent else {"step": 120.0})
 
 
 def test_the_fourth_event_of_a_kind_is_known():

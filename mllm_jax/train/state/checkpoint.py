@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 import shutil
+import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,11 @@ from mllm_jax.train.state.snapshots.memory import Kept, Memory
 from mllm_jax.train.state.snapshots.share import ShareError
 
 logger = logging.getLogger(__name__)
+
+#: Seconds between two looks at how much of a checkpoint is written.
+LOOK = 5.0
+#: What the names of folders end with whose checkpoint is not whole.
+_DRAFT = ".orbax-checkpoint-tmp"
 
 
 @dataclass(frozen=True)
@@ -135,8 +141,9 @@ class Checkpoints:
         items = ocp.args.Composite(
             state=StateSave(state), progress=JsonSave(progress), config=JsonSave(config)
         )
-        # Forced: which steps are saved is the loop's choice and not Orbax's.
-        self._manager.save(step, args=items, force=True)
+        with nullcontext() if self._asynchronous else telling_of_writes(self.directory):
+            # Forced: which steps are saved is the loop's choice and not Orbax's.
+            self._manager.save(step, args=items, force=True)
 
     def restore(
         self,
@@ -193,12 +200,14 @@ class Checkpoints:
 
     def wait(self) -> None:
         """Block until all saved files are on disk."""
-        self._manager.wait_until_finished()
+        with telling_of_writes(self.directory):
+            self._manager.wait_until_finished()
 
     def close(self) -> None:
         """Finish writing and release threads; a save that fails only now is told."""
         try:
-            self._manager.close()
+            with nullcontext() if self._read_only else telling_of_writes(self.directory):
+                self._manager.close()
         except Exception as error:  # Orbax and TensorStore raise many kinds
             logger.warning("the newest checkpoint could not be saved: %s", first_line(error))
 
@@ -354,11 +363,54 @@ class Checkpoints:
         return f"cannot be read ({first_line(error)})"
 
 
+@contextmanager
+def telling_of_writes(directory: Path) -> Iterator[None]:
+    """Context of a wait for files of a checkpoint: that more of them is written is an event.
+
+    How long it takes to write a checkpoint to its end says little of the next one, which may find
+    its disk busy. What shows that it goes on is that its files grow.
+
+    Args:
+        directory: folder of the run's checkpoints.
+    """
+    over = threading.Event()
+
+    def look() -> None:
+        known = 0
+        while not over.wait(LOOK):
+            size = _drafted_bytes(directory)
+            if size != known:
+                peers().note(_written(size), limited=False)
+            known = size
+
+    with peers().doing(_written(0), limited=False):
+        looking = threading.Thread(target=look, name="writes", daemon=True)
+        looking.start()
+        try:
+            yield
+        finally:
+            over.set()
+            looking.join()
+
+
+def _written(size: int) -> str:
+    return f"writing a checkpoint, {size / 2**20:.0f} MiB so far"
+
+
+def _drafted_bytes(directory: Path) -> int:
+    """Bytes of the files of all checkpoints that are not whole."""
+    total = 0
+    for path in directory.glob(f"*{_DRAFT}/**/*"):
+        with suppress(OSError):  # it was moved or removed meanwhile
+            total += path.stat().st_size
+    return total
+
+
 def _remove_drafts(directory: Path) -> None:
     """Remove unfinished saves; writes of a failed one may still be ending."""
     for pause in (0.0, 0.1, 0.3, 1.0, 3.0, 10.0):
         time.sleep(pause)
-        drafts = list(directory.glob("*.orbax-checkpoint-tmp"))
+        drafts = list(directory.glob(f"*{_DRAFT}"))
         for draft in drafts:
             shutil.rmtree(draft, ignore_errors=True)
         if not drafts:
