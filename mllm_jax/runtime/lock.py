@@ -17,6 +17,9 @@ logger = logging.getLogger(__name__)
 
 #: Name of the lock in the folder of a run; the file stays there, and names its last holder.
 NAME = ".lock"
+#: Name of the lock of the supervisor that leads; those of other processes have their numbers behind
+#: it. A supervisor has it in pauses, too, in which no process of the run has the lock above.
+SUPERVISOR = ".supervisor"
 #: Seconds in which somebody who only looks at a lock lets it go.
 GLANCE = 0.2
 #: Seconds between two looks at a lock that is waited for.
@@ -76,6 +79,16 @@ def check_unlocked(folder: Path, name: str = NAME) -> None:
                 logger.warning("run folder %s takes no locks (%s)", folder, error.strerror)
     except FileNotFoundError:
         return
+
+
+def check_unsupervised(folder: Path) -> None:
+    """See that no supervisor keeps the run of `folder` going.
+
+    Raises:
+        LockedError: as of `check_unlocked`.
+    """
+    for path in sorted(folder.glob(f"{SUPERVISOR}*")):
+        check_unlocked(folder, path.name)
 
 
 def _in_use(folder: Path, file: IO[str]) -> LockedError:

@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mllm_jax.runtime.folder import prepare_folder
-from mllm_jax.runtime.lock import NAME, check_unlocked
+from mllm_jax.runtime.lock import check_unlocked, check_unsupervised
 from mllm_jax.submit.clusters import AnyCluster, Kubernetes, Slurm
 from mllm_jax.submit.job import Job
 from mllm_jax.submit.programs import SubmitError, need, run
-from mllm_jax.supervise.start import LOCK
 
 #: States of jobs that have ended (squeue, "JOB STATE CODES").
 _ENDED = (
@@ -56,8 +55,8 @@ def check_free(job: Job, cluster: AnyCluster) -> None:
         _check_jobs(job.folder)
     else:
         _check_jobset(job, cluster)
-    for name in (LOCK, NAME):
-        check_unlocked(job.folder, name)
+    check_unsupervised(job.folder)
+    check_unlocked(job.folder)
 
 
 def _check_jobs(folder: Path) -> None:

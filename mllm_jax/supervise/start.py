@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.folder import prepare_folder
-from mllm_jax.runtime.lock import GLANCE, LockedError, locked
+from mllm_jax.runtime.lock import GLANCE, SUPERVISOR, LockedError, locked
 from mllm_jax.runtime.part import JoinError
 from mllm_jax.runtime.supervised.process import PATIENCE
 from mllm_jax.supervise.conductor import Finish
@@ -18,10 +18,6 @@ from mllm_jax.supervise.leader import Leader
 from mllm_jax.supervise.supervisor import Settings
 
 logger = logging.getLogger(__name__)
-
-#: Name of the lock of the supervisor that leads in the folder of its run; all but that of process 0
-#: have one with their numbers behind it, too.
-LOCK = ".supervisor"
 
 
 def supervise(own: Sequence[str], settings: Settings) -> int:
@@ -39,7 +35,7 @@ def supervise(own: Sequence[str], settings: Settings) -> int:
         JoinError: the supervisor of process 0 cannot listen at its address.
     """
     prepare_folder(settings.folder)
-    name = f"{LOCK}-{settings.process}" if settings.process else LOCK
+    name = f"{SUPERVISOR}-{settings.process}" if settings.process else SUPERVISOR
     with locked(settings.folder, name):
         finish = asyncio.run(_run(own, settings))
     if finish.code != Exit.OK:
@@ -58,7 +54,7 @@ async def _run(own: Sequence[str], settings: Settings) -> Finish:
     try:
         # On a disk that hosts share, one whose network alone is gone still has it.
         patience = PATIENCE if follower.left else GLANCE
-        with locked(settings.folder, LOCK, patience):
+        with locked(settings.folder, SUPERVISOR, patience):
             return await _leads(Leader(own, settings, follower.lead))
     except (LockedError, JoinError) as error:
         return replace(finish, why=f"{finish.why}; {error}")

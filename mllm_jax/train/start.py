@@ -18,7 +18,7 @@ from mllm_jax.health.check import checks, examine, insist, wanted
 from mllm_jax.models.work.profile import tower_parameters
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import IDENTITY, RunError, made_folder
-from mllm_jax.runtime.lock import GLANCE, locked
+from mllm_jax.runtime.lock import GLANCE, check_unsupervised, locked
 from mllm_jax.runtime.lock import NAME as LOCK
 from mllm_jax.runtime.part import peers
 from mllm_jax.runtime.supervised.process import PATIENCE, restarted, supervised
@@ -43,11 +43,14 @@ def claimed(folder: Path) -> Iterator[None]:
 
     Raises:
         RunError: the folder cannot be written.
-        LockedError: another run has it.
+        LockedError: another run has it, or a supervisor that is not this process' own, which may be
+            between two attempts.
     """
     patience = PATIENCE if supervised() else GLANCE
     lock = locked(folder, patience=patience) if is_primary() else nullcontext()
     with made_folder(folder, LOCK, IDENTITY, lenient=restarted()), lock:
+        if is_primary() and supervised() is None:
+            check_unsupervised(folder)
         peers().gather("the run's folder is locked", None)
         yield
 

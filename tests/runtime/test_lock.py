@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mllm_jax.runtime.lock import LockedError, check_unlocked, locked
+from mllm_jax.runtime.lock import SUPERVISOR, LockedError, check_unlocked, locked
+from mllm_jax.train import start
 from mllm_jax.train.start import claimed
 from tests.configs import ROOT
 
@@ -43,6 +44,23 @@ def test_a_folder_is_locked_until_its_holder_is_killed_and_the_error_names_it(
     with locked(tmp_path), pytest.raises(LockedError, match=str(os.getpid())), locked(tmp_path):
         pass
     with locked(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize("name", [SUPERVISOR, f"{SUPERVISOR}-1"])
+def test_only_a_supervised_start_takes_the_folder_of_a_supervisor_between_two_attempts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    with locked(tmp_path, name):
+        told = f"{tmp_path} is in use by process {os.getpid()} on"
+        with pytest.raises(LockedError, match=told), claimed(tmp_path):
+            pass
+        check_unlocked(tmp_path)
+        monkeypatch.setattr(start, "supervised", lambda: "told")
+        with claimed(tmp_path):
+            pass
+    monkeypatch.undo()
+    with claimed(tmp_path):
         pass
 
 
