@@ -442,14 +442,20 @@ class Conductor:
                 self.phase = Phase.OVER
                 return [Leave(Exit.UNFIT, told)]
         if self.tries.exhausted(self.policy):
-            return self._finish(
-                main.exit,
-                f"{told}; it is the last, as {self.tries.failed} attempts in a row have taken no "
-                f"new step (run.restarts is {self.policy.restarts})",
-            )
+            return self._finish(main.exit, f"{told}; it is the last, as {self._exhausted}")
         pause = self.policy.pause(self.tries.failed)
         self.phase, self.since, self._pause_ends = Phase.WAITING, now, now + pause
         return [Say(f"{told}; {self._stacks()}attempt {self._next} begins in {pause:g} s")]
+
+    @property
+    def _exhausted(self) -> str:
+        """Why no restart is left."""
+        if self.policy.restarts == 0:
+            return "run.restarts is 0: no attempt follows another"
+        return (
+            f"{self.tries.failed} attempts in a row have taken no new step (run.restarts is "
+            f"{self.policy.restarts})"
+        )
 
     def _count_unfit(self) -> None:
         """Count the attempts in which a host is unfit; one that takes a new step shows all fit."""

@@ -101,6 +101,8 @@ def of_ends() -> list[str]:
     for attempt in (1, 2, 3):
         said += words(poor.hear(Ended(attempt, End(0, "a", 812, 1)), 100.0 * attempt))
         poor.tick(100.0 * attempt + 50)
+    once = conductor(restarts=0)
+    said += words(once.hear(Ended(1, End(0, "a", 812, 1, step=20)), 40.0))
     stuck = conductor(attempt=2)
     assert words(stuck.tick(61.0))
     stacks = "runs/demo/stacks/attempt-3-process-0.txt"
