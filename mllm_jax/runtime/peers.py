@@ -11,8 +11,9 @@ and keep that connection::
                <- beat -->              <- beat -->       (twice a second: what was done last)
                <- end ---                                 (process 2 is gone)
 
-Before, both ends show the secret of the run, if it has one (`mllm_jax.runtime.messages.secret`). A
-connection with any other message is closed.
+Before, both ends show the secret of the run, if it has one (`mllm_jax.runtime.messages.secret`);
+process 0 hears few strangers at a time, and little of each (`mllm_jax.runtime.messages.strangers`).
+A connection with any other message is closed.
 
 All of it happens on a thread of its own, so that a process is heard while it compiles or waits
 for a collective, and can end itself while it is stuck in one.
@@ -35,8 +36,9 @@ from typing import Any, TypeVar
 
 from mllm_jax.runtime.exits import Exit, of_others
 from mllm_jax.runtime.messages import words
-from mllm_jax.runtime.messages.secret import RefusedError, ask, show
-from mllm_jax.runtime.messages.typed import MessageError, content, read
+from mllm_jax.runtime.messages.secret import RefusedError, show
+from mllm_jax.runtime.messages.strangers import Strangers, refuse
+from mllm_jax.runtime.messages.typed import MessageError, read
 from mllm_jax.runtime.part import (
     Activity,
     JoinError,
@@ -48,7 +50,7 @@ from mllm_jax.runtime.part import (
 from mllm_jax.runtime.relay import Relay
 from mllm_jax.runtime.supervised.process import attempt, supervised
 from mllm_jax.runtime.watch import Limits, Peer, fault
-from mllm_jax.runtime.wire import LONGEST, Address, Line, Message, hold_port, reason
+from mllm_jax.runtime.wire import STRANGE, Address, Line, Message, hold_port, reason
 
 logger = logging.getLogger(__name__)
 
@@ -263,6 +265,7 @@ class Member(Together):
             # Process 0 says who is missing; its deadline may have begun as late as this one ends.
             async with asyncio.timeout(seconds + 5):
                 await show(self._line)
+                self._line.trust()
                 self._line.send("hello", **asdict(hello))
                 return read(words.ANSWERS, await self._line.receive())
         except RefusedError as error:
@@ -279,10 +282,9 @@ class Member(Together):
         while True:
             try:
                 async with asyncio.timeout(max(0.1, deadline - time.monotonic())):
-                    found = await asyncio.open_connection(
-                        self._address.host, self._address.port, limit=LONGEST
+                    return Line(
+                        *await asyncio.open_connection(self._address.host, self._address.port)
                     )
-                return Line(*found)
             except OSError as error:  # TimeoutError is one, too
                 if time.monotonic() + 0.2 > deadline:
                     hint = await asyncio.to_thread(self._address.hint)
@@ -342,6 +344,7 @@ class First(Together):
         super().__init__(index, count, address, limits)
         self.host = address.host
         self._lines: dict[int, Line] = {}
+        self._strangers = Strangers(count)
         self._values: defaultdict[str, dict[int, Any]] = defaultdict(dict)
         self._complete = self._loop.create_future()
 
@@ -352,7 +355,7 @@ class First(Together):
                 self._greet,
                 self._address.host,
                 self._address.port,
-                limit=LONGEST,
+                limit=STRANGE,
                 reuse_port=supervised() is not None,
             )
         except OSError as error:
@@ -382,22 +385,15 @@ class First(Together):
 
     async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         line = Line(reader, writer)
-        try:
-            await ask(line)
-            hello = content(words.Hello, await line.receive())
-        except (MessageError, TimeoutError) as error:
-            why = str(error) or "it says nothing"
-            logger.warning("refused: a connection from %s: %s", line.other_host, why)
-            line.close()
+        hello = await self._strangers.introduced(words.Hello, line)
+        if hello is None:
             return
         now = time.monotonic()
         peer = Peer(hello.index, hello.host, hello.pid, now, since=now)
         if why := self._unfit(peer, hello.count, hello.attempt):
-            line.send("refused", why=why, wrong=True)
-            self._spawn(line.finish())
-            await line.receive()
-            line.close()
+            await refuse(line, why, wrong=True)
             return
+        line.trust()
         self._peers[peer.index], self._lines[peer.index] = peer, line
         if len(self._lines) == self.count - 1:
             self._complete.set_result(None)
@@ -430,6 +426,7 @@ class First(Together):
         if self._complete.done():
             await self._gone(peer)
         else:
+            line.close()
             del self._peers[peer.index], self._lines[peer.index]
 
     def _take(self, peer: Peer, line: Line, told: Any, message: Message) -> None:

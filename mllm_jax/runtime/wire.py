@@ -14,6 +14,10 @@ Message = dict[str, Any]
 
 #: Bytes of the longest line: the facts of a process's configuration, times the processes.
 LONGEST = 2**28
+#: Bytes of the longest line of who is not known to belong to the run.
+STRANGE = 2**14
+#: Bytes that are read at once.
+CHUNK = 2**16
 
 
 @dataclass(frozen=True)
@@ -102,11 +106,27 @@ def _is_number(host: str) -> bool:
 
 
 class Line:
-    """One end of a connection."""
+    """One end of a connection.
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
+    Args:
+        reader, writer: both ways; the reader holds few bytes by itself.
+        longest: bytes of the longest line that is taken from the other end; a longer one is no
+            valid message.
+    """
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        longest: int = STRANGE,
+    ) -> None:
+        self._reader, self._writer, self._longest = reader, writer, longest
+        self._ahead = bytearray()
         self._ended, self._finished = asyncio.Event(), False
+
+    def trust(self, longest: int = LONGEST) -> None:
+        """Take lines of so many bytes from now on: the other end belongs to the run."""
+        self._longest = longest
 
     @property
     def own_host(self) -> str:
@@ -123,7 +143,7 @@ class Line:
     async def receive(self) -> Message | None:
         """The next message; None if the other end is gone or sends no valid message."""
         try:
-            text = await self._reader.readline()
+            text = await self._next()
             message = json.loads(text) if text else None
         except (OSError, ValueError):
             message = None
@@ -131,6 +151,26 @@ class Line:
             self._ended.set()
             return None
         return message
+
+    async def _next(self) -> bytes:
+        """The next line, or what has come before the end.
+
+        Raises:
+            ValueError: it is too long.
+        """
+        looked = 0
+        while (end := self._ahead.find(b"\n", looked)) < 0 and looked <= self._longest:
+            looked = len(self._ahead)
+            more = await self._reader.read(CHUNK)
+            if not more:
+                break
+            self._ahead += more
+        size = len(self._ahead) if end < 0 else end + 1
+        if size > self._longest:
+            raise ValueError(f"a line of more than {self._longest} bytes")
+        found = bytes(self._ahead[:size])
+        del self._ahead[:size]
+        return found
 
     def send(self, kind: str, **content: Any) -> None:
         """Begin to send a message, unless the other end is gone or last words were sent."""

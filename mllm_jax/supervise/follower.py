@@ -126,12 +126,13 @@ class Follower(Supervisor):
             RefusedError: it refuses this one.
         """
         own = self._settings
-        line = Line(*await asyncio.open_connection(address.host, address.port, limit=LONGEST))
+        line = Line(*await asyncio.open_connection(address.host, address.port))
         try:
             await show(line)
         except BaseException:
             line.close()
             raise
+        line.trust(LONGEST)
         joined = replace(own.joined, attempt=self._attempt)
         line.send("hello", **asdict(Hello(str(own.folder), own.count, joined)))
         return line

@@ -12,11 +12,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from mllm_jax.runtime.messages.secret import ask
-from mllm_jax.runtime.messages.typed import MessageError, content
+from mllm_jax.runtime.messages.strangers import Strangers, refuse
+from mllm_jax.runtime.messages.typed import MessageError
 from mllm_jax.runtime.part import JoinError
 from mllm_jax.runtime.supervised.beats import Beat
-from mllm_jax.runtime.wire import Address, Line, hold_port, reason
+from mllm_jax.runtime.wire import STRANGE, Address, Line, hold_port, reason
 from mllm_jax.supervise import messages
 from mllm_jax.supervise.attempts import Watched, newest, write
 from mllm_jax.supervise.back import Back
@@ -86,6 +86,7 @@ class Leader(Supervisor):
             lead=settings.process,
         )
         self._others: dict[int, Other] = {}
+        self._strangers = Strangers(settings.count)
         self._writer = ThreadPoolExecutor(1)
         self._held: socket.socket | None = None
         self._trained = 0
@@ -107,7 +108,7 @@ class Leader(Supervisor):
         if address is None:
             return
         try:
-            await asyncio.start_server(self._greet, address.host, address.port, limit=LONGEST)
+            await asyncio.start_server(self._greet, address.host, address.port, limit=STRANGE)
         except OSError as error:
             raise JoinError(
                 f"the supervisor of process {self._settings.process} cannot listen at {address} "
@@ -209,20 +210,13 @@ class Leader(Supervisor):
 
     async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         line = Line(reader, writer)
-        try:
-            await ask(line)
-            hello = content(Hello, await line.receive())
-        except (MessageError, TimeoutError) as error:
-            why = str(error) or "it says nothing"
-            logger.warning("refused: a connection from %s: %s", line.other_host, why)
-            line.close()
+        hello = await self._strangers.introduced(Hello, line)
+        if hello is None:
             return
         if why := self._unfit(hello):
-            logger.warning("refused: %s", why)
-            line.send("refused", why=why)
-            await asyncio.gather(line.finish(), line.receive())
-            line.close()
+            await refuse(line, why)
             return
+        line.trust(LONGEST)
         before = self._others.get(hello.joined.process)
         if before is not None:
             before.line.close()

@@ -180,7 +180,7 @@ def of_damage(share: Share, index: Index) -> list[str]:
     listed.write_text(listed.read_text() + " ")
     list(found(share.folder.parents[2]))
     server = Server.__new__(Server)
-    server._open = set()
+    server._open, server._strange = set(), {}
     server._knows = lambda channel: False  # type: ignore[method-assign]
     channel: Any = type("Channel", (), {"close": lambda _: None})()
     server._serve(channel, "127.0.0.1")

@@ -29,6 +29,9 @@ logger = logging.getLogger(__name__)
 
 #: Bytes of the longest message of an end that has not shown the secret.
 STRANGE = 4096
+#: Connections of ends that have not shown the secret which may be open; of more, the oldest is
+#: closed. Who knows the secret needs milliseconds.
+STRANGERS = 1024
 #: Seconds without a byte after which a connection counts as lost.
 SILENT = 60.0
 _LENGTH = struct.Struct(">Q")
@@ -115,6 +118,7 @@ class Server:
         self._listening = socket.create_server((host, 0), family=family)
         self._secret, self._answer = secret, answer
         self._open: set[Channel] = set()
+        self._strange: dict[Channel, None] = {}
         self.address = Address(host, self._listening.getsockname()[1])
         threading.Thread(target=self._accept, name="snapshots", daemon=True).start()
 
@@ -134,6 +138,10 @@ class Server:
                 return
             channel = Channel(connection)
             self._open.add(channel)
+            self._strange[channel] = None
+            for oldest in list(self._strange)[:-STRANGERS]:
+                self._strange.pop(oldest, None)
+                oldest.close()
             threading.Thread(target=self._serve, args=(channel, host), daemon=True).start()
 
     def _serve(self, channel: Channel, host: str) -> None:
@@ -141,11 +149,13 @@ class Server:
             if not self._knows(channel):
                 logger.warning("refused: %s has connected without the secret of this run", host)
                 return
+            self._strange.pop(channel, None)
             while True:
                 self._answer(channel, channel.receive(patient=True))
         except OSError:  # who has asked sees it, too, and says what it means
             return
         finally:
+            self._strange.pop(channel, None)
             self._open.discard(channel)
             channel.close()
 

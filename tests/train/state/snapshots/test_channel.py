@@ -75,6 +75,24 @@ def test_a_stranger_can_neither_fill_the_memory_nor_confuse(server, sent, caplog
     assert not [r for r in caplog.records if r.levelno >= logging.ERROR]
 
 
+def test_of_too_many_strangers_the_oldest_is_sent_away(server, monkeypatch):
+    monkeypatch.setattr(channel, "STRANGERS", 2)
+    place = server.address.host, server.address.port
+    known = connect(server.address, SECRET)
+    strangers = [socket.create_connection(place, timeout=10) for _ in range(3)]
+    strangers[0].recv(4096)  # the nonce
+    assert not strangers[0].recv(4096)
+    for stranger in strangers[1:]:
+        stranger.recv(4096)
+        stranger.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            stranger.recv(4096)
+    known.send({"bytes": 0})
+    assert known.receive() == {"bytes": 0}
+    for end in (known, *strangers):
+        end.close()
+
+
 def test_silence_counts_as_a_loss(monkeypatch):
     monkeypatch.setattr(channel, "SILENT", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as listening:

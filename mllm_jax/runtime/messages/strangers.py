@@ -1,0 +1,76 @@
+"""Connections of who has not shown yet that it belongs to the run: few, short, and not for long.
+
+Whoever reaches an address may connect there. What it sends is read up to `STRANGE` bytes, it has
+`BEGINNING` seconds to say who it is, and of too many such connections the oldest is closed: who
+belongs to the run needs milliseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from mllm_jax.runtime.messages.secret import ask
+from mllm_jax.runtime.messages.typed import MessageError, content
+from mllm_jax.runtime.wire import Line
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+#: Seconds for the beginning of a connection.
+BEGINNING = 60.0
+#: Connections of strangers that may be open beside those of all who are expected.
+SPARE = 64
+#: Seconds in which who is refused may hang up.
+PARTING = 2.0
+
+
+class Strangers:
+    """The connections of strangers that are open.
+
+    Args:
+        expected: number of those who belong to the run, and may connect at the same time.
+    """
+
+    def __init__(self, expected: int) -> None:
+        self._most = expected + SPARE
+        self._lines: dict[Line, None] = {}
+
+    async def introduced(self, kind: type[T], line: Line) -> T | None:
+        """The first message of who has shown the secret of the run.
+
+        Args:
+            kind: kind of the message.
+
+        Returns:
+            None for who does not belong here, whose connection is closed; that is told.
+        """
+        self._lines[line] = None
+        if len(self._lines) > self._most:
+            oldest = next(iter(self._lines))
+            del self._lines[oldest]
+            oldest.close()
+        try:
+            async with asyncio.timeout(BEGINNING):
+                await ask(line)
+                return content(kind, await line.receive())
+        except (MessageError, TimeoutError) as error:
+            why = str(error) or "it says nothing"
+            logger.warning("refused: a connection from %s: %s", line.other_host, why)
+            line.close()
+            return None
+        finally:
+            self._lines.pop(line, None)
+
+
+async def refuse(line: Line, why: str, **more: Any) -> None:
+    """Tell who has connected why it does not belong here, and close the connection."""
+    logger.warning("refused: %s", why)
+    line.send("refused", why=why, **more)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(PARTING):
+            await asyncio.gather(line.finish(), line.receive())
+    line.close()
