@@ -11,8 +11,8 @@ import os
 import threading
 
 
-def end_with_parent(*_: int) -> None:
-    """Let this process end with its parent; a worker calls it first (Grain gives it numbers)."""
+def end_with_parent() -> None:
+    """Let this process end with its parent; a worker calls it first."""
     parent = multiprocessing.parent_process()
     assert parent is not None, "this is no worker process"
 

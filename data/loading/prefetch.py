@@ -8,12 +8,14 @@ import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import grain
 from absl import flags
 
 from data.sample import DataError
+from data.waits import Table, tell_in
 from data.workers import end_with_parent
 
 logger = logging.getLogger(__name__)
@@ -52,12 +54,13 @@ class Prefetched(Iterator[Any]):
         self._taken, self._deaths, self._last_death = 0, 0, 0
         self._processes: set[Any] = set()
         self._others = set(multiprocessing.active_children())
+        self._waits = Table() if workers else None
         self._iterator = self._started()
 
     def _started(self) -> Any:
         """The elements that have not been taken."""
         elements = self._elements(self._taken)
-        if not self._workers:
+        if self._waits is None:
             ahead = self._ahead
             made = grain.experimental.ThreadPrefetchIterDataset(
                 elements, prefetch_buffer_size=ahead
@@ -67,7 +70,7 @@ class Prefetched(Iterator[Any]):
                 grain.MultiprocessingOptions(
                     num_workers=self._workers, per_worker_buffer_size=self._ahead
                 ),
-                end_with_parent,
+                partial(_begin_work, self._waits.path),
             )
         return made.__iter__()
 
@@ -96,7 +99,7 @@ class Prefetched(Iterator[Any]):
             self._deaths = 0
         self._deaths, self._last_death = self._deaths + 1, self._taken
         told = self._death(int(died[1]))
-        self.close()
+        self._end()
         if self._deaths > RESTARTS:
             raise DataError(
                 f"{told}, after workers had been started again {RESTARTS} times; where memory runs "
@@ -119,11 +122,23 @@ class Prefetched(Iterator[Any]):
 
     def close(self) -> None:
         """Stop workers and threads; idempotent. After it, `next` raises StopIteration."""
+        self._end()
+        if self._waits is not None:
+            self._waits.close()
+
+    def _end(self) -> None:
         close = getattr(self._iterator, "close", None)
         if close is not None:
             close()
         # Grain's iterators close again in __del__, which must not wait for the interpreter's end.
         self._iterator = iter(())
+
+
+def _begin_work(waits: str, number: int, count: int) -> None:
+    """What a worker does first; Grain gives it its number."""
+    del count
+    end_with_parent()
+    tell_in(waits, number)
 
 
 class Sliced(grain.IterDataset):

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from data.waits import current
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.wire import Address
 
@@ -80,12 +81,16 @@ class Activity:
         since: time of the event, by `time.monotonic`.
         limited: whether the activity should not take long.
         waiting: whether the process only waits for others.
+        key: key of the configuration that names a place which may hold the activity up.
+        allowed: seconds for which a place that holds it up now is tried again; 0 without one.
     """
 
     event: str = "start"
     since: float = 0.0
     limited: bool = False
     waiting: bool = False
+    key: str = ""
+    allowed: float = 0.0
 
 
 class Peers:
@@ -104,6 +109,7 @@ class Peers:
     count = 1
     activity = Activity()
     step = 0
+    _held_up = 0.0
 
     def __init__(self) -> None:
         self._posts = defaultdict[str, deque[tuple[int, Any]]](lambda: deque(maxlen=POSTS))
@@ -132,9 +138,28 @@ class Peers:
             found.append(posts.popleft())
         return found
 
-    def note(self, event: str, *, limited: bool = True) -> None:
-        """Note the present activity of this process; with `limited` it should not take long."""
-        self._be_at(Activity(event, time.monotonic(), limited))
+    @property
+    def present(self) -> Activity:
+        """The present activity, or the call to a place that holds it up: what others are told.
+
+        After such a call the activity begins anew.
+        """
+        own = self.activity
+        wait = current(own.key) if own.key else None
+        if wait is None:
+            return replace(own, since=max(own.since, self._held_up))
+        self._held_up = time.monotonic()
+        told = f"{own.event}, from {wait.place} (retry_seconds {wait.seconds:g})"
+        return replace(own, event=told, since=wait.since, allowed=wait.seconds)
+
+    def note(self, event: str, *, limited: bool = True, key: str = "") -> None:
+        """Note the present activity of this process.
+
+        Args:
+            limited: whether it should not take long.
+            key: as of `Activity`.
+        """
+        self._be_at(Activity(event, time.monotonic(), limited, key=key))
 
     def took(self, step: int) -> None:
         """Note that this process has taken a step."""
@@ -146,10 +171,10 @@ class Peers:
         _heard()
 
     @contextmanager
-    def doing(self, event: str, *, limited: bool) -> Iterator[None]:
+    def doing(self, event: str, *, limited: bool, key: str = "") -> Iterator[None]:
         """Note an activity of this process within the context; then the earlier one continues."""
         before = self.activity
-        self.note(event, limited=limited)
+        self.note(event, limited=limited, key=key)
         yield
         self._be_at(replace(before, since=time.monotonic()))
 

@@ -173,8 +173,8 @@ class Together(Peers):
                 for peer in self._peers.values():
                     peer.heard = now
             self._own.heard = now
-            own = self.activity
-            doing = {"limited": own.limited, "waiting": own.waiting}
+            own = self.present
+            doing = {"limited": own.limited, "waiting": own.waiting, "allowed": own.allowed}
             self._tell("beat", event=own.event, ago=now - own.since, **doing)
             if why := self._fault(now):
                 await self._end(Exit.LOST_PEER, why)
@@ -210,6 +210,7 @@ class Together(Peers):
         """Note a sign of life."""
         peer.heard = time.monotonic()
         peer.event, peer.limited, peer.waiting = told.event, told.limited, told.waiting
+        peer.allowed = told.allowed
         peer.since = peer.heard - told.ago
 
     def _part(self, peer: Peer, line: Line) -> None:
@@ -472,7 +473,9 @@ class First(Together):
             line.send(kind, **content)
 
     def _fault(self, now: float) -> str | None:
-        own = replace(self._own, **asdict(self.activity))
+        present = asdict(self.present)
+        del present["key"]
+        own = replace(self._own, **present)
         return fault([own, *self._peers.values()], now, self._limits)
 
     async def _finish(self) -> None:

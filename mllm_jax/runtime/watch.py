@@ -43,6 +43,16 @@ class Limits:
             seconds, by = (self.stalled, "run.stall_seconds")
         return Limit(inf if seconds is None else seconds, by)
 
+    def allowing(self, limit: Limit, allowed: float) -> Limit:
+        """The limit of an event that has `limit` elsewhere.
+
+        Args:
+            allowed: seconds for which a place that holds it up is tried again; 0 without one.
+        """
+        if allowed + self.silent <= limit.seconds or not allowed:
+            return limit
+        return Limit(allowed + self.silent, "run.hang_seconds beyond retry_seconds")
+
 
 LIMITS = Limits()
 
@@ -60,6 +70,7 @@ class Peer:
         since: time of the last event.
         limited: whether the present activity should end within `Limits.stalled`.
         waiting: whether the process only waits for others now.
+        allowed: seconds for which a place that holds it up now is tried again; 0 without one.
         ended: whether the process has announced its end.
         limit: how long the last event may last, where that is known better than from `Limits`.
     """
@@ -72,6 +83,7 @@ class Peer:
     since: float = 0.0
     limited: bool = False
     waiting: bool = False
+    allowed: float = 0.0
     ended: bool = False
     limit: Limit | None = None
 
@@ -136,7 +148,7 @@ def _stalled(there: Sequence[Peer], now: float, limits: Limits) -> str | None:
 
 
 def _limit(peer: Peer, limits: Limits) -> Limit:
-    return peer.limit or limits.of(limited=peer.limited)
+    return peer.limit or limits.allowing(limits.of(limited=peer.limited), peer.allowed)
 
 
 def _since(peer: Peer) -> float:

@@ -65,13 +65,16 @@ class Pace:
 
     def limit(self, limits: Limits) -> Limit:
         """The limit of the present event, by `limits` or by what is known of its kind."""
-        limited = self.beat is not None and self.beat.limited
-        given, kind = limits.of(limited=limited), self._kind
-        if kind is None:
-            return given
-        usual = _usual(self.longest[kind], limits.silent, limited=limited)
-        granted = Limit(self.granted.get(kind, 0.0), "twice the limit that has ended an attempt")
-        return min(given, max(usual, granted, key=_seconds), key=_seconds)
+        if self.beat is None:
+            return limits.of(limited=False)
+        given, kind = limits.of(limited=self.beat.limited), self._kind
+        if kind is not None:
+            usual = _usual(self.longest[kind], limits.silent, limited=self.beat.limited)
+            granted = Limit(
+                self.granted.get(kind, 0.0), "twice the limit that has ended an attempt"
+            )
+            given = min(given, max(usual, granted, key=_seconds), key=_seconds)
+        return limits.allowing(given, self.beat.allowed)
 
     def stopped(self, now: float, limits: Limits) -> Pace:
         """The value once an attempt is ended at the time `now`, as an event takes too long."""

@@ -29,6 +29,7 @@ from data.loading.evaluation import (
 from data.planning.stream import Skip
 from data.processing.processor import make_processor
 from data.sources.make import make_source
+from data.waits import SOURCE
 from mllm_jax.config.lanes import planned
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.folder import RunError
@@ -294,7 +295,7 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
     folder = config.run.path / "checkpoints"
     if not folder.is_dir():
         raise RunError(f"run {config.run.path} has no checkpoint; train it first")
-    peers().note("looking at the held-out samples", limited=False)
+    peers().note("looking at the held-out samples", limited=False, key=SOURCE)
     processor = together(lambda: make_processor(config.data, planned(config)))
     check_heldout_data(config, processor)
     peers().note("restoring the state", limited=False)
@@ -309,5 +310,5 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
         checkpoints.close()
     if restored is None:
         raise RunError(f"run {config.run.path} has no checkpoint; train it first")
-    peers().note(f"evaluating step {restored.step}", limited=False)
+    peers().note(f"evaluating step {restored.step}", limited=False, key=SOURCE)
     return {"step": restored.step, **Evaluator(experiment)(restored.state["params"])}

@@ -30,6 +30,7 @@ from data.processing.processor import Processor, make_processor
 from data.sample import AwayError, DataError, Lengths, SampleError
 from data.sources.make import make_source
 from data.sources.source import Source
+from data.waits import SOURCE
 from mllm_jax.config.lanes import planned
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.work.flops import tower_works
@@ -62,7 +63,7 @@ def open_loader(experiment: Experiment, state: LoaderState) -> MicrobatchLoader:
         DataError: the source, the budgets or the measured lengths cannot be used.
     """
     config = experiment.config
-    peers().note("indexing and measuring the data", limited=False)
+    peers().note("indexing and measuring the data", limited=False, key=SOURCE)
     rows = process_rows(experiment.step, config.data.rows)
     if isinstance(config.data.balance_group, int):
         own_group(config.data, rows, config.data.balance_group)  # refused before data are measured
@@ -134,7 +135,7 @@ def check_sources(config: ExperimentConfig) -> Identities:
         SampleError: a sample cannot be used, with `data.on_error: raise`.
         AgreementError: the processes have other data, or other tokenizers.
     """
-    peers().note("indexing and measuring the data", limited=False)
+    peers().note("indexing and measuring the data", limited=False, key=SOURCE)
     source = shared_source(config.data)
     if not len(source):
         raise DataError("data.source has no samples; valid: at least one")

@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
+from data.waits import SOURCE
 from mllm_jax.config.run import RunConfig
 from mllm_jax.runtime.asked import Asked
 from mllm_jax.runtime.devices import is_primary
@@ -153,7 +154,7 @@ def tell_peers(event: Event) -> None:
     """Tells the other processes the activity of this one."""
     match event:
         case Reading():
-            peers().note(f"waiting for the data of step {event.step}")
+            peers().note(f"waiting for the data of step {event.step}", key=SOURCE)
         case Placed():
             peers().note(f"step {event.step}")
         case Taken():
@@ -163,4 +164,4 @@ def tell_peers(event: Event) -> None:
         case Saving():
             peers().note(f"saving after step {event.step}")
         case Evaluating():
-            peers().note(f"evaluating after step {event.step}", limited=False)
+            peers().note(f"evaluating after step {event.step}", limited=False, key=SOURCE)

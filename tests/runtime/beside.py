@@ -25,7 +25,7 @@ class Beside(Peers):
         self.did: list[tuple[str, str, bool]] = []
         self.doing_now = ("step 1", True)
 
-    def note(self, event: str, *, limited: bool = True) -> None:
+    def note(self, event: str, *, limited: bool = True, key: str = "") -> None:
         self.doing_now = (event, limited)
 
     def gather(self, name: str, value: Any) -> list[Any]:

@@ -482,6 +482,17 @@ def test_an_event_that_has_ended_an_attempt_is_given_twice_as_long_until_a_new_s
     assert later.limit(LIMITS).seconds == LIMITS.silent
 
 
+def test_a_place_that_is_tried_again_may_stay_away_for_its_retry_seconds():
+    pace = paced(0.1)
+    held = replace(beat(event="step 5, from s3://b (retry_seconds 300)", since=0.5), allowed=300.0)
+    for number in range(KNOWN + 1):
+        pace = pace.after(replace(held, since=number))
+        least = Limit(360.0, "run.hang_seconds beyond retry_seconds")
+        assert pace.limit(LIMITS) == (LIMITS.of(limited=True) if number < KNOWN else least)
+        pace = pace.after(beat(event="step 5", since=number + 0.5))
+        assert pace.limit(LIMITS).seconds == LIMITS.silent
+
+
 @pytest.mark.parametrize("silent", [False, True])
 def test_attempts_that_are_ended_at_the_same_place_come_past_it(silent):
     """A step of 100 s among short ones; of a process that is frozen nobody knows what it is at."""

@@ -13,6 +13,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from data.credentials import hidden
 from data.sample import AwayError
+from data.waits import SOURCE, waiting
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ class Patient:
 
     system: Any
     seconds: float
-    key: str = "data.source"
+    key: str = SOURCE
 
     def cat_file(self, path: str, start: int = 0, end: int | None = None) -> bytes:
         # By their names: in some file systems other parameters come first.
@@ -103,6 +104,10 @@ class Patient:
         return str(self.system.unstrip_protocol(path))
 
     def _call(self, path: str, call: Callable[[], Any]) -> Any:
+        with waiting(self.key, self.named(path), self.seconds):
+            return self._tried(path, call)
+
+    def _tried(self, path: str, call: Callable[[], Any]) -> Any:
         begin, pause = time.monotonic(), FIRST
         while True:
             try:

@@ -21,6 +21,7 @@ import fsspec
 from data.credentials import hidden
 from data.sample import DataError, StorageError
 from data.sources.formats.patience import Patient
+from data.waits import SOURCE
 
 _REMOTE = re.compile(r"[\w.+-]+(://|::)")
 #: Names in file systems of the stamp that changes with a file's contents, the surest first.
@@ -39,7 +40,7 @@ def local_path(place: str) -> Path | None:
     return None if _REMOTE.match(place) else Path(place)
 
 
-def remote(place: str, retry_seconds: float, key: str = "data.source") -> tuple[Patient, str]:
+def remote(place: str, retry_seconds: float, key: str = SOURCE) -> tuple[Patient, str]:
     """The file system of a URL, and the path in it.
 
     Args:

@@ -41,6 +41,7 @@ class Beating:
     ago: float
     limited: bool
     waiting: bool
+    allowed: float = 0.0
 
 
 @dataclass(frozen=True)

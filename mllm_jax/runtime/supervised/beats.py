@@ -34,6 +34,7 @@ class Beat:
         limited: whether the present activity should not take long.
         waiting: whether the process only waits for others.
         time: time of this sign.
+        allowed: seconds for which a place that holds it up now is tried again; 0 without one.
     """
 
     attempt: int
@@ -44,6 +45,7 @@ class Beat:
     limited: bool
     waiting: bool
     time: float
+    allowed: float = 0.0
 
 
 def make() -> int:

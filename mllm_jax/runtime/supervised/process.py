@@ -151,7 +151,7 @@ class _Signs:
 
     def _beat(self) -> Beat:
         own = peers()
-        now = own.activity
+        now = own.present
         return Beat(
             attempt=self._told.attempt,
             pid=os.getpid(),
@@ -161,4 +161,5 @@ class _Signs:
             limited=now.limited,
             waiting=now.waiting,
             time=time.monotonic(),
+            allowed=now.allowed,
         )

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from data import waits
 from data.config import DataConfig
 from data.faults import Fault, FaultKind
 from data.loading import prefetch
@@ -25,6 +26,7 @@ from data.planning.stream import Consumer, LoaderState
 from data.processing.processor import Processor, make_processor
 from data.sample import DataError, SampleError
 from data.sources.source import Source
+from data.waits import SLOT
 from tests.configs import ROOT
 from tests.data.samples import (
     AUDIO,
@@ -146,6 +148,9 @@ def test_a_worker_leaves_interrupts_to_the_parent(
         for worker in multiprocessing.active_children():
             os.kill(worker.pid or 0, signal.SIGINT)
         microbatches += [next(loader) for _ in range(5)]
+        (table,) = waits._tables
+        assert os.fstat(table._file).st_size == SLOT  # the worker tells what it waits for
+    assert not waits._tables
     for actual, wanted in zip(microbatches, expected, strict=True):
         assert_same_microbatch(actual, wanted)
     assert not multiprocessing.active_children()

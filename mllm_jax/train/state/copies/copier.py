@@ -20,7 +20,7 @@ from data.sample import DataError, StorageError
 from mllm_jax.runtime.folder import RunError, identity
 from mllm_jax.runtime.part import peers
 from mllm_jax.train.state.copies.offers import Offers
-from mllm_jax.train.state.copies.store import Store, steps_in
+from mllm_jax.train.state.copies.store import KEY, Store, steps_in
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +60,8 @@ def copying(offers: Offers | None, newest: int) -> Iterator[None]:
 def copy_records(offers: Offers | None) -> None:
     """Copy the records of a run that has ended beside its checkpoints; a failure is told."""
     if offers is not None and not peers().index:
-        _put_records(offers.store, offers.run)
+        with peers().doing("copying the records of the run", limited=False, key=KEY):
+            _put_records(offers.store, offers.run)
 
 
 def _put_records(store: Store, run: Path) -> None:
@@ -92,7 +93,7 @@ class _Copier:
     def finish(self) -> None:
         """Wait for the copies of what is saved."""
         self._over.set()
-        with peers().doing("copying the last checkpoint", limited=False):
+        with peers().doing("copying the last checkpoint", limited=False, key=KEY):
             self._thread.join()
 
     def leave(self) -> None:
@@ -108,7 +109,8 @@ class _Copier:
     def _begin_now(self, *, asked: bool) -> None:
         """Begin before the first step, so that what the run has left is never taken up again."""
         try:
-            self._begin()
+            with peers().doing("setting copies aside", limited=False, key=KEY):
+                self._begin()
         except StorageError as error:
             if asked:
                 raise

@@ -19,7 +19,7 @@ from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.runtime.folder import IDENTITY
 from mllm_jax.runtime.part import peers
 from mllm_jax.train.records.resolved import RESOLVED
-from mllm_jax.train.state.copies.store import DRAFT, Copy, Store, steps_in
+from mllm_jax.train.state.copies.store import DRAFT, KEY, Copy, Store, steps_in
 from mllm_jax.train.state.saved import DamageError, SavedParameters
 
 logger = logging.getLogger(__name__)
@@ -126,7 +126,7 @@ class Offers:
         """What process 0 finds, and why it could not; an error of the store is kept by all."""
         told = None
         if peers().index == 0:
-            with peers().doing(what, limited=False):
+            with peers().doing(what, limited=False, key=KEY):
                 told = _tried(action)
         found, why, kind = peers().gather(what, told)[0]
         if kind:
@@ -170,7 +170,7 @@ def fetch(config: ExperimentConfig) -> None:
     """
     wanted = config.checkpoint.copy_to is not None and config.checkpoint.enabled
     if wanted and peers().index == 0 and not steps_in(config.run.path):
-        with peers().doing("fetching a checkpoint", limited=False):
+        with peers().doing("fetching a checkpoint", limited=False, key=KEY):
             _fetch(Store(config), config.run.path)
     if wanted:
         peers().gather("checkpoints are fetched", None)

@@ -41,7 +41,8 @@ logger = logging.getLogger(__name__)
 RECORDS = (RESOLVED, "metrics.jsonl", "skipped.jsonl", "summary.json")
 #: Beginning of the names of folders of what is being fetched.
 DRAFT = "fetched-"
-_KEY = "checkpoint.copy_to"
+#: Key of the configuration that names the place.
+KEY = "checkpoint.copy_to"
 _NOTE = re.compile(r"(\d+)-(\d+)-of-(\d+)\.json")
 
 
@@ -85,7 +86,7 @@ class Store:
     def __init__(self, config: ExperimentConfig) -> None:
         own = config.checkpoint
         assert own.copy_to is not None, "a store has a place"
-        self._system, base = remote(own.copy_to, own.retry_seconds, _KEY)
+        self._system, base = remote(own.copy_to, own.retry_seconds, KEY)
         self._base = f"{base.rstrip('/')}/{config.run.name}"
 
     def __str__(self) -> str:
@@ -236,8 +237,8 @@ class Store:
             path.write_text(copies[0].run)
         if path.read_text() != copies[0].run:
             raise RunError(
-                f"{_KEY}: the checkpoints in {self} are of run {copies[0].run}, and {run} is "
-                f"{path.read_text()}; choose another run.name or {_KEY}, or remove one of them"
+                f"{KEY}: the checkpoints in {self} are of run {copies[0].run}, and {run} is "
+                f"{path.read_text()}; choose another run.name or {KEY}, or remove one of them"
             )
 
     @contextmanager
@@ -248,9 +249,7 @@ class Store:
         except StorageError:
             raise
         except Exception as error:  # every file system has errors of its own
-            raise StorageError(
-                hidden(f"{_KEY}: {self}: {type(error).__name__}: {error}")
-            ) from error
+            raise StorageError(hidden(f"{KEY}: {self}: {type(error).__name__}: {error}")) from error
 
     def _notes(self) -> list[str]:
         self._system.system.invalidate_cache()  # which would not show what others have written

@@ -1,0 +1,55 @@
+"""The activity of a process that a place holds up, as others hear of it."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from data.waits import SOURCE, Wait
+from mllm_jax.runtime import part
+from mllm_jax.runtime.part import Peers
+from mllm_jax.runtime.watch import Limits, Peer, fault
+from mllm_jax.train.events import Reading
+from mllm_jax.train.listeners import tell_peers
+
+LIMITS = Limits(60.0, 100.0)
+
+
+def test_a_place_that_holds_up_the_data_is_told_and_the_wait_begins_anew_behind_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own, found = Peers(), list[Wait]()
+    monkeypatch.setattr(part, "current", lambda key: found[0] if found and key == SOURCE else None)
+    monkeypatch.setattr("mllm_jax.train.listeners.peers", lambda: own)
+    tell_peers(Reading(50))
+    assert own.present == own.activity
+    found.append(Wait(SOURCE, "s3://bucket/train.jsonl", own.activity.since - 7.0, 300.0))
+    held = own.present
+    told = "waiting for the data of step 50, from s3://bucket/train.jsonl (retry_seconds 300)"
+    assert held.event == told
+    assert (held.since, held.allowed, held.limited) == (found[0].since, 300.0, True)
+    before = time.monotonic()
+    own.present  # noqa: B018 - a look, as twice a second
+    found.clear()
+    behind = own.present
+    assert behind.event == "waiting for the data of step 50"
+    assert behind.since >= before > own.activity.since
+    own.note("step 50")
+    assert own.present == own.activity
+    found.append(Wait(SOURCE, "s3://bucket/train.jsonl", 0.0, 300.0))
+    assert own.present == own.activity  # which waits for no place
+
+
+@pytest.mark.parametrize(("allowed", "seconds"), [(0.0, 100.0), (30.0, 100.0), (300.0, 360.0)])
+def test_a_process_that_a_place_holds_up_is_given_its_retry_seconds(
+    allowed: float, seconds: float
+) -> None:
+    held = Peer(0, "a", 1, seconds, "waiting for the data", 0.0, limited=True, allowed=allowed)
+    waits = Peer(1, "b", 2, seconds, "step 4", 1.0, limited=True, waiting=True)
+    assert fault([held, waits], seconds + 1.0, LIMITS) is None
+    told = fault([held, waits], seconds + 1.1, LIMITS)
+    by = "run.stall_seconds" if allowed < 300 else "run.hang_seconds beyond retry_seconds"
+    assert f"process 0 (host a, pid 1) is stuck: no process goes on since {seconds:g} s ({by})" in (
+        told or ""
+    )
