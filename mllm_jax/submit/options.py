@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 _NODES = "--nodes of submit"
+_WITH_ALL = "left out, as a job whose first node is lost would go on without its script"
 
 #: Of sbatch, each with what says the same, or nothing.
 OF_THE_JOB: Mapping[str, str] = MappingProxyType(
@@ -28,6 +29,7 @@ OF_THE_JOB: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("--export", "--export-file"), "the key pass_environment"),
         **dict.fromkeys(("--ntasks", "--ntasks-per-node", "--array", "--wrap", "--chdir"), ""),
         **dict.fromkeys(("--output", "--error", "--open-mode", "--requeue", "--no-requeue"), ""),
+        "--no-kill": _WITH_ALL,
     }
 )
 #: Of srun, which starts one process on each node of the job.
@@ -39,6 +41,7 @@ OF_THE_STEP: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("--ntasks", "-n", "--ntasks-per-node", "--nodelist", "-w"), ""),
         **dict.fromkeys(("--relative", "-r", "--multi-prog", "--chdir", "-D"), ""),
         **dict.fromkeys(("--kill-on-bad-exit", "-K"), ""),
+        **dict.fromkeys(("--no-kill", "-k"), _WITH_ALL),
     }
 )
 

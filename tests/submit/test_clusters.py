@@ -127,6 +127,8 @@ def test_what_kubernetes_would_refuse_is_refused_with_the_form_in_words(
         ("launch_options", "--nodes=1", "the job sets --nodes itself; valid: --nodes of submit"),
         ("launch_options", "-N1", "the job sets -N itself; valid: --nodes of submit"),
         ("launch_options", "--kill-on-bad-exit", "the job sets --kill-on-bad-exit itself; valid"),
+        ("launch_options", "-k", "the job sets -k itself; valid: left out"),
+        ("options", "--no-kill", "the job sets --no-kill itself; valid: left out"),
     ],
 )
 def test_what_the_job_sets_itself_is_no_option(
