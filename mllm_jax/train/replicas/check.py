@@ -37,8 +37,8 @@ from mllm_jax.train.step.train_step import TrainStep
 from sharding.collectives import ppermute
 from sharding.grid import Axes
 
-#: An odd number whose multiples tell the places of values apart (Knuth, volume 3, section 6.4).
-ODD = 2654435761
+#: Seeds of the two halves of a digest: binary digits of pi.
+SEEDS = 0x243F6A88, 0x85A308D3
 
 
 @dataclass(frozen=True)
@@ -134,12 +134,12 @@ class ReplicaCheck:
         return jax.tree.map(leaf, (params, batch), dealt, specs)
 
     def _difference(self, made: NDArray[np.uint32], again: NDArray[np.uint32]) -> Difference | None:
-        """What differs between `[devices, leaves]` digests of both meshes, in their order.
+        """What differs between `[devices, leaves, halves]` digests of both meshes, in their order.
 
         The leaf that differs on the fewest ranks tells where: what one rank makes wrongly goes on
         to the encoders of others.
         """
-        differs = made != again
+        differs = (made != again).any(-1)
         if not differs.any():
             return None
         counts = np.where(differs.any(0), differs.sum(0), len(differs) + 1)
@@ -192,7 +192,7 @@ def _ranks(mesh: Mesh, axes: Axes) -> NDArray[np.int64]:
 
 
 def _digests(step: TrainStep) -> Any:
-    """`[devices, leaves]`: digests of what every device makes of a batch, jitted."""
+    """`[devices, leaves, halves]`: digests of what every device makes of a batch, jitted."""
     everywhere = PartitionSpec(step.mesh.axis_names)
 
     def body(params: Any, batch: Any) -> jax.Array:
@@ -204,7 +204,19 @@ def _digests(step: TrainStep) -> Any:
 
 
 def _digest(x: jax.Array) -> jax.Array:
-    """A number of all bits of `x` and their places, the same in every order of summation."""
+    """`[halves]`: 64 bits of all bits of `x` and their places, the same in any order of summation.
+
+    A sum of products does not do: `2**31` times any odd number is the same modulo `2**32`, so that
+    a second sign that flips undoes the first. What a place adds is no linear function of its bits.
+    """
     bits = lax.bitcast_convert_type(x.astype(jnp.float32), jnp.uint32).reshape(-1)
-    places = jnp.arange(bits.size, dtype=jnp.uint32) * jnp.uint32(2) + jnp.uint32(1)
-    return jnp.sum(bits * (places * jnp.uint32(ODD)), dtype=jnp.uint32)
+    places = jnp.arange(bits.size, dtype=jnp.uint32)
+    halves = [_mixed(bits ^ _mixed(places ^ jnp.uint32(seed))) for seed in SEEDS]
+    return jnp.stack([jnp.sum(half, dtype=jnp.uint32) for half in halves])
+
+
+def _mixed(words: jax.Array) -> jax.Array:
+    """Words of which each bit depends on all bits of the old ones (finalizer of MurmurHash3)."""
+    words = (words ^ (words >> 16)) * jnp.uint32(0x85EBCA6B)
+    words = (words ^ (words >> 13)) * jnp.uint32(0xC2B2AE35)
+    return words ^ (words >> 16)

@@ -7,11 +7,13 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from jax.sharding import Mesh
 
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.train.replicas.check import Difference, ReplicaCheck, rolled_devices
+from mllm_jax.train.replicas.check import Difference, ReplicaCheck, _digest, rolled_devices
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step, gradient_step
 from mllm_jax.train.step.train_step import TrainStep
@@ -89,6 +91,34 @@ def test_a_flipped_bit_is_found_with_its_device(
     assert str(found).startswith(f"device {number} of process 0 computes wrongly: what ranks ")
 
 
+WORDS = 96
+#: Digests of `[cases, WORDS]`, in one program.
+digests = jax.jit(jax.vmap(_digest))
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    bit=st.integers(0, 31),
+    places=st.sets(st.integers(0, WORDS - 1), min_size=1, max_size=16),
+)
+def test_a_digest_tells_that_the_same_bit_has_flipped_in_some_places(
+    seed: int, bit: int, places: set[int]
+) -> None:
+    """Also an even number of times, of which a sum of products would see nothing."""
+    words = np.random.default_rng(seed).normal(size=WORDS).astype(np.float32)
+    other = words.copy()
+    other.view(np.uint32)[sorted(places)] ^= np.uint32(1 << bit)
+    first, second = np.asarray(digests(np.stack([words, other])))
+    assert (first != second).all()
+
+
+def test_a_digest_tells_values_that_have_changed_their_places_and_all_signs() -> None:
+    words = np.random.default_rng(0).normal(size=WORDS).astype(np.float32)
+    swapped = words[[1, 0, *range(2, WORDS)]]
+    found = np.asarray(digests(np.stack([words, swapped, -words, words[::-1]])))
+    assert len({*map(tuple, found.tolist())}) == len(found)
+
+
 def test_each_rank_lies_on_the_devices_of_the_next_one() -> None:
     devices = np.array(jax.devices()).reshape(2, 2, 2)
     mesh = Mesh(devices, ("data", "stage", "fsdp"))
@@ -102,10 +132,10 @@ def test_each_rank_lies_on_the_devices_of_the_next_one() -> None:
 
 def difference(check: ReplicaCheck, first: list[int], second: list[int]) -> Difference | None:
     """What is found where these ranks are wrong on their own devices, and on the next ones."""
-    made = np.zeros((4, 3), np.uint32)
+    made = np.zeros((4, 3, 2), np.uint32)
     again = made.copy()
-    made[first, 1] = 7
-    again[second, 1] = 9
+    made[first, 1, 1] = 7
+    again[second, 1, 0] = 9
     return check._difference(made, again)
 
 
