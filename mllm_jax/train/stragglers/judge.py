@@ -2,9 +2,15 @@
 
 Values are compared by their logarithms. A value is an outlier of its window if it exceeds the
 median of the others by more than 3 scaled median absolute deviations. The deviation is the larger
-of two: between the values, if there are enough of them, and of one window from the next, which a
-steady difference or a slow drift leaves as they are. Two processes can be told apart only by the
-latter. A place that is an outlier in `OFTEN` of its last `OF` windows is slow.
+of two: between the values, if there are enough of them, and in time, of a window from earlier ones.
+Two processes can be told apart only by the latter. A place that is an outlier in `OFTEN` of its
+last `OF` windows is slow.
+
+Times of healthy processes wander: what a machine does beside training lasts for many windows. So a
+window is compared with one, two, four, ... windows before, and the lag that differs most counts. A
+steady difference, or one that grows evenly, leaves all of these as they are. One that begins is in
+a third of the differences at most, which no median minds, as no lag exceeds a quarter of the
+windows. Noise that wanders more slowly than that is not known as such: at first, of few windows.
 """
 
 from __future__ import annotations
@@ -27,7 +33,11 @@ SCALE = 1.4826
 #: Windows of which so many as `OFTEN` must be outliers.
 OFTEN, OF = 4, 5
 #: Windows whose differences tell how much values vary, and the fewest that do.
-KEPT, FEWEST = 40, 6
+KEPT, FEWEST = 200, 6
+#: Windows for one of lag in these differences.
+WINDOWS_PER_LAG = 4
+#: Newest windows by which is told whether a place gets slower.
+RECENT = 40
 #: Fewest values that tell how unlike healthy processes are.
 ENOUGH = 6
 #: Excess over the others that no one minds: as a share of their time, and of a step's.
@@ -43,7 +53,7 @@ class Straggler:
         place: its name.
         seconds: its seconds in the last window.
         usual: median of those of the others.
-        excess: excess over the others as a share of their time, window by window, newest last.
+        excess: excess over the others as a share of their time, `RECENT` windows, newest last.
         pace: seconds of a step, if the phase is part of it.
     """
 
@@ -99,7 +109,7 @@ class Judge:
         known.excess.append(np.log(values / usual))
         known.outliers.append(self._outliers(known, values, usual, times.pace))
         for at in np.flatnonzero(np.sum(known.outliers, axis=0) >= OFTEN):
-            excess = tuple(float(np.expm1(own[at])) for own in known.excess)
+            excess = tuple(float(np.expm1(own[at])) for own in [*known.excess][-RECENT:])
             yield Straggler(
                 times.phase, times.places[at], values[at], float(usual[at]), excess, times.pace
             )
@@ -109,9 +119,12 @@ class Judge:
     ) -> NDArray[np.bool_]:
         if len(known.excess) < FEWEST:
             return np.zeros(len(values), bool)
-        spread = np.maximum(_in_time(np.array(known.excess)), _between(values))
-        noted = known.excess[-1] > np.maximum(DEVIATIONS * spread, MINOR)
-        return noted if pace is None else noted & (values - usual > UNNOTICED * pace)
+        noted = known.excess[-1] > max(DEVIATIONS * _between(values), MINOR)
+        if pace is not None:
+            noted &= values - usual > UNNOTICED * pace
+        excess = np.array(known.excess)[:, noted]
+        noted[noted] = excess[-1] > DEVIATIONS * _in_time(excess)
+        return noted
 
 
 def _of_others(values: Numbers) -> Numbers:
@@ -123,12 +136,19 @@ def _of_others(values: Numbers) -> Numbers:
 
 
 def _in_time(excess: Numbers) -> Numbers:
-    """`[places]`, scaled deviation of the excess `[windows, places]` of one window from the next.
+    """`[places]`, scaled deviation of the excess `[windows, places]` of a window from earlier ones.
 
     Differences of independent values vary by the root of two more than the values.
     """
-    steps = np.diff(excess, axis=0)
-    return SCALE * np.median(np.abs(steps - np.median(steps, axis=0)), axis=0) / np.sqrt(2)
+    steps = [excess[lag:] - excess[:-lag] for lag in _lags(len(excess))]
+    spreads = [np.median(np.abs(own - np.median(own, axis=0)), axis=0) for own in steps]
+    return SCALE * np.max(spreads, axis=0) / np.sqrt(2)
+
+
+def _lags(windows: int) -> list[int]:
+    """Powers of two up to a quarter of the windows, and that quarter: `1 2 4 8 10` of 40."""
+    longest = max(1, windows // WINDOWS_PER_LAG)
+    return [*(2**power for power in range(longest.bit_length()) if 2**power < longest), longest]
 
 
 def _between(values: Numbers) -> float:

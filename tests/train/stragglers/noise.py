@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mllm_jax.train.stragglers.window import Times, Window, compared
 
@@ -22,44 +23,40 @@ def windows(
     slow: Callable[[int], float] = lambda number: 1.0,
     phases: tuple[str, ...] = ("between",),
     devices: int = 2,
+    correlation: float = 0.0,
 ) -> Iterator[list[Times]]:
     """Windows of all processes whose times vary log-normally, each by itself.
 
     Args:
         sigma: spread of the logarithm of a time.
         slow: factor of process 1 in a window, in `phases`; process 0 is always healthy.
+        correlation: correlation of a logarithm with that of the window before.
     """
     random = np.random.default_rng(seed)
+    shape = processes, len(USUAL) + devices
+    noise = random.normal(0.0, sigma, shape)
     for number in range(count):
         yield compared(
             [
-                _window(
-                    process, random, sigma, slow(number) if process == 1 else 1.0, phases, devices
-                )
+                _window(process, noise[process], slow(number) if process == 1 else 1.0, phases)
                 for process in range(processes)
             ]
         )
+        new = random.normal(0.0, sigma, shape)
+        noise = correlation * noise + np.sqrt(1 - correlation**2) * new
 
 
 def _window(
-    process: int,
-    random: np.random.Generator,
-    sigma: float,
-    factor: float,
-    phases: tuple[str, ...],
-    devices: int,
+    process: int, noise: NDArray[np.float64], factor: float, phases: tuple[str, ...]
 ) -> Window:
     """One window; of the devices of a process the last is slow with it."""
-
-    def varied(seconds: float, slow: bool) -> float:
-        return float(seconds * random.lognormal(0.0, sigma) * (factor if slow else 1.0))
-
-    return Window(
-        process,
-        "ab"[process % 2],
-        10,
-        PACE,
-        {name: varied(seconds, name in phases) for name, seconds in USUAL.items()},
-        [varied(DEVICE, "device" in phases and own == devices - 1) for own in range(devices)],
-        [f"device {process * devices + own}" for own in range(devices)],
-    )
+    factors = np.exp(noise)
+    seconds = {
+        name: float(usual * own * (factor if name in phases else 1.0))
+        for (name, usual), own in zip(USUAL.items(), factors, strict=False)
+    }
+    probed = [float(DEVICE * own) for own in factors[len(USUAL) :]]
+    if "device" in phases:
+        probed[-1] *= factor
+    names = [f"device {process * len(probed) + own}" for own in range(len(probed))]
+    return Window(process, "ab"[process % 2], 10, PACE, seconds, probed, names)

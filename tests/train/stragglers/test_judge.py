@@ -60,6 +60,32 @@ def test_false_alarms_are_rare_even_where_times_vary_by_a_third() -> None:
     assert alarms / (4 * 200) <= 5e-3
 
 
+@pytest.mark.parametrize(("correlation", "most"), [(0.9, 0.03), (0.95, 0.12)])
+@pytest.mark.parametrize("processes", [2, 4])
+def test_noise_that_drifts_seldom_names_anybody(
+    processes: int, correlation: float, most: float
+) -> None:
+    """Behind the first windows, which cannot tell yet how slowly it drifts."""
+    found = judged(processes=processes, count=480, sigma=0.1, seed=6, correlation=correlation)
+    assert sum(map(bool, found[80:])) <= most * 400
+
+
+def test_a_process_that_becomes_slower_by_a_fifth_stays_named() -> None:
+    found = judged(
+        processes=2, count=200, sigma=0.01, seed=7, slow=lambda n: 1.2 if n >= 60 else 1.0
+    )
+    assert not any(found[:63])
+    assert all(found[63:])
+
+
+def test_one_that_begins_to_get_slower_late_is_said_to() -> None:
+    late = judged(
+        processes=2, count=140, sigma=0.01, seed=8, slow=lambda n: 1 + 0.02 * max(0, n - 100)
+    )
+    assert all(late[112:])
+    assert late[-1][0].grows
+
+
 def test_times_that_no_step_notices_are_not_told() -> None:
     """A process whose placing takes twice as long, which is 1 % of a step."""
     judge = Judge()
