@@ -4,8 +4,8 @@ For every step, in this order; `ahead` is how many steps may run while a later o
 
     Reading n -> Read n -> Placed n -> Done n - ahead -> Dispatched n -> Taken n
       before Dispatched, where it is due:  Checked n
-      then, where it is due:  Copying n -> Copied n,  Saving n -> Saved n,
-                              Evaluating n -> Evaluated n
+      then Agreed n, and where it is due:  Copying n -> Copied n,  Saving n -> Saved n,
+                                           Evaluating n -> Evaluated n
 
 Before a step is Taken that is reported, copied, saved or evaluated, the loop waits for all that
 run: ``... -> Dispatched n -> Done n -> Taken n``. An event that ends something has its `seconds`,
@@ -126,6 +126,13 @@ class Taken(Timed):
     def gradient_norm(self) -> SupportsFloat:
         """Global norm before clipping; whoever takes its value waits for the step."""
         return self.scalars["grad_norm"]
+
+
+class Agreed(Timed):
+    """The processes have agreed on whether to stop behind the step, where it was time to.
+
+    `seconds` is how long this process waited for the slowest one.
+    """
 
 
 class Copying(Event):

@@ -29,6 +29,7 @@ from mllm_jax.runtime.together import compiled_together
 from mllm_jax.train.batches import batch_of, microbatches
 from mllm_jax.train.evaluate import Evaluator, StoppedError
 from mllm_jax.train.events import (
+    Agreed,
     Copied,
     Copying,
     Dispatched,
@@ -284,7 +285,7 @@ class _Between:
         stands(unsaved(self.config))
         self.guard.watch(taken)
         self.tell(taken)
-        stopping = stop.agreed(step)
+        stopping = self.agreed(stop, step)
         if stopping or due.report(step) or due.save(step) or due.copy(step):
             self.guard.settle()
         if due.copy(step) and not stopping:
@@ -302,6 +303,13 @@ class _Between:
             stands(saved(self.config, step))
             raise StoppedRun
         return StepResult(self.tell.record, state, evaluation)
+
+    def agreed(self, stop: StopSignal, step: int) -> bool:
+        """Whether the processes stop behind a step, as far as they agree on that behind it."""
+        with phase("agree") as agreeing:
+            stopping = stop.agreed(step)
+        self.tell(Agreed(step, agreeing.seconds))
+        return stopping
 
     def copy(self, state: Any) -> None:
         """Take a snapshot of a state into the memory of the hosts, if any are taken."""

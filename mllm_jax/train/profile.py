@@ -1,8 +1,8 @@
 """Profiles of a run: the phases in them by name, and the files, by key and by signal.
 
 On the host a step is a `StepTraceAnnotation`, and in it `read`, `place`, `wait` and `dispatch` are
-annotations; `save` and `evaluate` lie between steps. The scopes of the compiled step name the work
-of the devices.
+annotations; `agree`, `copy`, `save` and `evaluate` lie between steps. The scopes of the compiled
+step name the work of the devices.
 """
 
 from __future__ import annotations

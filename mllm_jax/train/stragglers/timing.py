@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mllm_jax.runtime.part import peers
 from mllm_jax.train.events import (
+    Agreed,
     Checked,
     Copied,
     Dispatched,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:  # which compares times without devices, too
 #: Name under which windows are sent.
 NAME = "times of a window"
 #: What a step's seconds are known to have gone into; those of an evaluation are no part of them.
-KNOWN = (Read, Placed, Checked, Dispatched, Done, Copied, Saved)
+KNOWN = (Read, Placed, Checked, Dispatched, Done, Agreed, Copied, Saved)
 
 
 class Timing:
@@ -60,7 +61,8 @@ class Timing:
         if self._first:
             self._first = False
             return
-        # Dispatching may wait for the devices, as Done does, and these for other processes.
+        # Dispatching may wait for the devices, as Done does, and these for other processes; where
+        # processes agree, all wait for the slowest.
         between = taken.seconds - sum(parts[kind] for kind in KNOWN)
         own = parts[Read], parts[Placed], max(0.0, between)
         for name, seconds in zip(OWN, own, strict=True):

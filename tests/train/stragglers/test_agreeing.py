@@ -1,0 +1,110 @@
+"""A slow process is named also where processes wait for each other between all steps."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mllm_jax.runtime.part import Peers, peers, take_part
+from mllm_jax.runtime.stop import AGREE, StopSignal
+from mllm_jax.train.events import Done, Event, Placed, Read, Stopwatch, Taken
+from mllm_jax.train.loop import _Between
+from mllm_jax.train.stragglers.judge import Judge
+from mllm_jax.train.stragglers.timing import NAME, Timing
+from mllm_jax.train.stragglers.window import Window, compared
+from tests.configs import config
+
+STEPS, EVERY = 60, 5
+#: Seconds of reading and placing, and of what a process does between two steps.
+READ, PLACE, WORK = 0.2, 0.1, 0.5
+
+
+class Clock(threading.local):
+    """The time of a thread, which is a process here."""
+
+    index, now = 0, 0.0
+
+
+class Both(Peers):
+    """Two processes; who comes first to a meeting waits for the other one."""
+
+    count = 2
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock, self._met = clock, threading.Barrier(2)
+        self._told: list[Any] = [None, None]
+
+    @property
+    def index(self) -> int:  # type: ignore[override]
+        return self._clock.index
+
+    def gather(self, name: str, value: Any) -> list[Any]:
+        self._told[self.index] = value, self._clock.now
+        self._met.wait()
+        values, times = zip(*self._told, strict=True)
+        self._met.wait()
+        self._clock.now = max(times)
+        return list(values)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
+    before, own = peers(), Clock()
+    take_part(Both(own))
+    monkeypatch.setattr(time, "perf_counter", lambda: own.now)
+    monkeypatch.setattr(time, "monotonic", lambda: own.now)
+    yield own
+    take_part(before)
+
+
+def run(index: int, clock: Clock, device: float, factor: float) -> None:
+    """All steps of a process, of which the loop's own parts do what lies between two."""
+    clock.index, clock.now = index, 0.0
+    timing = Timing(EVERY, None)
+
+    def tell(event: Event) -> None:
+        timing(event)
+        if isinstance(event, Taken):
+            clock.now += WORK * factor
+
+    tell.record = None  # type: ignore[attr-defined]
+    own = config(train__steps=1000, checkpoint__enabled=False, evaluate__enabled=False)
+    guard: Any = SimpleNamespace(watch=lambda taken: None, settle=lambda: None)
+    nothing: Any = None
+    between = _Between(own, nothing, tell, nothing, guard, None, None)  # type: ignore[arg-type]
+    stop, since = StopSignal(), Stopwatch()
+    for step in range(1, STEPS + 1):
+        clock.now += READ
+        tell(Read(step, READ, ()))
+        clock.now += PLACE
+        tell(Placed(step, PLACE))
+        waited = Stopwatch()
+        peers().gather("the devices", None)
+        clock.now += device
+        tell(Done(step, waited.seconds))
+        seconds, since = since.seconds, Stopwatch()
+        between.after(None, Taken(step, seconds, (), {}, 0.0), stop)
+
+
+@pytest.mark.parametrize("device", [0.1, AGREE / 2])
+def test_a_slow_process_is_named_however_often_processes_agree(clock: Clock, device: float) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(run, index, clock, device, 1 + index / 5) for index in (0, 1)]
+        for process in both:
+            process.result(60)
+    windows: dict[int, dict[int, Window]] = {}
+    for index, value in peers().posted(NAME):
+        window = Window.from_json(value)
+        windows.setdefault(window.step, {})[index] = window
+    judge, named = Judge(), set()
+    for step in sorted(windows):
+        slow = judge(compared([windows[step][index] for index in (0, 1)]))
+        named |= {(own.phase, own.place.split(" (")[0]) for own in slow}
+    assert named == {("between", "process 1")}
