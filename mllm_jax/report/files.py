@@ -30,7 +30,8 @@ class RunFiles:
     Attributes:
         folder: the folder.
         lines: objects of `metrics.jsonl`, in order: reports, and values that were logged.
-        spent, watched: records of the attempts.
+        spent, watched: records of the attempts; none if one cannot be read.
+        damage: why it cannot be read.
         skipped: entries of the lists of unusable samples, of all processes.
         summary: content of `summary.json`; None if the run has not ended.
         config: configuration of the run; None if it cannot be read.
@@ -41,6 +42,7 @@ class RunFiles:
     lines: Sequence[Line]
     spent: Sequence[Spent] = ()
     watched: Sequence[Watched] = ()
+    damage: str = ""
     skipped: Sequence[Line] = ()
     summary: Line | None = None
     config: ExperimentConfig | None = None
@@ -85,7 +87,8 @@ def read_run(folder: Path) -> RunFiles:
     """Read a run that goes on or has ended.
 
     Raises:
-        RunError: `folder` is none of a run, or a file in it cannot be read.
+        RunError: `folder` is none of a run, or a file in it cannot be read, other than records of
+            attempts.
     """
     metrics = folder / METRICS
     if not metrics.is_file():
@@ -94,14 +97,22 @@ def read_run(folder: Path) -> RunFiles:
             "begun, such as runs/demo"
         )
     try:
-        spent, watched = read(folder)
         summary = _object(folder / SUMMARY)
         lines = _lines(metrics)
         skipped = [line for path in sorted(folder.glob(f"{LIST}*.jsonl")) for line in _lines(path)]
     except (OSError, ValueError) as error:
         raise RunError(f"--run {folder}: {error}") from error
+    spent, watched, damage = _attempts(folder)
     config, trouble = _configuration(folder / RESOLVED)
-    return RunFiles(folder, lines, spent, watched, skipped, summary, config, trouble)
+    return RunFiles(folder, lines, spent, watched, damage, skipped, summary, config, trouble)
+
+
+def _attempts(folder: Path) -> tuple[list[Spent], list[Watched], str]:
+    """The records of all attempts, or why there are none."""
+    try:
+        return *read(folder), ""
+    except (OSError, ValueError) as error:
+        return [], [], f"The records of attempts cannot be read: {error}"
 
 
 def _lines(path: Path) -> list[Line]:

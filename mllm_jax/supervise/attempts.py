@@ -7,6 +7,7 @@ which replaces it every few seconds, `n.supervisor.json` of its supervisor, if i
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -92,7 +93,10 @@ def write(folder: Path, record: Spent | Watched) -> None:
     path.parent.mkdir(exist_ok=True)
     part = path.with_name(f"{suffix}.part")
     try:
-        part.write_text(json.dumps(asdict(record)) + "\n")
+        with part.open("w", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(record)) + "\n")
+            file.flush()
+            os.fsync(file.fileno())  # else a machine that is lost may leave an empty file
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

@@ -109,10 +109,18 @@ def test_names_of_samples_are_no_markup(tmp_path: Path) -> None:
 def test_a_folder_that_is_none_of_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"there is no metrics\.jsonl in it"):
         read_run(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff"])
+def test_a_damaged_record_of_an_attempt_is_told_by_its_panel_alone(
+    tmp_path: Path, content: bytes
+) -> None:
     folder = ended(tmp_path).run.path
-    (folder / "attempts" / "1.json").write_text("{")
-    with pytest.raises(RunError, match="is no record of an attempt"):
-        read_run(folder)
+    (folder / "attempts" / "1.json").write_bytes(content)
+    run = read_run(folder)
+    panels = [make(run) for make in PANELS]
+    assert [own.key for own in panels if "1.json is no record" in own.content] == ["goodput"]
+    assert "All 1000 steps are done" in page(run)
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:

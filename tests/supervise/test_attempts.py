@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,27 @@ def test_records_are_read_as_they_were_written(tmp_path: Path) -> None:
         "11.json",
         "9.supervisor.json",
     }
+
+
+def test_a_record_is_on_the_disk_before_it_replaces_the_last_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a machine that is lost may leave an empty one in the place of the last."""
+    synced: list[str] = []
+    sync, replace = os.fsync, Path.replace
+
+    def moved(part: Path, path: Path) -> Path:
+        assert synced == [part.read_text()]
+        return replace(part, path)
+
+    def syncing(file: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{file}").read_text())
+        sync(file)
+
+    monkeypatch.setattr("os.fsync", syncing)
+    monkeypatch.setattr(Path, "replace", moved)
+    write(tmp_path, Spent(1, 1.0, {"step": 2.0}))
+    assert (tmp_path / "attempts" / "1.json").read_text() == synced[0]
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"attempt": 1}', '{"attempt": 1, "pid": 3}'])

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 
 from mllm_jax.pages.charts import stacked_bars
-from mllm_jax.pages.markup import Markup, facts, joined, table
+from mllm_jax.pages.markup import Markup, facts, joined, note, table
 from mllm_jax.pages.panel import Panel
 from mllm_jax.pages.words import known, percent, seconds
 from mllm_jax.report.files import RunFiles
@@ -18,7 +18,7 @@ ORDER = ("step", *(kind for kind in KINDS if kind != "step"), *LOSSES)
 
 def goodput(run: RunFiles) -> Panel:
     """The share of the time that has trained, and the time of every attempt."""
-    content = Markup()
+    parts = [note(run.damage)] if run.damage else []
     if run.goodput:
         found = run.goodput
         total = sum(found["seconds"].values())
@@ -28,16 +28,18 @@ def goodput(run: RunFiles) -> Panel:
             ("attempts", str(found["attempts"])),
             ("largest loss", _largest(found["seconds"])),
         ]
+        parts.append(facts(pairs))
         each = accounts(run.spent, run.watched)
         rows = [(f"attempt {number}", _parts(own)) for number, own in each.items()]
-        bars = stacked_bars("seconds of every attempt by what they went into", rows, seconds)
-        content = joined((facts(pairs), bars, _ends(run)))
+        if rows:
+            what = "seconds of every attempt by what they went into"
+            parts += [stacked_bars(what, rows, seconds), _ends(run)]
     told = (
         "Bars hold the seconds of process 0, and the pause behind an attempt. Goodput counts steps "
         "that the final state has; steps that were lost by a fault and taken again are rework."
     )
     empty = "There is no record of an attempt."
-    return Panel("goodput", "Goodput by attempt", content, empty, told, wide=True)
+    return Panel("goodput", "Goodput by attempt", joined(parts), empty, told, wide=True)
 
 
 def _largest(spent: Mapping[str, float]) -> str:
