@@ -12,7 +12,7 @@ from typing import Any
 from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.config.sections import ConfigError
 from mllm_jax.runtime.folder import METRICS, RunError
-from mllm_jax.supervise.attempts import Spent, Watched, goodput, read
+from mllm_jax.supervise.attempts import Spent, Watched, effective_so_far, goodput, read
 from mllm_jax.train.records.resolved import RESOLVED
 from mllm_jax.train.records.sinks import kept_lines
 from mllm_jax.train.records.skips import LIST
@@ -65,17 +65,13 @@ class RunFiles:
 
     @cached_property
     def goodput(self) -> Mapping[str, Any] | None:
-        """See `attempts.goodput`; None without records. Of a run that goes on, so far.
-
-        The effective seconds of a run that has not ended are those of all its steps.
-        """
+        """See `attempts.goodput`; None without records. Of a run that goes on, so far."""
         if self.summary and "goodput" in self.summary:
             found: Mapping[str, Any] = self.summary["goodput"]
             return found
         if not (self.spent or self.watched):
             return None
-        steps = sum(own.seconds.get("step", 0.0) for own in self.spent)
-        return goodput(self.spent, self.watched, steps)
+        return goodput(self.spent, self.watched, effective_so_far(self.spent))
 
     def series(self, name: str) -> tuple[list[int], list[float | None]]:
         """Steps and values of a figure that lines hold under `name`."""

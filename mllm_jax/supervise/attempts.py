@@ -37,12 +37,15 @@ class Spent:
         began: time at which the process was started, seconds since 1970.
         seconds: seconds by what they went into, see `KINDS`; they add up to the time since.
         now: what the time behind them goes into.
+        effective: seconds of the steps that the run's state then has, those of earlier attempts
+            included, each step counted once; None before there is a state.
     """
 
     attempt: int
     began: float
     seconds: Mapping[str, float]
     now: str = "step"
+    effective: float | None = None
 
     @property
     def until(self) -> float:
@@ -168,12 +171,30 @@ def _behind(own: Spent | None, seen: Watched, following: float | None) -> dict[s
     return seconds
 
 
-def goodput(spent: Sequence[Spent], watched: Sequence[Watched], effective: float) -> dict[str, Any]:
+def effective_so_far(spent: Sequence[Spent]) -> float | None:
+    """Seconds of the steps that the state of a run has that has not ended, each counted once.
+
+    Args:
+        spent: as of `accounts`, the oldest attempt first.
+
+    Returns:
+        What the newest record knows; None if none does, as records of earlier versions do not,
+        unless there was one attempt only, which has taken no step again.
+    """
+    found = (own.effective for own in reversed(spent) if own.effective is not None)
+    alone = spent[0].seconds.get("step", 0.0) if len(spent) == 1 else None
+    return next(found, alone)
+
+
+def goodput(
+    spent: Sequence[Spent], watched: Sequence[Watched], effective: float | None
+) -> dict[str, Any]:
     """What the time of a run has gone into.
 
     Args:
         spent, watched: as of `accounts`.
-        effective: seconds of the steps that the run's state has, each counted once.
+        effective: seconds of the steps that the run's state has, each counted once. None: not
+            known, nor is `share` then, and steps that were taken again count as effective.
 
     Returns:
         `share`, the effective share of all seconds; `seconds` by what they went into: `effective`,
@@ -186,11 +207,12 @@ def goodput(spent: Sequence[Spent], watched: Sequence[Watched], effective: float
     for kind in total:
         total[kind] = sum(seconds.get(kind, 0.0) for seconds in each.values())
     stepping = total.pop("step")
-    total["rework"] += max(0.0, stepping - effective)
-    seconds = {"effective": min(effective, stepping), **total}
+    kept = stepping if effective is None else min(effective, stepping)
+    total["rework"] += stepping - kept
+    seconds = {"effective": kept, **total}
     whole = sum(seconds.values())
     return {
-        "share": seconds["effective"] / whole if whole else None,
+        "share": kept / whole if whole and effective is not None else None,
         "seconds": seconds,
         "attempts": len(each),
     }

@@ -88,7 +88,8 @@ def ended(folder: Path, steps: Sequence[int] = range(10, 1001, 10)) -> Experimen
     skips.note(7, [HOSTILE])
     seconds = {"start": 3.0, "compile": 9.0, "step": 250.0, "save": 2.0}
     for attempt in (1, 2):
-        write(own.run.path, Spent(attempt, 1e9 + 400 * attempt, seconds))
+        began, effective = 1e9 + 400 * attempt, 250.0 * attempt
+        write(own.run.path, Spent(attempt, began, seconds, effective=effective))
     why = "process 0 (host a, pid 812) was killed by SIGKILL"
     write(own.run.path, Watched(1, 1e9 + 400, 1e9 + 700, again=True, code=-9, why=why))
     write_summary(own.run.path / "summary.json", {"steps": 1000, "mfu": 0.22})

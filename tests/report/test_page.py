@@ -12,10 +12,12 @@ from mllm_jax.pages.charts import POINTS, Series, line_chart, smooth, stacked_ba
 from mllm_jax.pages.markup import tag
 from mllm_jax.pages.scale import scale
 from mllm_jax.pages.words import number, percent, seconds
-from mllm_jax.report.files import read_run
+from mllm_jax.report.files import RunFiles, read_run
 from mllm_jax.report.page import page, report
+from mllm_jax.report.panels.attempts import goodput
 from mllm_jax.report.panels.order import PANELS
 from mllm_jax.runtime.folder import RunError
+from mllm_jax.supervise.attempts import Spent, write
 from tests.report.runs import HOSTILE, begun, ended
 
 
@@ -121,6 +123,36 @@ def test_a_damaged_record_of_an_attempt_is_told_by_its_panel_alone(
     panels = [make(run) for make in PANELS]
     assert [own.key for own in panels if "1.json is no record" in own.content] == ["goodput"]
     assert "All 1000 steps are done" in page(run)
+
+
+def attempts_of(folder: Path, *effective: float | None) -> RunFiles:
+    """A run that has not ended, of attempts of 1000 s, of which steps took 990 s."""
+    own = begun(folder)
+    for attempt, kept in enumerate(effective, 1):
+        spent = {"start": 10.0, "step": 990.0}
+        write(own.run.path, Spent(attempt, 1e9 + 1000 * attempt, spent, effective=kept))
+    return read_run(own.run.path)
+
+
+def test_steps_that_were_taken_again_are_no_goodput_before_the_end_of_a_run(tmp_path: Path) -> None:
+    again = attempts_of(tmp_path / "again", 990.0, 990.0)
+    assert again.goodput
+    assert again.goodput["share"] == pytest.approx(0.495)
+    assert again.goodput["seconds"]["rework"] == 990.0
+    # The last one has no state yet: what the one before had is not lost as far as it is known.
+    begins = attempts_of(tmp_path / "begins", 990.0, None)
+    assert begins.goodput
+    assert begins.goodput["seconds"]["effective"] == 990.0
+
+
+def test_rework_that_no_record_knows_is_said_to_be_unknown(tmp_path: Path) -> None:
+    run = attempts_of(tmp_path / "two", None, None)
+    assert run.goodput
+    assert run.goodput["share"] is None
+    assert "taken again is not known" in goodput(run).content
+    alone = attempts_of(tmp_path / "alone", None)
+    assert alone.goodput
+    assert alone.goodput["share"] == pytest.approx(0.99)
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:

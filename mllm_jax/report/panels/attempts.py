@@ -14,6 +14,8 @@ from mllm_jax.supervise.attempts import KINDS, LOSSES, accounts
 
 #: What trains comes first in every bar.
 ORDER = ("step", *(kind for kind in KINDS if kind != "step"), *LOSSES)
+#: Text where the records of a run do not say what its state has.
+UNKNOWN = "How much of the steps was taken again is not known, so that their share is not, either."
 
 
 def goodput(run: RunFiles) -> Panel:
@@ -29,6 +31,8 @@ def goodput(run: RunFiles) -> Panel:
             ("largest loss", _largest(found["seconds"])),
         ]
         parts.append(facts(pairs))
+        if found["share"] is None:
+            parts.append(note(UNKNOWN))
         each = accounts(run.spent, run.watched)
         rows = [(f"attempt {number}", _parts(own)) for number, own in each.items()]
         if rows:

@@ -47,7 +47,8 @@ class Goodput:
     def __call__(self, event: Event) -> None:
         """Take an event in."""
         self._ledger.spend(self._kind(event), self._now(event))
-        self._progress.effective = self._before + self._ledger.seconds["step"]
+        effective = self._before + self._ledger.seconds["step"]
+        self._progress.effective = self._record.effective = effective
         if not self._record.trained and isinstance(event, Done):
             self._record.trained = True
             if is_primary():

@@ -26,9 +26,11 @@ class Record:
 
     Attributes:
         trained: whether a step was taken in this attempt.
+        effective: see `Spent`.
     """
 
     trained = False
+    effective: float | None = None
 
     def __init__(self, ledger: Ledger, folder: Path) -> None:
         self.ledger, self.folder = ledger, folder
@@ -52,7 +54,8 @@ class Record:
             return
         own = self.ledger
         try:
-            write(self.folder, Spent(self._number, own.began, dict(own.seconds), own.now))
+            seconds = dict(own.seconds)
+            write(self.folder, Spent(self._number, own.began, seconds, own.now, self.effective))
         except OSError as error:
             if not self._failed:
                 logger.warning("the record of this attempt cannot be written: %s", error)

@@ -6,7 +6,9 @@ import time
 
 import pytest
 
+from data.planning.stream import LoaderState
 from mllm_jax.runtime.part import Peers
+from mllm_jax.supervise.attempts import read
 from mllm_jax.train import listeners, loop
 from mllm_jax.train.events import (
     Dispatched,
@@ -20,7 +22,11 @@ from mllm_jax.train.events import (
     Timed,
 )
 from mllm_jax.train.figures import Recording
+from mllm_jax.train.goodput.ledger import Ledger
+from mllm_jax.train.goodput.listener import Goodput
+from mllm_jax.train.goodput.record import Record
 from mllm_jax.train.records.metrics import Meter
+from mllm_jax.train.state.progress import Progress
 
 
 def test_every_step_is_told_in_order_and_its_parts_are_within_its_time(
@@ -89,6 +95,17 @@ def test_a_step_that_is_reported_waits_for_itself_within_its_time(
     assert waits[3] > slow
     assert waits[0] == waits[2] == 0
     assert all(record.seconds > wait for record, wait in zip(records, waits, strict=True))
+
+
+def test_the_record_of_an_attempt_knows_the_steps_of_earlier_ones(tmp_path):
+    progress = Progress(7, LoaderState(0), effective=100.0)
+    record = Record(Ledger(0.0), tmp_path)
+    goodput = Goodput(record, progress)
+    for event in (Reading(8), Read(8, 0.0, []), Placed(8, 0.0), Dispatched(8, 0.0), Done(8, 0.0)):
+        goodput(event)
+    record.write()
+    ((own,), _) = read(tmp_path)
+    assert own.effective == progress.effective == 100.0 + own.seconds["step"] > 100.0
 
 
 def test_the_other_processes_are_told_what_may_take_long(monkeypatch):
