@@ -15,7 +15,7 @@ from mllm_jax.runtime.folder import METRICS, RunError
 from mllm_jax.supervise.attempts import Spent, Watched, effective_so_far, goodput, read
 from mllm_jax.train.records.resolved import RESOLVED
 from mllm_jax.train.records.sinks import kept_lines
-from mllm_jax.train.records.skips import LIST
+from mllm_jax.train.records.skips import KEYS, LIST
 
 Line = Mapping[str, Any]
 
@@ -95,7 +95,8 @@ def read_run(folder: Path) -> RunFiles:
     try:
         summary = _object(folder / SUMMARY)
         lines = _lines(metrics)
-        skipped = [line for path in sorted(folder.glob(f"{LIST}*.jsonl")) for line in _lines(path)]
+        lists = sorted(folder.glob(f"{LIST}*.jsonl"))
+        skipped = [line for path in lists for line in _lines(path, KEYS)]
     except (OSError, ValueError) as error:
         raise RunError(f"--run {folder}: {error}") from error
     spent, watched, damage = _attempts(folder)
@@ -111,15 +112,18 @@ def _attempts(folder: Path) -> tuple[list[Spent], list[Watched], str]:
         return [], [], f"The records of attempts cannot be read: {error}"
 
 
-def _lines(path: Path) -> list[Line]:
+def _lines(path: Path, keys: Sequence[str] = ()) -> list[Line]:
     """Whole lines; the last one of a run that goes on may be a part."""
-    return [json.loads(line) for line in kept_lines(path)]
+    return [json.loads(line) for line in kept_lines(path, keys=keys)]
 
 
 def _object(path: Path) -> Line | None:
     if not path.exists():
         return None
-    found: Line = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        found: Line = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path.name} is damaged: {error}; remove it") from error
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import platform
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -104,12 +105,25 @@ def made_folder(folder: Path, *keep: str, lenient: bool = False) -> Iterator[Non
 
 def identity(folder: Path) -> str:
     """The identity of the run in a folder, which is made at its first start."""
+    found = known_identity(folder)
+    if found is None:
+        found, part = secrets.token_hex(8), folder / f"{IDENTITY}-{os.getpid()}"
+        part.write_text(found)
+        part.rename(folder / IDENTITY)
+    return found
+
+
+def known_identity(folder: Path) -> str | None:
+    """The identity of the run in a folder; None if it has none. A damaged one is removed."""
     path = folder / IDENTITY
     if not path.exists():
-        part = folder / f"{IDENTITY}-{os.getpid()}"
-        part.write_text(secrets.token_hex(8))
-        part.rename(path)
-    return path.read_text()
+        return None
+    found = path.read_bytes()
+    if re.fullmatch(rb"[0-9a-z]+", found):
+        return found.decode()
+    path.unlink(missing_ok=True)
+    logger.warning("%s is damaged and removed: snapshots in memory count as another run's", path)
+    return None
 
 
 def check_room(folder: Path, needed_bytes: int, *, lenient: bool = False) -> None:

@@ -42,7 +42,7 @@ from mllm_jax.train.records.skips import LIST
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.stragglers.compare import Comparing
 from mllm_jax.train.stragglers.garbage import collected_together
-from mllm_jax.train.stragglers.heat import PICTURE, draw, heat_maps
+from mllm_jax.train.stragglers.heat import PICTURE, draw, heat_maps, kept_times
 from mllm_jax.train.stragglers.probe import Probes
 from mllm_jax.train.stragglers.timing import Timing
 
@@ -86,7 +86,7 @@ class Listeners:
             summary["goodput"] = found
         if is_primary():
             try:
-                if maps := heat_maps(folder):
+                if maps := heat_maps(kept_times(folder)):
                     draw(maps, folder / PICTURE)
                 write_summary(path, summary)
             except OSError as error:

@@ -17,7 +17,7 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.health.check import checks, examine, insist, wanted
 from mllm_jax.models.work.profile import tower_parameters
 from mllm_jax.runtime.devices import is_primary
-from mllm_jax.runtime.folder import IDENTITY, RunError, made_folder
+from mllm_jax.runtime.folder import IDENTITY, RunError, known_identity, made_folder
 from mllm_jax.runtime.lock import GLANCE, check_unsupervised, locked
 from mllm_jax.runtime.lock import NAME as LOCK
 from mllm_jax.runtime.part import peers
@@ -49,8 +49,10 @@ def claimed(folder: Path) -> Iterator[None]:
     patience = PATIENCE if supervised() else GLANCE
     lock = locked(folder, patience=patience) if is_primary() else nullcontext()
     with made_folder(folder, LOCK, IDENTITY, lenient=restarted()), lock:
-        if is_primary() and supervised() is None:
-            check_unsupervised(folder)
+        if is_primary():
+            if supervised() is None:
+                check_unsupervised(folder)
+            known_identity(folder)  # before the others read it, as a damaged one is removed
         peers().gather("the run's folder is locked", None)
         yield
 

@@ -158,6 +158,18 @@ def test_bytes_of_snapshots_are_changed(choice: float, hosts: Apart, tmp_path: P
             own.index()
 
 
+def test_records_that_are_not_compared_are_damaged_too(hosts: Apart, tmp_path: Path) -> None:
+    site = Site(hosts, [Machine(), Machine()], tmp_path, RUN)  # type: ignore[list-item]
+    times = tmp_path / "ranks.jsonl"
+    assert times in site.files.values()
+    times.write_bytes(bytes(256))
+    (tmp_path / "metrics.jsonl").write_bytes(bytes(256))
+    _, what = strike(Fault(1, "damage", 0, 2, "step", 0.5, choice=0.9), site)
+    assert str(times) in what
+    assert times.read_bytes() != bytes(256)
+    assert (tmp_path / "metrics.jsonl").read_bytes() == bytes(256)
+
+
 def told(kind: str, seconds: float | None) -> Struck:
     fault = Fault(1, kind, 1, 2, "step", 0.5)
     return Struck(fault, "process 811", 12, seconds, named=seconds is not None)

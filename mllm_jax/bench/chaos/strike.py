@@ -15,6 +15,7 @@ from mllm_jax.bench.chaos.hosts import Hosts
 from mllm_jax.bench.chaos.memory import chosen, shares
 from mllm_jax.bench.chaos.processes import send, stand
 from mllm_jax.bench.chaos.thread import hold
+from mllm_jax.train.stragglers.heat import RANKS
 
 #: Ends a fault.
 Undo = Callable[[], None]
@@ -44,12 +45,17 @@ class Site:
 
     @property
     def files(self) -> dict[str, Path]:
-        """Folders whose files are damaged or deleted, by what is in them."""
+        """Files, and folders whose files, are damaged or deleted, by what is in them.
+
+        Figures and samples of steps are left whole, as they are compared in the end; so is the
+        identity of the run, without which snapshots in memory are of no use.
+        """
         whole = steps_of(self.run)
         newest = {"checkpoint": self.run / "checkpoints" / str(whole[-1])} if whole else {}
         shared = self.hosts.seen
         others = {"compiled programs": shared / "cache", "lengths of samples": shared / "data"}
-        return {**newest, **others, "records of attempts": self.run / "attempts"}
+        records = {"records of attempts": self.run / "attempts", "times": self.run / RANKS}
+        return {**newest, **others, **records}
 
 
 def strike(fault: Fault, site: Site) -> tuple[Undo | None, str]:
@@ -218,8 +224,8 @@ def _file(fault: Fault, site: Site) -> Path | None:
 
 
 def _below(folder: Path) -> list[Path]:
-    """The files below a folder."""
-    return sorted(path for path in folder.rglob("*") if path.is_file())
+    """The files below a folder; a file alone."""
+    return sorted(path for path in (folder, *folder.rglob("*")) if path.is_file())
 
 
 def _one_of(files: Sequence[Path], choice: float) -> Path:

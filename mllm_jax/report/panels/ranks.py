@@ -9,7 +9,7 @@ from mllm_jax.pages.embedded import png
 from mllm_jax.pages.markup import Markup, joined, note, table, tag
 from mllm_jax.pages.panel import Panel
 from mllm_jax.report.files import RunFiles
-from mllm_jax.train.stragglers.heat import FACTOR, HeatMap, heat_maps, slow_ones
+from mllm_jax.train.stragglers.heat import FACTOR, HeatMap, heat_maps, kept_times, slow_ones
 
 #: Colours of what is slow and of what is fast; between them the page shines through.
 SLOW, FAST = (208, 60, 48), (44, 110, 214)
@@ -21,10 +21,11 @@ LEAST, MOST, HEIGHT = 2.0, 18.0, 360.0
 
 def ranks(run: RunFiles) -> Panel:
     """Times of all processes and devices over the steps."""
-    maps = heat_maps(run.folder)
+    times = kept_times(run.folder)
+    maps = heat_maps(times)
     content = Markup()
     if maps:
-        found = slow_ones(run.folder)
+        found = slow_ones(times)
         told = table(("step", "found slow"), found) if found else note("Nobody was found slow.")
         content = joined([told, _scale(), *(_drawn(own) for own in maps)])
     empty = "No times of processes are kept: run.stragglers is false, or no report has been made."

@@ -12,7 +12,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from io import FileIO
@@ -268,18 +268,35 @@ def _write_whole(file: FileIO, data: bytes) -> None:
         data = data[file.write(data) :]
 
 
-def kept_lines(path: Path, resumed_step: int = sys.maxsize) -> list[str]:
-    """Whole lines of a file of JSON objects, of steps up to `resumed_step`; none if it is not."""
-    return [line for line in _lines(path) if _step(line) <= resumed_step]
+def kept_lines(
+    path: Path, resumed_step: int = sys.maxsize, keys: Collection[str] = ()
+) -> list[str]:
+    """Whole lines of a file of JSON objects, of steps up to `resumed_step`; none if it is not.
+
+    Lines that are damaged are left out, which is told. The last one may have broken off.
+
+    Args:
+        keys: keys that every object has, beside its `step`.
+    """
+    if not path.exists():
+        return []
+    *ended, last = path.read_bytes().split(b"\n")
+    lines = [_line(data, keys) for data in ended]
+    if damaged := lines.count(None):
+        many = "1 damaged line is" if damaged == 1 else f"{damaged} damaged lines are"
+        logger.warning("%s: %s left out", path, many)
+    lines.append(_line(last, keys))
+    return [text for step, text in filter(None, lines) if step <= resumed_step]
 
 
-def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
-
-
-def _step(line: str) -> float:
-    """Step of a line; infinite for a line that broke off, so that it is dropped."""
+def _line(data: bytes, keys: Collection[str]) -> tuple[int, str] | None:
+    """The step of a line, and its text; None of a line that is no object as it was written."""
     try:
-        return int(json.loads(line)["step"])
-    except (ValueError, TypeError, KeyError):
-        return float("inf")
+        text = data.decode()
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or not {*keys} <= found.keys():
+        return None
+    step = found.get("step")
+    return (step, text + "\n") if isinstance(step, int) else None

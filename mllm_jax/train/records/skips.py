@@ -19,6 +19,8 @@ logger = logging.getLogger(__name__)
 #: Samples that are warned of one by one.
 TOLD = 20
 LIST = "skipped"
+#: Keys of an entry of the list, beside its step.
+KEYS = "sample", "reason", "text"
 
 
 @dataclass
@@ -37,7 +39,7 @@ class Skips:
 
     def listed_in(self, path: Path, resumed_step: int) -> None:
         """Keep the list at `path`; entries after `resumed_step` are dropped."""
-        kept = kept_lines(path, resumed_step)
+        kept = kept_lines(path, resumed_step, KEYS)
         listed = map(json.loads, kept)
         self.path, self.kinds = path, {line["sample"]: line["reason"] for line in listed}
         if path.exists():

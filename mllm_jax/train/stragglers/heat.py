@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, ValidationError
 
 from mllm_jax.train.records.sinks import kept_lines
 from mllm_jax.train.stragglers.window import DEVICE, HOST, OWN
@@ -50,33 +50,62 @@ class HeatMap:
     ratio: Numbers
 
 
-def heat_maps(folder: Path) -> list[HeatMap]:
+class Line(BaseModel):
+    """A line of `ranks.jsonl`.
+
+    Attributes:
+        step: last step of the window.
+        places: names of the places by phase, where they have changed.
+        slow: who was found slow, in words.
+        read, place, between, host, device: seconds of all places in a phase; None if not timed.
+    """
+
+    step: int
+    places: dict[str, list[str]] = {}
+    slow: list[str] = []
+    read: list[float] | None = None
+    place: list[float] | None = None
+    between: list[float] | None = None
+    host: list[float] | None = None
+    device: list[float] | None = None
+
+
+def kept_times(folder: Path) -> list[Line]:
+    """The lines of a run's `ranks.jsonl`, without those that are damaged."""
+    lines = []
+    for text in kept_lines(folder / RANKS):
+        with suppress(ValidationError):  # of a damage that has left an object
+            lines.append(Line.model_validate_json(text))
+    return lines
+
+
+def heat_maps(lines: Sequence[Line]) -> list[HeatMap]:
     """The maps of a run; none of what was not timed."""
-    lines = [json.loads(line) for line in kept_lines(folder / RANKS)]
     maps = [_heat_map(title, phases, lines) for title, phases in MAPS.items()]
     return [own for own in maps if len(own.places) > 0]
 
 
-def slow_ones(folder: Path) -> list[tuple[int, str]]:
+def slow_ones(lines: Sequence[Line]) -> list[tuple[int, str]]:
     """Steps at which somebody was found slow, and who, without those that say the same again."""
     found: dict[str, tuple[int, str]] = {}
-    for line in map(json.loads, kept_lines(folder / RANKS)):
-        for told in line.get("slow", ()):
-            found.setdefault(told.split(" is slow: ")[0], (line["step"], told))
+    for line in lines:
+        for told in line.slow:
+            found.setdefault(told.split(" is slow: ")[0], (line.step, told))
     return list(found.values())
 
 
-def _heat_map(title: str, phases: Sequence[str], lines: Sequence[Mapping[str, Any]]) -> HeatMap:
+def _heat_map(title: str, phases: Sequence[str], lines: Sequence[Line]) -> HeatMap:
     """The map of the sum of some phases."""
     columns, steps, places = list[dict[str, float]](), list[float](), tuple[str, ...]()
     for line in lines:
-        places = tuple(line.get("places", {}).get(phases[0], places))
-        if all(phase in line for phase in phases):
-            seconds = np.sum([line[phase] for phase in phases], axis=0)
-            # The line with their names may be lost, with the folder of the run.
-            named = places or tuple(map(str, range(len(seconds))))
+        places = tuple(line.places.get(phases[0], places))
+        timed = [own for phase in phases if (own := getattr(line, phase))]
+        # The line with their names may be lost, with the folder of the run.
+        named = places or tuple(map(str, range(len(timed[0]) if timed else 0)))
+        if [len(own) for own in timed] == [len(named)] * len(phases):
+            seconds = np.sum(timed, axis=0)
             columns.append(dict(zip(named, seconds / (np.median(seconds) or 1.0), strict=True)))
-            steps.append(line["step"])
+            steps.append(line.step)
     names = tuple(dict.fromkeys(name for column in columns for name in column))
     ratio = [[column.get(name, np.nan) for column in columns] for name in names]
     return _thinned(HeatMap(title, names, np.array(steps), np.array(ratio, np.float64)))

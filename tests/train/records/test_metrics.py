@@ -24,6 +24,7 @@ from mllm_jax.train.records.sinks import (
     ConsoleSink,
     JsonlSink,
     Metrics,
+    kept_lines,
     write_atomically,
     write_summary,
 )
@@ -285,6 +286,39 @@ def test_a_resumed_run_keeps_each_step_once(
     second.close()
     steps = [json.loads(line)["step"] for line in path.read_text().splitlines()]
     assert steps == [s for s in range(1, 13) if s <= min(died, resumed) or s > resumed]
+
+
+@given(st.integers(0, 10**6), st.integers(0, 7))
+def test_a_bit_that_flips_in_a_file_costs_its_lines_alone(
+    tmp_path_factory: pytest.TempPathFactory, at: int, bit: int
+) -> None:
+    path = tmp_path_factory.mktemp("run") / "metrics.jsonl"
+    first = JsonlSink(path)
+    for step in range(1, 6):
+        first.log(step, {"loss": 1.25})
+    data = bytearray(path.read_bytes())
+    data[at % len(data)] ^= 1 << bit
+    path.write_bytes(data)
+    whole = data.decode("latin-1").split("\n")
+    JsonlSink(path, resumed_step=6).log(7, {"loss": 1.5})
+    kept = [json.loads(line) for line in path.read_text().splitlines()]
+    assert kept[-1] == {"step": 7, "loss": 1.5}
+    untouched = [n for n in range(1, 6) if f'{{"step": {n}, "loss": 1.25}}' in whole]
+    assert len(untouched) >= 3
+    assert {*untouched} <= {line["step"] for line in kept}
+
+
+def test_damaged_lines_are_told_once_with_their_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(b'{"step": 1}\n\xff{"step": 2}\n{"step": "3"}\n[4]\n{"step": 5}\n{"step"')
+    assert kept_lines(path) == ['{"step": 1}\n', '{"step": 5}\n']
+    assert caplog.messages == [f"{path}: 3 damaged lines are left out"]
+    JsonlSink(path, resumed_step=5)
+    caplog.clear()
+    assert len(kept_lines(path, keys=("loss",))) == 0
+    assert caplog.messages == [f"{path}: 2 damaged lines are left out"]
 
 
 def test_infinite_numbers_become_null(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -266,6 +266,14 @@ def test_a_copy_that_not_all_processes_have_made_is_none(run, tmp_path):
     assert (there.run.path / IDENTITY).read_text() == "r"
 
 
+def test_a_run_whose_identity_is_damaged_has_that_of_its_copies(run, tmp_path):
+    saved(run, 1)
+    there = elsewhere(run, tmp_path)
+    (there.run.path / IDENTITY).write_bytes(b"\xb7" * 16)
+    fetch(there)
+    assert identity(there.run.path) == identity(run.run.path)
+
+
 def test_copies_of_another_run_are_refused_by_name(run, tmp_path):
     saved(run, 1)
     there = elsewhere(run, tmp_path)

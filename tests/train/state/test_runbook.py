@@ -26,7 +26,7 @@ from data.planning.stream import LoaderState
 from data.sample import AwayError, DataError
 from data.sources.formats.patience import Patient
 from mllm_jax.runtime.compiled import cache
-from mllm_jax.runtime.folder import RoomError, RunError, check_room, writing
+from mllm_jax.runtime.folder import RoomError, RunError, check_room, known_identity, writing
 from mllm_jax.runtime.lock import LockedError, locked
 from mllm_jax.runtime.part import Peers
 from mllm_jax.runtime.wire import Address
@@ -36,6 +36,7 @@ from mllm_jax.train import feed, listeners
 from mllm_jax.train.goodput import record
 from mllm_jax.train.goodput.ledger import Ledger
 from mllm_jax.train.listeners import Listeners
+from mllm_jax.train.records.sinks import kept_lines
 from mllm_jax.train.saves import SaveError, Saves
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.copies.copier import _Copier, _put_records
@@ -88,6 +89,10 @@ def of_folders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         patched.setattr(shutil, "disk_usage", lambda path: free)
         said += [why(RoomError, lambda: check_room(run, 2 * 2**20)), why(RunError, read_only)]
         check_room(run, 2 * 2**20, lenient=True)
+    (run / "metrics.jsonl").write_bytes(b"\xff\n\xff\n")
+    assert kept_lines(run / "metrics.jsonl") == []
+    (run / ".identity").write_bytes(b"\xff")
+    assert known_identity(run) is None
     with monkeypatch.context() as patched:
         patched.setattr(os, "getpid", lambda: 811)
         patched.setattr(socket, "gethostname", lambda: "a")

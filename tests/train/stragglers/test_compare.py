@@ -8,16 +8,20 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import jax
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
 from mllm_jax.runtime.part import Peers, peers, take_part
 from mllm_jax.train.events import Dispatched, Done, Evaluated, Placed, Read, Saved, Taken
+from mllm_jax.train.records.sinks import JsonlSink
 from mllm_jax.train.stragglers.compare import AGAIN, LATEST, Comparing
-from mllm_jax.train.stragglers.heat import COLUMNS, draw, heat_maps, slow_ones
+from mllm_jax.train.stragglers.heat import COLUMNS, RANKS, draw, heat_maps, kept_times, slow_ones
 from mllm_jax.train.stragglers.probe import Probes
 from mllm_jax.train.stragglers.timing import NAME, Timing
 from mllm_jax.train.stragglers.window import DEVICE, HOST, OWN, Window
@@ -88,7 +92,7 @@ def test_the_slow_one_is_told_once_and_again_later(
         "process 1 (host b) is slow: what it does between two steps takes 400"
     )
     assert told[-1] == "process 1 (host b) is no longer slow (between)"
-    (first,) = slow_ones(tmp_path)
+    (first,) = slow_ones(kept_times(tmp_path))
     assert first == (80, slow[0])
 
 
@@ -130,12 +134,12 @@ def test_a_run_goes_on_with_its_times_and_on_a_full_disk(
 
 
 def test_maps_have_the_seconds_of_all_over_their_median(two: Peers, tmp_path: Path) -> None:
-    assert heat_maps(tmp_path) == []
+    assert heat_maps(kept_times(tmp_path)) == []
     comparing = Comparing(tmp_path, 0)
     for number in range(2 * COLUMNS):
         send(two, 10 * (number + 1), 0.4)
     comparing.look()
-    own, host, device = heat_maps(tmp_path)
+    own, host, device = heat_maps(kept_times(tmp_path))
     assert own.places == host.places == ("process 0 (host a)", "process 1 (host b)")
     assert device.places == ("device 0 of process 0 (host a)", "device 1 of process 1 (host b)")
     assert own.ratio.shape == (2, COLUMNS)
@@ -144,6 +148,23 @@ def test_maps_have_the_seconds_of_all_over_their_median(two: Peers, tmp_path: Pa
     draw([own, host, device], tmp_path / "ranks.png")
     pixels = np.asarray(Image.open(tmp_path / "ranks.png").convert("RGB")).reshape(-1, 3)
     assert len(np.unique(pixels, axis=0)) > 20
+
+
+@given(st.integers(0, 10**6), st.integers(0, 7))
+def test_a_bit_that_flips_in_the_times_leaves_a_map_of_the_others(at: int, bit: int) -> None:
+    """Also one that makes two numbers of one, or another name of a phase."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / RANKS
+        sink = JsonlSink(path)
+        for step in range(10, 60, 10):
+            first = {"places": {"read": ["a", "b"], "host": ["a", "b"]}} if step == 10 else {}
+            sink.log(step, {**first, **{phase: [0.21, 0.25] for phase in (*OWN, HOST)}})
+        data = bytearray(path.read_bytes())
+        data[at % len(data)] ^= 1 << bit
+        path.write_bytes(data)
+        for own in heat_maps(kept_times(path.parent)):
+            assert len(own.steps) >= 3
+            assert slow_ones(kept_times(path.parent)) == []
 
 
 def test_probes_take_some_time_on_host_and_devices() -> None:

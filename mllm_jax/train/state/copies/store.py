@@ -30,7 +30,7 @@ from data.credentials import hidden
 from data.sample import StorageError
 from data.sources.formats.storage import remote
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.runtime.folder import IDENTITY, RunError
+from mllm_jax.runtime.folder import IDENTITY, RunError, known_identity
 from mllm_jax.train.records.resolved import RESOLVED
 from mllm_jax.train.records.sinks import write_atomically
 from mllm_jax.train.state.saved import check_whole, set_aside
@@ -231,14 +231,14 @@ class Store:
         """
         if not copies:
             return
-        path = run / IDENTITY
-        if not path.exists():
+        own = known_identity(run)
+        if own is None:
             run.mkdir(parents=True, exist_ok=True)
-            path.write_text(copies[0].run)
-        if path.read_text() != copies[0].run:
+            (run / IDENTITY).write_text(copies[0].run)
+        elif own != copies[0].run:
             raise RunError(
                 f"{KEY}: the checkpoints in {self} are of run {copies[0].run}, and {run} is "
-                f"{path.read_text()}; choose another run.name or {KEY}, or remove one of them"
+                f"{own}; choose another run.name or {KEY}, or remove one of them"
             )
 
     @contextmanager
