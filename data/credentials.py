@@ -6,10 +6,16 @@ import os
 import re
 from collections.abc import Mapping
 
+#: Between a user and a password, which ends at the last `@`: it may hold what an address may not, a
+#: slash or an `@`. Digits up to a slash are no password but a port, as in `http://host:8080/a@b`.
+_COLON = r":(?!\d{1,5}/)"
 #: The user of an address, with a password or without.
-_USER = re.compile(r"(?<=://)[^/@\s\"']+@")
+_USER = re.compile(rf"://(?:(?!\[)[^/\s@:\"']*{_COLON}(?:(?!://)[^\s?#\"'])+|[^/\s\"']+)@")
 #: A user with a password, and any user of HTTP, who is a token.
-_LOGIN = re.compile(r"://[^/\s@$]*:[^/\s@$]+@|https?://[^/\s@$]+@", re.IGNORECASE)
+_LOGIN = re.compile(
+    rf"://(?!\[)[^/\s@:$]*{_COLON}(?:[^/\s@$]+|(?:(?!://)[^\s?#$])+)@|https?://[^/\s@$]+@",
+    re.IGNORECASE,
+)
 #: Values in the query of an address that give access: signatures, tokens, keys.
 _QUERY = re.compile(
     r"([?&](?:[\w.%-]*[_.-])?(?:access|api|auth|client|private|secret|security|session)?"
@@ -35,4 +41,4 @@ def hidden(text: str, environment: Mapping[str, str] = os.environ) -> str:
     for name, value in environment.items():
         if _VARIABLE.search(name) and len(value) >= _SHORTEST:
             text = text.replace(value, f"<{name}>")
-    return _QUERY.sub(r"\1...", _USER.sub("...@", text))
+    return _QUERY.sub(r"\1...", _USER.sub("://...@", text))
