@@ -19,7 +19,7 @@ import numpy as np
 
 from data.config import DataConfig
 from data.kinds.modality import Modality, blank
-from data.kinds.rows import empty_decoder, empty_rows, write_medium
+from data.kinds.rows import DECODER, empty_decoder, empty_rows, write_medium
 from data.planning.lanes import by_encoder, number_of
 from data.planning.packing import Capacity
 from data.planning.stream import Placement, Skip, runs_of_plan
@@ -29,6 +29,8 @@ from data.sources.source import Source
 
 Batch = dict[str, Any]
 Rows = Mapping[str, Sequence[int]]
+#: The place of a sample that turned out bad when it was read, and why it cannot be used.
+Hole = tuple[Placement, Skip]
 
 
 def check_rows(rows: Rows, encoders: Sequence[str], total: int) -> None:
@@ -96,6 +98,25 @@ class BatchArrays:
         write_medium(encoder, self._modalities[name], local, start, segment, medium)
 
 
+def leave_out(batch: Batch, rows: Sequence[int], placement: Placement) -> None:
+    """Make padding of the place of a sample in its decoder row, if that is among `rows`.
+
+    What its media become lands there, where nothing looks at it.
+
+    Args:
+        batch: arrays of the rows of a process.
+        rows: global rows of the decoder that the process holds, in the order of the arrays.
+    """
+    if placement.row not in rows:
+        return
+    decoder, start = batch["decoder"], placement.start
+    place = list(rows).index(placement.row), slice(start, start + placement.lengths.tokens)
+    for name in DECODER:
+        decoder[name][place] = 0
+    for media in decoder["media"].values():
+        media[place] = -1
+
+
 class Assembler:
     """Reads the samples of some rows and writes them into arrays.
 
@@ -106,7 +127,8 @@ class Assembler:
         rows: global rows of each tower that this process holds.
         apart: whether media are in rows of their own. A process then reads the texts of its decoder
             rows and the media of its encoder rows, and no other process reads them. A bad medium is
-            replaced by a blank one.
+            replaced by a blank one, and the text beside it is left out; where another process holds
+            that text, it must be told (`holes`).
     """
 
     def __init__(
@@ -132,8 +154,19 @@ class Assembler:
             SampleError: a bad sample, with `data.on_error: raise`.
             DataError: a sample has changed since its lengths were measured.
         """
+        batch, holes = self.holes(placements, capacity, prompts=prompts)
+        return batch, tuple(skip for _, skip in holes)
+
+    def holes(
+        self, placements: Sequence[Placement], capacity: Capacity, *, prompts: bool = False
+    ) -> tuple[Batch, tuple[Hole, ...]]:
+        """The batch, and the places of samples that turned out bad when this process read them.
+
+        Raises:
+            SampleError, DataError: see `__call__`.
+        """
         arrays = BatchArrays(self._rows, self._processor.modalities, capacity)
-        skipped: list[Skip] = []
+        holes: list[Hole] = []
         for placement in placements:
             media = list(arrays.wanted_media(placement))
             if not media and not arrays.wants_text(placement):
@@ -146,15 +179,17 @@ class Assembler:
             except LengthError as error:
                 if not prompts:
                     self._check_unchanged(placement, error)
-                self._note(error, skipped)
+                self._note(error, placement, holes)
             except SampleError as error:
-                self._note(error, skipped)
-        return arrays.batch, tuple(skipped)
+                self._note(error, placement, holes)
+        for placement, _ in holes:
+            leave_out(arrays.batch, self._rows["decoder"], placement)
+        return arrays.batch, tuple(holes)
 
-    def _note(self, error: SampleError, skipped: list[Skip]) -> None:
+    def _note(self, error: SampleError, placement: Placement, holes: list[Hole]) -> None:
         if self._raise:
             raise error
-        skipped.append((error.name, error.fault))
+        holes.append((placement, (error.name, error.fault)))
 
     def _check_unchanged(self, placement: Placement, error: LengthError) -> None:
         """Distinguish a sample whose header is wrong, a bad sample, from one that has changed.

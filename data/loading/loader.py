@@ -85,13 +85,16 @@ class Microbatch:
 
     batch: see `data.loading.assemble`; stats: of the global microbatch; skipped: samples found
     unusable in making it (at planning: reported by every host; at reading: by the hosts that read
-    them); state: continues after it.
+    them); state: continues after it; holes: stream positions of the placed samples that this host
+    has found unusable as it read them. Its own part of `batch` leaves them out; a host that holds
+    their text and not the medium that cannot be read must be told.
     """
 
     batch: Batch
     stats: MicrobatchStats
     skipped: tuple[Skip, ...]
     state: LoaderState
+    holes: tuple[int, ...] = ()
 
 
 class _PlanIterator(Unseekable):
@@ -135,12 +138,14 @@ class _Assemble:
 
     def __call__(self, plan: MicrobatchPlan) -> dict[str, Any]:
         # A dict: Grain moves arrays through shared memory only if it sees them.
-        batch, bad = self._assembler(plan.placements, plan.capacity)
+        batch, holes = self._assembler.holes(plan.placements, plan.capacity)
         if self._config.balance == "per_phase":
             batch["runs"] = runs_of_plan(plan.placements, plan.capacity.modalities)
             batch["places"] = media_of_plan(plan.placements, plan.capacity.modalities)
         stats = microbatch_stats(plan, self._config.rows)
-        return {"batch": batch, "rest": _Rest(stats, plan.skipped + bad, plan.state)}
+        skipped = plan.skipped + tuple(skip for _, skip in holes)
+        at = tuple(placement.position for placement, _ in holes)
+        return {"batch": batch, "rest": _Rest(stats, skipped, plan.state, at)}
 
 
 @dataclass(frozen=True)
@@ -148,6 +153,7 @@ class _Rest:
     stats: MicrobatchStats
     skipped: tuple[Skip, ...]
     state: LoaderState
+    holes: tuple[int, ...]
 
 
 def microbatch_stats(plan: MicrobatchPlan, rows: int, sent: int = 0) -> MicrobatchStats:
@@ -233,7 +239,7 @@ class Loader(MicrobatchLoader):
             # Grain unmaps shared memory with its array; arrays that JAX may alias must be copies.
             batch = _copied(batch)
         self._state = rest.state
-        return Microbatch(batch, rest.stats, rest.skipped, rest.state)
+        return Microbatch(batch, rest.stats, rest.skipped, rest.state, rest.holes)
 
     def close(self) -> None:
         """Stop workers and threads; idempotent. After it, `next` raises StopIteration."""

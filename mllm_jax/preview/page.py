@@ -110,10 +110,10 @@ def _standing(seen: Preview) -> str:
 
 
 def _main(seen: Preview) -> Sequence[tuple[str, str]]:
-    tokens = sum(own.tokens for own in seen.samples)
-    learnt = sum(own.learnt for own in seen.samples)
+    tokens = sum(own.tokens for own in seen.used)
+    learnt = sum(own.learnt for own in seen.used)
     return (
-        ("samples", str(len(seen.samples))),
+        ("samples", str(len(seen.used))),
         ("tokens", number(tokens)),
         ("learnt", percent(learnt / tokens if tokens else 0.0)),
         *((f"padding, {name}", percent(own)) for name, own in seen.padding.items()),

@@ -187,8 +187,13 @@ class Preview:
         ]
 
     @cached_property
+    def used(self) -> list[SeenSample]:
+        """The samples that are trained on: those that could be read whole."""
+        return [own for own in self.samples if own.fault is None]
+
+    @cached_property
     def budgets(self) -> dict[str, tuple[int, int]]:
-        """By budget, positions of all rows, and positions that hold samples."""
+        """By budget, positions of all rows, and positions that samples were planned for."""
         room: Counter[str] = Counter()
         used: Counter[str] = Counter()
         for own in self.microbatches:
@@ -203,8 +208,8 @@ class Preview:
 
     @cached_property
     def by_source(self) -> dict[str, list[SeenSample]]:
-        """The samples of each source."""
-        return {name: [own for own in self.samples if own.source == name] for name in self.sizes}
+        """The samples of each source that are trained on."""
+        return {name: [own for own in self.used if own.source == name] for name in self.sizes}
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dict."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
 
+from data.loading.assemble import leave_out
 from data.loading.loader import Microbatch, MicrobatchLoader
+from mllm_jax.runtime.part import peers
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.groups import among_groups
-from mllm_jax.train.step.batch import counted, place
+from mllm_jax.train.step.batch import counted, local_rows, place
 
 
 def microbatches(
@@ -48,3 +50,23 @@ def batch_of(
     if carried is None and step.program.ahead:
         carried = step.primed(state["params"], place(own, step, among=among))["carried"]
     return batch | {"carried": carried or {}}, units
+
+
+def leave_out_everywhere(experiment: Experiment, microbatches: Sequence[Microbatch]) -> None:
+    """Leave out the texts of samples of which another process could not read a medium.
+
+    With media in rows of their own, the process that reads a medium may hold another one's text.
+    """
+    data = experiment.config.data
+    apart = (
+        data.balance == "per_phase" and data.lengths == "cached" and experiment.config.model.lanes
+    )
+    if peers().count == 1 or not apart:
+        return
+    told = peers().gather("samples that cannot be read", [list(m.holes) for m in microbatches])
+    rows = local_rows(experiment.step, data.rows)["decoder"]
+    for number, own in enumerate(microbatches):
+        bad = {position for process in told for position in process[number]}
+        for placement in own.stats.placements:
+            if placement.position in bad:
+                leave_out(own.batch, rows, placement)

@@ -2,7 +2,7 @@
 
 For every step, in this order; `ahead` is how many steps may run while a later one is dispatched::
 
-    Reading n -> Read n -> Placed n -> Done n - ahead -> Dispatched n -> Taken n
+    Reading n -> Read n -> Agreed n -> Placed n -> Done n - ahead -> Dispatched n -> Taken n
       before Dispatched, where it is due:  Checked n
       then Agreed n, and where it is due:  Copying n -> Copied n,  Saving n -> Saved n,
                                            Evaluating n -> Evaluated n
@@ -129,7 +129,8 @@ class Taken(Timed):
 
 
 class Agreed(Timed):
-    """The processes have agreed on whether to stop behind the step, where it was time to.
+    """The processes have agreed: before a step on samples that none of them learns from, as one
+    could not read them; behind it, where it was time to, on whether to stop.
 
     `seconds` is how long this process waited for the slowest one.
     """

@@ -26,7 +26,7 @@ from mllm_jax.runtime.standing import finished, saved, unsaved
 from mllm_jax.runtime.stop import StopSignal
 from mllm_jax.runtime.supervised.process import restarted
 from mllm_jax.runtime.together import compiled_together
-from mllm_jax.train.batches import batch_of, microbatches
+from mllm_jax.train.batches import batch_of, leave_out_everywhere, microbatches
 from mllm_jax.train.evaluate import Evaluator, StoppedError
 from mllm_jax.train.events import (
     Agreed,
@@ -434,6 +434,9 @@ def steps(
                 with phase("read") as reading:
                     own, following = next(read)
                 tell(Read(number, reading.seconds, own))
+                with phase("agree") as agreeing:
+                    leave_out_everywhere(experiment, own)
+                tell(Agreed(number, agreeing.seconds))
                 with phase("place") as placing:
                     batch, units = batch_of(experiment, state, own, following, carried)
                 tell(Placed(number, placing.seconds, units))

@@ -132,6 +132,9 @@ def test_what_is_skipped_is_named_with_its_reason(seen: Preview) -> None:
     # The header of the truncated image is whole: it leaves a hole, and is found when it is read.
     (hole,) = (own for own in seen.samples if own.fault is not None)
     assert hole.name == f"train.json[{TRUNCATED}]"
+    assert hole.learnt == 0
+    assert hole not in seen.used
+    assert len(seen.used) == len(seen.samples) - 1 == sum(map(len, seen.by_source.values()))
     assert "It could not be read whole" in page(seen)
 
 

@@ -21,11 +21,11 @@ def sources(preview: Preview) -> Panel:
     """Samples of every source, with their tokens and media."""
     lanes = tuple(preview.modalities)
     rows = [
-        (name, *_row(own, len(preview.samples), lanes), preview.sizes[name])
+        (name, *_row(own, len(preview.used), lanes), preview.sizes[name])
         for name, own in preview.by_source.items()
     ]
     columns = ("source", "samples", "share", "tokens", "learnt", *lanes, "samples in all")
-    told = "Samples of these microbatches; for each encoder the media that it takes."
+    told = "Samples of these microbatches that can be read; for each encoder its media."
     return Panel("sources", "Sources", table(columns, rows), "", told, wide=True)
 
 
@@ -37,7 +37,7 @@ def _row(samples: Sequence[SeenSample], every: int, lanes: Sequence[str]) -> tup
 
 def lengths(preview: Preview) -> Panel:
     """How many samples have how many tokens, by source."""
-    tokens = [own.tokens for own in preview.samples]
+    tokens = [own.tokens for own in preview.used]
     least, median, most = quantiles(tokens)
     wide = width(tokens, RANGES)
     bars = [

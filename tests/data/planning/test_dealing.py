@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from data.config import Balance
 from data.faults import FaultKind
 from data.kinds.modality import Lane, LaneCost
+from data.kinds.rows import DECODER
 from data.loading.assemble import Assembler, Batch
 from data.planning.balance import lpt
 from data.planning.cuts import group_seconds, lane_seconds
@@ -368,4 +369,7 @@ def test_a_bad_medium_is_blank_and_reported(processor: Processor, make_config: M
     assert blank.sum() == 8
     assert not vision["inputs"][0][blank].any()
     assert vision["inputs"][0][~blank].any()
-    assert batch["decoder"]["loss_weight"].any()
+    # The text is here, and is left out; another process that holds it is told where it is.
+    assert not any(batch["decoder"][name].any() for name in DECODER)
+    _, holes = assembler.holes(plan.placements, CAPACITY)
+    assert holes == tuple((placement, (name, fault)) for placement in plan.placements)

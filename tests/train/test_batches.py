@@ -1,0 +1,69 @@
+"""Samples that one process cannot read are left out by the one that holds their texts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from data.loading.loader import Loader, Microbatch
+from data.planning.stream import Consumer
+from data.processing.processor import Processor
+from mllm_jax.runtime.part import Peers
+from mllm_jax.train import batches
+from tests.data.conftest import config, make_config, processor  # noqa: F401 - fixtures
+from tests.data.samples import WORK, ListSource, MakeConfig, Picture, all_rows, make_sample
+
+#: Rows of both processes: the first holds all texts, the second all images.
+TEXTS = {"decoder": [0, 1], "vision": [], "audio": []}
+IMAGES = {"decoder": [], "vision": [0, 1], "audio": [0, 1]}
+
+
+class Other(Peers):
+    """One of two processes; the other one tells what it has found."""
+
+    count = 2
+
+    def __init__(self, other: Any) -> None:
+        super().__init__()
+        self._other = other
+
+    def gather(self, name: str, value: Any) -> list[Any]:
+        return [value, self._other]
+
+
+@pytest.fixture
+def source() -> ListSource:
+    every = [make_sample(name, [40]) for name in ("a", "b", "c", "d")]
+    every[1] = replace(every[1], media={"image": (Picture(16, 40, claimed=(16, 60)),)})
+    return ListSource(every)
+
+
+def test_the_text_beside_an_image_that_another_process_cannot_read_is_left_out(
+    source: ListSource,
+    processor: Processor,  # noqa: F811
+    make_config: MakeConfig,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = make_config(rows=2, lookahead=4, balance="per_phase")
+
+    def read(rows: dict[str, list[int]]) -> Microbatch:
+        with Loader(source, processor, data, 0, rows, None, Consumer(WORK)) as loader:
+            return next(loader)
+
+    alone, texts, images = map(read, (all_rows(2), TEXTS, IMAGES))
+    assert not texts.holes
+    (bad,) = images.holes
+    assert alone.holes == images.holes
+    assert [name for name, _ in images.skipped] == ["b"]
+    model = SimpleNamespace(lanes={"vision": "vision", "audio": "audio"})
+    experiment = SimpleNamespace(config=SimpleNamespace(data=data, model=model), step=None)
+    monkeypatch.setattr(batches, "local_rows", lambda step, rows: TEXTS)
+    monkeypatch.setattr(batches, "peers", lambda: Other([[bad]]))
+    before = texts.batch["decoder"]["loss_weight"].sum()
+    batches.leave_out_everywhere(experiment, [texts])  # type: ignore[arg-type]
+    np.testing.assert_equal(texts.batch["decoder"], alone.batch["decoder"])
+    assert 0 < texts.batch["decoder"]["loss_weight"].sum() < before
