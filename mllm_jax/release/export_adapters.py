@@ -17,6 +17,7 @@ from mllm_jax.models.pretrained.adapters import (
     CONFIG,
     PREFIX,
     TENSORS,
+    SavedAdapters,
     adapter_rules,
 )
 from mllm_jax.models.pretrained.write import Draft
@@ -33,7 +34,7 @@ _TRAINED = "float32"
 
 @dataclass(frozen=True)
 class AdapterExport:
-    """The adapters of a run on their way out, and connectors that it trained in full.
+    """The adapters of a run on their way out, and what lies in full beside them.
 
     Attributes:
         whole: the run as a whole model.
@@ -69,10 +70,13 @@ class AdapterExport:
 
     @cached_property
     def trained(self) -> list[tuple[str, Rule]]:
-        """Rules of connectors that trained in full.
+        """Rules of what lies in full beside the adapters.
+
+        These are connectors that trained, and weights that came with the first adapters.
 
         Raises:
-            PretrainedError: another part did, for which PEFT's format has no place.
+            PretrainedError: another part trained, for which PEFT's format has no place, or the
+                folder of the first adapters is gone.
         """
         found: list[tuple[str, Rule]] = []
         if lost := self._frozen.beside_adapters(self.whole.model.parts):
@@ -84,7 +88,22 @@ class AdapterExport:
         for part in filter(self._frozen.trains, self.whole.model.parts):
             start = f"encoders.{part}."
             found += [own for own in self.whole.rules if own[0].startswith(start)]
-        return found
+        return found + [own for own in self._given if own not in found]
+
+    @property
+    def _given(self) -> list[tuple[str, Rule]]:
+        """Rules of weights that came in full with the adapters that training began with."""
+        folder = self.whole.config["train"]["lora"].get("begin_with")
+        if folder is None:
+            return []
+        if not Path(folder).is_dir():
+            raise PretrainedError(
+                f"train.lora.begin_with: {folder} is gone, and only it tells which weights lay in "
+                "full beside the first adapters; valid: the folder in its place, or an export of "
+                "all weights, without --adapters"
+            )
+        tensors = SavedAdapters.open(Path(folder)).tensors(self.whole.family)
+        return [own for own in self.whole.rules if tensors.keys() >= {*own[1].names}]
 
     @cached_property
     def _frozen(self) -> FrozenParts:

@@ -102,26 +102,46 @@ def run_with(tmp_path: Path, lora: dict[str, Any], plan: dict[str, Any] = SHARDE
     return begun(planned(values, **plan))
 
 
+def with_decoder(folder: Path) -> dict[str, np.ndarray]:
+    """Adapters with weights of the decoder in full, which adapters alone train; all tensors."""
+    shutil.copytree(FOLDER, folder)
+    every, base = load_file(folder / TENSORS), tensors(PARITY / "llava")
+    for name in ("embed_tokens", "norm"):
+        own = 1 + 2 * base[f"language_model.model.{name}.weight"].astype(np.float32)
+        rounded = own.astype(jnp.bfloat16).astype(np.float32)
+        every[f"base_model.model.model.language_model.{name}.weight"] = rounded
+    save_file(every, folder / TENSORS)
+    values = json.loads((folder / CONFIG).read_text()) | {"lora_dropout": 0.05}
+    (folder / CONFIG).write_text(json.dumps(values))
+    return every
+
+
 @pytest.mark.parametrize(
     "plan",
     [SHARDED, pytest.param(PIPELINE, marks=pytest.mark.slow)],
     ids=["sharded", "stages"],
 )
 def test_adapters_come_in_and_go_out(plan: dict[str, Any], tmp_path: Path) -> None:
-    """Bit by bit, beside weights in bfloat16; merged they are sums."""
-    state, told = run_with(tmp_path, LORA | {"begin_with": str(FOLDER)}, plan)
-    assert "22 tensors of adapters" in told
+    """Bit by bit, beside bfloat16 weights and such as lie in full there; merged they are sums."""
+    first = tmp_path / "first"
+    given = with_decoder(first)
+    state, told = run_with(tmp_path, LORA | {"begin_with": str(first)}, plan)
+    assert "24 tensors of adapters" in told
+    assert f"lora_dropout 0.05 of {first} is not used" in told
     kernel = state["params"]["decoder"]["layers"]["mlp"]["down_proj"]["kernel"]
     assert kernel.dtype == jnp.bfloat16
     line = ["export", "--run", str(tmp_path / "run"), "--out"]
     out, merged = tmp_path / "adapters", tmp_path / "merged"
     assert launch.main([*line, str(out), "--adapters"]) == Exit.OK
-    given, found = (load_file(at / "adapter_model.safetensors") for at in (FOLDER, out))
+    found = load_file(out / TENSORS)
     assert found.keys() == given.keys()
     for name, tensor in given.items():
         np.testing.assert_array_equal(found[name], tensor, err_msg=name)
     values = json.loads((out / "adapter_config.json").read_text())
     assert (values["r"], values["lora_alpha"], values["use_rslora"]) == (3, 5.0, True)
+    assert values["modules_to_save"] == [
+        f"model.language_model.{name}" for name in ("embed_tokens", "norm")
+    ]
     pattern = re.compile(values["target_modules"])
     assert pattern.fullmatch("model.language_model.layers.1.mlp.down_proj")
     # No layer that the release may have beyond those that are read.
@@ -138,6 +158,9 @@ def test_adapters_come_in_and_go_out(plan: dict[str, Any], tmp_path: Path) -> No
     np.testing.assert_array_equal(
         whole[untouched], base[untouched].astype(jnp.bfloat16).astype(np.float32)
     )
+    shutil.rmtree(first)
+    gone = ["export", "--run", str(tmp_path / "run"), "--out", str(tmp_path / "no"), "--adapters"]
+    assert launch.main(gone) == Exit.BAD_INPUT
 
 
 def test_an_adapter_of_the_head_comes_in_and_goes_out_merged(tmp_path: Path) -> None:
@@ -185,6 +208,27 @@ def test_a_connector_that_trains_goes_with_the_adapters(
         "model.multi_modal_projector.linear_1",
         "model.multi_modal_projector.linear_2",
     ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"init_lora_weights": "pissa_niter_4"}, r"valid: True, as PEFT writes if it converts"),
+        ({"init_lora_weights": "olora"}, r"init_lora_weights 'olora' is not supported"),
+        ({"alora_invocation_tokens": [1, 2]}, r"alora_invocation_tokens \[1, 2\] is not"),
+        ({"layer_replication": [[0, 1]]}, r"layer_replication \[\[0, 1\]\] is not"),
+        ({"use_qalora": True}, r"use_qalora True is not supported; valid: False"),
+        ({"r": 0}, r"adapter_config\.json: r 0; valid: at least 1"),
+        ({"r": True}, r"lacks numbers r and lora_alpha"),
+    ],
+)
+def test_settings_that_change_what_adapters_compute_are_refused(
+    changes: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    values = json.loads((FOLDER / CONFIG).read_text())
+    (tmp_path / CONFIG).write_text(json.dumps(values | changes))
+    with pytest.raises(PretrainedError, match=message):
+        SavedAdapters.open(tmp_path).check(3, SCALE)
 
 
 #: One device, for runs that end before their first step.

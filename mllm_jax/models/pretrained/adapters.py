@@ -34,7 +34,8 @@ KERNEL, WEIGHT = ".kernel", ".weight"
 _NAMES = ("lora_A", "lora_B")
 #: End of the names of weights beside which an adapter is.
 _BASE = ".base_layer.weight"
-#: Settings of PEFT that change what adapters compute, and their values here.
+#: Settings of PEFT that change what adapters compute, and their values here. Other begins than
+#: these, such as PiSSA, change the weights beside the adapters as PEFT loads them.
 _FIXED: Mapping[str, tuple[Any, ...]] = {
     "peft_type": ("LORA",),
     "use_dora": (False, None),
@@ -43,6 +44,16 @@ _FIXED: Mapping[str, tuple[Any, ...]] = {
     "rank_pattern": ({}, None),
     "alpha_pattern": ({}, None),
     "lora_bias": (False, None),
+    "init_lora_weights": (True, False, None, "gaussian", "eva", "orthogonal"),
+    "alora_invocation_tokens": (None,),
+    "layer_replication": (None,),
+    "use_qalora": (False, None),
+    "use_bdlora": (None, False),
+}
+#: Advice for the refusal of a setting.
+_ADVICE: Mapping[str, str] = {
+    "init_lora_weights": ", as PEFT writes if it converts adapters to plain LoRA "
+    "(path_initial_model_for_weight_conversion of save_pretrained)",
 }
 
 
@@ -106,6 +117,7 @@ class SavedAdapters:
             if values.get(key, valid[0]) not in valid:
                 raise PretrainedError(
                     f"{path}: {key} {values[key]!r} is not supported; valid: {valid[0]!r}"
+                    f"{_ADVICE.get(key, '')}"
                 )
         return cls(folder, values)
 
@@ -117,8 +129,10 @@ class SavedAdapters:
         """
         own, alpha = self.values.get("r"), self.values.get("lora_alpha")
         stabilized = bool(self.values.get("use_rslora", False))
-        if not isinstance(own, int) or not isinstance(alpha, int | float):
+        if type(own) is not int or type(alpha) not in (int, float):
             raise PretrainedError(f"{self.folder / CONFIG} lacks numbers r and lora_alpha")
+        if own < 1:
+            raise PretrainedError(f"{self.folder / CONFIG}: r {own}; valid: at least 1")
         theirs = alpha / (own**0.5 if stabilized else own)
         if own != rank or abs(theirs - scale) > 1e-6 * scale:
             raise PretrainedError(
@@ -126,6 +140,11 @@ class SavedAdapters:
                 f"{rank} that count {scale:g}; valid: train.lora.rank {own}, train.lora.alpha "
                 f"{alpha:g}, train.lora.rank_stabilized {str(stabilized).lower()}"
             )
+
+    @property
+    def dropout(self) -> float:
+        """Share of the adapters' inputs that their training left out."""
+        return float(self.values.get("lora_dropout") or 0.0)
 
     @cached_property
     def _tensors(self) -> Mapping[str, Stored]:

@@ -92,11 +92,13 @@ class FirstAdapters:
         folder: their folder, in PEFT's format.
         tensors: by their names in the release that they belong to.
         rules: by the names of the parameters that the tensors become.
+        dropout: share of the adapters' inputs that their training left out, which is told.
     """
 
     folder: Path
     tensors: Mapping[str, Stored]
     rules: Mapping[str, Rule]
+    dropout: float = 0.0
 
     @classmethod
     def open(cls, model: ModelConfig, folder: Path) -> FirstAdapters:
@@ -130,7 +132,7 @@ class FirstAdapters:
             check(tensors, rules.values())
         except PretrainedError as error:
             raise PretrainedError(f"{folder}: {error}") from error
-        return cls(folder, tensors, rules)
+        return cls(folder, tensors, rules, saved.dropout)
 
     def put(self, params: Any, target: Any, tell: Callable[[str], None] = lambda text: None) -> Any:
         """Parameters with these in their places; arguments as of `start_from`."""
@@ -142,6 +144,8 @@ class FirstAdapters:
             loaded = load(self.tensors, [rule], {rule.parameter: targets[name]})
             values[name] = loaded[rule.parameter]
         tell(f"{len(self.tensors)} tensors of adapters from {self.folder}")
+        if self.dropout:
+            tell(f"lora_dropout {self.dropout:g} of {self.folder} is not used: nothing is left out")
         return jax.tree_util.tree_unflatten(structure, values.values())
 
 
