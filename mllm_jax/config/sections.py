@@ -325,7 +325,7 @@ class CheckpointConfig(Section):
             checkpoints.
         asynchronous: write in the background while training goes on.
         failures: number of saves in a row that may fail, each with a warning, before the run ends.
-        copy_to: URL below which every checkpoint is copied in the background, as it is saved:
+        copy_to: URL below which checkpoints are copied in the background, the newest first:
             `s3://...` (extra `s3`), `gs://...` (extra `gcs`), or any other file system that fsspec
             knows; a run whose folder lacks them goes on from there. null: no copies.
         retry_seconds: how long a URL out of reach is tried again, before training goes on without a

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
@@ -297,6 +299,52 @@ def test_a_place_out_of_reach_ends_no_run_and_what_has_no_copy_is_told(run, capl
     assert Store(run).copies()[0].step == 3
 
 
+def test_older_checkpoints_are_copied_after_the_newest_and_what_is_lost_is_told(
+    run, caplog, monkeypatch
+):
+    """All that come while the place takes a while, but for one that is removed here."""
+    put, order = Store.put, list[str]()
+    begun, go_on = Event(), Event()
+
+    def slow(self: Store, folder: Path, *rest: Any) -> None:
+        order.append(folder.name)
+        begun.set()
+        assert go_on.wait(20)
+        put(self, folder, *rest)
+
+    monkeypatch.setattr(Store, "put", slow)
+    with beside(run):
+        store(run, 10)
+        assert begun.wait(20)
+        for step in (20, 30, 40):
+            own = run.run.path / "checkpoints"
+            shutil.copytree(own / "10", own / str(step))
+        monkeypatch.setattr(copier, "steps_in", lambda folder: [10, 20, 25, 30, 40])
+        go_on.set()
+        soon(lambda: len(order) > 1)
+        monkeypatch.setattr(copier, "steps_in", steps_in)
+    assert [step for step in order if step != "25"] == ["10", "40", "30", "20"]
+    assert {copy.step for copy in Store(run).copies()} == {10, 20, 30, 40}
+    assert "that of step 25 was removed here before its turn" in caplog.text
+
+
+def test_a_copy_that_has_failed_is_tried_again(run, caplog, monkeypatch):
+    """Some time later, or once another one has succeeded."""
+    monkeypatch.setattr(copier, "AGAIN", 0.1)
+    with beside(run):
+        with away("put_file"):
+            store(run, 1)
+            soon(lambda: "the checkpoint of step 1 has no copy" in caplog.text)
+        soon(partial(has_copy, run, 1))
+        monkeypatch.setattr(copier, "AGAIN", 1e9)
+        with away("put_file"):
+            store(run, 2)
+            soon(lambda: "the checkpoint of step 2 has no copy" in caplog.text)
+        store(run, 3)
+    assert has_copy(run, 2)
+    assert caplog.text.count("has no copy") == 2
+
+
 def test_a_place_that_lets_nothing_be_removed_gets_all_copies(run, caplog):
     """As S3 without the right to delete."""
     with beside(run), away("rm", error=PermissionError):
@@ -443,7 +491,7 @@ def test_other_processes_copy_once_the_first_has_set_aside_what_is_left(run, mon
             monkeypatch.setattr(copier, "peers", lambda part=part: part)
             both.enter_context(copying(found, 1))
             time.sleep(0.1)
-    assert [copy.step for copy in Store(run).copies()] == [2]
+    assert [copy.step for copy in Store(run).copies()] == [2, 1]
 
 
 @pytest.fixture

@@ -1,13 +1,15 @@
 """Checkpoints are copied beside training.
 
-Records follow every checkpoint, and the end of the run. A place that is out of reach, or takes no
-files, holds up nothing and ends no copying: what has no copy is told, and the next checkpoint is
-copied in its turn.
+The newest checkpoint comes first, then older ones that are still here and have no copy. Records
+follow every checkpoint, and the end of the run. A place that is out of reach, or takes no files,
+holds up nothing and ends no copying: what has no copy is told, and tried again later. It is told,
+too, if a checkpoint is removed here before its turn.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import secrets
 import threading
 import time
@@ -26,6 +28,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between two looks for a checkpoint that is whole.
 LOOK = 1.0
+#: Seconds after which a copy that has failed is tried again, if none has succeeded before.
+AGAIN = 60.0
 
 
 @contextmanager
@@ -79,10 +83,12 @@ class _Copier:
         self._identity, self._place = identity(self._run), (peers().index, peers().count)
         self._start: str = peers().gather("this start's copies", secrets.token_hex(4))[0]
         self._begun = False
+        self._seen: set[int] = set()
         self._copied: set[int] = set()
-        self._failed: set[int] = set()
+        self._failed: dict[int, float] = {}
         self._kept: list[int] = []
         self._said: set[str] = set()
+        self._told: set[int] = set()
         if not self._place[0] and offers.answered:
             self._begin_now(asked=offers.asked is not None)
         self._over = threading.Event()
@@ -160,15 +166,35 @@ class _Copier:
                 self._once("copying to %s has failed: %s; it is tried again", why)
 
     def _look(self) -> bool:
-        """Copy what is new; whether nothing newer has come meanwhile."""
+        """Copy the newest checkpoint that has no copy; whether nothing is left to be copied."""
         steps = steps_in(self._run)
-        if steps and steps[-1] not in self._copied | self._failed:
-            self._copy(steps[-1])
+        self._tell_lost(steps)
+        for step in self._lacking(steps)[:1]:
+            self._copy(step)
         self._tidy(steps)
-        return steps_in(self._run)[-1:] in ([], steps[-1:])
+        return not self._lacking(steps_in(self._run))
+
+    def _lacking(self, steps: list[int]) -> list[int]:
+        """Steps to copy, the newest first; those that have failed a while ago among them."""
+        now = time.monotonic()
+        return [
+            step
+            for step in reversed(steps)
+            if step not in self._copied and now - self._failed.get(step, -math.inf) > AGAIN
+        ]
+
+    def _tell_lost(self, steps: list[int]) -> None:
+        """Tell of the first checkpoint that is not here any more, and has no copy."""
+        self._seen.update(steps)
+        if lost := sorted(self._seen - self._copied - {*steps}):
+            self._once(
+                "not every checkpoint has a copy in %s: %s",
+                f"that of step {lost[0]} was removed here before its turn; checkpoints come faster "
+                "than the place takes them, or it was away",
+            )
 
     def _copy(self, step: int) -> None:
-        """Copy a checkpoint; a failure is told, and the next one is tried in its turn."""
+        """Copy a checkpoint; a failure is told once, and tried again later."""
         try:
             self._begin()
             if step in self._copied:
@@ -177,14 +203,23 @@ class _Copier:
             self._store.put(folder, self._identity, self._place, self._start)
             self._copied.add(step)
         except (OSError, DataError, RunError) as error:
-            self._failed.add(step)
+            self._fail(step, error)
+        else:
+            self._failed.clear()  # the place takes files again
+            if self._place[0] == 0:
+                _put_records(self._store, self._run)
+
+    def _fail(self, step: int, error: Exception) -> None:
+        """Note that a copy has failed, and tell it the first time."""
+        if step not in steps_in(self._run):
+            return  # it was removed here meanwhile, which the next look tells
+        self._failed[step] = time.monotonic()
+        if step not in self._told:
+            self._told.add(step)
             logger.warning(
                 "the checkpoint of step %d has no copy in %s: %s; %s, and training goes on",
                 *(step, self._store, error, self._newest_there()),
             )
-        else:
-            if self._place[0] == 0:
-                _put_records(self._store, self._run)
 
     def _newest_there(self) -> str:
         if not self._begun:
