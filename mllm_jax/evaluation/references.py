@@ -55,8 +55,13 @@ class ReferencedSet:
         return self._questions.home
 
     def __getitem__(self, index: int) -> Sample:
-        """A question with its options. Raises SampleError."""
+        """A question with its options.
+
+        Raises:
+            SampleError: the question cannot be used, or its answer cannot be measured.
+        """
         sample = self._questions[index]
+        self.source(index)  # told before anything is answered
         choices = self.reference(index).choices
         if not choices:
             return sample

@@ -26,6 +26,14 @@ def test_a_right_answer_is_one_of_the_choices(tmp_path: Path, answer: Any) -> No
     assert references(tmp_path, answer=answer).reference(0).choices == ("cat", "dog")
 
 
+@pytest.mark.parametrize("source", [7, ["a"], {"name": "a"}])
+def test_a_source_that_is_no_text_is_told_with_the_question(tmp_path: Path, source: Any) -> None:
+    """And not once all questions have been answered."""
+    with pytest.raises(SampleError, match=r"source: .* is no text"):
+        references(tmp_path, answer="A", source=source)[0]
+    assert references(tmp_path, answer="A", source="signs").source(0) == "signs"
+
+
 @pytest.mark.parametrize("answer", ["D", "bird", ["A", "bird"]])
 def test_a_right_answer_that_is_no_choice_is_told(tmp_path: Path, answer: Any) -> None:
     message = r"answer: '(D|bird)' is none of the choices; valid: A, B, or a choice"
