@@ -178,7 +178,7 @@ def _judged(source: ReferencedSet, index: int, reply: Reply, metrics: Sequence[s
     if reply.error is not None:
         return Judged(_source(source, index), reply, None, {})
     reference = source.reference(index)
-    named = [name for name in metrics if reference.choices or name not in OF_CHOICES]
+    named = [name for name in metrics if (name in OF_CHOICES) == bool(reference.choices)]
     scores = {name: METRICS[name](reply.text or "", reference) for name in named}
     return Judged(source.source(index), reply, reference, scores)
 

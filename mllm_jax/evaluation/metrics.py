@@ -8,7 +8,8 @@ anls            1 - NL of the nearest reference where NL is below 0.5, else 0: N
 wer             word error rate: edits of words over the words of the reference, of all answers
                 together; smaller is better
 choice          the letter of an option, or its text: cases, and a full stop at the end, are alike;
-                a letter by itself is that option's, even if it is the text of another one
+                a letter by itself is that option's, even if it is the text of another one. It is
+                the one metric of references that have options: the others are of free answers
 ==============  ================================================================================
 """
 
@@ -81,27 +82,45 @@ def choice(answer: str, reference: Reference) -> Score:
     return Score(float(chosen is not None and chosen in right), 1.0)
 
 
+#: What sets a letter or a text off and says nothing: emphasis and code of Markdown, boxes of LaTeX.
+_MARKUP = re.compile(r"[*`$]+|\\boxed|(?<!\w)_+|_+(?!\w)")
 #: A letter and nothing else, perhaps in brackets.
-_ALONE = re.compile(r"\(?([A-Za-z])[).:]*")
-#: A letter by itself, perhaps in brackets, at the beginning or behind "answer is" or "answer:".
-_LETTER = re.compile(r"(?:^|answer(?: is)?:?)\s*\(?([A-Za-z])(?:[).:,]|\s*$|\s*\n)", re.IGNORECASE)
+_ALONE = re.compile(r"[(\[{]*([A-Za-z])[)\]}.:,]*")
+#: What stands in front of a letter: "answer is" anywhere, "option" or "choice" at the beginning.
+_LEADS = (r"\banswer(?:\s+is)?\s*:?\s*(?:option\s+|choice\s+)?", r"^(?:option|choice)\s+", r"^")
+#: A letter that is no part of a word, and what follows it.
+_LETTER = r"[(\[{]*([A-Za-z])(?:[)\]}:]|[.,](?=\s|$)|(?=\s|$)|(?=\s*[-\u2013\u2014]))(.*)"
+_NAMED = tuple(re.compile(lead + _LETTER, re.IGNORECASE | re.DOTALL) for lead in _LEADS)
 
 
 def option_of(text: str, choices: Sequence[str]) -> int | None:
     """Number of the option that a text names; None if it names none.
 
     A letter by itself comes first, as it is what is asked for; then the text of an option, then a
-    letter in front of more: ``option_of("A", ("B", "A")) == 0``.
+    letter in front of more: ``option_of("A", ("B", "A")) == 0``. A word of one letter in front of
+    another word is no option, unless the option's text follows: ``option_of("A dog", ("cat",
+    "dog"))`` is None.
     """
-    told, alike = text.strip(), [_plain(own) for own in choices]
+    told, alike = _MARKUP.sub("", text).strip(), [_plain(own) for own in choices]
     letters = LETTERS[: len(choices)]
     if (match := _ALONE.fullmatch(told)) and match[1].upper() in letters:
         return letters.index(match[1].upper())
-    if _plain(told) in alike:
-        return alike.index(_plain(told))
-    if (match := _LETTER.search(told)) and match[1].upper() in letters:
-        return letters.index(match[1].upper())
+    for whole in (_plain(text), _plain(told)):
+        if whole in alike:
+            return alike.index(whole)
+    for named in _NAMED:
+        if (match := named.search(told)) and match[1].upper() in letters:
+            number = letters.index(match[1].upper())
+            if not _is_word(match) or _plain(match[2]) == alike[number]:
+                return number
     return None
+
+
+def _is_word(match: re.Match[str]) -> bool:
+    """Whether a letter is a word of its own, such as the article of "A dog", and names nothing."""
+    letter, before, behind = match[1], match.string[: match.start(1)], match.string[match.end(1) :]
+    written = letter in "aI" or (letter in "Ai" and not before.strip())
+    return written and re.match(r"[ \t]+\w", behind) is not None
 
 
 def _plain(text: str) -> str:

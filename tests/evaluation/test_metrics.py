@@ -84,7 +84,13 @@ def test_exact_match_is_to_the_letter() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    ["B", "b", "(B)", "B.", "B) dog", "B: dog", "dog", "Dog.", "The answer is B", "Answer: B."],
+    [
+        *("B", "b", "(B)", "B.", "[B]", "**B**", "**B.**", "`B`", "$\\boxed{B}$", "_B_"),
+        *("B) dog", "B: dog", "B dog", "B. dog", "B - dog", "**B** dog", "(B) It barks."),
+        *("dog", "Dog.", "**dog**", "Option B", "option (B): dog", "Choice B."),
+        *("The answer is B", "Answer: B.", "The answer is B because it barks", "The answer is (B)"),
+        *("The correct answer is **B**.", "Final answer: B, a dog", "The answer is option B."),
+    ],
 )
 def test_an_option_is_named_by_letter_or_text(answer: str) -> None:
     choices = ("cat", "dog", "bird")
@@ -119,7 +125,32 @@ def test_a_letter_wins_where_it_is_the_text_of_another_option(
     assert option_of(answer, choices) == number
 
 
-@pytest.mark.parametrize("answer", ["", "D", "A dog", "Because", "none of them"])
+@pytest.mark.parametrize(
+    ("answer", "number"),
+    [
+        ("A cat", 0),  # the text of the option agrees
+        ("A", 0),
+        ("A.", 0),
+        ("a", 0),
+        ("A - it meows", 0),
+        ("A. It meows", 0),
+        ("A\nIt meows", 0),
+        ("The answer is A because it meows", 0),
+        ("The answer is a cat.", 0),
+        ("A dog", None),
+        ("A bird in the hand", None),
+        ("a lot of it", None),
+        ("The answer is a dog", None),
+        ("I think so", None),
+    ],
+)
+def test_an_article_is_no_option(answer: str, number: int | None) -> None:
+    assert option_of(answer, ("cat", "dog", *"cdefghi")) == number
+
+
+@pytest.mark.parametrize(
+    "answer", ["", "D", "A dog", "Because", "none of them", "The answer depends", "B's", "option"]
+)
 def test_what_names_no_option_is_wrong(answer: str) -> None:
     for right in "ABC":
         assert choice(answer, Reference((right,), ("cat", "dog", "bird"))) == (0.0, 1.0)

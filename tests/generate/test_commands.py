@@ -88,7 +88,8 @@ def test_a_file_of_questions_is_answered_and_measured(
     assert list(found["sources"]["cats"])[2:] == [*METRICS]
     assert found["sources"]["cats"]["choice"] is None
     assert found["sources"]["dogs"]["choice"] in (0.0, 1.0)
-    assert all(0 <= own["anls"] <= 1 for own in found["sources"].values())
+    assert found["sources"]["dogs"]["anls"] is None  # its question has options
+    assert all(0 <= own["anls"] <= 1 for name, own in found["sources"].items() if name != "dogs")
     lines = [json.loads(line) for line in output.read_text().splitlines()]
     assert [("error" in line) for line in lines] == [*[False] * 3, *[True] * 3, False]
     assert "missing.png" in lines[3]["error"]
