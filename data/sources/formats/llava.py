@@ -1,8 +1,8 @@
 """Conversations in JSON (a list of records) or JSON Lines (one record a line), media in a folder.
 
-`data/sources/formats/record.py` says what a record is. A malformed one is one unusable sample; a
-file that is no list of records is an error. No process holds a file: an index says where its
-records are.
+A file is a list if its name ends in `.json`, and has lines else. `data/sources/formats/record.py`
+says what a record is. A malformed one is one unusable sample; a file that is no list of records is
+an error. No process holds a file: an index says where its records are.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from data.sources.formats.index import Arrays, Index, open_index
 from data.sources.formats.record import Media
 from data.sources.formats.storage import File, find_files
 
-LINES = ".jsonl"
+#: Ends of the names of lists of records, and of files of lines in a folder. A file that is given by
+#: its own name is read by lines unless it is named as a list.
+LIST, LINES = ".json", ".jsonl"
 _NAMES = ("spans", "ends", "digest")
 #: First bytes of what is taken for text by mistake.
 _FOREIGN = {
@@ -50,7 +52,7 @@ def records_of(config: DataConfig, options: LlavaSource, path: str) -> JsonRecor
     Raises:
         DataError: no such file, an unreadable one, or one that is no list of records.
     """
-    files = find_files(path, (".json", LINES), options.retry_seconds)
+    files = find_files(path, (LIST, LINES), options.retry_seconds)
     index = open_index(config.cache, fingerprint_of(files), _NAMES, lambda: _index(files))
     media = None if options.media is None else media_folder(options.media, options.retry_seconds)
     return JsonRecords(files, index, media)
@@ -89,9 +91,9 @@ def _index(files: tuple[File, ...]) -> Arrays:
     ends, digest = [], hashlib.sha256()
     for file in files:
         spans += (
-            _lines(file, digest.update)
-            if file.name.endswith(LINES)
-            else _elements(file, digest.update)
+            _elements(file, digest.update)
+            if file.name.lower().endswith(LIST)
+            else _lines(file, digest.update)
         )
         ends.append(len(spans))
     return {

@@ -86,9 +86,10 @@ def test_images_clips_and_text_are_read(make_config: MakeConfig, media: Path) ->
         assert next(loader).stats.samples == 4
 
 
-def test_json_lines_and_the_heldout_file(make_config: MakeConfig, media: Path) -> None:
+@pytest.mark.parametrize("name", ["more.jsonl", "more.ndjson", "more.txt", "more"])
+def test_json_lines_and_the_heldout_file(name: str, make_config: MakeConfig, media: Path) -> None:
     write_image(media / "good.png")
-    lines = media.parent / "more.jsonl"
+    lines = media.parent / name
     lines.write_text(f"{json.dumps(good())}\n\nnot json\n")
     source = {"kind": "llava", "path": lines, "media": media, "heldout": lines}
     config = make_config(source=source, tokenizer="bytes")
@@ -96,7 +97,7 @@ def test_json_lines_and_the_heldout_file(make_config: MakeConfig, media: Path) -
         records = make_source(config, split)
         assert len(records) == 2
         assert records[0].turns[1].text == "A cat."
-        with pytest.raises(SampleError, match=r"sample more.jsonl\[1\]: not JSON"):
+        with pytest.raises(SampleError, match=rf"sample {name}\[1\]: not JSON"):
             records[1]
 
 
