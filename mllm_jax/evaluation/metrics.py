@@ -6,7 +6,9 @@ anls            1 - NL of the nearest reference where NL is below 0.5, else 0: N
                 distance over the characters of the longer text; cases of letters are alike
                 (Biten et al., arXiv 1905.13648, section 4)
 wer             word error rate: edits of words over the words of the reference, of all answers
-                together; smaller is better
+                together; smaller is better. Words are what blanks part: cases and punctuation count
+wer_normalised  the same of normalised texts: compatible characters alike (NFKC), lower case, marks,
+                symbols and punctuation blank (Radford et al., arXiv 2212.04356, appendix C)
 choice          the letter of an option, or its text: cases, and a full stop at the end, are alike;
                 a letter by itself is that option's, even if it is the text of another one. It is
                 the one metric of references that have options: the others are of free answers
@@ -16,6 +18,7 @@ choice          the letter of an option, or its text: cases, and a full stop at 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -73,6 +76,17 @@ def wer(answer: str, reference: Reference) -> Score:
     said = answer.split()
     found = [(edits(said, right), len(right)) for right in map(str.split, reference.answers)]
     return Score(*min(found, key=lambda own: own[0] / max(1, own[1])))
+
+
+def wer_normalised(answer: str, reference: Reference) -> Score:
+    """`wer` of normalised texts: ``Hello, World!`` has the words of ``hello world``."""
+    return wer(_normalised(answer), Reference(tuple(map(_normalised, reference.answers))))
+
+
+def _normalised(text: str) -> str:
+    """A text as Whisper's basic normaliser leaves it, but for what stands in brackets."""
+    plain = unicodedata.normalize("NFKC", text.lower())
+    return "".join(" " if unicodedata.category(own)[0] in "MSP" else own for own in plain)
 
 
 def choice(answer: str, reference: Reference) -> Score:
@@ -146,7 +160,13 @@ def edits(own: Sequence[Hashable], other: Sequence[Hashable]) -> int:
 Metric = Callable[[str, Reference], Score]
 #: All metrics by name.
 METRICS: Mapping[str, Metric] = MappingProxyType(
-    {"exact_match": exact_match, "anls": anls, "wer": wer, "choice": choice}
+    {
+        "exact_match": exact_match,
+        "anls": anls,
+        "wer": wer,
+        "wer_normalised": wer_normalised,
+        "choice": choice,
+    }
 )
 #: Metrics of references that have options, and of no others.
 OF_CHOICES = frozenset({"choice"})

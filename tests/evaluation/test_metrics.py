@@ -16,6 +16,7 @@ from mllm_jax.evaluation.metrics import (
     exact_match,
     option_of,
     wer,
+    wer_normalised,
 )
 from mllm_jax.generate.answers import Reply, Timing
 
@@ -74,6 +75,26 @@ def test_anls(answer: str, references: list[str], score: float) -> None:
 )
 def test_word_errors(answer: str, references: list[str], errors: float, words: float) -> None:
     assert wer(answer, Reference(tuple(references))) == (errors, words)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference", "plain", "normalised"),
+    [
+        ("Hello, World!", "hello world", 2, 0),
+        ("HELLO  world.", "hello world", 2, 0),
+        ("It's a well-known cat", "it s a well known cat", 4, 0),
+        ("hello word", "Hello, world!", 2, 1),
+        ("\uff28\uff29", "hi", 1, 0),  # full-width letters
+        ("!", "hello world", 2, 2),
+    ],
+)
+def test_word_errors_of_normalised_texts(
+    answer: str, reference: str, plain: int, normalised: int
+) -> None:
+    own = Reference((reference,))
+    assert wer(answer, own).amount == plain
+    assert wer_normalised(answer, own).amount == normalised
+    assert wer_normalised(answer.upper(), own) == wer_normalised(answer, own)
 
 
 def test_exact_match_is_to_the_letter() -> None:

@@ -211,7 +211,10 @@ def test_an_unknown_metric_is_told_before_anything_is_opened(
     own = ("--release", "nowhere", "--questions", folder / "questions.jsonl")
     code, _, err = ran(capsys, "evaluate", *own, "--metrics", "anls,bleu")
     assert code == Exit.BAD_INPUT
-    assert "--metrics: 'bleu' is no metric; valid: exact_match, anls, wer, choice" in err
+    assert (
+        "--metrics: 'bleu' is no metric; valid: exact_match, anls, wer, wer_normalised, choice"
+        in err
+    )
 
 
 def test_every_kind_of_media_has_an_option() -> None:
