@@ -129,7 +129,7 @@ class SavedAdapters:
         """
         own, alpha = self.values.get("r"), self.values.get("lora_alpha")
         stabilized = bool(self.values.get("use_rslora", False))
-        if type(own) is not int or type(alpha) not in (int, float):
+        if not isinstance(own, int) or own is True or not isinstance(alpha, int | float):
             raise PretrainedError(f"{self.folder / CONFIG} lacks numbers r and lora_alpha")
         if own < 1:
             raise PretrainedError(f"{self.folder / CONFIG}: r {own}; valid: at least 1")
