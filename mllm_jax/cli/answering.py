@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from data.sources.formats.prompts import QuestionSet
 from mllm_jax.cli.answer import Answer
 from mllm_jax.cli.options import MEDIA
 from mllm_jax.cli.shared import begin
@@ -15,12 +18,13 @@ from mllm_jax.config.sections import ConfigError
 from mllm_jax.console import open_console
 from mllm_jax.evaluation.evaluate import check_metrics, evaluate
 from mllm_jax.evaluation.metrics import METRICS
-from mllm_jax.generate.answers import Answers
+from mllm_jax.generate.answers import Answers, Reply
 from mllm_jax.generate.generator import Generator, Wanted
+from mllm_jax.generate.kept import AnswerFile
 from mllm_jax.generate.opened import open_model
+from mllm_jax.runtime.interrupt import stands
 from mllm_jax.runtime.part import peers
 from mllm_jax.train.decoding.sampling import Sampling
-from mllm_jax.train.records.sinks import write_atomically
 
 if TYPE_CHECKING:  # which nothing here needs
     from rich.console import Console
@@ -41,8 +45,11 @@ def answer(args: argparse.Namespace, console: Console) -> Answer:
         text = answers.replies[0].text or ""
         return Answer(answers.to_json(), lines=[text, "", str(answers.timing)])
     questions = generator.questions(Path(args.batch), _folder(args))
-    answers = generator.answers(questions, wanted).checked(args.batch)
-    return Answer(answers.to_json(), lines=_lines(args, answers, told))
+    if args.output is None:
+        answers = generator.answers(questions, wanted).checked(args.batch)
+        return Answer(answers.to_json(), lines=_lines(args, answers, told))
+    answers = _into_file(args, generator, questions, wanted, told)
+    return Answer(answers.to_json(), lines=[*_end(answers), f"written: {args.output}"])
 
 
 def questions(args: argparse.Namespace, console: Console) -> Answer:
@@ -107,20 +114,56 @@ def _folder(args: argparse.Namespace) -> Path | None:
     return None if args.media is None else Path(args.media)
 
 
+def _into_file(
+    args: argparse.Namespace,
+    generator: Generator,
+    questions: QuestionSet,
+    wanted: Wanted,
+    console: Console,
+) -> Answers:
+    """The answers to the prompts of `--batch`, written batch by batch, and at the end in order.
+
+    Raises:
+        DataError: none of the prompts can be used, or answers so far are of something else.
+    """
+    told = f"{questions.fingerprint}".encode()
+    of = {
+        "model": generator.opened.named,
+        "overrides": list(args.overrides),
+        "sampling": str(wanted.sampling),
+        "new_tokens": wanted.new_tokens,
+        "prompts": hashlib.sha256(told).hexdigest(),
+    }
+    file, first = AnswerFile(Path(args.output), of), peers().index == 0
+    own = file.kept() if first else {}
+    there = peers().gather("answers that are kept", sorted(own))[0]
+    if first and own:
+        told_of = f"going on with {len(own)} answers of {file.part}"
+        console.print(told_of, markup=False, soft_wrap=True)
+    stands(f"; answers so far are in {file.part}, and the same command goes on from them")
+    # Other processes write none, and need not know what the answers are.
+    kept = {index: own.get(index) or Reply(questions.name(index), "") for index in there}
+    keep = file.add if first else _nothing
+    answers = generator.answers(questions, wanted, kept=kept, answered=keep)
+    answers.checked(args.batch)
+    if first:
+        file.finish(answers.replies)
+    return answers
+
+
+def _nothing(replies: Mapping[int, Reply]) -> None:
+    """Keep no replies."""
+
+
 def _lines(args: argparse.Namespace, answers: Answers, console: Console) -> list[str]:
-    """Lines of JSON for people, or the name of the file that has them."""
-    lines = [_line(own.to_json()) for own in answers.replies]
+    """Lines of JSON; what else there is to say goes to the console, which programs do not read."""
+    for line in [] if args.json else _end(answers):
+        console.print(line, markup=False, soft_wrap=True)
+    return [json.dumps(own.to_json(), ensure_ascii=False) for own in answers.replies]
+
+
+def _end(answers: Answers) -> list[str]:
+    """How fast the answers were, and why some prompts have none."""
     reasons = Counter(own.error for own in answers.replies if own.error is not None)
     bad = [f"{count} of the prompts have no answer: {why}" for why, count in reasons.items()]
-    end = [str(answers.timing), *bad[:SHOWN], *(["..."] if bad[SHOWN:] else [])]
-    if args.output is None:
-        for line in [] if args.json else end:
-            console.print(line, markup=False, soft_wrap=True)
-        return lines
-    if peers().index == 0:
-        write_atomically(Path(args.output), "".join(f"{line}\n" for line in lines))
-    return [*end, f"written: {args.output}"]
-
-
-def _line(value: dict[str, Any]) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return [str(answers.timing), *bad[:SHOWN], *(["..."] if bad[SHOWN:] else [])]

@@ -291,7 +291,10 @@ def _generate(sub: argparse.ArgumentParser) -> None:
         )
     help_text = "JSON Lines instead, a prompt or a conversation each; see docs/how-to/generate.md"
     group.add_argument("--batch", type=_path, metavar="FILE", help=help_text)
-    help_text = "file for the answers to them, as JSON Lines (default: standard output)"
+    help_text = (
+        "file for the answers to them, as JSON Lines (default: standard output); the same command "
+        "goes on from what FILE.part has"
+    )
     group.add_argument("--output", type=_path, metavar="FILE", help=help_text)
 
 

@@ -49,6 +49,10 @@ class ReferencedSet:
         """See `Source.name`."""
         return self._questions.name(index)
 
+    def id(self, index: int) -> Any:
+        """See `Asked.id`."""
+        return self._questions.id(index)
+
     @property
     def home(self) -> Path:
         """See `Source.home`."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from data.sample import DataError
 
@@ -22,6 +22,7 @@ class Reply:
         stopped: what ended it: `end`, a token that ends answers, or `length`, as many tokens as are
             allowed.
         error: why there is no answer.
+        id: the prompt's own `id`; None if it has none.
     """
 
     name: str
@@ -30,18 +31,28 @@ class Reply:
     prompt_tokens: int = 0
     stopped: Literal["end", "length"] | None = None
     error: str | None = None
+    id: Any = None
 
     def to_json(self) -> dict[str, Any]:
-        """`{"name", "text", "tokens", "prompt_tokens", "stopped"}`, or `{"name", "error"}`."""
+        """`{"name", "text", "tokens", "prompt_tokens", "stopped"}`, or `{"name", "error"}`.
+
+        With an `id` it stands behind the name.
+        """
+        named = {"name": self.name} | ({} if self.id is None else {"id": self.id})
         if self.error is not None:
-            return {"name": self.name, "error": self.error}
+            return {**named, "error": self.error}
         return {
-            "name": self.name,
+            **named,
             "text": self.text,
             "tokens": list(self.tokens),
             "prompt_tokens": self.prompt_tokens,
             "stopped": self.stopped,
         }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """Inverse of `to_json`. Raises TypeError: a key is missing or unknown."""
+        return cls(**{**value, "tokens": tuple(value.get("tokens", ()))})
 
 
 @dataclass(frozen=True)

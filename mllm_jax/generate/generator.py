@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from data.faults import Fault, FaultKind
 from data.loading.evaluation import PromptBatch
 from data.loading.prompts import prompt_rows
 from data.sample import Lengths, SampleError
-from data.sources.formats.prompts import QuestionSet, given_questions, open_questions
+from data.sources.formats.prompts import Asked, QuestionSet, given_questions, open_questions
 from data.sources.source import Source
 from mllm_jax.config.sections import ConfigError
 from mllm_jax.generate.answers import Answers, Reply, Timing
@@ -27,6 +29,8 @@ from mllm_jax.train.step.batch import local_rows
 
 #: Prompts that are answered at a time, and most tokens of an answer, unless told otherwise.
 ROWS, NEW_TOKENS = 8, 256
+#: Least seconds between two lines of progress.
+TOLD = 10.0
 #: A prompt for a program: a text, or a record as in a file (`data.sources.formats.prompts`).
 Prompt = str | Mapping[str, Any]
 
@@ -119,7 +123,15 @@ class Generator:
         """Prompts of a file. Raises DataError: it cannot be read."""
         return open_questions(self.config.data, str(file), None if media is None else str(media))
 
-    def answers(self, source: Source, wanted: Wanted, *, strict: bool = False) -> Answers:
+    def answers(
+        self,
+        source: Asked,
+        wanted: Wanted,
+        *,
+        strict: bool = False,
+        kept: Mapping[int, Reply] = MappingProxyType({}),
+        answered: Callable[[Mapping[int, Reply]], None] = lambda replies: None,
+    ) -> Answers:
         """Answers to all prompts of a source.
 
         Args:
@@ -127,24 +139,34 @@ class Generator:
             wanted: what answers are wanted.
             strict: raise the error of a prompt that cannot be used, rather than tell it in place of
                 its answer.
+            kept: answers that are there already, by the indices of their prompts; the same prompts
+                on all processes.
+            answered: is given the replies to the prompts of every batch, by index.
 
         Raises:
             SampleError: see there.
         """
-        replies: dict[int, Reply] = {}
+        replies = dict(kept)
 
         def miss(index: int, error: SampleError) -> None:
             if strict:
                 raise error
             replies[index] = Reply(source.name(index), None, error=str(error.fault))
 
-        fitting = [own for i in range(len(source)) if (own := self._measured(source, i, miss))]
+        left = [index for index in range(len(source)) if index not in kept]
+        fitting = [own for index in left if (own := self._measured(source, index, miss))]
         fitting.sort(key=lambda own: (own.lengths.tokens, own.index))
         rows, timing = self._rows(min(len(fitting), wanted.rows)), Timing()
+        told = time.monotonic()
         for begin in range(0, len(fitting), rows):
             chosen = fitting[begin : begin + rows]
             timing += self._answer(source, chosen, rows, wanted, replies, miss)
-        return Answers([replies[index] for index in range(len(source))], timing)
+            answered({own.index: replies[own.index] for own in chosen})
+            if time.monotonic() - told > TOLD:
+                self._tell(f"{begin + len(chosen)} of {len(fitting)} prompts answered; {timing}")
+                told = time.monotonic()
+        every = range(len(source))
+        return Answers([replace(replies[index], id=source.id(index)) for index in every], timing)
 
     # ---- parts -----------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from mllm_jax.cli.options import MEDIA
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.evaluation.metrics import METRICS
 from mllm_jax.generate.answers import Answers, Reply
+from mllm_jax.generate.kept import AnswerFile
 from mllm_jax.runtime.devices import start_here
 from mllm_jax.runtime.exits import Exit
 from tests.data.sources.formats.writers import encoded_video
@@ -124,6 +125,19 @@ def test_a_file_of_prompts_becomes_lines_of_json(
     assert all(len(own["tokens"]) == 4 for own in lines[:3])
     assert err.count(" of the prompts have no answer: ") >= 1
     assert "tokens/s" in err
+    # A file gets the same lines, and a start that was cut off goes on from those of its batches.
+    output, part = folder / "answers.jsonl", folder / "answers.jsonl.part"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(AnswerFile, "finish", lambda *_: None)
+        assert ran(capsys, *batch, "--output", output)[0] == Exit.OK
+    assert not output.exists()
+    kept = part.read_text().splitlines(keepends=True)
+    assert len(kept) == 5
+    part.write_text("".join(kept[:3]))
+    code, out, _ = ran(capsys, *batch, "--output", output)
+    assert code == Exit.OK
+    assert f"going on with 2 answers of {part}" in out
+    assert [json.loads(line) for line in output.read_text().splitlines()] == lines
 
 
 PROMPT = ("--prompt", "What is it?")

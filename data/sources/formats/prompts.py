@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from data.sample import DataError, MediaError, Sample, SampleError
 from data.sources.formats.conversations import ConversationSet, Records
 from data.sources.formats.llava import records_of
 from data.sources.formats.record import Conversation, Media, RecordForm
+from data.sources.source import Source
 from data.text.chat import marks_of
 
 #: Field of a question without a conversation.
@@ -58,8 +59,26 @@ class QuestionForm(RecordForm):
         return found
 
 
+#: Field of a record's own name, which goes with its answer.
+ID = "id"
+
+
+class Asked(Source, Protocol):
+    """A source of questions."""
+
+    def id(self, index: int) -> Any:
+        """The value of the field `id` of a record; None if there is none."""
+
+
 class QuestionSet(ConversationSet):
     """Questions as a source, with the records that they come from."""
+
+    def id(self, index: int) -> Any:
+        """See `Asked.id`."""
+        try:
+            return self.record(index).get(ID)
+        except SampleError:  # which is told of the question
+            return None
 
     def record(self, index: int) -> Mapping[str, Any]:
         """Record `index`, which may have more fields than a question.

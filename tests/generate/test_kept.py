@@ -1,0 +1,86 @@
+"""Answers are kept batch by batch, and gone on from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from data.sample import DataError
+from data.sources.formats.prompts import given_questions
+from mllm_jax.generate.answers import Reply, Timing
+from mllm_jax.generate.generator import Generator, Wanted
+from mllm_jax.generate.kept import AnswerFile
+from tests.configs import config
+
+OF = {"model": "step 3 of a", "prompts": "x"}
+REPLIES = [
+    Reply(f"a[{n}]", f"line\u2028 {n}", (n, 7), 5, "end", id=f"q{n}" if n % 2 else None)
+    for n in range(4)
+]
+
+
+@pytest.mark.parametrize(
+    "cut", [b"", b'{"index": 2, "na', '{"index": 2, "text": "\u2028'.encode()[:-1]]
+)
+def test_a_second_start_has_what_was_written_whole(cut: bytes, tmp_path: Path) -> None:
+    file = AnswerFile(tmp_path / "answers.jsonl", OF)
+    assert file.kept() == {}
+    file.add({3: REPLIES[3], 1: REPLIES[1], 2: Reply("a[2]", None, error="gone")})
+    with file.part.open("ab") as stream:
+        stream.write(cut)
+    assert file.kept() == {3: REPLIES[3], 1: REPLIES[1]}
+    file.add({0: REPLIES[0], 2: REPLIES[2]})
+    assert file.kept() == dict(enumerate(REPLIES))
+    file.finish(REPLIES)
+    assert not file.part.exists()
+    lines = file.path.read_text().split("\n")
+    assert [json.loads(line) for line in lines[:-1]] == [own.to_json() for own in REPLIES]
+
+
+def test_answers_of_something_else_are_refused_by_name(tmp_path: Path) -> None:
+    AnswerFile(tmp_path / "a", OF).kept()
+    other = AnswerFile(tmp_path / "a", OF | {"model": "step 5 of a"})
+    with pytest.raises(
+        DataError, match=r"a\.part holds answers of model 'step 3 of a', not 'step 5"
+    ):
+        other.kept()
+    other.part.write_text("no JSON\n")
+    with pytest.raises(DataError, match="is no file of answers"):
+        other.kept()
+
+
+class Answering(Generator):
+    """A generator whose model answers with the number of the prompt, two prompts at a time."""
+
+    def __init__(self) -> None:
+        self._tell = self.told = list[str]().append
+        self.batches: list[list[int]] = []
+
+    def _rows(self, prompts: int) -> int:
+        return 2
+
+    def _measured(self, source: Any, index: int, miss: Any) -> Any:
+        return SimpleNamespace(index=index, lengths=SimpleNamespace(tokens=10 - index))
+
+    def _answer(self, source: Any, chosen: Sequence[Any], *rest: Any) -> Timing:
+        replies: dict[int, Reply] = rest[2]
+        self.batches.append([own.index for own in chosen])
+        replies |= {own.index: Reply(source.name(own.index), str(own.index)) for own in chosen}
+        return Timing()
+
+
+def test_prompts_that_have_answers_are_not_answered_again(tmp_path: Path) -> None:
+    records = [{"prompt": "x", "id": 10 + n} for n in range(5)]
+    source, own = given_questions(config().data, records, tmp_path), Answering()
+    heard: list[Mapping[int, Reply]] = []
+    kept = {1: Reply("prompt 1", "one"), 4: Reply("prompt 4", "four")}
+    found = own.answers(source, Wanted(), kept=kept, answered=heard.append)
+    assert own.batches == [[3, 2], [0]]
+    assert [[*batch] for batch in heard] == own.batches
+    assert [reply.text for reply in found.replies] == ["0", "one", "2", "3", "four"]
+    assert [reply.id for reply in found.replies] == [10, 11, 12, 13, 14]
