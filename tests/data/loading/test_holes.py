@@ -14,7 +14,6 @@ from data.planning.stream import Consumer
 from data.processing.processor import Processor
 from mllm_jax.runtime.part import Peers
 from mllm_jax.train import batches
-from tests.data.conftest import config, make_config, processor  # noqa: F401 - fixtures
 from tests.data.samples import WORK, ListSource, MakeConfig, Picture, all_rows, make_sample
 
 #: Rows of both processes: the first holds all texts, the second all images.
@@ -44,8 +43,8 @@ def source() -> ListSource:
 
 def test_the_text_beside_an_image_that_another_process_cannot_read_is_left_out(
     source: ListSource,
-    processor: Processor,  # noqa: F811
-    make_config: MakeConfig,  # noqa: F811
+    processor: Processor,
+    make_config: MakeConfig,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     data = make_config(rows=2, lookahead=4, balance="per_phase")
