@@ -115,7 +115,8 @@ def _coordinator() -> list[str]:
 
     The last node is asked for the address of the first one: a machine may take its own name for a
     loopback address, which no other machine reaches. Slurm may start no step for some seconds on a
-    node that has just come back; the name itself is unknown if `getent` ends with 2.
+    node that has just come back, and `getent` ends with 2 both for a name that is unknown and for a
+    name service that does not answer: all failures are tried again, and then the job is.
     """
     return [
         "find_address() {",
@@ -126,14 +127,13 @@ def _coordinator() -> list[str]:
         '  find=(srun --export=ALL --nodes=1 --ntasks=1 --nodelist="${nodes[-1]}")',
         f"  for try in {{1..{TRIES}}}; do",
         '    found=$("${find[@]}" getent ahosts "$name"); code=$?',
-        "    ((code == 0 || code == 2)) && break",
+        "    ((code == 0)) && break",
         f"    sleep {PAUSE}",
         "  done",
         '  read -r address _ <<<"$found"',
         '  [[ $address == *:* ]] && address="[$address]"',
         "  ((code == 0)) && return",
         '  echo "error: ${nodes[-1]} finds no address of ${nodes[0]} ($name): $code" >&2',
-        f"  ((code == 2)) && return {Exit.BAD_INPUT:d}",
         f"  return {Exit.FAILED:d}",
         "}",
     ]
