@@ -111,7 +111,8 @@ class Slurm(Cluster):
             HOME, PATH and USER; all others are left behind.
         options: further options of sbatch, e.g. `--constraint=h100`.
         launch_options: further options of srun, e.g. `--container-image=...`.
-        setup: lines of the script before the training, e.g. `module load cuda`.
+        setup: lines of the script before the training, e.g. `module load cuda`; each is a whole
+            command, and the attempt fails if one ends with another code than 0.
         python: the Python that runs `launch.py`; null: the one that submits.
     """
 

@@ -54,12 +54,12 @@ def script(job: Job, cluster: Slurm, python: str, root: Path) -> str:
             "set -u",
             "# SIGTERM is for the training, which saves and ends; this script sees how.",
             "trap : TERM",
-            *(f"export {name}={shlex.quote(text)}" for name, text in cluster.environment.items()),
-            *cluster.setup,
+            *_verdict(job),
         ],
+        [f"export {name}={shlex.quote(text)}" for name, text in cluster.environment.items()],
+        _setup(cluster),
         [*_secret(), *_coordinator()] if job.nodes > 1 else [],
         _launch(job, cluster, cluster.python or python, root),
-        _verdict(job),
     )
     return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
 
@@ -102,6 +102,28 @@ def _quoted(text: str) -> str:
     Folders with quotes are refused before (`mllm_jax.submit.job`).
     """
     return text if re.fullmatch(r"[\w@%+=:,./-]*", text) else f'"{text}"'
+
+
+def _setup(cluster: Slurm) -> list[str]:
+    """Lines that run those of the description, each of which must end with 0.
+
+    They are run without this script's own options, under which many a script of others fails, and
+    leave none of theirs behind.
+    """
+    if not cluster.setup:
+        return []
+    return [
+        "setup=(",
+        *(f"  {shlex.quote(line)}" for line in cluster.setup),
+        ")",
+        "shell_options=$(set +o)",
+        'for setup_line in "${setup[@]}"; do',
+        "  set +eu",
+        '  eval "$setup_line" || exit',
+        "done",
+        "setup_line=",
+        'eval "$shell_options"',
+    ]
 
 
 def _secret() -> list[str]:
@@ -156,7 +178,7 @@ def _launch(job: Job, cluster: Slurm, python: str, root: Path) -> list[str]:
     begin = f"cd {shlex.quote(str(job.directory))} || exit {Exit.BAD_INPUT:d}"
     if job.nodes == 1:
         command = f"  {shlex.join(words)} $supervise"
-        return [*supervise, begin, f"{shlex.join(launcher)} \\", command, "code=$?"]
+        return [*supervise, begin, f"{shlex.join(launcher)} \\", command]
     return [
         *supervise,
         begin,
@@ -165,39 +187,49 @@ def _launch(job: Job, cluster: Slurm, python: str, root: Path) -> list[str]:
         '  bash -c \'exec "$@" --process "$SLURM_PROCID"\' process \\',
         f"  {shlex.join(words)} \\",
         f'  --coordinator "$address:$port" {shlex.join(job.together)} $supervise',
-        "code=$?",
     ]
 
 
 def _verdict(job: Job) -> list[str]:
-    """Lines that tell how the attempt has ended, and queue the job again or not."""
+    """Lines that tell how the attempt ends, wherever that is, and queue the job again or not."""
     attempts = shlex.quote(str(job.folder / ATTEMPTS))
     final = " | ".join(str(int(code)) for code in (Exit.OK, *FINAL))
     interrupted = int(Exit.INTERRUPTED)
     return [
-        f"attempts={attempts}",
-        'printf "%s\\t%s\\t%s\\t%s\\t%s\\n" "$(date +%Y-%m-%dT%H:%M:%S%z)" "$SLURM_JOB_ID" \\',
-        '  "${SLURM_RESTART_COUNT:-0}" "$code" "$SLURM_JOB_NODELIST" >>"$attempts"',
-        "recorded=$?",
-        "case $code in",
-        f'  {final}) exit "$code" ;;',
-        f"  {interrupted}) ;;",
-        "  *)",
-        '    failed=$(awk -F "\\t" -v job="$SLURM_JOB_ID" \\',
-        f"      '$2 == job && $4 != {interrupted} {{n++}} END {{print n}}' \"$attempts\")",
-        "    # Without a record every start counts as one after a failure.",
-        "    ((recorded == 0 && failed > 0)) || failed=$((${SLURM_RESTART_COUNT:-0} + 1))",
-        f"    if ((failed > {job.restarts})); then",
-        f'      echo "error: failure $failed, exit code $code; restarts: {job.restarts}" >&2',
-        '      exit "$code"',
-        "    fi ;;",
-        "esac",
-        "# A job that was cancelled, or that Slurm queues again itself, does not run any more.",
-        'state=$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%T)',
-        "if [[ $state != RUNNING ]]; then",
-        '  echo "exit code $code: job $SLURM_JOB_ID is $state, and not queued again" >&2',
+        "verdict() {",
+        "  local code=$? recorded failed state",
+        "  set +eu",
+        "  if [[ $setup_line ]]; then",
+        '    echo "error: setup: exit code $code of: $setup_line" >&2',
+        f"    code={Exit.FAILED:d}",
+        "  fi",
+        f"  attempts={attempts}",
+        '  printf "%s\\t%s\\t%s\\t%s\\t%s\\n" "$(date +%Y-%m-%dT%H:%M:%S%z)" "$SLURM_JOB_ID" \\',
+        '    "${SLURM_RESTART_COUNT:-0}" "$code" "$SLURM_JOB_NODELIST" >>"$attempts"',
+        "  recorded=$?",
+        "  case $code in",
+        f'    {final}) exit "$code" ;;',
+        f"    {interrupted}) ;;",
+        "    *)",
+        '      failed=$(awk -F "\\t" -v job="$SLURM_JOB_ID" \\',
+        f"        '$2 == job && $4 != {interrupted} {{n++}} END {{print n}}' \"$attempts\")",
+        "      # Without a record every start counts as one after a failure.",
+        "      ((recorded == 0 && failed > 0)) || failed=$((${SLURM_RESTART_COUNT:-0} + 1))",
+        f"      if ((failed > {job.restarts})); then",
+        f'        echo "error: failure $failed, exit code $code; restarts: {job.restarts}" >&2',
+        '        exit "$code"',
+        "      fi ;;",
+        "  esac",
+        "  # A job that was cancelled, or that Slurm queues again itself, does not run any more.",
+        '  state=$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%T)',
+        "  if [[ $state != RUNNING ]]; then",
+        '    echo "exit code $code: job $SLURM_JOB_ID is $state, and not queued again" >&2',
+        '    exit "$code"',
+        "  fi",
+        '  echo "exit code $code: job $SLURM_JOB_ID is queued again" >&2',
+        '  scontrol requeue "$SLURM_JOB_ID" && exit 0',
         '  exit "$code"',
-        "fi",
-        'echo "exit code $code: job $SLURM_JOB_ID is queued again" >&2',
-        'scontrol requeue "$SLURM_JOB_ID" || exit "$code"',
+        "}",
+        "setup_line=",
+        "trap verdict EXIT",
     ]

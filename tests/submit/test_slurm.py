@@ -187,6 +187,44 @@ def test_values_of_a_description_stay_values(node: Node) -> None:
     assert marked.read_text() == text + "\n"
 
 
+@pytest.mark.parametrize(
+    ("lines", "failed"),
+    [
+        (("cd /nonexistent", "true"), "exit code 1 of: cd /nonexistent"),
+        (("false | true", "(exit 2)"), "exit code 2 of: (exit 2)"),
+        (("exit 0",), "exit code 0 of: exit 0"),
+        (("echo 'open",), "of: echo 'open"),
+        (("set -u", "set -e; echo ${UNSET:?}"), "of: set -e; echo ${UNSET:?}"),
+    ],
+)
+def test_a_line_of_the_setup_that_fails_is_named_and_the_job_queued_again(
+    node: Node, capfd: pytest.CaptureFixture[str], lines: tuple[str, ...], failed: str
+) -> None:
+    assert node.run(slurm(setup=lines)) == 0
+    assert node.said == [REQUEUE]
+    told = capfd.readouterr().err
+    assert "error: setup: exit code " in told
+    assert failed in told
+    assert "\t1\tn[1-2]" in (node.folder / "test" / "attempts.tsv").read_text()
+
+
+def test_lines_of_the_setup_leave_no_options_of_the_shell_behind(
+    node: Node, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (node.folder / "profile").write_text('export OWN="$OWN:$UNSET"\nexport OWN="$OWN:a"\n')
+    cluster = slurm(
+        setup=(
+            f"cd {node.folder}; . ./profile",
+            f'echo "$OWN" >{node.folder}/own',
+            "set -ex -o pipefail",
+        )
+    )
+    assert node.run(cluster, Exit.INTERRUPTED) == 0
+    assert node.said[1:] == [REQUEUE]
+    assert (node.folder / "own").read_text() == "::a\n"
+    assert node.calls.with_name("calls.secret").read_text().strip() not in capfd.readouterr().err
+
+
 def test_options_say_what_the_job_needs() -> None:
     cluster = slurm(partition="gpu", time_limit="1-0", gpu_type="h100", options=("--nice=5",))
     found = options(cluster, parallel__platform="gpu", run__directory="/a b/%x")
