@@ -30,8 +30,8 @@ MEANINGS = {
     "differ",
     Exit.DAMAGED: "no checkpoint can be read, or they belong to something else",
     Exit.LOST_PEER: "another process is gone, is stuck, is unfit or never came",
-    Exit.OUT_OF_REACH: "a place of data or checkpoints stays out of reach, or a disk is full; "
-    "start again when that is over",
+    Exit.OUT_OF_REACH: "a place of data or checkpoints stays out of reach, a disk is full, or a "
+    "job's run folder stays locked; start again when that is over",
     Exit.UNFIT: "devices of this process are lost, or a self-check has found something wrong here",
     Exit.INTERRUPTED: "interrupted by SIGINT or SIGTERM; the message says what is saved",
 }
@@ -57,6 +57,7 @@ CODES = {
     ("mllm_jax.plan.report", "PlanningError"): Exit.BAD_INPUT,
     ("mllm_jax.runtime.agreement", "AgreementError"): Exit.BAD_INPUT,
     ("mllm_jax.runtime.lock", "LockedError"): Exit.BAD_INPUT,
+    ("mllm_jax.runtime.lock", "HeldError"): Exit.OUT_OF_REACH,
     ("mllm_jax.runtime.part", "JoinError"): Exit.BAD_INPUT,
     ("mllm_jax.runtime.part", "PeerError"): Exit.LOST_PEER,
     ("mllm_jax.runtime.folder", "RunError"): Exit.BAD_INPUT,

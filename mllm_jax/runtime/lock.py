@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 logger = logging.getLogger(__name__)
 
@@ -24,10 +24,27 @@ SUPERVISOR = ".supervisor"
 GLANCE = 0.2
 #: Seconds between two looks at a lock that is waited for.
 _AGAIN = 0.1
+#: Variable that names the JobSet of a pod.
+JOBSET = "MLLM_JAX_JOBSET"
 
 
 class LockedError(RuntimeError):
     """The folder belongs to a run that is going on."""
+
+
+class HeldError(LockedError):
+    """No other job has the folder: a later start of this job may find that it is free.
+
+    A file system that hosts share may keep the lock of a host that is gone until its lease ends.
+    """
+
+
+def job() -> str | None:
+    """The job of a cluster that this process is part of; None: of no job."""
+    if number := os.environ.get("SLURM_JOB_ID"):
+        return f"job {number} of Slurm"
+    name = os.environ.get(JOBSET)
+    return f"JobSet {name}" if name else None
 
 
 @contextmanager
@@ -40,16 +57,17 @@ def locked(folder: Path, name: str = NAME, patience: float = GLANCE) -> Iterator
     Args:
         folder: folder of the run.
         name: name of the lock's file.
-        patience: seconds to wait for another process that has it.
+        patience: seconds to wait for another process that has it, unless it is of another job.
 
     Raises:
         LockedError: another process has it; the message says which, and since when.
+        HeldError: likewise, in a job, and the process is of no other job.
     """
     with (folder / name).open("a+") as file:
         try:
-            _take(file, time.monotonic() + patience)
+            _take(folder, file, patience)
         except BlockingIOError:
-            raise _in_use(folder, file) from None
+            raise _in_use(folder, file, LockedError if _another(file) else HeldError) from None
         except OSError as error:
             logger.warning(
                 "run folder %s takes no locks (%s): see that no second run writes there",
@@ -74,7 +92,7 @@ def check_unlocked(folder: Path, name: str = NAME) -> None:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise _in_use(folder, file) from None
+                raise _in_use(folder, file, LockedError) from None
             except OSError as error:
                 logger.warning("run folder %s takes no locks (%s)", folder, error.strerror)
     except FileNotFoundError:
@@ -91,29 +109,39 @@ def check_unsupervised(folder: Path) -> None:
         check_unlocked(folder, path.name)
 
 
-def _in_use(folder: Path, file: IO[str]) -> LockedError:
-    return LockedError(
+def _in_use(folder: Path, file: IO[str], kind: type[LockedError]) -> LockedError:
+    return kind(
         f"run folder {folder} is in use by {_holder(file)}; wait until it ends, stop it, or choose "
         "another run.name"
     )
 
 
-def _take(file: IO[str], until: float) -> None:
+def _take(folder: Path, file: IO[str], patience: float) -> None:
     """Take the lock, or raise BlockingIOError once the time is over."""
+    begin, told = time.monotonic(), False
     while True:
         try:
             return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() >= until:
+            waited = time.monotonic() - begin
+            if waited >= patience or (waited >= GLANCE and job() and _another(file)):
                 raise
-            time.sleep(_AGAIN)
+        if waited >= GLANCE and not told:
+            logger.warning(
+                "run folder %s is in use by %s: it is waited for, %.3g s at most",
+                folder,
+                _holder(file),
+                patience,
+            )
+            told = True
+        time.sleep(_AGAIN)
 
 
 def _sign(file: IO[str]) -> None:
     """Write who has the lock; it holds on a full disk, too, where nobody can be told."""
     since = time.strftime("%Y-%m-%d %H:%M:%S %z")
     signed = {"pid": os.getpid(), "host": socket.gethostname(), "since": since}
-    signed |= {"job": os.environ.get("SLURM_JOB_ID")}
+    signed |= {"job": job()}
     try:
         os.truncate(file.fileno(), 0)
         os.write(file.fileno(), json.dumps(signed).encode())
@@ -121,12 +149,25 @@ def _sign(file: IO[str]) -> None:
         logger.warning("%s cannot name its holder: %s", file.name, error)
 
 
+def _another(file: IO[str]) -> bool:
+    """Whether the holder is of another job, or this process of none."""
+    own, signed = job(), _signed(file)
+    return own is None or signed.get("job") not in (None, own)
+
+
 def _holder(file: IO[str]) -> str:
     """The process that has signed the lock, which a process does soon after taking it."""
+    signed = _signed(file)
+    if not signed:
+        return "another process"
+    of = f" in {signed['job']}" if signed["job"] else ""
+    return f"process {signed['pid']} on {signed['host']}{of} since {signed['since']}"
+
+
+def _signed(file: IO[str]) -> dict[str, Any]:
+    """What the holder has written; nothing if it has not yet, or could not."""
     file.seek(0)
     try:
-        signed = json.load(file)
+        return dict(json.load(file))
     except ValueError:
-        return "another process"
-    job = f" in job {signed['job']} of Slurm" if signed.get("job") else ""
-    return f"process {signed['pid']} on {signed['host']}{job} since {signed['since']}"
+        return {}

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
+from mllm_jax.runtime.lock import JOBSET
 from mllm_jax.submit import access
 from mllm_jax.submit.forms import (
     VALID,
@@ -46,7 +47,7 @@ OWN_FOLDERS: Mapping[str, str] = MappingProxyType(
 )
 #: Variable with the number of a process.
 PROCESS = "MLLM_JAX_PROCESS"
-OWN_VARIABLES = (PROCESS, FILE)
+OWN_VARIABLES = (PROCESS, FILE, JOBSET)
 
 FOLDER = Path(__file__).resolve().parents[2] / "configs" / "clusters"
 

@@ -17,6 +17,7 @@ import re
 from typing import Any
 
 from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.lock import JOBSET
 from mllm_jax.submit.clusters import CONFIG_FOLDER, PROCESS, PULSE_FOLDER, Kubernetes
 from mllm_jax.submit.forms import TAINT
 from mllm_jax.submit.job import FINAL, Job
@@ -226,7 +227,7 @@ def _command(job: Job, cluster: Kubernetes) -> list[str]:
 
 
 def _environment(job: Job, cluster: Kubernetes) -> list[Object]:
-    own = {FILE: PULSE_FILE} | dict(cluster.environment)
+    own = {FILE: PULSE_FILE, JOBSET: f"{cluster.namespace}/{job.name}"} | dict(cluster.environment)
     values: list[Object] = [{"name": name, "value": value} for name, value in own.items()]
     index = {"name": PROCESS, "valueFrom": {"fieldRef": {"fieldPath": _INDEX}}}
     secrets = [

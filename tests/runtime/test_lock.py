@@ -5,11 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from mllm_jax.runtime.lock import SUPERVISOR, LockedError, check_unlocked, locked
+from mllm_jax.runtime.exits import Exit, code_of
+from mllm_jax.runtime.lock import (
+    JOBSET,
+    SUPERVISOR,
+    HeldError,
+    LockedError,
+    check_unlocked,
+    locked,
+)
 from mllm_jax.train import start
 from mllm_jax.train.start import claimed
 from tests.configs import ROOT
@@ -62,6 +71,37 @@ def test_only_a_supervised_start_takes_the_folder_of_a_supervisor_between_two_at
     monkeypatch.undo()
     with claimed(tmp_path):
         pass
+
+
+def test_a_job_waits_for_a_lock_that_no_other_job_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its host may be gone, and was of this job: its lease ends, or a later start waits."""
+
+    def tried(patience: float) -> type[LockedError]:
+        with pytest.raises(LockedError) as told, locked(tmp_path, patience=patience):
+            pass
+        return told.type
+
+    monkeypatch.setenv(JOBSET, "training/mine")
+    with locked(tmp_path):
+        assert tried(0.5) is HeldError
+        (waits,) = caplog.messages
+        assert "in JobSet training/mine since 20" in waits
+        assert waits.endswith(": it is waited for, 0.5 s at most")
+        monkeypatch.setenv(JOBSET, "training/other")
+        begin = time.monotonic()
+        assert tried(60.0) is LockedError
+        assert time.monotonic() - begin < 30
+        monkeypatch.delenv(JOBSET)
+        assert tried(0.0) is LockedError
+    with locked(tmp_path):  # by a process of no job, which may be alive
+        monkeypatch.setenv(JOBSET, "training/mine")
+        assert tried(0.0) is HeldError
+        with pytest.raises(LockedError) as seen:
+            check_unlocked(tmp_path)
+        assert seen.type is LockedError
+    assert (code_of(LockedError()), code_of(HeldError())) == (Exit.BAD_INPUT, Exit.OUT_OF_REACH)
 
 
 @pytest.mark.parametrize("file", [None, "metrics.jsonl"])

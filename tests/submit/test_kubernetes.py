@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from mllm_jax.config.load import load
 from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.lock import JOBSET
 from mllm_jax.submit.clusters import Kubernetes, named, names
 from mllm_jax.submit.job import LONGEST_NAME, make_job
 from mllm_jax.submit.kubernetes import manifests
@@ -240,6 +241,7 @@ def test_the_configuration_arrives_as_it_is(tmp_path: Path) -> None:
     path.write_text(content)
     assert load(path) == config(run__compilation_cache="runs/.compiled")
     values = {own["name"]: own.get("value") for own in container(found)["env"]}
+    assert values[JOBSET] == "default/test"  # by which a lock tells its jobs apart
     assert {name: values[name] for name in cluster.environment} == dict(cluster.environment)
     assert "  config.yaml: |\n" in text
 
