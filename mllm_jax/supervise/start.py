@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.folder import prepare_folder
-from mllm_jax.runtime.lock import GLANCE, SUPERVISOR, LockedError, locked
+from mllm_jax.runtime.lock import GLANCE, SUPERVISOR, LockedError, job, locked
 from mllm_jax.runtime.part import JoinError
 from mllm_jax.runtime.supervised.process import PATIENCE
 from mllm_jax.supervise.conductor import Finish
@@ -32,11 +32,13 @@ def supervise(own: Sequence[str], settings: Settings) -> int:
     Raises:
         RunError: the folder cannot be written.
         LockedError: another supervisor has the folder.
+        HeldError: likewise, in a job, and it is of no other job.
         JoinError: the supervisor of process 0 cannot listen at its address.
     """
     prepare_folder(settings.folder)
     name = f"{SUPERVISOR}-{settings.process}" if settings.process else SUPERVISOR
-    with locked(settings.folder, name):
+    # On a disk that hosts share, one that is gone may have it for a time.
+    with locked(settings.folder, name, settings.wait if job() else GLANCE):
         finish = asyncio.run(_run(own, settings))
     if finish.code != Exit.OK:
         logger.error("%s", finish.why)

@@ -14,8 +14,11 @@ from pathlib import Path
 import pytest
 
 from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.lock import HeldError, LockedError, locked
 from mllm_jax.supervise.child import Child
 from mllm_jax.supervise.ends import End
+from mllm_jax.supervise.start import LOCK, supervise
+from mllm_jax.supervise.supervisor import Settings
 from tests.configs import ROOT
 
 Process = subprocess.Popen[str]
@@ -252,3 +255,19 @@ def test_a_process_that_is_just_being_started_is_ended_all_the_same(tmp_path):
 
     end = asyncio.run(ended())
     assert (end.code, end.halted) == (-signal.SIGKILL, True)
+
+
+def test_a_job_waits_for_the_folder_as_long_as_for_other_hosts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another supervisor of the job may be gone with its host, whose lock stays for a time."""
+    settings = Settings(tmp_path, wait=0.5)
+    with locked(tmp_path, LOCK):
+        with pytest.raises(LockedError) as told:
+            supervise((), settings)
+        assert told.type is LockedError
+        monkeypatch.setenv("SLURM_JOB_ID", "41")
+        begin = time.monotonic()
+        with pytest.raises(HeldError):
+            supervise((), settings)
+        assert time.monotonic() - begin >= 0.5
