@@ -124,7 +124,7 @@ def test_no_supervisor_passes_on_a_signal_that_slurm_has_sent_to_all(node: Node)
 
 @pytest.mark.parametrize("why", [{"NAMED": ""}, {"CLOSED": "yes"}], ids=["name", "step"])
 def test_an_address_that_is_not_found_is_tried_again_and_then_the_job(
-    node: Node, why: dict[str, str]
+    node: Node, why: dict[str, Any]
 ) -> None:
     """`getent` cannot tell a name service that does not answer from an unknown name, and Slurm
     starts no step for some seconds after a node has come back."""

@@ -27,7 +27,7 @@ from data.sample import AwayError, DataError
 from data.sources.formats.patience import Patient
 from mllm_jax.runtime.compiled import cache
 from mllm_jax.runtime.folder import RoomError, RunError, check_room, known_identity, writing
-from mllm_jax.runtime.lock import LockedError, locked
+from mllm_jax.runtime.lock import GLANCE, HeldError, LockedError, locked
 from mllm_jax.runtime.part import Peers
 from mllm_jax.runtime.wire import Address
 from mllm_jax.supervise import leader
@@ -99,6 +99,8 @@ def of_folders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         patched.setattr(time, "strftime", lambda _: "2026-11-25 14:00:03 +0000")
         with locked(run, ".supervisor"):
             said.append(why(LockedError, locked(run, ".supervisor").__enter__))
+            patched.setenv("SLURM_JOB_ID", "41")
+            said.append(why(HeldError, locked(run, ".supervisor", 2 * GLANCE).__enter__))
         patched.setattr(fcntl, "flock", no_locks)
         patched.setattr(os, "truncate", full)
         with locked(run):
