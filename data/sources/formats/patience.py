@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from fsspec import get_filesystem_class
+from fsspec.config import conf
 from fsspec.implementations.local import LocalFileSystem
 
 from data.credentials import hidden
@@ -19,6 +21,10 @@ logger = logging.getLogger(__name__)
 
 #: Seconds between the first two attempts; each pause is twice as long as the one before.
 FIRST, LONGEST = 0.5, 30.0
+#: Seconds for which a server may be silent before an attempt has failed, at most and at least.
+SILENCE, SHORTEST = 30.0, 5.0
+#: Seconds that s3fs waits for a connection, and for an answer, unless it is told others.
+_S3_SECONDS = {"connect_timeout": 5.0, "read_timeout": 15.0}
 #: Errors that another attempt does not mend.
 _DEFINITE = (
     FileNotFoundError,
@@ -44,6 +50,97 @@ _FORBIDDEN = "Forbidden: "
 _NOTHING = (404, 410)
 #: Answers of HTTP to what another attempt may get (RFC 9110): a time is over, too early, too many.
 _LATER = (408, 425, 429)
+
+
+def patiently(call: Callable[[], Any], named: Callable[[], str], seconds: float, key: str) -> Any:
+    """What `call` returns, which is tried again after errors that may pass.
+
+    Args:
+        named: tells the place, for messages.
+        seconds: how long it is tried again; an attempt that has begun is not cut short.
+        key: key of the configuration that names the place.
+
+    Raises:
+        AwayError: no attempt has succeeded. Others: those of `call` that do not pass.
+    """
+    with waiting(key, named(), seconds):
+        return _tried(call, named, seconds, key)
+
+
+def _tried(call: Callable[[], Any], named: Callable[[], str], seconds: float, key: str) -> Any:
+    begin, pause = time.monotonic(), FIRST
+    while True:
+        try:
+            found = call()
+        except Exception as told:  # every file system has errors of its own
+            error = _true(told)
+            if _is_definite(error):
+                raise error from error.__cause__
+            spent = time.monotonic() - begin
+            left = seconds - spent
+            why = hidden(f"{type(error).__name__}: {error}")
+            if left <= 0:
+                raise AwayError(
+                    f"{key}: {named()} has been out of reach for {spent:.3g} s "
+                    f"(retry_seconds {seconds:g}), at last with {why}"
+                ) from error
+            if pause == FIRST:
+                logger.warning(
+                    "%s is out of reach, and is tried again for %.0f s: %s", named(), left, why
+                )
+            time.sleep(min(pause * random.uniform(0.5, 1), left))
+            pause = min(2 * pause, LONGEST)
+        else:
+            if pause > FIRST:
+                spent = time.monotonic() - begin
+                logger.warning("%s is in reach again, after %.1f s", named(), spent)
+            return found
+
+
+def limits(place: str, seconds: float) -> dict[str, dict[str, Any]]:
+    """Options of fsspec's file systems for a URL by protocol, by which silence ends an attempt.
+
+    What fsspec's own configuration says stays. Other protocols than these have limits of their own,
+    or none: fsspec does not know how they are given.
+
+    Args:
+        seconds: how long a call is tried again.
+    """
+    found = {}
+    for protocol in (part.partition("://")[0] for part in place.split("::")):
+        if own := _limits_of(protocol, min(SILENCE, max(SHORTEST, seconds or SILENCE))):
+            found[protocol] = _merged(own, protocol)
+    return found
+
+
+def _limits_of(protocol: str, silence: float) -> dict[str, Any]:
+    if protocol in ("http", "https", "gs", "gcs"):
+        import aiohttp
+
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=silence, sock_read=silence)
+        over_http = protocol.startswith("http")
+        return (
+            {"client_kwargs": {"timeout": timeout}} if over_http else {"requests_timeout": timeout}
+        )
+    if protocol in ("s3", "s3a"):
+        own = {key: min(usual, silence) for key, usual in _S3_SECONDS.items()}
+        # s3fs makes five attempts itself.
+        return {"config_kwargs": {**own, "retries": {"total_max_attempts": 1}}}
+    if protocol == "ftp":
+        return {"timeout": silence}
+    if protocol == "github":
+        return {"timeout": (silence, silence)}
+    return {}
+
+
+def _merged(own: dict[str, Any], protocol: str) -> dict[str, Any]:
+    """Options over which those of fsspec's configuration go."""
+    names = get_filesystem_class(protocol).protocol
+    for name in (names,) if isinstance(names, str) else names:
+        for key, given in conf.get(name, {}).items():
+            if key in own:
+                own[key] = {**own[key], **given} if isinstance(own[key], dict) else given
+    return own
 
 
 @dataclass(frozen=True)
@@ -104,40 +201,7 @@ class Patient:
         return str(self.system.unstrip_protocol(path))
 
     def _call(self, path: str, call: Callable[[], Any]) -> Any:
-        with waiting(self.key, self.named(path), self.seconds):
-            return self._tried(path, call)
-
-    def _tried(self, path: str, call: Callable[[], Any]) -> Any:
-        begin, pause = time.monotonic(), FIRST
-        while True:
-            try:
-                found = call()
-            except Exception as told:  # every file system has errors of its own
-                error = _true(told)
-                if _is_definite(error):
-                    raise error from error.__cause__
-                left = self.seconds - (time.monotonic() - begin)
-                self._note(path, error, left, pause == FIRST)
-                time.sleep(min(pause * random.uniform(0.5, 1), left))
-                pause = min(2 * pause, LONGEST)
-            else:
-                if pause > FIRST:
-                    spent = time.monotonic() - begin
-                    logger.warning("%s is in reach again, after %.1f s", self.named(path), spent)
-                return found
-
-    def _note(self, path: str, error: Exception, left: float, first: bool) -> None:
-        """Tell of a failed attempt. Raises AwayError if it was the last one."""
-        why = hidden(f"{type(error).__name__}: {error}")
-        if left <= 0:
-            raise AwayError(
-                f"{self.key}: {self.named(path)} has been out of reach for "
-                f"{self.seconds:g} s (retry_seconds), at last with {why}"
-            ) from error
-        if first:
-            logger.warning(
-                "%s is out of reach, and is tried again for %.0f s: %s", self.named(path), left, why
-            )
+        return patiently(call, lambda: self.named(path), self.seconds, self.key)
 
     def named(self, path: str) -> str:
         """`path` as a URL, for messages."""

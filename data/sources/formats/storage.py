@@ -20,7 +20,7 @@ import fsspec
 
 from data.credentials import hidden
 from data.sample import DataError, StorageError
-from data.sources.formats.patience import Patient
+from data.sources.formats.patience import Patient, limits
 from data.waits import SOURCE
 
 _REMOTE = re.compile(r"[\w.+-]+(://|::)")
@@ -51,7 +51,7 @@ def remote(place: str, retry_seconds: float, key: str = SOURCE) -> tuple[Patient
         DataError: fsspec does not know the protocol, or what it needs for it is not installed.
     """
     try:
-        system, path = fsspec.core.url_to_fs(place)
+        system, path = fsspec.core.url_to_fs(place, **limits(place, retry_seconds))
     except (ImportError, ValueError, OSError) as error:
         raise DataError(hidden(f"{key}: cannot open {place}: {error}")) from error
     return Patient(system, retry_seconds, key), str(path)

@@ -294,7 +294,7 @@ def test_a_place_out_of_reach_ends_no_run_and_what_has_no_copy_is_told(run, capl
             store(run, 2)
             soon(lambda: "the checkpoint of step 2 has no copy in memory://" in caplog.text)
         store(run, 3)
-    assert "out of reach for 0.3 s (retry_seconds), at last with ConnectionError" in caplog.text
+    assert " s (retry_seconds 0.3), at last with ConnectionError" in caplog.text
     assert "the newest there is that of step 1, and training goes on" in caplog.text
     assert Store(run).copies()[0].step == 3
 

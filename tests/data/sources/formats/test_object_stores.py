@@ -75,7 +75,7 @@ def test_a_store_that_stays_away_ends_reading_with_its_name(
     source = make_source(there)
     with Loader(source, processor, there, 0, all_rows(1), consumer=Consumer(WORK)) as loader:
         objects.stop()
-        with pytest.raises(AwayError, match=r"data\.source: s3://.* out of reach for 0\.3 s"):
+        with pytest.raises(AwayError, match=r"data\.source: s3://.* s \(retry_seconds 0\.3\)"):
             deque(islice(loader, 50), maxlen=0)
     with pytest.raises(DataError, match="s3://"):
         make_source(there)

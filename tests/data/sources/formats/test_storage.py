@@ -6,7 +6,9 @@ import io
 import os
 import pickle
 import re
+import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,13 +18,14 @@ from typing import Any, BinaryIO
 
 import fsspec
 import pytest
+from fsspec.config import conf
 from fsspec.implementations.memory import MemoryFileSystem
 from hypothesis import given
 from hypothesis import strategies as st
 
 from data.sample import AwayError, DataError, StorageError
 from data.sources.formats import patience
-from data.sources.formats.patience import Patient
+from data.sources.formats.patience import Patient, limits
 from data.sources.formats.storage import File, find_files, local_file, local_path
 from mllm_jax.runtime.exits import Exit, code_of
 
@@ -91,7 +94,7 @@ def test_a_part_of_a_file_is_read_as_a_file_of_its_own(
         (Failing(300, ConnectionError(SIGNED)), r"ConnectionError: of https://h/x\?sig=\.\.\.$"),
         (
             Failing(300, ConnectionError("gone")),
-            r"x has been out of reach for 0 s \(retry_seconds\), .* ConnectionError: gone",
+            r"x has been out of reach for .* s \(retry_seconds 0\), .* ConnectionError: gone",
         ),
         (Failing(300), "x ends 212 bytes before byte 512: it has changed, or is not whole"),
     ],
@@ -333,6 +336,49 @@ def test_a_site_that_stays_away_may_come_back_for_a_later_start(site: str, clock
         assert code_of(told.value) == Exit.OUT_OF_REACH
         assert sum(clock.pauses) == pytest.approx(60)
         clock.pauses.clear()
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """Address of a server that accepts connections, and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_a_server_that_never_answers_is_out_of_reach(
+    silent: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(patience, "SHORTEST", 0.2)
+    begin = time.monotonic()
+    with pytest.raises(AwayError, match=r"out of reach for .* s \(retry_seconds 0\.5\)") as told:
+        find_files(f"http://{silent}/a.bin", (".bin",), 0.5)
+    spent = time.monotonic() - begin
+    assert 0.5 <= spent < 10
+    (stated,) = re.findall(r"for ([\d.]+) s", str(told.value))
+    assert float(stated) == pytest.approx(spent, abs=0.3)
+
+
+@pytest.mark.parametrize("scheme", ["s3", "gs", "ftp"])
+def test_stores_have_limits_of_silence_too(scheme: str) -> None:
+    (own,) = limits(f"simplecache::{scheme}://bucket/a", 12).values()
+    if scheme == "s3":
+        assert own["config_kwargs"] | {"retries": None} == {
+            "connect_timeout": 5,
+            "read_timeout": 12,
+            "retries": None,
+        }
+    elif scheme == "gs":
+        assert own["requests_timeout"].sock_read == own["requests_timeout"].sock_connect == 12
+    else:
+        assert own == {"timeout": 12}
+    assert limits("memory://a", 12) == {}
+
+
+def test_limits_leave_what_fsspec_is_configured_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(conf, "http", {"client_kwargs": {"trust_env": True}})
+    (own,) = limits("https://site/a", 300).values()
+    assert own["client_kwargs"].keys() == {"timeout", "trust_env"}
+    assert own["client_kwargs"]["timeout"].sock_read == patience.SILENCE
 
 
 def _library(stream: BinaryIO) -> None:
