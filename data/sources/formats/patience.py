@@ -43,6 +43,7 @@ _DEFINITE_ELSEWHERE = {
     ("botocore.exceptions", "PartialCredentialsError"),
     ("botocore.exceptions", "ProfileNotFound"),
     ("google.auth.exceptions", "DefaultCredentialsError"),
+    ("ftplib", "error_perm"),
 }
 #: Beginning of what gcsfs says of HTTP's 403, as an OSError without a number.
 _FORBIDDEN = "Forbidden: "
@@ -156,11 +157,14 @@ class Patient:
         system: file system of fsspec.
         seconds: how long a call is tried again.
         key: key of the configuration that names the place, for messages.
+        head: what precedes the paths of the file system in the place that is configured, such as
+            its host; None: as the file system itself says.
     """
 
     system: Any
     seconds: float
     key: str = SOURCE
+    head: str | None = None
 
     def cat_file(self, path: str, start: int = 0, end: int | None = None) -> bytes:
         # By their names: in some file systems other parameters come first.
@@ -205,6 +209,8 @@ class Patient:
 
     def named(self, path: str) -> str:
         """`path` as a URL, for messages."""
+        if self.head is not None:
+            return hidden(self.head + path)
         try:
             return hidden(self.unstrip_protocol(path))
         except (AttributeError, ValueError):  # file systems that have no protocol

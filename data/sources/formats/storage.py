@@ -19,8 +19,8 @@ from typing import Any, BinaryIO
 import fsspec
 
 from data.credentials import hidden
-from data.sample import DataError, StorageError
-from data.sources.formats.patience import Patient, limits
+from data.sample import AwayError, DataError, StorageError
+from data.sources.formats.patience import Patient, limits, patiently
 from data.waits import SOURCE
 
 _REMOTE = re.compile(r"[\w.+-]+(://|::)")
@@ -49,12 +49,22 @@ def remote(place: str, retry_seconds: float, key: str = SOURCE) -> tuple[Patient
 
     Raises:
         DataError: fsspec does not know the protocol, or what it needs for it is not installed.
+        AwayError: the file system connects as it is opened, and stays out of reach.
     """
-    try:
+
+    def connect() -> tuple[Any, str]:
         system, path = fsspec.core.url_to_fs(place, **limits(place, retry_seconds))
-    except (ImportError, ValueError, OSError) as error:
+        return system, str(path)
+
+    try:
+        system, path = patiently(connect, lambda: hidden(place), retry_seconds, key)
+    except AwayError:
+        raise
+    except Exception as error:  # every file system has errors of its own
         raise DataError(hidden(f"{key}: cannot open {place}: {error}")) from error
-    return Patient(system, retry_seconds, key), str(path)
+    whole = place.rstrip("/")
+    head = whole.removesuffix(path) if path and whole.endswith(path) else None
+    return Patient(system, retry_seconds, key, head), path
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ftplib
 import io
 import os
 import pickle
@@ -26,7 +27,7 @@ from hypothesis import strategies as st
 from data.sample import AwayError, DataError, StorageError
 from data.sources.formats import patience
 from data.sources.formats.patience import Patient, limits
-from data.sources.formats.storage import File, find_files, local_file, local_path
+from data.sources.formats.storage import File, find_files, local_file, local_path, remote
 from mllm_jax.runtime.exits import Exit, code_of
 
 DATA = bytes(range(256)) * 4
@@ -129,8 +130,8 @@ class Flaky(MemoryFileSystem):
     """Files in memory, out of reach as often as `failures` says, at every call."""
 
     protocol = "flaky"
-    failures, error = 0, ConnectionError("reset by peer")
-    left = 0
+    failures = left = 0
+    error: Exception = ConnectionError("reset by peer")
 
     @classmethod
     def _strip_protocol(cls, path: str) -> str:
@@ -170,9 +171,9 @@ def test_a_place_that_comes_back_is_read(
     assert files[0].read(3, 5) == DATA[3:8]
     for pause, most in zip(clock.pauses, (0.5, 1.0, 2.0), strict=True):
         assert most / 2 <= pause <= most
-    told = "flaky:///shelf/a.bin is out of reach, and is tried again for 60 s: ConnectionError"
+    told = "flaky://shelf/a.bin is out of reach, and is tried again for 60 s: ConnectionError"
     assert caplog.text.count(told) == 1
-    assert "flaky:///shelf/a.bin is in reach again, after" in caplog.text
+    assert "flaky://shelf/a.bin is in reach again, after" in caplog.text
 
 
 def test_a_place_that_stays_away_is_named_once_the_time_is_up(
@@ -181,10 +182,10 @@ def test_a_place_that_stays_away_is_named_once_the_time_is_up(
     (file, _) = find_files("flaky://shelf", (".bin",), 60)
     flaky.left = 10**6
     clock.pauses.clear()
-    with pytest.raises(AwayError, match=r"flaky:///shelf/a.bin has been out of reach for 60 s"):
+    with pytest.raises(AwayError, match=r"flaky://shelf/a.bin has been out of reach for 60 s"):
         file.read(0, 4)
     assert sum(clock.pauses) == pytest.approx(60)
-    with pytest.raises(AwayError, match="flaky:///shelf has been out of reach for 0 s"):
+    with pytest.raises(AwayError, match="flaky://shelf has been out of reach for 0 s"):
         find_files("flaky://shelf", (".bin",))
     error = AwayError("x")
     assert code_of(pickle.loads(pickle.dumps(error))) == Exit.OUT_OF_REACH
@@ -303,6 +304,41 @@ def test_a_site_that_comes_back_is_read(
     Answers.failures = 2
     assert file.read(3, 5) == DATA[3:8]
     assert len(clock.pauses) == 4
+
+
+class Opened(Flaky):
+    """Connects when it is opened, as FTP does."""
+
+    protocol = "opened"
+    cachable = False
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._try()
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [(ConnectionError("refused"), AwayError), (ftplib.error_perm("530"), DataError)],
+)
+def test_a_place_is_tried_again_while_it_is_opened(
+    flaky: type[Flaky], clock: Clock, error: Exception, kind: type[Exception]
+) -> None:
+    fsspec.register_implementation("opened", Opened, clobber=True)
+    Opened.left, Opened.error = 3, ConnectionError("refused")
+    system, path = remote("opened://shelf", 60)
+    assert len(clock.pauses) == 3
+    assert system.named(f"{path}/a.bin") == "opened://shelf/a.bin"
+    Opened.left, Opened.error = 10**6, error
+    with pytest.raises(kind, match="opened://shelf") as told:
+        find_files("opened://shelf", (".bin",), 60)
+    assert type(told.value) is kind
+
+
+def test_a_place_is_named_as_it_is_configured() -> None:
+    """fsspec's own names have no host."""
+    system, path = remote("webhdfs://host:9870/data/*.jsonl", 0)
+    assert system.named(f"{path.rpartition('/')[0]}/a.jsonl") == "webhdfs://host:9870/data/a.jsonl"
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
