@@ -67,7 +67,8 @@ class Cluster(_Data, ABC):
         devices_per_node: devices of one node; null: as many as the plan needs on each of `--nodes`.
         environment: variables with their values. No secrets: those are passed by name.
         grace_seconds: seconds from SIGTERM to SIGKILL, within which the run takes its step to the
-            end and saves; null: 120 seconds and the time of writing a checkpoint.
+            end and saves; null: 120 seconds and the time of writing a checkpoint, which is the
+            least that is taken.
         write_bandwidth: bytes per second that one node writes to the storage of checkpoints.
         restarts: most attempts after failures, beside those after an interruption by the cluster.
         join_seconds: seconds for which processes wait for each other.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator
+from pydantic import BeforeValidator
 
 #: Begin of the reason of a refused text.
 VALID = "valid: "
@@ -40,8 +40,10 @@ class Form:
     pattern: str
     words: str
 
-    def __call__(self, text: str) -> str:
-        """The text itself. Raises ValueError where it is of another form."""
+    def __call__(self, text: Any) -> str:
+        """The text itself. Raises ValueError where it is none, or of another form."""
+        if not isinstance(text, str):
+            raise ValueError(f"{VALID}a text in quotes, of {self.words}")
         if re.fullmatch(self.pattern, text) is None:
             raise ValueError(VALID + self.words)
         return text
@@ -53,11 +55,11 @@ TAINT = Form(
 )
 
 #: One line of text.
-Line = Annotated[str, AfterValidator(Form(r"[^\x00-\x1f\x7f]+", "one line of text"))]
+Line = Annotated[str, BeforeValidator(Form(r"[^\x00-\x1f\x7f]+", "one line of text"))]
 #: A name of a partition, an account or the like.
 Word = Annotated[
     str,
-    AfterValidator(
+    BeforeValidator(
         Form(
             r"[A-Za-z0-9][A-Za-z0-9_.,@+-]*",
             "letters, digits, _, ., comma, @, + and -, beginning with a letter or digit",
@@ -67,14 +69,14 @@ Word = Annotated[
 #: A name of an environment variable.
 Variable = Annotated[
     str,
-    AfterValidator(
+    BeforeValidator(
         Form(r"[A-Za-z_][A-Za-z0-9_]*", "letters, digits and _, not beginning with a digit")
     ),
 ]
 #: A limit of time as sbatch takes it.
 Limit = Annotated[
     str,
-    AfterValidator(
+    BeforeValidator(
         Form(
             r"(\d+-)?\d+(:\d+){0,2}",
             "minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes or "
@@ -85,20 +87,20 @@ Limit = Annotated[
 #: An option of sbatch in one line.
 LongOption = Annotated[
     str,
-    AfterValidator(Form(r"--[a-z][^\x00-\x1f\x7f]*", "--OPTION or --OPTION=VALUE, in one line")),
+    BeforeValidator(Form(r"--[a-z][^\x00-\x1f\x7f]*", "--OPTION or --OPTION=VALUE, in one line")),
 ]
 #: An option of srun in one line.
 Option = Annotated[
-    str, AfterValidator(Form(r"-[^\x00-\x1f\x7f]*", "an option that begins with -, in one line"))
+    str, BeforeValidator(Form(r"-[^\x00-\x1f\x7f]*", "an option that begins with -, in one line"))
 ]
 #: A label of RFC 1123, which most names in Kubernetes are.
-Label = Annotated[str, AfterValidator(Form(_LABEL, _LABEL_WORDS))]
+Label = Annotated[str, BeforeValidator(Form(_LABEL, _LABEL_WORDS))]
 #: Labels with dots between them.
-Domain = Annotated[str, AfterValidator(Form(_DOMAIN, _DOMAIN_WORDS))]
+Domain = Annotated[str, BeforeValidator(Form(_DOMAIN, _DOMAIN_WORDS))]
 #: An absolute path in a container.
 Mount = Annotated[
     str,
-    AfterValidator(
+    BeforeValidator(
         Form(
             r"/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*",
             "an absolute path of letters, digits, _, . and -, without / at its end",
@@ -108,31 +110,31 @@ Mount = Annotated[
 #: An image of a container.
 Image = Annotated[
     str,
-    AfterValidator(
+    BeforeValidator(
         Form(r"[A-Za-z0-9][A-Za-z0-9_.:/@-]*", "NAME, NAME:TAG or NAME@DIGEST, without spaces")
     ),
 ]
 #: A Secret and a key in it.
 SecretKey = Annotated[
     str,
-    AfterValidator(
+    BeforeValidator(
         Form(rf"{_DOMAIN}/[A-Za-z0-9_.-]+", "SECRET/KEY, the name of a Secret and a key in it")
     ),
 ]
 #: A resource that a device plugin offers.
 Resource = Annotated[
-    str, AfterValidator(Form(rf"{_DOMAIN}/{_NAME}", "DOMAIN/NAME, such as nvidia.com/gpu"))
+    str, BeforeValidator(Form(rf"{_DOMAIN}/{_NAME}", "DOMAIN/NAME, such as nvidia.com/gpu"))
 ]
 #: A key of a node's label.
-LabelKey = Annotated[str, AfterValidator(Form(_KEY, _KEY_WORDS))]
+LabelKey = Annotated[str, BeforeValidator(Form(_KEY, _KEY_WORDS))]
 #: A value of a node's label.
-LabelValue = Annotated[str, AfterValidator(Form(rf"({_NAME})?", f"empty, or {_NAME_WORDS}"))]
+LabelValue = Annotated[str, BeforeValidator(Form(rf"({_NAME})?", f"empty, or {_NAME_WORDS}"))]
 #: A taint that is tolerated.
-Taint = Annotated[str, AfterValidator(TAINT)]
+Taint = Annotated[str, BeforeValidator(TAINT)]
 #: Chips of a slice of TPUs along each axis.
 Topology = Annotated[
     str,
-    AfterValidator(
+    BeforeValidator(
         Form(r"[1-9]\d*(x[1-9]\d*){1,2}", "the chips along two or three axes, such as 4x4x4")
     ),
 ]

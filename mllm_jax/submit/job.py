@@ -140,7 +140,7 @@ def make_job(
         devices=config.parallel.devices // nodes,
         platform=config.parallel.platform,
         config=to_yaml(config),
-        grace=grace_seconds(config, cluster, nodes),
+        grace=cluster.grace_seconds or needed_seconds(config, cluster, nodes),
         restarts=cluster.restarts,
         join_seconds=cluster.join_seconds,
         hang_seconds=config.run.hang_seconds,
@@ -180,10 +180,8 @@ def _moments(optimizer: OptimizerConfig, parameters: Parameters) -> float:
     )
 
 
-def grace_seconds(config: ExperimentConfig, cluster: AnyCluster, nodes: int) -> int:
+def needed_seconds(config: ExperimentConfig, cluster: AnyCluster, nodes: int) -> int:
     """Seconds in which the running step ends and a checkpoint is written by all nodes."""
-    if cluster.grace_seconds is not None:
-        return cluster.grace_seconds
     return STEP_SECONDS + math.ceil(checkpoint_bytes(config) / (nodes * cluster.write_bandwidth))
 
 
@@ -234,19 +232,31 @@ def _device_problems(
 
 
 def _grace_problems(config: ExperimentConfig, cluster: AnyCluster, nodes: int) -> Iterator[str]:
-    grace = grace_seconds(config, cluster, nodes)
-    if grace > LONGEST_GRACE:
-        size = checkpoint_bytes(config) / 1e9
+    needed, slurm = needed_seconds(config, cluster, nodes), isinstance(cluster, Slurm)
+    grace = cluster.grace_seconds or needed
+    told = (
+        f"{needed} s are needed: {STEP_SECONDS} s for a step, and the time to write a checkpoint "
+        f"of {checkpoint_bytes(config) / 1e9:.3g} GB on {nodes} nodes at write_bandwidth "
+        f"{cluster.write_bandwidth:g}"
+    )
+    if slurm and needed > LONGEST_GRACE:
         yield (
-            f"grace_seconds: {grace} s are needed for a checkpoint of {size:.3g} GB on {nodes} "
-            f"nodes at write_bandwidth {cluster.write_bandwidth:g}; valid: at most {LONGEST_GRACE} "
-            "s, with more nodes or the true write_bandwidth"
+            f"grace_seconds: {told}; valid: at most {LONGEST_GRACE} s, with more nodes or the true "
+            "write_bandwidth"
+        )
+    elif grace < needed:
+        yield f"grace_seconds: {grace} s, but {told}; valid: at least {needed} s, or left out"
+    elif slurm and grace > LONGEST_GRACE:
+        yield (
+            f"grace_seconds: {grace} s, of which Slurm takes {LONGEST_GRACE} at most; valid: "
+            f"{needed} to {LONGEST_GRACE} s, or left out"
         )
     limit = cluster.limit_seconds if isinstance(cluster, Slurm) else None
-    if limit is not None and limit < 2 * grace:
+    least = 2 * max(grace, needed)
+    if limit is not None and limit < least:
         yield (
-            f"time_limit: {limit} s, of which grace_seconds {grace} are for the last checkpoint; "
-            f"valid: at least {2 * grace} s"
+            f"time_limit: {limit} s, of which grace_seconds {least // 2} are for the last "
+            f"checkpoint; valid: at least {least} s"
         )
 
 

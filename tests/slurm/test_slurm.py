@@ -50,7 +50,7 @@ def nodes() -> Iterator[Path]:
         folder = Path(name)
         (folder / "daemons").mkdir()
         flags = {"XLA_FLAGS": " ".join(COMPILE_FAST)}
-        cluster = {"kind": "slurm", "grace_seconds": 60, "environment": flags}
+        cluster: dict[str, object] = {"kind": "slurm", "environment": flags}
         # Once a supervisor is gone, the others need not wait for it for two minutes.
         cluster["launch_options"] = ["--wait=5"]
         (folder / "cluster.yaml").write_text(write_yaml(cluster))

@@ -80,6 +80,12 @@ def test_values_that_would_say_more_than_they_may_are_refused(
     assert "is refused" in said
 
 
+def test_a_number_for_a_text_is_refused_with_the_form_in_quotes(tmp_path: Path) -> None:
+    said = refusal(tmp_path / "mine.yaml", kind="slurm", time_limit=60, environment={"A": 1})
+    assert "time_limit: 60 is refused; valid: a text in quotes, of minutes, minutes:seco" in said
+    assert "environment.A: 1 is refused; valid: a text in quotes, of one line of text" in said
+
+
 @pytest.mark.parametrize(
     ("key", "value", "form"),
     [

@@ -77,13 +77,27 @@ def test_the_grace_fits_the_checkpoint() -> None:
     assert job(slurm()).grace == STEP_SECONDS + 1
     slow = job(slurm(write_bandwidth=100.0))
     assert slow.grace == STEP_SECONDS + math.ceil(size / 200)
-    assert job(slurm(grace_seconds=30)).grace == 30
+    assert job(slurm(grace_seconds=200)).grace == 200
+    for cluster in (slurm, kubernetes):
+        said = refusal(cluster(grace_seconds=30))
+        assert (
+            f"grace_seconds: 30 s, but {STEP_SECONDS + 1} s are needed: 120 s for a step, " in said
+        )
+        assert "valid: at least 121 s, or left out" in said
     said = refusal(slurm(write_bandwidth=1.0))
     assert f"{STEP_SECONDS + math.ceil(size / 2)} s are needed" in said
     assert "valid: at most 65535 s" in said
-    said = refusal(slurm(grace_seconds=100, time_limit="3:00"))
-    assert "time_limit: 180 s, of which grace_seconds 100" in said
-    assert "valid: at least 200 s" in said
+    said = refusal(slurm(grace_seconds=200, time_limit="3:00"))
+    assert "time_limit: 180 s, of which grace_seconds 200" in said
+    assert "valid: at least 400 s" in said
+
+
+def test_the_longest_grace_is_that_of_slurm() -> None:
+    said = refusal(slurm(grace_seconds=86400))
+    assert (
+        "grace_seconds: 86400 s, of which Slurm takes 65535 at most; valid: 121 to 65535 s" in said
+    )
+    assert job(kubernetes(grace_seconds=86400)).grace == 86400
 
 
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
