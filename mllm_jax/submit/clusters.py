@@ -29,6 +29,7 @@ from mllm_jax.submit.forms import (
     LongOption,
     Mount,
     Option,
+    Program,
     Resource,
     SecretKey,
     Taint,
@@ -82,6 +83,7 @@ class Cluster(_Data, ABC):
     restarts: Annotated[int, Field(ge=0)] = 10
     join_seconds: Annotated[int, Field(ge=10)] = 600
     port: Annotated[int, Field(ge=1024, le=31000)] = 12355
+    python: Program | None
 
     @model_validator(mode="after")
     def _check_secrets(self) -> Cluster:
@@ -91,6 +93,11 @@ class Cluster(_Data, ABC):
                     f"environment.{name}: a secret has no value in a file; valid: "
                     f"{self._by_name(name)}"
                 )
+        if self.python and access.in_text(self.python):
+            raise ValueError(
+                "python: the text holds a secret, which has no value in a file; valid: "
+                f"{self._by_name('NAME')}"
+            )
         return self
 
     @abstractmethod
@@ -115,7 +122,8 @@ class Slurm(Cluster):
         launch_options: further options of srun, e.g. `--container-image=...`.
         setup: lines of the script before the training, e.g. `module load cuda`; each is a whole
             command, and the attempt fails if one ends with another code than 0.
-        python: the Python that runs `launch.py`; null: the one that submits.
+        python: the Python that runs `launch.py`, or a script that starts one, e.g. in a container;
+            null: the one that submits.
     """
 
     kind: Literal["slurm"]
@@ -130,7 +138,7 @@ class Slurm(Cluster):
     options: tuple[LongOption, ...] = ()
     launch_options: tuple[Option, ...] = ()
     setup: tuple[Line, ...] = ()
-    python: Line | None = None
+    python: Program | None = None
 
     @model_validator(mode="after")
     def _check_lines(self) -> Slurm:
@@ -227,7 +235,7 @@ class Kubernetes(Cluster):
     namespace: Label = "default"
     cluster_domain: Domain = "cluster.local"
     directory: Mount = "/workspace"
-    python: Line = "python3"
+    python: Program = "python3"
     volumes: Mapping[Mount, Label] = Field(default_factory=dict)
     secrets: Mapping[Variable, SecretKey] = Field(default_factory=dict)
     gpu_resource: Resource = "nvidia.com/gpu"
@@ -331,4 +339,6 @@ def _explain(detail: ErrorDetails, kind: type[BaseModel]) -> str:
     if not path:
         return reason
     joint = "; " if reason.startswith(VALID) else ": "
-    return f"{name}: {shown(detail['input'])} is refused{joint}{reason}"
+    given = detail["input"]
+    told = "a secret" if isinstance(given, str) and access.given(given) else shown(given)
+    return f"{name}: {told} is refused{joint}{reason}"

@@ -56,6 +56,17 @@ TAINT = Form(
 
 #: One line of text.
 Line = Annotated[str, BeforeValidator(Form(r"[^\x00-\x1f\x7f]+", "one line of text"))]
+#: A program.
+Program = Annotated[
+    str,
+    BeforeValidator(
+        Form(
+            r"[^\s\x00-\x1f\x7f]+",
+            "the name or path of one program, without blanks; a script of yours may start it in "
+            "another way",
+        )
+    ),
+]
 #: A name of a partition, an account or the like.
 Word = Annotated[
     str,

@@ -176,7 +176,7 @@ def test_what_pods_have_for_themselves_is_refused(
     [
         *("HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "db_password", "WANDB_KEY", "PGPASS", "DB_PWD"),
         *("WANDB_AUTH", "APIKEY", "GITHUB_PAT", "PROXY_AUTHORIZATION", "SESSION_COOKIE"),
-        *("SSH_PASSPHRASE", "SENTRY_DSN"),
+        *("SSH_PASSPHRASE", "SENTRY_DSN", "AZURE_STORAGE_CONNECTION_STRING", "SSH_PKEY"),
     ],
 )
 def test_secrets_are_passed_by_name(tmp_path: Path, name: str) -> None:
@@ -221,17 +221,41 @@ def test_secrets_in_lines_and_values_are_refused(tmp_path: Path, line: str) -> N
         assert "abc123" not in said
 
 
+@pytest.mark.parametrize("key", ["AccountKey", "SharedAccessSignature", "Password"])
+def test_connection_strings_with_a_secret_are_refused(tmp_path: Path, key: str) -> None:
+    path, text = tmp_path / "mine.yaml", "AccountName=me;Endpoint=https://a"
+    read(described(path, kind="slurm", environment={"STORE": text}))
+    said = refusal(path, kind="slurm", environment={"STORE": f"{text};{key}=abc123=="})
+    assert "environment.STORE: a secret has no value in a file" in said
+    assert "abc123" not in said
+
+
+def test_the_python_is_one_program_and_no_secret(tmp_path: Path) -> None:
+    """It is one word of the command."""
+    path = tmp_path / "mine.yaml"
+    for kind in ({"kind": "slurm"}, KUBERNETES):
+        for own in ("python3 -u", "apptainer exec a.sif python3"):
+            said = refusal(path, **kind, python=own)
+            assert f"python: '{own}' is refused; valid: the name or path of one program" in said
+        said = refusal(path, **kind, python="python3 --token=hf_abc1230123456789")
+        assert "python: a secret is refused; valid: the name or path of one program" in said
+        said = refusal(path, **kind, python="/opt/hf_abc1230123456789/python3")
+        assert "python: the text holds a secret, which has no value in a file" in said
+        assert "abc123" not in said
+
+
 def test_what_only_looks_like_a_secret_is_taken(tmp_path: Path) -> None:
     path, own = tmp_path / "mine.yaml", {"TOKENIZERS_PARALLELISM": "false", "KEYBOARD": "us"}
     own |= {
         "MY_PATH": "/a",
+        "NCCL_IB_PKEY": "1",
         "PATTERN": "sk",
         "BASIC": "basic auth",
         "STYLE": "task-abcdefghijklmnop",
     }
     read(described(path, **KUBERNETES, environment=own))
     lines = [
-        "export TOKENIZERS_PARALLELISM=false",
+        "export TOKENIZERS_PARALLELISM=false NCCL_IB_PKEY=1",
         "wandb login $WANDB",
         "git clone ssh://git@host/a",
     ]
