@@ -117,7 +117,8 @@ class Slurm(Cluster):
         exclusive: whether a job has nodes, and their memory, to itself.
         cpus_per_node: CPU cores of a job on a shared node; null: what the cluster gives.
         pass_environment: names of variables that the job has from where it is submitted, beside
-            HOME, PATH and USER; all others are left behind.
+            HOME, PATH and USER. All others of that shell are left behind, but the node adds those
+            of a login there, as Slurm does for jobs that name their variables.
         options: further options of sbatch, e.g. `--constraint=h100`.
         launch_options: further options of srun, e.g. `--container-image=...`.
         setup: lines of the script before the training, e.g. `module load cuda`; each is a whole

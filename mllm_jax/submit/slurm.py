@@ -29,7 +29,8 @@ PORTS = 1000
 APART = 60
 #: Times that the address of process 0 is looked for, and seconds between two of them.
 TRIES, PAUSE = 6, 10
-#: What a job always has of the environment in which it is submitted.
+#: What a job always has of the environment in which it is submitted. With names in `--export` the
+#: node adds the environment of a login there (sbatch, "--get-user-env").
 PASSED = ("HOME", "PATH", "USER")
 #: Name of the table of attempts in the folder of the run.
 ATTEMPTS = "attempts.tsv"

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import shlex
+from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mllm_jax.config.sections import ExperimentConfig
-from mllm_jax.submit.clusters import named
+from mllm_jax.submit.clusters import Slurm, named
 from mllm_jax.submit.files import write_files
 from mllm_jax.submit.holder import claimed
 from mllm_jax.submit.job import Job, make_job
 from mllm_jax.submit.send import command, send
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -97,8 +102,20 @@ def submit(
     """
     found = named(cluster)
     job = make_job(config, found, cluster, nodes, output)
+    if isinstance(found, Slurm):
+        _warn_of_unset(found.pass_environment)
     with claimed(job, found) if go else nullcontext():
         files = write_files(job, found)
         number = send(job, found, files[0]) if go else None
     words = tuple(command(found, files[0]))
     return Submitted(job, cluster, found.kind, files, words, number)
+
+
+def _warn_of_unset(names: Iterable[str]) -> None:
+    """Warn of variables that are to be passed to a job, and are not set here."""
+    if unset := [name for name in names if name not in os.environ]:
+        logger.warning(
+            "pass_environment: %s is not set here: a job that is submitted from this shell gets no "
+            "value of it",
+            ", ".join(unset),
+        )

@@ -74,6 +74,17 @@ def test_files_are_written_and_the_command_is_told(desk: Desk) -> None:
     assert {"commit", "uncommitted", "user", "host", "python"} <= {*record}
 
 
+def test_a_variable_that_is_to_be_passed_and_is_not_set_is_told_of(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = {"kind": "slurm", "pass_environment": ["MINE", "OTHER"]}
+    (desk.folder / "own.yaml").write_text(write_yaml(own))
+    monkeypatch.setenv("MINE", "")
+    assert "pass_environment: OTHER is not set here" in desk.submit(cluster="own.yaml")[1]
+    monkeypatch.setenv("OTHER", "1")
+    assert "pass_environment" not in desk.submit(cluster="own.yaml")[1]
+
+
 def test_files_go_where_they_are_asked_to(desk: Desk) -> None:
     assert desk.submit("--output", "out", cluster="pods.yaml")[0] == Exit.OK
     assert {path.name for path in (desk.folder / "out").iterdir()} == {
