@@ -390,7 +390,9 @@ def _submit(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--nodes", type=_positive, required=True, metavar="N", help=help_text)
     help_text = "submit the job (sbatch, kubectl apply); without it files are only written"
     sub.add_argument("--go", action="store_true", help=help_text)
-    help_text = "folder for the files (default: submit in the folder of the run)"
+    help_text = (
+        "folder for the files (default: submit in the run's folder, for pods jobs/<run.name>)"
+    )
     sub.add_argument("--output", type=_path, metavar="DIR", help=help_text)
 
 

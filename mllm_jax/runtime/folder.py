@@ -75,7 +75,7 @@ def writing(what: str, *, lenient: bool = False) -> Iterator[None]:
     except OSError as error:
         told = (
             f"{what} cannot be written: {error.strerror}; choose another run.directory (or "
-            "--output, for a trace)"
+            "--output, where it is given)"
         )
         if not may_pass(error):
             raise RunError(told) from error

@@ -32,6 +32,8 @@ WIDE = 4
 #: Most characters of the name of a JobSet: its pods are called `<name>-train-0-<node>-<5 letters>`,
 #: which are 63 characters at most.
 LONGEST_NAME = 40
+#: Folder of the working folder where files of jobs of pods are written.
+JOBS = "jobs"
 #: Folder, beside those of runs, where pods keep compiled programs.
 CACHE = ".compiled"
 
@@ -121,7 +123,8 @@ def make_job(
         cluster: where it is to run.
         name: name of the description of the cluster, for messages.
         nodes: number of nodes.
-        output: folder of generated files; None: `submit` in the folder of the run.
+        output: folder of generated files; None: `submit` in the folder of the run, and for pods,
+            whose folder is not on this machine, `jobs/<run.name>`.
 
     Raises:
         ConfigError: cluster and configuration do not fit; the message lists every reason.
@@ -131,10 +134,11 @@ def make_job(
         raise ConfigError(f"submit --cluster {name}", problems)
     config = _with_cache(config, cluster)
     folder = config.run.path.resolve()
+    usual = folder / "submit" if isinstance(cluster, Slurm) else Path(JOBS) / config.run.name
     return Job(
         name=config.run.name,
         folder=folder,
-        output=(output or folder / "submit").resolve(),
+        output=(output or usual).resolve(),
         directory=Path.cwd(),
         nodes=nodes,
         devices=config.parallel.devices // nodes,

@@ -91,7 +91,7 @@ def submit(
     Args:
         cluster: name in `configs/clusters/`, or a file.
         nodes: number of nodes.
-        output: folder for the files; None: `submit` in the folder of the run.
+        output: folder for the files; None: as of `make_job`.
 
     Raises:
         ClusterError: there is no such description, or it is wrong.

@@ -47,7 +47,8 @@ class Desk:
     @property
     def files(self) -> dict[Path, str]:
         """Contents of all files that submissions of the run have written."""
-        found = (self.run / "submit").iterdir()
+        folders = (self.run / "submit", self.folder / "jobs" / "test")
+        found = [path for folder in folders if folder.exists() for path in folder.iterdir()]
         return {path: path.read_text() for path in found if not path.name.startswith(".")}
 
     @property
@@ -91,6 +92,19 @@ def test_files_go_where_they_are_asked_to(desk: Desk) -> None:
         "job.yaml",
         "environment.json",
     }
+
+
+def test_the_folder_of_pods_is_not_made_where_they_are_submitted(desk: Desk) -> None:
+    """The advice for a run that lies in none of the volumes can be followed."""
+    mount = desk.folder / "mount"
+    own = KUBERNETES | {"volumes": {str(mount): "runs"}}
+    (desk.folder / "own.yaml").write_text(write_yaml(own))
+    desk.install("kubectl", "")
+    code, said = desk.submit("--go", cluster="own.yaml")
+    assert code == Exit.BAD_INPUT
+    assert f"valid: run.directory={mount}" in said
+    assert desk.submit("--go", f"run.directory={mount}", cluster="own.yaml")[0] == Exit.OK
+    assert {path.name for path in desk.folder.iterdir()} & {"mount", "runs", "jobs"} == {"jobs"}
 
 
 @pytest.mark.parametrize(("cluster", "program"), [("slurm", "sbatch"), ("pods.yaml", "kubectl")])
@@ -166,6 +180,7 @@ def test_a_run_that_goes_on_here_is_named(desk: Desk, cluster: str, lock: str) -
         desk.install(program, "")
     desk.submit(cluster=cluster)
     files = desk.files
+    desk.run.mkdir(parents=True, exist_ok=True)
     with locked(desk.run, lock):
         code, said = desk.submit("--go", "train.steps=7", cluster=cluster)
     assert code == Exit.BAD_INPUT
@@ -180,7 +195,7 @@ def test_a_jobset_of_the_same_name_holds_the_run(desk: Desk) -> None:
     assert "submitted: job default/test" in said
     asked, applied = (desk.folder / "calls").read_text().splitlines()
     assert asked.startswith("get jobset test --namespace default --ignore-not-found")
-    assert applied == f"apply --filename {desk.run}/submit/job.yaml"
+    assert applied == f"apply --filename {desk.folder}/jobs/test/job.yaml"
     files = desk.files
     desk.install("kubectl", 'echo "2026-01-01T00:00:00Z "')
     code, said = desk.submit("--go", "train.steps=7", cluster="pods.yaml")
