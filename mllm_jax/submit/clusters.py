@@ -29,7 +29,9 @@ from mllm_jax.submit.forms import (
     LongOption,
     Mount,
     Option,
+    OtherResource,
     Program,
+    Quantity,
     Resource,
     SecretKey,
     Taint,
@@ -46,6 +48,8 @@ CONFIG_FOLDER, PULSE_FOLDER = "/etc/mllm-jax", "/var/run/mllm-jax"
 OWN_FOLDERS: Mapping[str, str] = MappingProxyType(
     {CONFIG_FOLDER: "configuration", PULSE_FOLDER: "sign of life"}
 )
+#: Resource that stands for one TPU.
+TPU_RESOURCE = "google.com/tpu"
 #: Variable with the number of a process.
 PROCESS = "MLLM_JAX_PROCESS"
 OWN_VARIABLES = (PROCESS, FILE, JOBSET)
@@ -187,6 +191,12 @@ class Slurm(Cluster):
         return 86400 * int(days or 0) + sum(part * unit for part, unit in pairs) or None
 
 
+#: Chips of a host of a slice of TPUs (GKE, "TPU topology"), and kinds of which a single host may
+#: have twice as many.
+HOST_CHIPS = 4
+EIGHT_CHIPS = ("tpu-v5-lite-podslice", "tpu-v5-lite-device", "tpu-v6e-slice")
+
+
 class Tpu(_Data):
     """TPUs of a node pool of GKE.
 
@@ -197,6 +207,13 @@ class Tpu(_Data):
 
     accelerator: Label
     topology: Topology
+
+    @property
+    def hosts(self) -> tuple[int, ...]:
+        """Numbers of hosts that such a slice may have; a pod has all chips of its host."""
+        small, eight = self.chips <= HOST_CHIPS, self.accelerator in EIGHT_CHIPS
+        several = (self.chips // HOST_CHIPS,) if self.chips > HOST_CHIPS else ()
+        return (1,) * (small or (eight and self.chips == 2 * HOST_CHIPS)) + several
 
     @property
     def chips(self) -> int:
@@ -223,12 +240,18 @@ class Kubernetes(Cluster):
         cpus_per_node: CPU cores that a node must have free; null: any number.
         memory_per_node: GiB of memory likewise.
         shared_memory: GiB of /dev/shm, which NCCL and snapshots in memory use; it counts as memory.
+        resources: further resources of a pod and how much of each: whole numbers of what a device
+            plugin offers (`rdma/ib: 8`), bytes of the others (`ephemeral-storage: 100Gi`).
+        host_network: whether pods use the network of their nodes, as some networks of RDMA need.
+        annotations: annotations of pods.
         node_selector: labels that nodes must have.
         tolerations: taints that do not keep the job from nodes, as in `kubectl taint`: `key`,
             `key=value`, `key:effect` or `key=value:effect`.
         queue: name of the local queue of Kueue; null: no queue.
         service_account: name of the service account; null: the default one.
+        priority_class: name of the pods' priority class; null: the default one.
         pull_policy: when the image is pulled.
+        image_pull_secrets: names of Secrets by which the registry of the image is read.
     """
 
     kind: Literal["kubernetes"]
@@ -244,11 +267,32 @@ class Kubernetes(Cluster):
     cpus_per_node: Annotated[int, Field(ge=1)] | None = None
     memory_per_node: Annotated[int, Field(ge=1)] | None = None
     shared_memory: Annotated[int, Field(ge=1)] | None = None
+    resources: Mapping[OtherResource, Quantity] = Field(default_factory=dict)
+    host_network: bool = False
+    annotations: Mapping[LabelKey, Line] = Field(default_factory=dict)
     node_selector: Mapping[LabelKey, LabelValue] = Field(default_factory=dict)
     tolerations: tuple[Taint, ...] = ()
     queue: Label | None = None
     service_account: Label | None = None
+    priority_class: Domain | None = None
     pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
+    image_pull_secrets: tuple[Domain, ...] = ()
+
+    @model_validator(mode="after")
+    def _check_resources(self) -> Kubernetes:
+        for name, amount in self.resources.items():
+            if name in (self.gpu_resource, TPU_RESOURCE):
+                raise ValueError(f"resources: {name} is asked for by the plan; valid: left out")
+            if ("/" in name) != isinstance(amount, int):
+                valid = "a whole number, such as 8" if "/" in name else "bytes, such as 100Gi"
+                raise ValueError(f"resources.{name}: {amount} is refused; valid: {valid}")
+        for key, text in self.annotations.items():
+            if access.in_text(text):
+                raise ValueError(
+                    f"annotations.{key}: a secret has no value in a file; valid: "
+                    f"{self._by_name('NAME')}"
+                )
+        return self
 
     @model_validator(mode="after")
     def _check_names(self) -> Kubernetes:

@@ -54,6 +54,16 @@ TAINT = Form(
     rf"(?P<key>{_KEY})(=(?P<value>({_NAME})?))?(:(?P<effect>{'|'.join(EFFECTS)}))?", _TAINT_WORDS
 )
 
+
+def _quantity(amount: Any) -> int | str:
+    """The amount itself. Raises ValueError where it is none."""
+    if type(amount) is int and amount >= 1:
+        return amount
+    if isinstance(amount, str) and re.fullmatch(r"[1-9]\d*([KMGTPE]i|[kMGTPE])?", amount):
+        return amount
+    raise ValueError(f"{VALID}a whole number above 0, or bytes, such as 100Gi or 500M")
+
+
 #: One line of text.
 Line = Annotated[str, BeforeValidator(Form(r"[^\x00-\x1f\x7f]+", "one line of text"))]
 #: A program.
@@ -136,7 +146,19 @@ SecretKey = Annotated[
 Resource = Annotated[
     str, BeforeValidator(Form(rf"{_DOMAIN}/{_NAME}", "DOMAIN/NAME, such as nvidia.com/gpu"))
 ]
-#: A key of a node's label.
+#: A resource beside the devices, cores and memory.
+OtherResource = Annotated[
+    str,
+    BeforeValidator(
+        Form(
+            rf"{_DOMAIN}/{_NAME}|ephemeral-storage|hugepages-[1-9]\d*[KMG]i",
+            "DOMAIN/NAME, such as rdma/ib, ephemeral-storage, or hugepages-2Mi and the like",
+        )
+    ),
+]
+#: How much of a resource.
+Quantity = Annotated[int | str, BeforeValidator(_quantity)]
+#: A key of a label of a node, or of an annotation.
 LabelKey = Annotated[str, BeforeValidator(Form(_KEY, _KEY_WORDS))]
 #: A value of a node's label.
 LabelValue = Annotated[str, BeforeValidator(Form(rf"({_NAME})?", f"empty, or {_NAME_WORDS}"))]

@@ -16,7 +16,7 @@ from mllm_jax.config.lower import lower
 from mllm_jax.config.sections import AdamWConfig, OptimizerConfig
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.submit import access
-from mllm_jax.submit.clusters import AnyCluster, Kubernetes, Slurm
+from mllm_jax.submit.clusters import HOST_CHIPS, AnyCluster, Kubernetes, Slurm
 from mllm_jax.supervise import ends
 from scheduling.costs.work import Parameters
 from sharding.axes import is_matrix
@@ -200,7 +200,7 @@ def _problems(
     if isinstance(cluster, Slurm):
         yield from _slurm_problems(config, cluster)
     else:
-        yield from _kubernetes_problems(config, cluster)
+        yield from _kubernetes_problems(config, cluster, nodes)
     yield from _secrets(config.model_dump(mode="json"))
     if not config.checkpoint.enabled:
         yield (
@@ -298,8 +298,10 @@ def _gpu_problems(config: ExperimentConfig, cluster: Slurm) -> Iterator[str]:
             )
 
 
-def _kubernetes_problems(config: ExperimentConfig, cluster: Kubernetes) -> Iterator[str]:
-    yield from _tpu_problems(config, cluster)
+def _kubernetes_problems(
+    config: ExperimentConfig, cluster: Kubernetes, nodes: int
+) -> Iterator[str]:
+    yield from _tpu_problems(config, cluster, nodes)
     platform = config.parallel.platform
     if "gpu_resource" in cluster.model_fields_set and platform != "gpu":
         yield f"gpu_resource: {cluster.gpu_resource}, {_UNUSED.format(platform)}"
@@ -313,7 +315,7 @@ def _kubernetes_problems(config: ExperimentConfig, cluster: Kubernetes) -> Itera
         )
 
 
-def _tpu_problems(config: ExperimentConfig, cluster: Kubernetes) -> Iterator[str]:
+def _tpu_problems(config: ExperimentConfig, cluster: Kubernetes, nodes: int) -> Iterator[str]:
     platform, tpu = config.parallel.platform, cluster.tpu
     if (platform == "tpu") != (tpu is not None):
         asked = "asks for TPUs (tpu:)" if tpu else "asks for no TPUs (no key tpu)"
@@ -324,6 +326,13 @@ def _tpu_problems(config: ExperimentConfig, cluster: Kubernetes) -> Iterator[str
             f"tpu.topology: {tpu.topology} is {tpu.chips} chips, but the plan uses "
             f"parallel.devices {config.parallel.devices}; valid: a topology of so many chips, or "
             f"parallel.devices={tpu.chips} with plans to match"
+        )
+    elif tpu is not None and nodes not in tpu.hosts:
+        valid = ", ".join(f"--nodes {count}" for count in tpu.hosts)
+        yield (
+            f"--nodes {nodes}: a slice {tpu.topology} of {tpu.accelerator} has {HOST_CHIPS} chips "
+            f"on each of its hosts if it has several, and a pod has all chips of its host; valid: "
+            f"{valid}"
         )
 
 

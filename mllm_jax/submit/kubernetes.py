@@ -18,7 +18,13 @@ from typing import Any
 
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.lock import JOBSET
-from mllm_jax.submit.clusters import CONFIG_FOLDER, PROCESS, PULSE_FOLDER, Kubernetes
+from mllm_jax.submit.clusters import (
+    CONFIG_FOLDER,
+    PROCESS,
+    PULSE_FOLDER,
+    TPU_RESOURCE,
+    Kubernetes,
+)
 from mllm_jax.submit.forms import TAINT
 from mllm_jax.submit.job import FINAL, Job
 from mllm_jax.submit.pulse import BEAT, FILE
@@ -32,6 +38,8 @@ CONFIG_NAME = "config.yaml"
 #: The file that a process touches while it lives.
 PULSE_FILE = f"{PULSE_FOLDER}/pulse"
 _INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
+#: Annotation by which the pods of a slice have its node pool, and no others, to themselves.
+_EXCLUSIVE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
 #: Seconds between two probes, and of one of them at most.
 PERIOD, TIMEOUT = 10, 10
 #: Seconds in which all processes have found their devices once they have met.
@@ -82,6 +90,8 @@ def jobset(job: Job, cluster: Kubernetes) -> Object:
     labels = {"kueue.x-k8s.io/queue-name": cluster.queue} if cluster.queue else {}
     metadata = _metadata(job, cluster)
     metadata["labels"] |= labels
+    if cluster.tpu:
+        metadata["annotations"] = dict(_EXCLUSIVE)
     return {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
         "kind": "JobSet",
@@ -167,8 +177,13 @@ def _job(job: Job, cluster: Kubernetes) -> Object:
         "completions": job.nodes,
         "backoffLimit": 0,
         "podFailurePolicy": {"rules": _ends()},
-        "template": {"spec": _pod(job, cluster)},
+        "template": _annotated(cluster) | {"spec": _pod(job, cluster)},
     }
+
+
+def _annotated(cluster: Kubernetes) -> Object:
+    annotations = dict(cluster.annotations)
+    return {"metadata": {"annotations": annotations}} if annotations else {}
 
 
 def _pod(job: Job, cluster: Kubernetes) -> Object:
@@ -187,6 +202,11 @@ def _pod(job: Job, cluster: Kubernetes) -> Object:
         "nodeSelector": selector,
         "tolerations": [_toleration(taint) for taint in cluster.tolerations],
         "serviceAccountName": cluster.service_account,
+        "priorityClassName": cluster.priority_class,
+        "imagePullSecrets": [{"name": name} for name in cluster.image_pull_secrets],
+        # Names of the cluster's services are known under a node's network with this policy alone.
+        "hostNetwork": cluster.host_network,
+        "dnsPolicy": "ClusterFirstWithHostNet" if cluster.host_network else None,
     }
     return spec | {key: value for key, value in further.items() if value}
 
@@ -223,7 +243,19 @@ def _command(job: Job, cluster: Kubernetes) -> list[str]:
     if job.nodes == 1:
         return list(words)
     place = ("--coordinator", coordinator(job, cluster), "--process", f"$({PROCESS})")
-    return [*words, *job.together, *place]
+    words = (*words, *job.together, *place)
+    return [*(_waits(job, cluster) if cluster.host_network else ()), *words]
+
+
+def _waits(job: Job, cluster: Kubernetes) -> tuple[str, ...]:
+    """Words before a command that wait until the name of the first pod is known.
+
+    Under the network of its node a pod has no /etc/hosts of its own, so that process 0, too, has
+    its name from the service alone.
+    """
+    host = coordinator(job, cluster).rpartition(":")[0]
+    known = f'getent hosts "$0" >/dev/null || [ $((try += 1)) -gt {job.join_seconds} ]'
+    return "sh", "-c", f'try=0; until {known}; do sleep 1; done; exec "$@"', host
 
 
 def _environment(job: Job, cluster: Kubernetes) -> list[Object]:
@@ -239,13 +271,14 @@ def _environment(job: Job, cluster: Kubernetes) -> list[Object]:
 
 def _resources(job: Job, cluster: Kubernetes) -> Object:
     """What the node must have; of devices, limits are requests."""
-    devices = {"gpu": cluster.gpu_resource, "tpu": "google.com/tpu"}.get(job.platform)
+    devices = {"gpu": cluster.gpu_resource, "tpu": TPU_RESOURCE}.get(job.platform)
+    others = {name: str(amount) for name, amount in cluster.resources.items()}
     requests = {
         "cpu": str(cluster.cpus_per_node) if cluster.cpus_per_node else None,
         "memory": f"{cluster.memory_per_node}Gi" if cluster.memory_per_node else None,
     }
     found = {
-        "limits": {devices: str(job.devices)} if devices else {},
+        "limits": ({devices: str(job.devices)} if devices else {}) | others,
         "requests": {name: value for name, value in requests.items() if value},
     }
     return {name: value for name, value in found.items() if value}

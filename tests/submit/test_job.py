@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mllm_jax.config.load import ConfigError, load
+from mllm_jax.submit.clusters import Tpu
 from mllm_jax.submit.job import (
     LONGEST_NAME,
     STEP_SECONDS,
@@ -50,9 +51,33 @@ def test_tpus_are_asked_for_where_the_plan_uses_them() -> None:
     assert "parallel.platform tpu: the cluster asks for no TPUs" in said
     said = refusal(kubernetes(tpu=v5p))
     assert "parallel.platform cpu: the cluster asks for TPUs" in said
-    said = refusal(kubernetes(tpu=v5p | {"topology": "2x4"}), parallel__platform="tpu")
+    said = refusal(kubernetes(tpu=v5p | {"topology": "2x4"}), 1, parallel__platform="tpu")
     assert "2x4 is 8 chips, but the plan uses parallel.devices 4" in said
     assert "valid: cpu, gpu" in refusal(slurm(), parallel__platform="tpu")
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "topology", "hosts"),
+    [
+        ("tpu-v5p-slice", "2x2x1", (1,)),
+        ("tpu-v5p-slice", "4x4x4", (16,)),
+        ("tpu-v5p-slice", "2x2x2", (2,)),
+        ("tpu-v5-lite-podslice", "1x1", (1,)),
+        ("tpu-v5-lite-podslice", "2x4", (1, 2)),
+        ("tpu-v6e-slice", "4x4", (4,)),
+    ],
+)
+def test_a_slice_has_four_chips_on_each_of_several_hosts(
+    accelerator: str, topology: str, hosts: tuple[int, ...]
+) -> None:
+    assert Tpu(accelerator=accelerator, topology=topology).hosts == hosts
+
+
+def test_pods_have_all_chips_of_their_hosts() -> None:
+    own = kubernetes(tpu={"accelerator": "tpu-v5p-slice", "topology": "2x2x1"})
+    said = refusal(own, 2, parallel__platform="tpu")
+    assert "--nodes 2: a slice 2x2x1 of tpu-v5p-slice has 4 chips on each of its hosts" in said
+    assert said.endswith("valid: --nodes 1")
 
 
 def test_gpus_are_asked_for_where_the_plan_uses_them() -> None:

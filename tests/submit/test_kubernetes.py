@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -60,11 +62,19 @@ RICH = {
     "tolerations": ("nvidia.com/gpu", "team=ml:NoSchedule", "spot:NoExecute", "old="),
     "queue": "team",
     "service_account": "trainer",
+    "resources": {"rdma/ib": 8, "ephemeral-storage": "100Gi"},
+    "host_network": True,
+    "annotations": {"k8s.v1.cni.cncf.io/networks": '[{"name": "ib"}]'},
+    "priority_class": "batch",
+    "image_pull_secrets": ("registry", "other"),
 }
 
 
-@pytest.mark.parametrize("keys", [{}, RICH, RICH | {"tpu": V5P}], ids=["least", "gpu", "tpu"])
-@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize(
+    ("keys", "nodes"),
+    [({}, 1), ({}, 2), (RICH, 1), (RICH, 2), (RICH | {"tpu": V5P}, 1)],
+    ids=["least", "least2", "gpu", "gpu2", "tpu"],
+)
 def test_jobsets_are_as_their_schema_says(keys: dict[str, Any], nodes: int) -> None:
     platform = "tpu" if "tpu" in keys else "gpu"
     cluster = kubernetes(**keys | ({"devices_per_node": 4 // nodes} if keys else {}))
@@ -78,7 +88,7 @@ def test_jobsets_are_as_their_schema_says(keys: dict[str, Any], nodes: int) -> N
 def test_the_schema_refuses_a_field_that_it_does_not_know_anywhere(data: st.DataObject) -> None:
     """The check itself can fail, at every place."""
     found = deepcopy(jobset(kubernetes(**RICH), parallel__platform="gpu"))
-    open_ones = ("metadata", "nodeSelector", "limits", "requests", "labels")
+    open_ones = ("metadata", "nodeSelector", "limits", "requests", "labels", "annotations")
     places = [own for key, own in _objects(found) if key not in open_ones]
     own = data.draw(st.sampled_from(places))
     own["surprise"] = 1
@@ -100,8 +110,8 @@ def _objects(value: Any, key: str = "") -> list[tuple[str, dict[str, Any]]]:
 
 
 def test_devices_are_asked_for() -> None:
-    found = container(jobset(kubernetes(), parallel__platform="gpu"))
-    assert found["resources"]["limits"] == {"nvidia.com/gpu": "2"}
+    found_all = jobset(kubernetes(), parallel__platform="gpu")
+    assert container(found_all)["resources"]["limits"] == {"nvidia.com/gpu": "2"}
     chips = jobset(kubernetes(tpu=V5P), 1, parallel__platform="tpu")
     assert container(chips)["resources"]["limits"] == {"google.com/tpu": "4"}
     assert pod(chips)["nodeSelector"] == {
@@ -109,6 +119,43 @@ def test_devices_are_asked_for() -> None:
         "cloud.google.com/gke-tpu-topology": "2x2x1",
     }
     assert container(jobset(kubernetes()))["resources"] == {}
+    assert chips["metadata"]["annotations"] == {
+        "alpha.jobset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"
+    }
+    assert "annotations" not in found_all["metadata"]
+
+
+def test_further_keys_arrive_where_kubernetes_looks_for_them() -> None:
+    found = jobset(kubernetes(**RICH), parallel__platform="gpu")
+    limits = container(found)["resources"]["limits"]
+    assert limits == {"nvidia.com/gpu": "2", "rdma/ib": "8", "ephemeral-storage": "100Gi"}
+    own = pod(found)
+    assert own["priorityClassName"] == "batch"
+    assert own["imagePullSecrets"] == [{"name": "registry"}, {"name": "other"}]
+    assert (own["hostNetwork"], own["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
+    (replicated,) = found["spec"]["replicatedJobs"]
+    template = replicated["template"]["spec"]["template"]
+    assert template["metadata"]["annotations"] == RICH["annotations"]
+
+
+def test_a_pod_under_the_network_of_its_node_waits_for_the_name_of_the_first(
+    tmp_path: Path,
+) -> None:
+    """Without an /etc/hosts of its own, process 0 could not listen."""
+    (tmp_path / "getent").write_text(
+        f'#!/bin/sh\necho "$2" >>{tmp_path}/asked; [ "$(wc -l <{tmp_path}/asked)" -gt 2 ]\n'
+    )
+    (tmp_path / "sleep").write_text("#!/bin/sh\n")
+    for name in ("getent", "sleep"):
+        (tmp_path / name).chmod(0o755)
+    words = container(jobset(kubernetes(host_network=True)))["command"]
+    at = words.index("python3")
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    command = [*words[:at], "echo", *words[at:]]
+    done = subprocess.run(command, env={"PATH": path}, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == words[at:]
+    asked = (tmp_path / "asked").read_text().split()
+    assert asked == ["test-train-0-0.test.default.svc.cluster.local"] * 3
 
 
 def test_pods_have_what_the_description_asks_for() -> None:
