@@ -116,6 +116,7 @@ def limits(place: str, seconds: float) -> dict[str, dict[str, Any]]:
 
 def _limits_of(protocol: str, silence: float) -> dict[str, Any]:
     if protocol in ("http", "https", "gs", "gcs"):
+        get_filesystem_class(protocol)  # says what it needs if that is not installed
         import aiohttp
 
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=silence, sock_read=silence)
