@@ -17,6 +17,7 @@ from mllm_jax.config.sections import AdamWConfig, OptimizerConfig
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.submit import access
 from mllm_jax.submit.clusters import HOST_CHIPS, AnyCluster, Kubernetes, Slurm
+from mllm_jax.submit.environment import record
 from mllm_jax.supervise import ends
 from scheduling.costs.work import Parameters
 from sharding.axes import is_matrix
@@ -61,6 +62,7 @@ class Job:
         devices: devices of one node.
         platform: `cpu`, `gpu` or `tpu`.
         config: the resolved configuration, in YAML.
+        environment: the record of where the job was made (`mllm_jax.submit.environment`).
         grace: seconds from SIGTERM to SIGKILL.
         restarts: most attempts after failures.
         join_seconds: seconds for which processes wait for each other.
@@ -76,6 +78,7 @@ class Job:
     devices: int
     platform: str
     config: str
+    environment: str
     grace: int
     restarts: int
     join_seconds: int
@@ -84,8 +87,8 @@ class Job:
 
     @property
     def digest(self) -> str:
-        """Digest of the configuration."""
-        return hashlib.sha256(self.config.encode()).hexdigest()[:12]
+        """Digest of the configuration and of the record of the environment."""
+        return _digest(self.config + self.environment)
 
     @property
     def config_file(self) -> Path:
@@ -93,7 +96,12 @@ class Job:
 
         Another submission cannot change what attempts of this job read.
         """
-        return self.output / f"config-{self.digest}.yaml"
+        return self.output / f"config-{_digest(self.config)}.yaml"
+
+    @property
+    def environment_file(self) -> Path:
+        """File of the record of the environment, which is called by its content, too."""
+        return self.output / f"environment-{_digest(self.environment)}.json"
 
     def command(self, python: str, launch: str, config: str) -> tuple[str, ...]:
         """Words of the training's command, without a supervisor and the place of its process.
@@ -111,6 +119,10 @@ class Job:
         if self.nodes == 1:
             return ()
         return "--processes", str(self.nodes), "--join-seconds", str(self.join_seconds)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def make_job(
@@ -144,6 +156,7 @@ def make_job(
         devices=config.parallel.devices // nodes,
         platform=config.parallel.platform,
         config=to_yaml(config),
+        environment=record(cluster),
         grace=cluster.grace_seconds or needed_seconds(config, cluster, nodes),
         restarts=cluster.restarts,
         join_seconds=cluster.join_seconds,

@@ -34,7 +34,7 @@ Object = dict[str, Any]
 
 #: Name of the one kind of pods, and of their container.
 TRAIN = "train"
-CONFIG_NAME = "config.yaml"
+CONFIG_NAME, RECORD_NAME = "config.yaml", "environment.json"
 #: The file that a process touches while it lives.
 PULSE_FILE = f"{PULSE_FOLDER}/pulse"
 _INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
@@ -71,7 +71,7 @@ def service(job: Job, cluster: Kubernetes) -> Object:
 
 
 def config_map(job: Job, cluster: Kubernetes) -> Object:
-    """The configuration of the run, under the name of its content.
+    """The configuration of the run and the record of its environment, named by their content.
 
     Another `kubectl apply` of the run leaves it as it is: that one's JobSet names another
     ConfigMap, and is refused, as the pods of a JobSet cannot be changed.
@@ -81,7 +81,7 @@ def config_map(job: Job, cluster: Kubernetes) -> Object:
         "kind": "ConfigMap",
         "metadata": _metadata(job, cluster) | {"name": _config_name(job)},
         "immutable": True,
-        "data": {CONFIG_NAME: job.config},
+        "data": {CONFIG_NAME: job.config, RECORD_NAME: job.environment},
     }
 
 

@@ -49,6 +49,7 @@ def script(job: Job, cluster: Slurm, python: str, root: Path) -> str:
         [
             "#!/usr/bin/env bash",
             f"# Run {job.name} on {job.nodes} nodes, written by launch.py submit.",
+            f"# Made as {job.environment_file.name} beside this file says.",
             *(f"#SBATCH {option}" for option in options(job, cluster)),
         ],
         [

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -211,11 +212,13 @@ def test_taints_are_tolerated_as_kubectl_writes_them() -> None:
 def test_another_configuration_leaves_that_of_a_running_job_and_changes_its_pods() -> None:
     """So the API server, which changes no pods of a JobSet, refuses a second apply."""
     cluster = kubernetes()
-    first, second = (manifests(job(cluster, train__steps=n), cluster) for n in (4, 5))
-    maps = [own[1]["metadata"]["name"] for own in (first, second)]
-    assert maps[0] != maps[1]
-    assert first[1]["immutable"]
-    for own, name in zip((first, second), maps, strict=True):
+    made = job(cluster)
+    others = job(cluster, train__steps=5), replace(made, environment="{}")
+    sent = [manifests(own, cluster) for own in (made, *others)]
+    maps = [own[1]["metadata"]["name"] for own in sent]
+    assert len({*maps}) == 3
+    assert sent[0][1]["immutable"]
+    for own, name in zip(sent, maps, strict=True):
         (volume,) = (each for each in pod(own[2])["volumes"] if each["name"] == "config")
         assert volume["configMap"]["name"] == name
         assert own[2]["metadata"]["name"] == "test"
@@ -283,7 +286,8 @@ def test_the_configuration_arrives_as_it_is(tmp_path: Path) -> None:
     cluster = kubernetes(environment={"ZERO": "0", "YES": "yes", "TIME": "12:30", "SCI": "1e3"})
     text = "---\n".join(map(write_yaml, manifests(job(cluster), cluster)))
     _, config_map, found = yaml.safe_load_all(text)
-    (content,) = config_map["data"].values()
+    content, record = (config_map["data"][name] for name in ("config.yaml", "environment.json"))
+    assert json.loads(record)["runs_in"] == {"image": "mllm-jax:1"}
     path = tmp_path / "config.yaml"
     path.write_text(content)
     assert load(path) == config(run__compilation_cache="runs/.compiled")

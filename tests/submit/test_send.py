@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +71,23 @@ def test_files_are_written_and_the_command_is_told(desk: Desk) -> None:
     assert told["job"] is None
     assert load(config).train.steps == 7
     assert str(config) in script.read_text()
+    assert environment.name in script.read_text()
     record = json.loads(environment.read_text())
-    assert record["versions"]["jax"]
-    assert {"commit", "uncommitted", "user", "host", "python"} <= {*record}
+    assert record["runs_in"] == {"python": sys.executable}
+    assert record["made_in"]["versions"]["jax"]
+    assert {"commit", "uncommitted", "user", "host", "python"} <= {*record["made_in"]}
+
+
+def test_the_record_of_a_job_stays_as_it_is_after_another_submission(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.submit()
+    files = desk.files
+    monkeypatch.setattr("platform.node", lambda: "other")
+    desk.submit("train.steps=7")
+    kept = {path: text for path, text in files.items() if path.name != "job.sbatch"}
+    assert len(kept) == 2
+    assert kept.items() <= desk.files.items()
 
 
 def test_a_variable_that_is_to_be_passed_and_is_not_set_is_told_of(
@@ -88,10 +103,7 @@ def test_a_variable_that_is_to_be_passed_and_is_not_set_is_told_of(
 
 def test_files_go_where_they_are_asked_to(desk: Desk) -> None:
     assert desk.submit("--output", "out", cluster="pods.yaml")[0] == Exit.OK
-    assert {path.name for path in (desk.folder / "out").iterdir()} == {
-        "job.yaml",
-        "environment.json",
-    }
+    assert {path.name for path in (desk.folder / "out").iterdir()} == {"job.yaml"}
 
 
 def test_the_folder_of_pods_is_not_made_where_they_are_submitted(desk: Desk) -> None:

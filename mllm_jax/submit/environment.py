@@ -1,0 +1,54 @@
+"""The record of where a job was made, and of what it runs in; no variables, which may be secret."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mllm_jax.runtime.agreement import versions
+from mllm_jax.submit.clusters import AnyCluster, Slurm
+
+#: Folder of `launch.py`.
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def record(cluster: AnyCluster) -> str:
+    """The record of a job that is made now, in JSON.
+
+    `runs_in` is what the job runs in: a Python, or a container's image, whose versions are not
+    known here. `made_in` are machine, user, versions and code of the command that makes the job.
+    It has no time, so that equal records are one; the cluster knows when the job was submitted.
+    """
+    if isinstance(cluster, Slurm):
+        runs_in = {"python": cluster.python or sys.executable}
+    else:
+        runs_in = {"image": cluster.image}
+    return json.dumps({"runs_in": runs_in, "made_in": _here(ROOT)}, indent=2) + "\n"
+
+
+def _here(root: Path) -> dict[str, Any]:
+    changed = _git(root, "status", "--porcelain")
+    return {
+        "host": platform.node(),
+        "user": getpass.getuser(),
+        "python": platform.python_version(),
+        "versions": versions(),
+        "commit": _git(root, "rev-parse", "HEAD"),
+        "uncommitted": None if changed is None else changed.splitlines(),
+    }
+
+
+def _git(root: Path, *words: str) -> str | None:
+    """What git answers; None if there is no git, or the code is in no repository."""
+    command: Sequence[str] = ("git", "-C", str(root), *words)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return None
+    return done.stdout.rstrip() if done.returncode == 0 else None
