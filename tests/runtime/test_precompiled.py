@@ -113,6 +113,13 @@ def test_damage_is_refused(folder: Path, caplog: pytest.LogCaptureFixture) -> No
     assert "is damaged" in refusal(folder, caplog, {"a": "1"})
 
 
+def test_facts_of_another_form_are_refused(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (file,) = folder.iterdir()
+    file.write_bytes(b"null\n" + file.read_bytes())
+    message = refusal(folder, caplog, {"a": "1"})
+    assert "cannot be read: its first line, b'null', is no mapping of facts" in message
+
+
 def test_a_folder_without_the_program_is_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -115,7 +115,9 @@ class Precompiled:
     def _loaded(self, file: Path, lowered: Any) -> Callable[..., Any]:
         try:
             first, _, payload = file.read_bytes().partition(b"\n")
-            stored: Facts = json.loads(first)
+            stored = json.loads(first)
+            if not isinstance(stored, dict):
+                raise ValueError(f"its first line, {first[:40]!r}, is no mapping of facts")
         except FileNotFoundError:
             raise RefusedError(f"{file} does not exist") from None
         except (OSError, ValueError) as error:
