@@ -31,6 +31,8 @@ PATIENCE = 300.0
 LIMIT = 2.0
 #: Numbers of processes: the largest, and halves of it.
 HALVINGS = 3
+#: Most processes that are started on this machine.
+MOST = 1024
 
 
 def joined(largest: int, tell: Callable[[str], None]) -> list[Row]:
@@ -40,13 +42,16 @@ def joined(largest: int, tell: Callable[[str], None]) -> list[Row]:
     half the number, None for the least.
 
     Raises:
-        ConfigError: `largest` cannot be halved as often.
+        ConfigError: `largest` cannot be halved as often, or is above `MOST`.
         RunError: a process ended before its start was over.
     """
     unit = 2**HALVINGS
     if largest % unit or largest < 2 * unit:
         reason = f"{largest} is no multiple of {unit} from {2 * unit} on"
         raise ConfigError("bench startup", [f"--members {reason}; valid: e.g. {2 * unit}, 64"])
+    if largest > MOST:
+        reason = f"{largest} processes are too many for one machine; valid: at most {MOST}"
+        raise ConfigError("bench startup", [f"--members {reason}"])
     rows: list[Row] = []
     for count in (largest // 2**n for n in range(HALVINGS, -1, -1)):
         tell(f"{count} processes")

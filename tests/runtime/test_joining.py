@@ -8,9 +8,17 @@ from mllm_jax.bench.joining import PHASES, joined
 from mllm_jax.config.load import ConfigError
 
 
+def _none_is_started(text: str) -> None:
+    raise AssertionError(text)
+
+
 def test_numbers_that_cannot_be_halved_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"--members 20 is no multiple of 8 from 16 on"):
         joined(20, lambda text: None)
+    with pytest.raises(
+        ConfigError, match=r"--members 100000 processes are too many .* at most 1024"
+    ):
+        joined(100_000, _none_is_started)
 
 
 @pytest.mark.slow
