@@ -17,15 +17,16 @@ from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.train.step.build import gradient_step
 
 TARGETS = (Target("v5p", (4, 4, 2)), Target("h100", (4, 8)))
-#: Values of `parallel.overlap`, the first without any.
+#: Values of `parallel.overlap`, the first without any, the last as it is by default.
 SETTINGS: tuple[str | list[str], ...] = (
     "off",
     ["flags"],
     ["flags", "gather", "scatter"],
     ["flags", "tensor"],
     ["flags", "gather", "scatter", "tensor"],
+    "auto",
 )
-#: The least gain of all pieces together over none.
+#: The least gain of `auto` over none.
 LIMIT = 1.5
 
 
@@ -35,8 +36,8 @@ def bench_overlap(config: ExperimentConfig, tell: Tell) -> list[Row]:
     Columns: `overlap`, the value of `parallel.overlap`; `collectives` in the program; `gib` that
     one device sends for the gradients of a step; `beside`, the share of these bytes with any
     compute beside them; `hidden`, the share of the links' time with compute all along, by FLOPs
-    over peak; `gain` of `beside` over that without overlap, None if there was none, and for all
-    pieces its `limit`; `temporaries`, GiB of a device; `compile_seconds`.
+    over peak; `gain` of `beside` over that without overlap, None if there was none, and for `auto`
+    its `limit`; `temporaries`, GiB of a device; `compile_seconds`.
 
     Raises:
         ConfigError: the configuration has stages, or nothing to overlap.

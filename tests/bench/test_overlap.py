@@ -20,6 +20,11 @@ SMALL = (
 )
 
 
+def test_the_default_is_measured_beside_its_parts() -> None:
+    assert SETTINGS[0] == "off"
+    assert SETTINGS[-1] == load(CONFIG).parallel.overlap == "auto"
+
+
 def test_a_step_with_stages_is_refused() -> None:
     config = load(CONFIG, ["parallel.decoder={stage: 4, tensor: 8}"])
     with pytest.raises(ConfigError, match=r"parallel\.decoder\.stage: 4 is measured by bench co_i"):

@@ -43,6 +43,14 @@ def test_auto_is_all_that_has_something_to_do(platform: str) -> None:
     assert alone == Overlap(frozenset({"gather"}))
 
 
+def test_auto_leaves_out_what_hides_nothing_on_tpus() -> None:
+    """As compiled: gathers and scatters an iteration apart hide less there than none of them."""
+    assert overlap(of(FSDP), "tpu").pieces == {"tensor"}
+    assert (
+        overlap(of({"devices": 4, "decoder": {"fsdp": 4}, "encoders": {}}), "tpu").pieces == set()
+    )
+
+
 @pytest.mark.parametrize(
     ("parallel", "chosen", "message"),
     [
