@@ -2,14 +2,14 @@
 
 The model is shrunk as far as the plan's degrees allow, then loss and every gradient leaf are
 compared in float32 with the reference attention. Families, plans and connectors are those of the
-experiment.
+experiment. A decoder with experts is compared under several routers, adversarial ones among them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -17,6 +17,7 @@ import jax
 import numpy as np
 
 from mllm_jax.check.hashed import HASHED
+from mllm_jax.check.routers import routed
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
 from mllm_jax.config.lower import lower
@@ -49,11 +50,33 @@ class Verification:
         loss_error: relative error of the loss.
         worst: module ("decoder" or an encoder's name) to the largest relative error of its leaves.
         leaves: module to the name of that leaf.
+        routers: router of a decoder with experts (`mllm_jax.check.routers`) to the largest error
+            under it. The other errors are the largest of all routers.
     """
 
     loss_error: float
     worst: dict[str, float]
     leaves: dict[str, str]
+    routers: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of_routers(cls, found: Mapping[str, Verification]) -> Verification:
+        """The largest errors of all routers."""
+        worst = {}
+        for module in next(iter(found.values())).worst:
+            own = max(found.values(), key=lambda each: each.worst[module])
+            worst[module] = own.worst[module], own.leaves[module]
+        return cls(
+            max(each.loss_error for each in found.values()),
+            {module: error for module, (error, _) in worst.items()},
+            {module: leaf for module, (_, leaf) in worst.items()},
+            {name: each.largest for name, each in found.items()},
+        )
+
+    @property
+    def largest(self) -> float:
+        """The largest error of the loss and of all leaves."""
+        return max(self.loss_error, *self.worst.values())
 
     @property
     def ok(self) -> bool:
@@ -64,17 +87,20 @@ class Verification:
     def rows(self) -> list[tuple[str, str, str]]:
         """Table rows: name of the value, its relative error, the leaf with that error."""
         head = [("loss", f"{self.loss_error:.1e}", "")]
-        return head + [(m, f"{e:.1e}", self.leaves[m]) for m, e in self.worst.items()]
+        modules = [(m, f"{e:.1e}", self.leaves[m]) for m, e in self.worst.items()]
+        return head + modules + [(f"router: {n}", f"{e:.1e}", "") for n, e in self.routers.items()]
 
     def to_json(self) -> dict[str, Any]:
-        """`{"ok", "loss_error", "worst": {module: error}}`."""
-        return {"ok": self.ok, "loss_error": self.loss_error, "worst": self.worst}
+        """`{"ok", "loss_error", "worst": {module: error}}`, `routers` with experts."""
+        found = {"ok": self.ok, "loss_error": self.loss_error, "worst": self.worst}
+        return found | ({"routers": self.routers} if self.routers else {})
 
 
 def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
     """Compare the plans of `config`, and the schedule of its pipeline, with a single device.
 
-    All values are float32, also what `parallel.sums` has otherwise.
+    All values are float32, also what `parallel.sums` has otherwise. The routers of a decoder with
+    experts are random, and then send all tokens to one expert, and to the experts of one rank.
     """
     small = shrink(config)
     model, plans, rows = small.model, small.parallel.plans, small.data.rows
@@ -89,13 +115,17 @@ def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
     params = initial_parameters(model, seed)
     frozen = Frozen.like(small.frozen)
     single = {name: ParallelPlan() for name in plans}
-    run = partial(loss_and_gradients, model, frozen=frozen)
     dealt = microbatches
     if small.data.balance == "per_phase":
         dealt = [scattered(batch, model, seed + i) for i, batch in enumerate(microbatches)]
     how: dict[str, Any] = {"exchanges": lower(config).exchanges, "overlap": overlap_of(config)}
-    got = run(plans, params, dealt, lower(small).pipeline, **how)
-    return compare(got, run(single, params, microbatches))
+    got = gradients_of(model, plans, dealt, lower(small).pipeline, frozen, **how)
+    expected = gradients_of(model, single, microbatches, frozen=frozen)
+    ways = dict(routed(model, plans["decoder"], params))
+    if not ways:
+        return compare(got(params), expected(params))
+    found = {name: compare(got(own), expected(own)) for name, own in ways.items()}
+    return Verification.of_routers(found)
 
 
 def initial_parameters(model: ModelConfig, seed: int) -> Any:

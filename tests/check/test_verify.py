@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mllm_jax.check import verify
+from mllm_jax.check.routers import ONE_EXPERT, ONE_RANK
 from mllm_jax.check.verify import Verification, leaf_errors, relative_error, shrink_model
 from mllm_jax.config.load import ScheduleConfig
 from mllm_jax.config.lower import lower
@@ -24,6 +25,10 @@ PLANS = {
     "vision": ParallelPlan(data=4),
     "audio": ParallelPlan(fsdp=2, tensor=2),
 }
+
+
+#: The leaf of the decoder's largest error.
+DECODER = {"decoder": "x"}
 
 
 class BuiltError(Exception):
@@ -92,9 +97,67 @@ def test_experts_with_encoders_in_the_bubbles_pass(small_config):
         "ok": True,
         "loss_error": result.loss_error,
         "worst": result.worst,
+        "routers": result.routers,
     }
     assert set(result.worst) == {"decoder", "vision", "audio"}
-    assert [row[0] for row in result.rows] == ["loss", *result.worst]
+    assert set(result.routers) == {"random", ONE_EXPERT, ONE_RANK}
+
+
+#: Tokens, copies and widths of a decoder of experts over three of the axes that can share them.
+SHARED = {
+    "model__encoders": {},
+    "model__decoder__family": "qwen2_moe",
+    "model__decoder__heads": 4,
+    "model__decoder__experts": {
+        "count": 8,
+        "top_k": 3,
+        "d_ff": 8,
+        "router": "sigmoid",
+        "groups": 4,
+        "top_groups": 2,
+        "shared_d_ff": 8,
+        "bias_rate": 0.1,
+        "buffer": 1.5,
+    },
+    "parallel__devices": 8,
+    "parallel__decoder": {"expert": 2, "context": 2, "tensor": 2},
+    "parallel__encoders": {},
+    "data__budgets": {"tokens": 64, "segments": 8},
+}
+
+
+def test_routers_of_experts_are_random_and_adversarial(small_config, monkeypatch):
+    loads, right = [], verify.compare
+
+    def compare(got, expected):
+        loads.append(expected[1]["decoder"]["layers"]["experts"]["router"]["load_bias"])
+        return right(got, expected)
+
+    monkeypatch.setattr(verify, "compare", compare)
+    result = verify.verify(small_config(**SHARED))
+    assert max(result.routers.values()) < 2e-5, result
+    assert list(result.routers) == ["random", ONE_EXPERT, ONE_RANK]
+    shares = dict(zip(result.routers, loads, strict=True))
+    assert shares["random"].max() < 1
+    np.testing.assert_allclose(shares[ONE_EXPERT][:, -1], 1, rtol=1e-6)
+    np.testing.assert_allclose(shares[ONE_RANK][:, -4:].sum(axis=1), 3, rtol=1e-6)
+
+
+def test_the_largest_errors_of_all_routers_are_told():
+    found = {
+        "random": Verification(1e-6, {"decoder": 1e-5, "vision": 2e-6}, DECODER | {"vision": "y"}),
+        ONE_RANK: Verification(2e-6, {"decoder": 3e-2, "vision": 1e-6}, DECODER | {"vision": "z"}),
+    }
+    worst = Verification.of_routers(found)
+    assert not worst.ok
+    assert worst.rows == [
+        ("loss", "2.0e-06", ""),
+        ("decoder", "3.0e-02", "x"),
+        ("vision", "2.0e-06", "y"),
+        ("router: random", "1.0e-05", ""),
+        (f"router: {ONE_RANK}", "3.0e-02", ""),
+    ]
+    assert worst.to_json()["routers"] == {"random": 1e-5, ONE_RANK: 3e-2}
 
 
 @pytest.mark.slow
@@ -289,3 +352,4 @@ def test_all_six_degrees_above_one_equal_one_device():
     result = json.loads(said)
     assert result["ok"], result
     assert set(result["worst"]) == {"decoder", "vision", "audio"}
+    assert set(result["routers"]) == {"random", ONE_EXPERT, ONE_RANK}
