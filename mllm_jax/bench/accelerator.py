@@ -24,8 +24,11 @@ from mllm_jax.bench.pipeline import Row, Tell
 from mllm_jax.calibrate.measure import REPETITIONS, Bench
 from mllm_jax.calibrate.probes import InPlace, copy, matmul
 from mllm_jax.calibrate.timing import lower_quartiles
-from mllm_jax.check.attention import LIMIT, Case
+from mllm_jax.check import attention as check_attention
+from mllm_jax.check import grouped as check_grouped
+from mllm_jax.check.attention import Case
 from mllm_jax.check.exchange import Landing
+from mllm_jax.check.grouped import GroupedCase
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.compile.report import temporary_bytes
 from mllm_jax.config.load import ExperimentConfig, resolve
@@ -62,17 +65,28 @@ class Sizes:
         matrices: rows and columns of products.
         attention: shapes that are timed; errors are those of small ones.
         exchange: rows of a device, outputs and tokens of a row, width.
+        grouped: products by groups that are timed; errors are those of small ones.
         repetitions: number of repetitions of every timed program.
     """
 
     matrices: tuple[int, ...]
     attention: Case
     exchange: tuple[int, int, int, int]
+    grouped: GroupedCase
     repetitions: int
 
 
-SIZES = Sizes((2048, 4096, 8192), Case(4096, 16, 8, 128), (4, 2048, 4096, 2048), REPETITIONS)
-SMALL_SIZES = Sizes((128,), Case(512, 2, 1, 16), (2, 16, 32, 8), 2)
+SIZES = Sizes(
+    (2048, 4096, 8192),
+    Case(4096, 16, 8, 128),
+    (4, 2048, 4096, 2048),
+    # Widths of Qwen3-30B-A3B, and half of its experts.
+    GroupedCase(rows=32768, behind=0, groups=64, inputs=2048, outputs=768),
+    REPETITIONS,
+)
+SMALL_SIZES = Sizes(
+    (128,), Case(512, 2, 1, 16), (2, 16, 32, 8), GroupedCase(96, 0, 4, inputs=16, outputs=8), 2
+)
 
 
 @dataclass(frozen=True)
@@ -402,12 +416,7 @@ def _attention(setting: Setting, what: str, backend: str, causal: bool) -> Itera
         small = replace(Case(), width=setting.sizes.attention.width)
         ways = (small.program(name, causal) for name in (backend, "reference"))
         found, expected = (run(small.inputs()) for run in ways)
-        for kind, error in zip(
-            ("outputs", "gradients"), small.errors(found, expected), strict=True
-        ):
-            wrong = "" if error < LIMIT else f"FAILED: above {LIMIT:g}"
-            failed = not error < LIMIT
-            yield row("", f"{what}: error of {kind}", error, 0.0, "share", wrong, failed=failed)
+        yield from _errors(what, small.errors(found, expected), check_attention.LIMIT)
     case = setting.sizes.attention
     inputs = case.inputs()
     names = dict.fromkeys((backend, "reference"))
@@ -419,6 +428,41 @@ def _attention(setting: Setting, what: str, backend: str, causal: bool) -> Itera
     yield row("", what, seconds[backend], beside, note=note + times)
 
 
+# ---- experts -------------------------------------------------------------------------------------
+
+
+def experts(setting: Setting) -> Iterator[tuple[str, Measure]]:
+    """Products by groups against the reference, and beside a dense product of as many FLOPs."""
+    yield "grouped product: errors", partial(_grouped_errors, GroupedCase())
+    for way in ("grouped", "ragged_dot"):
+        yield f"{way}: forward and backward", partial(_grouped, setting, way)
+
+
+def _grouped_errors(case: GroupedCase) -> Iterator[Row]:
+    found, expected = (case.program(way)(case.inputs_of(way)) for way in ("grouped", "reference"))
+    yield from _errors("grouped product", case.errors(found, expected), check_grouped.LIMIT)
+
+
+def _grouped(setting: Setting, way: str) -> Iterator[Row]:
+    case = setting.sizes.grouped
+    runs = {each: partial(case.program(each), case.inputs_of(each)) for each in (way, "dense")}
+    seconds = setting.seconds(runs)
+    note = (
+        f"forward and backward, {case.rows} rows of {case.groups} groups, {case.inputs} to "
+        f"{case.outputs}; {seconds[way] / seconds['dense']:.3g} times a dense product of as many "
+        f"FLOPs, {case.flops / seconds[way] / 1e12:.3g} TFLOP/s"
+    )
+    yield row("", way, seconds[way], seconds["dense"], note=note)
+
+
+def _errors(what: str, errors: tuple[float, float], limit: float) -> Iterator[Row]:
+    """Errors of outputs and of gradients, which fail above `limit`."""
+    for kind, error in zip(("outputs", "gradients"), errors, strict=True):
+        wrong = "" if error < limit else f"FAILED: above {limit:g}"
+        failed = not error < limit
+        yield row("", f"{what}: error of {kind}", error, 0.0, "share", wrong, failed=failed)
+
+
 #: Kernels last: one that breaks its device leaves the rest measured.
 PARTS: Mapping[str, Callable[[Setting], Iterator[tuple[str, Measure]]]] = {
     "products": products,
@@ -427,4 +471,5 @@ PARTS: Mapping[str, Callable[[Setting], Iterator[tuple[str, Measure]]]] = {
     "pipeline": pipeline,
     "exchange": exchanges,
     "attention": attentions,
+    "experts": experts,
 }

@@ -12,8 +12,11 @@ import pytest
 from mllm_jax.bench import accelerator, emulated
 from mllm_jax.bench.accelerator import SMALL_SIZES, Setting, bench_accelerator, on_devices
 from mllm_jax.bench.findings import Findings, row
+from mllm_jax.check import grouped
 from mllm_jax.check.exchange import Landing
+from mllm_jax.check.grouped import LIMIT
 from mllm_jax.config.load import ExperimentConfig, load
+from mllm_jax.models.experts.grouped import grouped_product
 from tests.configs import ROOT
 
 
@@ -75,6 +78,38 @@ def test_what_is_measured_is_logged_before_an_interruption(
     device, measured = caplog.messages
     assert device.startswith("| device | ")
     assert measured == "| products | before | 1.5 | 2 | GB/s | a note |"
+
+
+def test_products_by_groups_stand_beside_a_dense_one(
+    config: ExperimentConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accelerator, "PARTS", {"experts": accelerator.experts})
+    seconds = {"grouped": 3.0, "ragged_dot": 8.0, "dense": 2.0}
+    monkeypatch.setattr(
+        accelerator, "lower_quartiles", lambda runs, _: {way: seconds[way] for way in runs}
+    )
+    found = bench_accelerator(config, silent, jax.devices()[:1])
+    assert found.ok, found.rows
+    errors, beside = found.rows[1:3], {each["what"]: each for each in found.rows[3:]}
+    assert [each["what"].split()[-1] for each in errors] == ["outputs", "gradients"]
+    assert all(0 < each["measured"] < LIMIT for each in errors)
+    assert {way: (own["measured"], own["beside"]) for way, own in beside.items()} == {
+        "grouped": (3.0, 2.0),
+        "ragged_dot": (8.0, 2.0),
+    }
+    assert "96 rows of 4 groups, 16 to 8; 1.5 times a dense product" in beside["grouped"]["note"]
+
+
+def test_products_of_the_wrong_group_fail(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(rows: jax.Array, kernels: jax.Array, counts: jax.Array) -> jax.Array:
+        return grouped_product(rows, kernels[::-1], counts)
+
+    monkeypatch.setattr(grouped, "grouped_product", wrong)
+    measures = dict(accelerator.experts(setting))
+    rows = list(measures["grouped product: errors"]())
+    assert all(each["failed"] and "FAILED: above" in each["note"] for each in rows)
 
 
 @pytest.mark.slow
