@@ -327,18 +327,19 @@ class _Move(NamedTuple):
             slices = jnp.stack([self.begin, self.sent, self.lands, self.received])
             received = collectives.ragged_all_to_all(values, slices, self.way.slots, self.way.axes)
         else:
-            received = collectives.all_to_all(_picked(values, self._picks()), self.way.axes)
-        return _picked(received, self._order(by_expert=True))
+            sent = self._picked(values, self._picks())
+            received = collectives.all_to_all(sent, self.way.axes)
+        return self._picked(received, self._order(by_expert=True))
 
     def back(self, results: jax.Array, into: jax.Array) -> jax.Array:
         """Results of the received copies, `[slots, ..]`, put into those of this rank's copies."""
-        arrived = _picked(results, self._order(by_expert=False))
+        arrived = self._picked(results, self._order(by_expert=False))
         if self.way.ragged:
             slices = jnp.stack([self.arrive, self.received, self.returns, self.sent])
             return collectives.ragged_all_to_all(arrived, slices, into, self.way.axes)
         returned = collectives.all_to_all(arrived, self.way.axes)
         slots, moved = self._slots(len(into))
-        return jnp.where(moved[:, None], returned[slots], into)
+        return jnp.where(moved[:, None], returned[self._once(slots)], into)
 
     def _slots(self, copies: int) -> tuple[jax.Array, jax.Array]:
         """`[copies]`, the slot of every copy of this rank, and whether it moves in this part."""
@@ -347,6 +348,18 @@ class _Move(NamedTuple):
         offset = place - self.begin[to]
         moved = (to >= 0) & (offset < self.sent[to])
         return jnp.where(moved, to * (self.way.slots // len(self.begin)) + offset, 0), moved
+
+    def _picked(self, values: jax.Array, index: jax.Array) -> jax.Array:
+        """`values[index]`, zero where an index is beyond them."""
+        return values.at[self._once(index)].get(mode="fill", fill_value=0)
+
+    def _once(self, index: jax.Array) -> jax.Array:
+        """`index`, computed once for a row and not for each of its columns.
+
+        XLA for CPUs fuses an index of cheap terms into the gather that reads it, and computes the
+        terms again for every element. It does so with no sum over a window.
+        """
+        return index if self.way.ragged else lax.cumsum(jnp.diff(index, prepend=0))
 
     def _picks(self) -> jax.Array:
         """`[slots]`, the copy in every slot of every rank, beyond all copies in an empty slot."""
@@ -387,11 +400,6 @@ def _places(source: jax.Array, target: jax.Array, lengths: jax.Array, size: int)
 
     inside = place < of_block(target + lengths)
     return jnp.where(inside, place + of_block(source - target), size)
-
-
-def _picked(values: jax.Array, index: jax.Array) -> jax.Array:
-    """`values[index]`, zero where an index is beyond them."""
-    return values.at[index].get(mode="fill", fill_value=0)
 
 
 def _before(lengths: jax.Array, axis: int) -> jax.Array:

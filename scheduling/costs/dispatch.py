@@ -11,16 +11,18 @@ included (`Hardware.exchange_seconds`):
 
 where r is one round, or as many as hold all copies if b is less than one. Forward, a token and its
 result move; backward, the token again with the gradient of its result and its weight, and then the
-gradients of token and weight.
+gradients of token and weight. Before either, ranks gather how many copies each of them has for each
+expert. What is not counted are sorts of copies by expert.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, prod
 
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.work import ExpertWork
+from scheduling.costs.workload import WIDE
 from sharding.exchanges import is_ragged, number_columns, parts_of_a_round
 from sharding.numbering import Span
 
@@ -102,12 +104,18 @@ class Dispatched:
             for size in ways
         )
         # The exchange of all parts but one is beside the products of another.
-        beside = (1 - 1 / parts) * seconds
-        # Rows are gathered in the order of their experts, once on each rank, and back as often;
-        # slots for every pair of ranks are one more order.
-        gathers = 2 if ragged else 3
+        hidden = min((1 - 1 / parts) * seconds, products)
+        # On each way rows that came are gathered in another order, that of their experts or that of
+        # their ranks; slots for every pair of ranks are one more order.
+        gathers = 1 if ragged else 2
         written = gathers * sum(ways) * self.rounds * self.slots()
-        return Exposed(2 * written / hardware.gathering, seconds - min(beside, products))
+        collective = self._counted(hardware) + seconds - hidden
+        return Exposed(2 * written / hardware.gathering, collective)
+
+    def _counted(self, hardware: Hardware) -> float:
+        """Seconds in which ranks tell each other how many copies they have for each expert."""
+        ranks = prod(high // low for low, high in self.spans)
+        return hardware.digits_seconds(WIDE * self.experts.count * ranks, self.spans)
 
     def buffers(self, platform: str, hidden: float) -> float:
         """Bytes that the backward of a layer works with.

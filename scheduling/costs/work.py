@@ -91,6 +91,7 @@ class ExpertWork:
 
     Attributes:
         share: share of the layers that have experts.
+        count: experts of a layer.
         top_k: experts of a token.
         hidden: hidden width of an expert.
         flops: FLOPs of a token in its experts, in the forward of a layer that has them.
@@ -99,6 +100,7 @@ class ExpertWork:
     """
 
     share: float
+    count: int
     top_k: int
     hidden: int
     flops: float

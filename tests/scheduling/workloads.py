@@ -101,7 +101,7 @@ def with_experts(own: Workload, share: float = 1.0, buffer: float = 1.25) -> Wor
         decoder,
         layer=Part(replace(work, linear=linear), decoder.layer.moved),
         layer_parameters=layer,
-        experts=ExpertWork(share, top_k, hidden, flops, buffer),
+        experts=ExpertWork(share, count, top_k, hidden, flops, buffer),
     )
     return replace(
         own,

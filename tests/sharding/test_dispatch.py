@@ -1,5 +1,6 @@
 """Tokens through experts on other ranks equal a lookup, forward and backward, for any routes."""
 
+import re
 from contextlib import nullcontext
 from functools import cache
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
 
 from sharding.collectives import psum
-from sharding.dispatch import Dispatch, _joined, _parted, through_experts
+from sharding.dispatch import Dispatch, _Copies, _joined, _Move, _parted, through_experts
 from sharding.grid import JointGrid
 from sharding.in_order import shard_map
 from sharding.mesh import make_mesh
@@ -127,3 +128,26 @@ def test_numbers_beside_rows_are_exact(ragged):
         (left, right), found = _parted(joined, [1, 2])
         np.testing.assert_array_equal(found, numbers)
         np.testing.assert_array_equal(jnp.concatenate([left, right], axis=1), rows)
+
+
+def test_indices_are_computed_once_for_a_row_on_cpus():
+    """XLA for CPUs would compute them in the gathers that read them, for every column again."""
+    grid = JointGrid.build({"decoder": ParallelPlan(expert=2)})
+    view = grid.decoder
+    way = Dispatch(view.expert, EXPERTS, slots=16)
+
+    def body(rows, experts, number):
+        copies = _Copies.of(experts, way)
+        move = _Move.of(copies, number, way)
+        return move.back(move.there(copies.of_tokens(rows)), copies.nothing(rows))
+
+    rows, whole = P(view.batch), P()
+    mesh = make_mesh(grid, jax.devices()[:2])
+    run = shard_map(body, mesh=mesh, in_specs=(rows, rows, whole), out_specs=rows)
+    given = jax.ShapeDtypeStruct((16, 32), "float32"), jax.ShapeDtypeStruct((16, 2), "int32")
+    program = jax.jit(run).lower(*given, jax.ShapeDtypeStruct((), "int32")).compile()
+    computations = re.split(r"\n(?=%\S+ \()", program.as_text())
+    gathers = [own for own in computations if re.search(r"f32\[\d+,.*32\]\S* gather\(", own)]
+    assert len(gathers) > 1
+    for own in gathers:
+        assert not re.search(r" (minimum|dynamic-slice)\(", own), own

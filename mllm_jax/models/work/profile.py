@@ -77,7 +77,7 @@ def _experts(decoder: DecoderConfig) -> ExpertWork | None:
         return None
     share = decoder.expert_layers / decoder.layers
     flops = expert_flops(own.top_k * own.d_ff, decoder.d_model)
-    return ExpertWork(share, own.top_k, own.d_ff, flops, own.buffer)
+    return ExpertWork(share, own.count, own.top_k, own.d_ff, flops, own.buffer)
 
 
 def _moved(tower: DecoderConfig | EncoderConfig) -> float:
