@@ -169,7 +169,7 @@ def _layer_work(tower: Timing) -> float:
     """
     gradients = WIDE * tower.trained_of_layer
     again = {"none": 0.0, "layer": 1.0, "full": tower.layers_per_task}[tower.remat]
-    return gradients + again * everything(tower) + _dispatch_buffers(tower)
+    return gradients + again * everything(tower) + _dispatch_buffers(tower) + _loops(tower)
 
 
 def _dispatch_buffers(tower: Timing) -> float:
@@ -177,6 +177,25 @@ def _dispatch_buffers(tower: Timing) -> float:
     if own is None:
         return 0.0
     return own.buffers(tower.hardware.platform, own.experts.hidden / tower.plan.tensor)
+
+
+def _loops(tower: Timing) -> float:
+    """Bytes of loops over tiles of rows, as which CPUs compute the products of experts.
+
+    A loop reads kernels of its own, copied out of the stack of layers. Its result begins as zeros,
+    which XLA makes ahead of a layer's backward. So the results of the experts, their gradients as
+    they come in float32 and by expert, and two gradients of rows stand at the same time, for every
+    copy of a token. Where ranks share experts, the copies are in `_dispatch_buffers`.
+    """
+    own, plan, size = tower.tower.experts, tower.plan, tower.workload.size
+    if own is None or tower.hardware.platform != "cpu":
+        return 0.0
+    width = tower.tower.width
+    kernels = 3 * own.count / plan.expert * width * own.hidden / plan.tensor * size
+    if tower.dispatched is not None:
+        return kernels
+    tokens = tower.rows * tower.workload.positions[tower.name] / plan.context
+    return kernels + tokens * own.top_k * width * (4 * size + WIDE)
 
 
 def _task_work(tower: Timing) -> float:

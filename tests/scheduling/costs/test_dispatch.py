@@ -146,6 +146,31 @@ def test_state_and_sums_of_experts_are_divided_and_all_else_is_not(share: float)
     assert summed == pytest.approx(2 * (ring(whole, 4) + ring(experts, 2)))
 
 
+@pytest.mark.parametrize("tensor", [1, 2])
+def test_loops_of_cpus_have_kernels_and_copies_of_their_own(tensor: int) -> None:
+    """Those of the layers with experts, whatever the others are."""
+
+    def work(platform: Any, of: Workload, expert: int = 1) -> float:
+        plan = ParallelPlan(data=4 // tensor // expert, expert=expert, tensor=tensor)
+        own = timing(small.hardware(platform=platform), plan, of)
+        return step_memory(of, own.strategy, own.hardware).work
+
+    kernels, copies = 2 * KERNELS / tensor, COPIES / 2 * tensor
+    for share in (0.5, 1.0):
+        of = workload(share=share)
+        loops = work("cpu", of) - work("gpu", of)
+        assert loops == pytest.approx(kernels + copies * WIDTH * (4 * 2 + 4))
+    dense = small.workload(ROWS, WIDTH, LAYERS, encoders=())
+    assert work("cpu", dense) == work("gpu", dense)
+    # Where ranks share experts, copies are in the buffers of the exchange, which differ as well.
+    of, plan = workload(), ParallelPlan(data=2 // tensor, expert=2, tensor=tensor)
+    shared = timing(small.hardware(), plan, of).dispatched
+    assert shared is not None
+    cpu, gpu = (shared.buffers(platform, HIDDEN / tensor) for platform in ("cpu", "gpu"))
+    loops = work("cpu", of, expert=2) - work("gpu", of, expert=2)
+    assert loops == pytest.approx(kernels / 2 + cpu - gpu)
+
+
 @given(
     expert=st.sampled_from([2, 4, 8]),
     context=st.sampled_from([1, 2]),
