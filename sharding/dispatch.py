@@ -226,8 +226,7 @@ class _Copies(NamedTuple):
         """The copies of tokens that go to `experts`, `[tokens, choices]`."""
         flat, ranks = experts.reshape(-1), axis_size(way.axes)
         order = jnp.argsort(flat, stable=True).astype(jnp.int32)
-        # CPUs take a scatter entry by entry, so that all is sorted, searched and gathered.
-        places = jnp.argsort(order).astype(jnp.int32)
+        places = _inverse(order, way)
         bounds = jnp.arange(way.experts + 1, dtype=flat.dtype)
         own = jnp.diff(jnp.searchsorted(flat[order], bounds)).astype(jnp.int32)
         counts = collectives.all_gather(own[None], way.axes, dim=0)
@@ -400,6 +399,18 @@ def _places(source: jax.Array, target: jax.Array, lengths: jax.Array, size: int)
 
     inside = place < of_block(target + lengths)
     return jnp.where(inside, place + of_block(source - target), size)
+
+
+def _inverse(order: jax.Array, way: Dispatch) -> jax.Array:
+    """The inverse of a permutation.
+
+    CPUs write 16384 numbers to any places in a hundredth of the time in which they sort them (rows
+    they write entry by entry). What accelerators take for it was not measured.
+    """
+    if way.ragged:
+        return jnp.argsort(order).astype(jnp.int32)
+    place = jnp.arange(order.size, dtype=jnp.int32)
+    return jnp.zeros_like(place).at[order].set(place, unique_indices=True)
 
 
 def _before(lengths: jax.Array, axis: int) -> jax.Array:
