@@ -78,7 +78,7 @@ def test_training_is_started_again_after_causes_that_may_pass(processes, tmp_pat
         "was killed by SIGKILL; its last event: step 4",
         "ended with exit code 1; its last event: step 5",
         "ended with exit code 6 (another process is gone, is stuck, is unfit or never came)",
-        "ended with exit code 7 (a place of data or checkpoints stays out of reach, or a disk",
+        "ended with exit code 7 (a place of data or checkpoints stays out of reach, a disk is",
         "ended with exit code 8 (devices of this process are lost, or a self-check has found ",
         "attempt 7 begins in 0.1 s",
     )
