@@ -211,9 +211,19 @@ class Tpu(_Data):
     @property
     def hosts(self) -> tuple[int, ...]:
         """Numbers of hosts that such a slice may have; a pod has all chips of its host."""
-        small, eight = self.chips <= HOST_CHIPS, self.accelerator in EIGHT_CHIPS
-        several = (self.chips // HOST_CHIPS,) if self.chips > HOST_CHIPS else ()
-        return (1,) * (small or (eight and self.chips == 2 * HOST_CHIPS)) + several
+        if self.chips <= HOST_CHIPS:
+            return (1,)
+        alone = self.chips == 2 * HOST_CHIPS and self.accelerator in EIGHT_CHIPS
+        return (*((1,) if alone else ()), self.chips // HOST_CHIPS)
+
+    @model_validator(mode="after")
+    def _check_hosts(self) -> Tpu:
+        if self.chips > HOST_CHIPS and self.chips % HOST_CHIPS:
+            raise ValueError(
+                f"topology {self.topology}: {self.chips} chips are no whole hosts; valid: at most "
+                f"{HOST_CHIPS} chips, or a multiple of {HOST_CHIPS}"
+            )
+        return self
 
     @property
     def chips(self) -> int:

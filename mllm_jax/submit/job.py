@@ -341,11 +341,11 @@ def _tpu_problems(config: ExperimentConfig, cluster: Kubernetes, nodes: int) -> 
             f"parallel.devices={tpu.chips} with plans to match"
         )
     elif tpu is not None and nodes not in tpu.hosts:
-        valid = ", ".join(f"--nodes {count}" for count in tpu.hosts)
+        *_, hosts = tpu.hosts
+        has = f"{HOST_CHIPS} chips on each of {hosts} hosts" if hosts > 1 else "one host"
         yield (
-            f"--nodes {nodes}: a slice {tpu.topology} of {tpu.accelerator} has {HOST_CHIPS} chips "
-            f"on each of its hosts if it has several, and a pod has all chips of its host; valid: "
-            f"{valid}"
+            f"--nodes {nodes}: a slice {tpu.topology} of {tpu.accelerator} has {has}, and a pod "
+            f"has all chips of its host; valid: --nodes {' or '.join(map(str, tpu.hosts))}"
         )
 
 

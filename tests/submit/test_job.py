@@ -76,8 +76,16 @@ def test_a_slice_has_four_chips_on_each_of_several_hosts(
 def test_pods_have_all_chips_of_their_hosts() -> None:
     own = kubernetes(tpu={"accelerator": "tpu-v5p-slice", "topology": "2x2x1"})
     said = refusal(own, 2, parallel__platform="tpu")
-    assert "--nodes 2: a slice 2x2x1 of tpu-v5p-slice has 4 chips on each of its hosts" in said
+    assert "--nodes 2: a slice 2x2x1 of tpu-v5p-slice has one host, and a pod has all" in said
     assert said.endswith("valid: --nodes 1")
+    own = kubernetes(tpu={"accelerator": "tpu-v6e-slice", "topology": "2x4"})
+    plans = {"devices": 8, "platform": "tpu", "decoder": {"data": 8}}
+    plans |= {"encoders": {"vision": {"data": 8}, "audio": {"data": 8}}}
+    said = refusal(own, 4, parallel=plans, data__rows=8)
+    assert "--nodes 4: a slice 2x4 of tpu-v6e-slice has 4 chips on each of 2 hosts" in said
+    assert said.endswith("valid: --nodes 1 or 2")
+    with pytest.raises(ValueError, match="topology 2x3: 6 chips are no whole hosts; valid: at mo"):
+        Tpu(accelerator="tpu-v6e-slice", topology="2x3")
 
 
 def test_gpus_are_asked_for_where_the_plan_uses_them() -> None:
