@@ -110,18 +110,18 @@ def test_the_record_of_an_attempt_knows_the_steps_of_earlier_ones(tmp_path):
 
 def test_the_other_processes_are_told_what_may_take_long(monkeypatch):
     class Noted(Peers):
-        def note(self, event, *, limited=True):
-            told.append((event, limited))
+        def note(self, event, *, limited=True, key=""):
+            told.append((event, limited, key))
 
     told = []
     monkeypatch.setattr(listeners, "peers", Noted)
     for event in (Reading(7), Read(7, 0.1, []), Placed(7, 0.1), Saving(7), Evaluating(7)):
         listeners.tell_peers(event)
     assert told == [
-        ("waiting for the data of step 7", True),
-        ("step 7", True),
-        ("saving after step 7", True),
-        ("evaluating after step 7", False),
+        ("waiting for the data of step 7", True, "data.source"),
+        ("step 7", True, ""),
+        ("saving after step 7", True, ""),
+        ("evaluating after step 7", False, "data.source"),
     ]
 
 

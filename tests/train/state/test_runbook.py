@@ -203,7 +203,7 @@ def of_checkpoints(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     saves._tried(100, full)
     said = [why(SaveError, lambda: saves._tried(100, full))]
     own = Checkpoints.__new__(Checkpoints)
-    own.directory = Path("runs/demo/checkpoints")
+    own.directory, own._read_only = Path("runs/demo/checkpoints"), False
     own._manager = SimpleNamespace(close=full)
     own.close()
     steps = [30, 100]
