@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from mllm_jax.runtime.exits import Exit
-from mllm_jax.runtime.lock import HeldError, LockedError, locked
+from mllm_jax.runtime.lock import SUPERVISOR, HeldError, LockedError, locked
 from mllm_jax.supervise.child import Child
 from mllm_jax.supervise.ends import End
-from mllm_jax.supervise.start import LOCK, supervise
+from mllm_jax.supervise.start import supervise
 from mllm_jax.supervise.supervisor import Settings
 from tests.configs import ROOT
 
@@ -262,7 +262,7 @@ def test_a_job_waits_for_the_folder_as_long_as_for_other_hosts(
 ) -> None:
     """Another supervisor of the job may be gone with its host, whose lock stays for a time."""
     settings = Settings(tmp_path, wait=0.5)
-    with locked(tmp_path, LOCK):
+    with locked(tmp_path, SUPERVISOR):
         with pytest.raises(LockedError) as told:
             supervise((), settings)
         assert told.type is LockedError
