@@ -165,11 +165,13 @@ def test_a_job_in_any_state_but_an_end_has_its_folder(desk: Desk) -> None:
     assert "is held by job 41 (test, suspended, submitted 2026-01-02" in desk.submit("--go")[1]
 
 
-@pytest.mark.parametrize(("cluster", "place"), [(slurm(), "."), (kubernetes(), "submit")])
+@pytest.mark.parametrize(
+    ("cluster", "place"), [(slurm(), "runs/test"), (kubernetes(), "jobs/test")]
+)
 def test_submissions_of_a_run_wait_for_each_other(desk: Desk, cluster: Any, place: str) -> None:
     for program in ("sbatch", "squeue", "kubectl"):
         desk.install(program, "")
-    own, file = job(cluster), desk.run / place / ".submitting"
+    own, file = job(cluster), desk.folder / place / ".submitting"
     with claimed(own, cluster):
         assert not is_free(file)
     assert is_free(file)

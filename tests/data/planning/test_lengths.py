@@ -242,7 +242,7 @@ def test_a_damaged_folder_is_told_and_measured_again(
     for _ in range(2):
         again = open_lengths(source, processor, config)
         assert [again[i] for i in range(len(source))] == before
-    told = [line for line in caplog.messages if "damaged" in line]
+    told = [line for line in caplog.messages if "are damaged" in line]
     assert len(told) == 1
     assert f"lengths in {folder} are damaged and are made again: {file}" in told[0]
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from mllm_jax.runtime.messages import secret
 from mllm_jax.runtime.messages.secret import VARIABLE, RefusedError, ask, proof, proves, show
 from mllm_jax.runtime.messages.typed import MessageError, content, read
 from mllm_jax.runtime.messages.words import ANSWERS, FROM_FIRST, TO_FIRST, Beating, Hello, Post
@@ -189,19 +188,6 @@ def test_proofs_are_compared_in_a_time_that_tells_nothing(monkeypatch) -> None:
     assert proves(right, "a", "1", "2")
     assert not proves("\ud800", "a", "1", "2")
     assert compared == [(right.encode(), right.encode()), (b"?", right.encode())]
-
-
-def test_who_connects_and_says_nothing_is_not_waited_for(monkeypatch) -> None:
-    monkeypatch.setattr(secret, "BEGINNING", 0.05)
-
-    async def silent() -> bool:
-        line: Any = Scripted(lambda sent: {})
-        line.receive = asyncio.Event().wait
-        task = asyncio.create_task(ask(line))
-        await asyncio.wait([task], timeout=5)
-        return task.done() and isinstance(task.exception(), TimeoutError)
-
-    assert asyncio.run(silent())
 
 
 @pytest.mark.parametrize("index", [-1, 0, 2, 99])

@@ -54,6 +54,21 @@ def test_what_a_stranger_sends_without_end_is_cut_off(caplog: pytest.LogCaptureF
     assert "refused: a connection from 127.0.0.1: no message has come" in caplog.text
 
 
+def test_who_connects_and_says_nothing_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(strangers, "BEGINNING", 0.05)
+
+    async def test(first: First, connect: Connect) -> None:
+        reader, _ = await connect()
+        await reader.readline()  # the nonce
+        assert await reader.read() == b""
+        assert not first._strangers._lines
+
+    first_of(2, test)
+    assert "refused: a connection from 127.0.0.1: it says nothing" in caplog.text
+
+
 def test_of_too_many_strangers_the_oldest_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strangers, "SPARE", 1)
 

@@ -11,6 +11,7 @@ from mllm_jax.runtime.part import Peers
 from mllm_jax.supervise.attempts import read
 from mllm_jax.train import listeners, loop
 from mllm_jax.train.events import (
+    Agreed,
     Dispatched,
     Done,
     Evaluating,
@@ -51,15 +52,15 @@ def test_every_step_is_told_in_order_and_its_parts_are_within_its_time(
         record = recording.record(taken)
         own = [event for event in events if event.step == taken.step and isinstance(event, Timed)]
         assert record.wait_seconds == own[0].seconds
-        assert record.place_seconds == own[1].seconds > slow
+        assert record.place_seconds == own[2].seconds > slow
         parts = record.wait_seconds, record.place_seconds, record.device_wait_seconds
-        assert sum(parts) + own[2].seconds <= record.seconds
+        assert sum(parts) + own[3].seconds <= record.seconds
         report = meter.add(record)
     steps = experiment.config.train.steps
     told = [(type(event), event.step) for event in events]
     for step in range(1, steps + 1):
         kinds = [kind for kind, number in told if number == step]
-        assert kinds == [Reading, Read, Placed, Dispatched, Taken, Done]
+        assert kinds == [Reading, Read, Agreed, Placed, Dispatched, Taken, Done]
     ahead = told.index((Done, 1))
     assert told[ahead + 1] == (Dispatched, 2)  # on CPU a step waits for the one before
     assert report.place_seconds > slow

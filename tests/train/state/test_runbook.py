@@ -260,7 +260,11 @@ def of_copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         copier._copied, copier._kept = {40}, []
         copier._tidy([40])
         copier._copied, copier._begun = set(), False
+        (own.directory / "100").mkdir()
         copier._copy(100)
+        (own.directory / "100").rmdir()
+        copier._seen.add(20)
+        copier._tell_lost([40])
         copier.leave()
         _put_records(found.store, run)
         patched.setattr(Store, "set_aside", out_of_reach)
