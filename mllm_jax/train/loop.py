@@ -431,12 +431,7 @@ def steps(
             number = progress.step + 1
             tell(Reading(number))
             with jax.profiler.StepTraceAnnotation(STEP, step_num=number):
-                with phase("read") as reading:
-                    own, following = next(read)
-                tell(Read(number, reading.seconds, own))
-                with phase("agree") as agreeing:
-                    leave_out_everywhere(experiment, own)
-                tell(Agreed(number, agreeing.seconds))
+                own, following = _next(read, experiment, number, tell)
                 with phase("place") as placing:
                     batch, units = batch_of(experiment, state, own, following, carried)
                 tell(Placed(number, placing.seconds, units))
@@ -462,6 +457,22 @@ def steps(
             yield state, Taken(number, seconds, own, scalars, rate, len(progress.skipped.kinds))
     while running:
         tell(_done(*running.popleft()))
+
+
+def _next(
+    read: Iterator[tuple[list[Microbatch], list[Microbatch] | None]],
+    experiment: Experiment,
+    number: int,
+    tell: Listener,
+) -> tuple[list[Microbatch], list[Microbatch] | None]:
+    """The microbatches of a step, of which all processes leave the same samples out."""
+    with phase("read") as reading:
+        own, following = next(read)
+    tell(Read(number, reading.seconds, own))
+    with phase("agree") as agreeing:
+        leave_out_everywhere(experiment, own)
+    tell(Agreed(number, agreeing.seconds))
+    return own, following
 
 
 def _done(number: int, loss: jax.Array) -> Done:
