@@ -14,7 +14,7 @@ from mllm_jax.config.lower import lower
 from scheduling.costs.strategy import Strategy
 from scheduling.programs.compile import compile_program
 from scheduling.programs.frame import Frame
-from scheduling.schedules.schedule import Feeds
+from scheduling.schedules.tasks import Feeds
 from scheduling.search.make import Follower, cut_encoders, make_schedule
 from sharding.plan import ParallelPlan
 

@@ -12,7 +12,8 @@ from mllm_jax.config.problems import LEFT_OUT, Choice, Problem, Side
 from mllm_jax.config.sections import ExperimentConfig
 from scheduling.costs.hardware import HardwareError, named, names
 from scheduling.schedules.kinds import WEIGHTS_APART
-from scheduling.schedules.schedule import MOST_FORWARDS, most_microbatches, valid_pieces
+from scheduling.schedules.schedule import MOST_FORWARDS, most_microbatches
+from scheduling.schedules.tasks import valid_pieces
 from sharding.plan import ParallelPlan
 
 

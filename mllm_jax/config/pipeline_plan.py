@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from mllm_jax.models.model_config import ModelConfig
 from scheduling.programs.frame import Frame
-from scheduling.schedules.schedule import Observer, Schedule, ScheduleError
+from scheduling.schedules.schedule import Schedule, ScheduleError
+from scheduling.schedules.tasks import Observer
 from scheduling.search.make import Follower
 
 

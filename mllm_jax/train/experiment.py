@@ -16,7 +16,7 @@ from mllm_jax.runtime.compiled.precompiled import Precompiled
 from mllm_jax.train.step.build import build_step, train_step, with_plan
 from mllm_jax.train.step.plain import PlainProgram
 from mllm_jax.train.step.train_step import TrainStep
-from scheduling.schedules.schedule import Observer
+from scheduling.schedules.tasks import Observer
 from sharding.grid import JointGrid
 from sharding.stages import without_stages
 

@@ -20,7 +20,7 @@ from data.planning.units import feeds_of_all
 from mllm_jax.runtime.part import peers
 from mllm_jax.train.records.metrics import PhaseLoad, StepRecord, over_microbatches
 from mllm_jax.train.step.among import ALONE, Among
-from scheduling.schedules.schedule import Feeds
+from scheduling.schedules.tasks import Feeds
 
 
 def own_group(config: DataConfig, rows: Sequence[Rows], size: int | None) -> Group:

@@ -26,8 +26,8 @@ from scheduling.costs.loads import Uneven
 from scheduling.costs.memory import everything, kept
 from scheduling.costs.times import TaskTime
 from scheduling.costs.workload import Workload
-from scheduling.schedules.schedule import Bundle, Task
 from scheduling.schedules.task_kinds import EB, EF, TaskKind
+from scheduling.schedules.tasks import Bundle, Task
 from scheduling.simulate.orders import Ordered, OrderTimes, run_order, seconds_of_cases
 from scheduling.simulate.simulation import Options, Simulation, Step
 from sharding.plan import ParallelPlan

@@ -24,7 +24,8 @@ from scheduling.costs.loads import Uneven
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import Segment, TaskTime
 from scheduling.costs.workload import WIDE, Workload
-from scheduling.schedules.schedule import ScheduleError, Task
+from scheduling.schedules.schedule import ScheduleError
+from scheduling.schedules.tasks import Task
 from scheduling.simulate.orders import (
     Ordered,
     OrderTimes,

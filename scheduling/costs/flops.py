@@ -9,8 +9,8 @@ from scheduling.costs.work import TowerProfile
 from scheduling.costs.workload import Workload
 from scheduling.programs.program import Remat
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
-from scheduling.schedules.schedule import EncoderPieces
 from scheduling.schedules.task_kinds import W
+from scheduling.schedules.tasks import EncoderPieces
 
 
 def task_flops(workload: Workload, strategy: Strategy) -> TaskCosts:

@@ -14,7 +14,7 @@ from math import ceil
 import numpy as np
 
 from scheduling.costs.workload import Workload
-from scheduling.schedules.schedule import Feeds
+from scheduling.schedules.tasks import Feeds
 
 #: Input positions that a row of a decoder's microbatch brings, by encoder.
 Load = Mapping[str, int]

@@ -10,7 +10,7 @@ from scheduling.costs.workload import Workload
 from scheduling.programs.program import Remat
 from scheduling.schedules.bubbles import Fill, Placement
 from scheduling.schedules.kinds import WEIGHTS_APART
-from scheduling.schedules.schedule import EncoderPieces
+from scheduling.schedules.tasks import EncoderPieces
 from sharding.exchanges import Piece
 from sharding.plan import ParallelPlan
 

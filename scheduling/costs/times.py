@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from scheduling.schedules.costs import EncoderCosts, TaskCosts, named
-from scheduling.schedules.schedule import Task
 from scheduling.schedules.task_kinds import EB, EF, TaskKind
+from scheduling.schedules.tasks import Task
 
 
 @dataclass(frozen=True)

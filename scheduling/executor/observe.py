@@ -13,8 +13,8 @@ from jax.experimental import io_callback
 
 from scheduling.executor.loops import Tree
 from scheduling.programs.program import BundleKind
-from scheduling.schedules.schedule import Observer, Task
 from scheduling.schedules.task_kinds import TaskKind
+from scheduling.schedules.tasks import Observer, Task
 from sharding.collectives import Axes, axis_index, vary
 
 

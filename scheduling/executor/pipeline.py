@@ -31,8 +31,8 @@ from scheduling.executor.tasks import Tasks
 from scheduling.executor.towers import DecoderFunctions, EncoderFunctions, Tower
 from scheduling.programs.frame import PHASES, Frame
 from scheduling.programs.program import IDLE, BundleKind
-from scheduling.schedules.schedule import Observer
 from scheduling.schedules.task_kinds import EB, EF, B, F
+from scheduling.schedules.tasks import Observer
 from sharding.collectives import Axes, axis_index, ppermute, psum, vary
 
 

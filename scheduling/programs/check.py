@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from scheduling.programs.program import Pairs, Program
 from scheduling.schedules.check import check
-from scheduling.schedules.schedule import Bundle, Schedule, ScheduleError, Task
+from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind, W
+from scheduling.schedules.tasks import Bundle, Task
 
 Ints = NDArray[np.intp]
 

@@ -37,7 +37,8 @@ from scheduling.programs.program import (
 )
 from scheduling.programs.ticks import DecoderTicks, EncoderTicks, gathered
 from scheduling.schedules.check import check
-from scheduling.schedules.schedule import EncoderPieces, Schedule, ScheduleError
+from scheduling.schedules.schedule import Schedule, ScheduleError
+from scheduling.schedules.tasks import EncoderPieces
 
 
 def compile_program(

@@ -29,8 +29,9 @@ from scheduling.programs.program import (
     Remat,
     Table,
 )
-from scheduling.schedules.schedule import EncoderPieces, ScheduleError
+from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.task_kinds import EB, EF, B, F, W
+from scheduling.schedules.tasks import EncoderPieces
 
 #: Names of the loops over ticks, in their order: before the decoder's ticks, those, and after them.
 PHASES = ("prologue", "middle", "epilogue")

@@ -21,8 +21,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduling.schedules.schedule import EncoderPieces, Schedule
+from scheduling.schedules.schedule import Schedule
 from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind, W
+from scheduling.schedules.tasks import EncoderPieces
 
 #: Values that a forward keeps for its backward: its input only, those between layers, or all.
 Remat = Literal["full", "layer", "none"]

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from scheduling.programs.program import Ints
-from scheduling.schedules.schedule import EncoderPieces, Schedule
+from scheduling.schedules.schedule import Schedule
 from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind, W
+from scheduling.schedules.tasks import EncoderPieces
 
 
 def gathered(schedule: Schedule) -> dict[tuple[str, TaskKind], Ints]:

@@ -53,9 +53,10 @@ from typing import Literal, get_args
 
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.refine import refine
-from scheduling.schedules.schedule import EncoderPieces, Schedule, ScheduleError
+from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.table import TOLERANCE, Flow, Rules, Table
 from scheduling.schedules.task_kinds import EB, EF
+from scheduling.schedules.tasks import EncoderPieces
 from scheduling.schedules.walk import capacity, place
 
 Placement = Literal["first_stage", "prologue", "bubbles"]

@@ -21,14 +21,9 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduling.schedules.schedule import (
-    Bundle,
-    EncoderPieces,
-    Schedule,
-    ScheduleError,
-    Task,
-)
+from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import EF, KINDS, F, TaskKind, kinds_of
+from scheduling.schedules.tasks import Bundle, EncoderPieces, Task
 
 Ints = NDArray[np.intp]
 

@@ -4,27 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduling.schedules.task_kinds import TaskKind
+from scheduling.schedules.tasks import Task
 
 Ints = NDArray[np.intp]
-
-
-class _Task(Protocol):
-    """What is read of a task (`scheduling.schedules.schedule.Task`)."""
-
-    @property
-    def kind(self) -> TaskKind: ...
-    @property
-    def microbatch(self) -> int: ...
-    @property
-    def part(self) -> int: ...
-    @property
-    def module(self) -> str: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +33,7 @@ class Columns:
     stage: Ints
 
     @classmethod
-    def of(cls, ticks: Sequence[Sequence[Sequence[_Task]]]) -> Columns:
+    def of(cls, ticks: Sequence[Sequence[Sequence[Task]]]) -> Columns:
         """The tasks of `ticks[t][s]`, the bundle of stage s in tick t."""
         bundles = [bundle for row in ticks for bundle in row]
         tasks = [task for bundle in bundles for task in bundle]

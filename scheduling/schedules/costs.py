@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
-from scheduling.schedules.schedule import ScheduleError, Task
+from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.task_kinds import TaskKind
+from scheduling.schedules.tasks import Task
 
 Cost = TypeVar("Cost")
 

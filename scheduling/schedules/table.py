@@ -15,14 +15,9 @@ from typing import Any, Literal
 import numpy as np
 
 from scheduling.schedules.costs import TaskCosts
-from scheduling.schedules.schedule import (
-    Bundle,
-    EncoderPieces,
-    Schedule,
-    Task,
-    last_true,
-)
+from scheduling.schedules.schedule import Schedule, last_true
 from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
+from scheduling.schedules.tasks import Bundle, EncoderPieces, Task
 
 #: Most ticks beside a gather or a scatter.
 MOST_ENDS = 1024

@@ -26,7 +26,8 @@ from scheduling.costs.workload import Workload
 from scheduling.programs.compile import compile_program
 from scheduling.programs.frame import Frame
 from scheduling.programs.program import Remat
-from scheduling.schedules.schedule import Feeds, Schedule, ScheduleError, valid_pieces
+from scheduling.schedules.schedule import Schedule, ScheduleError
+from scheduling.schedules.tasks import Feeds, valid_pieces
 from scheduling.search.bounds import Bounds, lower_bound, tower_compute
 from scheduling.search.make import Follower, make_schedule, seconds_on
 from scheduling.search.space import Space, decoder_plans, families, members

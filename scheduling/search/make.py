@@ -12,13 +12,8 @@ from scheduling.costs.strategy import Strategy, encoder_pieces
 from scheduling.costs.workload import Workload
 from scheduling.schedules.bubbles import choose_pieces, fill_ahead, place_encoders
 from scheduling.schedules.costs import TaskCosts
-from scheduling.schedules.schedule import (
-    SCHEDULES,
-    Feeds,
-    Schedule,
-    ScheduleError,
-    valid_pieces,
-)
+from scheduling.schedules.schedule import SCHEDULES, Schedule, ScheduleError
+from scheduling.schedules.tasks import Feeds, valid_pieces
 from sharding.plan import ParallelPlan
 
 #: Costs of the tasks of a strategy's step, by which encoders are placed: FLOPs

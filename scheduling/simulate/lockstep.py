@@ -22,8 +22,9 @@ from functools import partial
 import numpy as np
 
 from scheduling.costs.times import StepTimes
-from scheduling.schedules.schedule import Schedule, Task
+from scheduling.schedules.schedule import Schedule
 from scheduling.schedules.task_kinds import F
+from scheduling.schedules.tasks import Task
 from scheduling.simulate.bundle import BundleClock, BundleTime
 from scheduling.simulate.simulation import (
     USUAL,

@@ -18,8 +18,9 @@ from itertools import pairwise
 import numpy as np
 
 from scheduling.costs.times import TaskTime
-from scheduling.schedules.schedule import Bundle, Feeds, ScheduleError, Task
+from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.task_kinds import B, F
+from scheduling.schedules.tasks import Bundle, Feeds, Task
 from scheduling.simulate.bundle import BundleClock, BundleTime
 from scheduling.simulate.events import EventError, Node, Times, run, run_cases
 from scheduling.simulate.simulation import (

@@ -24,7 +24,8 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from scheduling.schedules.schedule import Bundle, ScheduleError, Task
+from scheduling.schedules.schedule import ScheduleError
+from scheduling.schedules.tasks import Bundle, Task
 from scheduling.simulate.bundle import BundleTime
 from scheduling.simulate.timeline import Span, Timeline
 

@@ -18,8 +18,9 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from scheduling.schedules.schedule import Bundle, Schedule, ScheduleError, Task
+from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import F
+from scheduling.schedules.tasks import Bundle, Task
 
 
 class Costs(Protocol):

@@ -6,8 +6,9 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from scheduling.schedules.costs import TaskCosts
-from scheduling.schedules.schedule import EncoderPieces, Schedule
+from scheduling.schedules.schedule import Schedule
 from scheduling.schedules.task_kinds import EB, EF, F, TaskKind
+from scheduling.schedules.tasks import EncoderPieces
 
 #: Coefficients by variable, and the least and the largest value of their sum.
 Line = tuple[dict[int, float], float, float]

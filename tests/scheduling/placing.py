@@ -8,15 +8,9 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from scheduling.schedules.schedule import (
-    EncoderPieces,
-    Schedule,
-    Task,
-    gpipe,
-    interleaved,
-    zero_bubble,
-)
+from scheduling.schedules.schedule import Schedule, gpipe, interleaved, zero_bubble
 from scheduling.schedules.task_kinds import EB, EF, KINDS, B, F, TaskKind, W
+from scheduling.schedules.tasks import EncoderPieces, Task
 
 #: A task and its stage; None for encoder tasks, which are there once.
 Key = tuple[Task, int | None]

@@ -26,7 +26,8 @@ from scheduling.baselines.planned import PlannedOptimus, Question, System, plann
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.loads import Load, Uneven, loaded
 from scheduling.costs.strategy import Strategy
-from scheduling.schedules.schedule import Feeds, ScheduleError
+from scheduling.schedules.schedule import ScheduleError
+from scheduling.schedules.tasks import Feeds
 from scheduling.search.following import Following, search_following
 
 #: The system of this framework among the others.

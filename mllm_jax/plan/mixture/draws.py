@@ -30,7 +30,7 @@ from mllm_jax.models.work.flops import tower_works
 from mllm_jax.plan.known_lengths import KnownLengths
 from scheduling.costs.loads import Load, Uneven
 from scheduling.costs.workload import Workload
-from scheduling.schedules.schedule import Feeds
+from scheduling.schedules.tasks import Feeds
 
 #: Steps that are drawn for a mixture.
 STEPS = 4

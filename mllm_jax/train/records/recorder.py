@@ -12,7 +12,8 @@ import jax
 import numpy as np
 
 from scheduling.schedules.costs import TaskCosts
-from scheduling.schedules.schedule import Schedule, Task
+from scheduling.schedules.schedule import Schedule
+from scheduling.schedules.tasks import Task
 from scheduling.simulate.timeline import Timeline, measured, timeline
 from sharding.grid import JointGrid
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scheduling.schedules.schedule import Feeds
+from scheduling.schedules.tasks import Feeds
 
 
 def _same(value: Any) -> Any:

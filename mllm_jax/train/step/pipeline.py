@@ -39,7 +39,8 @@ from scheduling.programs.check import check_program
 from scheduling.programs.compile import compile_program
 from scheduling.programs.frame import Frame
 from scheduling.programs.program import BundleKind, EncoderProgram, Program
-from scheduling.schedules.schedule import Feeds, Schedule
+from scheduling.schedules.schedule import Schedule
+from scheduling.schedules.tasks import Feeds
 from scheduling.search.make import Follower
 from sharding.axes import stored_dimension
 from sharding.collectives import axis_index, psum, reduce_scatter, vary

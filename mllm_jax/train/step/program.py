@@ -32,7 +32,8 @@ from mllm_jax.train.state.stored import StoredForm
 from mllm_jax.train.step.media import Pair, Views, route_specs
 from mllm_jax.train.step.towers import Towers
 from scheduling.executor.layers import Aux
-from scheduling.schedules.schedule import Feeds, Schedule
+from scheduling.schedules.schedule import Schedule
+from scheduling.schedules.tasks import Feeds
 from sharding.collectives import psum
 from sharding.exchanges import AS_USUAL, Exchanges
 from sharding.grid import Axes, JointGrid, View

@@ -15,8 +15,9 @@ from data.planning.units import plan_units
 from scheduling.programs.compile import compile_program
 from scheduling.programs.frame import PHASES, RARE, Frame, leaves
 from scheduling.programs.program import BundleKind, Program
-from scheduling.schedules.schedule import EncoderPieces, Schedule, ScheduleError, interleaved
+from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved
 from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind, W
+from scheduling.schedules.tasks import EncoderPieces
 from tests.scheduling import placing
 
 TaskOfModule = tuple[TaskKind, str]

@@ -16,15 +16,14 @@ from scheduling.programs.compile import compile_program
 from scheduling.programs.program import Remat
 from scheduling.schedules.check import peak_live
 from scheduling.schedules.schedule import (
-    EncoderPieces,
     Schedule,
     ScheduleError,
-    Task,
     gpipe,
     interleaved,
     one_forward_one_backward,
 )
 from scheduling.schedules.task_kinds import EB, B, F
+from scheduling.schedules.tasks import EncoderPieces, Task
 from tests.scheduling import placing
 from tests.timing import within
 

@@ -15,17 +15,10 @@ from scheduling.schedules import bubbles as placement_of
 from scheduling.schedules.bubbles import choose_pieces, fill_ahead, lower_bound, place_encoders
 from scheduling.schedules.check import check
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
-from scheduling.schedules.schedule import (
-    Bundle,
-    EncoderPieces,
-    Schedule,
-    ScheduleError,
-    Task,
-    gpipe,
-    interleaved,
-)
+from scheduling.schedules.schedule import Schedule, ScheduleError, gpipe, interleaved
 from scheduling.schedules.table import Rules, worth_here, worth_more
 from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
+from scheduling.schedules.tasks import Bundle, EncoderPieces, Task
 from tests.scheduling import optimum, placing
 from tests.timing import within
 

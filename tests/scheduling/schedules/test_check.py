@@ -11,8 +11,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from scheduling.schedules.check import check, peak_live
-from scheduling.schedules.schedule import EncoderPieces, Schedule, ScheduleError, Task, interleaved
+from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved
 from scheduling.schedules.task_kinds import EB, EF, B, F, W
+from scheduling.schedules.tasks import EncoderPieces, Task
 from tests.scheduling import placing
 from tests.scheduling.placing import Placed
 

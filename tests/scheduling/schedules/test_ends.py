@@ -13,8 +13,9 @@ from scheduling.costs.times import Segment, StepTimes, TaskTime
 from scheduling.schedules.bubbles import place_encoders
 from scheduling.schedules.check import check
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
-from scheduling.schedules.schedule import EncoderPieces, Schedule, interleaved
+from scheduling.schedules.schedule import Schedule, interleaved
 from scheduling.schedules.task_kinds import EB, EF
+from scheduling.schedules.tasks import EncoderPieces
 from scheduling.simulate.lockstep import simulate
 from scheduling.simulate.simulation import Options
 from tests.scheduling.schedules.test_bubbles import cases

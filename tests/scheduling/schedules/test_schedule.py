@@ -10,16 +10,15 @@ from hypothesis import strategies as st
 
 from scheduling.schedules.check import check, peak_live
 from scheduling.schedules.schedule import (
-    EncoderPieces,
     Schedule,
     ScheduleError,
-    Task,
     gpipe,
     interleaved,
     one_forward_one_backward,
     zero_bubble,
 )
 from scheduling.schedules.task_kinds import EF, B, F, W
+from scheduling.schedules.tasks import EncoderPieces, Task
 from tests.scheduling import placing
 
 SIZES = {"stages": st.integers(1, 6), "chunks": st.integers(1, 4)}

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from scheduling.costs.times import Segment, StepTimes, TaskTime
 from scheduling.schedules.bubbles import place_encoders
 from scheduling.schedules.schedule import (
-    EncoderPieces,
     Schedule,
     ScheduleError,
     gpipe,
@@ -23,6 +22,7 @@ from scheduling.schedules.schedule import (
     one_forward_one_backward,
 )
 from scheduling.schedules.task_kinds import EB, EF, F, TaskKind, W
+from scheduling.schedules.tasks import EncoderPieces
 from scheduling.simulate.bundle import bundle_time, scale
 from scheduling.simulate.events import Node, run
 from scheduling.simulate.lockstep import simulate

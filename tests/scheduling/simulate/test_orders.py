@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.costs.times import Segment, StepTimes, TaskTime
-from scheduling.schedules.schedule import Schedule, ScheduleError, Task
+from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import EB, EF, B, F
+from scheduling.schedules.tasks import Task
 from scheduling.simulate.lockstep import simulate
 from scheduling.simulate.orders import (
     Ordered,

@@ -11,15 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduling.schedules.schedule import (
-    EncoderPieces,
     Schedule,
     ScheduleError,
-    Task,
     gpipe,
     interleaved,
     one_forward_one_backward,
 )
 from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
+from scheduling.schedules.tasks import EncoderPieces, Task
 from scheduling.simulate.timeline import Span, Timeline, measured, timeline
 from tests.timing import within
 

@@ -22,15 +22,9 @@ from matplotlib.patches import Rectangle
 from PIL import Image
 
 from scheduling.costs.times import Segment, StepTimes, TaskTime
-from scheduling.schedules.schedule import (
-    Schedule,
-    ScheduleError,
-    Task,
-    gpipe,
-    interleaved,
-    zero_bubble,
-)
+from scheduling.schedules.schedule import Schedule, ScheduleError, gpipe, interleaved, zero_bubble
 from scheduling.schedules.task_kinds import EB, EF, B, F
+from scheduling.schedules.tasks import Task
 from scheduling.simulate.boxes import IDLE_COLOUR
 from scheduling.simulate.lockstep import simulate
 from scheduling.simulate.timeline import Timeline, measured, timeline

@@ -17,7 +17,8 @@ from mllm_jax.train.step.pipeline import PipelineProgram
 from scheduling.programs import frame
 from scheduling.schedules.bubbles import place_encoders
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
-from scheduling.schedules.schedule import EncoderPieces, interleaved
+from scheduling.schedules.schedule import interleaved
+from scheduling.schedules.tasks import EncoderPieces
 from sharding.plan import ParallelPlan
 from tests.train.models import small_model
 from tests.train.step.gradients import CompiledOnce

@@ -16,7 +16,8 @@ from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen
 from mllm_jax.train.step.build import build_step
 from scheduling.schedules.bubbles import place_encoders
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
-from scheduling.schedules.schedule import EncoderPieces, Schedule, interleaved
+from scheduling.schedules.schedule import Schedule, interleaved
+from scheduling.schedules.tasks import EncoderPieces
 from sharding.plan import ParallelPlan, PlanError
 from tests.train.models import small_model
 from tests.train.step.gradients import CompiledOnce

@@ -21,7 +21,8 @@ from mllm_jax.models.work.profile import tower_profiles
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step
 from scheduling.executor.layers import LayerRun, LayerTraits
-from scheduling.schedules.schedule import EncoderPieces, Schedule, interleaved, zero_bubble
+from scheduling.schedules.schedule import Schedule, interleaved, zero_bubble
+from scheduling.schedules.tasks import EncoderPieces
 from sharding.grid import View
 from sharding.plan import ParallelPlan
 from tests.scheduling.placing import naive

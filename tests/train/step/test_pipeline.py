@@ -28,14 +28,8 @@ from scheduling.programs.compile import compile_program
 from scheduling.programs.frame import Frame
 from scheduling.schedules.bubbles import place_encoders
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
-from scheduling.schedules.schedule import (
-    EncoderPieces,
-    Schedule,
-    Task,
-    gpipe,
-    interleaved,
-    zero_bubble,
-)
+from scheduling.schedules.schedule import Schedule, gpipe, interleaved, zero_bubble
+from scheduling.schedules.tasks import EncoderPieces, Task
 from sharding.exchanges import EXCHANGES, Exchanges
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan, PlanError, factorizations

@@ -33,7 +33,8 @@ from scheduling.programs.frame import Frame
 from scheduling.programs.program import Program
 from scheduling.schedules.bubbles import place_encoders
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
-from scheduling.schedules.schedule import EncoderPieces, Feeds, Schedule, ScheduleError, interleaved
+from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved
+from scheduling.schedules.tasks import EncoderPieces, Feeds
 from sharding.exchanges import Exchanges
 from sharding.grid import JointGrid
 from sharding.mesh import shardings

@@ -13,7 +13,8 @@ from mllm_jax.check.verify import initial_parameters
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.multimodal import Decoder
 from scheduling.executor.layers import LayerRun
-from scheduling.schedules.schedule import EncoderPieces, Schedule, zero_bubble
+from scheduling.schedules.schedule import Schedule, zero_bubble
+from scheduling.schedules.tasks import EncoderPieces
 from sharding.grid import View
 from tests.train.models import small_model
 from tests.train.step.test_pipeline import Case, check, placed
