@@ -12,18 +12,7 @@ from mllm_jax.check.attention import LIMIT, Case
 CASE = Case()
 BACKENDS = ("cudnn", "pallas_gpu")
 
-
-@pytest.fixture(autouse=True)
-def gpu() -> None:
-    """Skip where JAX has no NVIDIA GPU; it raises RuntimeError for a platform that is not there."""
-    try:
-        devices = jax.devices("cuda")
-    except RuntimeError as error:
-        pytest.skip(f"no NVIDIA GPU: {error}")
-    jax.config.update("jax_default_device", devices[0])
-
-
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("gpu")]
 
 
 def run(backend: str, causal: bool, arrays: list[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-import jax
 import pytest
 
 from mllm_jax.check.grouped import LIMIT, GroupedCase
 
-
-@pytest.fixture(autouse=True)
-def gpu() -> None:
-    """Skip where JAX has no NVIDIA GPU; it raises RuntimeError for a platform that is not there."""
-    try:
-        devices = jax.devices("cuda")
-    except RuntimeError as error:
-        pytest.skip(f"no NVIDIA GPU: {error}")
-    jax.config.update("jax_default_device", devices[0])
-
-
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("gpu")]
 
 #: Few rows and many, for a group; widths that fill blocks, and that do not.
 CASES = {
