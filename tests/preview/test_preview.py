@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from html import unescape
 from itertools import islice
 from pathlib import Path
@@ -114,6 +115,36 @@ def test_frames_of_a_video_are_seen_as_their_encoder_gets_them(tmp_path: Path) -
     assert [len(row) for row in video.look.seen] == [3]
     assert "3 frames of 26 x 20 pixels are taken of those in the file" in page(seen)
     assert [len(own.look.seen[0]) for own in shown[3].media] == [1, 1, 2]
+
+
+def test_samples_and_what_is_skipped_are_listed_in_order(seen: Preview) -> None:
+    value = seen.to_json()
+    places = [(own["microbatch"], own["row"], own["start"]) for own in value["samples"]]
+    assert places == sorted(places)
+    assert max(row for _, row, _ in places) > 0
+    unusable = {own["name"]: own["unusable"] for own in value["samples"] if own["unusable"]}
+    assert {*unusable} == {f"train.json[{TRUNCATED}]"}
+    assert "'cut.png' cannot be decoded" in unusable[f"train.json[{TRUNCATED}]"]
+    reasons = {own["sample"]: own["reason"] for own in value["skipped"]}
+    assert reasons == {
+        f"train.json[{MISSING}]": "missing file",
+        f"train.json[{TRUNCATED}]": "unreadable image",
+    }
+
+
+def test_what_is_skipped_again_is_told_where_it_was_met_first(seen: Preview) -> None:
+    twice = replace(seen, microbatches=[*seen.microbatches, *seen.microbatches])
+    for once, again in zip(seen.skipped, twice.skipped, strict=True):
+        assert again == replace(once, times=2 * once.times)
+
+
+def test_microbatches_of_a_step_are_told_together(seen: Preview) -> None:
+    train = seen.config.train.model_copy(update={"accumulate": 2})
+    config = seen.config.model_copy(update={"train": train})
+    text = page(replace(seen, config=config, microbatches=3 * [*seen.microbatches]))
+    told = re.findall(r"<h3>(Step [^<]*)</h3>", text)
+    count = 3 * len(seen.microbatches)
+    assert told == [f"Step {m // 2 + 1}, its microbatch {m % 2 + 1}" for m in range(count)]
 
 
 def test_what_is_skipped_is_named_with_its_reason(seen: Preview) -> None:
