@@ -31,7 +31,7 @@ from mllm_jax.check.exchange import Landing
 from mllm_jax.check.grouped import GroupedCase
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.compile.report import temporary_bytes
-from mllm_jax.config.load import ExperimentConfig, resolve
+from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve
 from mllm_jax.models.attention.limits import PREFERRED, able_backends
 from mllm_jax.models.multimodal import model_flops
 from mllm_jax.models.work.profile import tower_parameters
@@ -55,6 +55,8 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
 DRAWN = 16
 #: Yields rows while it measures, so that rows before an error are kept.
 Measure = Callable[[], Iterator[Row]]
+#: Names and measurements of a part.
+Part = Callable[["Setting"], Iterator[tuple[str, Measure]]]
 
 
 @dataclass(frozen=True)
@@ -117,16 +119,22 @@ class Setting:
 
 
 def bench_accelerator(
-    config: ExperimentConfig, tell: Tell, devices: Sequence[jax.Device] | None = None
+    config: ExperimentConfig,
+    tell: Tell,
+    devices: Sequence[jax.Device] | None = None,
+    parts: Sequence[str] | None = None,
 ) -> Findings:
-    """Rows of `COLUMNS`, and whether each `failed`, of all that `PARTS` measures on this machine.
+    """Rows of `COLUMNS`, and whether each `failed`, of what `PARTS` measures on this machine.
 
     Args:
         devices: devices of one kind; by default all devices that are present.
+        parts: names in `PARTS`, which run in its order; by default all.
 
     Raises:
-        ConfigError: the configuration cannot be run on as many devices as there are.
+        ConfigError: the configuration cannot be run on as many devices as there are, or there is no
+            such part.
     """
+    chosen = _chosen(parts)
     devices = list(jax.devices() if devices is None else devices)
     small = devices[0].platform == "cpu"
     setting = Setting(
@@ -138,11 +146,23 @@ def bench_accelerator(
     )
     count, note = float(len(devices)), _versions(devices[0])
     rows = [_logged(row("device", devices[0].device_kind, count, unit="devices", note=note))]
-    for part, measures in PARTS.items():
+    for part, measures in chosen.items():
         for what, measure in measures(setting):
             tell(f"{part}: {what}")
             rows += [_logged(each) for each in _measured(part, what, measure)]
     return Findings(rows)
+
+
+def _chosen(parts: Sequence[str] | None) -> Mapping[str, Part]:
+    if parts is None:
+        return PARTS
+    if unknown := [
+        f"--parts: no part {name!r}; valid: {', '.join(PARTS)}"
+        for name in parts
+        if name not in PARTS
+    ]:
+        raise ConfigError("bench accelerator", unknown)
+    return {name: part for name, part in PARTS.items() if name in parts}
 
 
 def _logged(measured: Row) -> Row:
@@ -464,10 +484,10 @@ def _errors(what: str, errors: tuple[float, float], limit: float) -> Iterator[Ro
 
 
 #: Kernels last: one that breaks its device leaves the rest measured.
-PARTS: Mapping[str, Callable[[Setting], Iterator[tuple[str, Measure]]]] = {
+PARTS: Mapping[str, Part] = {
     "products": products,
     "step": steps,
-    "cost model": predictions,
+    "cost_model": predictions,
     "pipeline": pipeline,
     "exchange": exchanges,
     "attention": attentions,

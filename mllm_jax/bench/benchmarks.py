@@ -13,12 +13,12 @@ class Option(NamedTuple):
 
     Attributes:
         kind: `count`, a whole number of at least 1; `number`, one of at least 0; `path`, which may
-            be a shipped name; or `flag`, which has no value.
+            be a shipped name; `names`, separated by commas; or `flag`, which has no value.
         value: what the help calls the value.
     """
 
     name: str
-    kind: Literal["count", "number", "path", "flag"]
+    kind: Literal["count", "number", "path", "names", "flag"]
     value: str
     help: str
 
@@ -147,7 +147,20 @@ _ALL = (
             Option("list", "flag", "", "only list the runs and their faults"),
         ),
     ),
-    Benchmark("accelerator", "configs/bench/accelerator.yaml", devices="any"),
+    Benchmark(
+        "accelerator",
+        "configs/bench/accelerator.yaml",
+        devices="any",
+        options=(
+            Option(
+                "parts",
+                "names",
+                "NAME,NAME",
+                "of products, step, cost_model, pipeline, exchange, attention, experts",
+            ),
+        ),
+        without="all parts",
+    ),
 )
 #: Every benchmark by its name.
 BENCHMARKS = {own.name: own for own in _ALL}

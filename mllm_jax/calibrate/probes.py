@@ -44,8 +44,11 @@ SIZES_OF_RUNS = ((1, 1), (1, 2), (1, 4), (2, 2), (4, 4))
 GATHERED = (1, 2, 4)
 #: Sizes of the whole array that collectives move, in bytes.
 COLLECTIVE_BYTES = (2**16, 2**20, 2**22, 2**24)
-#: Rows and columns of the matrices of `matmul`, products one after the other, bytes of `copy`.
-MATRIX, PRODUCTS, COPY_BYTES = 1024, 8, 2**27
+#: Rows and columns of the matrices of `matmul`, and bytes of `copy`, of a CPU and of accelerators.
+MATRIX, COPY_BYTES = {True: 1024, False: 8192}, {True: 2**27, False: 2**31}
+#: Products, and copies, one after the other. An accelerator makes as many small products
+#: as take `LEAST_FLOPS`: beside milliseconds the start of a program is nothing.
+REPEATED, LEAST_FLOPS = 8, 2.0**43
 
 
 @dataclass(frozen=True)
@@ -86,29 +89,40 @@ class InPlace:
 
 
 def matmul(
-    devices: list[jax.Device], dtype: str, size: int = MATRIX
+    devices: list[jax.Device], dtype: str, size: int | None = None
 ) -> tuple[Callable[[], Any], float]:
-    """Products of matrices `[size, size]` on every device, and the FLOPs of one device."""
-    mesh = Mesh(np.array(devices), ("data",))
+    """Products of matrices `[size, size]` on every device, and the FLOPs of one device.
+
+    Args:
+        size: rows and columns; None = those of `MATRIX`.
+    """
+    mesh, cpu = Mesh(np.array(devices), ("data",)), devices[0].platform == "cpu"
+    size = size or MATRIX[cpu]
+    flops = 2.0 * size**3
+    count = REPEATED if cpu else max(REPEATED, round(LEAST_FLOPS / flops))
 
     def products(x: jax.Array) -> jax.Array:
         def one(y: jax.Array, _: Any) -> tuple[jax.Array, None]:
             return (x[0] @ y) / size, None
 
-        return lax.scan(one, x[0], length=PRODUCTS)[0][None]
+        return lax.scan(one, x[0], length=count)[0][None]
 
     x = _filled(mesh, (len(devices), size, size), jnp.dtype(dtype))
-    return _compiled(mesh, products, x), 2.0 * size**3 * PRODUCTS
+    return _compiled(mesh, products, x), flops * count
 
 
 def copy(devices: list[jax.Device]) -> tuple[Callable[[], Any], float]:
-    """A sum of large arrays on every device, and the bytes that one device reads and writes."""
-    mesh = Mesh(np.array(devices), ("data",))
-    x = _filled(mesh, (len(devices), COPY_BYTES // 4), jnp.dtype("float32"))
+    """Sums of large arrays on every device, and the bytes that one device reads and writes."""
+    mesh, size = Mesh(np.array(devices), ("data",)), COPY_BYTES[devices[0].platform == "cpu"]
+    x = _filled(mesh, (len(devices), size // 4), jnp.dtype("float32"))
     spec = PartitionSpec(*mesh.axis_names)
-    body = jax.shard_map(lambda x: x + 1, mesh=mesh, in_specs=spec, out_specs=spec)
+
+    def sums(x: jax.Array) -> jax.Array:
+        return lax.fori_loop(0, REPEATED, lambda _, y: y + 1, x)
+
+    body = jax.shard_map(sums, mesh=mesh, in_specs=spec, out_specs=spec)
     program = jax.jit(body, donate_argnums=0).lower(x).compile()
-    return InPlace(program, x).run, 2.0 * COPY_BYTES
+    return InPlace(program, x).run, 2.0 * size * REPEATED
 
 
 def _filled(mesh: Mesh, shape: tuple[int, ...], dtype: jnp.dtype) -> jax.Array:

@@ -216,6 +216,11 @@ def _preview(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--out", type=_path, metavar="FILE", help=help_text)
 
 
+def _names(text: str) -> list[str]:
+    """Names separated by commas."""
+    return [name.strip() for name in text.split(",")]
+
+
 def _bench(sub: argparse.ArgumentParser) -> None:
     names = ", ".join(name for name, own in BENCHMARKS.items() if own.config)
     sub.add_argument(
@@ -223,7 +228,7 @@ def _bench(sub: argparse.ArgumentParser) -> None:
         choices=tuple(BENCHMARKS),
         help=f"what to measure; {names} bring their own configuration",
     )
-    reads = {"count": _positive, "number": _whole, "path": _path}
+    reads = {"count": _positive, "number": _whole, "path": _path, "names": _names}
     for own in BENCHMARKS.values():
         if own.options:
             without = f" (default: {own.without})" if own.without else ""

@@ -15,7 +15,7 @@ from mllm_jax.bench.findings import Findings, row
 from mllm_jax.check import grouped
 from mllm_jax.check.exchange import Landing
 from mllm_jax.check.grouped import LIMIT
-from mllm_jax.config.load import ExperimentConfig, load
+from mllm_jax.config.load import ConfigError, ExperimentConfig, load
 from mllm_jax.models.experts.grouped import grouped_product
 from tests.configs import ROOT
 
@@ -58,6 +58,13 @@ def test_what_fails_is_told_and_the_rest_is_measured(
     # Of eight emulated devices one alone borrows the cores of the others: it may pass its peak.
     assert measured["train step, attention reference: MFU"] > 0
     assert measured["padded: error"] == 0
+
+
+def test_only_the_named_parts_are_measured(config: ExperimentConfig) -> None:
+    found = bench_accelerator(config, silent, jax.devices()[:1], parts=["exchange"])
+    assert {each["part"] for each in found.rows} == {"device", "exchange"}
+    with pytest.raises(ConfigError, match="no part 'kernels'; valid: products, step, cost_model"):
+        bench_accelerator(config, silent, jax.devices()[:1], parts=["kernels"])
 
 
 def test_what_is_measured_is_logged_before_an_interruption(
