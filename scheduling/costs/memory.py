@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 
 from scheduling.costs.estimate import Timing
 from scheduling.costs.hardware import Hardware
-from scheduling.costs.shares import entries
+from scheduling.costs.shares import elements, entries
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import WIDE, Workload
 from scheduling.programs.program import DecoderSizes, EncoderSizes
@@ -163,13 +163,25 @@ def everything(tower: Timing) -> float:
 
 
 def _layer_work(tower: Timing) -> float:
-    """Bytes that a layer's backward works with: tensors it reads and gradients of parameters.
+    """Bytes that a layer's backward works with: tensors it reads and gradients.
 
     Where ranks share experts, it has buffers for copies of tokens.
     """
-    gradients = WIDE * tower.trained_of_layer
+    gradients = WIDE * tower.trained_of_layer + _hidden_gradients(tower)
     again = {"none": 0.0, "layer": 1.0, "full": tower.layers_per_task}[tower.remat]
     return gradients + again * everything(tower) + _dispatch_buffers(tower) + _loops(tower)
+
+
+def _hidden_gradients(tower: Timing) -> float:
+    """Bytes of the gradients of an MLP's hidden activations, both of them where it is gated.
+
+    Programs for GPUs have them beside all tensors that the layer's backward reads.
+    """
+    if tower.hardware.platform != "gpu":
+        return 0.0
+    own, width = tower.tower.layer_parameters, tower.tower.width
+    hidden = own.get(("embed", "mlp"), 0.0) / width
+    return tower.activation / tower.plan.sequence * hidden / width
 
 
 def _dispatch_buffers(tower: Timing) -> float:
@@ -221,18 +233,31 @@ def _plain(towers: Mapping[str, Timing]) -> dict[str, float]:
 
     A frozen encoder keeps nothing, and frozen parameters have no gradients. The gradients of a
     microbatch stand beside their sums. Of a single microbatch the sums are the gradients in
-    programs for TPUs; other compilers were seen to need the bytes of both.
+    programs for accelerators; the compiler for CPUs was seen to need the bytes of both.
     """
     decoder = towers["decoder"]
     encoders = [tower for name, tower in towers.items() if name != "decoder" and tower.trains]
     work = max(_layer_work(tower) for tower in towers.values()) + logits(decoder)
-    single = decoder.strategy.microbatches == 1 and decoder.hardware.platform == "tpu"
+    work += max(_whole_gradient(tower) for tower in towers.values())
+    single = decoder.strategy.microbatches == 1 and decoder.hardware.platform != "cpu"
     return {
         "gradients": (1 if single else 2) * _trained(towers),
         "decoder": _kept_by_tower(decoder),
         "encoders": sum(_kept_by_tower(tower) for tower in encoders),
         "work": work,
     }
+
+
+def _whole_gradient(tower: Timing) -> float:
+    """Bytes of the largest gradient outside the layers, whole along fsdp until it is scattered.
+
+    Programs for GPUs make that of the embedding, or of the head, while a layer's backward works.
+    """
+    if tower.plan.fsdp == 1 or tower.hardware.platform != "gpu":
+        return 0.0
+    rest = tower.trained[1]
+    whole = (elements(tower.tower, {axes: n}, tower.plan, fsdp=False) for axes, n in rest.items())
+    return WIDE * max(whole, default=0.0)
 
 
 def _kept_by_tower(tower: Timing) -> float:

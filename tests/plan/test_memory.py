@@ -142,12 +142,28 @@ def test_tpus_hold_a_cast_copy_of_parameters(changes: dict[str, Any], casts: boo
     given = sizes if chosen.decoder.stage > 1 else None
     tpu, gpu = (step_memory(workload, chosen, named(chip), given) for chip in ("v5p", "h100"))
     assert gpu.cast == 0
-    assert gpu.gradients == tpu.gradients * (2 if own.train.accumulate == 1 else 1)
-    assert tpu.total - gpu.total == pytest.approx(tpu.cast + tpu.gradients - gpu.gradients)
+    assert gpu.gradients == tpu.gradients
+    assert tpu.total - gpu.total == pytest.approx(tpu.cast + tpu.work - gpu.work)
     if casts == "vision":
         assert 0 < tpu.cast < tpu.parameters / 2
     else:
         assert tpu.cast == (tpu.parameters / 2 if casts else 0)
+
+
+@pytest.mark.parametrize("plan", [{"data": 4}, {"data": 2, "fsdp": 2}, {"data": 2, "tensor": 2}])
+def test_gpus_hold_gradients_beside_all_that_a_backward_reads(plan: dict[str, int]) -> None:
+    """Those of both hidden activations of the MLP, and a whole one of the embedding or the head."""
+    alone: dict[str, Any] = {"model__encoders": {}, "parallel__encoders": {}}
+    alone |= {"data__budgets": {"tokens": 64, "segments": 8}, "model__dtype": "bfloat16"}
+    own = on_platform(config(**alone, parallel__decoder=plan), "cpu")
+    splits = {(own.parallel.decoder.tensor, False)}
+    workload, chosen = traced_workload(own, splits), strategy(own, "gpu")
+    tpu, gpu = (step_memory(workload, chosen, named(chip)) for chip in ("v5p", "h100"))
+    decoder, degrees = own.model.decoder, own.parallel.decoder
+    positions = own.data.rows // degrees.batch * own.data.budgets["tokens"]
+    hidden = 2 * positions * decoder.d_ff * 2 / degrees.tensor
+    table = 4 * decoder.vocab * decoder.d_model if degrees.fsdp > 1 else 0
+    assert gpu.work - tpu.work == pytest.approx(hidden + table)
 
 
 @pytest.mark.slow
