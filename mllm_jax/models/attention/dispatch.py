@@ -29,6 +29,7 @@ from mllm_jax.models.attention.limits import (
     able_backends,
     check_backend,
 )
+from mllm_jax.models.attention.packed import packed
 from mllm_jax.models.attention.reference import reference
 from mllm_jax.models.attention.windowed import windowed
 from mllm_jax.models.platform import traced_platform
@@ -88,7 +89,7 @@ BACKENDS: dict[str, Kernel] = {
     "reference": reference,
     "windowed": windowed,
     "cudnn": kernels.cudnn,
-    "pallas_gpu": kernels.pallas_gpu,
+    "pallas_gpu": packed,
     "splash": kernels.splash,
     STAND_IN: flash,
 }

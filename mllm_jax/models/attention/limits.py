@@ -74,9 +74,7 @@ LIMITS = {
     "reference": Limits(("cpu", "gpu", "tpu")),
     "windowed": Limits(("cpu", "gpu", "tpu"), by_segment=True),
     "cudnn": Limits(("gpu",), width=8, narrowest=8, widest=128, half_only=True),
-    "pallas_gpu": Limits(
-        ("gpu",), tokens=128, narrowest=16, widest=128, half_only=True, windows=False
-    ),
+    "pallas_gpu": Limits(("gpu",), tokens=128, narrowest=16, widest=128, half_only=True),
     "splash": Limits(("tpu",), tokens=128),
 }
 
