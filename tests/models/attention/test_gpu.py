@@ -14,7 +14,12 @@ BACKENDS = ("cudnn", "pallas_gpu")
 #: Whether a row is causal, and its window.
 KINDS = ((True, None), (False, None), (True, 100))
 
-pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("gpu")]
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.usefixtures("gpu"),
+    # JAX 0.12 says so of every Triton kernel.
+    pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated"),
+]
 
 
 def run(backend: str, causal: bool, arrays: list[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:

@@ -156,6 +156,7 @@ H100 = jax.sharding.AbstractMesh(
 )
 
 
+@pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated")
 @pytest.mark.parametrize("width", SIZES)
 def test_triton_has_a_rule_for_every_operation(width: int) -> None:
     def run(q: Any, k: Any, v: Any, ids: Any) -> Any:
