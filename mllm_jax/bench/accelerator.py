@@ -244,14 +244,13 @@ def _rate(
 def steps(setting: Setting) -> Iterator[tuple[str, Measure]]:
     """The train step with every attention that `auto` may choose, the first choice first."""
     model, data = setting.config.model, setting.config.data
-    decoder = model.decoder
-    shapes = [(data.budgets["tokens"], decoder.head_dim, decoder.window is not None)]
+    shapes = [(data.budgets["tokens"], model.decoder.head_dim)]
     for name, encoder in model.encoders.items():
-        shapes.append((data.budgets[name] // encoder.stride, encoder.head_dim, False))
+        shapes.append((data.budgets[name] // encoder.stride, encoder.head_dim))
     dtype = model.dtype_on(setting.platform)
     able = [
-        set(able_backends(setting.platform, tokens=tokens, head_dim=n, dtype=dtype, window=w))
-        for tokens, n, w in shapes
+        set(able_backends(setting.platform, tokens=tokens, head_dim=n, dtype=dtype))
+        for tokens, n in shapes
     ]
     preferred = [b for b in PREFERRED[setting.platform] if all(b in own for own in able)]
     # The reference keeps all pairs of tokens, which is much memory: only where nothing else can.

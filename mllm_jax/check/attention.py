@@ -46,20 +46,26 @@ class Case:
         shapes = [(2, self.tokens, count, self.width) for count in counts]
         return [jnp.asarray(rng.normal(size=shape), jnp.bfloat16) for shape in shapes]
 
-    def program(self, backend: str, causal: bool) -> Callable[[list[jax.Array]], Any]:
+    def program(
+        self, backend: str, causal: bool, window: int | None = None
+    ) -> Callable[[list[jax.Array]], Any]:
         """A function of `inputs` that returns the attention's output and the gradients of a test
         loss.
 
         The test loss reads no outputs of padding.
 
+        Args:
+            window: tokens that a token of a causal row sees; None = all of its segment.
+
         Raises:
-            AttentionError: the backend cannot run these shapes.
+            AttentionError: the backend cannot run these shapes, or the row is not causal and there
+                is a window.
         """
         ids = jnp.asarray(self.segment_ids)
 
         def loss(arrays: list[jax.Array]) -> tuple[jax.Array, jax.Array]:
             q, k, v = arrays
-            out = attention(q, k, v, ids, causal=causal, backend=backend)
+            out = attention(q, k, v, ids, causal=causal, window=window, backend=backend)
             used = out.astype(jnp.float32) * (ids > 0)[:, :, None, None]
             return jnp.sum(jnp.sin(used)), out
 

@@ -244,13 +244,11 @@ def _attention(config: ExperimentConfig) -> Iterator[Problem]:
         return
     dtype = config.model.dtype_on(platform)
     able, reasons = list(LIMITS), dict[str, list[str]]()
-    window = config.model.decoder.window
     for module, tokens, head_dim in _attended(config):
-        near = module == "model.decoder" and window is not None
-        reason = LIMITS[backend].refusal(platform, tokens, head_dim, dtype, near)
+        reason = LIMITS[backend].refusal(platform, tokens, head_dim, dtype)
         if reason is not None:
             reasons.setdefault(reason, []).append(module)
-        here = able_backends(platform, tokens=tokens, head_dim=head_dim, dtype=dtype, window=near)
+        here = able_backends(platform, tokens=tokens, head_dim=head_dim, dtype=dtype)
         able = [name for name in able if name in here]
     if reasons:
         cannot = ", nor ".join(

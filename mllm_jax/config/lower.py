@@ -157,14 +157,13 @@ def on_platform(config: ExperimentConfig, platform: str) -> ExperimentConfig:
 
 def _attention(config: ExperimentConfig, platform: str, dtype: str) -> Backend:
     """The first implementation that can run all towers."""
-    decoder = config.model.decoder
-    towers = [(config.data.budgets["tokens"], decoder.head_dim, decoder.window is not None)]
+    towers = [(config.data.budgets["tokens"], config.model.decoder.head_dim)]
     for name in config.model.lanes:
         encoder = config.model.encoder(name)
-        towers.append((config.data.budgets[name] // encoder.stride, encoder.head_dim, False))
+        towers.append((config.data.budgets[name] // encoder.stride, encoder.head_dim))
     able = [
-        set(able_backends(platform, tokens=tokens, head_dim=width, dtype=dtype, window=window))
-        for tokens, width, window in towers
+        set(able_backends(platform, tokens=tokens, head_dim=width, dtype=dtype))
+        for tokens, width in towers
     ]
     return next(name for name in PREFERRED[platform] if all(name in own for own in able))
 

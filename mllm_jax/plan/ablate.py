@@ -121,8 +121,7 @@ TECHNIQUES = (
     Technique(
         "sliding window",
         1.0,
-        f"the paper's window is unknown, {WINDOW:.0%} of a row here; the kernel of GPUs that has "
-        "windows (cudnn) is counted with all causal pairs",
+        f"the paper's window is unknown, {WINDOW:.0%} of a row here",
         _window,
     ),
     Technique(

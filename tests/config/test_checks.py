@@ -408,15 +408,6 @@ ENDS = ("", ".connector")
             ["pallas_gpu cannot run model.decoder, model.encoders.vision", "head_dim 8", "cudnn"],
         ),
         (
-            {
-                "model__attention": "pallas_gpu",
-                "model__decoder__window": 8,
-                "parallel__platform": "gpu",
-                **ROWS_OF_128,
-            },
-            ["pallas_gpu cannot run model.decoder: it has no windows", "cudnn"],
-        ),
-        (
             {"model__attention": "cudnn", "parallel__platform": "gpu", "model__dtype": "float32"},
             ["cudnn cannot run model.decoder", "activations are float32", "auto, reference"],
         ),

@@ -6,11 +6,12 @@ backend     platform  needs
 reference   any       nothing
 windowed    any       nothing; time grows with segments, not rows; `auto` never takes it
 cudnn       gpu       16-bit floats; head_dim a multiple of 8, at most 128
-pallas_gpu  gpu       16-bit floats; tokens a multiple of 128; head_dim 16 to 128
+pallas_gpu  gpu       16-bit floats; tokens a multiple of 128; head_dim 16 to 128; time grows with
+                      segments, not rows
 splash      tpu       tokens a multiple of 128
 ==========  ========  ======================================================================
 
-Every backend gets the segment ids, and all but pallas_gpu can restrict a causal row to a window.
+Every backend gets the segment ids, and can restrict a causal row to a window.
 Attention that a backend cannot compute is refused, never approximated.
 """
 
@@ -29,6 +30,7 @@ from mllm_jax.models.attention.limits import (
     able_backends,
     check_backend,
 )
+from mllm_jax.models.attention.packed import packed
 from mllm_jax.models.attention.reference import reference
 from mllm_jax.models.attention.windowed import windowed
 from mllm_jax.models.platform import traced_platform
@@ -67,13 +69,12 @@ def attention(
         `[rows, tokens, heads, head_dim]` in the type of `q`.
 
     Raises:
-        AttentionError: the backend cannot run these shapes or types, or has no windows; or there is
-            a window and the row is not causal.
+        AttentionError: the backend cannot run these shapes or types; or there is a window and the
+            row is not causal.
     """
     if window is not None and not causal:
         raise AttentionError(f"window {window} is refused, as attention is not causal; valid: None")
     asked: dict[str, Any] = {"tokens": q.shape[1], "head_dim": q.shape[3], "dtype": q.dtype.name}
-    asked["window"] = window is not None
     if backend == "auto":
         platform = traced_platform()
         able = able_backends(platform, **asked)
@@ -88,7 +89,7 @@ BACKENDS: dict[str, Kernel] = {
     "reference": reference,
     "windowed": windowed,
     "cudnn": kernels.cudnn,
-    "pallas_gpu": kernels.pallas_gpu,
+    "pallas_gpu": packed,
     "splash": kernels.splash,
     STAND_IN: flash,
 }

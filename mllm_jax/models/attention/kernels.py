@@ -7,12 +7,10 @@ types of a `custom_vjp` are compared across its two rules.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 from jax.experimental.pallas.ops.tpu.splash_attention import (
     splash_attention_kernel as splash_kernel,
 )
@@ -35,7 +33,7 @@ def cudnn(
     """cuDNN's flash attention with an explicit mask `[rows, 1, tokens, tokens]`.
 
     The mask is kept in memory, and all pairs of a row are computed, whatever it or a window hides:
-    for long rows without a window prefer `pallas_gpu`.
+    for long rows prefer `pallas_gpu`.
     """
 
     def kernel(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> jax.Array:
@@ -45,42 +43,6 @@ def cudnn(
         )
 
     return untyped(kernel)(q, k, v, segment_ids)
-
-
-def pallas_gpu(
-    q: jax.Array,
-    k: jax.Array,
-    v: jax.Array,
-    segment_ids: jax.Array,
-    causal: bool,
-    window: None = None,
-    interpret: bool = False,
-) -> jax.Array:
-    """Pallas' flash attention for GPUs (Triton); grouped keys and values are repeated.
-
-    It has no windows.
-    """
-    del window
-    triton = _triton()
-    repeats = q.shape[2] // k.shape[2]
-    k, v = (jnp.repeat(x, repeats, axis=2) for x in (k, v))
-
-    def kernel(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> jax.Array:
-        scale = q.shape[-1] ** -0.5
-        return triton.mha(q, k, v, ids, sm_scale=scale, causal=causal, interpret=interpret)
-
-    return untyped(kernel)(q, k, v, segment_ids)
-
-
-def _triton() -> Any:
-    """The module of the Triton kernels, imported when used.
-
-    JAX 0.12 deprecates it in favour of another package but still has it; versions are pinned.
-    """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "jax.experimental.pallas.ops.gpu", DeprecationWarning)
-        from jax.experimental.pallas.ops.gpu import attention
-    return attention
 
 
 def splash(

@@ -36,7 +36,6 @@ class Limits:
         width: head_dim must be a multiple of this ...
         narrowest, widest: ... and within these bounds.
         half_only: whether the backend takes 16-bit floats only.
-        windows: whether the backend can restrict attention to a window.
         by_segment: whether its time grows with the pairs of positions of every segment, and not
             with all pairs of a row.
     """
@@ -47,15 +46,10 @@ class Limits:
     narrowest: int = 1
     widest: int = 1 << 30
     half_only: bool = False
-    windows: bool = True
     by_segment: bool = False
 
-    def refusal(
-        self, platform: str | None, tokens: int, head_dim: int, dtype: str, window: bool = False
-    ) -> str | None:
+    def refusal(self, platform: str | None, tokens: int, head_dim: int, dtype: str) -> str | None:
         """Why it cannot run this; None if it can. A `platform` of None is not checked."""
-        if window and not self.windows:
-            return "it has no windows"
         if platform is not None and platform not in self.platforms:
             return f"it runs on {' and '.join(self.platforms)}, not on {platform}"
         if tokens % self.tokens:
@@ -75,7 +69,7 @@ LIMITS = {
     "windowed": Limits(("cpu", "gpu", "tpu"), by_segment=True),
     "cudnn": Limits(("gpu",), width=8, narrowest=8, widest=128, half_only=True),
     "pallas_gpu": Limits(
-        ("gpu",), tokens=128, narrowest=16, widest=128, half_only=True, windows=False
+        ("gpu",), tokens=FLASH_BLOCK, narrowest=16, widest=128, half_only=True, by_segment=True
     ),
     "splash": Limits(("tpu",), tokens=128),
 }
@@ -88,34 +82,30 @@ def check_backend(
     tokens: int,
     head_dim: int,
     dtype: str,
-    window: bool = False,
 ) -> None:
     """Refuse a backend that cannot run rows of `tokens` with heads of `head_dim`.
 
     Args:
         platform: `cpu`, `gpu` or `tpu`; None = do not look at it (compiling ahead of time for a
             machine that is not here).
-        window: whether tokens see a window, and not all of their segment.
 
     Raises:
         AttentionError: names the reason and the backends that can.
     """
     if backend not in LIMITS:
         raise AttentionError(f"attention {backend!r} is not one of {', '.join(LIMITS)}")
-    reason = LIMITS[backend].refusal(platform, tokens, head_dim, dtype, window)
+    reason = LIMITS[backend].refusal(platform, tokens, head_dim, dtype)
     if reason is not None:
-        able = able_backends(platform, tokens=tokens, head_dim=head_dim, dtype=dtype, window=window)
+        able = able_backends(platform, tokens=tokens, head_dim=head_dim, dtype=dtype)
         raise AttentionError(f"attention {backend!r}: {reason}; valid here: {', '.join(able)}")
 
 
-def able_backends(
-    platform: str | None, *, tokens: int, head_dim: int, dtype: str, window: bool = False
-) -> list[str]:
+def able_backends(platform: str | None, *, tokens: int, head_dim: int, dtype: str) -> list[str]:
     """Backends that can run such rows, see `check_backend`."""
     return [
         name
         for name, limits in LIMITS.items()
-        if limits.refusal(platform, tokens, head_dim, dtype, window) is None
+        if limits.refusal(platform, tokens, head_dim, dtype) is None
     ]
 
 

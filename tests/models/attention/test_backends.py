@@ -17,6 +17,7 @@ from mllm_jax.models.attention import kernels
 from mllm_jax.models.attention.dispatch import STAND_IN, attention
 from mllm_jax.models.attention.flash import flash
 from mllm_jax.models.attention.limits import LIMITS, AttentionError, check_backend
+from mllm_jax.models.attention.packed import packed
 from mllm_jax.models.attention.reference import reference
 from mllm_jax.models.attention.windowed import Kind, widths, windowed, windows
 from sharding.collectives import psum
@@ -27,7 +28,7 @@ Attend = Callable[..., jax.Array]
 RUNNABLE: dict[str, Attend] = {
     "reference": reference,
     "windowed": windowed,
-    "pallas_gpu": partial(kernels.pallas_gpu, interpret=True),
+    "pallas_gpu": partial(packed, interpret=True),
     "splash": partial(kernels.splash, interpret=True),
     STAND_IN: flash,
 }
@@ -120,7 +121,7 @@ def test_windows_hide_no_key(causal: bool, cuts: list[int], apart: bool) -> None
 
 #: From one that is a single token to one that only the longest segment exceeds.
 @pytest.mark.parametrize("window", [1, 20, 50])
-@pytest.mark.parametrize("backend", [name for name in RUNNABLE if name != "pallas_gpu"])
+@pytest.mark.parametrize("backend", RUNNABLE)
 def test_a_window_ends_what_a_token_sees(backend: str, window: int) -> None:
     q, k, v = inputs(TOKENS)
     ids = segments([30, 31, 90], TOKENS)

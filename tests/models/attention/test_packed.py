@@ -1,0 +1,171 @@
+"""The flash attention of packed rows: which blocks it visits, and its kernels, interpreted."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mllm_jax.models.attention.blocks import Blocks, cut_padding
+from mllm_jax.models.attention.packed import SIZES, Sizes, Tile, packed
+from mllm_jax.models.attention.reference import reference, visible
+from mllm_jax.models.attention.windowed import Kind
+
+TOKENS = 256
+KINDS = (Kind(False), Kind(True), Kind(True, 70))
+#: Unlike one another, and smaller than a row: every loop has several blocks.
+SMALL = Sizes(Tile(64, 32, 4, 2), Tile(32, 64, 4, 2), Tile(32, 128, 4, 2))
+
+
+@st.composite
+def rows(draw: st.DrawFn, ordered: bool) -> np.ndarray:
+    """A row of segments and padding; `ordered`: every segment is one piece, in order."""
+    unit = draw(st.sampled_from([1, 32]))  # whole blocks of one segment are rare otherwise
+    cuts = unit * np.array(draw(st.lists(st.integers(0, TOKENS // unit), max_size=9)), int)
+    ids = np.searchsorted(np.sort(cuts), np.arange(TOKENS), side="right") + 1
+    if ordered:
+        return np.where(np.isin(ids, draw(st.lists(st.integers(1, 10), max_size=3))), 0, ids)
+    return ids % draw(st.integers(1, 4))
+
+
+# ---- blocks --------------------------------------------------------------------------------------
+
+
+@partial(jax.jit, static_argnums=(1, 2, 3))
+def _blocks(ids: jax.Array, kind: Kind, queries: int, keys: int) -> Any:
+    """Both arrays of the blocks of queries, and of the blocks of keys, with their spans."""
+    blocks = Blocks.of(cut_padding(ids), kind, queries, keys)
+    return [(*own, own.spans) for own in (blocks, blocks.of_keys)]
+
+
+@settings(max_examples=30)
+@given(data=st.data(), ordered=st.booleans(), kind=st.sampled_from(KINDS))
+@pytest.mark.parametrize(("queries", "keys"), [(128, 64), (32, 128)])
+def test_blocks_and_loops_are_those_of_the_mask(
+    queries: int, keys: int, data: Any, ordered: bool, kind: Kind
+) -> None:
+    row = data.draw(rows(ordered))
+    ids = np.stack([row, row[::-1]]).astype(np.int32)
+    cut = cut_padding(jnp.asarray(ids))
+    pairs = np.asarray(visible(cut, cut, 0 if kind.causal else None, kind.window))
+    pairs = pairs.reshape(2, TOKENS // queries, queries, TOKENS // keys, keys)
+    found = _blocks(ids, kind, queries, keys)
+    some, every, _ = found[0]
+    np.testing.assert_array_equal(every, pairs.all((2, 4)))
+    assert not (pairs.any((2, 4)) & ~np.asarray(some)).any()
+    if ordered:
+        np.testing.assert_array_equal(some, pairs.any((2, 4)))
+    for own in found:
+        _check_spans(*map(np.asarray, own))
+
+
+def _check_spans(some: np.ndarray, every: np.ndarray, spans: np.ndarray) -> None:
+    some, every, spans = (x.reshape(-1, x.shape[2]) for x in (some, every, spans))
+    for own, full, bounds in zip(some, every, spans, strict=True):
+        first, last, begin, end = bounds.tolist()
+        assert [first, last - 1] == np.flatnonzero(own)[[0, -1]].tolist()
+        # The run without a mask is the first one, and whole.
+        runs = np.flatnonzero(full)
+        assert begin == (runs[0] if len(runs) else end)
+        assert full[begin:end].all()
+        assert not full[end : end + 1].any()
+
+
+def test_what_needs_no_mask_ends_at_the_first_block_that_does() -> None:
+    ids = np.repeat([1, 2, 1], [128, 32, 96])[None]
+    _, (_, _, spans) = _blocks(ids, Kind(False), 32, 128)
+    assert spans[0].tolist() == [[0, 8, 0, 4], [0, 8, 0, 0]]
+
+
+def _visited(ids: Any, kind: Kind) -> int:
+    spans = np.asarray(_blocks(ids[None], kind, 128, 128)[0][2])[0]
+    return int((spans[:, 1] - spans[:, 0]).sum())
+
+
+def test_work_grows_with_segments_and_not_with_rows() -> None:
+    """Of 32 x 32 blocks: triangles of segments, and one block for each of padding."""
+    whole, halves, many = (np.repeat(np.arange(n) + 1, 4096 // n) for n in (1, 2, 32))
+    assert [_visited(ids, Kind(True)) for ids in (whole, halves, many)] == [528, 272, 32]
+    assert [_visited(ids, Kind(False)) for ids in (whole, halves, many)] == [1024, 512, 32]
+    assert _visited(whole, Kind(True, 128)) == 1 + 31 * 2
+    around = np.repeat([0, 1, 0], [1024, 2048, 1024])
+    assert _visited(around, Kind(False)) == 256 + 16
+
+
+# ---- kernels -------------------------------------------------------------------------------------
+
+
+def _inputs() -> list[np.ndarray]:
+    """Three heads of queries for one of keys, of a width that is no power of two."""
+    rng = np.random.default_rng(0)
+    shapes = [(2, TOKENS, heads, 24) for heads in (6, 2, 2, 6)]
+    return [rng.normal(size=shape).astype(np.float32) for shape in shapes]
+
+
+@cache
+def _program(kind: Kind, ours: bool) -> Any:
+    """Output and gradients."""
+
+    def attend(q: Any, k: Any, v: Any, ids: Any) -> Any:
+        if not ours:
+            return reference(q, k, v, cut_padding(ids), kind.causal, kind.window)
+        return packed(q, k, v, ids, kind.causal, kind.window, interpret=True, sizes=SMALL)
+
+    def run(q: Any, k: Any, v: Any, gradient: Any, ids: Any) -> Any:
+        out, pull = jax.vjp(lambda q, k, v: attend(q, k, v, ids), q, k, v)
+        return out, *pull(gradient)
+
+    return jax.jit(run)
+
+
+@settings(max_examples=6)
+@given(data=st.data(), ordered=st.booleans())
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_outputs_and_gradients_are_those_of_the_reference(
+    kind: Kind, data: Any, ordered: bool
+) -> None:
+    """Padding too, which sees the padding of its 128 tokens."""
+    row = data.draw(rows(ordered))
+    ids = np.stack([row, row[::-1]]).astype(np.int32)
+    found, expected = (_program(kind, ours)(*_inputs(), ids) for ours in (True, False))
+    for own, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(own, other, atol=2e-5)
+
+
+@pytest.mark.parametrize("size", [8, 48, 256])
+def test_blocks_of_other_sizes_are_refused(size: int) -> None:
+    with pytest.raises(ValueError, match=f"a block of {size} tokens: .*powers of two from 16"):
+        Tile(queries=size, keys=64, warps=4, stages=2)
+
+
+# ---- lowering ------------------------------------------------------------------------------------
+
+#: JAX 0.12 lowers Triton kernels for a device that is named.
+H100 = jax.sharding.AbstractMesh(
+    (1,),
+    ("x",),
+    abstract_device=jax.sharding.AbstractDevice(
+        device_kind="NVIDIA H100 80GB HBM3", num_cores=None, platform="gpu"
+    ),
+)
+
+
+@pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated")
+@pytest.mark.parametrize("width", SIZES)
+def test_triton_has_a_rule_for_every_operation(width: int) -> None:
+    def run(q: Any, k: Any, v: Any, ids: Any) -> Any:
+        out, pull = jax.vjp(lambda q, k, v: packed(q, k, v, ids, True, 200), q, k, v)
+        return out, *pull(out)
+
+    arrays = [jax.ShapeDtypeStruct((2, 256, heads, width), jnp.bfloat16) for heads in (4, 2, 2)]
+    ids = jax.ShapeDtypeStruct((2, 256), jnp.int32)
+    with jax.sharding.use_abstract_mesh(H100):
+        lowered = jax.jit(run).trace(*arrays, ids).lower(lowering_platforms=("cuda",))
+    text = lowered.as_text()
+    assert text.count("xla.gpu.triton") == 3
