@@ -162,7 +162,7 @@ def test_gpus_hold_gradients_beside_all_that_a_backward_reads(plan: dict[str, in
     decoder, degrees = own.model.decoder, own.parallel.decoder
     positions = own.data.rows // degrees.batch * own.data.budgets["tokens"]
     hidden = 2 * positions * decoder.d_ff * 2 / degrees.tensor
-    table = 4 * decoder.vocab * decoder.d_model if degrees.fsdp > 1 else 0
+    table = 4 * (decoder.vocab or 0) * decoder.d_model if degrees.fsdp > 1 else 0
     assert gpu.work - tpu.work == pytest.approx(hidden + table)
 
 
