@@ -80,13 +80,25 @@ def overlap(config: ExperimentConfig, platform: str | None = None) -> Overlap:
     chosen, platform = config.parallel.overlap, platform or config.parallel.platform
     if chosen == "off" or (chosen == "auto" and platform == "cpu"):
         return Overlap()
+    pieces = pieces_without_stages(config, platform)
     if chosen == "auto":
         # Beside stages, other tasks of a bundle hide the collectives of tensor ranks (co-issue).
-        able = PROVEN[platform] if config.parallel.decoder.stage == 1 else ()
+        able = pieces if config.parallel.decoder.stage == 1 else ()
         pieces = frozenset(piece for piece in able if not _useless(config, piece))
         return Overlap(pieces, OPTIONS[platform])
     options = OPTIONS.get(platform, NO_OPTIONS) if "flags" in chosen else NO_OPTIONS
-    return Overlap(frozenset(piece for piece in PIECES if piece in chosen), options)
+    return Overlap(pieces, options)
+
+
+def pieces_without_stages(config: ExperimentConfig, platform: str) -> frozenset[Piece]:
+    """Pieces that any plan of a decoder without stages has on `platform`, where they do something.
+
+    Its plan in `config` does not matter: a search asks for other plans.
+    """
+    chosen = config.parallel.overlap
+    if chosen == "auto":
+        return frozenset(PROVEN.get(platform, ()))
+    return frozenset(piece for piece in PIECES if piece in chosen)
 
 
 def overlap_checks(config: ExperimentConfig) -> Iterator[Problem]:

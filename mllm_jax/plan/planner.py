@@ -10,6 +10,7 @@ from typing import Any
 
 from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
 from mllm_jax.config.lower import on_platform
+from mllm_jax.config.overlap import pieces_without_stages
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.plan.traced import traced_workload
 from scheduling.costs.hardware import Hardware
@@ -94,6 +95,7 @@ class Planner:
             kinds=tuple(sorted(WEIGHTS_APART)) if self._trains else (),
             pad=self.settled.schedule.pad_layers,
             evaluates=config.evaluate.enabled,
+            overlap=pieces_without_stages(self.settled, self.hardware.platform),
         )
 
     @property

@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import get_args
 
-from scheduling.costs.strategy import Strategy, communicates
+from scheduling.costs.strategy import PARAMETERS, Strategy, communicates
 from scheduling.costs.workload import Workload
 from scheduling.programs.program import Remat
 from scheduling.schedules.bubbles import Placement
 from scheduling.schedules.kinds import ScheduleKind
 from scheduling.schedules.schedule import MOST_FORWARDS, ScheduleError, most_microbatches
+from sharding.exchanges import Piece
 from sharding.grid import JointGrid
 from sharding.lanes import tower_views
 from sharding.plan import ParallelPlan, PlanError, Requirement, divisors
@@ -48,6 +49,7 @@ class Space:
         evaluates: whether fsdp must divide widths once stages are part of it, too.
         spreads: whether encoders have as many rows as they need to be dealt over their ranks; else
             they have as many as the decoder.
+        overlap: collectives of layers that run beside compute of a decoder without stages.
     """
 
     devices: int
@@ -67,6 +69,7 @@ class Space:
     pad: bool = False
     evaluates: bool = False
     spreads: bool = False
+    overlap: frozenset[Piece] = PARAMETERS
 
     def uses(self, devices: int) -> bool:
         """Whether strategies that use so many devices are tried."""
@@ -115,7 +118,13 @@ def families(space: Space, workload: Workload, plans: Iterable[ParallelPlan]) ->
             for chunks in _chunks(space, workload, plan):
                 for remat, gather in product(space.remats, _gathers(space, plan)):
                     yield Strategy(
-                        {"decoder": plan}, microbatches, chunks, remat, gather, co_issue=False
+                        {"decoder": plan},
+                        microbatches,
+                        chunks,
+                        remat,
+                        gather,
+                        co_issue=False,
+                        overlap=space.overlap if plan.stage == 1 else PARAMETERS,
                     )
 
 

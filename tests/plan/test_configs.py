@@ -13,6 +13,7 @@ import pytest
 import launch
 from mllm_jax.config.load import load, resolve
 from mllm_jax.plan.planner import Planner
+from mllm_jax.plan.simulate import simulated_step
 from mllm_jax.runtime.exits import Exit
 from scheduling.costs.hardware import named
 from tests.configs import EXPERIMENTS, ROOT
@@ -41,8 +42,9 @@ def test_every_config_has_a_plan(path: Path) -> None:
     assert found.best, found.refused
     best = found.best[0]
     assert 0 < best.memory.total <= planner.space.memory
-    # What is written of it is a configuration that trains.
-    resolve(planner.configured(best.strategy).model_dump(mode="json"), source=path.name)
+    # What is written of it is a configuration that trains, and as fast as was found.
+    written = resolve(planner.configured(best.strategy).model_dump(mode="json"), source=path.name)
+    assert simulated_step(written, named(name)).makespan == pytest.approx(best.seconds)
 
 
 @pytest.mark.slow
