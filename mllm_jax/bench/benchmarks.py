@@ -155,7 +155,7 @@ _ALL = (
             Option(
                 "parts",
                 "names",
-                "NAME,NAME",
+                "PART,PART",
                 "of products, step, cost_model, pipeline, exchange, attention, experts",
             ),
         ),

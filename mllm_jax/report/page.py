@@ -9,7 +9,7 @@ from pathlib import Path
 from mllm_jax.pages.document import document, write
 from mllm_jax.pages.words import known, number, percent, seconds
 from mllm_jax.report.files import RunFiles, read_run
-from mllm_jax.report.panels.order import PANELS
+from mllm_jax.report.panels.order import panels
 from mllm_jax.runtime.folder import METRICS
 
 #: Name of the page in the folder of a run.
@@ -30,7 +30,7 @@ def report(folder: Path, output: Path | None = None) -> Path:
 
 def page(run: RunFiles) -> str:
     """The whole page."""
-    return document(run.name, _standing(run), _main(run), [make(run) for make in PANELS])
+    return document(run.name, _standing(run), _main(run), panels(run))
 
 
 def _standing(run: RunFiles) -> str:

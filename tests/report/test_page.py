@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from mllm_jax.pages.words import number, percent, seconds
 from mllm_jax.report.files import RunFiles, read_run
 from mllm_jax.report.page import page, report
 from mllm_jax.report.panels.attempts import goodput
-from mllm_jax.report.panels.order import PANELS
+from mllm_jax.report.panels.experts import experts
+from mllm_jax.report.panels.order import PANELS, panels
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.supervise.attempts import Spent, write
 from tests.report.runs import HOSTILE, begun, ended
@@ -44,9 +46,9 @@ class Reader(HTMLParser):
 
 def test_every_panel_of_a_run_that_has_ended_has_content(tmp_path: Path) -> None:
     run = read_run(ended(tmp_path).run.path)
-    panels = [make(run) for make in PANELS]
-    assert not [panel.title for panel in panels if not panel.content]
-    assert len({panel.key for panel in panels}) == len(panels)
+    made = panels(run)
+    assert not [panel.title for panel in made if not panel.content]
+    assert len({panel.key for panel in made}) == len(made) == len(PANELS) - 1, "no experts"
     text = page(run)
     for word in (
         "All 1000 steps are done",
@@ -61,12 +63,31 @@ def test_every_panel_of_a_run_that_has_ended_has_content(tmp_path: Path) -> None
 
 def test_panels_of_a_run_that_has_only_begun_say_what_is_missing(tmp_path: Path) -> None:
     run = read_run(begun(tmp_path).run.path)
-    empty = {panel.key for panel in (make(run) for make in PANELS) if not panel.content}
+    empty = {panel.key for panel in panels(run) if not panel.content}
     assert empty == {
         *("loss", "evaluations", "throughput", "mfu", "pace", "waits"),
         *("padding", "imbalance", "goodput", "ranks", "skipped"),
     }
     assert "No step has been reported yet." in page(run)
+
+
+@pytest.mark.parametrize(("layers", "lines"), [(3, 3), (20, 2)])
+def test_the_load_of_experts_is_drawn(tmp_path: Path, layers: int, lines: int) -> None:
+    run = read_run(ended(tmp_path).run.path)
+    assert experts(run) is None
+    own = [
+        {"layer": n, "shares": [0.5, 0.5, 0.0, None], "imbalance": 2.0, "entropy": 0.5}
+        for n in range(layers)
+    ]
+    told = [{"step": step, "steps": 9, "loss": 1.0, "experts": own} for step in (1, 2)]
+    panel = experts(replace(run, lines=told))
+    assert panel is not None
+    found = Reader(panel.content).found
+    classes = [attributes.get("class") or "" for _, attributes in found]
+    assert sum(each.startswith("line ") for each in classes) == lines
+    assert sum(name == "img" for name, _ in found) == 1
+    for word in ("load at step 2", "layer 1", "expert 0", "4 times the mean or more"):
+        assert word in panel.content, word
 
 
 def test_a_run_of_an_earlier_version_has_neither_plan_nor_schedule(tmp_path: Path) -> None:
@@ -120,8 +141,8 @@ def test_a_damaged_record_of_an_attempt_is_told_by_its_panel_alone(
     folder = ended(tmp_path).run.path
     (folder / "attempts" / "1.json").write_bytes(content)
     run = read_run(folder)
-    panels = [make(run) for make in PANELS]
-    assert [own.key for own in panels if "1.json is no record" in own.content] == ["goodput"]
+    made = panels(run)
+    assert [own.key for own in made if "1.json is no record" in own.content] == ["goodput"]
     assert "All 1000 steps are done" in page(run)
 
 

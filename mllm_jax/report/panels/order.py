@@ -6,10 +6,18 @@ from collections.abc import Callable
 
 from mllm_jax.pages.panel import Panel
 from mllm_jax.report.files import RunFiles
-from mllm_jax.report.panels import attempts, figures, ranks, samples, schedule, settings
+from mllm_jax.report.panels import (
+    attempts,
+    experts,
+    figures,
+    ranks,
+    samples,
+    schedule,
+    settings,
+)
 
-#: Makes a panel of a run; one small function for each panel.
-MakePanel = Callable[[RunFiles], Panel]
+#: Makes a panel of a run, or None if it does not concern the run; a small function for each panel.
+MakePanel = Callable[[RunFiles], Panel | None]
 
 PANELS: tuple[MakePanel, ...] = (
     figures.loss,
@@ -20,6 +28,7 @@ PANELS: tuple[MakePanel, ...] = (
     figures.waits,
     figures.padding,
     figures.imbalance,
+    experts.experts,
     attempts.goodput,
     ranks.ranks,
     schedule.schedule,
@@ -27,3 +36,9 @@ PANELS: tuple[MakePanel, ...] = (
     samples.skipped,
     settings.configuration,
 )
+
+
+def panels(run: RunFiles) -> list[Panel]:
+    """The panels that concern a run."""
+    made = (make(run) for make in PANELS)
+    return [panel for panel in made if panel is not None]

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,6 +83,11 @@ def expert_history(metrics: Path) -> ExpertHistory:
             f"{metrics} has no loads of experts; valid: a run whose decoder has experts, after its "
             "first line of the log"
         )
+    return history_of(told)
+
+
+def history_of(told: Sequence[Mapping[str, Any]]) -> ExpertHistory:
+    """The loads in lines of the metrics, each of which has some."""
     shares = _values(told, "shares")
     mean = shares.mean(-1, keepdims=True)
     return ExpertHistory(
@@ -94,7 +99,7 @@ def expert_history(metrics: Path) -> ExpertHistory:
     )
 
 
-def _values(told: list[Mapping[str, Any]], name: str) -> Numbers:
+def _values(told: Sequence[Mapping[str, Any]], name: str) -> Numbers:
     """`[lines, layers, ..]` of a figure; null, in JSON, is no number."""
     return np.array([[own[name] for own in line["experts"]] for line in told], np.float64)
 
