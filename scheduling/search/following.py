@@ -225,10 +225,17 @@ def _bound(mean: Workload, strategy: Strategy, hardware: Hardware) -> float:
 
 
 def _ways(workload: Workload, hardware: Hardware, member: Strategy) -> Iterator[Following]:
-    """A member with every rematerialisation of its encoders, the least first."""
+    """A member with every rematerialisation of its encoders, the least first.
+
+    Lanes of an encoder have that of the encoder.
+    """
     names, spread = list(workload.encoders), _spread(workload, member)
-    for remats in product(LEAST_FIRST, repeat=len(names)):
-        own = replace(member, work_ahead=False, remats=dict(zip(names, remats, strict=True)))
+    encoders = {name: workload.lanes.get(name, name) for name in names}
+    every = list(dict.fromkeys(encoders.values()))
+    for chosen in product(LEAST_FIRST, repeat=len(every)):
+        of = dict(zip(every, chosen, strict=True))
+        remats = {name: of[encoder] for name, encoder in encoders.items()}
+        own = replace(member, work_ahead=False, remats=remats)
         pieces = {name: _pieces(spread, own, hardware, name) for name in names}
         yield Following(spread, replace(own, pieces=pieces), hardware)
 

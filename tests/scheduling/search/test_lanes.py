@@ -9,6 +9,7 @@ from scheduling.costs.memory import step_memory
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
 from scheduling.search.bounds import least_state
+from scheduling.search.following import LEAST_FIRST, _ways
 from scheduling.search.space import members
 from sharding.grid import JointGrid
 from sharding.lanes import HOLDING, tower_views
@@ -71,3 +72,13 @@ def test_parameters_and_their_sums_are_counted_once() -> None:
     assert times[0].scatter == times[1].scatter
     assert times[0].gather == times[1].gather
     assert len(times[0].encoders) == 2 * len(times[1].encoders)
+
+
+def test_lanes_compute_again_what_their_encoder_does() -> None:
+    """A configuration has one key of an encoder for it."""
+    workload = replace(laned(), units={"short": 2, "long": 2})
+    plans = {"decoder": ParallelPlan(data=2, stage=2)}
+    plans |= dict.fromkeys(("short", "long"), ParallelPlan(data=4))
+    ways = _ways(workload, small.hardware(), Strategy(plans, microbatches=2))
+    found = [(own.strategy.remats["short"], own.strategy.remats["long"]) for own in ways]
+    assert found == [(remat, remat) for remat in LEAST_FIRST]
