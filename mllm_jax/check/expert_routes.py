@@ -21,6 +21,7 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.config.experts import ExpertsConfig
 from mllm_jax.models.experts.router import choose
 from mllm_jax.runtime.folder import RunError, prepare_folder
+from mllm_jax.train.records.expert_history import drawn_experts
 
 if TYPE_CHECKING:  # which routes need not
     from matplotlib.axes import Axes
@@ -98,12 +99,7 @@ def routes(config: ExperimentConfig) -> Routes:
     Raises:
         RunError: the decoder has no experts, or its ranks make more copies than a picture has.
     """
-    own = config.model.decoder.experts
-    if own is None:
-        raise RunError(
-            f"model.decoder.family: {config.model.decoder.family} has no experts to draw; valid: a "
-            "family with experts"
-        )
+    own = drawn_experts(config.model.decoder)
     ranks = config.parallel.decoder.expert
     most = max(COPIES // (TOKENS * own.top_k), 1)
     if ranks > most:

@@ -226,8 +226,9 @@ def trace(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
 
 def experts(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
     """Draw the load of every expert in a run: a heat map, and its evenness over the steps."""
-    from mllm_jax.train.records.expert_history import COLUMNS, draw, expert_history
+    from mllm_jax.train.records.expert_history import COLUMNS, draw, drawn_experts, expert_history
 
+    drawn_experts(config.model.decoder)
     folder = Path(args.output or config.run.path)
     if args.routes:
         return _routes(config, folder)

@@ -253,9 +253,9 @@ class GuardConfig(Section):
     """The treatment of steps that go wrong.
 
     Args:
-        skip: updates in a row that are left out because the loss or a gradient is infinite or no
-            number; parameters and optimizer stay as they were. 0: the first such step ends the
-            run.
+        skip: updates in a row that are left out because the loss, a gradient or a router's logit is
+            infinite or no number; parameters and optimizer stay as they were. 0: the first such
+            step ends the run.
         spike: largest ratio of a step's loss to its usual value (a running mean); a step above it
             ends the run. null: no limit.
     """

@@ -19,7 +19,8 @@ from data.folders import put_folder
 from data.released.media import PREPROCESSOR, VIDEOS
 from mllm_jax.config.sections import LoraConfig
 from mllm_jax.models.config.encoder import EncoderConfig
-from mllm_jax.models.frozen import ADAPTERS
+from mllm_jax.models.decoders.experts_weights import check_biases
+from mllm_jax.models.frozen import ADAPTERS, LOAD
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.pretrained.families import FAMILIES
 from mllm_jax.models.pretrained.release import Release
@@ -167,9 +168,12 @@ class Export:
         """The exported part.
 
         Raises:
-            PretrainedError: the model has no such part, or a placeholder no token.
+            PretrainedError: the model has no such part, a placeholder no token, or biases choose
+                the decoder's experts.
         """
         decoder, encoders = self.model.decoder, self.model.encoders
+        if self.part in (None, "decoder"):
+            self._check_biases()
         if self.part is None:
             self._check_kinds()
             self._check_deepstack(encoders)
@@ -186,6 +190,13 @@ class Export:
         if self.part.endswith(_CONNECTOR):
             return Composition(connector=Connector(own.connector, own.connected, decoder.d_model))
         return Composition(encoders={own.released_name: alone(own)})
+
+    def _check_biases(self) -> None:
+        """Raise PretrainedError: biases choose experts, whatever the configuration says by now."""
+        decoder = self.model.decoder
+        if decoder.experts:
+            leaf = self.saved[f"decoder.layers.experts.router.{LOAD}"]
+            check_biases(decoder, leaf.reshape(-1, leaf.shape[-1])[: decoder.expert_layers])
 
     def _check_kinds(self) -> None:
         """Raise PretrainedError: no released model has two encoders of one kind of media."""

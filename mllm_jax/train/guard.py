@@ -121,19 +121,16 @@ class Guard:
     def _look(self, record: Figures) -> None:
         with waiting(f"step {record.step}"):
             loss, norm = float(record.loss), float(record.gradient_norm)
-        if math.isfinite(loss) and math.isfinite(norm):
+            layer = insane_layer(self._expert_layers, record.expert_loads)
+        if told := _not_finite(record.step, loss, norm, layer):
+            self._leave_out(told)
+        else:
             self._row = 0
             self._compare(record.step, loss)
-        else:
-            self._leave_out(record, loss, norm)
 
-    def _leave_out(self, record: Figures, loss: float, norm: float) -> None:
+    def _leave_out(self, told: str) -> None:
         """Count an update that the step has left out, unless there are too many."""
-        self._row, step = self._row + 1, record.step
-        name, value = ("gradient norm", norm) if math.isfinite(loss) else ("loss", loss)
-        layer = insane_layer(self._expert_layers, record.expert_loads)
-        router = "" if layer is None else f", logits of the router of layer {layer} are not finite"
-        told = f"the {name} is {value} at step {step}{router}"
+        self._row += 1
         if self._row > self._config.skip:
             after = f", after {self._row - 1} updates left out" * (self._row > 1)
             raise DivergedError(f"{told}{after}. {self._advice(self.sane)}")
@@ -156,6 +153,21 @@ class Guard:
         self.sane = step
         kept = loss if usual is None else usual
         self._progress.usual_loss = _DECAY * kept + (1 - _DECAY) * loss
+
+
+def _not_finite(step: int, loss: float, norm: float, layer: int | None) -> str:
+    """What is not finite of a step, for messages; empty if nothing is.
+
+    Args:
+        norm: norm of the gradient.
+        layer: layer whose router had logits that are not finite.
+    """
+    router = "" if layer is None else f"logits of the router of layer {layer} are not finite"
+    for name, value in ("loss", loss), ("gradient norm", norm):
+        if not math.isfinite(value):
+            also = f", {router}" if router else ""
+            return f"the {name} is {value} at step {step}{also}"
+    return f"{router} at step {step}" if router else ""
 
 
 def not_finite(state: Any) -> list[str]:

@@ -171,7 +171,12 @@ def test_an_option_that_names_a_file_takes_no_url(
 def test_experts_tells_and_draws_the_load_of_a_run(
     small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["experts", "--config", str(small), f"run.directory={tmp_path}", "--json"]
+    dense = ["experts", "--config", str(small), f"run.directory={tmp_path}", "--json"]
+    for also in ([], ["--routes"]):
+        assert launch.main([*dense, *also]) == Exit.BAD_INPUT
+        assert "family: llama has no experts to draw" in capsys.readouterr().err
+    experts = "{count: 2, top_k: 2, d_ff: 8}"
+    words = [*dense, "model.decoder.family=mixtral", f"model.decoder.experts={experts}"]
     assert launch.main(words) == Exit.BAD_INPUT
     assert "metrics.jsonl is not there; valid" in capsys.readouterr().err
     own = {"layer": 2, "imbalance": 1.5, "entropy": 0.9, "shares": [0.5, 1.5]}
@@ -184,8 +189,6 @@ def test_experts_tells_and_draws_the_load_of_a_run(
     assert (result["layers"], result["load"]) == ([2], [[[None, None]], [[0.5, 1.5]]])
     assert Path(result["file"]) == tmp_path / "test" / "experts.png"
     assert Path(result["file"]).stat().st_size > 1000
-    assert launch.main([*words, "--routes"]) == Exit.BAD_INPUT
-    assert "family: llama has no experts to draw" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", COMMANDS)

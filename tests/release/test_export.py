@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,8 +15,11 @@ from tokenizers import Tokenizer
 import launch
 from mllm_jax.models.released.files import PretrainedError
 from mllm_jax.release.export_processor import TrainedProcessor
+from mllm_jax.release.export_weights import Export
 from mllm_jax.runtime.exits import Exit
+from mllm_jax.train.state.saved import SavedParameters
 from tests.release.test_import import PARITY, SHARDED, begun, imported, planned, tensors
+from tests.train.models import small_model
 
 
 def exported(run: Path, out: Path, *options: str) -> Path:
@@ -185,3 +189,32 @@ def test_a_placeholder_needs_room_in_the_vocabulary() -> None:
     ):
         processor.id_of("image", 283)
     assert TrainedProcessor.of({"processor": None}) is None
+
+
+@dataclass
+class Saved:
+    """A checkpoint with the biases of experts alone."""
+
+    config: dict[str, Any]
+    biases: np.ndarray
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        assert name == "decoder.layers.experts.router.load_bias"
+        return self.biases
+
+
+@pytest.mark.parametrize("part", [None, "decoder"])
+def test_biases_that_training_has_moved_are_refused_though_they_move_no_longer(
+    part: str | None,
+) -> None:
+    """Of three layers in two chunks of two stages, the last of which is padding."""
+    experts = {"count": 4, "top_k": 2, "d_ff": 8}
+    values = small_model("mixtral", experts=experts).model_dump(mode="json")
+    values |= {"encoders": {}, "decoder": values["decoder"] | {"layers": 3}}
+    config = {"model": values, "data": {"processor": None}, "train": {}}
+    saved = Saved(config, np.zeros((2, 2, 1, 4), np.float32))
+    saved.biases[1, 1, 0, 0] = 9.0
+    assert Export(cast(SavedParameters, saved), part).family.name == "mixtral"
+    saved.biases[1, 0, 0, 2] = 0.125
+    with pytest.raises(PretrainedError, match=r"experts of layer 2 are from 0 to 0\.125, moved"):
+        assert Export(cast(SavedParameters, saved), part).family

@@ -75,6 +75,20 @@ def test_a_router_whose_logits_are_not_finite_is_told_by_its_layer():
         guard.settle()
 
 
+def test_a_router_without_finite_logits_makes_a_bad_step_though_the_loss_is_finite(caplog):
+    guard = Guard(GuardConfig(skip=1), Progress(0, LoaderState(0)), str, expert_layers=(1, 3, 5))
+    sane, insane = np.ones((3, 2)), np.array([[1.0, 1.0], [NAN, NAN], [1.0, 1.0]])
+    for step, loads in enumerate((sane, insane, sane, insane), 1):
+        guard.watch(replace(record(step, 2.0), expert_loads=loads))
+    guard.settle()
+    assert (guard.sane, guard._progress.skipped_updates) == (3, 2)
+    told = "logits of the router of layer 3 are not finite at step {}".format
+    assert f"{told(4)}: its update is left out (1 of 1 in a row)" in caplog.text
+    guard.watch(replace(record(5, 2.0), expert_loads=insane))
+    with pytest.raises(DivergedError, match=rf"^{told(5)}, after 1 updates left out\. 3$"):
+        guard.settle()
+
+
 def test_a_bounded_number_of_updates_in_a_row_is_left_out(caplog):
     guard = guarded([2.0, NAN, NAN, 2.0, NAN, NAN], skip=2)
     assert guard._progress.skipped_updates == 4

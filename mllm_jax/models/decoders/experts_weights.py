@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from numpy.typing import NDArray
+
 from mllm_jax.models.config.decoder import DecoderConfig
 from mllm_jax.models.config.experts import ExpertsConfig
 from mllm_jax.models.released.files import PretrainedError, listed
@@ -148,6 +150,25 @@ def released_experts(config: DecoderConfig) -> dict[str, Any]:
     weighted = own.balance_weight > 0
     coefficient = {"router_aux_loss_coef": own.balance_weight} if weighted else {}
     return {**values, "output_router_logits": weighted, **coefficient}
+
+
+def check_biases(config: DecoderConfig, biases: NDArray[Any]) -> None:
+    """See that no bias changes the choice of experts: released formats have no place for one.
+
+    Args:
+        biases: `[layers with experts, experts]`, what routers add to scores for the choice.
+
+    Raises:
+        PretrainedError: the biases of a layer are not equal.
+    """
+    for layer, own in zip(config.layers_with_experts, biases, strict=True):
+        if (own != own[0]).any():
+            raise PretrainedError(
+                f"the biases that choose the experts of layer {layer} are from {own.min():g} to "
+                f"{own.max():g}, moved by model.decoder.experts.bias_rate, and have no place in "
+                f"the released format of {config.family}; valid: equal biases in every layer, as "
+                "of a run that has bias_rate: 0 from its first step"
+            )
 
 
 def mlp_rules(config: DecoderConfig, prefix: str) -> Iterator[Rule]:

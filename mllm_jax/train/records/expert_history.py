@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mllm_jax.models.config.decoder import DecoderConfig
+from mllm_jax.models.config.experts import ExpertsConfig
 from mllm_jax.runtime.folder import RunError, prepare_folder
 from mllm_jax.train.records.sinks import kept_lines
 
@@ -67,6 +69,20 @@ class ExpertHistory:
 
 #: Columns of `ExpertHistory.rows`.
 COLUMNS = ("layer", "max/mean", "busiest expert", "idlest expert", "entropy")
+
+
+def drawn_experts(decoder: DecoderConfig) -> ExpertsConfig:
+    """The experts of a decoder, for a picture of them.
+
+    Raises:
+        RunError: the decoder has none.
+    """
+    if decoder.experts is None:
+        raise RunError(
+            f"model.decoder.family: {decoder.family} has no experts to draw; valid: a family with "
+            "experts"
+        )
+    return decoder.experts
 
 
 def expert_history(metrics: Path) -> ExpertHistory:

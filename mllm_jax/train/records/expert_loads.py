@@ -21,6 +21,8 @@ class ExpertLoad:
         entropy: entropy of the shares over that of equal shares: 1 if all are busy alike, 0 if one
             expert gets all.
         shares: share of the tokens that each expert got; they sum to the experts of a token.
+
+    None of the figures is a number where the logits of the layer's router were not finite.
     """
 
     layer: int
@@ -40,8 +42,9 @@ def expert_loads(layers: Sequence[int], steps: Sequence[Any]) -> tuple[ExpertLoa
 def _of_layer(layer: int, shares: NDArray[np.float64]) -> ExpertLoad:
     total = shares.sum()
     parts = shares / total if total else np.full_like(shares, 1 / len(shares))
-    some = parts[parts > 0]
-    entropy = float(-(some * np.log(some)).sum()) / math.log(len(parts)) if len(parts) > 1 else 1.0
+    some = parts[parts != 0]  # with those that are not numbers
+    even = math.log(len(parts))
+    entropy = float(-(some * np.log(some)).sum() / even if even else parts[0])
     imbalance = float(parts.max() * len(parts))
     return ExpertLoad(layer, imbalance, entropy, tuple(shares.tolist()))
 

@@ -18,7 +18,12 @@ from typing import Annotated, Any, SupportsFloat
 from pydantic import ConfigDict, Field
 
 from data.planning.groups.group import WHOLE, Group
-from mllm_jax.train.records.expert_loads import ExpertLoad, expert_loads, rank_loads
+from mllm_jax.train.records.expert_loads import (
+    ExpertLoad,
+    expert_loads,
+    insane_layer,
+    rank_loads,
+)
 
 #: Rules for values read back from checkpoints: known keys, no numbers in quotes, finite numbers.
 STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
@@ -69,7 +74,8 @@ class StepRecord:
         moved_bytes: between hosts: encoder outputs, there and as gradients back, and samples that
             one host has read for another.
         planning_seconds: seconds that a host has spent on planning.
-        skips: the step leaves its update out if loss or gradient norm are not finite.
+        skips: the step leaves its update out if loss, gradient norm or logits of a router are not
+            finite.
         parts: `loads` of every microbatch.
         group: the hosts of whose rows `used`, `capacity`, `flops`, `loads`, `moved_bytes` and
             `planning_seconds` are; reports join the figures of all.
@@ -106,7 +112,8 @@ class StepRecord:
     def left_out(self) -> bool:
         """Whether the update was left out; waits for the step."""
         values = float(self.loss), float(self.gradient_norm)
-        return self.skips and not all(map(math.isfinite, values))
+        sane = insane_layer(self.expert_layers, self.expert_loads) is None
+        return self.skips and not (sane and all(map(math.isfinite, values)))
 
     @property
     def phases(self) -> dict[str, PhaseLoad]:

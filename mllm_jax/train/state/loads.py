@@ -52,15 +52,16 @@ def follow_loads(rate: float) -> optax.GradientTransformation:
     """Move every bias by `rate` up where the load is below the mean of the experts, else down.
 
     DeepSeek-V3 (arXiv 2412.19437), section 2.1.2. All leaves that it gets are loads,
-    `[.., experts]`.
+    `[.., experts]`. Biases stay where the load is not a number.
     """
 
     def update(loads: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
         del params
-        return jax.tree.map(lambda own: rate * jnp.sign(_missing(own)), loads), state
+        return jax.tree.map(lambda own: rate * _direction(own), loads), state
 
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
 
 
-def _missing(load: jax.Array) -> jax.Array:
-    return jnp.mean(load, axis=-1, keepdims=True) - load
+def _direction(load: jax.Array) -> jax.Array:
+    missing = jnp.mean(load, axis=-1, keepdims=True) - load
+    return jnp.where(jnp.isnan(missing), 0, jnp.sign(missing))

@@ -42,7 +42,8 @@ class TrainStep:
         program: makes loss and gradients.
         mesh: mesh of the program's grid.
         optimizer: made by `build_optimizer` for the layout of the program's parameters.
-        skips: a step whose loss or gradients are not finite leaves the state as it was.
+        skips: a step whose loss, gradients or logits of routers are not finite leaves the state as
+            it was.
         options: options of XLA's compiler for the step.
 
     Attributes:
@@ -187,13 +188,15 @@ class TrainStep:
             updates, optimizer = self.optimizer.update(grads, state["optimizer"], trained)
             params = joined(optax.apply_updates(trained, updates), constant)
             new = {"step": state["step"] + 1, "params": params, "optimizer": optimizer}
-            norm = global_norm(grads, self.form.layout)
+            norm, loads = global_norm(grads, self.form.layout), self._loads(grads)
         if self.skips:
             finite = jnp.isfinite(loss) & jnp.isfinite(norm)
+            if loads is not None:  # sigmoids of infinite logits are finite, and so is the loss
+                finite &= jnp.all(jnp.isfinite(loads))
             new = jax.tree.map(lambda new, old: jnp.where(finite, new, old), new, state)
         targets = self.program.targets(batch)
         scalars: dict[str, Any] = {"loss": loss, "grad_norm": norm, "targets": targets}
-        scalars |= {"carried": carried, "aux": aux, "loads": self._loads(grads)}
+        scalars |= {"carried": carried, "aux": aux, "loads": loads}
         return new, scalars | {"trust_ratios": trust_ratios(optimizer)}
 
     def _loads(self, grads: Any) -> jax.Array | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from mllm_jax.models.decoders.experts_weights import released_experts
+from mllm_jax.models.decoders.experts_weights import check_biases, released_experts
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.multimodal import Decoder, abstract_parameters
 from mllm_jax.models.released.files import PretrainedError
@@ -134,6 +135,17 @@ def test_export_refuses_what_the_released_format_has_no_place_for(
 ) -> None:
     with pytest.raises(PretrainedError, match=told):
         released_experts(model(family, **experts).decoder)
+
+
+def test_biases_that_choose_experts_are_not_exported() -> None:
+    own = model("qwen3_moe", decoder={"d_ff": 64}, every=2).decoder
+    biases = np.array([[0.0] * 8, [0.5] * 8], np.float32)
+    check_biases(own, biases)
+    biases[1, 2] = -0.25
+    with pytest.raises(
+        PretrainedError, match=r"layer 3 are from -0\.25 to 0\.5, .* qwen3_moe; valid: equal biases"
+    ):
+        check_biases(own, biases)
 
 
 def test_what_a_run_alone_needs_is_left_out_at_export() -> None:

@@ -23,6 +23,12 @@ def test_loads_are_means_over_steps_by_layer() -> None:
     assert (even.imbalance, even.entropy) == pytest.approx((1.0, 1.0))
 
 
+@pytest.mark.parametrize("experts", [1, 4])
+def test_no_figure_is_a_number_where_the_loads_are_none(experts: int) -> None:
+    (found,) = expert_loads((3,), [np.full((1, experts), math.nan)])
+    assert np.isnan([found.imbalance, found.entropy, *found.shares]).all()
+
+
 def test_without_experts_there_are_no_loads() -> None:
     assert expert_loads((), [None, None]) == ()
     assert insane_layer((), None) is None

@@ -364,6 +364,14 @@ def test_a_step_whose_update_was_left_out_is_counted_and_not_part_of_the_loss() 
     (report,) = reports(Meter(steps=2, every=2), [record(1), record(2, loss=math.nan)])
     assert math.isnan(report.loss)
     assert report.skipped_updates == 0
+    loads = [[[0.5, 0.5]], [[math.nan, math.nan]]]
+    routed = [
+        record(i, loss=float(i), expert_layers=(3,), expert_loads=own, skips=True)
+        for i, own in enumerate(loads, 1)
+    ]
+    (report,) = reports(Meter(steps=2, every=2), routed)
+    assert (report.loss, report.skipped_updates) == (1.0, 1)
+    assert report.experts[0].entropy == pytest.approx(1)
 
 
 def test_auxiliary_losses_are_means_of_the_window_as_the_loss_is() -> None:

@@ -13,6 +13,7 @@ from mllm_jax.config.load import TrainConfig
 from mllm_jax.config.sections import MuonConfig, OptimizerConfig
 from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen
 from mllm_jax.train.state.lamb import trust_ratios
+from mllm_jax.train.state.loads import follow_loads
 from mllm_jax.train.state.optimizer import (
     build_optimizer,
     decays,
@@ -235,6 +236,12 @@ def test_a_bias_follows_the_load_of_its_expert_and_nothing_else():
     updates, _ = optimizer.update(grads, optimizer.init(params), params)
     np.testing.assert_array_equal(updates["router"]["load_bias"], [[0.25, -0.25, 0], [0, 0, 0]])
     assert float(global_norm(grads, layout)) == pytest.approx(8.0)
+
+
+def test_a_bias_stays_where_the_load_is_no_number():
+    loads = {"load_bias": jnp.array([[jnp.nan] * 3, [0.1, 0.9, 0.5]])}
+    updates, _ = follow_loads(0.25).update(loads, optax.EmptyState())
+    np.testing.assert_array_equal(updates["load_bias"], [[0, 0, 0], [0.25, -0.25, 0]])
 
 
 @pytest.mark.parametrize("chosen", get_args(get_args(OptimizerConfig)[0]))

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import Gradients, compare, gradients_of, initial_parameters
+from mllm_jax.config.load import TrainConfig
 from mllm_jax.config.pipeline_plan import PipelinePlan
+from mllm_jax.config.sections import GuardConfig
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.multimodal import abstract_parameters, init_parameters
 from mllm_jax.train.records.expert_loads import insane_layer
@@ -217,15 +219,20 @@ def test_shapes_are_those_of_what_is_made(router: str) -> None:
     assert abstract_parameters(model(router))[0] == made
 
 
-def test_a_router_without_finite_logits_is_told_apart_from_those_before_it() -> None:
-    params = jax.tree.map(np.array, parameters("softmax"))
-    params["decoder"]["layers"]["experts"]["router"]["kernel"][1, 0, 0] = np.inf
-    step = build_step(model("softmax"), {"decoder": ParallelPlan()}, devices=jax.devices()[:1])
+def test_an_update_is_left_out_if_a_router_has_no_finite_logits_though_the_loss_is_finite() -> None:
+    params = jax.tree.map(np.array, parameters("sigmoid"))
+    params["decoder"]["layers"]["experts"]["router"]["kernel"][1, 0, 0] = 3e38  # logits overflow
+    own = model("sigmoid"), {"decoder": ParallelPlan()}
+    train = TrainConfig(steps=2, learning_rate=0.1, guard=GuardConfig(skip=1))
+    step = build_step(*own, train=train, devices=jax.devices()[:1])
     stored = step.form.stored(jax.tree.map(jnp.array, params))
     state = {"step": jnp.int32(0), "params": stored, "optimizer": step.optimizer.init(stored)}
-    _, results = step.update(state, place(batches("softmax"), step))
+    before = jax.tree.map(np.array, state)
+    after, results = step.update(state, place(batches("sigmoid"), step))
+    assert np.isfinite([results["loss"], results["grad_norm"]]).all()
     assert np.isfinite(results["loads"][0]).all()
     assert insane_layer((0, 1), results["loads"]) == 1
+    jax.tree.map(np.testing.assert_array_equal, after, before)
 
 
 def test_loads_of_a_frozen_decoder_are_those_of_one_that_trains() -> None:
