@@ -37,7 +37,9 @@ class ExpertsConfig(Section):
         every: the last of every so many layers has experts, the others have an MLP.
         first_dense: first layers of the decoder that have an MLP whatever `every` says.
         buffer: copies of tokens that an expert rank has room for in a round of the exchange between
-            such ranks, over an even share of them. Copies beyond it go in further rounds.
+            such ranks, over an even share of them. Copies beyond it go in further rounds. More
+            than the expert degree has no further effect: a rank then has room for the copies of all
+            ranks.
     """
 
     count: int = Field(gt=0, le=10_000)
