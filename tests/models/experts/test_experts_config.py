@@ -44,15 +44,37 @@ SIGMOID = {"router": "sigmoid", "groups": 4, "top_groups": 2}
         (SIGMOID | {"groups": 8}, r"groups 8 of two experts or more; choose groups from \[1, 2, 4"),
         (SIGMOID | {"top_groups": 5}, r"top_groups 5 of 4 .*; choose top_groups from 1 to 4"),
         (SIGMOID | {"top_k": 5}, r"no place for top_k 5; choose top_groups from 3 to 4"),
-        ({"every": 3}, r"layers 4 are not a multiple of the 3 layers .* experts.every 3; choose"),
+        (
+            {"every": 3},
+            r"of experts.every 3; choose layers 6, or experts.every from \[1, 2, 4\] \[",
+        ),
+        ({"every": 5}, r"leave none of 4 layers with experts; choose every from \[1, 2, 4\] \["),
+        ({"every": 3, "first_dense": 3}, r"leave none of 4 .*; choose first_dense below 3 \["),
         ({"buffer": float("inf")}, "experts.buffer\n.*finite number"),
         ({"buffer": 0}, "experts.buffer\n.*greater than 0"),
-        ({"first_dense": 4}, "leave none of 4 layers with experts; choose every and first_dense"),
+        ({"first_dense": 4}, r"leave none of 4 layers with experts; choose first_dense below 4 \["),
     ],
 )
 def test_impossible_experts_are_refused(experts: dict[str, Any], told: str) -> None:
     with pytest.raises(ValidationError, match=told):
         model(**experts)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "every", "valid"),
+    [
+        (["window", "full"], 3, "layers 6, or experts.every from [1, 2, 4]"),
+        (3 * ["window"], 2, "layers 6, or another pattern"),
+        (3 * ["window"], 3, "layers 6, or experts.every from [1, 2, 4] with another pattern"),
+        (3 * ["window"], 1, "layers 6, or another pattern"),
+    ],
+)
+def test_layers_are_whole_periods(pattern: list[str], every: int, valid: str) -> None:
+    """What is offered instead of four layers is valid."""
+    with pytest.raises(ValidationError) as refused:
+        model(decoder={"pattern": pattern, "window": 3, "d_ff": 8}, every=every)
+    cause = f"of pattern {pattern}" + (f" and experts.every {every}" if every > 1 else "")
+    assert refused.value.errors()[0]["msg"].endswith(f"{cause}; choose {valid}")
 
 
 @pytest.mark.parametrize(
