@@ -58,6 +58,19 @@ def number_columns(size: int, ragged: bool) -> int:
     return columns + -columns % 128 if ragged else columns
 
 
+def room(buffer: float, copies: float, ranks: int) -> float:
+    """Copies that a rank has room for in a round, over an even share of them.
+
+    A rank has at least one slot for every rank, and no more than the copies of all ranks can fill.
+
+    Args:
+        buffer: room that is asked for, over an even share.
+        copies: an even share, which is as many copies as a rank sends; at least one.
+        ranks: ranks that share experts.
+    """
+    return min(max(buffer, ranks / copies), ranks)
+
+
 def parts_of_a_round(platform: str) -> int:
     """Parts of a round: accelerators run the exchange of one beside the products of the other."""
     return 2 if is_ragged(platform) else 1

@@ -9,10 +9,11 @@ included (`Hardware.exchange_seconds`):
 | ragged | c |
 | padded, as on CPUs | r b c: all slots of r rounds, each with room for b c copies |
 
-where r is one round, or as many as hold all copies if b is less than one. Forward, a token and its
-result move; backward, the token again with the gradient of its result and its weight, and then the
-gradients of token and weight. Before either, ranks gather how many copies each of them has for each
-expert. What is not counted are sorts of copies by expert.
+where b is `experts.buffer` within the bounds of `sharding.exchanges.room`, and r is one round, or
+as many as hold all copies if b is less than one. Forward, a token and its result move; backward,
+the token again with the gradient of its result and its weight, and then the gradients of token and
+weight. Before either, ranks gather how many copies each of them has for each expert. What is not
+counted are sorts of copies by expert.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from math import ceil, prod
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.work import ExpertWork
 from scheduling.costs.workload import WIDE
-from sharding.exchanges import is_ragged, number_columns, parts_of_a_round
+from sharding.exchanges import is_ragged, number_columns, parts_of_a_round, room
 from sharding.numbering import Span
 
 
@@ -69,13 +70,22 @@ class Dispatched:
         return self.tokens * self.experts.top_k
 
     @property
+    def ranks(self) -> int:
+        """Ranks that share the experts."""
+        return prod(high // low for low, high in self.spans)
+
+    @property
+    def _room(self) -> float:
+        return room(self.experts.buffer, self.copies, self.ranks)
+
+    @property
     def rounds(self) -> int:
         """Rounds that move an even load."""
-        return ceil(1 / self.experts.buffer)
+        return ceil(1 / self._room)
 
     def slots(self, parts: int = 1) -> float:
         """Copies that a rank has room for in each of the `parts` of a round."""
-        return self.experts.buffer * self.copies / parts
+        return self._room * self.copies / parts
 
     def moved(self, size: float, ragged: bool) -> float:
         """Bytes that a rank sends in one way of copies of `size` bytes."""
@@ -114,8 +124,7 @@ class Dispatched:
 
     def _counted(self, hardware: Hardware) -> float:
         """Seconds in which ranks tell each other how many copies they have for each expert."""
-        ranks = prod(high // low for low, high in self.spans)
-        return hardware.digits_seconds(WIDE * self.experts.count * ranks, self.spans)
+        return hardware.digits_seconds(WIDE * self.experts.count * self.ranks, self.spans)
 
     def buffers(self, platform: str, hidden: float) -> float:
         """Bytes that the backward of a layer works with.

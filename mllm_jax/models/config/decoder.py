@@ -112,10 +112,12 @@ class DecoderConfig(Section):
                 f"{', '.join(able)}"
             )
         if not self.layers_with_experts:
+            last = self.layers // self.experts.every * self.experts.every
+            valid = f"first_dense below {last}" if last else f"every from {divisors(self.layers)}"
             raise ValueError(
                 f"experts.every {self.experts.every} and experts.first_dense "
                 f"{self.experts.first_dense} leave none of {self.layers} layers with experts; "
-                f"choose every and first_dense below {self.layers}"
+                f"choose {valid}"
             )
         return self
 
@@ -131,13 +133,21 @@ class DecoderConfig(Section):
                 "window null, or a pattern with window"
             )
         if self.layers % self.period:
-            every = f" and experts.every {self.experts.every}" if self.experts else ""
-            raise ValueError(
-                f"layers {self.layers} are not a multiple of the {self.period} layers of pattern "
-                f"{list(self.pattern)}{every}; choose layers "
-                f"{-(-self.layers // self.period) * self.period}, or another pattern"
-            )
+            raise ValueError(self._no_whole_periods())
         return self
+
+    def _no_whole_periods(self) -> str:
+        """Why the layers are no whole number of periods, and what would be."""
+        every, period = self.experts.every if self.experts else 1, self.period
+        causes = [f"pattern {list(self.pattern)}"] if self.pattern else []
+        causes += [f"experts.every {every}"] if every > 1 else []
+        valid = [f"layers {-(-self.layers // period) * period}"]
+        other = [f"experts.every from {divisors(self.layers)}"] if self.layers % every else []
+        other += ["another pattern"] if self.layers % max(1, len(self.pattern)) else []
+        return (
+            f"layers {self.layers} are not a multiple of the {period} layers of "
+            f"{' and '.join(causes)}; choose {', or '.join([*valid, ' with '.join(other)])}"
+        )
 
     @property
     def blocks(self) -> int:

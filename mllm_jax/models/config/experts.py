@@ -10,6 +10,9 @@ from mllm_jax.models.config import elements
 from mllm_jax.models.config.parts import Section
 from sharding.plan import divisors
 
+#: Experts of a layer at most.
+MOST = 10_000
+
 
 class ExpertsConfig(Section):
     """Layers whose MLP is a choice of experts for each token (arXiv 1701.06538, 2401.04088).
@@ -37,10 +40,12 @@ class ExpertsConfig(Section):
         every: the last of every so many layers has experts, the others have an MLP.
         first_dense: first layers of the decoder that have an MLP whatever `every` says.
         buffer: copies of tokens that an expert rank has room for in a round of the exchange between
-            such ranks, over an even share of them. Copies beyond it go in further rounds.
+            such ranks, over an even share of them. Copies beyond it go in further rounds. More
+            than the expert degree has no further effect: a rank then has room for the copies of all
+            ranks.
     """
 
-    count: int = Field(gt=0, le=10_000)
+    count: int = Field(gt=0, le=MOST)
     top_k: int = Field(gt=0)
     d_ff: int = Field(gt=0)
     shared_d_ff: int = Field(0, ge=0)

@@ -29,7 +29,7 @@ from mllm_jax.models.layers import Dense, GatedMLP, Segments, gated, gathered, n
 from mllm_jax.models.platform import traced_platform
 from sharding.collectives import all_gather, reduce_scatter
 from sharding.dispatch import Dispatch, through_experts
-from sharding.exchanges import is_ragged, parts_of_a_round
+from sharding.exchanges import is_ragged, parts_of_a_round, room
 from sharding.grid import View
 
 
@@ -136,7 +136,7 @@ def dispatch(config: ExpertsConfig, copies: int, view: View) -> Dispatch:
     """
     platform, ranks = traced_platform(), view.degree(view.expert)
     parts = parts_of_a_round(platform)
-    slots = math.ceil(config.buffer * copies / (parts * ranks)) * ranks
+    slots = math.ceil(room(config.buffer, copies, ranks) * copies / (parts * ranks)) * ranks
     return Dispatch(view.expert, config.count, slots, parts, ragged=is_ragged(platform))
 
 

@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from mllm_jax.models.decoders.experts_weights import check_biases, released_experts
+from mllm_jax.models.experts.block import dispatch
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.multimodal import Decoder, abstract_parameters
 from mllm_jax.models.released.files import PretrainedError
@@ -44,13 +45,47 @@ SIGMOID = {"router": "sigmoid", "groups": 4, "top_groups": 2}
         (SIGMOID | {"groups": 8}, r"groups 8 of two experts or more; choose groups from \[1, 2, 4"),
         (SIGMOID | {"top_groups": 5}, r"top_groups 5 of 4 .*; choose top_groups from 1 to 4"),
         (SIGMOID | {"top_k": 5}, r"no place for top_k 5; choose top_groups from 3 to 4"),
-        ({"every": 3}, r"layers 4 are not a multiple of the 3 layers .* experts.every 3; choose"),
-        ({"first_dense": 4}, "leave none of 4 layers with experts; choose every and first_dense"),
+        (
+            {"every": 3},
+            r"of experts.every 3; choose layers 6, or experts.every from \[1, 2, 4\] \[",
+        ),
+        ({"every": 5}, r"leave none of 4 layers with experts; choose every from \[1, 2, 4\] \["),
+        ({"every": 3, "first_dense": 3}, r"leave none of 4 .*; choose first_dense below 3 \["),
+        ({"buffer": float("inf")}, "experts.buffer\n.*finite number"),
+        ({"buffer": 0}, "experts.buffer\n.*greater than 0"),
+        ({"first_dense": 4}, r"leave none of 4 layers with experts; choose first_dense below 4 \["),
     ],
 )
 def test_impossible_experts_are_refused(experts: dict[str, Any], told: str) -> None:
     with pytest.raises(ValidationError, match=told):
         model(**experts)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "every", "valid"),
+    [
+        (["window", "full"], 3, "layers 6, or experts.every from [1, 2, 4]"),
+        (3 * ["window"], 2, "layers 6, or another pattern"),
+        (3 * ["window"], 3, "layers 6, or experts.every from [1, 2, 4] with another pattern"),
+        (3 * ["window"], 1, "layers 6, or another pattern"),
+    ],
+)
+def test_layers_are_whole_periods(pattern: list[str], every: int, valid: str) -> None:
+    """What is offered instead of four layers is valid."""
+    with pytest.raises(ValidationError) as refused:
+        model(decoder={"pattern": pattern, "window": 3, "d_ff": 8}, every=every)
+    cause = f"of pattern {pattern}" + (f" and experts.every {every}" if every > 1 else "")
+    assert refused.value.errors()[0]["msg"].endswith(f"{cause}; choose {valid}")
+
+
+@pytest.mark.parametrize(
+    ("buffer", "slots"), [(1e-320, 4), (0.5, 16), (1.25, 40), (4.0, 4 * 30), (1e9, 4 * 30)]
+)
+def test_slots_are_no_more_than_all_ranks_fill(buffer: float, slots: int) -> None:
+    """Four ranks of thirty copies each; every rank has as many slots for each of them."""
+    own = model(buffer=buffer).decoder.experts
+    assert own is not None
+    assert dispatch(own, 30, View(expert=("expert",), sizes=(("expert", 4),))).slots == slots
 
 
 def test_families_have_experts_or_none() -> None:

@@ -49,14 +49,17 @@ PRODUCTS = 4 * TOKENS * EXPERT_FLOPS / 0.5e9
 COPIES = 4 * TOKENS * TOP_K
 
 
-@pytest.mark.parametrize("buffer", [1.25, 2.0, 0.5])
+@pytest.mark.parametrize("buffer", [1.25, 2.0, 0.5, 1e9])
 def test_cpus_exchange_all_slots_and_hide_nothing(buffer: float) -> None:
-    """Two ranks with four rows each; with half of the room there are two rounds."""
+    """Two ranks with four rows each; with half of the room there are two rounds.
+
+    A rank has no slots for more than the copies of both ranks.
+    """
     cpu, plan = small.hardware(platform="cpu"), ParallelPlan(expert=2)
     own = timing(cpu, plan, workload(buffer), remat="none")
     alone = timing(cpu, ParallelPlan(data=2), workload(buffer), remat="none")
     rounds = 2 if buffer < 1 else 1
-    slots = COPIES * buffer
+    slots = COPIES * min(buffer, 2)
 
     def seconds(*copies: float) -> float:
         moving = sum(rounds * ring(size * slots, 2) for size in copies)
@@ -169,6 +172,20 @@ def test_loops_of_cpus_have_kernels_and_copies_of_their_own(tensor: int) -> None
     cpu, gpu = (shared.buffers(platform, HIDDEN / tensor) for platform in ("cpu", "gpu"))
     loops = work("cpu", of, expert=2) - work("gpu", of, expert=2)
     assert loops == pytest.approx(kernels / 2 + cpu - gpu)
+
+
+@pytest.mark.parametrize(
+    ("buffer", "rounds", "slots"),
+    [(1e-320, COPIES // 4, 4), (0.5, 2, COPIES // 2), (4.0, 1, 4 * COPIES), (1e9, 1, 4 * COPIES)],
+)
+def test_rounds_and_slots_of_any_buffer(buffer: float, rounds: int, slots: int) -> None:
+    """Four ranks, with one slot for each other at least."""
+    plan = ParallelPlan(expert=4)
+    of = small.with_experts(small.workload(16, WIDTH, LAYERS, encoders=()), buffer=buffer)
+    own = timing(small.hardware(platform="cpu"), plan, of).dispatched
+    assert own is not None
+    assert (own.copies, own.rounds) == (COPIES, rounds)
+    assert own.slots() == pytest.approx(slots)
 
 
 @given(
