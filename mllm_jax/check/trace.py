@@ -66,13 +66,20 @@ def trace(config: ExperimentConfig, folder: Path, *, measure: bool) -> Trace:
         measure: whether to run a step on synthetic data, too, and write its timeline.
 
     Raises:
-        RunError: the decoder has one stage, or `folder` cannot be written.
+        RunError: the decoder has one stage, every step has a schedule of its own and `measure` is
+            wanted, or `folder` cannot be written.
     """
     plan = lower(config).pipeline
     if plan is None:
         raise RunError(
             "parallel.decoder.stage: 1 has no pipeline to draw; choose 2 or more, for example "
             "parallel.decoder='{stage: 2}' with train.accumulate=8"
+        )
+    if measure and plan.follow is not None:
+        raise RunError(
+            "--measure: a measured timeline is drawn beside one schedule, and with "
+            "schedule.encoder_microbatches: own every step has its own; valid: trace without "
+            "--measure, or schedule.encoder_microbatches: decoder"
         )
     prepare_folder(folder)
     costs = lower(config).costs

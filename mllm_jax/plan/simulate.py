@@ -17,6 +17,7 @@ from scheduling.costs import estimate
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.times import StepTimes
 from scheduling.schedules.schedule import Schedule
+from scheduling.simulate.lockstep import microbatches_of
 from scheduling.simulate.lockstep import simulate as simulate_schedule
 from scheduling.simulate.simulation import IDLE_KINDS, Options, Replica, Simulation
 from scheduling.simulate.trace import picture, write_chrome_trace
@@ -36,17 +37,26 @@ class Variation:
     sigma: float = 0.0
     seed: int = 0
 
-    def replicas(self, count: int, microbatches: int, modules: list[str]) -> tuple[Replica, ...]:
-        """Replicas that differ from the usual ones, of `count`, the first of them first."""
+    def replicas(self, count: int, microbatches: Mapping[str, int]) -> tuple[Replica, ...]:
+        """Replicas that differ from the usual ones, of `count`, the first of them first.
+
+        Args:
+            microbatches: number of microbatches by module; encoders may have their own.
+        """
         if not self.sigma:
             return (Replica(self.slow),) if self.slow else ()
         draw = np.random.default_rng(self.seed)
-        shape = count, len(modules), microbatches
-        # The mean of a log-normal variable is exp(mean + sigma^2 / 2).
-        factors = draw.lognormal(-(self.sigma**2) / 2, self.sigma, shape)
+
+        def factors(number: int) -> list[float]:
+            # The mean of a log-normal variable is exp(mean + sigma^2 / 2).
+            return draw.lognormal(-(self.sigma**2) / 2, self.sigma, number).tolist()
+
         return tuple(
-            Replica(self.slow if index == 0 else {}, dict(zip(modules, own.tolist(), strict=True)))
-            for index, own in enumerate(factors)
+            Replica(
+                self.slow if index == 0 else {},
+                {module: factors(number) for module, number in microbatches.items()},
+            )
+            for index in range(count)
         )
 
 
@@ -118,10 +128,13 @@ def simulated_step(
 ) -> Simulation:
     """The configured step on `hardware`; raises as `simulate` does."""
     schedule, overlaps = _step(config)
-    replicas, modules = config.parallel.decoder.batch, ["decoder", *config.model.lanes]
-    distinct = variation.replicas(replicas, schedule.microbatches, modules)
+    times = step_times(config, hardware)
+    numbers = microbatches_of(schedule, times)
+    microbatches = {module: numbers[module] for module in ("decoder", *config.model.lanes)}
+    replicas = config.parallel.decoder.batch
+    distinct = variation.replicas(replicas, microbatches)
     options = Options(*overlaps, replicas=replicas, distinct=distinct)
-    return simulate_schedule(schedule, step_times(config, hardware), options)
+    return simulate_schedule(schedule, times, options)
 
 
 def _step(config: ExperimentConfig) -> tuple[Schedule, tuple[bool, bool]]:

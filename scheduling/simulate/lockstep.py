@@ -48,7 +48,9 @@ def simulate(schedule: Schedule, times: StepTimes, options: Options = USUAL) -> 
     """
     alone = None
     if schedule.encoders:
-        alone = _step(_decoder_only(schedule), times, options, _counts(schedule, times)).makespan
+        alone = _step(
+            _decoder_only(schedule), times, options, microbatches_of(schedule, times)
+        ).makespan
     return _step(schedule, times, options).simulation(alone)
 
 
@@ -60,7 +62,7 @@ def makespan(schedule: Schedule, times: StepTimes, options: Options = USUAL) -> 
     return _step(schedule, times, options).makespan
 
 
-def _counts(schedule: Schedule, times: StepTimes) -> dict[str, int]:
+def microbatches_of(schedule: Schedule, times: StepTimes) -> dict[str, int]:
     """Number of microbatches by module."""
     count = schedule.microbatches
     counts = dict.fromkeys(("decoder", *(module for _, module, _ in times.encoders)), count)
@@ -73,8 +75,12 @@ def _step(
     options: Options,
     counts: Mapping[str, int] | None = None,
 ) -> Step:
-    """Runs a step; `counts` as of `_counts`, if the schedule lacks encoders of the options."""
-    replicas = options.counted(schedule.stages, counts or _counts(schedule, times))
+    """Runs a step.
+
+    Args:
+        counts: as of `microbatches_of`, if the schedule lacks encoders of the options.
+    """
+    replicas = options.counted(schedule.stages, counts or microbatches_of(schedule, times))
     given = schedule, times, options
     clock = BundleClock(options.co_issue)
     runs = [_Lockstep(*given, replica, clock).run(count) for replica, count in replicas]

@@ -130,6 +130,10 @@ def test_the_written_plan_trains_what_was_compared(tmp_path: Path) -> None:
             ("schedule.encoder_microbatches=decoder", "schedule.encoder_budgets={}"),
             "schedule.encoder_microbatches: decoder does not follow a mixture; valid: own",
         ),
+        (
+            ("schedule.kind=zero_bubble",),
+            "schedule.kind: zero_bubble has no effect, as every system is searched with",
+        ),
     ],
 )
 def test_configurations_that_follow_no_mixture_are_refused(

@@ -287,6 +287,18 @@ def test_a_measured_trace_runs_what_training_runs(small_config: Make, tmp_path: 
     assert {file.name for file in result.written.files} == {"schedule.json", "schedule.png"}
 
 
+def test_no_timeline_is_measured_where_every_step_has_its_own_schedule(
+    small_config: Make, tmp_path: Path
+) -> None:
+    schedule = {"pad_layers": True, "encoder_microbatches": "own"}
+    changes = {"data__balance": "per_phase", "schedule": schedule}
+    config = small_config(**MODEL | PIPELINED | changes)
+    with pytest.raises(RunError, match=r"--measure: .*own; valid: trace without --measure, or "):
+        trace(config, tmp_path / "new", measure=True)
+    assert not (tmp_path / "new").exists()
+    assert trace(config, tmp_path / "new", measure=False).written.files
+
+
 def test_a_trace_into_a_file_is_refused(small_config: Make, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match="cannot be written"):

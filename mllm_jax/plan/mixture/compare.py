@@ -188,8 +188,8 @@ def compare(
         draw: how samples are drawn; None: all rows bring the same.
 
     Raises:
-        ConfigError: the encoders have no microbatches of their own, or a mixture brings more than
-            `data.budgets` of an encoder.
+        ConfigError: the encoders have no microbatches of their own, the decoder's schedule is not
+            1F1B, or a mixture brings more than `data.budgets` of an encoder.
         ScheduleError: no plan of ours has room.
     """
     ordered = tuple(sorted(mixtures, key=lambda own: own.share))
@@ -290,6 +290,11 @@ def _check(config: ExperimentConfig, most: Mixture, draw: Draw | None) -> None:
         problems.append(
             f"schedule.encoder_microbatches: {config.schedule.encoder_microbatches} does not "
             "follow a mixture; valid: own"
+        )
+    if config.schedule.kind != "1f1b":
+        problems.append(
+            f"schedule.kind: {config.schedule.kind} has no effect, as every system is searched "
+            "with the decoder's schedule 1f1b alone; valid: 1f1b"
         )
     if not load:
         problems.append("model.encoders: a model of text alone has no mixture; valid: an encoder")
