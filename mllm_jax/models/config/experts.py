@@ -10,6 +10,9 @@ from mllm_jax.models.config import elements
 from mllm_jax.models.config.parts import Section
 from sharding.plan import divisors
 
+#: Experts of a layer at most.
+MOST = 10_000
+
 
 class ExpertsConfig(Section):
     """Layers whose MLP is a choice of experts for each token (arXiv 1701.06538, 2401.04088).
@@ -42,7 +45,7 @@ class ExpertsConfig(Section):
             ranks.
     """
 
-    count: int = Field(gt=0, le=10_000)
+    count: int = Field(gt=0, le=MOST)
     top_k: int = Field(gt=0)
     d_ff: int = Field(gt=0)
     shared_d_ff: int = Field(0, ge=0)

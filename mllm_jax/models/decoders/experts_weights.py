@@ -6,12 +6,13 @@ one tensor, or quantised ones, are refused by the names of their tensors.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mllm_jax.models.config.decoder import DecoderConfig
-from mllm_jax.models.config.experts import ExpertsConfig
+from mllm_jax.models.config.experts import MOST, ExpertsConfig
 from mllm_jax.models.released.files import PretrainedError, listed
 from mllm_jax.models.released.forms import Form, dense
 from mllm_jax.models.released.rules import Rule
@@ -77,7 +78,8 @@ def experts_config(values: Mapping[str, Any]) -> ExpertsConfig | None:
     The loss has a load-balancing loss where that of the public implementation has one.
 
     Raises:
-        PretrainedError: a key is missing, or the layers with experts are none that repeat.
+        PretrainedError: a key is missing or has a value that is not supported, or the layers with
+            experts are none that repeat.
     """
     form = _FORMS.get(str(values.get("model_type")))
     if form is None:
@@ -88,6 +90,8 @@ def experts_config(values: Mapping[str, Any]) -> ExpertsConfig | None:
             f"the configuration of {values['model_type']} lacks {listed(missing)}"
         )
     weight = values.get("router_aux_loss_coef", 0.001) if values.get("output_router_logits") else 0
+    _check_values(values, form)
+    _check(_is_number(weight), "router_aux_loss_coef", weight, "0 or more")
     own = ExpertsConfig(
         **{ours: values[theirs] for ours, theirs in form.keys.items()},
         **form.given,
@@ -98,8 +102,44 @@ def experts_config(values: Mapping[str, Any]) -> ExpertsConfig | None:
     return own
 
 
+def _check_values(values: Mapping[str, Any], form: _Form) -> None:
+    """Raise PretrainedError, in the keys of the release, for what `ExpertsConfig` would refuse."""
+    numbers = [theirs for ours, theirs in form.keys.items() if ours != "normalise"]
+    for key in [*numbers, "decoder_sparse_step"] if form.sparse else numbers:
+        _check(_is_count(values.get(key, 1)), key, values.get(key, 1), "1 or more")
+    count, top_k, normalise = form.keys["count"], form.keys["top_k"], form.keys.get("normalise")
+    experts, chosen = values[count], values[top_k]
+    _check(experts <= MOST, count, experts, f"1 to {MOST}")
+    _check(chosen <= experts, top_k, chosen, f"1 to {experts}, as {count} is {experts}")
+    if normalise:
+        _check(isinstance(values[normalise], bool), normalise, values[normalise], "true, false")
+    if chosen == 1 < experts and (values[normalise] if normalise else form.given["normalise"]):
+        other = f", or {normalise} false" if normalise else ""
+        raise PretrainedError(
+            f"{top_k}: 1 is not supported where weights are divided by their sum, as no gradient "
+            f"of the loss reaches the router; valid: 2 to {experts}{other}"
+        )
+
+
+def _check(valid: bool, key: str, value: Any, choice: str) -> None:
+    if not valid:
+        raise PretrainedError(f"{key}: {value!r} is not supported; valid: {choice}")
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value > 0
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < math.inf
+
+
 def _places(values: Mapping[str, Any]) -> dict[str, Any]:
     dense_layers = values.get("mlp_only_layers") or []
+    numbers = isinstance(dense_layers, list) and all(
+        type(layer) is int and layer >= 0 for layer in dense_layers
+    )
+    _check(numbers, "mlp_only_layers", dense_layers, "numbers of layers, from 0")
     first = max(dense_layers) + 1 if dense_layers else 0
     return {"every": values.get("decoder_sparse_step", 1), "first_dense": first}
 
@@ -118,6 +158,13 @@ def _check_places(values: Mapping[str, Any], own: ExpertsConfig) -> None:
             raise PretrainedError(
                 f"mlp_only_layers: {without} is not supported; valid: the first layers, or none"
             )
+    if without and not any(own.here(layer) for layer in range(layers)):
+        last = layers // own.every * own.every
+        valid = f"mlp_only_layers of fewer than {last}" if last else f"a step up to {layers}"
+        raise PretrainedError(
+            f"mlp_only_layers: {without} and decoder_sparse_step: {own.every} leave none of "
+            f"{layers} layers with experts; valid: {valid}"
+        )
 
 
 def released_experts(config: DecoderConfig) -> dict[str, Any]:

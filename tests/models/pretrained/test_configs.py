@@ -131,6 +131,10 @@ MOE = {
 }
 
 
+#: The same as a Mixtral, whose format does not say whether weights are divided by their sum.
+MIXTRAL = {"model_type": "mixtral", "num_local_experts": 8, "sliding_window": None}
+
+
 def test_layers_with_experts_are_those_of_the_release() -> None:
     for step, dense, expected in ((1, [], 24), (3, [], 8), (1, [0, 1], 22), (5, [0], 4)):
         own = decoder_config({**MOE, "decoder_sparse_step": step, "mlp_only_layers": dense})
@@ -146,14 +150,51 @@ def test_layers_with_experts_are_those_of_the_release() -> None:
         ),
         ({"mlp_only_layers": [3]}, "mlp_only_layers: [3] is not supported; valid: the first"),
         ({"num_experts": None}, "the configuration of qwen2_moe lacks num_experts"),
-        ({"num_experts_per_tok": 61}, "top_k 61 is above experts.count 60; choose top_k from 1"),
+        (
+            {"num_experts_per_tok": 61},
+            "num_experts_per_tok: 61 is not supported; valid: 1 to 60, as num_experts is 60",
+        ),
+        (
+            {"shared_expert_intermediate_size": 0},
+            "shared_expert_intermediate_size: 0 is not supported; valid: 1 or more",
+        ),
+        ({"num_experts": 10_001}, "num_experts: 10001 is not supported; valid: 1 to 10000"),
+        ({"decoder_sparse_step": 0}, "decoder_sparse_step: 0 is not supported; valid: 1 or more"),
+        ({"norm_topk_prob": 2}, "norm_topk_prob: 2 is not supported; valid: true, false"),
+        (
+            {"norm_topk_prob": True, "num_experts_per_tok": 1},
+            "num_experts_per_tok: 1 is not supported where weights are divided by their sum, as no "
+            "gradient of the loss reaches the router; valid: 2 to 60, or norm_topk_prob false",
+        ),
+        (
+            {"mlp_only_layers": [*range(24)]},
+            "and decoder_sparse_step: 1 leave none of 24 layers with experts; valid: mlp_",
+        ),
+        (
+            {"mlp_only_layers": [0], "decoder_sparse_step": 25},
+            "decoder_sparse_step: 25 leave none of 24 layers with experts; valid: a step up to 24",
+        ),
+        ({"mlp_only_layers": [-1]}, "mlp_only_layers: [-1] is not supported; valid: numbers"),
+        ({"mlp_only_layers": ["a"]}, "mlp_only_layers: ['a'] is not supported; valid: numbers"),
+        (
+            {"output_router_logits": True, "router_aux_loss_coef": -1},
+            "router_aux_loss_coef: -1 is not supported; valid: 0 or more",
+        ),
     ],
     ids=str,
 )
 def test_experts_that_are_not_supported_are_refused(changes: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValueError) as refused:
+    with pytest.raises(PretrainedError) as refused:
         decoder_config({**MOE, **changes})
     assert told in str(refused.value)
+    assert "choose" not in str(refused.value)
+    assert "experts." not in str(refused.value)
+
+
+def test_mixtral_offers_no_key_that_its_format_lacks() -> None:
+    """It always divides weights by their sum."""
+    with pytest.raises(PretrainedError, match=r"num_experts_per_tok: 1 is .*; valid: 2 to 8$"):
+        decoder_config({**MOE, **MIXTRAL, "num_experts_per_tok": 1})
 
 
 def test_towers_of_old_clips_are_what_their_dictionaries_say() -> None:
