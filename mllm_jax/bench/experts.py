@@ -10,6 +10,7 @@ import jax
 from mllm_jax.bench.pipeline import Row, Tell
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.config.load import ConfigError, ExperimentConfig
+from mllm_jax.models.config.experts import ExpertsConfig
 from mllm_jax.models.multimodal import model_flops
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import gradient_step
@@ -30,11 +31,13 @@ def bench_experts(config: ExperimentConfig, tell: Tell) -> list[Row]:
     `seconds`; `over_dense`, this over that of the dense model; `limit` on it.
 
     Raises:
-        ConfigError: the decoder has no experts.
+        ConfigError: the decoder has no experts, or layers without them. Such layers keep their own
+            width, so that no dense model has equally many active parameters in every layer.
     """
     own = config.model.decoder.experts
     if own is None:
         raise ConfigError("bench experts", ["model.decoder.experts: the decoder has none"])
+    _check_all_layers(own)
     counts = [0, *(n for n in (2 * own.top_k, 8 * own.top_k) if n < own.count), own.count]
     runs = []
     for count in counts:
@@ -48,6 +51,14 @@ def bench_experts(config: ExperimentConfig, tell: Tell) -> list[Row]:
         {"experts": count, **run.row, "over_dense": run.seconds / runs[0].seconds, "limit": LIMIT}
         for count, run in zip(counts, runs, strict=True)
     ]
+
+
+def _check_all_layers(own: ExpertsConfig) -> None:
+    """Raise ConfigError if some layers have an MLP in place of experts."""
+    for key, value, valid in (("every", own.every, 1), ("first_dense", own.first_dense, 0)):
+        if value != valid:
+            reason = f"{value} leaves layers whose MLP is not compared; valid: {valid}"
+            raise ConfigError("bench experts", [f"model.decoder.experts.{key}: {reason}"])
 
 
 def _with_experts(config: ExperimentConfig, count: int) -> ExperimentConfig:

@@ -95,3 +95,16 @@ def test_the_shortest_time_counts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_decoder_without_experts_is_refused(small_config: Any) -> None:
     with pytest.raises(ConfigError, match=r"model\.decoder\.experts: the decoder has none"):
         bench_experts(small_config(), lambda line: None)
+
+
+@pytest.mark.parametrize(("key", "value", "valid"), [("every", 2, 1), ("first_dense", 1, 0)])
+def test_layers_without_experts_are_refused(
+    key: str, value: int, valid: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their MLP is not as wide as that of the dense model."""
+    monkeypatch.setattr(experts, "_Run", Fake)
+    name = f"model.decoder.experts.{key}"
+    changes = [f"{name}={value}", "model.decoder.d_ff=64"]
+    config = load(ROOT / "configs" / "bench" / "experts.yaml", changes)
+    with pytest.raises(ConfigError, match=rf"{name}: {value} leaves .*; valid: {valid}"):
+        bench_experts(config, lambda line: None)

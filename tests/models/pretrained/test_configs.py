@@ -172,7 +172,7 @@ def test_layers_with_experts_are_those_of_the_release() -> None:
         ),
         (
             {"mlp_only_layers": [0], "decoder_sparse_step": 25},
-            "[0] and decoder_sparse_step: 25 leave none of 24 layers with experts; valid: a step up",
+            "decoder_sparse_step: 25 leave none of 24 layers with experts; valid: a step up to 24",
         ),
         ({"mlp_only_layers": [-1]}, "mlp_only_layers: [-1] is not supported; valid: numbers"),
         ({"mlp_only_layers": ["a"]}, "mlp_only_layers: ['a'] is not supported; valid: numbers"),
