@@ -197,8 +197,13 @@ ENDS = ("", ".connector")
             )
             for name, positions, reason in (
                 ("vision", 16, "16 is less than 24, the longest medium"),
+                (
+                    "vision",
+                    7,
+                    "7 is less than 24, the longest medium; valid: 24, 25, 26, ",
+                ),
                 ("vision", 128, "128 is more than data.budgets.vision 64"),
-                ("audio", 120, "120 is not a multiple of 16"),
+                ("audio", 120, "120 is less than 128, the longest medium; valid: 128"),
                 ("video", 64, "the model has no such encoder; its encoders are vision, audio"),
             )
         ),
