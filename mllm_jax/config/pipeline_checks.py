@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from mllm_jax.config.modalities import longest
+from mllm_jax.config.modalities import longest, unbounded_by
 from mllm_jax.config.pipeline_plan import LayerStack
 from mllm_jax.config.plan_checks import (
     covering_plans,
@@ -147,13 +147,21 @@ def _own_budgets(config: ExperimentConfig) -> Iterator[Problem]:
         least, most = longest(config, name), config.data.budgets[name]
         key, room = f"schedule.encoder_budgets.{name}", range(-(-least // unit), most // unit + 1)
         if positions < least:
-            reason = f"{positions} is less than {least}, the longest medium"
+            reason = f"{positions} is less than {least}, {_longest_medium(config, name)}"
             yield Problem(key, reason, partial(_some, key, unit, room))
         elif positions > most:
             reason = f"{positions} is more than data.budgets.{name} {most}"
             yield Problem(key, reason, partial(_some, key, unit, room))
         elif name in covering_plans(config):
             yield from whole_shards(config, name, key, positions)
+
+
+def _longest_medium(config: ExperimentConfig, name: str) -> str:
+    """What bounds the media of an encoder, in words."""
+    keys = " and ".join(unbounded_by(config, name))
+    if not keys:
+        return "the longest medium"
+    return f"the longest medium: data.budgets.{name}, as {keys} allows longer ones"
 
 
 def _some(key: str, unit: int, room: range) -> list[Side]:
