@@ -228,6 +228,11 @@ class AudioConfig(MediumConfig):
     max_seconds: Annotated[float, Field(gt=0)] = 3600.0  # longer clips are refused
     placeholder: str = "<audio>"  # stands for a clip in the text
 
+    @property
+    def max_samples(self) -> int:
+        """Samples of `max_seconds`."""
+        return round(self.max_seconds * self.sample_rate)
+
 
 class VideoConfig(MediumConfig):
     """How videos become frames, which are then images of the encoder's tiles."""

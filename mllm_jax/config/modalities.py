@@ -55,19 +55,36 @@ def _most(lane: int | Literal["auto"]) -> int:
 
 def longest(config: ExperimentConfig, name: str) -> int:
     """Most input positions of a medium of a lane, in whole outputs; its budget if none is known."""
+    return min([config.data.budgets[name], *_bounds(config, name).values()])
+
+
+def unbounded_by(config: ExperimentConfig, name: str) -> tuple[str, ...]:
+    """Keys that may bound media of a lane, if none of its bounds is as small as its budget."""
+    found = _bounds(config, name)
+    known = min(found.values(), default=ANY) <= config.data.budgets[name]
+    return () if known else tuple(key for key in found if key.startswith("data."))
+
+
+def _bounds(config: ExperimentConfig, name: str) -> dict[str, int]:
+    """By key, bounds on the input positions of a medium of a lane, in whole outputs."""
     (own,) = (modality for modality in modalities(config.model) if modality.name == name)
-    known = [config.data.budgets[name]]
+    known = {}
     if config.model.encoder(name).lanes.get(name) == "auto":
-        known.append(own_positions(config, name))
+        known["lanes"] = own_positions(config, name)
     if own.lane is not None and own.lane.up_to is not None:
-        known.append(own.span(own.lane.up_to))
+        known["lanes"] = own.span(own.lane.up_to)
     if isinstance(own, ImageModality) and own.tiling is None:
         images = config.data.image
         token = 0 if own.class_token == "none" else 1
-        known.append(own.span(images.encoders.get(own.encoder, images).max_patches + token))
-    if isinstance(own, AudioModality) and own.longest is not None:
-        known.append(own.span(own.longest))
-    return min(known)
+        where = f"encoders.{own.encoder}." if own.encoder in images.encoders else ""
+        most = images.of(own.encoder).max_patches + token
+        known[f"data.image.{where}max_patches"] = own.span(most)
+    if isinstance(own, AudioModality):
+        audio = config.data.audio
+        known["data.audio.max_seconds"] = own.span(-(-audio.max_samples // audio.hop) + own.behind)
+        if own.longest is not None:
+            known["max_positions"] = own.span(own.longest)
+    return known
 
 
 def own_positions(config: ExperimentConfig, name: str) -> int:

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from mllm_jax.config.modalities import longest
+from mllm_jax.config.modalities import longest, unbounded_by
 from mllm_jax.config.pipeline_plan import LayerStack
-from mllm_jax.config.plan_checks import covering_plans, elsewhere, module_path, near, plans_for
+from mllm_jax.config.plan_checks import (
+    covering_plans,
+    elsewhere,
+    module_path,
+    near,
+    plans_for,
+    whole_shards,
+)
 from mllm_jax.config.problems import LEFT_OUT, Choice, Problem, Side
 from mllm_jax.config.sections import ExperimentConfig
 from scheduling.costs.hardware import HardwareError, named, names
@@ -129,20 +136,32 @@ def _own(config: ExperimentConfig) -> Iterator[Problem]:
 
 
 def _own_budgets(config: ExperimentConfig) -> Iterator[Problem]:
-    """A row of an encoder's own microbatches has room for every medium, and is no larger."""
+    """A row of an encoder's own microbatches has room for every medium, and is no larger.
+
+    A size outside these bounds is told as such; its choices are whole shards.
+    """
     for name, positions in config.schedule.encoder_budgets.items():
         if name not in config.model.lanes or name not in config.data.budgets:
             continue
         unit = config.budget_unit(name, config.parallel.encoders[name])
         least, most = longest(config, name), config.data.budgets[name]
         key, room = f"schedule.encoder_budgets.{name}", range(-(-least // unit), most // unit + 1)
-        reasons = {
-            f"is less than {least}, the longest medium": positions < least,
-            f"is more than data.budgets.{name} {most}": positions > most,
-        }
-        for reason, holds in reasons.items():
-            if holds:
-                yield Problem(key, f"{positions} {reason}", partial(_some, key, unit, room))
+        if positions < least:
+            reason = f"{positions} is less than {least}, {_longest_medium(config, name)}"
+            yield Problem(key, reason, partial(_some, key, unit, room))
+        elif positions > most:
+            reason = f"{positions} is more than data.budgets.{name} {most}"
+            yield Problem(key, reason, partial(_some, key, unit, room))
+        elif name in covering_plans(config):
+            yield from whole_shards(config, name, key, positions)
+
+
+def _longest_medium(config: ExperimentConfig, name: str) -> str:
+    """What bounds the media of an encoder, in words."""
+    keys = " and ".join(unbounded_by(config, name))
+    if not keys:
+        return "the longest medium"
+    return f"the longest medium: data.budgets.{name}, as {keys} allows longer ones"
 
 
 def _some(key: str, unit: int, room: range) -> list[Side]:

@@ -326,17 +326,28 @@ def _axis_name(plan: ParallelPlan, axis: str) -> str:
 
 
 def _positions(config: ExperimentConfig) -> Iterator[Problem]:
-    """Rows split into whole shards (sequence parallelism) and whole encoder outputs."""
-    for module, plan in covering_plans(config).items():
-        unit = config.budget_unit("tokens" if module == "decoder" else module, plan)
-        shards = f"{module_path(module)}.{_axis_name(plan, 'sequence')} {plan.sequence}"
-        outputs = unit // plan.sequence
-        parts = shards if module == "decoder" else f"reduction {outputs} x {shards}"
+    """Budgets split into whole shards; those of encoders' own rows are `pipeline_checks`'."""
+    for module in covering_plans(config):
         for path, positions in config.row_positions(module).items():
-            if positions % unit:
-                reason = f"{positions} is not a multiple of {unit} ({parts})"
-                sides = partial(near, path, positions, unit)
-                yield Problem(path, reason, sides, 1, "nearest valid")
+            if path.startswith("data."):
+                yield from whole_shards(config, module, path, positions)
+
+
+def whole_shards(
+    config: ExperimentConfig, module: str, path: str, positions: int
+) -> Iterator[Problem]:
+    """A row splits into whole shards (sequence parallelism) and whole encoder outputs.
+
+    Args:
+        path: key of the row's positions.
+    """
+    plan = config.parallel.plans[module]
+    unit = config.budget_unit("tokens" if module == "decoder" else module, plan)
+    if positions % unit:
+        shards = f"{module_path(module)}.{_axis_name(plan, 'sequence')} {plan.sequence}"
+        parts = shards if module == "decoder" else f"reduction {unit // plan.sequence} x {shards}"
+        reason = f"{positions} is not a multiple of {unit} ({parts})"
+        yield Problem(path, reason, partial(near, path, positions, unit), 1, "nearest valid")
 
 
 def near(key: str, value: int, unit: int) -> list[Side]:

@@ -197,8 +197,18 @@ ENDS = ("", ".connector")
             )
             for name, positions, reason in (
                 ("vision", 16, "16 is less than 24, the longest medium"),
+                (
+                    "vision",
+                    7,
+                    "7 is less than 24, the longest medium; valid: 24, 25, 26, ",
+                ),
                 ("vision", 128, "128 is more than data.budgets.vision 64"),
-                ("audio", 120, "120 is not a multiple of 16"),
+                (
+                    "audio",
+                    120,
+                    "120 is less than 128, the longest medium: data.budgets.audio, as "
+                    "data.audio.max_seconds allows longer ones; valid: 128",
+                ),
                 ("video", 64, "the model has no such encoder; its encoders are vision, audio"),
             )
         ),
@@ -536,6 +546,27 @@ def test_a_plan_is_refused_exactly_if_it_does_not_fit(data: int, fsdp: int, tens
         config(parallel__decoder=plan, **changes)
     else:
         assert "parallel.decoder" in refused(parallel__decoder=plan, **changes)
+
+
+def test_an_own_row_of_a_clip_is_as_long_as_clips_may_be() -> None:
+    """Clips of 0.64 seconds have 64 frames, and the plan splits rows into units of 16."""
+    changes: dict[str, Any] = {
+        "parallel__decoder": {"stage": 2, "tensor": 2},
+        "model__decoder__layers": 2,
+        "data__balance": "per_phase",
+        "data__audio__max_seconds": 0.64,
+    }
+
+    def own(positions: int) -> dict[str, Any]:
+        budgets = {"encoder_microbatches": "own", "encoder_budgets": {"audio": positions}}
+        return changes | {"schedule": budgets}
+
+    assert config(**own(64)).schedule.encoder_budgets == {"audio": 64}
+    key = "schedule.encoder_budgets.audio:"
+    assert f"{key} 48 is less than 64, the longest medium; valid: 64" in refused(**own(48))
+    uneven = refused(**own(72))
+    assert f"{key} 72 is not a multiple of 16" in uneven
+    assert "nearest valid: 64, 80" in uneven
 
 
 def test_any_vocabulary_and_any_heads_of_keys_go_with_any_degree() -> None:

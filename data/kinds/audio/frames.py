@@ -21,8 +21,8 @@ def frames_of(samples: int, rate: int, config: AudioConfig, longest: int | None 
     """Number of log-mel frames of a clip: one per started hop.
 
     Raises:
-        MediaError: no samples, another sample rate than the configured one, or more frames than
-            `longest`.
+        MediaError: no samples, another sample rate than the configured one, more samples than
+            `config.max_samples`, or more frames than `longest`.
     """
     if samples < 1:
         raise MediaError(FaultKind.DURATION, "the clip has zero length")
@@ -31,6 +31,12 @@ def frames_of(samples: int, rate: int, config: AudioConfig, longest: int | None 
             FaultKind.RATE,
             f"clip has a sample rate of {rate} Hz, data.audio.sample_rate is "
             f"{config.sample_rate} Hz; convert the file",
+        )
+    if samples > config.max_samples:
+        raise MediaError(
+            FaultKind.DURATION,
+            f"the clip has {samples} samples, above data.audio.max_seconds, "
+            f"{config.max_samples} samples",
         )
     frames = -(-samples // config.hop)
     if longest is not None and frames > longest:

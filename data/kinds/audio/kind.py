@@ -49,8 +49,7 @@ class AudioKind(MediumKind):
 
     def open(self, blob: Blob, config: DataConfig) -> Audio:
         """The clip in a file of a format of libsndfile."""
-        audio = config.audio
-        return EncodedAudio(blob, round(audio.max_seconds * audio.sample_rate))
+        return EncodedAudio(blob, config.audio.max_samples)
 
     def reader(self, config: DataConfig, modality: AudioModality) -> ConfiguredClips:
         """The reader that `data.audio` configures."""
@@ -77,7 +76,7 @@ class AudioKind(MediumKind):
         return Look(size, ((levels(taken.inputs.T[::-1], told),),), sound=sound)
 
     def noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> NoiseClip:
-        """About so many frames."""
+        """About so many frames, at most those of `data.audio.max_seconds`."""
         audio = config.audio
-        samples = max(1, round(positions)) * audio.hop
+        samples = max(1, min(max(1, round(positions)) * audio.hop, audio.max_samples))
         return NoiseClip(samples, audio.sample_rate, int(rng.integers(2**31)))

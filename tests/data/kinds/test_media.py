@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.config import AudioConfig, ImageConfig
+from data.config import AudioConfig, DataConfig, ImageConfig
 from data.kinds.audio.frames import frames_medium, frames_of, log_mel, mel_filters
+from data.kinds.audio.kind import AudioKind
 from data.kinds.audio.modality import AudioModality
 from data.kinds.image.modality import ImageModality
 from data.kinds.image.patches import grid_of, patches_of
@@ -148,6 +149,16 @@ def test_a_tone_appears_in_its_band_and_its_frames() -> None:
 def test_impossible_waves_are_refused(wave: np.ndarray, message: str) -> None:
     with pytest.raises(MediaError, match=message):
         frames_medium(wave, AudioModality("a"), SMALL)
+
+
+def test_clips_above_the_most_seconds_are_refused_whatever_they_come_from() -> None:
+    short = AudioConfig(sample_rate=1000, hop=10, window=32, max_seconds=0.05)
+    assert frames_of(50, 1000, short) == 5
+    with pytest.raises(MediaError, match=r"51 samples, above data.audio.max_seconds, 50 samples"):
+        frames_of(51, 1000, short)
+    data = DataConfig(budgets={"tokens": 1, "segments": 1}, audio=short)
+    noise = AudioKind().noise(1000, data, np.random.default_rng(0))
+    assert noise.info() == (50, 1000)
 
 
 def test_another_sample_rate_is_refused_and_named() -> None:
