@@ -108,7 +108,7 @@ class PipelineProgram(GradientProgram):
     def _following(self, follow: Follower, feeds: Mapping[str, Feeds]) -> StepTables | None:
         """The tables of a step whose encoder microbatches feed these of the decoder.
 
-        Less may wait until the schedule fits the slots that are compiled; None if none fits.
+        It is the first of the follower's ways that fits what is compiled; None if none does.
         """
         key = tuple(feeds.items())
         if key not in self._followed:
@@ -121,8 +121,8 @@ class PipelineProgram(GradientProgram):
         count = self.schedule.microbatches
         if any(len(own) > self.schedule.encoder(n).units(count) for n, own in feeds.items()):
             return None
-        for live in follow.lives():
-            program = self._compiled(follow(feeds, live))
+        for way in follow.ways():
+            program = self._compiled(follow(feeds, way))
             if self.plan.checked:
                 check_program(program)
             if self.frame.excess(program) is None:

@@ -35,6 +35,7 @@ from scheduling.schedules.bubbles import place_encoders
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved
 from scheduling.schedules.tasks import EncoderPieces, Feeds
+from scheduling.search.make import Way
 from sharding.exchanges import Exchanges
 from sharding.grid import JointGrid
 from sharding.mesh import shardings
@@ -77,8 +78,8 @@ class Following:
     rows: int = 1
     most: tuple[int, ...] = (4, 3, 2)
 
-    def __call__(self, feeds: Mapping[str, Feeds], live: int) -> Schedule:
-        return placed([replace(cut, feeds=feeds[cut.name]) for cut in self.cuts], live)
+    def __call__(self, feeds: Mapping[str, Feeds], way: Way) -> Schedule:
+        return placed([replace(cut, feeds=feeds[cut.name]) for cut in self.cuts], way.live)
 
     @property
     def cuts(self) -> list[EncoderPieces]:
@@ -92,8 +93,8 @@ class Following:
     def spread(self) -> dict[str, int]:
         return dict.fromkeys(MEDIA, self.rows)
 
-    def lives(self) -> list[int]:
-        return list(self.most)
+    def ways(self) -> list[Way]:
+        return [Way(live) for live in self.most]
 
 
 #: Exchanges of outputs, by the number of an encoder's own microbatches for one of the decoder.
@@ -330,8 +331,8 @@ def test_rows_go_on_together_where_units_feed_too_many(
 class Broken(Following):
     """Runs the schedules of loads from their last tick to their first."""
 
-    def __call__(self, feeds: Mapping[str, Feeds], live: int) -> Schedule:
-        made = super().__call__(feeds, live)
+    def __call__(self, feeds: Mapping[str, Feeds], way: Way) -> Schedule:
+        made = super().__call__(feeds, way)
         return replace(made, ticks=made.ticks[::-1])
 
 
