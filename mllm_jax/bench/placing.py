@@ -37,7 +37,7 @@ def bench_placing(
         For every size and load medians of `STEPS` steps, in CPU seconds of one core:
         `place_seconds` for schedules, `tables_seconds` for slots and rows, and `seconds` for both,
         with `worst_seconds` of all steps. A schedule that does not fit the slots of the full load
-        is followed by another one, of less work ahead: `attempts` is their number in the mean, and
+        is followed by another one, which needs fewer: `attempts` is their number in the mean, and
         `fits` the share of the steps of which one fits.
     """
     rows = []
@@ -94,9 +94,9 @@ def _placed(
     feeds = {name: feeds_of(load * rng.uniform(0.5, 1.5, count)) for name in frame.encoders}
     remats = {name: own.remat for name, own in frame.encoders.items()}
     place, tables, fits = [], [], False
-    for live in follow.lives():
+    for way in follow.ways():
         began = time.process_time()
-        schedule = follow(feeds, live)
+        schedule = follow(feeds, way)
         placed = time.process_time()
         program = compile_program(schedule, frame.remat, remats)
         if fits := frame.excess(program) is None:

@@ -36,8 +36,8 @@ def batch_of(
     microbatches: list[Microbatch],
     following: list[Microbatch] | None,
     carried: dict[str, jax.Array] | None,
-) -> tuple[Any, dict[str, int]]:
-    """The batch of a step on the devices, and by encoder how many own microbatches it runs.
+) -> tuple[Any, dict[str, int], str]:
+    """The batch of a step on the devices, and the other results of `step.batch.counted`.
 
     Args:
         carried: outputs of the step before for this one.
@@ -46,10 +46,11 @@ def batch_of(
     step = experiment.step
     # After the last step there is none: its work ahead is thrown away.
     among = among_groups(microbatches[0].stats.group)
-    batch, units = counted(own, step, following and [m.batch for m in following], among=among)
+    ahead = None if following is None else [m.batch for m in following]
+    batch, units, spilled = counted(own, step, ahead, among=among)
     if carried is None and step.program.ahead:
         carried = step.primed(state["params"], place(own, step, among=among))["carried"]
-    return batch | {"carried": carried or {}}, units
+    return batch | {"carried": carried or {}}, units, spilled
 
 
 def leave_out_everywhere(experiment: Experiment, microbatches: Sequence[Microbatch]) -> None:

@@ -66,9 +66,11 @@ class Placed(Timed):
 
     Attributes:
         units: by encoder, how many microbatches of its own the step runs; empty if there are none.
+        spilled: see `StepTables.spilled`.
     """
 
     units: Mapping[str, int] = field(default_factory=dict)
+    spilled: str = ""
 
 
 class Checked(Timed):

@@ -17,7 +17,7 @@ from mllm_jax.train.evaluate import figures_of
 from mllm_jax.train.events import Done, Evaluated, Event, Placed, Read, Saving, Taken, Timed
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.groups import records_of_all
-from mllm_jax.train.notices import Waiting
+from mllm_jax.train.notices import Spilling, Waiting
 from mllm_jax.train.records.metrics import Meter, PhaseLoad, StepRecord, over_microbatches
 from mllm_jax.train.records.sinks import Metrics
 from mllm_jax.train.state.progress import Progress
@@ -31,13 +31,14 @@ class Recording:
         self._experiment = experiment
         self._spent: defaultdict[type[Event], float] = defaultdict(float)
         self._units: Mapping[str, int] = {}
+        self._spilled = False
 
     def __call__(self, event: Event) -> None:
         """Note the seconds of an event, and the encoders' own microbatches of a step."""
         if isinstance(event, Timed):
             self._spent[type(event)] += event.seconds
         if isinstance(event, Placed):
-            self._units = event.units
+            self._units, self._spilled = event.units, bool(event.spilled)
 
     def record(self, taken: Taken) -> StepRecord:
         """The record of the last step, with the events since the step before."""
@@ -60,6 +61,7 @@ class Recording:
             capacity=_summed([own.capacity for own in stats])
             | positions_of_units(self._experiment, self._units, group),
             units=self._units,
+            spilled=self._spilled,
             flops=sum(model_flops(config.model, own.lengths, frozen) for own in stats),
             head_flops=model_flops(config.model, {}, frozen, targets=1),
             targets=taken.scalars["targets"],
@@ -94,6 +96,7 @@ class Figures:
     def __init__(self, experiment: Experiment, progress: Progress, metrics: Metrics) -> None:
         config, self._progress, self._metrics = experiment.config, progress, metrics
         self._recording, self._waiting = Recording(experiment), Waiting(config.data)
+        self._spilling = Spilling()
         self._meter = Meter(
             config.train.steps,
             _peak(experiment),
@@ -117,6 +120,7 @@ class Figures:
                 self._metrics.log(event.step, figures_of(event.result))
             case _:
                 self._recording(event)
+                self._spilling(event)
 
     def _take(self, taken: Taken) -> None:
         self.record = self._recording.record(taken)

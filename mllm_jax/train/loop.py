@@ -433,8 +433,9 @@ def steps(
             with jax.profiler.StepTraceAnnotation(STEP, step_num=number):
                 own, following = _next(read, experiment, number, tell)
                 with phase("place") as placing:
-                    batch, units = batch_of(experiment, state, own, following, carried)
-                tell(Placed(number, placing.seconds, units))
+                    made = batch_of(experiment, state, own, following, carried)
+                batch, units, spilled = made
+                tell(Placed(number, placing.seconds, units, spilled))
                 while len(running) >= ahead:
                     tell(_done(*running.popleft()))
                 if compare and number % (config.train.check_every or 1) == 0:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from data.config import DataConfig
 from data.loading.loader import Microbatch
 from mllm_jax.runtime.devices import is_primary
+from mllm_jax.train.events import Event, Placed
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.records.metrics import Report
 
@@ -18,6 +19,33 @@ logger = logging.getLogger(__name__)
 
 #: Samples that are named because no balancing helps them.
 GIANTS = 10
+
+
+#: What to change where steps spill.
+_HELP = (
+    "remat: full of the encoder needs no slots of saved; where many steps are like this, "
+    "schedule.encoder_microbatches: decoder computes no more"
+)
+
+
+class Spilling:
+    """Says once, on process 0, that a step fits no schedule of its own, and what to change."""
+
+    def __init__(self) -> None:
+        self._told = False
+
+    def __call__(self, event: Event) -> None:
+        """Hear of an event."""
+        if not isinstance(event, Placed) or not event.spilled or self._told or not is_primary():
+            return
+        self._told = True
+        logger.warning(
+            "the encoders of step %d run as if they were full, as no schedule of its media fits "
+            "what is compiled (%s); %s; later ones are counted in spilled_steps",
+            event.step,
+            event.spilled,
+            _HELP,
+        )
 
 
 #: Share of a step's time that waiting for data may take.

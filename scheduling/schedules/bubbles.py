@@ -75,6 +75,7 @@ def place_encoders(
     fill: Collection[str] = get_args(Fill),
     live: int | None = None,
     thorough: bool = True,
+    in_turn: bool = False,
 ) -> Schedule:
     """Adds the encoders' tasks to a schedule of the decoder.
 
@@ -96,6 +97,10 @@ def place_encoders(
         thorough: whether to try all the ways above; otherwise only the first of each is
             tried, which takes about a quarter of the time and makes the step at most a few percent
             longer.
+        in_turn: for `"bubbles"`: microbatches are dealt to the encoder pipelines in turn, however
+            many pieces the idle slots of each take. So a pipeline keeps values of few microbatches
+            at a time. `live` may then be less than the outputs of a round, whose pieces run in
+            several ticks.
 
     Returns:
         The schedule with `encoders`; ticks without decoder tasks may come before, between and
@@ -104,8 +109,9 @@ def place_encoders(
     Raises:
         ScheduleError: a name, a size or a cut is refused, or a kind of task has no cost.
     """
-    _check(decoder, encoders, costs, placement, fill, live)
-    rules = replace(Rules.of(placement, fill, live, decoder.stages), thorough=thorough)
+    _check(decoder, encoders, costs, placement, fill, live, in_turn)
+    rules = Rules.of(placement, fill, live, decoder.stages)
+    rules = replace(rules, thorough=thorough, in_turn=in_turn)
     return _place(decoder, encoders, costs, rules).schedule(encoders)
 
 
@@ -195,6 +201,7 @@ def _check(
     placement: str,
     fill: Collection[str],
     live: int | None,
+    in_turn: bool = False,
 ) -> None:
     _check_names("placement", [placement], get_args(Placement))
     _check_names("fill", fill, get_args(Fill))
@@ -205,7 +212,8 @@ def _check(
         raise ScheduleError(f"encoders named {names} are refused; valid: distinct, not 'decoder'")
     for cut in encoders:
         _check_cut(cut, decoder, costs)
-        pipelines = 1 if placement != "bubbles" else decoder.stages // cut.stages
+        in_rounds = placement == "bubbles" and not in_turn
+        pipelines = decoder.stages // cut.stages if in_rounds else 1
         if live is not None and live < pipelines:
             raise ScheduleError(
                 f"live: {live} is refused: a round of {cut.name!r} makes {pipelines} outputs; "
@@ -304,10 +312,14 @@ def _owners(
     """The encoder pipeline of each microbatch.
 
     Every pipeline gets its microbatches at even distances. Microbatches of the same turn go to the
-    pipelines in rising order in one half of the step and in falling order in the other.
+    pipelines in rising order in one half of the step and in falling order in the other. If they are
+    dealt in turn, every pipeline gets as many, in rising order.
     """
     if rules.eager:
         return [0] * len(microbatches)
+    if rules.in_turn:
+        pipelines = table.stages // flows[0].cut.stages
+        return [unit % pipelines for unit in range(len(microbatches))]
     sides = [
         (
             capacity(table, flow, microbatches, rules),

@@ -39,6 +39,7 @@ class Rules:
         stretch: whether idle slots may be shorter than a piece.
         ends: whether to use the time of gathering parameters and scattering gradients.
         thorough: whether to try all placements, and not the most promising one alone.
+        in_turn: whether microbatches are dealt to the encoder pipelines in turn.
     """
 
     slots: bool
@@ -48,6 +49,7 @@ class Rules:
     stretch: bool = True
     ends: bool = False
     thorough: bool = True
+    in_turn: bool = False
 
     @classmethod
     def of(cls, placement: str, fill: Collection[str], live: int | None, stages: int) -> Rules:

@@ -29,7 +29,7 @@ from scheduling.programs.program import Remat
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.tasks import Feeds, valid_pieces
 from scheduling.search.bounds import Bounds, lower_bound, tower_compute
-from scheduling.search.make import Follower, make_schedule, seconds_on
+from scheduling.search.make import Follower, Way, make_schedule, seconds_on
 from scheduling.search.space import Space, decoder_plans, families, members
 from scheduling.simulate.lockstep import makespan, simulate
 from scheduling.simulate.simulation import Options, Simulation
@@ -79,18 +79,18 @@ class Following:
             for name in own.encoders
         }
 
-    def placed(self, feeds: Mapping[str, Feeds], live: int | None = None) -> Schedule:
+    def placed(self, feeds: Mapping[str, Feeds], way: Way | None = None) -> Schedule:
         """The schedule of a step.
 
         Args:
             feeds: what the encoders' own microbatches feed.
-            live: as of `Follower`; None: the most.
+            way: one of `Follower.ways`; None: the first.
 
         Raises:
             ScheduleError: the sizes do not fit together.
         """
         follower = self.follower
-        return follower(feeds, follower.lives()[0] if live is None else live)
+        return follower(feeds, way or follower.ways()[0])
 
     def seconds(self, load: Load) -> float:
         """Seconds of a step, wherever its values wait."""
@@ -116,15 +116,15 @@ class Following:
         return step_memory(self.workload, self.strategy, self.hardware, sizes)
 
     def fitted(self, ways: Sequence[Mapping[str, Feeds]]) -> Schedule:
-        """The schedule of a step within the slots of the frame; less may wait until it fits.
+        """The schedule of a step within the slots of the frame: the first way that fits.
 
         As in a training run, it is the standing schedule if none fits.
 
         Args:
             ways: what the encoders' own microbatches may feed, the preferred way first.
         """
-        for feeds, live in product(filter(self._holds, ways), self.follower.lives()):
-            made = self.placed(feeds, live)
+        for feeds, way in product(filter(self._holds, ways), self.follower.ways()):
+            made = self.placed(feeds, way)
             program = compile_program(made, self.strategy.remat, self.strategy.remats)
             if self.frame.excess(program) is None:
                 return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from scheduling.costs.estimate import step_times
 from scheduling.costs.flops import task_flops
@@ -32,6 +33,7 @@ def make_schedule(
     times: Times,
     thorough: bool = True,
     feeds: Mapping[str, Feeds] | None = None,
+    in_turn: bool = False,
 ) -> Schedule:
     """The schedule with decoder tasks by the strategy's kind and encoder tasks by its placement.
 
@@ -42,6 +44,7 @@ def make_schedule(
         thorough: as of `place_encoders`.
         feeds: by encoder, what its own microbatches feed (`EncoderPieces.feeds`), for a step in
             which they are not the decoder's; then no encoder works ahead.
+        in_turn: as of `place_encoders`.
 
     Raises:
         ScheduleError: the sizes do not fit together.
@@ -49,7 +52,7 @@ def make_schedule(
     if strategy.decoder.stage == 1:
         alone = replace(strategy, placement="first_stage")
         return pipeline_schedule(workload, alone, task_flops, thorough)
-    return pipeline_schedule(workload, strategy, times, thorough, feeds)
+    return pipeline_schedule(workload, strategy, times, thorough, feeds, in_turn)
 
 
 def pipeline_schedule(
@@ -58,6 +61,7 @@ def pipeline_schedule(
     times: Times,
     thorough: bool = True,
     feeds: Mapping[str, Feeds] | None = None,
+    in_turn: bool = False,
 ) -> Schedule:
     """The schedule as `make_schedule` makes it for several stages; a single stage is allowed."""
     cuts = tuple(encoder_pieces(workload, strategy, name) for name in workload.encoders)
@@ -67,7 +71,7 @@ def pipeline_schedule(
     elif strategy.work_ahead and strategy.placement == "bubbles":
         cuts = fill_ahead(decoder, cuts, costs, strategy.fill, strategy.live)
     way = strategy.placement, strategy.fill, strategy.live
-    return place_encoders(decoder, cuts, costs, *way, thorough)
+    return place_encoders(decoder, cuts, costs, *way, thorough, in_turn)
 
 
 def _decoder(strategy: Strategy, microbatches: int) -> Schedule:
@@ -76,6 +80,18 @@ def _decoder(strategy: Strategy, microbatches: int) -> Schedule:
         raise ScheduleError(f"schedule.kind: {strategy.kind!r} is unknown; valid: {valid}")
     sizes = {"stages": strategy.decoder.stage, "chunks": strategy.chunks}
     return SCHEDULES[strategy.kind](**sizes, microbatches=microbatches)
+
+
+class Way(NamedTuple):
+    """A way to place the encoders' work of a step.
+
+    Attributes:
+        live: of how many of the decoder's microbatches outputs, or gradients, may wait.
+        in_turn: as of `place_encoders`.
+    """
+
+    live: int
+    in_turn: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,15 +107,17 @@ class Follower:
     strategy: Strategy
     times: Times
 
-    def __call__(self, feeds: Mapping[str, Feeds], live: int) -> Schedule:
+    def __call__(self, feeds: Mapping[str, Feeds], way: Way) -> Schedule:
         """The schedule of a step, found fast.
 
         Args:
             feeds: as of `make_schedule`.
-            live: of how many of the decoder's microbatches outputs, or gradients, may wait.
+            way: one of `ways`.
         """
-        strategy = replace(self.strategy, live=live)
-        return make_schedule(self.workload, strategy, self.times, thorough=False, feeds=feeds)
+        strategy = replace(self.strategy, live=way.live)
+        return make_schedule(
+            self.workload, strategy, self.times, thorough=False, feeds=feeds, in_turn=way.in_turn
+        )
 
     @property
     def positions(self) -> Mapping[str, int]:
@@ -111,15 +129,20 @@ class Follower:
         """Rows of an encoder's own microbatches for each of the decoder's, if not one."""
         return self.workload.spread
 
-    def lives(self) -> list[int]:
-        """Values of `live` from the strategy's down: the less may wait, the fewer slots."""
+    def ways(self) -> list[Way]:
+        """Ways to place a step: the first makes the shortest step, the last needs the fewest slots.
+
+        Encoder pipelines first get as many microbatches as their idle slots suggest. Then they get
+        them in turn, and ever fewer outputs may wait: in the end a single one.
+        """
         stages = self.strategy.decoder.stage
         least = max(stages // plan.stage for plan in self.strategy.plans.values())
-        live, found = self.strategy.live or 2 * stages, []
+        most = live = self.strategy.live or 2 * stages
+        lives = [live]
         while live > least:
-            found.append(live)
             live = max(least, live * 3 // 4)
-        return [*found, least]
+            lives.append(live)
+        return [Way(most), *(Way(own, in_turn=True) for own in dict.fromkeys([*lives, 1]))]
 
 
 def cut_encoders(workload: Workload, strategy: Strategy, times: Times) -> Strategy:

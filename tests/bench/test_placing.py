@@ -50,4 +50,4 @@ def test_a_schedule_that_does_not_fit_is_followed_by_another(
     found = [placing._placed(follow, frame, 0.1, 0)]
     monkeypatch.setattr(Frame, "excess", lambda *_: "slots")
     found.append(placing._placed(follow, frame, 0.1, 0))
-    assert [own[2:] for own in found] == [(1, True), (len(follow.lives()), False)]
+    assert [own[2:] for own in found] == [(1, True), (len(follow.ways()), False)]

@@ -10,7 +10,8 @@ from data.planning.dealing import Loads
 from data.planning.groups.group import WHOLE, Group
 from data.planning.stream import LoaderState
 from mllm_jax.train import notices
-from mllm_jax.train.notices import Notices, Waiting
+from mllm_jax.train.events import Placed
+from mllm_jax.train.notices import Notices, Spilling, Waiting
 from mllm_jax.train.records.metrics import Report
 from sharding.grid import View
 from tests.configs import config
@@ -123,3 +124,17 @@ def test_waiting_for_data_is_told_once_with_what_helps(
     (record,) = caplog.records
     assert record.getMessage().startswith("34 % of a step is waiting for data; ")
     assert advice in record.getMessage()
+
+
+def test_the_first_step_that_spills_is_told_with_the_buffer_and_what_helps(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notice, reason = Spilling(), "vision: slots of saved: 3 do not fit the compiled step"
+    with monkeypatch.context() as other:
+        other.setattr(notices, "is_primary", lambda: False)
+        notice(Placed(1, 0.0, {}, reason))
+    for event in (Placed(2, 0.0), Placed(3, 0.0, {}, reason), Placed(4, 0.0, {}, reason)):
+        notice(event)
+    (told,) = [record.getMessage() for record in caplog.records]
+    for part in ("step 3", reason, "remat: full", "schedule.encoder_microbatches", "spilled_steps"):
+        assert part in told

@@ -148,8 +148,8 @@ def test_of_own_microbatches_the_number_and_the_padding_of_what_runs_are_told(
     recording, meter = Recording(experiment), Meter(steps=1)
     with open_loader(experiment, LoaderState(0)) as loader:
         own, _ = next(microbatches(experiment, loader, 1))
-    batch, units = batch_of(experiment, None, own, None, None)
-    recording(Placed(1, 0.0, units))
+    batch, units, spilled = batch_of(experiment, None, own, None, None)
+    recording(Placed(1, 0.0, units, spilled))
     scalars = {"loss": 1.0, "grad_norm": 1.0, "targets": 1, "aux": {}}
     scalars |= {"loads": None, "trust_ratios": None}
     record = recording.record(Taken(1, 1.0, own, scalars, 0.1))

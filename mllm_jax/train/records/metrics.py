@@ -107,6 +107,7 @@ class StepRecord:
     parts: tuple[Mapping[str, PhaseLoad], ...] = ()
     group: Group = WHOLE
     units: Mapping[str, int] = field(default_factory=dict)
+    spilled: bool = False
 
     @property
     def left_out(self) -> bool:
@@ -191,6 +192,8 @@ class Report:
         experts: loads of the experts of every layer that has them, means over the window.
         encoder_microbatches: by encoder, how many microbatches of its own a step runs in the mean;
             empty where encoders have the decoder's.
+        spilled_steps: number of steps of the window whose encoders ran as if they were full, as no
+            schedule of theirs fits the compiled step.
     """
 
     step: int
@@ -215,6 +218,7 @@ class Report:
     trust_ratios: Mapping[str, float] = field(default_factory=dict)
     experts: tuple[ExpertLoad, ...] = ()
     encoder_microbatches: Mapping[str, float] = field(default_factory=dict)
+    spilled_steps: int = 0
 
     def fields(self) -> list[tuple[str, str]]:
         """Labels and values of the log line: a fixed set, then values that deviate."""
@@ -238,6 +242,7 @@ class Report:
             ("experts", _above(EXPERTS, busiest, "{:.1f}")),
             ("skipped", str(self.skipped) if self.skipped else ""),
             ("skipped updates", str(self.skipped_updates) if self.skipped_updates else ""),
+            ("spilled steps", str(self.spilled_steps) if self.spilled_steps else ""),
         ]
         return [(label, value) for label, value in shown if value]
 
@@ -263,6 +268,7 @@ class Sums:
     planning_seconds: Amount = 0.0
     place_seconds: Amount = 0.0
     device_wait_seconds: Amount = 0.0
+    spilled_steps: Count = 0
 
     def plus(self, record: StepRecord) -> Sums:
         return Sums(
@@ -278,6 +284,7 @@ class Sums:
             planning_seconds=self.planning_seconds + record.planning_seconds,
             place_seconds=self.place_seconds + record.place_seconds,
             device_wait_seconds=self.device_wait_seconds + record.device_wait_seconds,
+            spilled_steps=self.spilled_steps + record.spilled,
         )
 
     @property
@@ -367,6 +374,7 @@ class Meter:
             "tokens_per_second": sums.rate("tokens"),
             "padding": sums.padding,
             "encoder_microbatches": sums.encoder_microbatches,
+            "spilled_steps": sums.spilled_steps,
             "imbalance": sums.imbalance,
             "moved_bytes": sums.moved_bytes / max(1, sums.steps),
             "planning_seconds": sums.planning_seconds / max(1, sums.steps),
@@ -402,6 +410,7 @@ class Meter:
             trust_ratios={name: float(value) for name, value in last.trust_ratios.items()},
             experts=expert_loads(last.expert_layers, [each.expert_loads for each in learnt]),
             encoder_microbatches=everything.encoder_microbatches,
+            spilled_steps=everything.spilled_steps,
         )
 
     def _mfu(self, sums: Sums) -> float | None:

@@ -53,8 +53,8 @@ def counted(
     following: Sequence[Any] | None = None,
     tables: StepTables | None = None,
     among: Among = ALONE,
-) -> tuple[Any, dict[str, int]]:
-    """What `place` gives, and by encoder how many microbatches of its own the step runs.
+) -> tuple[Any, dict[str, int], str]:
+    """What `place` gives, how many own microbatches each encoder runs, and `StepTables.spilled`.
 
     The second is empty if encoders have none.
     """
@@ -87,10 +87,12 @@ def counted(
     placed = _placed(step, own.dealings, layout, arrays)
     batch = placed | {
         "routes": {name: lane.placed(layout["routes"][name]) for name, lane in routes.items()},
-        "schedule": step.schedule if own is program.tables else step.placed_tables(own),
+        "schedule": step.schedule
+        if own.arrays is program.tables.arrays
+        else step.placed_tables(own),
         "carried": {},
     }
-    return batch, units
+    return batch, units, own.spilled
 
 
 def _sizes(step: TrainStep, encoders: Any, rows: int) -> dict[str, tuple[int, int]]:

@@ -82,7 +82,7 @@ class PipelineProgram(GradientProgram):
         self.standing: Program = self._compiled(plan.schedule)
         check_program(self.standing)
         self.frame = plan.frame or self._frame()
-        self._followed: dict[Any, StepTables | None] = {}
+        self._followed: dict[Any, StepTables | str] = {}
         self._inside = StageViews.build(grid, plan.gather)
 
     def _compiled(self, schedule: Schedule) -> Program:
@@ -105,10 +105,11 @@ class PipelineProgram(GradientProgram):
         }
         return Follow(partial(self._following, follow), rooms)
 
-    def _following(self, follow: Follower, feeds: Mapping[str, Feeds]) -> StepTables | None:
+    def _following(self, follow: Follower, feeds: Mapping[str, Feeds]) -> StepTables | str:
         """The tables of a step whose encoder microbatches feed these of the decoder.
 
-        Less may wait until the schedule fits the slots that are compiled; None if none fits.
+        It is the first of the follower's ways that fits what is compiled; if none does, what of the
+        last one does not fit.
         """
         key = tuple(feeds.items())
         if key not in self._followed:
@@ -117,17 +118,20 @@ class PipelineProgram(GradientProgram):
             self._followed[key] = self._fitting(follow, feeds)
         return self._followed[key]
 
-    def _fitting(self, follow: Follower, feeds: Mapping[str, Feeds]) -> StepTables | None:
-        count = self.schedule.microbatches
-        if any(len(own) > self.schedule.encoder(n).units(count) for n, own in feeds.items()):
-            return None
-        for live in follow.lives():
-            program = self._compiled(follow(feeds, live))
+    def _fitting(self, follow: Follower, feeds: Mapping[str, Feeds]) -> StepTables | str:
+        for name, own in feeds.items():
+            most = self.schedule.encoder(name).units(self.schedule.microbatches)
+            if len(own) > most:
+                return f"{name}: {len(own)} microbatches do not fit; valid: at most {most}"
+        excess: str | None = None
+        for way in follow.ways():
+            program = self._compiled(follow(feeds, way))
             if self.plan.checked:
                 check_program(program)
-            if self.frame.excess(program) is None:
+            excess = self.frame.excess(program)
+            if excess is None:
                 return self.tables_of(program)
-        return None
+        return excess or "the follower has no way to place a step"
 
     def with_plan(self, **changes: Any) -> PipelineProgram:
         """The same program with other values in its `PipelinePlan`."""

@@ -69,11 +69,14 @@ class StepTables:
         dealings: how microbatches are dealt to stages, of the encoders of which they are.
         pairs: of these encoders, the pair of an encoder and a decoder microbatch in every slot of
             the pipelines, `[pipelines * pairs]`.
+        spilled: why these are the tables of the full load, as no schedule of the step fits what is
+            compiled; empty if one does.
     """
 
     arrays: Mapping[str, Any] = field(default_factory=dict)
     dealings: Mapping[str, Dealing] = field(default_factory=dict)
     pairs: Mapping[str, Sequence[Pair]] = field(default_factory=dict)
+    spilled: str = ""
 
     @property
     def microbatches(self) -> dict[str, int]:
@@ -102,11 +105,11 @@ class Follow:
 
     Attributes:
         tables: from what an encoder's own microbatches feed, by encoder, to the tables of the step;
-            None: none fit.
+            or what does not fit the compiled step, if no tables do.
         rooms: the room of these microbatches, by encoder.
     """
 
-    tables: Callable[[Mapping[str, Feeds]], StepTables | None]
+    tables: Callable[[Mapping[str, Feeds]], StepTables | str]
     rooms: Mapping[str, Room]
 
 

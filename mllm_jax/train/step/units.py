@@ -36,7 +36,7 @@ def in_units(
     Rows of units fill by themselves. If no schedule of these units fits what is compiled, rows go
     on together (`data.planning.units`), those of each group, so that units feed fewer microbatches.
     If none fits then, the step has the program's own tables, and every decoder microbatch has
-    units of its own.
+    units of its own (`StepTables.spilled`).
 
     Args:
         program: the program of the step.
@@ -92,22 +92,21 @@ def _planned(
             name: _units(media[name], room, total, **ways) for name, room in follow.rooms.items()
         }
 
+    excess = ""
     for together in (False, True):
         units = planned(together=together)
         feeds = among.feeds({name: own.feeds for name, own in units.items()})
         tables = follow.tables(feeds)
-        if tables is not None:
+        if isinstance(tables, str):
+            excess = tables
+        else:
             if together:
                 _tell_once(
                     "the media of a step fill the encoders' rows so unevenly that no schedule fits "
                     "what is compiled; its rows go on together, in a few more microbatches"
                 )
             return tables, {n: replace(own, count=len(feeds[n])) for n, own in units.items()}
-    _tell_once(
-        "the encoders' load of a step fits no schedule within the slots that are compiled; its "
-        "encoders run as if they were full"
-    )
-    return program.tables, planned(apart=True)
+    return replace(program.tables, spilled=excess), planned(apart=True)
 
 
 def _units(

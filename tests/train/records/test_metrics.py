@@ -409,3 +409,11 @@ def test_figures_that_a_disk_does_not_take_are_written_later(
     warnings = [record.getMessage() for record in caplog.records]
     assert len(warnings) == 2  # one for each sink, not for each line
     assert all("cannot be written: " in warning for warning in warnings)
+
+
+def test_steps_that_spill_are_counted_of_the_window_and_of_the_run() -> None:
+    meter = Meter(5, every=2)
+    found = reports(meter, [record(i, spilled=i in (2, 3, 4)) for i in range(1, 6)])
+    assert [report.spilled_steps for report in found] == [1, 2, 0]
+    assert [("spilled steps", "2") in report.fields() for report in found] == [False, True, False]
+    assert meter.totals()["spilled_steps"] == 3

@@ -22,7 +22,7 @@ from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.step import pipeline, units
 from mllm_jax.train.step.among import ALONE, Among
-from mllm_jax.train.step.batch import place
+from mllm_jax.train.step.batch import counted, place
 from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.pipeline import PipelineProgram
 from mllm_jax.train.step.program import Follow, Room, StepTables
@@ -35,6 +35,7 @@ from scheduling.schedules.bubbles import place_encoders
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved
 from scheduling.schedules.tasks import EncoderPieces, Feeds
+from scheduling.search.make import Way
 from sharding.exchanges import Exchanges
 from sharding.grid import JointGrid
 from sharding.mesh import shardings
@@ -77,8 +78,8 @@ class Following:
     rows: int = 1
     most: tuple[int, ...] = (4, 3, 2)
 
-    def __call__(self, feeds: Mapping[str, Feeds], live: int) -> Schedule:
-        return placed([replace(cut, feeds=feeds[cut.name]) for cut in self.cuts], live)
+    def __call__(self, feeds: Mapping[str, Feeds], way: Way) -> Schedule:
+        return placed([replace(cut, feeds=feeds[cut.name]) for cut in self.cuts], way.live)
 
     @property
     def cuts(self) -> list[EncoderPieces]:
@@ -92,8 +93,8 @@ class Following:
     def spread(self) -> dict[str, int]:
         return dict.fromkeys(MEDIA, self.rows)
 
-    def lives(self) -> list[int]:
-        return list(self.most)
+    def ways(self) -> list[Way]:
+        return [Way(live) for live in self.most]
 
 
 #: Exchanges of outputs, by the number of an encoder's own microbatches for one of the decoder.
@@ -277,21 +278,19 @@ def test_no_rows_are_computed_that_hold_nothing() -> None:
             assert tasks == count * cut.pieces
 
 
-def test_what_fits_no_slots_runs_with_the_decoders_microbatches(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(units, "_told", set())
+def test_what_fits_no_slots_runs_with_the_decoders_microbatches() -> None:
     program, follow = step().program, Following()
     assert isinstance(program, PipelineProgram)
     few = dict(program.frame.encoders)
     few["vision"] = replace(few["vision"], pairs=2)
     plan: Any = {"follow": follow, "frame": replace(program.frame, encoders=few)}
     small = build_step(model(), PLANS, PipelinePlan(placed(CUTS), co_issue=False, **plan))
-    for _ in range(2):
-        batch = place(scattered_load(4)[1], small)
-        assert (np.asarray(batch["schedule"]["own"]) == small.program.tables.arrays["own"]).all()
-    told = [r for r in caplog.records if "fits no schedule within the slots" in r.getMessage()]
-    assert len(told) == 1
+    for load, reason in ((4, "vision: pairs of microbatches on a stage: 4 do not fit"), (0, "")):
+        batch, _, spilled = counted(scattered_load(load)[1], small)
+        standing = np.asarray(small.program.tables.arrays["own"])
+        assert spilled.startswith(reason)
+        assert bool(spilled) == bool(reason)
+        assert np.array_equal(np.asarray(batch["schedule"]["own"]), standing) == bool(reason)
 
 
 def test_rows_go_on_together_where_units_feed_too_many(
@@ -313,9 +312,9 @@ def test_rows_go_on_together_where_units_feed_too_many(
     ]
     asked: list[Feeds] = []
 
-    def tables(feeds: Mapping[str, Feeds]) -> StepTables | None:
+    def tables(feeds: Mapping[str, Feeds]) -> StepTables | str:
         asked.append(feeds["vision"])
-        return None if len(asked) % 2 else step().program.tables
+        return "no slots" if len(asked) % 2 else step().program.tables
 
     for _ in range(2):
         rows = dict.fromkeys(MEDIA, range(ROWS))
@@ -330,8 +329,8 @@ def test_rows_go_on_together_where_units_feed_too_many(
 class Broken(Following):
     """Runs the schedules of loads from their last tick to their first."""
 
-    def __call__(self, feeds: Mapping[str, Feeds], live: int) -> Schedule:
-        made = super().__call__(feeds, live)
+    def __call__(self, feeds: Mapping[str, Feeds], way: Way) -> Schedule:
+        made = super().__call__(feeds, way)
         return replace(made, ticks=made.ticks[::-1])
 
 

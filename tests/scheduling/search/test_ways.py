@@ -1,0 +1,119 @@
+"""Ways to place a step: one of them fits the compiled slots, whatever the load up to the full one.
+
+::
+
+    media of a step  ->  units  ->  what they feed  ->  the first way whose program fits the frame
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.planning.units import Ints, plan_units
+from scheduling.costs.strategy import Strategy
+from scheduling.programs.compile import compile_program
+from scheduling.programs.frame import Frame
+from scheduling.schedules.check import check
+from scheduling.schedules.tasks import Feeds
+from scheduling.search.make import Follower, Way, make_schedule, seconds_on
+from sharding.plan import ParallelPlan
+from tests.scheduling import workloads as small
+
+#: Encoders of unlike work, with pieces of which none waits in a slot of its own.
+ENCODERS = (("vision", 64, 2), ("audio", 32, 2))
+#: Rows of a microbatch, and positions of each in an encoder.
+ROWS, POSITIONS = 2, 64
+#: Numbers of stages and microbatches; and a step of the first that its first way does not fit.
+SIZES = ((2, 4), (2, 6), (4, 8))
+UNEVEN: Mapping[str, Feeds] = {
+    "vision": ((0, 3),),
+    "audio": ((0, 0), (1, 1), (2, 2), (3, 3)),
+}
+
+
+@cache
+def compiled(stages: int, microbatches: int) -> tuple[Follower, Frame]:
+    """What places steps of these sizes, and what is compiled for them."""
+    workload = small.workload(ROWS * microbatches, encoders=ENCODERS)
+    plans = {"decoder": ParallelPlan(stage=stages)}
+    plans |= {name: ParallelPlan(data=stages) for name in workload.encoders}
+    pieces = dict.fromkeys(workload.encoders, 1)
+    strategy = Strategy(plans, microbatches, remat="none", pieces=pieces, work_ahead=False)
+    times = seconds_on(small.hardware())
+    standing = compile_program(make_schedule(workload, strategy, times), "none")
+    return Follower(workload, strategy, times), Frame.following(standing, apart=True)
+
+
+@st.composite
+def loads(draw: st.DrawFn, microbatches: int) -> dict[str, list[Ints]]:
+    """Media of an encoder in the rows of every microbatch; rows are filled evenly or not."""
+    shares = st.sampled_from([0.0, 0.4, 1.0])
+    longest, rng = draw(st.integers(4, POSITIONS)), np.random.default_rng(draw(st.integers(0)))
+    made = {}
+    for name, _, _ in ENCODERS:
+        by_row = [draw(shares) for _ in range(ROWS)]
+        made[name] = [media(rng, by_row, longest) for _ in range(microbatches)]
+    return made
+
+
+def media(rng: np.random.Generator, shares: list[float], longest: int) -> Ints:
+    """Media of a microbatch that fill at most these shares of its rows."""
+    found = []
+    for row, share in enumerate(shares):
+        spans = rng.integers(1, longest, POSITIONS, endpoint=True)
+        ends = spans.cumsum()
+        fit = zip(ends.tolist(), spans.tolist(), strict=True)
+        found += [(row, end - n, n, 1, 1) for end, n in fit if end <= share * POSITIONS]
+    return np.array(found, np.int64).reshape(-1, 5)
+
+
+def fed(load: Mapping[str, list[Ints]], together: bool) -> dict[str, Feeds]:
+    """What the units of a load feed."""
+    return {
+        name: plan_units(own, ROWS, POSITIONS, together=together).feeds
+        for name, own in load.items()
+    }
+
+
+def fits(sizes: tuple[int, int], feeds: Mapping[str, Feeds], ways: list[Way]) -> bool:
+    """Whether the schedule of one of the ways fits what is compiled."""
+    follow, frame = compiled(*sizes)
+    if any(len(own) > sizes[1] for own in feeds.values()):
+        return False
+    schedules = (follow(feeds, way) for way in ways)
+    return any(frame.excess(compile_program(own, "none")) is None for own in schedules)
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_every_load_fits_what_is_compiled(sizes: tuple[int, int], data: st.DataObject) -> None:
+    load, ways = data.draw(loads(sizes[1])), compiled(*sizes)[0].ways()
+    assert any(fits(sizes, fed(load, together), ways) for together in (False, True))
+
+
+def test_a_pipeline_gets_no_more_than_its_slots_hold() -> None:
+    """By idle slots, one of two pipelines gets three of four microbatches; it has slots for two."""
+    first, turn, *_ = compiled(2, 4)[0].ways()
+    assert turn == Way(first.live, in_turn=True)
+    assert not fits((2, 4), UNEVEN, [first])
+    assert fits((2, 4), UNEVEN, [turn])
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_schedules_of_all_ways_are_legal(sizes: tuple[int, int]) -> None:
+    follow, count = compiled(*sizes)[0], sizes[1]
+    feeds = tuple((m, min(m + 1, count - 1)) for m in range(count))
+    for way in follow.ways():
+        check(follow({name: feeds for name, _, _ in ENCODERS}, way))
+
+
+def test_ways_let_ever_fewer_outputs_wait() -> None:
+    lives = [way.live for way in compiled(4, 16)[0].ways()]
+    assert lives == [8, 8, 6, 4, 1]
