@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from scheduling.baselines.chain import Chain, even_seconds
 from scheduling.costs.hardware import Hardware
-from scheduling.costs.strategy import Strategy
+from scheduling.costs.strategy import PARAMETERS, Strategy
 from scheduling.costs.workload import Workload
 from scheduling.programs.program import Remat
 from scheduling.search.space import Space, decoder_plans, families
@@ -35,8 +35,8 @@ def chains(
 
 
 def plain_space(space: Space) -> Space:
-    """The space of plans that these systems have: data, tensor and stages."""
-    return replace(space, contexts=(1,), experts=(1,), gathers=("step",))
+    """The space of plans that these systems have: data, tensor and stages, and no rings of rows."""
+    return replace(space, contexts=(1,), experts=(1,), gathers=("step",), overlap=PARAMETERS)
 
 
 def _recomputing_apart(chain: Chain) -> Iterator[Chain]:
