@@ -118,7 +118,7 @@ def test_what_a_step_waits_for_data_is_measured(
         return lambda state, batch: (state, {"loss": jnp.zeros(()), "carried": {}})
 
     monkeypatch.setattr(loop, "open_loader", opened)
-    monkeypatch.setattr(loop, "batch_of", lambda *_: (None, {}))
+    monkeypatch.setattr(loop, "batch_of", lambda *_: (None, {}, 0))
     monkeypatch.setattr(loop, "compiled_together", taken)
     waits: list[float] = []
 

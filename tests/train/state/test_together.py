@@ -76,6 +76,6 @@ def test_steps_and_their_figures_are_waited_for_by_their_numbers(events):
     loop._done(7, jnp.ones(()))
     progress: Any = SimpleNamespace(usual_loss=None)
     own = Guard(GuardConfig(), progress, str)
-    own.watch(SimpleNamespace(step=6, loss=1.0, gradient_norm=1.0))
+    own.watch(SimpleNamespace(step=6, loss=1.0, gradient_norm=1.0, expert_loads=None))
     own.settle()
     assert events[-2:] == ["wait: step 7", "wait: step 6"]
