@@ -96,6 +96,8 @@ def pieces_without_stages(config: ExperimentConfig, platform: str) -> frozenset[
     Its plan in `config` does not matter: a search asks for other plans.
     """
     chosen = config.parallel.overlap
+    if chosen == "off":
+        return frozenset()
     if chosen == "auto":
         return frozenset(PROVEN.get(platform, ()))
     return frozenset(piece for piece in PIECES if piece in chosen)
