@@ -75,14 +75,14 @@ class Sizes:
 #: Sizes by the widest head that they are for.
 SIZES = {
     64: Sizes(
-        forward=Tile(queries=128, keys=64, warps=4, stages=3),
-        of_keys=Tile(queries=64, keys=128, warps=8, stages=2),
-        of_queries=Tile(queries=128, keys=64, warps=8, stages=2),
+        forward=Tile(queries=64, keys=64, warps=4, stages=3),
+        of_keys=Tile(queries=64, keys=64, warps=4, stages=3),
+        of_queries=Tile(queries=64, keys=64, warps=4, stages=3),
     ),
     128: Sizes(
-        forward=Tile(queries=128, keys=64, warps=8, stages=3),
-        of_keys=Tile(queries=64, keys=128, warps=8, stages=2),
-        of_queries=Tile(queries=128, keys=64, warps=8, stages=2),
+        forward=Tile(queries=64, keys=64, warps=4, stages=3),
+        of_keys=Tile(queries=64, keys=64, warps=4, stages=2),
+        of_queries=Tile(queries=64, keys=64, warps=4, stages=2),
     ),
 }
 

@@ -6,7 +6,12 @@ import pytest
 
 from mllm_jax.check.grouped import LIMIT, GroupedCase
 
-pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("gpu")]
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.usefixtures("gpu"),
+    # JAX 0.12 says so of every Triton kernel.
+    pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated"),
+]
 
 #: Few rows and many, for a group; widths that fill blocks, and that do not.
 CASES = {
