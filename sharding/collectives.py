@@ -15,8 +15,15 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from sharding.traced import traced_platform
+
 Tree = TypeVar("Tree")
 Axes = tuple[str, ...]
+
+#: Slices in which the GPUs of a host exchange rows: XLA moves each of them by a few threads.
+SLICES = 512
+#: GPUs of a host for which programs are compiled ahead of time.
+GPUS_OF_A_HOST = 8
 
 
 def all_gather(x: jax.Array, axes: Axes, dim: int) -> jax.Array:
@@ -93,6 +100,8 @@ def ragged_all_to_all(
 ) -> jax.Array:
     """Move a slice of `x`, of any length, from every rank to every other; not available on CPUs.
 
+    Between the GPUs of a host it moves in parts, see `SLICES`.
+
     Args:
         x: `[n, ...]`.
         slices: `[4, ranks]`, integers: start in `x` of the slice for each rank, its length, its
@@ -107,7 +116,41 @@ def ragged_all_to_all(
     into = jnp.zeros((into, *x.shape[1:]), x.dtype) if isinstance(into, int) else into
     # JAX gives the result the type of the array that it fills, whatever arrives in it.
     into = vary(into, tuple(jax.typeof(x).mat.varying))
-    return lax.ragged_all_to_all(x, into, *slices, axis_name=axes)
+    return lax.ragged_all_to_all(x, into, *cut(slices, parts_of_a_slice(axes)), axis_name=axes)
+
+
+def cut(slices: jax.Array, parts: int) -> jax.Array:
+    """Cut every slice of `ragged_all_to_all` into `parts`, `[4, ranks]` to `[4, ranks * parts]`.
+
+    Parts of a slice are equally long, but for the last ones, which may be empty.
+    """
+    if parts == 1:
+        return slices
+    begins, sent, lands, received = slices[..., None]
+    part = jnp.arange(parts, dtype=slices.dtype)[None]
+
+    def starts(length: jax.Array) -> jax.Array:
+        return jnp.minimum(part * -(-length // parts), length)
+
+    def lengths(length: jax.Array) -> jax.Array:
+        return jnp.minimum(-(-length // parts), length - starts(length))
+
+    own = begins + starts(sent), lengths(sent), lands + starts(sent), lengths(received)
+    return jnp.stack(own).reshape(4, -1)
+
+
+def parts_of_a_slice(axes: Axes) -> int:
+    """Parts into which a slice between ranks of `axes` is cut.
+
+    Between hosts every slice is a message of its own.
+    """
+    if traced_platform() != "gpu":
+        return 1
+    mesh = jax.sharding.get_abstract_mesh()
+    # Devices are numbered host by host, the last axis first.
+    span = math.prod(mesh.axis_sizes[min(map(mesh.axis_names.index, axes)) :])
+    here = jax.local_device_count() if jax.default_backend() == "gpu" else GPUS_OF_A_HOST
+    return max(1, SLICES // axis_size(axes)) if span <= here else 1
 
 
 def psum(x: Tree, axes: Axes) -> Tree:

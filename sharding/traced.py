@@ -1,5 +1,7 @@
 """Traced programs (jaxprs): evaluated equation by equation, and looked into.
 
+And the platform that a program is traced for, which may not be this process's.
+
 What is rewritten is the traced program
 (https://docs.jax.dev/en/latest/notebooks/Writing_custom_interpreters_in_Jax.html).
 """
@@ -17,6 +19,15 @@ from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, jaxp
 Values = Sequence[Any]
 #: From an equation and its inputs to its results.
 Evaluate = Callable[[JaxprEqn, Values], Values]
+
+
+def traced_platform() -> str:
+    """`cpu`, `gpu` or `tpu`: the platform of the mesh of the traced `shard_map`, if there is one.
+
+    Outside of one it is this process's. They differ where a program is compiled ahead of time.
+    """
+    device = jax.sharding.get_abstract_mesh().abstract_device
+    return jax.default_backend() if device is None else device.platform
 
 
 def evaluated(

@@ -10,10 +10,16 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from sharding import collectives
+
 
 @contextmanager
-def ragged_on_cpus() -> Iterator[list[Any]]:
-    """Emulate the ragged all-to-all in programs that are traced here; lists its results' types."""
+def ragged_on_cpus(parts: int = 1) -> Iterator[list[Any]]:
+    """Emulate the ragged all-to-all in programs that are traced here; lists its results' types.
+
+    Args:
+        parts: parts into which every slice is cut, as between the GPUs of a host.
+    """
     traced = []
 
     def record(*arguments: Any, axis_name: Any) -> Any:
@@ -23,6 +29,7 @@ def ragged_on_cpus() -> Iterator[list[Any]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jax.lax, "ragged_all_to_all", record)
+        patch.setattr(collectives, "parts_of_a_slice", lambda axes: parts)
         yield traced
 
 
@@ -35,15 +42,17 @@ def ragged_all_to_all(
     assert {*axis_name} <= varying <= jax.typeof(output).mat.varying
     rank = jax.lax.axis_index(axis_name)
     operands = jax.lax.all_gather(operand, axis_name)
-    # Of every rank's slice for this one:
+    # Of every rank's slices for this one:
+    parts = len(sizes) // len(operands)
     begins, sizes, there = (
-        jax.lax.all_gather(x, axis_name)[:, rank] for x in (begins, sizes, there)
+        jax.lax.all_gather(x.reshape(-1, parts), axis_name)[:, rank].reshape(-1)
+        for x in (begins, sizes, there)
     )
     wrong = jnp.any(sizes != arriving)
     wrong |= jnp.any(begins + sizes > len(operand)) | jnp.any(there + sizes > len(output))
-    for source in range(len(sizes)):
-        inside = jnp.arange(len(output)) - there[source]
-        own = (inside >= 0) & (inside < sizes[source])
-        slice_of = operands[source, jnp.where(own, begins[source] + inside, 0)]
+    for number in range(len(sizes)):
+        inside = jnp.arange(len(output)) - there[number]
+        own = (inside >= 0) & (inside < sizes[number])
+        slice_of = operands[number // parts, jnp.where(own, begins[number] + inside, 0)]
         output = jnp.where(own[:, None], slice_of, output)
     return jnp.where(wrong, jnp.nan, output)

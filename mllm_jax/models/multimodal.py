@@ -32,12 +32,12 @@ from mllm_jax.models.parameters import (
     tower_axes,
     tower_shapes,
 )
-from mllm_jax.models.platform import traced_platform
 from mllm_jax.models.tiles import tapped
 from mllm_jax.models.work.flops import model_flops, tower_work
 from scheduling.executor.layers import Aux, LayerTraits
 from sharding.collectives import shard_slice, unsharded
 from sharding.grid import View
+from sharding.traced import traced_platform
 
 __all__ = [
     "Decoder",

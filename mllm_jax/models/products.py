@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 
 from mllm_jax.models import rings
-from mllm_jax.models.platform import traced_platform
 from sharding.collectives import reduce_scatter
 from sharding.grid import View
+from sharding.traced import traced_platform
 
 #: Marks a function whose values a backward computes again rather than keeps: they are cheap beside
 #: the products, and would be kept many times over, in float32. Where a whole layer is computed

@@ -6,11 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from mllm_jax.compile.target import Target
-from sharding.collectives import all_gather, all_gather_as, reduce_scatter
+from sharding import collectives
+from sharding.collectives import all_gather, all_gather_as, cut, parts_of_a_slice, reduce_scatter
 
 AXES = ("outer", "tensor")
 
@@ -91,3 +94,54 @@ def test_a_tpu_scatters_the_sums_of_one_row_and_does_not_reduce_them_whole():
     text = jax.jit(run).lower(*arguments).compile().as_text()
     assert re.search(r"\breduce-scatter\(", text)
     assert not re.search(r"\ball-reduce\(", text)
+
+
+LENGTHS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=1, max_size=4)
+
+
+@given(LENGTHS, st.integers(1, 9))
+def test_parts_of_slices_are_the_slices(pairs, parts):
+    sent, received = np.array(pairs, np.int32).T
+    begins, lands = np.cumsum(sent) - sent, 100 * np.arange(len(sent))
+    made = np.asarray(cut(jnp.asarray([begins, sent, lands, received]), parts))
+    assert made.shape == (4, len(sent) * parts)
+    own = made.reshape(4, len(sent), parts)
+    for rank, (begin, length, land, arriving) in enumerate(
+        zip(begins, sent, lands, received, strict=True)
+    ):
+        for starts, first in ((own[0, rank], begin), (own[2, rank], land)):
+            at = [
+                i
+                for start, n in zip(starts, own[1, rank], strict=True)
+                for i in range(start, start + n)
+            ]
+            assert at == [*range(first, first + length)]
+            assert starts.max() <= first + length
+        # The parts that arrive are as long as those that the other rank sends.
+        other = np.asarray(cut(jnp.full((4, 1), arriving, jnp.int32), parts))
+        np.testing.assert_array_equal(own[3, rank], other[1])
+
+
+@pytest.mark.parametrize(
+    ("platform", "host", "axes", "parts"),
+    [
+        ("gpu", 8, ("outer",), 256),
+        ("gpu", 8, ("tensor",), 128),
+        ("gpu", 8, ("outer", "tensor"), 64),
+        ("gpu", 4, ("outer",), 1),
+        ("gpu", 4, ("tensor",), 128),
+        ("tpu", 8, ("tensor",), 1),
+    ],
+)
+def test_slices_are_cut_between_gpus_of_one_host(monkeypatch, platform, host, axes, parts):
+    monkeypatch.setattr(collectives, "traced_platform", lambda: platform)
+    monkeypatch.setattr(collectives, "GPUS_OF_A_HOST", host)
+    found = []
+
+    def local(x: jax.Array) -> jax.Array:
+        found.append(parts_of_a_slice(axes))
+        return x
+
+    mesh = Mesh(np.array(jax.devices()[:8]).reshape(2, 4), AXES)
+    jax.eval_shape(jax.shard_map(local, mesh=mesh, in_specs=P(), out_specs=P()), jnp.zeros(1))
+    assert found == [parts]

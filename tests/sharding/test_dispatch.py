@@ -27,12 +27,13 @@ PLANS = {
 }
 #: Slots of a rank and parts of a round: in one part, in a few, and one copy at a time.
 SIZES = {"one part": (96, 1), "some parts": (8, 2), "many parts": (4, 3)}
-#: Plan, size, and whether exchanges are ragged, of the programs that are compiled.
+#: Plan, size, and into how many parts a slice of a ragged exchange is cut (0: it is padded), of the
+#: programs that are compiled.
 PROGRAMS = [
-    ("expert 4", "many parts", False),
-    ("expert 4", "many parts", True),
-    ("expert 4", "one part", False),
-    ("data 2 x expert 2 x tensor 2", "some parts", True),
+    ("expert 4", "many parts", 0),
+    ("expert 4", "many parts", 3),
+    ("expert 4", "one part", 0),
+    ("data 2 x expert 2 x tensor 2", "some parts", 1),
 ]
 
 
@@ -53,12 +54,12 @@ def looked_up(params, tokens, experts, weights):
 
 
 @cache
-def compiled(plan: str, size: str, ragged: bool):
+def compiled(plan: str, size: str, cut: int):
     """Results and gradients of a batch, dealt over the ranks of a plan."""
     grid = JointGrid.build({"decoder": PLANS[plan]})
     view = grid.decoder
     slots, parts = SIZES[size]
-    way = Dispatch(view.expert, EXPERTS, slots, parts, ragged)
+    way = Dispatch(view.expert, EXPERTS, slots, parts, ragged=cut > 0)
 
     def body(params, tokens, experts, weights, wanted):
         def loss(params, tokens, weights):
@@ -103,7 +104,7 @@ ROUTES = st.sampled_from(["random", "one", "few", "none"])
 @example(PROGRAMS[3], "random", 0)
 @example(PROGRAMS[3], "none", 0)
 def test_equals_a_lookup_with_its_gradient(program, routes, seed):
-    plan, size, ragged = program
+    plan, size, cut = program
     params, tokens, experts, weights, wanted = case(plan, seed, routes)
 
     def loss(params, tokens, weights):
@@ -111,8 +112,8 @@ def test_equals_a_lookup_with_its_gradient(program, routes, seed):
         return jnp.sum(made * wanted), made
 
     expected = jax.grad(loss, argnums=(0, 1, 2), has_aux=True)(params, tokens, weights)
-    with ragged_on_cpus() if ragged else nullcontext():
-        found = compiled(plan, size, ragged)(params, tokens, experts, weights, wanted)
+    with ragged_on_cpus(cut) if cut else nullcontext():
+        found = compiled(plan, size, cut)(params, tokens, experts, weights, wanted)
     for own, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(own, other, rtol=1e-5, atol=1e-5)
 

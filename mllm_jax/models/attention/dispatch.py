@@ -33,8 +33,8 @@ from mllm_jax.models.attention.limits import (
 from mllm_jax.models.attention.packed import packed
 from mllm_jax.models.attention.reference import reference
 from mllm_jax.models.attention.windowed import windowed
-from mllm_jax.models.platform import traced_platform
 from mllm_jax.models.varying import vary_like
+from sharding.traced import traced_platform
 
 Kernel = Callable[..., jax.Array]
 

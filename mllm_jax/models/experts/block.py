@@ -26,11 +26,11 @@ from mllm_jax.models.config.experts import ExpertsConfig
 from mllm_jax.models.experts.grouped import grouped_product
 from mllm_jax.models.experts.router import Router
 from mllm_jax.models.layers import Dense, GatedMLP, Segments, gated, gathered, normal
-from mllm_jax.models.platform import traced_platform
 from sharding.collectives import all_gather, reduce_scatter
 from sharding.dispatch import Dispatch, through_experts
 from sharding.exchanges import is_ragged, parts_of_a_round, room
 from sharding.grid import View
+from sharding.traced import traced_platform
 
 
 class Kernels(NamedTuple):

@@ -19,8 +19,8 @@ from typing import Protocol, cast
 
 import jax
 
-from mllm_jax.models.platform import traced_platform
 from mllm_jax.models.varying import vary_like
+from sharding.traced import traced_platform
 
 
 class Products(Protocol):
