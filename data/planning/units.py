@@ -177,17 +177,14 @@ def plan_units(
     microbatch = np.repeat(np.arange(len(media)), [len(own) for own in ordered])
     _refuse_longer(every, positions)
     # Bins of each row of the microbatches: `spread` for every unit, those of a unit together.
-    open_units = spread * (each or 1)
-    fills = [_Fill(positions, open_units) for _ in range(rows)]
-    found: list[tuple[int, int, int]] = []
+    fill = _Fill(rows, positions, spread * (each or 1))
     least = 0
     for number, own in enumerate(ordered):
-        least = number * open_units if each else least
-        places = [fills[row].take(span, held, least) for row, span, held in own[:, _TAKEN].tolist()]
+        least = number * fill.count if each else least
+        furthest = fill.take(own, least)
         if together:
-            least = max([least, *(place[0] // spread * spread for place in places)])
-        found += places
-    bins, start, segment = np.array(found, np.int64).reshape(-1, 3).T
+            least = max(least, furthest // spread * spread)
+    bins, start, segment = (np.array(own, np.int64) for own in fill.places)
     unit, row = bins // spread, every[:, 0] * spread + bins % spread
     if each is None:
         return Units(int(unit.max(initial=-1)) + 1, every, microbatch, unit, row, start, segment)
@@ -201,28 +198,52 @@ def plan_units(
 
 
 class _Fill:
-    """Bins for the media of one row of the microbatches: first fit among the open ones.
+    """Bins for the media of each row of the microbatches: first fit among the open ones.
+
+    A plain loop over integers: what a medium finds depends on all before it.
 
     Args:
+        rows: number of rows.
         positions: positions of a bin.
-        count: number of bins that are open at a time; where none has room, the next ones open.
+        count: number of bins of a row that are open at a time; where none has room, the next ones
+            open.
+
+    Attributes:
+        places: bin, first position and first segment there of all media so far.
     """
 
-    def __init__(self, positions: int, count: int) -> None:
-        self._positions, self._count, self._first = positions, count, 0
-        self._filled, self._held = [0] * count, [0] * count
+    def __init__(self, rows: int, positions: int, count: int) -> None:
+        self._positions, self.count = positions, count
+        self._first = [0] * rows
+        self._filled, self._held = ([[0] * count for _ in range(rows)] for _ in range(2))
+        self.places: tuple[list[int], list[int], list[int]] = ([], [], [])
 
-    def take(self, span: int, segments: int, least: int) -> tuple[int, int, int]:
-        """Place a medium, in no bin before `least`: its bin, first position and first segment."""
-        fits = (i for i, own in enumerate(self._filled) if own + span <= self._positions)
-        found = next(fits, None)
-        if found is None or self._first < least:
-            self._first = max(self._first + self._count, least)
-            self._filled, self._held, found = [0] * self._count, [0] * self._count, 0
-        place = self._first + found, self._filled[found], 1 + self._held[found]
-        self._filled[found] += span
-        self._held[found] += segments
-        return place
+    def take(self, media: Ints, least: int) -> int:
+        """Place media, `[media, 5]` with the columns `MEDIUM`, in no bin before `least`.
+
+        Returns:
+            The last bin of all that were taken, or 0.
+        """
+        firsts, filled, held, positions = self._first, self._filled, self._held, self._positions
+        bins, starts, segments = self.places
+        furthest, opened = 0, [0] * self.count
+        for row, span, count in media[:, _TAKEN].tolist():
+            own, found, first = filled[row], 0, firsts[row]
+            for start in own:
+                if start + span <= positions:
+                    break
+                found += 1
+            if first < least or found == self.count:
+                firsts[row] = first = max(first + self.count, least)
+                filled[row], held[row], found = opened[:], opened[:], 0
+                own = filled[row]
+            bins.append(first + found)
+            starts.append(own[found])
+            segments.append(1 + held[row][found])
+            own[found] += span
+            held[row][found] += count
+            furthest = max(furthest, first + found)
+        return furthest
 
 
 def _refuse_longer(media: Ints, positions: int) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
 
+from data.planning.units import Ints, plan_units
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.lower import lower
 from scheduling.costs.strategy import Strategy
@@ -24,6 +25,8 @@ CASES = ((8, 64), (16, 512))
 LOADS = (0.1, 0.5, 0.9)
 #: Steps of each load, of unlike lengths.
 STEPS = 5
+#: Shortest and longest medium, as parts of a row of the encoder.
+SPANS = (1 / 64, 1 / 8)
 
 
 def bench_placing(
@@ -35,10 +38,11 @@ def bench_placing(
 
     Returns:
         For every size and load medians of `STEPS` steps, in CPU seconds of one core:
-        `place_seconds` for schedules, `tables_seconds` for slots and rows, and `seconds` for both,
-        with `worst_seconds` of all steps. A schedule that does not fit the slots of the full load
-        is followed by another one, which needs fewer: `attempts` is their number in the mean, and
-        `fits` the share of the steps of which one fits.
+        `units_seconds` for the encoders' own microbatches, from lengths, `place_seconds` for
+        schedules, `tables_seconds` for slots and rows, and `seconds` for all three, with
+        `worst_seconds` of all steps. `media` is the number of media of a step. A schedule that does
+        not fit the slots of the full load is followed by another one, which needs fewer: `attempts`
+        is their number in the mean, and `fits` the share of the steps of which one fits.
     """
     rows = []
     for stages, microbatches in CASES:
@@ -46,20 +50,21 @@ def bench_placing(
         for load in LOADS:
             tell(f"{stages} stages, {microbatches} microbatches, {load:.0%} of the full load")
             found = [_placed(follow, frame, load, seed) for seed in range(STEPS)]
-            place, tables, attempts, fits = (list(part) for part in zip(*found, strict=True))
-            whole = [a + b for a, b in zip(place, tables, strict=True)]
+            whole = [own.units + own.place + own.tables for own in found]
             rows.append(
                 {
                     "stages": stages,
                     "microbatches": microbatches,
                     "encoders": len(follow.workload.encoders),
                     "load": load,
-                    "place_seconds": median(place),
-                    "tables_seconds": median(tables),
+                    "media": median(own.media for own in found),
+                    "units_seconds": median(own.units for own in found),
+                    "place_seconds": median(own.place for own in found),
+                    "tables_seconds": median(own.tables for own in found),
                     "seconds": median(whole),
                     "worst_seconds": max(whole),
-                    "attempts": float(np.mean(attempts)),
-                    "fits": float(np.mean(fits)),
+                    "attempts": float(np.mean([own.attempts for own in found])),
+                    "fits": float(np.mean([own.fits for own in found])),
                 }
             )
     return rows
@@ -82,44 +87,79 @@ def _follower(config: ExperimentConfig, stages: int, microbatches: int) -> tuple
     return Follower(workload, strategy, own.times), Frame.following(standing, apart=True)
 
 
-def _placed(
-    follow: Follower, frame: Frame, load: float, seed: int
-) -> tuple[float, float, int, bool]:
-    """Seconds of placing a step, and of its tables; its schedules, and whether the last one fits.
+@dataclass
+class _Step:
+    """A step that is placed.
 
-    See `PipelineProgram`, which does the same beside the devices.
+    Attributes:
+        media: number of its media.
+        units, place, tables: CPU seconds of its units, of its schedules, and of their tables.
+        attempts: number of schedules.
+        fits: whether the last one fits what is compiled.
     """
-    rng = np.random.default_rng(seed)
-    count = follow.strategy.microbatches
-    feeds = {name: feeds_of(load * rng.uniform(0.5, 1.5, count)) for name in frame.encoders}
+
+    media: int
+    units: float = 0.0
+    place: float = 0.0
+    tables: float = 0.0
+    attempts: int = 0
+    fits: bool = False
+
+
+def _placed(follow: Follower, frame: Frame, load: float, seed: int) -> _Step:
+    """Place a step, as `in_units` and `PipelineProgram` do beside the devices."""
+    rng, count = np.random.default_rng(seed), follow.strategy.microbatches
+    rows = follow.workload.rows // count
+    media = {
+        name: [media_of(rng, rows, follow.positions[name], load) for _ in range(count)]
+        for name in frame.encoders
+    }
+    step = _Step(sum(len(own) for batches in media.values() for own in batches))
+    for together in (False, True):
+        began = time.process_time()
+        feeds = {
+            name: plan_units(own, rows, follow.positions[name], together=together).feeds
+            for name, own in media.items()
+        }
+        step.units += time.process_time() - began
+        if _fits(follow, frame, feeds, step):
+            break
+    return step
+
+
+def _fits(follow: Follower, frame: Frame, feeds: Mapping[str, Feeds], step: _Step) -> bool:
+    """Try the follower's ways until one fits, and add what that takes to `step`."""
     remats = {name: own.remat for name, own in frame.encoders.items()}
-    place, tables, fits = [], [], False
+    if any(len(own) > follow.strategy.microbatches for own in feeds.values()):
+        return False
     for way in follow.ways():
         began = time.process_time()
         schedule = follow(feeds, way)
         placed = time.process_time()
         program = compile_program(schedule, frame.remat, remats)
-        if fits := frame.excess(program) is None:
+        step.fits = frame.excess(program) is None
+        if step.fits:
             frame.rows(program)
-        place.append(placed - began)
-        tables.append(time.process_time() - placed)
-        if fits:
-            break
-    return sum(place), sum(tables), len(place), fits
+        step.place += placed - began
+        step.tables += time.process_time() - placed
+        step.attempts += 1
+        if step.fits:
+            return True
+    return False
 
 
-def feeds_of(loads: np.ndarray) -> Feeds:
-    """What an encoder's microbatches feed if each decoder microbatch brings media for `loads`.
+def media_of(rng: np.random.Generator, rows: int, positions: int, load: float) -> Ints:
+    """Media of a microbatch, `[media, 5]` as of `data.planning.units`.
 
-    Args:
-        loads: `[microbatches]`, in microbatches of the encoder; at most 1 counts of each.
+    Each row is filled to `load` of its positions, half more or half less, at most whole.
     """
-    filled = np.cumsum(np.minimum(loads, 1.0))
-    begins, units = np.concatenate([[0.0], filled[:-1]]), int(np.ceil(filled[-1] - 1e-9))
-    return tuple(
-        (
-            int(np.flatnonzero(filled > unit + 1e-9)[0]),
-            int(np.flatnonzero(begins < unit + 1 - 1e-9)[-1]),
-        )
-        for unit in range(units)
-    )
+    low, high = (max(1, int(part * positions)) for part in SPANS)
+    found = []
+    for row, share in enumerate(load * rng.uniform(0.5, 1.5, rows)):
+        spans = rng.integers(low, high, positions // low, endpoint=True)
+        ends = spans.cumsum()
+        count = int(np.searchsorted(ends, min(share, 1.0) * positions, "right"))
+        number = np.arange(1, count + 1)
+        where = np.full(count, row), ends[:count] - spans[:count], spans[:count]
+        found.append(np.column_stack([*where, number, np.ones_like(number)]))
+    return np.concatenate(found).astype(np.int64)

@@ -2,21 +2,23 @@
 
 The model is shrunk as far as the plan's degrees allow, then loss and every gradient leaf are
 compared in float32 with the reference attention. Families, plans and connectors are those of the
-experiment. A decoder with experts is compared under several routers, adversarial ones among them.
+experiment. A decoder with experts is compared under several routers, adversarial ones among them;
+encoders with microbatches of their own under several loads, which one program runs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import numpy as np
 
 from mllm_jax.check.hashed import HASHED
+from mllm_jax.check.loads import part_loads
 from mllm_jax.check.routers import routed
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
@@ -51,26 +53,34 @@ class Verification:
         worst: module ("decoder" or an encoder's name) to the largest relative error of its leaves.
         leaves: module to the name of that leaf.
         routers: router of a decoder with experts (`mllm_jax.check.routers`) to the largest error
-            under it. The other errors are the largest of all routers.
+            under it.
+        loads: load of encoders with microbatches of their own (`mllm_jax.check.loads`) to the
+            largest error under it.
+
+    The other errors are the largest of all routers and loads.
     """
 
     loss_error: float
     worst: dict[str, float]
     leaves: dict[str, str]
     routers: dict[str, float] = field(default_factory=dict)
+    loads: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of_routers(cls, found: Mapping[str, Verification]) -> Verification:
-        """The largest errors of all routers."""
-        worst = {}
-        for module in next(iter(found.values())).worst:
-            own = max(found.values(), key=lambda each: each.worst[module])
+    def of(
+        cls, routers: Mapping[str, Verification], loads: Mapping[str, Verification]
+    ) -> Verification:
+        """The largest errors of all routers and loads."""
+        every, worst = [*routers.values(), *loads.values()], {}
+        for module in every[0].worst:
+            own = max(every, key=lambda each: each.worst[module])
             worst[module] = own.worst[module], own.leaves[module]
         return cls(
-            max(each.loss_error for each in found.values()),
+            max(each.loss_error for each in every),
             {module: error for module, (error, _) in worst.items()},
             {module: leaf for module, (_, leaf) in worst.items()},
-            {name: each.largest for name, each in found.items()},
+            {name: each.largest for name, each in routers.items()},
+            {name: each.largest for name, each in loads.items()},
         )
 
     @property
@@ -88,12 +98,15 @@ class Verification:
         """Table rows: name of the value, its relative error, the leaf with that error."""
         head = [("loss", f"{self.loss_error:.1e}", "")]
         modules = [(m, f"{e:.1e}", self.leaves[m]) for m, e in self.worst.items()]
-        return head + modules + [(f"router: {n}", f"{e:.1e}", "") for n, e in self.routers.items()]
+        routers = [(f"router: {n}", f"{e:.1e}", "") for n, e in self.routers.items()]
+        loads = [(f"load: {n}", f"{e:.1e}", "") for n, e in self.loads.items()]
+        return head + modules + routers + loads
 
     def to_json(self) -> dict[str, Any]:
-        """`{"ok", "loss_error", "worst": {module: error}}`, `routers` with experts."""
+        """`{"ok", "loss_error", "worst": {module: error}}`, with `routers` and `loads` if any."""
         found = {"ok": self.ok, "loss_error": self.loss_error, "worst": self.worst}
-        return found | ({"routers": self.routers} if self.routers else {})
+        cases = {"routers": self.routers, "loads": self.loads}
+        return found | {name: errors for name, errors in cases.items() if errors}
 
 
 def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
@@ -101,6 +114,7 @@ def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
 
     All values are float32, also what `parallel.sums` has otherwise. The routers of a decoder with
     experts are random, and then send all tokens to one expert, and to the experts of one rank.
+    Encoders with microbatches of their own have all their media, and then a part of them or none.
     """
     small = shrink(config)
     model, plans, rows = small.model, small.parallel.plans, small.data.rows
@@ -115,17 +129,26 @@ def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
     params = initial_parameters(model, seed)
     frozen = Frozen.like(small.frozen)
     single = {name: ParallelPlan() for name in plans}
-    dealt = microbatches
-    if small.data.balance == "per_phase":
-        dealt = [scattered(batch, model, seed + i) for i, batch in enumerate(microbatches)]
+    pipeline = lower(small).pipeline
     how: dict[str, Any] = {"exchanges": lower(config).exchanges, "overlap": overlap_of(config)}
-    got = gradients_of(model, plans, dealt, lower(small).pipeline, frozen, **how)
+
+    def dealt(batches: Sequence[Any]) -> Sequence[Any]:
+        if small.data.balance != "per_phase":
+            return batches
+        return [scattered(batch, model, seed + i) for i, batch in enumerate(batches)]
+
+    got = gradients_of(model, plans, dealt(microbatches), pipeline, frozen, **how)
     expected = gradients_of(model, single, microbatches, frozen=frozen)
     ways = dict(routed(model, plans["decoder"], params))
-    if not ways:
-        return compare(got(params), expected(params))
-    found = {name: compare(got(own), expected(own)) for name, own in ways.items()}
-    return Verification.of_routers(found)
+    routers = {name: compare(got(own), expected(own)) for name, own in ways.items()}
+    if pipeline is None or pipeline.follow is None:
+        return Verification.of(routers, {}) if routers else compare(got(params), expected(params))
+    loads = {"full": microbatches} | dict(part_loads(microbatches, model))
+    found = {
+        name: compare(got(params, dealt(load)), expected(params, load))
+        for name, load in loads.items()
+    }
+    return Verification.of(routers, found)
 
 
 def initial_parameters(model: ModelConfig, seed: int) -> Any:
@@ -146,8 +169,13 @@ def _trained(rng: np.random.Generator, path: tuple[Any, ...], leaf: np.ndarray) 
     return rng.normal(scale=1e-2, size=leaf.shape).astype(np.float32)
 
 
-#: From parameters of the model to loss and gradients.
-Gradients = Callable[[Any], tuple[np.ndarray, Any]]
+class Gradients(Protocol):
+    """From parameters of the model to loss and gradients."""
+
+    def __call__(
+        self, params: Any, microbatches: Sequence[Any] | None = None
+    ) -> tuple[np.ndarray, Any]:
+        """Of the program's own microbatches, or of others, for which nothing is compiled."""
 
 
 def loss_and_gradients(
@@ -184,11 +212,15 @@ def gradients_of(
     step = build_step(model, plans, pipeline, frozen, devices=own, **how)
     rows = microbatches[0]["decoder"]["tokens"].shape[0]
     chosen = local_rows(step, rows)
-    local = [batch if alone else select_rows(batch, chosen) for batch in microbatches]
-    batch = place(local, step)
+
+    def placed_batch(microbatches: Sequence[Any]) -> Any:
+        return place([b if alone else select_rows(b, chosen) for b in microbatches], step)
+
+    own_batch = placed_batch(microbatches)
     programs: list[Any] = []
 
-    def run(params: Any) -> tuple[np.ndarray, Any]:
+    def run(params: Any, microbatches: Sequence[Any] | None = None) -> tuple[np.ndarray, Any]:
+        batch = own_batch if microbatches is None else placed_batch(microbatches)
         placed = jax.tree.map(
             lambda x, like: jax.make_array_from_callback(x.shape, like.sharding, x.__getitem__),
             jax.tree.map(np.asarray, step.form.stored(params)),

@@ -48,6 +48,9 @@ class Recording:
         stats = [microbatch.stats for microbatch in microbatches]
         parts = tuple(_loads(self._experiment, microbatch) for microbatch in microbatches)
         group = next((own.group for own in stats), WHOLE)
+        used = _summed([own.used for own in stats])
+        capacity = _summed([computed(own.used, own.capacity) for own in stats])
+        of_units = computed(used, positions_of_units(self._experiment, self._units, group))
         return StepRecord(
             step=taken.step,
             loss=taken.loss,
@@ -57,9 +60,8 @@ class Recording:
             wait_seconds=spent[Read],
             place_seconds=spent[Placed],
             device_wait_seconds=spent[Done],
-            used=_summed([own.used for own in stats]),
-            capacity=_summed([own.capacity for own in stats])
-            | positions_of_units(self._experiment, self._units, group),
+            used=used,
+            capacity=capacity | of_units,
             units=self._units,
             spilled=self._spilled,
             flops=sum(model_flops(config.model, own.lengths, frozen) for own in stats),
@@ -165,6 +167,14 @@ def pipeline_figures(experiment: Experiment) -> dict[str, float]:
     figures = {"bubble_share": line.bubble_share, "tick_imbalance": line.tick_imbalance}
     hidden = line.encoder_hidden
     return figures if hidden is None else figures | {"encoder_hidden": hidden}
+
+
+def computed(used: Mapping[str, int], capacity: Mapping[str, int]) -> dict[str, int]:
+    """By budget, the positions of `capacity` that are computed: none of a lane without samples.
+
+    The decoder's rows are computed whatever they hold.
+    """
+    return {name: n if name == "tokens" or used.get(name) else 0 for name, n in capacity.items()}
 
 
 def positions_of_units(

@@ -100,7 +100,9 @@ def place_encoders(
         in_turn: for `"bubbles"`: microbatches are dealt to the encoder pipelines in turn, however
             many pieces the idle slots of each take. So a pipeline keeps values of few microbatches
             at a time. `live` may then be less than the outputs of a round, whose pieces run in
-            several ticks.
+            several ticks. With 0 none waits: forwards run right before the first of the decoder's
+            microbatches that they feed, backwards right after the last, and no piece is refined.
+            So the fewest values are kept, and the step is the longest.
 
     Returns:
         The schedule with `encoders`; ticks without decoder tasks may come before, between and
@@ -212,9 +214,8 @@ def _check(
         raise ScheduleError(f"encoders named {names} are refused; valid: distinct, not 'decoder'")
     for cut in encoders:
         _check_cut(cut, decoder, costs)
-        in_rounds = placement == "bubbles" and not in_turn
-        pipelines = decoder.stages // cut.stages if in_rounds else 1
-        if live is not None and live < pipelines:
+        pipelines = decoder.stages // cut.stages if placement == "bubbles" else 1
+        if live is not None and live < (0 if in_turn else pipelines):
             raise ScheduleError(
                 f"live: {live} is refused: a round of {cut.name!r} makes {pipelines} outputs; "
                 f"valid: {pipelines} or more"
@@ -301,7 +302,7 @@ def _shortest(table: Table, flows: list[Flow], microbatches: range, rules: Rules
             placed[way] = tried
         made.append(placed[way])
     made.sort(key=lambda tried: tried.makespan)
-    if rules.slots and rules.rounds == "beside":
+    if rules.slots and rules.rounds == "beside" and rules.live:
         made[:REFINED] = [refine(tried, rules) for tried in made[:REFINED]]
     return min(made, key=lambda tried: tried.makespan)
 

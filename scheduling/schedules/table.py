@@ -34,7 +34,7 @@ class Rules:
         rounds: where rounds run before the walk's end: beside decoder tasks, in ticks of their
             own between the decoder's, or nowhere.
         live: number of microbatches that may be ready and not begun; `of` counts the decoder's, a
-            walk those of the encoder.
+            walk those of the encoder. With 0 all pieces run as soon as they are ready.
         eager: whether a stage runs its pieces regardless of the other stages.
         stretch: whether idle slots may be shorter than a piece.
         ends: whether to use the time of gathering parameters and scattering gradients.

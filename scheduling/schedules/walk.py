@@ -122,6 +122,8 @@ class _Walk:
         for tick, arriving in enumerate(self.arrivals[1:]):
             while self.rules.rounds == "between" and self._due(self.before[tick]):
                 self._insert(tick)
+            while not self.rules.live and any(self.pending):
+                self._insert(tick, everyone=True)
             if arriving:
                 self._make_room(tick, len(arriving))
             self.ticks.append(tick)

@@ -133,7 +133,8 @@ class Follower:
         """Ways to place a step: the first makes the shortest step, the last needs the fewest slots.
 
         Encoder pipelines first get as many microbatches as their idle slots suggest. Then they get
-        them in turn, and ever fewer outputs may wait: in the end a single one.
+        them in turn, and ever fewer outputs may wait: in the end none, so that an
+        encoder microbatch is held only while one that it feeds is in the decoder.
         """
         stages = self.strategy.decoder.stage
         least = max(stages // plan.stage for plan in self.strategy.plans.values())
@@ -142,7 +143,7 @@ class Follower:
         while live > least:
             live = max(least, live * 3 // 4)
             lives.append(live)
-        return [Way(most), *(Way(own, in_turn=True) for own in dict.fromkeys([*lives, 1]))]
+        return [Way(most), *(Way(own, in_turn=True) for own in dict.fromkeys([*lives, 1, 0]))]
 
 
 def cut_encoders(workload: Workload, strategy: Strategy, times: Times) -> Strategy:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,15 +13,19 @@ from scheduling.programs.frame import Frame
 from tests.configs import ROOT
 
 
-@given(st.lists(st.floats(0.01, 1.0), min_size=1, max_size=20))
-def test_feeds_cover_the_load_in_order(loads: list[float]) -> None:
-    feeds = placing.feeds_of(np.array(loads))
-    assert len(feeds) == int(np.ceil(sum(loads) - 1e-9))
-    assert feeds[0][0] == 0
-    assert feeds[-1][1] == len(loads) - 1
-    for (first, last), (then, _) in pairwise(feeds):
-        assert first <= last
-        assert then in (last, last + 1)
+@given(st.integers(1, 4), st.integers(8, 4096), st.floats(0.01, 1.0), st.integers(0, 2**16))
+def test_media_fill_their_rows_to_the_load(
+    rows: int, positions: int, load: float, seed: int
+) -> None:
+    media = placing.media_of(np.random.default_rng(seed), rows, positions, load)
+    longest = max(1, int(placing.SPANS[1] * positions))
+    for row in range(rows):
+        own = media[media[:, 0] == row]
+        starts, spans = own[:, 1], own[:, 2]
+        assert (starts == np.cumsum(spans) - spans).all()
+        assert spans.max(initial=0) <= longest
+        assert spans.sum() <= min(1.5 * load, 1.0) * positions
+        assert spans.sum() > 0.5 * load * positions - longest - 1
 
 
 def test_every_size_and_load_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,8 +38,10 @@ def test_every_size_and_load_is_measured(monkeypatch: pytest.MonkeyPatch) -> Non
     ]
     for row in rows:
         assert row["encoders"] == 2
-        assert min(row["place_seconds"], row["tables_seconds"]) > 0
-        assert row["seconds"] >= max(row["place_seconds"], row["tables_seconds"])
+        parts = [row[f"{part}_seconds"] for part in ("units", "place", "tables")]
+        assert min(parts) > 0
+        assert row["seconds"] >= max(parts)
+        assert row["media"] > 0
         assert row["worst_seconds"] >= row["seconds"]
         assert 0 <= row["fits"] <= 1 <= row["attempts"]
 
@@ -50,4 +54,6 @@ def test_a_schedule_that_does_not_fit_is_followed_by_another(
     found = [placing._placed(follow, frame, 0.1, 0)]
     monkeypatch.setattr(Frame, "excess", lambda *_: "slots")
     found.append(placing._placed(follow, frame, 0.1, 0))
-    assert [own[2:] for own in found] == [(1, True), (len(follow.ways()), False)]
+    ways = len(follow.ways())
+    assert [(own.attempts, own.fits) for own in found] == [(1, True), (2 * ways, False)]
+    assert found[1].units > 0

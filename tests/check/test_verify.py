@@ -148,7 +148,7 @@ def test_the_largest_errors_of_all_routers_are_told():
         "random": Verification(1e-6, {"decoder": 1e-5, "vision": 2e-6}, DECODER | {"vision": "y"}),
         ONE_RANK: Verification(2e-6, {"decoder": 3e-2, "vision": 1e-6}, DECODER | {"vision": "z"}),
     }
-    worst = Verification.of_routers(found)
+    worst = Verification.of(found, {})
     assert not worst.ok
     assert worst.rows == [
         ("loss", "2.0e-06", ""),
@@ -158,6 +158,19 @@ def test_the_largest_errors_of_all_routers_are_told():
         (f"router: {ONE_RANK}", "3.0e-02", ""),
     ]
     assert worst.to_json()["routers"] == {"random": 1e-5, ONE_RANK: 3e-2}
+
+
+def test_the_largest_errors_of_all_loads_are_told_beside_those_of_routers():
+    found = [Verification(0.0, {"decoder": error}, DECODER) for error in (1e-5, 2e-5, 3e-2)]
+    worst = Verification.of({"random": found[0]}, {"full": found[1], "late": found[2]})
+    assert not worst.ok
+    assert worst.worst == {"decoder": 3e-2}
+    assert worst.rows[2:] == [
+        ("router: random", "1.0e-05", ""),
+        ("load: full", "2.0e-05", ""),
+        ("load: late", "3.0e-02", ""),
+    ]
+    assert worst.to_json()["loads"] == {"full": 2e-5, "late": 3e-2}
 
 
 @pytest.mark.slow

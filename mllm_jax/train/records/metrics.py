@@ -62,7 +62,8 @@ class StepRecord:
         expert_ranks: number of ranks that share experts.
         used: positions that hold samples, by budget (`tokens`, encoder names).
         capacity: positions computed, by budget; padding is `capacity - used`. Of an encoder with
-            microbatches of its own they are the positions of those that the step runs.
+            microbatches of its own they are the positions of those that the step runs. An encoder
+            without samples in a microbatch computes none there.
         units: by encoder, how many microbatches of its own the step runs, of the whole job; empty
             where encoders have the decoder's.
         flops: model FLOPs of the step but for the decoder's head, forward and backward, all

@@ -104,6 +104,51 @@ def test_more_rows_take_fewer_units(media: list[Ints], spread: int) -> None:
             assert (filled[unit - 1, row] + first > POSITIONS).all()
 
 
+@given(steps(), SPREADS, st.sampled_from([None, 1, 2]), st.booleans())
+def test_media_go_to_the_first_open_bin_that_has_room(
+    media: list[Ints], spread: int, each: int | None, together: bool
+) -> None:
+    """As said medium by medium, in the plainest way."""
+    positions = POSITIONS if spread * (each or 1) == 1 else 8
+    expected = plainly(media, positions, spread, each, together)
+    if each and any(unit // each > m for (unit, *_), m in expected):
+        with pytest.raises(ValueError, match="media of a microbatch need"):
+            plan_units(media, ROWS, positions, each, spread, together)
+        return
+    units = plan_units(media, ROWS, positions, each, spread, together)
+    places = zip(units.unit, units.row, units.start, units.segment, strict=True)
+    found = zip(places, units.microbatch, strict=True)
+    assert [(tuple(map(int, place)), int(m)) for place, m in found] == expected
+
+
+def plainly(
+    media: list[Ints], positions: int, spread: int, each: int | None, together: bool
+) -> list[tuple[tuple[int, ...], int]]:
+    """Unit, row, start and segment of each medium, and its microbatch, by a search of all bins."""
+    count, least, first = spread * (each or 1), 0, [0] * ROWS
+    found: list[tuple[tuple[int, ...], int]] = []
+    inside: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for m, own in enumerate(media):
+        least, furthest = m * count if each else least, 0
+        for row, _, span, _, segments in sorted(own.tolist()):
+            of_row = range(first[row], first[row] + count) if first[row] >= least else range(0)
+            room = (
+                i for i in of_row if sum(n for n, _ in inside.get((row, i), [])) + span <= positions
+            )
+            taken = next(room, None)
+            if taken is None:
+                taken = first[row] = max(first[row] + count, least)
+            held = inside.setdefault((row, taken), [])
+            start, segment = sum(n for n, _ in held), 1 + sum(n for _, n in held)
+            held.append((span, segments))
+            place = taken // spread, row * spread + taken % spread, start, segment
+            found.append((place, m))
+            furthest = max(furthest, taken)
+        if together:
+            least = max(least, furthest // spread * spread)
+    return found
+
+
 @given(steps())
 def test_units_follow_the_load(media: list[Ints]) -> None:
     units = plan_units(media, ROWS, POSITIONS)

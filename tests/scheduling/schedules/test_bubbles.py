@@ -135,7 +135,7 @@ def test_placements_are_legal(case, placement, fill, data):
     if placement == "first_stage":
         encoders = [replace(cut, stages=1) for cut in encoders]
     in_turn = data.draw(st.booleans())
-    lives = [None, decoder.stages, 3 * decoder.stages, *([1] if in_turn else [])]
+    lives = [None, decoder.stages, 3 * decoder.stages, *([1, 0] if in_turn else [])]
     live = data.draw(st.sampled_from(lives))
     schedule = place_encoders(
         decoder, encoders, costs, placement, fill, live, thorough=not in_turn, in_turn=in_turn

@@ -38,13 +38,17 @@ UNEVEN: Mapping[str, Feeds] = {
 
 
 @cache
-def compiled(stages: int, microbatches: int) -> tuple[Follower, Frame]:
+def compiled(
+    stages: int, microbatches: int, chunks: int = 1, pieces: int = 1
+) -> tuple[Follower, Frame]:
     """What places steps of these sizes, and what is compiled for them."""
     workload = small.workload(ROWS * microbatches, encoders=ENCODERS)
     plans = {"decoder": ParallelPlan(stage=stages)}
     plans |= {name: ParallelPlan(data=stages) for name in workload.encoders}
-    pieces = dict.fromkeys(workload.encoders, 1)
-    strategy = Strategy(plans, microbatches, remat="none", pieces=pieces, work_ahead=False)
+    cut = dict.fromkeys(workload.encoders, pieces)
+    strategy = Strategy(
+        plans, microbatches, chunks=chunks, remat="none", pieces=cut, work_ahead=False
+    )
     times = seconds_on(small.hardware())
     standing = compile_program(make_schedule(workload, strategy, times), "none")
     return Follower(workload, strategy, times), Frame.following(standing, apart=True)
@@ -81,7 +85,7 @@ def fed(load: Mapping[str, list[Ints]], together: bool) -> dict[str, Feeds]:
     }
 
 
-def fits(sizes: tuple[int, int], feeds: Mapping[str, Feeds], ways: list[Way]) -> bool:
+def fits(sizes: tuple[int, ...], feeds: Mapping[str, Feeds], ways: list[Way]) -> bool:
     """Whether the schedule of one of the ways fits what is compiled."""
     follow, frame = compiled(*sizes)
     if any(len(own) > sizes[1] for own in feeds.values()):
@@ -96,6 +100,38 @@ def fits(sizes: tuple[int, int], feeds: Mapping[str, Feeds], ways: list[Way]) ->
 def test_every_load_fits_what_is_compiled(sizes: tuple[int, int], data: st.DataObject) -> None:
     load, ways = data.draw(loads(sizes[1])), compiled(*sizes)[0].ways()
     assert any(fits(sizes, fed(load, together), ways) for together in (False, True))
+
+
+@pytest.mark.parametrize("sizes", [(2, 8), (2, 16), (4, 8)], ids=str)
+def test_rows_that_go_on_together_fit_where_nothing_waits(sizes: tuple[int, int]) -> None:
+    """The last way needs no other: with one output that waits 1 of 25 such loads does not fit."""
+    last, rng = compiled(*sizes)[0].ways()[-1:], np.random.default_rng(0)
+    for _ in range(40):
+        longest, shares = int(rng.integers(4, POSITIONS)), rng.choice([0.0, 0.4, 1.0], (2, ROWS))
+        load = {
+            name: [media(rng, own.tolist(), longest) for _ in range(sizes[1])]
+            for (name, _, _), own in zip(ENCODERS, shares, strict=True)
+        }
+        assert fits(sizes, fed(load, together=True), last)
+
+
+@pytest.mark.parametrize("sizes", [(2, 8, 2, 2), (2, 16, 2, 2), (4, 16, 1, 2)], ids=str)
+def test_units_that_share_microbatches_fit_where_nothing_waits(sizes: tuple[int, ...]) -> None:
+    """Units that each go on with another microbatch than they began with, some behind many."""
+    last, rng = compiled(*sizes)[0].ways()[-1:], np.random.default_rng(0)
+    for _ in range(20):
+        feeds = {name: chain(rng, sizes[1], rng.choice([0.0, 0.2, 0.6])) for name, _, _ in ENCODERS}
+        assert fits(sizes, feeds, last)
+
+
+def chain(rng: np.random.Generator, microbatches: int, empty: float) -> Feeds:
+    """Units of which a microbatch feeds the last one and a new one, if it is not empty."""
+    units: list[tuple[int, int]] = []
+    for m in range(microbatches):
+        if rng.random() >= empty:
+            units[-1:] = [(first, m) for first, _ in units[-1:]]
+            units.append((m, m))
+    return tuple(units)
 
 
 def test_a_pipeline_gets_no_more_than_its_slots_hold() -> None:
@@ -116,4 +152,4 @@ def test_schedules_of_all_ways_are_legal(sizes: tuple[int, int]) -> None:
 
 def test_ways_let_ever_fewer_outputs_wait() -> None:
     lives = [way.live for way in compiled(4, 16)[0].ways()]
-    assert lives == [8, 8, 6, 4, 1]
+    assert lives == [8, 8, 6, 4, 1, 0]

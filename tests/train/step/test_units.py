@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from data.kinds.rows import empty_rows
 from data.planning.units import feeds_of_all
+from mllm_jax.check.loads import part_loads
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters
 from mllm_jax.config.modalities import modalities
@@ -160,14 +161,16 @@ def thin(seed: int) -> dict[str, Any]:
     return batch
 
 
-def scattered_load(load: int) -> tuple[list[Any], list[Any]]:
-    """Microbatches with media in `load` of each four, and the same with rows in another order."""
-    batches = []
-    for m in range(MICROBATCHES):
-        batch = thin(m)
-        if m % 4 >= load:
-            batch = without_media(batch)
-        batches.append(batch)
+def scattered_load(load: int | str) -> tuple[list[Any], list[Any]]:
+    """Microbatches with media in `load` of each four, and the same with rows in another order.
+
+    A name is that of one of `mllm_jax.check.loads.LOADS`.
+    """
+    batches = [thin(m) for m in range(MICROBATCHES)]
+    if isinstance(load, str):
+        batches = dict(part_loads(batches, model()))[load]
+    else:
+        batches = [b if m % 4 < load else without_media(b) for m, b in enumerate(batches)]
     return batches, [scattered(batch, model(), seed) for seed, batch in enumerate(batches)]
 
 
@@ -179,8 +182,8 @@ def without_media(batch: Any) -> Any:
     return batch
 
 
-@pytest.mark.parametrize("load", [0, 1, 2, 4])
-def test_one_program_equals_one_device_at_every_load(load: int) -> None:
+@pytest.mark.parametrize("load", [0, 1, 2, 4, "uneven", "late"])
+def test_one_program_equals_one_device_at_every_load(load: int | str) -> None:
     equals_one_device(load, step(), compiled())
 
 
@@ -245,7 +248,7 @@ def test_many_plans_equal_one_device(
     equals_one_device(load, own, own.gradients.lower(own.abstract["params"], batch).compile())
 
 
-def equals_one_device(load: int, own: TrainStep, program: Any) -> None:
+def equals_one_device(load: int | str, own: TrainStep, program: Any) -> None:
     batches = scattered_load(load)[1]
     params = jax.device_put(own.form.stored(parameters()), shardings(own.mesh, own.form.specs))
     grads, loss = program(params, place(batches, own))
@@ -256,7 +259,7 @@ def equals_one_device(load: int, own: TrainStep, program: Any) -> None:
 
 
 @cache
-def on_one_device(load: int) -> Any:
+def on_one_device(load: int | str) -> Any:
     return single()(scattered_load(load)[0])
 
 

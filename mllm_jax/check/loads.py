@@ -1,0 +1,52 @@
+"""Loads of encoders that one program of a step must run alike: partial, uneven and empty ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from typing import Any
+
+from mllm_jax.models.model_config import ModelConfig
+
+#: Whether a lane has media in a row of a microbatch: from the number of the lane, of the microbatch
+#: and of the row.
+Holds = Callable[[int, int, int], bool]
+
+#: Loads of which the media are a part of the full one's.
+LOADS: dict[str, Holds] = {
+    # Every other microbatch: encoders' own microbatches feed several.
+    "partial": lambda lane, m, row: m % 2 == 0,
+    # Each lane in another row and other microbatches.
+    "uneven": lambda lane, m, row: (lane + m // 2 + row) % 2 == 0,
+    # One lane has nothing to do, and the others in the last microbatches alone.
+    "late": lambda lane, m, row: lane > 0 and m > 1,
+    "empty": lambda lane, m, row: False,
+}
+
+
+def part_loads(
+    microbatches: Sequence[Any], model: ModelConfig
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Names of `LOADS`, and the microbatches with these media alone.
+
+    Args:
+        microbatches: whole ones of the full load, as of `mllm_jax.check.synthetic`.
+        model: resolved model configuration.
+    """
+    for name, holds in LOADS.items():
+        yield name, [_with(batch, model, m, holds) for m, batch in enumerate(microbatches)]
+
+
+def _with(batch: Any, model: ModelConfig, m: int, holds: Holds) -> dict[str, Any]:
+    """A microbatch with the media of some rows of each lane alone."""
+    own: dict[str, Any] = deepcopy(batch)
+    for lane, (name, tree) in enumerate(own["encoders"].items()):
+        rows = len(tree["segment_ids"])
+        outputs = tree["segment_ids"].shape[1] // model.encoder(name).reduction
+        index, places = own["decoder"]["media"][name], own["places"][name]
+        for row in (row for row in range(rows) if not holds(lane, m, row)):
+            tree["segment_ids"][row] = 0
+            index[(index >= 0) & (index // outputs == row)] = -1
+            places = places[places[:, 0] != row]
+        own["places"][name] = places
+    return own

@@ -1,0 +1,25 @@
+"""Positions that a step computes: lanes without samples count nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from mllm_jax.train.figures import computed
+from mllm_jax.train.records.metrics import Sums
+
+CAPACITY = {"tokens": 64, "short": 32, "long": 128}
+
+
+def test_a_lane_without_samples_computes_nothing() -> None:
+    assert computed({"tokens": 0, "short": 5, "long": 0}, CAPACITY) == CAPACITY | {"long": 0}
+    assert computed({}, CAPACITY) == {"tokens": 64, "short": 0, "long": 0}
+
+
+def test_padding_is_that_of_the_microbatches_with_samples() -> None:
+    """One of two microbatches has media in the short lane, and none has any in the long one."""
+    used = [{"tokens": 48, "short": 24, "long": 0}, {"tokens": 16, "short": 0, "long": 0}]
+    rooms, every = Counter[str](), Counter[str]()
+    for own in used:
+        rooms.update(computed(own, CAPACITY))
+        every.update(own)
+    assert Sums(used=every, capacity=rooms).padding == {"tokens": 0.5, "short": 0.25}
