@@ -76,9 +76,13 @@ def test_the_gain_is_over_the_fastest_other_system_that_has_room() -> None:
     cells = result.cells[0]
     others = [own.seconds for name, own in cells.items() if name != OURS]
     assert result.gain(cells) == pytest.approx(min(others) / cells[OURS].seconds)
+    # Were our devices never idle, the step would take what they compute.
+    computing = cells[OURS].seconds * (1 - (cells[OURS].idle or 0))
+    assert result.busy_gain(cells) == pytest.approx(min(others) / computing)
     least = min(own.memory for name, own in cells.items() if name != OURS)
     crowded = Compared(**(vars(result) | {"limit": least - 1}))
-    assert crowded.gain(cells) is None
+    assert crowded.gain(cells) is None and crowded.busy_gain(cells) is None
+    assert crowded.mean_busy_gain is None and "never idle" not in "".join(crowded.notes)
     assert "no room" in "".join(crowded.rows[0])
 
 

@@ -9,7 +9,7 @@ framework deals over ranks and microbatches, and the others take as they arrive.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from math import exp, log
@@ -88,25 +88,38 @@ class Compared:
         ]
         return min(others) / cells[OURS].seconds if others else None
 
+    def busy_gain(self, cells: Mapping[str, Cell]) -> float | None:
+        """The gain of a step in which our devices computed all the time, as much as they do."""
+        gain, idle = self.gain(cells), cells[OURS].idle
+        return None if gain is None or idle is None else gain / (1 - idle)
+
     @property
     def mean_gain(self) -> float | None:
         """Geometric mean of the gains over the mixtures in which another system has room."""
-        gains = [gain for own in self.cells if (gain := self.gain(own)) is not None]
-        return exp(sum(map(log, gains)) / len(gains)) if gains else None
+        return _mean(map(self.gain, self.cells))
+
+    @property
+    def mean_busy_gain(self) -> float | None:
+        """Geometric mean of `busy_gain`, likewise."""
+        return _mean(map(self.busy_gain, self.cells))
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Head of the table."""
-        return ("media:text", *self.plans, "gain", "idle", "collectives")
+        return ("media:text", *self.plans, "gain", "never idle", "idle", "collectives")
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
-        """Seconds by mixture and system, our gain over the best other, and our idle time."""
+        """Seconds by mixture and system, our gain over the best other, and our idle time.
+
+        Beside the gain stands what it would be if our devices were never idle.
+        """
         return [
             (
                 str(mixture),
                 *(self._seconds(own.get(name)) for name in self.plans),
-                "-" if (gain := self.gain(own)) is None else f"{gain:.2f}x",
+                _times(self.gain(own)),
+                _times(self.busy_gain(own)),
                 _percent(own[OURS].idle),
                 _percent(own[OURS].collectives),
             )
@@ -128,13 +141,16 @@ class Compared:
         ]
         mean = self.mean_gain
         told = "no other system has room" if mean is None else f"{mean:.3f}x in the geometric mean"
-        return [*lines, f"over the best other system: {told}"]
+        lines.append(f"over the best other system: {told}")
+        if (busy := self.mean_busy_gain) is not None:
+            lines.append(f"if our devices were never idle: {busy:.3f}x")
+        return lines
 
     def to_json(self) -> dict[str, Any]:
         """`{"name", "hardware", "tokens", "limit_bytes", "draw": {"sigma", "seed"} or null if all
-        rows bring the same, "plans", "gain", "mixtures": [{"mixture",
-        "share", "gain", "systems": {name: {"step_seconds", "tokens_per_second", "memory_bytes",
-        "fits", "idle_share", "collectives_share"}}}]}`."""
+        rows bring the same, "plans", "gain", "busy_gain", "mixtures": [{"mixture", "share", "gain",
+        "busy_gain", "systems": {name: {"step_seconds", "tokens_per_second", "memory_bytes", "fits",
+        "idle_share", "collectives_share"}}}]}`."""
         return {
             "name": self.name,
             "hardware": self.hardware.name,
@@ -143,11 +159,13 @@ class Compared:
             "draw": None if self.draw is None else asdict(self.draw),
             "plans": dict(self.plans),
             "gain": self.mean_gain,
+            "busy_gain": self.mean_busy_gain,
             "mixtures": [
                 {
                     "mixture": str(mixture),
                     "share": mixture.share,
                     "gain": self.gain(own),
+                    "busy_gain": self.busy_gain(own),
                     "systems": {name: self._cell(cell) for name, cell in own.items()},
                 }
                 for mixture, own in zip(self.mixtures, self.cells, strict=True)
@@ -163,6 +181,16 @@ class Compared:
             "idle_share": own.idle,
             "collectives_share": own.collectives,
         }
+
+
+def _mean(gains: Iterable[float | None]) -> float | None:
+    """Geometric mean of those that are known, None if none is."""
+    logs = [log(gain) for gain in gains if gain is not None]
+    return exp(sum(logs) / len(logs)) if logs else None
+
+
+def _times(gain: float | None) -> str:
+    return "-" if gain is None else f"{gain:.2f}x"
 
 
 def _percent(share: float | None) -> str:
