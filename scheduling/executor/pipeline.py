@@ -252,8 +252,10 @@ class _Step:
         if not kinds:
             return state
         ticks = bounds[phase], bounds[phase + 1]
+        # Where nothing moves between stages, a meeting leaves the state as it is.
+        meet = self.frame.meets[phase] or not ("decoder" in state or self._travelling)
         with jax.named_scope(ticks_scope(phase)):
-            return self._ticks(kinds, self._row, ticks, state, meet=self.frame.meets[phase])
+            return self._ticks(kinds, self._row, ticks, state, meet=meet)
 
     def _ticks(
         self,

@@ -219,7 +219,8 @@ class Frame:
         forwards = [single(EF, name) for name in self.encoders]
         backwards = [single(EB, name) for name, own in self.encoders.items() if own.cut.backward]
         decoder = [*([single(W)] if self.sizes.pairs else []), single(B), single(F)]
-        more = forwards, [*decoder, *backwards, *forwards], [*backwards, *forwards]
+        ahead = [single(EF, name) for name, own in self.encoders.items() if own.cut.ahead]
+        more = forwards, [*decoder, *backwards, *forwards], [*backwards, *ahead]
         return replace(
             self,
             kinds=tuple(map(_joined_kinds, self.kinds, map(tuple, more))),

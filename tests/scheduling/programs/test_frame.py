@@ -121,6 +121,13 @@ def test_other_schedules_run_on_an_open_frame(
                 assert backward == sorted(backward, key=lambda kind: kind is EF) or len(kinds) == 1
 
 
+def test_no_forward_runs_after_the_decoder_unless_an_encoder_works_ahead() -> None:
+    """Nothing would read its outputs, and every loop of a task takes its time to compile."""
+    epilogue = Frame.of(program_of()).opened(99).kinds[2]
+    assert BundleKind.single(EB, "vision") in epilogue
+    assert BundleKind.single(EF, "vision") not in epilogue
+
+
 @settings(max_examples=60)
 @given(schedule=placing.schedules(), more=st.integers(0, 3))
 def test_rows_are_the_tables(schedule: Schedule, more: int) -> None:
