@@ -108,4 +108,4 @@ def test_co_issue_hides_more_on_a_tpu():
     config = load(CONFIG, SMALL)
     without, with_it = (measured(config, TARGETS[0], co_issue) for co_issue in (False, True))
     assert without["collective_seconds"] == pytest.approx(with_it["collective_seconds"])
-    assert with_it["hidden_share"] > 1.2 * without["hidden_share"]
+    assert with_it["hidden_share"] > 2 * without["hidden_share"]

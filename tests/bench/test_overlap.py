@@ -57,3 +57,12 @@ def test_pieces_of_fsdp_hide_time_where_there_are_no_rings() -> None:
     settings = ["flags"], ["flags", "gather", "scatter"]
     before, after = (measured(config, TARGETS[1], setting) for setting in settings)
     assert after["hidden"] >= 1.1 * before["hidden"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.tpu_compile
+@pytest.mark.timeout(600)
+def test_gathers_over_three_axes_of_a_torus_run_beside_products() -> None:
+    pytest.importorskip(TARGETS[0].compiler.module)
+    config = load(CONFIG, [*SMALL, "parallel.decoder={fsdp: 32}", "data.rows=32"])
+    assert measured(config, TARGETS[0], ["flags"])["hidden"] > 0.1
