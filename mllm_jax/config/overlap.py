@@ -27,14 +27,8 @@ OPTIONS: Mapping[str, Options] = MappingProxyType(
             "xla_enable_async_all_gather": True,
             "xla_tpu_enable_async_collective_fusion": False,
             "xla_tpu_overlap_compute_collective_tc": True,
-            # Reduce-scatters and all-gathers run on the SparseCores; all-gathers over two or three
-            # axes of the torus have options of their own, without which they stay synchronous.
+            # Reduce-scatters run on the SparseCores.
             "xla_tpu_enable_sparse_core_collective_offload_reduce_scatter": True,
-            "xla_tpu_enable_sparse_core_collective_offload_all_gather": True,
-            "xla_tpu_enable_sparse_core_collective_offload_2d_all_gather": True,
-            "xla_tpu_enable_sparse_core_collective_offload_3d_all_gather": True,
-            # The scheduler lets one start before another has ended.
-            "xla_tpu_enable_sparse_core_offload_queuing_in_lhs": True,
             # Exchanges of experts run beside products.
             "xla_tpu_enable_async_ragged_all_to_all": True,
             # Combined, collectives of two tasks wait for both and leave nothing to run beside them.
@@ -48,6 +42,22 @@ OPTIONS: Mapping[str, Options] = MappingProxyType(
             "xla_gpu_all_reduce_combine_threshold_bytes": "0",
             "xla_gpu_reduce_scatter_combine_threshold_bytes": "0",
         },
+    }
+)
+
+#: Further options where rows of tensor ranks do not move in rings: beside rings, all-gathers on the
+#: SparseCores leave fewer bytes with compute beside them.
+WITHOUT_RINGS: Mapping[str, Options] = MappingProxyType(
+    {
+        "tpu": {
+            # All-gathers run on the SparseCores as well; over two or three axes of the torus they
+            # have options of their own, without which they stay synchronous.
+            "xla_tpu_enable_sparse_core_collective_offload_all_gather": True,
+            "xla_tpu_enable_sparse_core_collective_offload_2d_all_gather": True,
+            "xla_tpu_enable_sparse_core_collective_offload_3d_all_gather": True,
+            # The scheduler lets one start before another has ended.
+            "xla_tpu_enable_sparse_core_offload_queuing_in_lhs": True,
+        }
     }
 )
 
@@ -91,9 +101,14 @@ def overlap(config: ExperimentConfig, platform: str | None = None) -> Overlap:
         # Beside stages, other tasks of a bundle hide the collectives of tensor ranks (co-issue).
         able = pieces if config.parallel.decoder.stage == 1 else ()
         pieces = frozenset(piece for piece in able if not _useless(config, piece))
-        return Overlap(pieces, OPTIONS[platform])
-    options = OPTIONS.get(platform, NO_OPTIONS) if "flags" in chosen else NO_OPTIONS
-    return Overlap(pieces, options)
+        return Overlap(pieces, _options(platform, pieces))
+    return Overlap(pieces, _options(platform, pieces) if "flags" in chosen else NO_OPTIONS)
+
+
+def _options(platform: str, pieces: frozenset[Piece]) -> Options:
+    """Options for programs with these pieces; none on CPUs."""
+    more = NO_OPTIONS if "tensor" in pieces else WITHOUT_RINGS.get(platform, NO_OPTIONS)
+    return {**OPTIONS.get(platform, NO_OPTIONS), **more}
 
 
 def pieces_without_stages(config: ExperimentConfig, platform: str) -> frozenset[Piece]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mllm_jax.config.load import ConfigError, ExperimentConfig
-from mllm_jax.config.overlap import OPTIONS, PROVEN, Overlap, overlap
+from mllm_jax.config.overlap import OPTIONS, PROVEN, WITHOUT_RINGS, Overlap, overlap
 from tests.configs import config
 
 FSDP = {"devices": 4, "decoder": {"fsdp": 2, "tensor": 2}, "encoders": {}}
@@ -37,7 +37,11 @@ def test_auto_is_all_that_has_something_to_do(platform: str) -> None:
     proven = frozenset(PROVEN[platform])
     assert overlap(of(FSDP, platform=platform)) == Overlap(proven, OPTIONS[platform])
     assert overlap(of(FSDP), platform).pieces == proven
-    assert overlap(of(STAGES, platform=platform)) == Overlap(frozenset(), OPTIONS[platform])
+    without_rings = {**OPTIONS[platform], **WITHOUT_RINGS.get(platform, {})}
+    assert overlap(of(STAGES, platform=platform)) == Overlap(frozenset(), without_rings)
+    rings, none = (of(FSDP, platform=platform, overlap=["flags", *own]) for own in (["tensor"], []))
+    assert overlap(rings).options == OPTIONS[platform]
+    assert overlap(none).options == without_rings
     assert overlap(of(FSDP, platform=platform, overlap="off")) == Overlap()
     alone = overlap(of(FSDP, platform=platform, overlap=["gather"]))
     assert alone == Overlap(frozenset({"gather"}))

@@ -81,8 +81,8 @@ def test_the_gain_is_over_the_fastest_other_system_that_has_room() -> None:
     assert result.busy_gain(cells) == pytest.approx(min(others) / computing)
     least = min(own.memory for name, own in cells.items() if name != OURS)
     crowded = Compared(**(vars(result) | {"limit": least - 1}))
-    assert crowded.gain(cells) is None and crowded.busy_gain(cells) is None
-    assert crowded.mean_busy_gain is None and "never idle" not in "".join(crowded.notes)
+    assert (crowded.gain(cells), crowded.busy_gain(cells), crowded.mean_busy_gain) == (None,) * 3
+    assert "never idle" not in "".join(crowded.notes)
     assert "no room" in "".join(crowded.rows[0])
 
 
