@@ -1,7 +1,7 @@
 """Search of a strategy that follows a moving load with one compiled program.
 
 Encoders have microbatches of their own, whose number follows the load. Families of strategies are
-looked at in the order of their lower bounds for one load, the usual one; of each, the encoders'
+looked at in the order of their lower bounds for the mean load; of each, the encoders'
 degrees, with the plans that divide parameters most, and every rematerialisation of the encoders
 whose compute may still be less than the best step. Where less of it is too slow, or the best, more
 is not scheduled. A strategy counts only if its program has room as a training run compiles it, for
@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from math import gcd, inf
+from statistics import fmean
 
 from scheduling.costs.estimate import Timing, step_times
 from scheduling.costs.hardware import Hardware
@@ -147,20 +148,22 @@ Told = Callable[[int, float], None]
 
 
 def search_following(
-    space: Space, workload: Workload, hardware: Hardware, usual: Load, told: Told
+    space: Space, workload: Workload, hardware: Hardware, loads: Sequence[Load], told: Told
 ) -> Following:
-    """The strategy that is fastest for the usual load, of those whose program has room.
+    """The strategy that is fastest in the mean over loads, of those whose program has room.
 
     Encoders have as many rows in their own microbatches as they need for their plans.
 
     Args:
         workload: its encoders have as many rows as the decoder.
+        loads: loads between which the training moves, each as often as the others.
 
     Raises:
         ScheduleError: none has room.
     """
     best: Following | None = None
-    limit, scheduled, mean = inf, 0, loaded(workload, usual)
+    limit, scheduled = inf, 0
+    mean = loaded(workload, {name: round(fmean(own[name] for own in loads)) for name in loads[0]})
     for bound, family in _by_bound(space, workload, hardware, mean):
         if bound >= limit or scheduled >= MOST:
             break
@@ -173,7 +176,7 @@ def search_following(
                     continue
                 if least_memory(workload, own.strategy, hardware) > space.memory:
                     continue
-                seconds = _tried(own, usual)
+                seconds = _tried(own, loads)
                 scheduled += 1
                 told(scheduled, limit)
                 if seconds >= limit:
@@ -189,10 +192,10 @@ def search_following(
     return best
 
 
-def _tried(own: Following, load: Load) -> float:
-    """Seconds of a step, without end if the sizes do not fit together."""
+def _tried(own: Following, loads: Sequence[Load]) -> float:
+    """Mean seconds of steps, without end if the sizes do not fit together."""
     try:
-        return own.seconds(load)
+        return fmean(own.seconds(load) for load in loads)
     except ScheduleError:
         return inf
 

@@ -230,7 +230,8 @@ def compare(
     space = replace(planner.space, counts=(config.parallel.devices,))
     workload = planner.workload
     tell(f"searching the plan of {OURS}")
-    ours = search_following(space, workload, hardware, usual.mean, _teller(tell))
+    moving = [loads[0].mean, usual.mean, loads[-1].mean]
+    ours = search_following(space, workload, hardware, moving, _teller(tell))
     plans = {OURS: _described(ours.strategy) + _rows(ours)}
     cells: list[dict[str, Cell]] = [{OURS: own} for own in _followed(ours, loads, tell)]
     mean, largest = (loaded(workload, own.mean) for own in (usual, loads[-1]))

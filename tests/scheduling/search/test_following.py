@@ -24,10 +24,11 @@ MEMORY = 1e9
 
 
 @cache
-def found(memory: float = MEMORY) -> Following:
+def found(memory: float = MEMORY, *loads: int) -> Following:
     workload = small.workload(16, units={"vision": 4})
     space = small.space(4, workload, memory=memory, stages=(2, 4), counts=(4,))
-    return search_following(space, workload, small.hardware(), USUAL, lambda *_: None)
+    given = [{"vision": load} for load in loads] or [USUAL]
+    return search_following(space, workload, small.hardware(), given, lambda *_: None)
 
 
 @settings(max_examples=20, deadline=None)
@@ -70,6 +71,15 @@ def test_less_memory_makes_another_program() -> None:
     assert less.seconds(USUAL) >= whole.seconds(USUAL) * (1 - 1e-9)
 
 
+def test_the_strategy_is_the_fastest_in_the_mean_over_loads() -> None:
+    """Whatever is found for one of the loads alone, or for their mean, is not faster there."""
+    few, many = 4, 256
+    own, *others = (found(MEMORY, *loads) for loads in ((few, many), (few,), (many,), (130,)))
+    means = [one.seconds({"vision": few}) + one.seconds({"vision": many}) for one in (own, *others)]
+    assert means[0] <= min(means[1:]) * (1 + 1e-9)
+    assert own.strategy != others[1].strategy or own.strategy != others[0].strategy
+
+
 def test_without_room_the_reason_is_told() -> None:
     with pytest.raises(ScheduleError, match="no strategy with stages has room"):
         found(1.0)
@@ -89,7 +99,7 @@ def test_an_encoder_is_dealt_over_ranks_that_share_a_row() -> None:
     workload = small.workload(4, units={"vision": 5})
     space = small.space(4, workload, memory=MEMORY, stages=(2,), tensors=(2,), counts=(4,))
     slow = small.hardware(link=Link(bandwidth=2e7, latency=1e-5))
-    own = search_following(space, workload, slow, FULL, lambda *_: None)
+    own = search_following(space, workload, slow, [FULL], lambda *_: None)
     assert own.strategy.decoder.tensor == 2
     plan, microbatches = own.strategy.plans["vision"], own.strategy.microbatches
     assert (plan.tensor, plan.context) == (1, 1)
@@ -108,11 +118,11 @@ def test_encoders_get_stages_where_their_parameters_have_no_room_on_every_rank()
     """With ever less memory, there are plans that divide the encoder's layers over stages."""
     workload = small.workload(16, encoders=[("vision", 128, 8)], units={"vision": 4})
     space = small.space(4, workload, stages=(2, 4), tensors=(1,), counts=(4,), memory=MEMORY)
-    own = search_following(space, workload, small.hardware(), USUAL, lambda *_: None)
+    own = search_following(space, workload, small.hardware(), [USUAL], lambda *_: None)
     assert own.strategy.plans["vision"].stage == 1
     while own.strategy.plans["vision"].stage == 1:
         room = own.memory.total - 1
         less = replace(space, memory=room)
-        own = search_following(less, workload, small.hardware(), USUAL, lambda *_: None)
+        own = search_following(less, workload, small.hardware(), [USUAL], lambda *_: None)
         assert own.memory.total <= room
     check(own.placed(own.feeds(FULL)))
