@@ -116,10 +116,12 @@ def ragged_all_to_all(
     into = jnp.zeros((into, *x.shape[1:]), x.dtype) if isinstance(into, int) else into
     # JAX gives the result the type of the array that it fills, whatever arrives in it.
     into = vary(into, tuple(jax.typeof(x).mat.varying))
-    return lax.ragged_all_to_all(x, into, *cut(slices, parts_of_a_slice(axes)), axis_name=axes)
+    return lax.ragged_all_to_all(
+        x, into, *cut_slices(slices, parts_of_a_slice(axes)), axis_name=axes
+    )
 
 
-def cut(slices: jax.Array, parts: int) -> jax.Array:
+def cut_slices(slices: jax.Array, parts: int) -> jax.Array:
     """Cut every slice of `ragged_all_to_all` into `parts`, `[4, ranks]` to `[4, ranks * parts]`.
 
     Parts of a slice are equally long, but for the last ones, which may be empty.
@@ -142,7 +144,7 @@ def cut(slices: jax.Array, parts: int) -> jax.Array:
 def parts_of_a_slice(axes: Axes) -> int:
     """Parts into which a slice between ranks of `axes` is cut.
 
-    Between hosts every slice is a message of its own.
+    Between hosts every slice is a message of its own, and stays whole.
     """
     if traced_platform() != "gpu":
         return 1
@@ -150,7 +152,7 @@ def parts_of_a_slice(axes: Axes) -> int:
     # Devices are numbered host by host, the last axis first.
     span = math.prod(mesh.axis_sizes[min(map(mesh.axis_names.index, axes)) :])
     here = jax.local_device_count() if jax.default_backend() == "gpu" else GPUS_OF_A_HOST
-    return max(1, SLICES // axis_size(axes)) if span <= here else 1
+    return max(1, SLICES // axis_size(axes)) if here % span == 0 else 1
 
 
 def psum(x: Tree, axes: Axes) -> Tree:

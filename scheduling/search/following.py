@@ -1,11 +1,11 @@
 """Search of a strategy that follows a moving load with one compiled program.
 
 Encoders have microbatches of their own, whose number follows the load. Families of strategies are
-looked at in the order of their lower bounds for the mean load; of each, the encoders'
-degrees, with the plans that divide parameters most, and every rematerialisation of the encoders
-whose compute may still be less than the best step. Where less of it is too slow, or the best, more
-is not scheduled. A strategy counts only if its program has room as a training run compiles it, for
-all microbatches that the budgets of the encoders may need.
+looked at in the order of their lower bounds for the mean load; of each, the encoders' degrees, with
+the plans that divide parameters most, and every rematerialisation of the encoders whose compute may
+still be less than the best step. Where less of it is too slow, or the best, more is not scheduled.
+A strategy counts only if its program has room as a training run compiles it, for all microbatches
+that the budgets of the encoders may need.
 """
 
 from __future__ import annotations

@@ -133,8 +133,8 @@ class Follower:
         """Ways to place a step: the first makes the shortest step, the last needs the fewest slots.
 
         Encoder pipelines first get as many microbatches as their idle slots suggest. Then they get
-        them in turn, and ever fewer outputs may wait: in the end none, so that an
-        encoder microbatch is held only while one that it feeds is in the decoder.
+        them in turn, and ever fewer outputs may wait: in the end none, so that an encoder
+        microbatch is held only while one that it feeds is in the decoder.
         """
         stages = self.strategy.decoder.stage
         least = max(stages // plan.stage for plan in self.strategy.plans.values())

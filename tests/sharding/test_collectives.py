@@ -13,7 +13,13 @@ from jax.sharding import PartitionSpec as P
 
 from mllm_jax.compile.target import Target
 from sharding import collectives
-from sharding.collectives import all_gather, all_gather_as, cut, parts_of_a_slice, reduce_scatter
+from sharding.collectives import (
+    all_gather,
+    all_gather_as,
+    cut_slices,
+    parts_of_a_slice,
+    reduce_scatter,
+)
 
 AXES = ("outer", "tensor")
 
@@ -103,7 +109,7 @@ LENGTHS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=1
 def test_parts_of_slices_are_the_slices(pairs, parts):
     sent, received = np.array(pairs, np.int32).T
     begins, lands = np.cumsum(sent) - sent, 100 * np.arange(len(sent))
-    made = np.asarray(cut(jnp.asarray([begins, sent, lands, received]), parts))
+    made = np.asarray(cut_slices(jnp.asarray([begins, sent, lands, received]), parts))
     assert made.shape == (4, len(sent) * parts)
     own = made.reshape(4, len(sent), parts)
     for rank, (begin, length, land, arriving) in enumerate(
@@ -118,7 +124,7 @@ def test_parts_of_slices_are_the_slices(pairs, parts):
             assert at == [*range(first, first + length)]
             assert starts.max() <= first + length
         # The parts that arrive are as long as those that the other rank sends.
-        other = np.asarray(cut(jnp.full((4, 1), arriving, jnp.int32), parts))
+        other = np.asarray(cut_slices(jnp.full((4, 1), arriving, jnp.int32), parts))
         np.testing.assert_array_equal(own[3, rank], other[1])
 
 
@@ -130,6 +136,7 @@ def test_parts_of_slices_are_the_slices(pairs, parts):
         ("gpu", 8, ("outer", "tensor"), 64),
         ("gpu", 4, ("outer",), 1),
         ("gpu", 4, ("tensor",), 128),
+        ("gpu", 6, ("tensor",), 1),
         ("tpu", 8, ("tensor",), 1),
     ],
 )
