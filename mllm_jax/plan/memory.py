@@ -7,7 +7,7 @@ from mllm_jax.config.lower import lower, on_platform
 from mllm_jax.plan.traced import traced_workload
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.memory import Memory, step_memory
-from scheduling.search.branch_and_bound import buffer_sizes
+from scheduling.search.outcome import buffer_sizes
 
 
 def memory(config: ExperimentConfig, hardware: Hardware) -> Memory:

@@ -20,7 +20,6 @@ from scheduling.schedules.kinds import WEIGHTS_APART
 from scheduling.search.bounds import Bounds
 from scheduling.search.branch_and_bound import (
     Lean,
-    Outcome,
     Progress,
     Search,
     fitting,
@@ -28,6 +27,7 @@ from scheduling.search.branch_and_bound import (
     search,
 )
 from scheduling.search.make import Scheduler
+from scheduling.search.outcome import Outcome
 from scheduling.search.space import Space, with_stages
 from sharding.plan import Requirement, divisors
 

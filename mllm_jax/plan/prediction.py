@@ -9,7 +9,7 @@ from typing import Any
 from mllm_jax.plan.planner import Planner
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
-from scheduling.search.branch_and_bound import Outcome
+from scheduling.search.outcome import Outcome
 from scheduling.simulate.simulation import IDLE_KINDS, Simulation
 
 GIB = 2**30

@@ -15,7 +15,8 @@ from mllm_jax.plan.planner import Planner
 from mllm_jax.plan.prediction import GIB, Prediction, counted, gib, predicted
 from mllm_jax.plan.same_remat import NAME, beside, same_remat
 from scheduling.costs.strategy import Strategy
-from scheduling.search.branch_and_bound import Outcome, Progress, Search
+from scheduling.search.branch_and_bound import Progress, Search
+from scheduling.search.outcome import Outcome
 from scheduling.search.space import decoder_plans
 
 if TYPE_CHECKING:

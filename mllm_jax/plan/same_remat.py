@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from mllm_jax.plan.planner import Planner
 from mllm_jax.plan.prediction import Prediction, predicted
-from scheduling.search.branch_and_bound import Outcome, Progress
+from scheduling.search.branch_and_bound import Progress
+from scheduling.search.outcome import Outcome
 
 NAME = "same remat"
 #: Baselines that are searched with any remat, so that comparing seconds would say nothing.

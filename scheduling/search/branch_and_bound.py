@@ -19,24 +19,20 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from math import floor, inf, log
 
 from scheduling.costs.estimate import step_times
 from scheduling.costs.hardware import Hardware
-from scheduling.costs.memory import Memory, Sizes, step_memory
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import StepTimes
 from scheduling.costs.workload import Workload
-from scheduling.programs.compile import compile_program
-from scheduling.programs.frame import roomier
 from scheduling.schedules.bubbles import Placement
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.search.bounds import Bounds, gathers_and_scatters, least_compute, least_state
 from scheduling.search.make import Scheduler
+from scheduling.search.outcome import Outcome, as_cut, memory_of, options_of
 from scheduling.search.space import Space, decoder_plans, families, members
-from scheduling.simulate.lockstep import makespan, simulate
-from scheduling.simulate.simulation import Options, Simulation
+from scheduling.simulate.lockstep import makespan
 from sharding.plan import ParallelPlan
 
 #: Reasons for which families are refused.
@@ -61,30 +57,6 @@ NEAR = 0.01
 STEP = (1 + NEAR) ** 0.5
 #: A strategy and its bytes of memory.
 Lean = tuple[Strategy, float]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A strategy with its predicted time and memory.
-
-    Attributes:
-        strategy: how the step is run.
-        schedule: schedule of the step's tasks.
-        times: times of the tasks.
-        seconds: seconds of a step.
-        memory: memory of one device.
-    """
-
-    strategy: Strategy
-    schedule: Schedule
-    times: StepTimes
-    seconds: float
-    memory: Memory
-
-    @cached_property
-    def simulation(self) -> Simulation:
-        """The step in all its parts."""
-        return simulate(self.schedule, self.times, _options(self.strategy))
 
 
 @dataclass(frozen=True)
@@ -116,52 +88,6 @@ class Search:
 #: Called after each simulation with the number of simulations, the seconds to undercut (infinite
 #: until enough strategies are found), and a lower bound of the seconds of all strategies left.
 Progress = Callable[[int, float, float], None]
-
-
-def evaluate(strategy: Strategy, scheduler: Scheduler) -> Outcome:
-    """Schedules and simulates a strategy.
-
-    Raises:
-        ScheduleError: sizes of the strategy do not fit together.
-    """
-    workload, hardware = scheduler.workload, scheduler.hardware
-    schedule = scheduler(strategy)
-    strategy = _cut(strategy, schedule)
-    times = step_times(workload, strategy, hardware)
-    memory = _memory(workload, strategy, hardware, schedule)
-    seconds = makespan(schedule, times, _options(strategy))
-    return Outcome(strategy, schedule, times, seconds, memory)
-
-
-def _cut(strategy: Strategy, schedule: Schedule) -> Strategy:
-    """`strategy` with the numbers of pieces of its schedule."""
-    return replace(strategy, pieces={cut.name: cut.pieces for cut in schedule.encoders})
-
-
-def _options(strategy: Strategy) -> Options:
-    return Options(
-        co_issue=strategy.co_issue,
-        # Without stages nothing runs beside the collectives of a step's ends.
-        overlap_gather=strategy.decoder.stage > 1,
-        replicas=strategy.decoder.batch,
-    )
-
-
-def buffer_sizes(workload: Workload, schedule: Schedule, strategy: Strategy) -> Sizes | None:
-    """Slots of the ring buffers that are compiled for a schedule; None without stages."""
-    if strategy.decoder.stage == 1:
-        return None
-    program = compile_program(schedule, strategy.remat, strategy.remats)
-    encoders = {name: own.sizes for name, own in program.encoders.items()}
-    if workload.follows and strategy.placement == "bubbles":
-        encoders = {name: roomier(sizes) for name, sizes in encoders.items()}
-    return program.sizes, encoders
-
-
-def _memory(
-    workload: Workload, strategy: Strategy, hardware: Hardware, schedule: Schedule
-) -> Memory:
-    return step_memory(workload, strategy, hardware, buffer_sizes(workload, schedule, strategy))
 
 
 def search(
@@ -401,8 +327,8 @@ class _Search:
             schedule = self._schedule(member)
         except ScheduleError:
             return found
-        strategy = _cut(member, schedule)
-        own = strategy, _memory(self.workload, strategy, self.hardware, schedule).total
+        strategy = as_cut(member, schedule)
+        own = strategy, memory_of(self.workload, strategy, self.hardware, schedule).total
         return own if found is None or own[1] < found[1] else found
 
     def _opened(self, family: Strategy) -> _Family:
@@ -477,7 +403,7 @@ class _Search:
         strategy, times, seconds = self._timed(member, schedule)
         if seconds >= self.limit:
             return True
-        memory = _memory(self.workload, strategy, self.hardware, schedule)
+        memory = memory_of(self.workload, strategy, self.hardware, schedule)
         if memory.total > self.space.memory:
             self.refused["more memory than there is"] += 1
             return False
@@ -497,9 +423,9 @@ class _Search:
 
     def _timed(self, member: Strategy, schedule: Schedule) -> tuple[Strategy, StepTimes, float]:
         """The strategy as scheduled, the times of its tasks, and the seconds of its step."""
-        strategy = _cut(member, schedule)
+        strategy = as_cut(member, schedule)
         times = step_times(self.workload, strategy, self.hardware)
-        return strategy, times, makespan(schedule, times, _options(strategy))
+        return strategy, times, makespan(schedule, times, options_of(strategy))
 
     def keep(self, outcome: Outcome) -> None:
         """Add an outcome, keeping the fastest for each plan of the decoder."""

@@ -24,7 +24,7 @@ from mllm_jax.train.step.pipeline import PipelineProgram
 from scheduling.costs.hardware import named
 from scheduling.costs.memory import Memory, step_memory
 from scheduling.programs.program import DecoderSizes, EncoderSizes
-from scheduling.search.branch_and_bound import buffer_sizes
+from scheduling.search.outcome import buffer_sizes
 from tests.configs import ROOT, config
 
 #: Tensor degrees, without experts.

@@ -24,13 +24,12 @@ from scheduling.search.bounds import Bounds, least_compute, least_state, lower_b
 from scheduling.search.branch_and_bound import (
     NEAR,
     SHARED,
-    Outcome,
-    evaluate,
     fitting,
     leanest,
     search,
 )
 from scheduling.search.make import Scheduler
+from scheduling.search.outcome import Outcome, evaluate
 from scheduling.search.space import Space, decoders, encoder_plans, members
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small

@@ -11,8 +11,9 @@ from scheduling.costs.memory import least_memory
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
 from scheduling.search.bounds import lower_bound
-from scheduling.search.branch_and_bound import evaluate, search
+from scheduling.search.branch_and_bound import search
 from scheduling.search.make import Scheduler
+from scheduling.search.outcome import evaluate
 from scheduling.search.space import Space
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small

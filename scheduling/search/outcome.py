@@ -1,0 +1,91 @@
+"""A strategy of a search with its schedule, and the predicted time and memory of its step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from scheduling.costs.estimate import step_times
+from scheduling.costs.hardware import Hardware
+from scheduling.costs.memory import Memory, Sizes, step_memory
+from scheduling.costs.strategy import Strategy
+from scheduling.costs.times import StepTimes
+from scheduling.costs.workload import Workload
+from scheduling.programs.compile import compile_program
+from scheduling.programs.frame import roomier
+from scheduling.schedules.schedule import Schedule
+from scheduling.search.make import Scheduler
+from scheduling.simulate.lockstep import makespan, simulate
+from scheduling.simulate.simulation import Options, Simulation
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A strategy with its predicted time and memory.
+
+    Attributes:
+        strategy: how the step is run.
+        schedule: schedule of the step's tasks.
+        times: times of the tasks.
+        seconds: seconds of a step.
+        memory: memory of one device.
+    """
+
+    strategy: Strategy
+    schedule: Schedule
+    times: StepTimes
+    seconds: float
+    memory: Memory
+
+    @cached_property
+    def simulation(self) -> Simulation:
+        """The step in all its parts."""
+        return simulate(self.schedule, self.times, options_of(self.strategy))
+
+
+def evaluate(strategy: Strategy, scheduler: Scheduler) -> Outcome:
+    """Schedules and simulates a strategy.
+
+    Raises:
+        ScheduleError: sizes of the strategy do not fit together.
+    """
+    workload, hardware = scheduler.workload, scheduler.hardware
+    schedule = scheduler(strategy)
+    strategy = as_cut(strategy, schedule)
+    times = step_times(workload, strategy, hardware)
+    memory = memory_of(workload, strategy, hardware, schedule)
+    seconds = makespan(schedule, times, options_of(strategy))
+    return Outcome(strategy, schedule, times, seconds, memory)
+
+
+def as_cut(strategy: Strategy, schedule: Schedule) -> Strategy:
+    """`strategy` with the numbers of pieces of its schedule."""
+    return replace(strategy, pieces={cut.name: cut.pieces for cut in schedule.encoders})
+
+
+def options_of(strategy: Strategy) -> Options:
+    """How the step of a strategy runs."""
+    return Options(
+        co_issue=strategy.co_issue,
+        # Without stages nothing runs beside the collectives of a step's ends.
+        overlap_gather=strategy.decoder.stage > 1,
+        replicas=strategy.decoder.batch,
+    )
+
+
+def buffer_sizes(workload: Workload, schedule: Schedule, strategy: Strategy) -> Sizes | None:
+    """Slots of the ring buffers that are compiled for a schedule; None without stages."""
+    if strategy.decoder.stage == 1:
+        return None
+    program = compile_program(schedule, strategy.remat, strategy.remats)
+    encoders = {name: own.sizes for name, own in program.encoders.items()}
+    if workload.follows and strategy.placement == "bubbles":
+        encoders = {name: roomier(sizes) for name, sizes in encoders.items()}
+    return program.sizes, encoders
+
+
+def memory_of(
+    workload: Workload, strategy: Strategy, hardware: Hardware, schedule: Schedule
+) -> Memory:
+    """Bytes of a device in the step of a schedule."""
+    return step_memory(workload, strategy, hardware, buffer_sizes(workload, schedule, strategy))
