@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -72,10 +73,52 @@ class LengthError(SampleError):
 
 @dataclass(frozen=True)
 class Turn:
-    """An utterance; its text holds a placeholder for each of its media."""
+    """An utterance; its text holds a placeholder for each of its media.
+
+    Attributes:
+        role: who speaks.
+        text: what is said.
+        learnt: whether it is learnt, if it is an answer.
+        words: characters of the text at which a placeholder begins that is a word like any other.
+    """
 
     role: Role
     text: str
+    learnt: bool = True
+    words: tuple[int, ...] = ()
+
+    @property
+    def is_learnt(self) -> bool:
+        """Whether it is an answer that is learnt."""
+        return self.role == "assistant" and self.learnt
+
+    def count(self, mark: str) -> int:
+        """Number of placeholders `mark` that stand for media."""
+        return sum(is_mark for _, is_mark in self.pieces(re.compile(re.escape(mark))))
+
+    def pieces(self, marks: re.Pattern[str]) -> list[tuple[str, bool]]:
+        """The text in pieces: placeholders of media (true), and what is between them, if anything.
+
+        `Turn("user", "<image> or <img>?").pieces(re.compile("<image>"))` has the pieces
+        `("<image>", True)` and `(" or <img>?", False)`.
+        """
+        found, done = [], 0
+        for mark in marks.finditer(self.text):
+            if mark.start() not in self.words:
+                found += [(self.text[done : mark.start()], False), (mark[0], True)]
+                done = mark.end()
+        found.append((self.text[done:], False))
+        return [(text, is_mark) for text, is_mark in found if text]
+
+    def with_words(self, marks: re.Pattern[str]) -> Turn:
+        """The turn, in which all placeholders `marks` are words like any other."""
+        more = (mark.start() for mark in marks.finditer(self.text))
+        return replace(self, words=tuple(sorted({*self.words, *more})))
+
+
+def pattern_of(marks: Iterable[str]) -> re.Pattern[str]:
+    """The pattern of some placeholders; it matches nothing if there are none."""
+    return re.compile("|".join(map(re.escape, marks)) or "(?!)")
 
 
 @dataclass(frozen=True)

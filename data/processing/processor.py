@@ -39,7 +39,9 @@ from data.sample import (
     Sample,
     SampleError,
     Size,
+    Turn,
     grids_of,
+    pattern_of,
 )
 from data.text.chat import PAD_ID, Told, marks_of
 
@@ -149,6 +151,8 @@ class Processor:
         """
         with _naming(sample):
             self._check_turns(sample, answered)
+            if answered and not sample.turns[-1].learnt:
+                raise ConversationError("the last answer has a weight of 0")
         prompt = self._without_answer(sample)
         media, grids = self._measure_media(prompt)
         text = self._text(prompt, media, grids, opened=True)
@@ -278,9 +282,11 @@ class Processor:
                 )
             if turn.role == "assistant" and not turn.text.strip():
                 raise ConversationError(f"turn {number} is an empty answer")
+        if answered and not any(turn.is_learnt for turn in sample.turns):
+            raise ConversationError("no answer is learnt, as each has a weight of 0")
         for kind, mark in self._marks.items():
-            count, files = sum(turn.text.count(mark) for turn in sample.turns), sample.of(kind)
-            if not counts(kind, self._by_kind) and not files:
+            count, files = sum(turn.count(mark) for turn in sample.turns), sample.of(kind)
+            if kind not in self._by_kind and not files:
                 continue  # a word like any other, as in pages about HTML
             if count != len(files):
                 text = f"{count} {mark} placeholders for {len(files)} {kind} files"
@@ -341,7 +347,7 @@ class Processor:
         """The sample without the answer that it ends with, if it does, and the answer's media."""
         if sample.turns[-1].role != "assistant":
             return sample
-        turns, last = sample.turns[:-1], sample.turns[-1].text
+        turns, last = sample.turns[:-1], sample.turns[-1]
         media = {
             kind: own[: len(own) - last.count(self._marks[kind])]
             for kind, own in sample.media.items()
@@ -381,10 +387,20 @@ class Processor:
     def _text(self, sample: Sample, media: Numbers, grids: Grids, opened: bool = False) -> _Text:
         """Tokens of the conversation; with `opened`, an assistant's turn is begun at the end."""
         with _naming(sample):
-            told = self.chat.tell(sample.turns, opened)
+            told = self.chat.tell(self._turns(sample), opened)
         with _naming(sample):
             going = {kind: iter(self._going(sample, kind)) for kind in self._by_kind}
             return self._placed(told, going, self._in_text(sample, media, grids))
+
+    def _turns(self, sample: Sample) -> tuple[Turn, ...]:
+        """Turns, in which placeholders of what neither model nor sample has are words."""
+        words = [
+            mark
+            for kind, mark in self._marks.items()
+            if kind not in self._by_kind and not sample.of(kind)
+        ]
+        marks = pattern_of(words)
+        return tuple(turn.with_words(marks) for turn in sample.turns) if words else sample.turns
 
     def _in_text(self, sample: Sample, media: Numbers, grids: Grids) -> _Sizes:
         """Input positions and grid of each medium, by encoder and kind."""

@@ -10,7 +10,6 @@ the template writes, and the special token right after the answer.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -25,7 +24,7 @@ from data.released.files import ReleasedFiles
 from data.released.marks import Found, Span, found_in, marked, white_space, written
 from data.released.template import ChatTemplate, Message, TemplateError
 from data.released.tokens import ReleasedTokenizer, Tokens
-from data.sample import ConversationError, DataError, Role, Turn
+from data.sample import ConversationError, DataError, Role, Turn, pattern_of
 from data.text.chat import PAD_ID, Told
 
 _PROBES: dict[Role, str] = {"system": "Probe 1.", "user": "Probe 2.", "assistant": "Probe 3."}
@@ -50,6 +49,7 @@ class _Texts:
         bare: whether answers have no white space around them there.
         texts: texts without white space around them.
         answers: whether each is an answer.
+        learnt: whether each is an answer that is learnt.
         spaces: white space of answers, see `marks.white_space`; empty for other texts.
     """
 
@@ -57,15 +57,17 @@ class _Texts:
     bare: bool = False
     texts: list[str] = field(default_factory=list)
     answers: list[bool] = field(default_factory=list)
+    learnt: list[bool] = field(default_factory=list)
     spaces: list[tuple[str, str]] = field(default_factory=list)
 
-    def add(self, text: str, role: Role) -> str:
-        """The content of a message for `text`."""
+    def add(self, text: str, turn: Turn) -> str:
+        """The content of a message for `text`, which is one of the turn."""
         if not text.strip():
             return text
-        answer = role == "assistant"
+        answer = turn.role == "assistant"
         self.texts.append(text.strip())
         self.answers.append(answer)
+        self.learnt.append(turn.is_learnt)
         self.spaces.append(white_space(text) if answer else ("", ""))
         text = text.strip() if answer and self.bare else text
         return marked(text, len(self.texts) - 1) if self.marking else text
@@ -106,7 +108,7 @@ class ReleasedChat:
         new = [self._written[kind] for kind in marks if kind not in given]
         self._tokenizer = ReleasedTokenizer(files, new)
         self._kinds = {mark: kind for kind, mark in marks.items()}
-        self._split = re.compile("(" + ("|".join(map(re.escape, self._kinds)) or "(?!)") + ")")
+        self._mark = pattern_of(self._kinds)
         self._placeholders = {kind: self._id(token) for kind, token in self._written.items()}
         # The model may have no room for tokens that its folder does not name.
         named = [kind for kind in marks if kind in given]
@@ -203,22 +205,22 @@ class ReleasedChat:
     # ---- messages --------------------------------------------------------------------------------
 
     def _message(self, turn: Turn, texts: _Texts) -> dict[str, Any]:
-        pieces = [piece for piece in self._split.split(turn.text) if piece]
+        split = turn.pieces(self._mark)
+        pieces = [(own, self._kinds[own] if is_mark else None) for own, is_mark in split]
         if turn.role in self._roles:
-            content: Any = list(self._parts(pieces, turn.role, texts))
+            content: Any = list(self._parts(pieces, turn, texts))
         else:
-            content = "".join(self._piece(piece, turn.role, texts) for piece in pieces)
+            content = "".join(
+                texts.add(own, turn) if kind is None else self._written[kind]
+                for own, kind in pieces
+            )
         return {"role": turn.role, "content": content}
 
-    def _piece(self, piece: str, role: Role, texts: _Texts) -> str:
-        """A text, or a placeholder in its place."""
-        kind = self._kinds.get(piece)
-        return texts.add(piece, role) if kind is None else self._written[kind]
-
-    def _parts(self, pieces: list[str], role: Role, texts: _Texts) -> Iterator[dict[str, str]]:
+    def _parts(
+        self, pieces: list[tuple[str, Kind | None]], turn: Turn, texts: _Texts
+    ) -> Iterator[dict[str, str]]:
         """Content as parts. A line break beside a medium is the template's to write."""
-        for number, piece in enumerate(pieces):
-            kind = self._kinds.get(piece)
+        for number, (piece, kind) in enumerate(pieces):
             if kind in self._kinds_in_parts and kind is not None:
                 yield {"type": kind, kind: ""}
             elif kind is not None:
@@ -227,7 +229,7 @@ class ReleasedChat:
                 text = piece.removeprefix("\n") if number else piece
                 text = text.removesuffix("\n") if number + 1 < len(pieces) else text
                 if text.strip() or len(pieces) == 1:
-                    yield {"type": "text", "text": texts.add(text, role)}
+                    yield {"type": "text", "text": texts.add(text, turn)}
 
     # ---- rendering -------------------------------------------------------------------------------
 
@@ -245,7 +247,8 @@ class ReleasedChat:
                 begin, end = _answer(own, plain.texts[number], text)
                 front, behind = kept[number]
                 told.append((begin, end))
-                answers.append((begin - front, end + behind))
+                if plain.learnt[number]:
+                    answers.append((begin - front, end + behind))
             else:
                 told += self._others(own, plain.texts[number], text)
         return _Rendering(text, tuple(told), tuple(answers))
@@ -326,7 +329,7 @@ class ReleasedChat:
 
     def _check_media(self, turns: Sequence[Turn], media: Sequence[tuple[int, Kind]]) -> None:
         for mark, kind in self._kinds.items():
-            wanted = sum(turn.text.count(mark) for turn in turns)
+            wanted = sum(turn.count(mark) for turn in turns)
             found = sum(own == kind for _, own in media)
             if found != wanted:
                 raise ConversationError(

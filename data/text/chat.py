@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from data.config import DataConfig
 from data.kinds.modality import Kind
-from data.sample import Turn
+from data.sample import Turn, pattern_of
 from data.text.tokenizer import ChatTokenizer
 
 PAD_ID = 0  # fills unused positions; it is never attended to, so any id works
@@ -84,7 +83,7 @@ class ConfiguredChat:
         self._tokenizer = ChatTokenizer(config.tokenizer, config.chat, tuple(marks.values()))
         self._kinds = {mark: kind for kind, mark in marks.items()}
         self._marks = dict(marks)
-        self._split = re.compile("(" + "|".join(map(re.escape, self._kinds)) + ")")
+        self._mark = pattern_of(self._kinds)
 
     @property
     def fingerprint(self) -> str:
@@ -127,13 +126,12 @@ class ConfiguredChat:
         """Tokens, whether each is learnt, and the kind of the medium that it stands for."""
         mark = self._tokenizer.mark
         for number, turn in enumerate(turns):
-            answer = turn.role == "assistant"
             yield (*(mark("separator") if number else ()), *mark(turn.role)), False, None
-            for piece in self._split.split(turn.text.strip()):
-                kind = self._kinds.get(piece)
+            for piece, is_mark in _stripped(turn.pieces(self._mark)):
+                kind = self._kinds[piece] if is_mark else None
                 ids = self.encode(piece) if kind is None else [self.placeholder_id(kind)]
-                yield ids, answer and kind is None, kind
-            yield self.end_ids, answer, None
+                yield ids, turn.is_learnt and kind is None, kind
+            yield self.end_ids, turn.is_learnt, None
         if opened:
             yield (*(mark("separator") if turns else ()), *mark("assistant")), False, None
 
@@ -148,6 +146,13 @@ class ConfiguredChat:
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The text that each token adds."""
         return self._tokenizer.pieces(ids)
+
+
+def _stripped(pieces: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
+    """Pieces of a turn without the white space around it."""
+    last = len(pieces) - 1
+    front = [(own if n else own.lstrip(), is_mark) for n, (own, is_mark) in enumerate(pieces)]
+    return [(own if n < last else own.rstrip(), is_mark) for n, (own, is_mark) in enumerate(front)]
 
 
 def marks_of(config: DataConfig) -> dict[Kind, str]:

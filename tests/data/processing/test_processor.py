@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -51,6 +52,48 @@ def test_only_answers_are_learnt(processor: Processor) -> None:
     assert learnt == [*encode("1 2"), processor.end_ids[0], *encode("3"), processor.end_ids[0]]
     assert example.loss_weight[-1] == 1
     assert example.targets[-1] == processor.end_ids[0]
+
+
+def test_an_answer_without_a_weight_is_not_learnt(processor: Processor) -> None:
+    turns = (
+        Turn("user", "1 or 2 ?"),
+        Turn("assistant", "1", learnt=False),
+        Turn("user", "1 or 2 ?"),
+        Turn("assistant", "2"),
+    )
+    example = processor.process(Sample("s", turns))
+    learnt = example.targets[example.loss_weight > 0].tolist()
+    assert learnt == [*processor.encode("2"), processor.end_ids[0]]
+    with pytest.raises(SampleError, match="no answer is learnt, as each has a weight of 0"):
+        processor.measure(Sample("s", turns[:2]))
+    with pytest.raises(SampleError, match="the last answer has a weight of 0"):
+        processor.measure_prompt(Sample("s", (*turns[2:], *turns[:2])))
+
+
+def test_a_placeholder_may_be_a_word(make_config: MakeConfig) -> None:
+    processor = make_processor(make_config(tokenizer="bytes"), [VISION])
+    ask = "Is <image> the tag <image>?"
+    turns = Turn("user", ask, words=(ask.rindex("<image>"),)), Turn("assistant", "No: <image>")
+    sample = Sample(
+        "s",
+        (turns[0], turns[1].with_words(re.compile("<image>"))),
+        media={"image": (Picture(16, 30),)},
+    )
+    example = processor.process(sample)
+    assert processor.measure(sample) == example.lengths
+    told = "".join(processor.pieces(example.tokens.tolist()))
+    assert " the tag <image>?" in told
+    learnt = example.targets[example.loss_weight > 0].tolist()
+    assert learnt == [*processor.encode("No: <image>"), processor.end_ids[0]]
+
+
+def test_a_placeholder_of_what_the_model_does_not_take_is_a_word(make_config: MakeConfig) -> None:
+    processor = make_processor(make_config(tokenizer="bytes"), [VISION])
+    turns = Turn("user", "Is it <audio> or <video>?"), Turn("assistant", "<audio>")
+    example = processor.process(Sample("s", turns))
+    learnt = example.targets[example.loss_weight > 0].tolist()
+    assert learnt == [*processor.encode("<audio>"), processor.end_ids[0]]
+    assert {*processor.encode("<audio> or <video>")} <= {*example.tokens.tolist()}
 
 
 def test_placeholders_mark_where_outputs_land(processor: Processor) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -326,6 +327,18 @@ def test_answers_may_have_media() -> None:
     assert len(told.media) == 2
     assert not any(told.learnt[at] for at, _ in told.media)
     assert squeezed(learnt_text(chat, told)) == "sooritis"
+
+
+@pytest.mark.parametrize("family", ["llava", "llava_onevision", "qwen2_5"])
+def test_a_placeholder_may_be_a_word_and_an_answer_without_a_weight(family: str) -> None:
+    chat, mark = chat_of(family), re.compile("<image>")
+    ask = Turn("user", "Which tag, <image> or <img>?").with_words(mark)
+    wrong = Turn("assistant", "Neither.", learnt=False)
+    right = Turn("assistant", "That is <image>.").with_words(mark)
+    told = chat.tell([ask, wrong, ask, right])
+    assert not told.media
+    assert "<image> or <img>?" in chat.decode([*told.ids])
+    assert learnt_text(chat, told) == "That is <image>."
 
 
 def test_media_that_the_template_drops_are_told() -> None:
