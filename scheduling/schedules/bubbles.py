@@ -51,6 +51,7 @@ from itertools import product
 from math import inf
 from typing import Literal, get_args
 
+from scheduling.schedules.check import check
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.refine import refine
 from scheduling.schedules.schedule import Schedule, ScheduleError
@@ -109,7 +110,8 @@ def place_encoders(
         after those of `decoder`.
 
     Raises:
-        ScheduleError: a name, a size or a cut is refused, or a kind of task has no cost.
+        ScheduleError: `decoder` breaks a rule of `scheduling.schedules.check`, a name, a size or a
+            cut is refused, or a kind of task has no cost.
     """
     _check(decoder, encoders, costs, placement, fill, live, in_turn)
     rules = Rules.of(placement, fill, live, decoder.stages)
@@ -209,6 +211,7 @@ def _check(
     _check_names("fill", fill, get_args(Fill))
     if decoder.encoders:
         raise ScheduleError("the schedule has encoders already; valid: a schedule without encoders")
+    check(decoder)
     names = [cut.name for cut in encoders]
     if len({*names, "decoder"}) <= len(names):
         raise ScheduleError(f"encoders named {names} are refused; valid: distinct, not 'decoder'")

@@ -254,7 +254,7 @@ def last_true(values: NDArray[np.bool_]) -> NDArray[np.intp]:
     return np.maximum.accumulate(np.where(values, np.arange(len(values)), -1))
 
 
-def gpipe(stages: int, microbatches: int, chunks: int = 1) -> Schedule:
+def gpipe(stages: int, chunks: int, microbatches: int) -> Schedule:
     """All forwards, then all backwards (Huang et al., arXiv 1811.06965)."""
     _check_sizes(stages, chunks, microbatches)
     forwards = max(slot for _, _, slot in _slots(stages, chunks, microbatches)) + stages
@@ -326,8 +326,8 @@ def _with_weights(row: tuple[Bundle, ...], waiting: Sequence[deque[Task]]) -> tu
     return tuple(made)
 
 
-#: Makes the decoder's tasks of `stages`, `chunks` and `microbatches`.
-SCHEDULES: dict[str, Callable[..., Schedule]] = {
+#: Makes the decoder's tasks of so many stages, chunks and microbatches.
+SCHEDULES: dict[str, Callable[[int, int, int], Schedule]] = {
     "1f1b": interleaved,
     "gpipe": gpipe,
     "zero_bubble": zero_bubble,

@@ -15,7 +15,7 @@ from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import TaskTime
 from scheduling.costs.workload import WIDE, Workload
 from scheduling.programs.program import Remat
-from scheduling.schedules.schedule import SCHEDULES
+from scheduling.schedules.make import decoder_schedule
 from scheduling.schedules.task_kinds import EB, EF
 from scheduling.simulate.lockstep import makespan
 from scheduling.simulate.simulation import Options
@@ -148,9 +148,7 @@ def decoder_seconds(workload: Workload, strategy: Strategy, hardware: Hardware) 
     decoder = Timing(workload, strategy, hardware, "decoder")
     alone = decoder.only()
     plan = strategy.decoder
-    schedule = SCHEDULES[strategy.kind](
-        stages=plan.stage, chunks=strategy.chunks, microbatches=strategy.microbatches
-    )
+    schedule = decoder_schedule(strategy.kind, plan.stage, strategy.chunks, strategy.microbatches)
     co_issue = plan.stage > 1 and (plan.sequence > 1 or strategy.gather == "layer")
     return makespan(schedule, alone, Options(co_issue=co_issue, replicas=plan.batch))
 

@@ -13,7 +13,8 @@ from scheduling.costs.strategy import Strategy, encoder_pieces
 from scheduling.costs.workload import Workload
 from scheduling.schedules.bubbles import choose_pieces, fill_ahead, place_encoders
 from scheduling.schedules.costs import TaskCosts
-from scheduling.schedules.schedule import SCHEDULES, Schedule, ScheduleError
+from scheduling.schedules.make import decoder_schedule
+from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.tasks import Feeds, valid_pieces
 from sharding.plan import ParallelPlan
 
@@ -75,11 +76,7 @@ def pipeline_schedule(
 
 
 def _decoder(strategy: Strategy, microbatches: int) -> Schedule:
-    if strategy.kind not in SCHEDULES:
-        valid = ", ".join(SCHEDULES)
-        raise ScheduleError(f"schedule.kind: {strategy.kind!r} is unknown; valid: {valid}")
-    sizes = {"stages": strategy.decoder.stage, "chunks": strategy.chunks}
-    return SCHEDULES[strategy.kind](**sizes, microbatches=microbatches)
+    return decoder_schedule(strategy.kind, strategy.decoder.stage, strategy.chunks, microbatches)
 
 
 class Way(NamedTuple):

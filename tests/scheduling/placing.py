@@ -210,9 +210,7 @@ def schedules(draw: st.DrawFn, most: int = 4) -> Schedule:
     """Legal schedules: generated ones with encoders placed simply, and random ones."""
     stages, chunks = draw(st.sampled_from([2, 4, 3, 1])), draw(st.integers(1, 3))
     microbatches = draw(st.integers(1, most))
-    decoder = draw(st.sampled_from([interleaved, _gpipe, zero_bubble]))(
-        stages, chunks, microbatches
-    )
+    decoder = draw(st.sampled_from([interleaved, gpipe, zero_bubble]))(stages, chunks, microbatches)
     schedule = naive(decoder, draw(cuts(stages, microbatches)))
     if draw(st.booleans()):
         seed, idle = draw(st.integers(0, 2**16)), draw(st.sampled_from([0.0, 0.4]))
@@ -224,7 +222,3 @@ def schedules(draw: st.DrawFn, most: int = 4) -> Schedule:
 def with_prologue(draw: st.DrawFn, schedule: Schedule) -> Schedule:
     """`schedule`, of which some ticks before the decoder's first run before its parameters come."""
     return replace(schedule, prologue=draw(st.integers(0, schedule.span.start)))
-
-
-def _gpipe(stages: int, chunks: int, microbatches: int) -> Schedule:
-    return gpipe(stages, microbatches, chunks)

@@ -338,11 +338,11 @@ def test_output_ahead_must_be_there_at_the_end() -> None:
 
 def test_unknown_remat_is_refused() -> None:
     with pytest.raises(ScheduleError, match="'some' is unknown; valid: full, layer, none"):
-        compile_program(gpipe(2, 2), "some")  # type: ignore[arg-type]
+        compile_program(gpipe(2, 1, 2), "some")  # type: ignore[arg-type]
 
 
 def test_illegal_schedules_are_refused() -> None:
-    schedule = gpipe(2, 2)
+    schedule = gpipe(2, 1, 2)
     with pytest.raises(ScheduleError, match="is missing"):
         compile_program(replace(schedule, ticks=schedule.ticks[1:]), "full")
 

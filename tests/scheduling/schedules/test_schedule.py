@@ -36,7 +36,7 @@ def makespan(schedule: Schedule, forward: float, backward: float, weights: float
 @given(**SIZES, microbatches=MICROBATCHES)
 def test_generated_schedules_are_legal(stages: int, chunks: int, microbatches: int) -> None:
     check(interleaved(stages, chunks, microbatches))
-    check(gpipe(stages, microbatches, chunks))
+    check(gpipe(stages, chunks, microbatches))
     check(zero_bubble(stages, chunks, microbatches))
 
 
@@ -73,7 +73,7 @@ def test_makespan_is_that_of_interleaved_1f1b(stages: int, chunks: int, microbat
 @given(**SIZES, microbatches=MICROBATCHES)
 def test_gpipe_takes_as_long(stages: int, chunks: int, microbatches: int) -> None:
     microbatches = max(stages, microbatches)
-    ticks = gpipe(stages, microbatches, chunks).ticks
+    ticks = gpipe(stages, chunks, microbatches).ticks
     assert len(ticks) == 2 * (microbatches * chunks + stages - 1)
 
 
@@ -93,7 +93,7 @@ def test_1f1b_bounds_live_activations(stages: int, microbatches: int) -> None:
     expected = tuple(min(microbatches, 2 * (stages - s)) for s in range(stages))
     assert schedule == interleaved(stages, 1, microbatches)
     assert peak_live(schedule) == expected
-    assert peak_live(gpipe(stages, microbatches)) == (microbatches,) * stages
+    assert peak_live(gpipe(stages, 1, microbatches)) == (microbatches,) * stages
 
 
 @given(**SIZES, rounds=st.integers(2, 4), backward=st.sampled_from([1.0, 2.0]))

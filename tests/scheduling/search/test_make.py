@@ -13,7 +13,6 @@ from scheduling.costs.strategy import Strategy
 from scheduling.schedules.check import check
 from scheduling.schedules.kinds import ScheduleKind
 from scheduling.schedules.schedule import SCHEDULES, Schedule, gpipe, interleaved, zero_bubble
-from scheduling.search import make
 from scheduling.search.make import cut_encoders, make_schedule, seconds_on
 from sharding.plan import ParallelPlan
 from tests.configs import config
@@ -34,7 +33,7 @@ def decoder_of(schedule: Schedule) -> list[Any]:
 @pytest.mark.parametrize("times", [task_flops, seconds_on(small.hardware())])
 def test_every_kind_of_schedule_takes_encoders(times: Any) -> None:
     workload = small.workload()
-    alone = {"1f1b": interleaved(2, 1, 4), "gpipe": gpipe(2, 4)}
+    alone = {"1f1b": interleaved(2, 1, 4), "gpipe": gpipe(2, 1, 4)}
     alone["zero_bubble"] = zero_bubble(2, 1, 4)
     assert set(alone) == set(SCHEDULES) == {*get_args(ScheduleKind)}
     for kind in SCHEDULES:
@@ -54,8 +53,7 @@ def test_another_kind_is_a_function_and_a_name(monkeypatch: pytest.MonkeyPatch) 
         ]
         return Schedule(stages, chunks, microbatches, (), tuple(rows))
 
-    kinds: Any = {**SCHEDULES, "alone": one_after_the_other}
-    monkeypatch.setattr(make, "SCHEDULES", kinds)
+    monkeypatch.setitem(SCHEDULES, "alone", one_after_the_other)
     workload, times = small.workload(), seconds_on(small.hardware())
     new = Strategy(STAGES, 4, pieces={"vision": 2}, kind="alone")
     schedule = make_schedule(workload, new, times)

@@ -308,7 +308,7 @@ def test_hidden_encoder_work_costs_nothing() -> None:
 # ---- stragglers and lengths ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [interleaved, lambda p, v, m: gpipe(p, m, v)])
+@pytest.mark.parametrize("make", [interleaved, gpipe])
 @pytest.mark.parametrize("factor", [1.5, 3.0])
 def test_a_straggler_slows_every_beat_that_it_works_in(make, factor: float) -> None:
     schedule, times = make(4, 2, 8), replace(PLAIN, head=TaskTime())

@@ -65,7 +65,7 @@ costs = st.builds(Seconds, *[st.integers(1, 9).map(float)] * 4, shared=st.intege
 def schedules(draw: st.DrawFn) -> Schedule:
     """Any generator's table with encoder tasks and empty ticks strewn over it, in no good order."""
     stages, chunks, microbatches = (draw(st.integers(1, most)) for most in (4, 3, 9))
-    decoder = draw(st.sampled_from([interleaved, lambda p, v, m: gpipe(p, m, v)]))
+    decoder = draw(st.sampled_from([interleaved, gpipe]))
     table = decoder(stages, chunks, microbatches)
     empty = ((),) * stages
     rows = [*[empty] * draw(st.integers(0, 2)), *table.ticks, *[empty] * draw(st.integers(0, 2))]

@@ -65,7 +65,7 @@ def with_encoders(table: Schedule, *names: str) -> Schedule:
 FIELDS = ("kind", "microbatch", "part", "module")
 
 TABLES = {
-    "one stage": gpipe(1, 2),
+    "one stage": gpipe(1, 1, 2),
     "1F1B": interleaved(4, 1, 8),
     "interleaved": interleaved(4, 2, 8),
     "one encoder": with_encoders(interleaved(4, 1, 8), "vision"),

@@ -241,7 +241,7 @@ def cases(draw: st.DrawFn) -> Case:
         st.sampled_from(
             [
                 interleaved(stages, chunks, count),
-                gpipe(stages, count, chunks),
+                gpipe(stages, chunks, count),
                 zero_bubble(stages, chunks, count),
             ]
         )
@@ -328,7 +328,7 @@ QUIET: dict[str, Any] = {
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            all_before(placed(gpipe(2, 3), (VISION, AUDIO), "random")),
+            all_before(placed(gpipe(2, 1, 3), (VISION, AUDIO), "random")),
             {"remat": "layer", "fsdp": 2, "sharded": True, "co_issue": False, "order": 1}
             | {"exchanges": {"vision": "gather", "audio": "all_to_all"}},
             marks=pytest.mark.slow,

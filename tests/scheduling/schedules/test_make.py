@@ -1,0 +1,104 @@
+"""Schedules that a function makes wrongly are refused by a rule, before encoders are placed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from scheduling.schedules.bubbles import choose_pieces, fill_ahead, place_encoders
+from scheduling.schedules.costs import EncoderCosts, TaskCosts
+from scheduling.schedules.make import decoder_schedule
+from scheduling.schedules.schedule import SCHEDULES, Schedule, ScheduleError, interleaved
+from scheduling.schedules.tasks import EncoderPieces, Task
+
+VISION = EncoderPieces("vision", 2, backward=2)
+PIECES = EncoderCosts((0.5, 0.5), (1.0, 1.0))
+COSTS = TaskCosts(1.0, 2.0, encoders={"vision": PIECES})
+
+
+def with_tasks(schedule: Schedule, change: Callable[[Task], Task | None]) -> Schedule:
+    ticks = tuple(
+        tuple(tuple(made for task in own if (made := change(task))) for own in row)
+        for row in schedule.ticks
+    )
+    return replace(schedule, ticks=ticks)
+
+
+def shifted(by: int) -> Callable[[Schedule], Schedule]:
+    return lambda schedule: with_tasks(
+        schedule, lambda task: replace(task, microbatch=task.microbatch + by)
+    )
+
+
+#: What is wrong with a schedule of 2 stages, 1 chunk and 4 microbatches, and what the error names.
+WRONG: dict[str, tuple[Callable[[Schedule], Schedule], str]] = {
+    "microbatches from one": (shifted(1), "microbatch"),
+    "far microbatches": (shifted(40), "microbatch"),
+    "negative microbatches": (shifted(-9), "microbatch"),
+    "a chunk too many": (lambda s: with_tasks(s, lambda t: replace(t, part=1)), "unknown part"),
+    "a missing microbatch": (
+        lambda s: with_tasks(s, lambda t: None if t.microbatch == 2 else t),
+        "missing",
+    ),
+    "a microbatch twice": (
+        lambda s: with_tasks(s, lambda t: replace(t, microbatch=t.microbatch // 2 * 2)),
+        "already in",
+    ),
+    "a row without a stage": (lambda s: replace(s, ticks=(s.ticks[0][:1], *s.ticks[1:])), "stage"),
+    "backwards first": (lambda s: replace(s, ticks=s.ticks[::-1]), "needs"),
+    "no ticks": (lambda s: replace(s, ticks=()), "missing"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_schedule_is_refused_before_it_is_filled(name: str) -> None:
+    change, word = WRONG[name]
+    schedule = change(interleaved(2, 1, 4))
+    fillers: tuple[Callable[[], Any], ...] = (
+        lambda: place_encoders(schedule, [VISION], COSTS),
+        lambda: place_encoders(schedule, [VISION], COSTS, "first_stage"),
+        lambda: fill_ahead(schedule, [replace(VISION, backward=0)], COSTS),
+        lambda: choose_pieces(schedule, {VISION: PIECES}, COSTS),
+    )
+    for fill in fillers:
+        with pytest.raises(ScheduleError, match=word):
+            fill()
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_the_function_of_a_wrong_schedule_is_named(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change, word = WRONG[name]
+    monkeypatch.setitem(SCHEDULES, "mine", lambda p, v, m: change(interleaved(p, v, m)))
+    with pytest.raises(ScheduleError, match=f"'mine' makes no valid schedule: (?s:.*){word}"):
+        decoder_schedule("mine", 2, 1, 4)
+
+
+def test_other_sizes_than_asked_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SCHEDULES, "mine", lambda p, v, m: interleaved(p, m, v))
+    with pytest.raises(ScheduleError, match="chunks: 4 is refused; valid: 1"):
+        decoder_schedule("mine", 2, 1, 4)
+
+
+def test_a_schedule_with_encoders_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def filled(stages: int, chunks: int, microbatches: int) -> Schedule:
+        return place_encoders(interleaved(stages, chunks, microbatches), [VISION], COSTS)
+
+    monkeypatch.setitem(SCHEDULES, "mine", filled)
+    with pytest.raises(ScheduleError, match="encoders: vision are refused"):
+        decoder_schedule("mine", 2, 1, 4)
+
+
+def test_an_unknown_name_is_refused() -> None:
+    with pytest.raises(ScheduleError, match="'dualpipe' is unknown; valid: 1f1b, gpipe"):
+        decoder_schedule("dualpipe", 2, 1, 4)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_every_function_takes_sizes_in_one_order(name: str) -> None:
+    schedule = SCHEDULES[name](2, 3, 4)
+    assert (schedule.stages, schedule.chunks, schedule.microbatches) == (2, 3, 4)
