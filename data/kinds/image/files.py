@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import PIL.ExifTags
 import PIL.Image
 import PIL.ImageOps
 from numpy.typing import NDArray
+from PIL.TiffImagePlugin import TiffImageFile
 
 from data.faults import FaultKind
 from data.kinds.blob import HEADER, STREAM, Blob
 from data.kinds.image.modality import Image
-from data.sample import MediaError
+from data.sample import MediaError, Size
 
 # Plain rasters only: PIL would hand PostScript to an external program.
 _FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 # Modes whose conversion to 8-bit grey or RGB loses nothing but colour or transparency.
 _MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
-#: Orientations of EXIF for which height and width change places.
+#: Orientations for which height and width change places.
 _TURNED = (5, 6, 7, 8)
-_UPRIGHT = (None, 1)
 
 
 @contextmanager
@@ -48,34 +48,55 @@ def _open_image(file: BinaryIO, name: str) -> Iterator[PIL.Image.Image]:
         yield image
 
 
-def _is_turned(image: PIL.Image.Image, name: str) -> bool:
-    """Whether its upright height is the width in its header; nothing is decoded."""
-    if image.format == "TIFF":
-        return False  # PIL has turned it already
+def _upright_size(image: PIL.Image.Image, name: str) -> Size:
+    """(height, width) of an upright image from what stands before its pixels."""
+    size = image.height, image.width
+    if isinstance(image, TiffImageFile) and PIL.ExifTags.Base.Orientation in image.tag_v2:
+        return size  # PIL has exchanged them already
     try:
-        return _orientation(image) in _TURNED
+        orientation = _orientation(image.info)
     except Exception as error:  # as in `_open_image`
         raise MediaError(
             FaultKind.IMAGE, f"{name!r} has EXIF that cannot be read: {error}"
         ) from error
+    return size[::-1] if orientation in _TURNED else size
+
+
+def _orientation(info: Mapping[str | tuple[int, int], Any]) -> int | None:
+    """The orientation that PIL turns by: that of EXIF, or without one that of XMP.
+
+    An image of its own reads it: `getexif` of the image would decode a PNG, and would not look
+    again behind the pixels.
+    """
+    blank = PIL.Image.new("1", (1, 1))
+    blank.info = dict(info)
+    found: int | None = blank.getexif().get(PIL.ExifTags.Base.Orientation)
+    return found
+
+
+def _on_white(image: PIL.Image.Image) -> PIL.Image.Image:
+    """The image without transparency: over white, as the processors of transformers show it."""
+    if not image.has_transparency_data:
+        return image
+    above = image.convert("RGBA")
+    return PIL.Image.alpha_composite(PIL.Image.new("RGBA", above.size, "white"), above)
 
 
 @dataclass(frozen=True)
 class EncodedImage(Image):
-    """An image in one of the common formats, upright as its EXIF orientation says.
+    """An image in one of the common formats, upright as its EXIF or XMP orientation says.
 
-    `max_pixels` bounds the decoded pixels.
+    Transparent pixels are shown over white. `max_pixels` bounds the decoded pixels.
     """
 
     blob: Blob
     max_pixels: int
 
-    def size(self) -> tuple[int, int]:
+    def size(self) -> Size:
         """(height, width) from the header."""
         name = self.blob.name
         with self.blob.open(HEADER) as file, _open_image(file, name) as image:
-            size = image.height, image.width
-            return size[::-1] if _is_turned(image, name) else size
+            return _upright_size(image, name)
 
     def load(self, channels: int) -> NDArray[np.uint8]:
         """Pixels [height, width, channels], converted to grey or RGB."""
@@ -85,25 +106,17 @@ class EncodedImage(Image):
                 raise MediaError(
                     FaultKind.PIXELS, f"{name!r} is above data.image.max_pixels {self.max_pixels}"
                 )
-            in_front = "exif" in image.info
+            size = _upright_size(image, name)
             try:
                 image.load()
-                behind = not in_front and _orientation(image) not in _UPRIGHT
                 PIL.ImageOps.exif_transpose(image, in_place=True)
-                pixels = np.asarray(image.convert("L" if channels == 1 else "RGB"))
+                pixels = np.asarray(_on_white(image).convert("L" if channels == 1 else "RGB"))
             except Exception as error:  # as above; truncated data is an OSError
                 raise MediaError(FaultKind.IMAGE, f"{name!r} cannot be decoded: {error}") from error
-        if behind:
+        if pixels.shape[:2] != size:
             raise MediaError(
                 FaultKind.IMAGE,
-                f"{name!r} has its EXIF orientation behind its pixels, where its size is not known "
+                f"{name!r} has its orientation behind its pixels, where its size is not known "
                 "from the header; save the image anew",
             )
-        return pixels.reshape(*pixels.shape[:2], channels)
-
-
-def _orientation(image: PIL.Image.Image) -> int | None:
-    """The EXIF orientation, which stands before the pixels, or after those of a decoded image."""
-    # Not PNG's own function, which would decode it.
-    found: int | None = PIL.Image.Image.getexif(image).get(PIL.ExifTags.Base.Orientation)
-    return found
+        return pixels.reshape(*size, channels)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import io
 import random
+import struct
+import zlib
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,9 @@ import PIL.ExifTags
 import PIL.Image
 import PIL.ImageFile
 import PIL.ImageOps
+import PIL.PngImagePlugin
+import PIL.TiffImagePlugin
+import PIL.TiffTags
 import pytest
 import soundfile
 
@@ -71,24 +76,140 @@ def test_images_are_upright(form: str, orientation: int) -> None:
     assert image.size() == ((40, 16) if orientation > 4 else (16, 40))
 
 
-@pytest.mark.parametrize("orientation", [1, 3, 6])
-def test_an_orientation_behind_the_pixels_is_refused(orientation: int) -> None:
-    exif = PIL.Image.Exif()
-    exif[PIL.ExifTags.Base.Orientation] = orientation
-    file = io.BytesIO()
-    PIL.Image.open(io.BytesIO(PNG)).save(file, "PNG", exif=exif)
-    data = file.getvalue()
-    begin = data.index(b"eXIf") - 4
+def _moved_behind_the_pixels(data: bytes, kind: bytes) -> bytes:
+    """A PNG file whose chunk of a kind stands behind its pixels."""
+    begin = data.index(kind) - 4
     end = begin + 12 + int.from_bytes(data[begin : begin + 4], "big")
     last = data.rindex(b"IEND") - 4
-    moved = data[:begin] + data[end:last] + data[begin:end] + data[last:]
-    image = EncodedImage(Bytes("x.png", moved), 10**6)
-    assert image.size() == (16, 40)
-    if orientation == 1:
-        assert image.load(3).shape == (16, 40, 3)
-        return
-    with pytest.raises(MediaError, match=r"'x.png' has its EXIF orientation behind its pixels"):
-        image.load(3)
+    return data[:begin] + data[end:last] + data[begin:end] + data[last:]
+
+
+def _xmp(orientation: object, as_element: bool = False) -> bytes:
+    """XMP with an orientation, as an attribute or as an element."""
+    own = f'tiff:Orientation="{orientation}"', ""
+    if as_element:
+        own = "", f"<tiff:Orientation>{orientation}</tiff:Orientation>"
+    return (
+        '<x:xmpmeta xmlns:x="adobe:ns:meta/">'
+        '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">'
+        f'<rdf:Description xmlns:tiff="http://ns.adobe.com/tiff/1.0/" {own[0]}>{own[1]}'
+        "</rdf:Description></rdf:RDF></x:xmpmeta>"
+    ).encode()
+
+
+def _with_xmp(form: str, xmp: bytes, exif: int | None = None, side: int = 40) -> bytes:
+    """A file with XMP, and perhaps with an orientation in EXIF."""
+    options: dict[str, Any] = {"xmp": xmp}
+    if form == "PNG":
+        text = PIL.PngImagePlugin.PngInfo()
+        text.add_itxt("XML:com.adobe.xmp", xmp.decode())
+        options = {"pnginfo": text}
+    if exif is not None:
+        options["exif"] = PIL.Image.Exif()
+        options["exif"][PIL.ExifTags.Base.Orientation] = exif
+    if form == "TIFF":  # PIL writes XMP as a tag among others
+        tags = PIL.TiffImagePlugin.ImageFileDirectory_v2()
+        tags[700] = options.pop("xmp")
+        tags.tagtype[700] = PIL.TiffTags.BYTE
+        if exif is not None:
+            tags[PIL.ExifTags.Base.Orientation] = exif
+        options = {"tiffinfo": tags}
+    file = io.BytesIO()
+    pixels = np.arange(16 * side * 3, dtype=np.uint8).reshape(16, side, 3)
+    PIL.Image.fromarray(pixels).save(file, form, **options)
+    return file.getvalue()
+
+
+def _upright(data: bytes) -> np.ndarray:
+    """Pixels as transformers loads them."""
+    with PIL.Image.open(io.BytesIO(data)) as image:
+        return np.asarray(PIL.ImageOps.exif_transpose(image).convert("RGB"))
+
+
+@pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP", "TIFF"])
+def test_an_orientation_in_xmp_turns_an_image_unless_exif_has_one(form: str) -> None:
+    orders = [(n, None) for n in range(10)] + [(6, 1), (1, 6), (6, 3), (3, 8), (6, 9), (9, 6)]
+    for number, (xmp, exif) in enumerate(orders):
+        data = _with_xmp(form, _xmp(xmp, as_element=bool(number % 2)), exif)
+        image, upright = EncodedImage(Bytes("x", data), 10**6), _upright(data)
+        assert image.size() == upright.shape[:2], (xmp, exif)
+        np.testing.assert_array_equal(image.load(3), upright)
+        if exif is None:
+            assert upright.shape[0] == (40 if 5 <= xmp <= 8 else 16)
+
+
+@pytest.mark.parametrize("kind", [b"eXIf", b"iTXt"])
+@pytest.mark.parametrize("orientation", [1, 3, 6])
+def test_an_orientation_behind_the_pixels_is_refused_where_it_changes_the_size(
+    kind: bytes, orientation: int
+) -> None:
+    own = (_xmp(1), orientation) if kind == b"eXIf" else (_xmp(orientation), None)
+    for side in (16, 40):
+        data = _moved_behind_the_pixels(_with_xmp("PNG", *own, side=side), kind)
+        image = EncodedImage(Bytes("x.png", data), 10**6)
+        assert image.size() == (16, side)
+        if orientation == 6 and side == 40:
+            with pytest.raises(MediaError, match=r"'x.png' has its orientation behind its"):
+                image.load(3)
+        else:
+            np.testing.assert_array_equal(image.load(3), _upright(data))
+
+
+def _cut_out(mode: str) -> PIL.Image.Image:
+    """Black strokes on a ground that is clear over black, and some half clear pixels."""
+    alpha = np.zeros((16, 40), np.uint8)
+    alpha[4:8], alpha[8:12, :20] = 255, 128 if "A" in mode else 255
+    colours = np.zeros((16, 40, 3), np.uint8)
+    colours[alpha > 0] = (200, 10, 60)
+    image = PIL.Image.fromarray(np.dstack([colours, alpha]))
+    if mode in ("RGBA", "LA"):
+        return image.convert(mode)
+    return image.convert("RGB").convert(mode)
+
+
+@pytest.mark.parametrize(
+    ("form", "mode"),
+    [
+        *((form, "RGBA") for form in ("PNG", "WEBP", "TIFF", "GIF")),
+        *((form, "LA") for form in ("PNG", "TIFF")),
+        *(("PNG", mode) for mode in ("L", "RGB", "P")),
+        ("GIF", "P"),
+    ],
+)
+def test_transparent_images_are_shown_over_white(form: str, mode: str) -> None:
+    image, options = _cut_out(mode), {"lossless": True} if form == "WEBP" else {}
+    clear = {"L": 0, "RGB": (0, 0, 0), "P": image.getpixel((0, 0))}.get(mode)
+    if clear is not None:
+        options["transparency"] = clear
+    file = io.BytesIO()
+    image.save(file, form, **options)
+    with PIL.Image.open(file) as saved:
+        own = np.asarray(saved.convert("RGBA"), np.float64)
+    found = EncodedImage(Bytes("x", file.getvalue()), 10**6).load(3).astype(np.float64)
+    alpha = own[..., 3:] / 255
+    np.testing.assert_allclose(found, own[..., :3] * alpha + 255 * (1 - alpha), atol=1)
+    assert alpha.min() == 0 < alpha.max()
+    grey = EncodedImage(Bytes("x", file.getvalue()), 10**6).load(1)
+    for pixels in (found, grey):
+        assert (pixels[0] == 255).all()
+        assert pixels[5].max() < 255
+
+
+def test_transparent_pixels_of_sixteen_bits_are_shown_over_white() -> None:
+    samples = np.zeros((4, 4, 4), ">u2")
+    samples[2:, :, 3] = 0xFFFF
+    rows = b"".join(b"\0" + row.tobytes() for row in samples)
+    parts = [
+        (b"IHDR", struct.pack(">IIBBBBB", 4, 4, 16, 6, 0, 0, 0)),
+        (b"IDAT", zlib.compress(rows)),
+    ]
+    data = b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(own)) + name + own + struct.pack(">I", zlib.crc32(name + own))
+        for name, own in [*parts, (b"IEND", b"")]
+    )
+    found = EncodedImage(Bytes("x", data), 10**6).load(3)
+    assert found[:2].min() == 255
+    assert found[2:].max() == 0
 
 
 def test_the_size_of_an_image_needs_no_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
