@@ -14,6 +14,7 @@ import soundfile
 from numpy.typing import NDArray
 
 from data.faults import FaultKind
+from data.kinds.audio.frames import check_finite
 from data.kinds.audio.modality import Audio
 from data.kinds.blob import HEADER, STREAM, Blob
 from data.sample import MediaError
@@ -25,6 +26,8 @@ _BLOCK = 1 << 16  # samples decoded at once
 _WAVES = {b"RIFF": "<", b"RIFX": ">"}
 _UNKNOWN = 0x7FF00000  # from here on are sizes of programs that did not know them yet
 _CHUNKS = 1 << 10  # of a WAV file, looked at for the samples
+#: Forms of samples that can be NaN or infinite, as libsndfile calls them.
+_FLOATS = ("FLOAT", "DOUBLE")
 
 
 class _Seekable:
@@ -57,8 +60,20 @@ class EncodedAudio(Audio):
 
     def info(self) -> tuple[int, int]:
         """(samples, rate in Hz) from the header."""
+        samples, rate, _ = self._header()
+        return samples, rate
+
+    def checked(self) -> tuple[int, int]:
+        """See `Audio.checked`; only files of floating-point samples are read."""
+        samples, rate, subtype = self._header()
+        if subtype in _FLOATS:
+            check_finite(self.load())
+        return samples, rate
+
+    def _header(self) -> tuple[int, int, str]:
+        """Samples, rate in Hz, and how samples are stored."""
         with self.blob.open(HEADER) as file, self._open(file) as clip:
-            return int(clip.frames), int(clip.samplerate)
+            return int(clip.frames), int(clip.samplerate), str(clip.subtype)
 
     def load(self) -> NDArray[np.float32]:
         """Waveform [samples]."""

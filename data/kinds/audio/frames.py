@@ -16,6 +16,9 @@ from data.faults import FaultKind
 from data.kinds.audio.modality import AudioModality
 from data.sample import MediaError, Medium
 
+#: Largest sample whose energy in a window is surely finite in float32; sounds are within 1.
+LOUDEST = 1e12
+
 
 def frames_of(samples: int, rate: int, config: AudioConfig, longest: int | None = None) -> int:
     """Number of log-mel frames of a clip: one per started hop.
@@ -141,7 +144,8 @@ def frames_medium(
 
 
 def check_finite(wave: NDArray[np.float32]) -> None:
-    """Raise MediaError for samples that are not finite."""
-    bad = int(np.count_nonzero(~np.isfinite(wave)))
+    """Raise MediaError for samples that are not finite, or whose energies would not be."""
+    bad = int(np.count_nonzero(~(np.abs(wave) <= LOUDEST)))
     if bad:
-        raise MediaError(FaultKind.CLIP, f"clip has {bad} samples that are NaN or infinite")
+        text = f"clip has {bad} samples that are NaN or infinite, or larger than {LOUDEST:g}"
+        raise MediaError(FaultKind.CLIP, text)

@@ -57,7 +57,9 @@ class AudioKind(MediumKind):
 
     def measure(self, reader: Any, medium: Audio, alone: bool) -> Measured:
         """Frames, of which there is no grid."""
-        return reader.measure(*medium.info()), None
+        found = reader.measure(*medium.info())
+        medium.checked()
+        return found, None
 
     def read(self, reader: Any, modality: AudioModality, medium: Audio, alone: bool) -> Medium:
         """Frames of a clip; one at another rate, or too long, is refused before it is decoded."""

@@ -21,6 +21,14 @@ class Audio(ABC):
     def info(self) -> tuple[int, int]:
         """(samples, sample rate in Hz), from metadata alone. Raises MediaError."""
 
+    def checked(self) -> tuple[int, int]:
+        """`info`, after a look at the samples where their format can hold NaN or infinity.
+
+        Raises:
+            MediaError: the clip cannot be used.
+        """
+        return self.info()
+
     @abstractmethod
     def load(self) -> NDArray[np.float32]:
         """Mono waveform [samples] in [-1, 1]. Raises MediaError."""

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.config import AudioConfig, DataConfig, ImageConfig
-from data.kinds.audio.frames import frames_medium, frames_of, log_mel, mel_filters
+from data.kinds.audio.frames import LOUDEST, frames_medium, frames_of, log_mel, mel_filters
 from data.kinds.audio.kind import AudioKind
 from data.kinds.audio.modality import AudioModality
 from data.kinds.image.modality import ImageModality
@@ -144,11 +144,17 @@ def test_a_tone_appears_in_its_band_and_its_frames() -> None:
     [
         (np.zeros(0, np.float32), "zero length"),
         (np.array([0, np.nan, np.inf], np.float32), "2 samples that are NaN or infinite"),
+        (np.array([0, 1e20, 1], np.float32), r"1 samples that are .* or larger than 1e\+12"),
     ],
 )
 def test_impossible_waves_are_refused(wave: np.ndarray, message: str) -> None:
     with pytest.raises(MediaError, match=message):
         frames_medium(wave, AudioModality("a"), SMALL)
+
+
+def test_the_loudest_clip_has_finite_frames() -> None:
+    wave = np.full(400, LOUDEST, np.float32)
+    assert np.isfinite(frames_medium(wave, AudioModality("a"), SMALL).inputs).all()
 
 
 def test_clips_above_the_most_seconds_are_refused_whatever_they_come_from() -> None:

@@ -308,6 +308,34 @@ def test_broken_images_are_bad_media_and_nothing_else(form: str) -> None:
 # ---- names ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("form", "subtype"), [("WAV", "FLOAT"), ("WAV", "DOUBLE"), ("AIFF", "FLOAT"), ("AU", "DOUBLE")]
+)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e300, -1e20])
+def test_samples_that_are_not_finite_are_found_when_a_clip_is_measured(
+    form: str, subtype: str, bad: float
+) -> None:
+    wave = np.zeros((90_000, 2))
+    clips = []
+    for sample in (bad, 1.5):
+        file, wave[-1, 1] = io.BytesIO(), sample
+        soundfile.write(file, wave, 8000, format=form, subtype=subtype)
+        clips.append(EncodedAudio(Bytes("x", file.getvalue()), 100_000))
+    broken, whole = clips
+    assert broken.info() == whole.info() == whole.checked() == (90_000, 8000)
+    with pytest.raises(MediaError, match="1 samples that are NaN or infinite, or larger"):
+        broken.checked()
+
+
+def test_clips_whose_samples_are_always_finite_are_measured_by_their_headers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(EncodedAudio, "load", None)
+    for form in ("WAV", "FLAC", "OGG", "MP3"):
+        clip = EncodedAudio(Bytes("x", encoded_clip(9000, form)), LONGEST)
+        assert clip.checked() == clip.info()
+
+
 def test_data_uris_hold_media() -> None:
     uri = "data:image/png;base64," + base64.b64encode(PNG).decode()
     blob = data_uri(uri)

@@ -17,7 +17,9 @@ import pytest
 import soundfile
 
 from data.config import DataConfig
+from data.faults import FaultKind
 from data.loading.loader import Loader
+from data.planning.lengths import open_lengths
 from data.planning.stream import LoaderState
 from data.processing.processor import make_processor
 from data.sample import DataError, SampleError
@@ -354,6 +356,16 @@ def test_bad_input_is_skipped_and_counted_and_the_rest_is_read(
     samples = microbatch.stats.samples
     assert tokens["loss_weight"].sum() == 7 * (samples - holes(samples, microbatch))
     assert isinstance(microbatch.state, LoaderState)
+
+
+def test_a_clip_that_is_not_finite_is_bad_when_lengths_are_measured(
+    make_config: MakeConfig, media: Path
+) -> None:
+    write_image(media / "good.png")
+    config = configure(make_config, media, [good(), clip_of_nan(media)])
+    source, processor = make_source(config), make_processor(config, [VISION, AUDIO])
+    lengths = open_lengths(source, processor, config)
+    assert [fault.kind for fault in lengths.unusable.values()] == [FaultKind.CLIP]
 
 
 def holes(samples: int, microbatch: Any) -> int:
