@@ -65,6 +65,13 @@ _FORMS = {
     ),
     "qwen3_moe": _Form("mlp.", _QWEN, {}, sparse=True, projections=_PROJECTIONS),
 }
+#: Other names of released keys, by family: transformers 5 calls the experts of a Qwen3-MoE
+#: `num_local_experts`, and reads either name.
+ALIASES: Mapping[str, Mapping[str, str]] = {
+    "mixtral": {"num_experts": "num_local_experts"},
+    "qwen2_moe": {"num_local_experts": "num_experts"},
+    "qwen3_moe": {"num_local_experts": "num_experts"},
+}
 #: Released keys for which there is one value here, by family, with this value.
 FIXED: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "mixtral": {"sliding_window": (None,), "router_jitter_noise": (0, None)},

@@ -13,11 +13,13 @@ from mllm_jax.models.config.decoder import DecoderConfig
 from mllm_jax.models.config.decoder_families import FAMILIES
 from mllm_jax.models.config.parts import RopeScaling
 from mllm_jax.models.decoders.experts_weights import (
+    ALIASES,
     FIXED,
     experts_config,
     mlp_rules,
     released_experts,
 )
+from mllm_jax.models.released.configs import canonical_keys
 from mllm_jax.models.released.files import PretrainedError, listed
 from mllm_jax.models.released.forms import Form, dense, flat, same
 from mllm_jax.models.released.rules import Rule
@@ -53,6 +55,10 @@ _FIXED: Mapping[str, tuple[Any, ...]] = {
     "pretraining_tp": (1, None),
     "quantization_config": (None,),
 }
+#: The attention of every layer here, as newer configurations list it.
+_FULL = "full_attention"
+#: Base of rotary positions where a configuration says none, by family if it is another.
+_THETA, _THETAS = 10_000.0, {"mixtral": 1e6}
 _ROPE = {
     "factor": "factor",
     "low_freq_factor": "low_freq_factor",
@@ -96,6 +102,7 @@ def decoder_config(values: Mapping[str, Any]) -> DecoderConfig:
     if family not in DECODERS:
         valid = listed(list(DECODERS))
         raise PretrainedError(f"model_type {family!r} is not that of a decoder; valid: {valid}")
+    values = canonical_keys(values, ALIASES.get(family, {}))
     missing = [key for key in _SAME.values() if values.get(key) is None]
     if missing:
         raise PretrainedError(f"the configuration of {family} lacks {listed(missing)}")
@@ -136,6 +143,11 @@ def _check_fixed(values: Mapping[str, Any]) -> None:
     for key, valid in fixed.items():
         if values.get(key, valid[0]) not in valid:
             raise PretrainedError(f"{key}: {values[key]!r} is not supported; valid: {valid[0]!r}")
+    kinds = values.get("layer_types")
+    if kinds is not None and any(own != _FULL for own in kinds):
+        raise PretrainedError(
+            f"layer_types: {kinds!r:.120} is not supported; valid: {_FULL!r} for every layer"
+        )
 
 
 def _rope(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,7 +156,8 @@ def _rope(values: Mapping[str, Any]) -> dict[str, Any]:
     If a configuration has two keys for one setting, the one of the public implementation counts.
     """
     given = values.get("rope_scaling") or values.get("rope_parameters") or {}
-    theta = given.get("rope_theta", values.get("rope_theta", 10_000.0))
+    usual = _THETAS.get(values["model_type"], _THETA)
+    theta = given.get("rope_theta", values.get("rope_theta", usual))
     kind = given.get("rope_type", given.get("type", "default"))
     _check_rope(given, kind)
     if kind == "default":

@@ -11,7 +11,7 @@ from mllm_jax.models.decoders.weights import decoder_rules, released_decoder, te
 from mllm_jax.models.encoders.clip.config import ClipConfig
 from mllm_jax.models.encoders.clip.weights import clip_config, clip_rules, released_clip
 from mllm_jax.models.pretrained.connector import connector_rules
-from mllm_jax.models.released.configs import activation_of, released_activation
+from mllm_jax.models.released.configs import activation_of, canonical_keys, released_activation
 from mllm_jax.models.released.family import WHOLE_MODULES, Composition, Family, Values, idle_norm
 from mllm_jax.models.released.files import PretrainedError
 from mllm_jax.models.released.rules import Rule
@@ -37,9 +37,14 @@ def _read(values: Values) -> Composition:
 
 
 def placeholder(values: Values, kind: str, default: int) -> int:
-    """Id of the token of an image or clip, under either of its names."""
-    index, number = (values.get(f"{kind}_token_{name}") for name in ("index", "id"))
-    return next((own for own in (index, number) if own is not None), default)
+    """Id of the token of an image or clip, under either of its names.
+
+    Raises:
+        PretrainedError: both names are given, with different values.
+    """
+    name = f"{kind}_token_index"
+    found: int | None = canonical_keys(values, {f"{kind}_token_id": name}).get(name)
+    return default if found is None else found
 
 
 def feature_layers(values: Values, released: int, default: int) -> int:

@@ -42,8 +42,37 @@ def read_config(folder: Path) -> dict[str, Any]:
     return values
 
 
+def canonical_keys(values: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
+    """`values` under the keys that are read here.
+
+    transformers renames keys between its versions, and reads the old and the new name.
+
+    Args:
+        values: a released configuration.
+        aliases: other names of keys, with the names that are read here.
+
+    Raises:
+        PretrainedError: two names of one key have different values.
+    """
+    found = {key: value for key, value in values.items() if key not in aliases}
+    for alias, key in aliases.items():
+        value = values.get(alias)
+        if value is None:
+            continue
+        if found.get(key) not in (None, value):
+            raise PretrainedError(
+                f"{alias}: {value!r:.80} and {key}: {found[key]!r:.80} are two names of one "
+                "setting; valid: one of them, or both with the same value"
+            )
+        found[key] = value
+    return found
+
+
 def own_part(
-    values: Mapping[str, Any], key: str, defaults: Mapping[str, Mapping[str, Any]]
+    values: Mapping[str, Any],
+    key: str,
+    defaults: Mapping[str, Mapping[str, Any]],
+    aliases: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """The part under `key`, or `values` if there is none, with the defaults of its class.
 
@@ -53,9 +82,10 @@ def own_part(
         values: configuration of an encoder, or of a model that holds one.
         key: key of the encoder's part in the configuration of a whole model.
         defaults: `model_type` of each class that is read here to the defaults of its keys.
+        aliases: other names of keys, see `canonical_keys`.
 
     Raises:
-        PretrainedError: the configuration is of another class.
+        PretrainedError: the configuration is of another class, or has two values for one key.
     """
     valid = (*defaults,)
     part = values.get(key)
@@ -64,7 +94,7 @@ def own_part(
     if kind not in valid:
         where = f"{key}.model_type" if part else f"no {key} is there, and model_type"
         raise PretrainedError(f"{where} {kind!r} is no such encoder; valid: {listed([*valid])}")
-    return {**defaults[kind], **own}
+    return {**defaults[kind], **canonical_keys(own, aliases)}
 
 
 def _part_of(values: Mapping[str, Any], valid: tuple[str, ...]) -> str:

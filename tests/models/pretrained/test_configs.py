@@ -132,7 +132,12 @@ MOE = {
 
 
 #: The same as a Mixtral, whose format does not say whether weights are divided by their sum.
-MIXTRAL = {"model_type": "mixtral", "num_local_experts": 8, "sliding_window": None}
+MIXTRAL = {
+    "model_type": "mixtral",
+    "num_experts": None,
+    "num_local_experts": 8,
+    "sliding_window": None,
+}
 
 
 def test_layers_with_experts_are_those_of_the_release() -> None:
@@ -222,8 +227,43 @@ def test_a_whisper_with_two_numbers_of_layers_is_refused() -> None:
     rest = {"encoder_ffn_dim": 64, "num_mel_bins": 8, "max_source_positions": 12}
     values = {"model_type": "whisper", **sizes, **rest}
     assert whisper_config({**values, "num_hidden_layers": 2}).layers == 2
-    with pytest.raises(PretrainedError, match="num_hidden_layers: 3 is not supported; valid: 2"):
+    told = "num_hidden_layers: 3 and encoder_layers: 2 are two names of one setting"
+    with pytest.raises(PretrainedError, match=told):
         whisper_config({**values, "num_hidden_layers": 3})
+
+
+def test_keys_of_a_whisper_under_their_other_names() -> None:
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+    rest = {"intermediate_size": 64, "num_mel_bins": 8, "max_source_positions": 12}
+    config = whisper_config({"model_type": "qwen2_audio_encoder", **sizes, **rest})
+    assert (config.d_model, config.layers, config.heads, config.d_ff) == (32, 2, 2, 64)
+
+
+@pytest.mark.parametrize("family", ["mixtral", "qwen2_moe", "qwen3_moe"])
+def test_the_number_of_experts_has_two_names(family: str) -> None:
+    own = {**MOE, "model_type": family}
+    experts = own.pop("num_experts")
+    found = {name: {**own, name: experts} for name in ("num_experts", "num_local_experts")}
+    older, newer = (decoder_config(values) for values in found.values())
+    assert older == newer
+    assert older.experts is not None
+    assert older.experts.count == experts
+    assert decoder_config({**found["num_experts"], "num_local_experts": experts}) == older
+    with pytest.raises(PretrainedError, match="experts: 6. and num_.* two names of one setting"):
+        decoder_config({**found["num_experts"], "num_local_experts": experts + 4})
+
+
+def test_layers_with_a_window_are_refused() -> None:
+    kinds = ["full_attention"] * 32
+    assert decoder_config({**LLAMA, "layer_types": kinds}) == decoder_config(LLAMA)
+    with pytest.raises(PretrainedError, match="layer_types: .*; valid: 'full_attention' for every"):
+        decoder_config({**LLAMA, "layer_types": ["sliding_attention", *kinds[1:]]})
+
+
+def test_the_base_of_rotary_positions_that_nobody_says_is_that_of_the_class() -> None:
+    own = {key: value for key, value in MOE.items() if key != "rope_theta"}
+    assert decoder_config(own).rope_theta == 1e4
+    assert decoder_config({**own, **MIXTRAL}).rope_theta == 1e6
 
 
 @pytest.mark.parametrize("own", [{"window": 4}, {"parallel_block": True}, {"extra_tokens": 1}])

@@ -41,6 +41,13 @@ _NAMES = {
     "mels": "num_mel_bins",
     "max_positions": "max_source_positions",
 }
+#: Other names of keys, which transformers reads as well.
+_ALIASES = {
+    "hidden_size": "d_model",
+    "num_hidden_layers": "encoder_layers",
+    "num_attention_heads": "encoder_attention_heads",
+    "intermediate_size": "encoder_ffn_dim",
+}
 _NORMS = ("self_attn_layer_norm", "final_layer_norm")
 
 
@@ -50,14 +57,12 @@ def whisper_config(values: Mapping[str, Any]) -> WhisperConfig:
     Raises:
         PretrainedError: the configuration is of another kind, lacks a key, or has a wrong value.
     """
-    own = own_part(values, "audio_config", _DEFAULTS)
+    own = own_part(values, "audio_config", _DEFAULTS, _ALIASES)
     check_value(own, "activation_function", "gelu")
     check_value(own, "scale_embedding", False)
     missing = [key for key in _NAMES.values() if own.get(key) is None]
     if missing:
         raise PretrainedError(f"the configuration of {own['model_type']} lacks {listed(missing)}")
-    if own.get("num_hidden_layers") is not None:  # another name of the same
-        check_value(own, "num_hidden_layers", own["encoder_layers"])
     return WhisperConfig.model_validate(
         {"family": "whisper", **{ours: own[theirs] for ours, theirs in _NAMES.items()}}
     )
