@@ -102,7 +102,7 @@ def decoder_config(values: Mapping[str, Any]) -> DecoderConfig:
     if family not in DECODERS:
         valid = listed(list(DECODERS))
         raise PretrainedError(f"model_type {family!r} is not that of a decoder; valid: {valid}")
-    values = canonical_keys(values, ALIASES.get(family, {}))
+    values = canonical_keys(values, ALIASES.get(str(family), {}))
     missing = [key for key in _SAME.values() if values.get(key) is None]
     if missing:
         raise PretrainedError(f"the configuration of {family} lacks {listed(missing)}")

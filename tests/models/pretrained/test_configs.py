@@ -249,14 +249,16 @@ def test_the_number_of_experts_has_two_names(family: str) -> None:
     assert older.experts is not None
     assert older.experts.count == experts
     assert decoder_config({**found["num_experts"], "num_local_experts": experts}) == older
-    with pytest.raises(PretrainedError, match="experts: 6. and num_.* two names of one setting"):
+    with pytest.raises(PretrainedError, match=r"experts: 6. and num_.* two names of one setting"):
         decoder_config({**found["num_experts"], "num_local_experts": experts + 4})
 
 
 def test_layers_with_a_window_are_refused() -> None:
     kinds = ["full_attention"] * 32
     assert decoder_config({**LLAMA, "layer_types": kinds}) == decoder_config(LLAMA)
-    with pytest.raises(PretrainedError, match="layer_types: .*; valid: 'full_attention' for every"):
+    with pytest.raises(
+        PretrainedError, match=r"layer_types: .*; valid: 'full_attention' for every"
+    ):
         decoder_config({**LLAMA, "layer_types": ["sliding_attention", *kinds[1:]]})
 
 
