@@ -158,11 +158,14 @@ def config(args: argparse.Namespace, config: ExperimentConfig, console: Console)
     return Answer(config.model_dump(mode="json"), lines=[to_yaml(config).rstrip("\n"), *told])
 
 
-def keys() -> Answer:
-    """The table of all keys of the configuration, for `config --keys`."""
-    from mllm_jax.config.keys import table
+def keys(folder: str | None) -> Answer:
+    """The table of all keys of the configuration, for `config --keys`, or pages with it."""
+    from mllm_jax.config.keys import table, write_tables
     from mllm_jax.config.sections import ExperimentConfig
 
+    if folder is not None:
+        changed = [str(page) for page in write_tables(ExperimentConfig, Path(folder))]
+        return Answer(changed, lines=changed or [f"the pages in {folder} are up to date"])
     text = table(ExperimentConfig).rstrip("\n")
     return Answer(text, lines=[text])
 

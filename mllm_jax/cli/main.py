@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from mllm_jax.cli.answer import Answer, show
 from mllm_jax.cli.commands import COMMANDS, keys
-from mllm_jax.cli.options import WITHOUT_CONFIG, of_model, parse
+from mllm_jax.cli.options import WITHOUT_CONFIG, of_keys, of_model, parse
 from mllm_jax.runtime.exits import Exit, code_of
 from mllm_jax.runtime.part import leave_process, peers
 from mllm_jax.runtime.supervised.process import obey, overrides
@@ -68,8 +68,8 @@ def _outcome(args: argparse.Namespace, console: Console) -> tuple[int, str]:
 
 
 def _run(args: argparse.Namespace, console: Console) -> Answer:
-    if getattr(args, "keys", False):
-        return keys()
+    if of_keys(args):
+        return keys(args.write_keys)
     if args.name in WITHOUT_CONFIG or args.name == "generate":
         found: Answer = args.command(args, console)
     elif of_model(args):

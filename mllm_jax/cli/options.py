@@ -72,10 +72,15 @@ def parse(argv: Sequence[str], commands: Sequence[Command]) -> argparse.Namespac
         parser.error(mixed)
     if of_model(args):
         return args
-    if args.config is None and not getattr(args, "keys", False):
+    if args.config is None and not of_keys(args):
         other = " or --questions FILE," if args.name == "evaluate" else ""
         parser.error(f"{args.name} needs --config FILE,{other} e.g. --config configs/demo.yaml")
     return args
+
+
+def of_keys(args: argparse.Namespace) -> bool:
+    """Whether a command is about the list of keys, and reads no configuration."""
+    return args.name == "config" and (args.keys or args.write_keys is not None)
 
 
 def of_model(args: argparse.Namespace) -> bool:
@@ -202,6 +207,8 @@ def _mixtures(text: str) -> tuple[Mixture, ...]:
 
 def _config(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--keys", action="store_true", help="list all keys as Markdown")
+    help_text = "write the lists into the pages of a folder, which is docs/reference/keys"
+    sub.add_argument("--write-keys", type=_path, metavar="DIR", help=help_text)
 
 
 def _budgets(sub: argparse.ArgumentParser) -> None:

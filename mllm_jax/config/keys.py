@@ -14,6 +14,7 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
@@ -23,6 +24,8 @@ from pydantic_core import to_jsonable_python
 KeyPath = tuple[str, ...]
 #: Stands in a path for any key of a mapping, e.g. `model.encoders.<name>.layers`.
 ANY = "<name>"
+#: The first line of every table of keys.
+TABLE_HEAD = "| key | type | default | meaning |\n"
 
 
 @dataclass(frozen=True)
@@ -138,11 +141,34 @@ def tables(model: type[BaseModel]) -> dict[str, str]:
     rows: dict[KeyPath, list[Key]] = {}
     for key in keys(model):
         rows.setdefault(key.path, []).append(key)
-    found = dict.fromkeys((path[0] for path in rows), "| key | type | default | meaning |\n")
+    found = dict.fromkeys((path[0] for path in rows), TABLE_HEAD)
     for section in found:
         own = [_row(same) for path, same in rows.items() if path[0] == section]
         found[section] += "\n".join(["|---|---|---|---|", *own, ""])
     return found
+
+
+def write_tables(model: type[BaseModel], folder: Path) -> list[Path]:
+    """Replace the table of every page `<section>.md` in `folder`; the text before it stays.
+
+    Returns:
+        The pages that have changed.
+
+    Raises:
+        FileNotFoundError: a section has no page, or a page no table; nothing has been written.
+    """
+    pages = {folder / f"{section}.md": rows for section, rows in tables(model).items()}
+    texts = {page: page.read_text() for page in pages}
+    for page, text in texts.items():
+        if TABLE_HEAD not in text:
+            raise FileNotFoundError(f"{page} has no table; valid: a line {TABLE_HEAD.strip()!r}")
+    changed = []
+    for page, text in texts.items():
+        new = text[: text.index(TABLE_HEAD)] + pages[page]
+        if new != text:
+            page.write_text(new)
+            changed.append(page)
+    return changed
 
 
 def type_text(annotation: Any) -> str:

@@ -6,6 +6,7 @@ import inspect
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -241,6 +242,17 @@ def test_the_printed_config_is_the_config(
 def test_the_list_of_keys_needs_no_config(capsys: pytest.CaptureFixture[str]) -> None:
     assert launch.main(["config", "--keys"]) == Exit.OK
     assert "`parallel.encoders.<name>.tensor`" in capsys.readouterr().out
+
+
+def test_pages_of_keys_are_written_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "keys"
+    shutil.copytree(ROOT / "docs" / "reference" / "keys", folder)
+    (folder / "run.md").write_text("# Mine\n\n| key | type | default | meaning |\n")
+    assert launch.main(["config", "--write-keys", str(folder)]) == Exit.OK
+    assert capsys.readouterr().out.split() == [str(folder / "run.md")]
+    assert (folder / "run.md").read_text().startswith("# Mine\n\n| key |")
+    assert launch.main(["config", "--write-keys", str(folder)]) == Exit.OK
+    assert "are up to date" in capsys.readouterr().out
 
 
 def test_verify_prints_one_json_value_and_nothing_else(small: Path) -> None:

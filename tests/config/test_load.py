@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mllm_jax.config.keys import Key, keys, table, tables
+from mllm_jax.config.keys import Key, keys, table, tables, write_tables
 from mllm_jax.config.load import ConfigError, ExperimentConfig, load, read, resolve, to_yaml
 from tests.configs import EXPERIMENTS, ROOT, VALUES, config, values
 
@@ -263,11 +264,35 @@ def test_a_scheme_that_no_file_system_has_is_refused(place: str) -> None:
 
 def test_the_pages_of_keys_are_up_to_date() -> None:
     folder, whole = ROOT / "docs" / "reference" / "keys", table(ExperimentConfig)
-    stale = "refresh: replace the table by that of `launch.py config --keys`"
+    stale = "refresh: launch.py config --write-keys docs/reference/keys"
     for section, rows in tables(ExperimentConfig).items():
         assert (folder / f"{section}.md").read_text().endswith(f"\n\n{rows}"), stale
         assert f"## {section}\n\n{rows}" in whole
     assert len([*folder.iterdir()]) == len(tables(ExperimentConfig))
+
+
+def test_stale_pages_of_keys_are_written_anew(tmp_path: Path) -> None:
+    folder = tmp_path / "keys"
+    shutil.copytree(ROOT / "docs" / "reference" / "keys", folder)
+    write_tables(ExperimentConfig, folder)
+    page = folder / "train.md"
+    fresh = page.read_text()
+    lines = fresh.splitlines(keepends=True)
+    page.write_text("".join([*lines[:-1], "| `train.gone` | int | `1` | a key of before |\n"]))
+    assert write_tables(ExperimentConfig, folder) == [page]
+    assert page.read_text() == fresh
+    assert write_tables(ExperimentConfig, folder) == []
+
+
+def test_a_page_without_a_table_is_refused_before_any_is_written(tmp_path: Path) -> None:
+    folder = tmp_path / "keys"
+    shutil.copytree(ROOT / "docs" / "reference" / "keys", folder)
+    stale = (folder / "data.md").read_text() + "| `data.gone` | int | `1` | gone |\n"
+    (folder / "data.md").write_text(stale)
+    (folder / "train.md").write_text("# Keys of `train`\n")
+    with pytest.raises(FileNotFoundError, match=r"train\.md has no table; valid: a line '\| key"):
+        write_tables(ExperimentConfig, folder)
+    assert (folder / "data.md").read_text() == stale
 
 
 def test_every_key_is_described() -> None:

@@ -43,6 +43,8 @@ from tests.models.pretrained.stored import by_name, written
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "extending" / "encoder.md"
 DECODERS = PAGE.with_name("decoder.md").read_text()
+#: The lines that give decoders a part that no family has.
+PART = Path(__file__).with_name("sandwich.patch")
 VISION = {
     "family": "aimv2",
     "layers": 2,
@@ -77,7 +79,7 @@ def model(**changes: Any) -> ModelConfig:
     )
 
 
-@pytest.mark.parametrize("name", ["config", "model", "weights"])
+@pytest.mark.parametrize("name", ["config", "model", "weights", "reference"])
 def test_the_page_shows_the_code(name: str) -> None:
     code = (Path(__file__).parent / "aimv2" / f"{name}.py").read_text()
     assert f"```python\n{code}```" in PAGE.read_text(), f"{name}.py is not as in {PAGE}"
@@ -98,9 +100,9 @@ def _named(folder: Path) -> None:
         (models / file).write_text(text.replace(old, new).replace(place, line, 1))
 
 
-def _copied(folder: Path) -> None:
-    """A copy of the framework in which `launch.py` runs."""
-    for name in ("configs", "data", "mllm_jax", "scheduling", "sharding"):
+def _copied(folder: Path, *more: str) -> None:
+    """A copy of the framework in which `launch.py` runs, and of further folders."""
+    for name in ("configs", "data", "mllm_jax", "scheduling", "sharding", *more):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("launch.py", "pyproject.toml"):
         shutil.copy(ROOT / name, folder)
@@ -129,6 +131,50 @@ def test_the_page_is_followed_to_the_letter(tmp_path: Path) -> None:
         assert "aimv2_vision_model" in found
     linter = "from importlinter.cli import lint_imports_command; lint_imports_command()"
     assert "0 broken" in _run(tmp_path, "-c", linter, "--no-cache")
+
+
+@pytest.mark.slow
+def test_an_encoder_that_the_page_adds_leaves_tests_green(tmp_path: Path) -> None:
+    _copied(tmp_path, "docs", "tests")
+    _named(tmp_path)
+    references = tmp_path / "tests" / "models" / "references.py"
+    example = (ROOT / "tests" / "extending" / "aimv2" / "reference.py").read_text()
+    text, table = references.read_text(), "#: What the tower"
+    text = text.replace(table, f"{example[example.index('def aimv2') :]}\n\n{table}")
+    references.write_text(text.replace('"clip": clip,', '"clip": clip, "aimv2": aimv2,'))
+    _refresh_keys(tmp_path)
+    names = _tests_of(tmp_path, "aimv2")
+    for test in ("test_encoder[aimv2]", "test_axes_fit_the_parameters[aimv2]"):
+        assert f"test_families.py::{test}" in names
+
+
+@pytest.mark.slow
+def test_a_part_that_the_page_adds_leaves_tests_green(tmp_path: Path) -> None:
+    _copied(tmp_path, "docs", "tests")
+    subprocess.run(["git", "apply", PART], cwd=tmp_path, check=True)
+    _refresh_keys(tmp_path)
+    assert "test_families.py::test_decoder[mine-" in _tests_of(tmp_path, "mine")
+    (tmp_path / "tiny.yaml").write_text(json.dumps(TINY))
+    verify = ("launch.py", "verify", "--config", "tiny.yaml", "--json")
+    assert json.loads(_run(tmp_path, *verify))["ok"] is True
+    assert _run(tmp_path, "-c", ROUND_TRIP) == "MineForCausalLM\n"
+
+
+def test_the_page_shows_the_part() -> None:
+    assert f"```diff\n{PART.read_text()}```" in DECODERS
+
+
+def _refresh_keys(folder: Path) -> None:
+    _run(folder, "launch.py", "config", "--write-keys", "docs/reference/keys")
+
+
+def _tests_of(folder: Path, family: str) -> str:
+    """The names of the tests of a family, all of which pass in the copy in `folder`."""
+    chosen = f"{family} or refused or pages or family or compared"
+    models = ("test_families.py", "test_packing.py", "test_model_config.py", "work")
+    places = [f"tests/models/{name}" for name in models]
+    options = ("-n", "0", "-v", "-k", chosen, *places, "tests/config/test_load.py")
+    return _run(folder, "-m", "pytest", *options)
 
 
 PLANS = [

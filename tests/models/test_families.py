@@ -8,133 +8,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-from scipy.special import erf
 
 from mllm_jax.models import multimodal
 from mllm_jax.models.decoders.decoder import DecoderLayer, segments_of
 from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.pretrained.families import FAMILIES
+from mllm_jax.models.released.configs import read_config
 from sharding.grid import View
-from tests.models import towers
+from tests.configs import ROOT
+from tests.models import references, towers
 
+PARITY = ROOT / "tests" / "parity"
 LENGTH = 9
 Tree = dict[str, Any]
-
-
-def rms(x: np.ndarray, weights: Tree, eps: float) -> np.ndarray:
-    return x / np.sqrt((x**2).mean(-1, keepdims=True) + eps) * weights["scale"]
-
-
-def layer_norm(x: np.ndarray, weights: Tree, eps: float) -> np.ndarray:
-    centred = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + eps)
-    return centred * weights["scale"] + weights["bias"]
-
-
-def gelu_tanh(x: np.ndarray) -> np.ndarray:
-    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
-
-
-def gelu(x: np.ndarray) -> np.ndarray:
-    return 0.5 * x * (1 + erf(x / np.sqrt(2)))
-
-
-def dense(x: np.ndarray, weights: Tree, contracted: int = 1) -> np.ndarray:
-    return np.tensordot(x, weights["kernel"], contracted) + weights.get("bias", 0)
-
-
-def rope(x: np.ndarray, theta: float) -> np.ndarray:
-    """Complex multiplication of element i and i + half: `[tokens, heads, width]`."""
-    half = x.shape[-1] // 2
-    angle = np.arange(len(x))[:, None] * theta ** (-np.arange(half) / half)[None]
-    turned = (x[..., :half] + 1j * x[..., half:]) * np.exp(1j * angle)[:, None]
-    return np.concatenate([turned.real, turned.imag], axis=-1)
-
-
-def attend(x: np.ndarray, weights: Tree, causal: bool, eps: float, theta: float = 0) -> np.ndarray:
-    q, k, v = (dense(x, weights[f"{name}_proj"]) for name in "qkv")
-    if "q_norm" in weights:
-        q, k = rms(q, weights["q_norm"], eps), rms(k, weights["k_norm"], eps)
-    if theta:
-        q, k = rope(q, theta), rope(k, theta)
-    k, v = (np.repeat(y, q.shape[1] // k.shape[1], axis=1) for y in (k, v))
-    scores = np.einsum("qhd,khd->hqk", q, k) / np.sqrt(q.shape[-1])
-    scores = np.where(np.tri(len(x), dtype=bool) | (not causal), scores, -np.inf)
-    probabilities = np.exp(scores - scores.max(-1, keepdims=True))
-    probabilities /= probabilities.sum(-1, keepdims=True)
-    return dense(np.einsum("hqk,khd->qhd", probabilities, v), weights["o_proj"], 2)
-
-
-def decoder(tokens: np.ndarray, params: Tree, config: Any) -> np.ndarray:
-    """Logits `[tokens, vocab]` of one text."""
-    gpt, eps = config.family == "gpt", config.norm_eps
-    norm, theta = (layer_norm, 0) if gpt else (rms, config.rope_theta)
-    x = params["embed_tokens"]["embedding"][tokens]
-    if gpt:
-        x = x + params["embed_positions"]["embedding"][: len(tokens)]
-    layer = jax.tree.map(lambda leaf: leaf[0], params["layers"])
-    normed = norm(x, layer["input_layernorm"], eps)
-    x, mlp = x + attend(normed, layer["self_attn"], True, eps, theta), layer["mlp"]
-    if not config.parallel_block:
-        normed = norm(x, layer["post_attention_layernorm"], eps)
-    if gpt:
-        x = x + dense(gelu_tanh(dense(normed, mlp["fc1"])), mlp["fc2"])
-    else:
-        gate = dense(normed, mlp["gate_proj"])
-        hidden = gate / (1 + np.exp(-gate)) * dense(normed, mlp["up_proj"])
-        x = x + dense(hidden, mlp["down_proj"])
-    return dense(norm(x, params["norm"], eps), params["lm_head"])
-
-
-def vision(patches: np.ndarray, params: Tree, config: Any) -> np.ndarray:
-    """One image of the learned grid's size: `[patches, d_model]`."""
-    stem, eps = params["embeddings"], config.norm_eps
-    x = dense(patches, stem["patch_embedding"]) + stem["position_embedding"][: len(patches)]
-    layer = jax.tree.map(lambda leaf: leaf[0], params["layers"])
-    if config.family == "vit22b":
-        normed = rms(x, layer["layer_norm"], eps)
-        mlp = dense(gelu_tanh(dense(normed, layer["mlp"]["fc1"])), layer["mlp"]["fc2"])
-        x = x + attend(normed, layer["self_attn"], False, eps) + mlp
-        return rms(x, params["norm"], eps)
-    x = x + attend(layer_norm(x, layer["layer_norm1"], eps), layer["self_attn"], False, eps)
-    hidden = gelu_tanh(dense(layer_norm(x, layer["layer_norm2"], eps), layer["mlp"]["fc1"]))
-    return layer_norm(x + dense(hidden, layer["mlp"]["fc2"]), params["norm"], eps)
-
-
-def clip(patches: np.ndarray, params: Tree, config: Any) -> np.ndarray:
-    """One image of the learned grid's size, its class token behind the patches."""
-    stem, eps = params["embeddings"], config.norm_eps
-    patches = dense(patches[:-1], stem["patch_embedding"]) + stem["position_embedding"][1:]
-    token = stem["class_embedding"] + stem["position_embedding"][0]
-    x = layer_norm(np.concatenate([patches, token[None]]), stem["pre_layrnorm"], eps)
-    layer = jax.tree.map(lambda leaf: leaf[0], params["layers"])
-    x = x + attend(layer_norm(x, layer["layer_norm1"], eps), layer["self_attn"], False, eps)
-    hidden = dense(layer_norm(x, layer["layer_norm2"], eps), layer["mlp"]["fc1"])
-    return x + dense(hidden / (1 + np.exp(-1.702 * hidden)), layer["mlp"]["fc2"])
-
-
-def convolve(x: np.ndarray, weights: Tree, stride: int) -> np.ndarray:
-    padded = np.pad(x, ((1, 1), (0, 0)))
-    windows = [padded[start : start + 3] for start in range(0, len(x), stride)]
-    return gelu(dense(np.stack(windows), weights, 2))
-
-
-def whisper(frames: np.ndarray, params: Tree, config: Any) -> np.ndarray:
-    """One clip: `[frames / 2, d_model]`."""
-    eps, half = config.norm_eps, config.d_model // 2
-    x = convolve(frames, params["embeddings"]["conv1"], 1)
-    x = convolve(x, params["embeddings"]["conv2"], 2)
-    angle = np.arange(len(x))[:, None] * 10_000.0 ** (-np.arange(half) / (half - 1))[None]
-    x = x + np.concatenate([np.sin(angle), np.cos(angle)], axis=-1)
-    layer = jax.tree.map(lambda leaf: leaf[0], params["layers"])
-    normed = layer_norm(x, layer["self_attn_layer_norm"], eps)
-    x = x + attend(normed, layer["self_attn"], False, eps)
-    hidden = gelu(dense(layer_norm(x, layer["final_layer_norm"], eps), layer["mlp"]["fc1"]))
-    return layer_norm(x + dense(hidden, layer["mlp"]["fc2"]), params["norm"], eps)
-
-
-def connect(x: np.ndarray, weights: Tree, stack: int) -> np.ndarray:
-    padded = np.pad(x, ((0, -len(x) % stack), (0, 0)))
-    stacked = padded.reshape(-1, stack * x.shape[1])
-    return dense(gelu_tanh(dense(stacked, weights["fc1"])), weights["fc2"])
 
 
 @pytest.mark.parametrize(
@@ -152,10 +38,12 @@ def test_decoder(family: str, changes: dict[str, Any]) -> None:
     batch = towers.text_batch(towers.lay([[LENGTH]], 12), tokens)
     run = towers.quick(lambda p: multimodal.decode_hidden(p, batch, None, config, View())[0])
     actual = np.asarray(run(params))[0, :LENGTH] @ params["lm_head"]["kernel"]
-    np.testing.assert_allclose(actual, decoder(tokens[0], params, config.decoder), atol=1e-4)
+    np.testing.assert_allclose(
+        actual, references.decoder(tokens[0], params, config.decoder), atol=1e-4
+    )
 
 
-@pytest.mark.parametrize("family", towers.ENCODERS)
+@pytest.mark.parametrize("family", references.ENCODERS)
 def test_encoder(family: str) -> None:
     config = towers.model(encoder=family)
     settings = config.encoders["media"]
@@ -165,9 +53,22 @@ def test_encoder(family: str) -> None:
     rows = towers.lay([[length]], 16)
     batch = towers.media_batch(config, rows, media, [4])
     run = towers.quick(lambda p: multimodal.encode(p, "media", batch, config, View()))
-    tower = {"whisper": whisper, "clip": clip}.get(family, vision)
-    expected = connect(tower(media[0], params, settings), params["connector"], settings.stack)
+    outputs = references.ENCODERS[family](media[0], params, settings)
+    expected = references.connect(outputs, params["connector"], settings.stack)
     np.testing.assert_allclose(np.asarray(run(params))[0, : len(expected)], expected, atol=1e-4)
+
+
+def test_every_encoder_is_compared_with_something() -> None:
+    """With a plain version, or with values of the public implementation."""
+    stored = (read_config(folder.parent) for folder in PARITY.glob("*/config.json"))
+    released = {
+        encoder.family
+        for values in stored
+        if values["model_type"] in FAMILIES
+        for encoder in FAMILIES[values["model_type"]].read(values).encoders.values()
+    }
+    missing = {*towers.ENCODERS} - released - {*references.ENCODERS}
+    assert not missing, "valid: a function in ENCODERS of references.py, or a folder in parity"
 
 
 @pytest.mark.parametrize(

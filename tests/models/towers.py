@@ -4,27 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import jax
 import numpy as np
 
 from mllm_jax.models import multimodal
-from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.config import decoder_families
+from mllm_jax.models.config.encoder import AudioEncoderConfig, EncoderConfig, ImageEncoderConfig
+from mllm_jax.models.encoders import families
+from mllm_jax.models.model_config import AnyEncoderConfig, ModelConfig
 
-DECODERS = ("llama", "qwen2", "qwen3", "gpt")
-ENCODERS = ("siglip", "clip", "vit22b", "whisper")
+#: Families without experts, which have tests of their own.
+DECODERS = tuple(name for name, own in decoder_families.FAMILIES.items() if not own.experts)
+ENCODERS = tuple(families.FAMILIES)
 #: Other forms of the same families.
 VARIANTS = ("siglip linear", "clip kept", "whisper average")
+#: Configuration class of every encoder family that a configuration may name.
+CONFIGS: dict[str, type[EncoderConfig]] = {
+    get_args(own.model_fields["family"].annotation)[0]: own
+    for own in get_args(get_args(AnyEncoderConfig)[0])
+}
 VOCAB = 64
 
 _WIDTHS: dict[str, Any] = {"layers": 1, "d_model": 32, "heads": 4, "d_ff": 48}
 _IMAGE = {**_WIDTHS, "patch": (4, 4), "channels": 1, "grid": (3, 4), "connector": {"stack": (1, 2)}}
-_FAMILY: dict[str, dict[str, Any]] = {
-    "siglip": _IMAGE,
-    "clip": _IMAGE,
-    "vit22b": _IMAGE,
-    "whisper": {**_WIDTHS, "mels": 6, "connector": {"stack": 2, "hidden": 40}},
+_AUDIO = {**_WIDTHS, "mels": 6, "connector": {"stack": 2, "hidden": 40}}
+#: Values of an encoder by the media that its family reads, and of other forms of a family.
+_KINDS = ((ImageEncoderConfig, _IMAGE), (AudioEncoderConfig, _AUDIO))
+_VARIANTS: dict[str, dict[str, Any]] = {
     "siglip linear": {**_IMAGE, "antialias": True, "connector": {"kind": "linear"}},
     "clip kept": {
         **_IMAGE,
@@ -33,8 +41,7 @@ _FAMILY: dict[str, dict[str, Any]] = {
         "connector": {"activation": "gelu", "bias": False},
     },
     "whisper average": {
-        **_WIDTHS,
-        "mels": 6,
+        **_AUDIO,
         "max_positions": 16,
         "lookahead": 2,
         "connector": {"kind": "average", "stack": 2},
@@ -47,10 +54,17 @@ def model(decoder: str = "llama", encoder: str | None = None, **changes: Any) ->
     own = {"family": decoder, "kv_heads": 4 if decoder == "gpt" else 2, "vocab": VOCAB}
     encoders = {}
     if encoder is not None:
-        encoders = {"media": {"family": encoder.split()[0], **_FAMILY[encoder]}}
+        encoders = {"media": {"family": encoder.split()[0], **_encoder(encoder)}}
     values = {"decoder": {**_WIDTHS, **own, "max_positions": 64}, "encoders": encoders}
     values["decoder"].update(changes.pop("decoder_changes", {}))
     return ModelConfig.model_validate({**values, "dtype": "float32", "loss_chunk": 24, **changes})
+
+
+def _encoder(name: str) -> dict[str, Any]:
+    """The values of a family, or of one of its `VARIANTS`."""
+    if name in _VARIANTS:
+        return _VARIANTS[name]
+    return next(values for kind, values in _KINDS if issubclass(CONFIGS[name], kind))
 
 
 def parameters(config: ModelConfig, seed: int = 0) -> Any:
