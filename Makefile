@@ -2,6 +2,8 @@
 
 CONFIG ?= configs/demo.yaml
 ARGS ?=
+# The seed of an order of the tests; a new one, if it is empty.
+ORDER ?=
 EXTRAS ?= demo
 # One more than two cores, as some tests wait for other processes; each takes up to 4 GiB.
 WORKERS ?= 3
@@ -13,6 +15,7 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 VENV := .venv
 BIN := $(VENV)/bin
 PINS := pyproject.toml constraints.txt
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS)$(if $(ORDER), --order $(ORDER))
 # Each stamp stands for installed extras; newer pins install them anew.
 CREATED := $(VENV)/.created
 DEMO := $(VENV)/.installed-demo
@@ -35,16 +38,17 @@ help: ## Show this list
 	@echo "  PYTHON=python3.12       the Python of a new .venv"
 	@echo "  CONFIG=configs/my.yaml  the experiment of train, bench data and bench sharding"
 	@echo "  WORKERS=4               the processes that run tests (0: none beside pytest)"
+	@echo "  ORDER=1234              the order of the tests of an earlier run, which shows this number"
 	@echo "  ARGS='train.steps=10'   more arguments for those (overrides) and for test (pytest)"
 
 train: $(DEMO) ## Train the demo and evaluate it: text, images and speech on 4 emulated devices
 	$(BIN)/python launch.py train --config $(CONFIG) $(ARGS)
 
-test: $(TEST) ## Run the tests that take minutes
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not gpu and not slurm" $(ARGS)
+test: $(TEST) ## Run the tests that take minutes, in a random order
+	$(PYTEST) -m "not slow and not gpu and not slurm" $(ARGS)
 
 test-all: $(TEST) ## Run every test, the slow ones too
-	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+	$(PYTEST) $(ARGS)
 
 test-slurm: $(TEST) ## Install Debian's Slurm, as root, and train on two nodes of it
 	@test "$$(id -u)" = 0 && command -v apt-get >/dev/null || \

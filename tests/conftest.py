@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests import caches
+from tests.session import caches
 
 # isort: split
 import gc
@@ -20,8 +20,10 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.console import OWN_PACKAGES
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.state.progress import Progress
-from tests.configs import CHANGES, ROOT, config
+from tests.configs import CHANGES, config
 from tests.train.runs import first_states
+
+pytest_plugins = ["tests.session.order"]
 
 #: Programs of tests run a few times at most, so that compiling them fast counts for more than their
 #: speed, here and in the processes that tests start.
@@ -40,23 +42,6 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["XLA_FLAGS"] = " ".join((os.environ.get("XLA_FLAGS", ""), *COMPILE_FAST)).strip()
         jax.config.update("jax_platforms", "cpu")
         jax.config.update("jax_num_cpu_devices", 8)
-
-
-#: Folders, or beginnings of names, with the longest files of tests. They begin first: at the end,
-#: one process would run such a file while others have nothing to do.
-LONGEST = (
-    *("train/step", "train", "extending", "check", "release", "bench", "runtime", "models"),
-    *("test_", "data", "plan", "scheduling"),
-)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order files as `LONGEST` says, and otherwise by name."""
-    items.sort(key=lambda item: _turn(item.path.relative_to(ROOT / "tests").as_posix()))
-
-
-def _turn(place: str) -> int:
-    return next((n for n, own in enumerate(LONGEST) if place.startswith(own)), len(LONGEST))
 
 
 def pytest_collection_finish() -> None:

@@ -6,8 +6,7 @@ import os
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,17 +14,10 @@ from pathlib import Path
 import fsspec
 import pytest
 
+from tests.timing import soon
 from tests.train.test_run import free_port
 
 BUCKET = "runs"
-
-
-def soon(holds: Callable[[], bool]) -> None:
-    """Wait for something that should not take long."""
-    until = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 @dataclass(frozen=True)
@@ -110,6 +102,15 @@ class ObjectStore:
             self._server.kill()
             self._server.wait()
             self._server = None
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """The server is gone, and back afterwards with an empty bucket."""
+        self.stop()
+        try:
+            yield
+        finally:
+            self.start()
 
 
 @contextmanager

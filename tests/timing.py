@@ -9,6 +9,10 @@ from typing import TypeVar
 
 T = TypeVar("T")
 ATTEMPTS = 3
+#: Seconds after which whatever is waited for counts as lost: far more than a busy machine needs.
+PATIENCE = 240.0
+#: Seconds between two looks.
+LOOK = 0.01
 
 
 def within(seconds: float, function: Callable[[], T]) -> T:
@@ -25,3 +29,11 @@ def within(seconds: float, function: Callable[[], T]) -> T:
         if taken[-1] < seconds:
             return result
     raise AssertionError(f"{taken} s, not {seconds}")
+
+
+def soon(holds: Callable[[], object]) -> None:
+    """Wait until something holds."""
+    until = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < until, f"it does not hold within {PATIENCE:g} s"
+        time.sleep(LOOK)

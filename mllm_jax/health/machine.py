@@ -7,14 +7,13 @@ import platform
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from importlib.metadata import distributions
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 
 from mllm_jax.health.finding import Finding, per_second
-from mllm_jax.runtime.agreement import differences
+from mllm_jax.runtime.agreement import differences, every_version
 from mllm_jax.runtime.folder import FREE_BYTES
 from mllm_jax.runtime.part import peers
 
@@ -91,16 +90,7 @@ def fault_of_clock(skew: float) -> str:
     return f"its clock is {skew:+.1f} s from the median of all" if abs(skew) > SKEW else ""
 
 
-def versions() -> dict[str, str]:
-    """Versions of all packages that are installed.
-
-    An installation that was interrupted may leave one without a name or a version: it is none.
-    """
-    whole = (own for own in distributions() if {"Name", "Version"} <= {*own.metadata})
-    return {own.metadata["Name"].lower(): own.version for own in whole}
-
-
-def packages(installed: Callable[[], dict[str, str]] = versions) -> Iterator[Finding]:
+def packages(installed: Callable[[], dict[str, str]] = every_version) -> Iterator[Finding]:
     """Whether this process has the packages that most processes have, all in the same version."""
     every = peers().gather("packages", installed())
     own = f"process {peers().index} has "

@@ -6,8 +6,8 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +98,7 @@ def configured(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Versions of the packages that decide the results of a run."""
-    return {name: _version(name) for name in VERSIONS}
+    return {name: version_of(name) or "(not installed)" for name in VERSIONS}
 
 
 def code() -> dict[str, str]:
@@ -113,8 +113,34 @@ def code() -> dict[str, str]:
     return facts
 
 
-def _version(name: str) -> str:
+def every_version() -> dict[str, str]:
+    """The version of each package, by its normalised name; the one that Python would import.
+
+    The same, whatever the process has imported: the backport `importlib_metadata`, which dashboards
+    import, takes the place of Python's own search, and raises where that gives nothing.
+    An installation that was interrupted may leave a folder without a name or a version, or with
+    metadata that cannot be read: it is no package.
+    """
+    found: dict[str, str] = {}
+    for name, version in _named(distributions()):
+        found.setdefault(name, version)
+    return dict(sorted(found.items()))
+
+
+def version_of(name: str) -> str | None:
+    """The version of one package; None: it is not installed."""
+    return next((version for _, version in _named(distributions(name=name))), None)
+
+
+def _named(found: Iterable[Distribution]) -> Iterator[tuple[str, str]]:
+    for own in found:
+        name, version = (_field(own, key) for key in ("Name", "Version"))
+        if name and version:
+            yield re.sub(r"[-_.]+", "-", name).lower(), version
+
+
+def _field(own: Distribution, key: str) -> str:
     try:
-        return version(name)
-    except PackageNotFoundError:
-        return "(not installed)"
+        return (own.metadata.get_all(key) or [""])[0]
+    except Exception:  # of any class: the search for packages may be somebody else's
+        return ""

@@ -22,6 +22,7 @@ from mllm_jax.bench.chaos.strike import Site, ready, strike
 from mllm_jax.bench.chaos.thread import hold, probe_hold
 from mllm_jax.bench.recovery import Outcome, _account, _summary
 from mllm_jax.train.state.snapshots.share import Index, Origin, Share, ShareError, share
+from tests.timing import PATIENCE
 
 #: A main thread that writes `!` every few milliseconds, and another one that writes `.`.
 _TWO_THREADS = """
@@ -80,7 +81,7 @@ def test_a_process_that_is_held_beats_on_tells_its_stacks_and_can_be_ended(
     threads.until(b"<module>")
     threads.until(b"." * 20)
     threads.process.kill()
-    threads.process.wait(10)
+    threads.process.wait(PATIENCE)
     with pytest.raises(ProcessLookupError):
         hold(threads.process.pid)
 
@@ -91,7 +92,7 @@ def test_a_process_that_was_stopped_stands_with_all_its_threads(threads: Threads
     states = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
     assert [state.rpartition(")")[2].split()[0] for state in states] == ["T", "T"]
     threads.process.kill()
-    threads.process.wait(10)
+    threads.process.wait(PATIENCE)
     stand(pid)  # it has ended
 
 

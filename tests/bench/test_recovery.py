@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -35,6 +34,7 @@ from mllm_jax.runtime.watch import LIMITS
 from mllm_jax.supervise.conductor import Conductor, Ended, Joined, Left, Say
 from mllm_jax.supervise.ends import End
 from tests.configs import ROOT
+from tests.timing import soon
 
 EVERY = list(KINDS.values())
 
@@ -162,9 +162,7 @@ def test_processes_are_found_wherever_they_have_gone() -> None:
     (left,) = orphans(mark, [first.pid])
     assert "time.sleep(60)" in str(left)
     kill_all(mark)
-    until = time.monotonic() + 10
-    while marked(mark):
-        assert time.monotonic() < until
+    soon(lambda: not marked(mark))
 
 
 def test_what_supervisors_tell_of_faults_is_understood() -> None:

@@ -20,6 +20,7 @@ from jax.sharding import Mesh
 from mllm_jax.health import devices, links, machine
 from mllm_jax.health.check import checks, examine, insist, wanted
 from mllm_jax.health.finding import Finding, Health, HealthError, judged
+from mllm_jax.runtime.agreement import every_version
 from mllm_jax.runtime.exits import Exit, code_of
 from mllm_jax.runtime.part import PeerError, Peers, peers, take_part
 from tests.runtime.beside import Beside
@@ -363,7 +364,7 @@ class Third(Peers):
 
 
 def test_a_package_in_another_version_is_found(beside: Callable[[Peers], Peers]) -> None:
-    installed = machine.versions()
+    installed = every_version()
     assert installed["jax"] == jax.__version__
     beside(Beside())
     assert not faults(machine.packages())
@@ -371,18 +372,6 @@ def test_a_package_in_another_version_is_found(beside: Callable[[Peers], Peers])
     (found,) = faults(machine.packages())
     assert found.place.startswith("process 2 (host ")
     assert found.fault == f'has msgpack "{installed["msgpack"]}", the others "1.0.0"'
-
-
-def test_a_package_that_was_half_installed_is_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    installed = machine.versions()
-    for name, text in (("half", "Metadata-Version: 2.1\nVersion: 1.0\n"), ("empty", "")):
-        folder = tmp_path / f"{name}-1.0.dist-info"
-        folder.mkdir()
-        (folder / "METADATA").write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
-    assert machine.versions() == installed
 
 
 def test_faults_keep_training_from_beginning_and_say_whose_they_are(

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mllm_jax.runtime.agreement import code, configured, differences, flat
+from mllm_jax.runtime.agreement import (
+    VERSIONS,
+    code,
+    configured,
+    differences,
+    every_version,
+    flat,
+    version_of,
+    versions,
+)
 from mllm_jax.runtime.watch import Limits, Peer, fault
-from tests.configs import config
+from tests.configs import ROOT, config
 
 VALUES = st.dictionaries(st.sampled_from("abc"), st.integers(0, 2))
 
@@ -73,3 +90,66 @@ def test_who_is_silent_is_at_fault_before_who_stands_still():
     assert "process 0 (host here, pid 5) takes longer than 70 s (run.phase_seconds)" in found
     assert fault([waiting, quiet], 100.0, Limits(60.0, 50.0, longest=90.0)) is None
     assert fault([waiting, quiet], 1e9, Limits(1e10, 50.0, longest=None)) is None
+
+
+# ---------------------------------------------------------------------------- versions
+
+#: What folders of packages an interrupted installation may leave: the content of METADATA.
+HALF = {
+    "nameless-1.0": b"Metadata-Version: 2.1\nVersion: 1.0\n",
+    "versionless-1.0": b"Metadata-Version: 2.1\nName: versionless\n",
+    "blank-1.0": b"",
+    "lost-1.0": None,
+    "garbled-1.0": b"\xff\xfe\x00Name: garbled\nVersion: 1.0\n",
+    # One that is here in whole, too.
+    "msgpack-9.9": None,
+}
+
+TOLD = """
+import json
+from mllm_jax.runtime.agreement import every_version, version_of
+print(json.dumps([every_version(), version_of("msgpack"), version_of("lost")]))
+"""
+
+
+def told(before: str, *first: Path) -> Any:
+    """What a process of its own finds that has imported `before`, with more folders to search."""
+    path = os.pathsep.join(str(own) for own in (*first, ROOT))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", before + TOLD],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": path},
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("imported", [None, "importlib_metadata"])
+def test_a_package_that_was_half_installed_is_none(imported: str | None, tmp_path: Path) -> None:
+    """Whoever searches: Python itself, or the backport that dashboards import."""
+    if imported:
+        pytest.importorskip(imported)
+    for name, text in HALF.items():
+        folder = tmp_path / f"{name}.dist-info"
+        folder.mkdir()
+        if text is not None:
+            (folder / "METADATA").write_bytes(text)
+    found, msgpack, lost = told(f"import {imported}" if imported else "", tmp_path)
+    assert found == every_version()
+    assert (msgpack, lost) == (version("msgpack"), None)
+
+
+def test_of_two_versions_the_one_that_is_imported_counts(tmp_path: Path) -> None:
+    for place, name, number in (("a", "some.thing", "2.0"), ("b", "Some_Thing", "1.0")):
+        folder = tmp_path / place / f"{name}-{number}.dist-info"
+        folder.mkdir(parents=True)
+        (folder / "METADATA").write_text(f"Name: {name}\nVersion: {number}\n")
+    found, *_ = told("", tmp_path / "a", tmp_path / "b")
+    assert found["some-thing"] == "2.0"
+
+
+def test_versions_that_decide_results_are_those_of_all() -> None:
+    every = every_version()
+    assert versions() == {name: every[name.replace("_", "-")] for name in VERSIONS}
+    assert version_of("no-such-package") is None

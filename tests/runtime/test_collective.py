@@ -18,6 +18,7 @@ from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.part import PeerError, Peers, Processes
 from mllm_jax.runtime.watch import Limits
 from mllm_jax.runtime.wire import Address
+from tests.timing import PATIENCE
 
 
 def test_values_of_different_lengths_arrive_as_they_were_sent(monkeypatch: pytest.MonkeyPatch):
@@ -56,7 +57,7 @@ def test_who_waits_too_long_ends_and_says_for_what(monkeypatch: pytest.MonkeyPat
         ended.set()
 
     def never(own):
-        assert ended.wait(10)
+        assert ended.wait(PATIENCE)
         return own[None]
 
     monkeypatch.setattr(part, "end_process", end)
@@ -70,7 +71,7 @@ def test_who_waits_too_long_ends_and_says_for_what(monkeypatch: pytest.MonkeyPat
     own = Collective(Limits(stalled=0.01, longest=None))
     own.note("step 8")
     with own.doing("profiling", limited=True), own.waiting("step 7"):
-        assert ended.wait(10)
+        assert ended.wait(PATIENCE)
     with own.waiting("step 8", limited=False):
         pass
     (_, (code, why)) = told
@@ -78,7 +79,7 @@ def test_who_waits_too_long_ends_and_says_for_what(monkeypatch: pytest.MonkeyPat
     assert "has waited 0.01 s (run.stall_seconds) for the others (step 7), after: profiling" in why
     ended.clear()
     with own.waiting("step 8"):
-        assert ended.wait(10)
+        assert ended.wait(PATIENCE)
     assert "for the others (step 8), after: step 8. " in told[-1][1]
 
 
@@ -114,7 +115,7 @@ def test_devices_of_others_are_waited_for_no_longer_than_a_stall(
 
     def looked(parallel: ParallelConfig, *, trained: bool) -> list[jax.Device]:
         del trained
-        assert ended.wait(10) if distributed else not ended.wait(0.1)
+        assert ended.wait(PATIENCE) if distributed else not ended.wait(0.1)
         return []
 
     monkeypatch.setattr(part, "end_process", end)
@@ -157,7 +158,7 @@ def test_a_process_that_jax_does_not_connect_says_what_it_hears_of_the_others(
 
     def connect(*_: object, initialization_timeout: int, **__: object) -> None:
         assert initialization_timeout > 1  # JAX would abort the process before it says anything
-        assert ended.wait(10)
+        assert ended.wait(PATIENCE)
 
     monkeypatch.setattr(part, "end_process", end)
     monkeypatch.setattr(devices, "join", lambda *_: Met())

@@ -10,6 +10,7 @@ import pytest
 
 from mllm_jax.runtime.exits import MEANINGS, Exit, table
 from tests.configs import ROOT
+from tests.timing import PATIENCE
 
 PROGRAM = """
 import hashlib, sys, time
@@ -40,7 +41,7 @@ def test_a_signal_ends_whatever_python_does_and_says_what_stands(busy, number):
         assert process.stdout
         assert process.stdout.readline() == "ready\n"
         process.send_signal(number)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == Exit.INTERRUPTED
     assert err == "interrupted before the first step\n"
 
@@ -73,6 +74,6 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_a_signal_whose_exception_python_drops_comes_again(name: str) -> None:
     command = [sys.executable, "-c", DROPS.format(name=name)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=ROOT)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=ROOT)
     assert done.stdout.split() == ["dropped", "interrupted"], done
     assert done.stderr == ""

@@ -17,6 +17,7 @@ from mllm_jax.runtime.peers import First, join
 from mllm_jax.runtime.watch import Limits, Peer
 from mllm_jax.runtime.wire import Address, hold_port
 from tests.configs import ROOT
+from tests.timing import PATIENCE
 
 Process = subprocess.Popen[str]
 
@@ -70,7 +71,7 @@ def met(processes: list[Process]) -> None:
 
 def ends(process: Process, code: int, *words: str) -> str:
     """The standard error of a process, which must end with `code` and say `words`."""
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == code, err
     assert "Traceback" not in err, err
     for word in words:
@@ -183,7 +184,7 @@ def test_a_number_that_is_taken_is_refused_and_the_others_go_on(processes, addre
         add(processes, index, 3, address)
     time.sleep(1.0)
     add(processes, 1, 3, address)
-    _, err = processes[2].communicate(timeout=30)
+    _, err = processes[2].communicate(timeout=PATIENCE)
     clash = [process for process in processes[1:] if process.poll() == Exit.BAD_INPUT]
     assert len(clash) == 1
     assert "--process 1 is there already" in err

@@ -13,6 +13,7 @@ import pytest
 
 from mllm_jax.submit import pulse
 from tests.configs import ROOT
+from tests.timing import PATIENCE
 
 BEATS = """
 import os, time
@@ -54,4 +55,4 @@ def test_a_process_that_is_stopped_has_no_pulse(
 
 def test_the_probe_loads_no_numerical_library() -> None:
     code = "import sys, mllm_jax.submit.pulse; assert not {'jax', 'numpy'} & {*sys.modules}"
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=PATIENCE)

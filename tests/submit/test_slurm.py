@@ -15,6 +15,7 @@ from mllm_jax.submit.clusters import Slurm
 from mllm_jax.submit.slurm import TRIES, script
 from tests.configs import ROOT
 from tests.submit.jobs import job, slurm
+from tests.timing import PATIENCE
 from tests.train.test_run import free_port
 
 #: Programs of Slurm. The training ends with $CODE; n2 knows the address of n1.
@@ -61,7 +62,12 @@ class Node:
             "TRACK": "cgroup",
         }
         done = subprocess.run(
-            ["bash"], input=text, text=True, env=variables | environment, timeout=60, check=False
+            ["bash"],
+            input=text,
+            text=True,
+            env=variables | environment,
+            timeout=PATIENCE,
+            check=False,
         )
         return done.returncode
 
@@ -271,7 +277,7 @@ def test_the_process_of_a_node_sees_all_its_gpus() -> None:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.stdout.strip() == "all", done.stderr

@@ -21,7 +21,8 @@ from mllm_jax.supervise.messages import Alive, Hello
 from mllm_jax.supervise.supervisor import Lead, Settings
 from tests.runtime.test_peers import free_port
 from tests.runtime.test_processes import EVERYWHERE, listening
-from tests.supervise.test_supervisor import Process, attempts, ended, gone, soon, start
+from tests.supervise.test_supervisor import Process, attempts, ended, gone, start
+from tests.timing import soon
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from mllm_jax.supervise.plans import Planning, Plans
 from tests.configs import ROOT
+from tests.timing import soon
 
 #: Writes its devices to the file, or fails for six of them, or takes its time for two.
 PROGRAM = """
@@ -76,10 +76,3 @@ def test_a_search_ends_with_a_supervisor_that_is_killed(tmp_path):
         own.kill()
         own.wait()
     soon(lambda: not Path(f"/proc/{told.read_text()}").exists())
-
-
-def soon(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.02)

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from mllm_jax.supervise.ends import End
 from mllm_jax.supervise.start import supervise
 from mllm_jax.supervise.supervisor import Settings
 from tests.configs import ROOT
+from tests.timing import PATIENCE, soon
 
 Process = subprocess.Popen[str]
 
@@ -40,7 +40,7 @@ def start(processes: list[Process], folder: Path, actions: str, *options: str) -
 
 def ended(process: Process, code: int, *words: str) -> str:
     """What a supervisor has said, which must end with `code` and have said `words`."""
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == code, err
     for word in words:
         assert word in err, err
@@ -51,14 +51,6 @@ def attempts(folder: Path, process: int = 0) -> list[list[str]]:
     """Number, pid, `--from-step` and `--coordinator` of the processes that were started."""
     path = folder / str(process) / "attempts"
     return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
-
-
-def soon(holds: Callable[[], bool]) -> None:
-    """Wait for something that should not take long."""
-    until = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 def gone(pid: int) -> bool:
@@ -195,7 +187,7 @@ def test_one_folder_has_one_supervisor_and_the_error_names_it(processes, tmp_pat
     first = start(processes, tmp_path, "wait")
     soon((tmp_path / "0" / "waiting").exists)
     second = start(processes, tmp_path, "wait")
-    _, err = second.communicate(timeout=20)
+    _, err = second.communicate(timeout=PATIENCE)
     assert f"LockedError: run folder {tmp_path} is in use by process {first.pid} on " in err
     first.kill()
     soon(lambda: gone(int(attempts(tmp_path)[0][1])))
@@ -251,7 +243,7 @@ def test_a_process_that_is_just_being_started_is_ended_all_the_same(tmp_path):
         starting = asyncio.create_task(child.start(["sleep", "60"], ["train"], ()))
         halting = asyncio.create_task(child.halt())
         await asyncio.gather(starting, halting)
-        return await asyncio.wait_for(child.wait(), 20)
+        return await asyncio.wait_for(child.wait(), PATIENCE)
 
     end = asyncio.run(ended())
     assert (end.code, end.halted) == (-signal.SIGKILL, True)

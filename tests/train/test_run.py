@@ -23,6 +23,7 @@ import yaml
 
 from mllm_jax.config.load import load
 from mllm_jax.runtime.exits import Exit, code_of
+from mllm_jax.supervise import attempts
 from mllm_jax.supervise.ends import End
 from mllm_jax.train.saves import SaveError
 from tests.configs import CHANGES, ROOT, config, values
@@ -104,12 +105,14 @@ def whole(folder: Path) -> dict[str, Any]:
     """Summary of a run of four steps in one process."""
     config = write_config(folder, "whole", run__compilation_cache=str(folder / "compiled"))
     out, _ = finish(launch("train", config, "--json"))
-    return json.loads(out)
+    summary: dict[str, Any] = json.loads(out)
+    # Before another test runs its command again, which measures the peak of the CPU anew.
+    assert json.loads((folder / "whole" / "summary.json").read_text()) == summary
+    return summary
 
 
 def test_a_run_leaves_a_summary_metrics_and_checkpoints(whole, folder):
     run = folder / "whole"
-    assert json.loads((run / "summary.json").read_text()) == whole
     assert whole["steps"] == 4
     assert set(whole["exact_match"]) == {"vision", "audio"}
     assert 0 < whole["heldout_loss"] < 10
@@ -132,7 +135,6 @@ def test_a_supervised_run_that_is_killed_goes_on_from_memory_with_the_same_losse
         run__compilation_cache=str(folder / "compiled"),
         checkpoint={"every": 1000, **local},
     )
-    began = time.monotonic()
     run, supervisor = folder / "watched", launch("train", config, "--supervise", "--json")
     children = Path(f"/proc/{supervisor.pid}/task/{supervisor.pid}/children")
     while len(list(memory.rglob("index.json"))) < 2:
@@ -147,7 +149,9 @@ def test_a_supervised_run_that_is_killed_goes_on_from_memory_with_the_same_losse
     goodput = json.loads(out)["goodput"]
     assert goodput["attempts"] == 2
     assert all(goodput["seconds"][kind] > 0 for kind in ("effective", "restore", "pause"))
-    assert sum(goodput["seconds"].values()) == pytest.approx(time.monotonic() - began, abs=8)
+    (killed, _), (_, again) = attempts.read(run)
+    counted = sum(goodput["seconds"].values())
+    assert again.began - killed.began < counted < time.time() - killed.began
     assert err.count(" s after the start: start ") == 2
     assert re.search(r"; ([1-9]\d*) of \1 programs were found compiled", err)
     assert losses(run) == losses(folder / "whole")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,15 +26,26 @@ _FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 _MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
 #: Orientations for which height and width change places.
 _TURNED = (5, 6, 7, 8)
+#: PIL's warning of many pixels, of which `data.image.max_pixels` decides.
+_SILENT = ("ignore", None, PIL.Image.DecompressionBombWarning, None, 0)
+
+
+def _silence_pil() -> None:
+    """Keep PIL's warning from being an error where warnings are errors, as it is none elsewhere.
+
+    By a filter in front of all, as `warnings.catch_warnings` would meddle with other threads.
+    """
+    if not warnings.filters or warnings.filters[0] != _SILENT:
+        warnings.simplefilter("ignore", PIL.Image.DecompressionBombWarning)
 
 
 @contextmanager
 def _open_image(file: BinaryIO, name: str) -> Iterator[PIL.Image.Image]:
+    _silence_pil()
     try:
         image = PIL.Image.open(file, formats=_FORMATS)
-    # PIL raises above twice its limit and warns above it (an exception where warnings are errors);
-    # `data.image.max_pixels` then decides.
-    except (PIL.Image.DecompressionBombError, PIL.Image.DecompressionBombWarning) as error:
+    # Above twice the number of pixels of which PIL warns.
+    except PIL.Image.DecompressionBombError as error:
         raise MediaError(FaultKind.PIXELS, f"{name!r} is a decompression bomb: {error}") from error
     except PIL.UnidentifiedImageError as error:
         told = f"{name!r} is not a readable image; valid: {', '.join(_FORMATS)}"

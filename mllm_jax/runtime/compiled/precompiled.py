@@ -14,7 +14,6 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ import jax
 from jax.experimental import serialize_executable
 
 from mllm_jax.config.overlap import Options
+from mllm_jax.runtime.agreement import version_of
 from mllm_jax.runtime.compiled.cache import machine
 from mllm_jax.runtime.folder import RunError
 
@@ -103,7 +103,7 @@ class Precompiled:
         environment = {name: os.environ.get(name, "") for name in ENVIRONMENT}
         return {
             "jax": jax.__version__,
-            "jaxlib": version("jaxlib"),
+            "jaxlib": version_of("jaxlib") or "(not installed)",
             "compiler": " ".join(device.client.platform_version.split()),
             "devices": f"{len(self.devices)} x {device.device_kind}",
             "processes": str(jax.process_count()),

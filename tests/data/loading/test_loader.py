@@ -38,7 +38,8 @@ from tests.data.samples import (
     all_rows,
     make_sample,
 )
-from tests.supervise.test_supervisor import gone, soon
+from tests.supervise.test_supervisor import gone
+from tests.timing import soon
 
 
 def arrays(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, np.ndarray]]:

@@ -33,6 +33,7 @@ from tests.data.samples import (
     make_sample,
     mixed_source,
 )
+from tests.timing import PATIENCE
 
 #: By number of hosts, the rows of each.
 HOSTS = {
@@ -54,7 +55,7 @@ class Board:
 
     def __init__(self, count: int) -> None:
         self.count, self.moved = count, np.zeros((count, count), np.int64)
-        self._barrier, self._slots = threading.Barrier(count, timeout=60), [None] * count
+        self._barrier, self._slots = threading.Barrier(count, timeout=PATIENCE), [None] * count
 
     def share(self, index: int, value: Any) -> list[Any]:
         """The values of all hosts."""
@@ -292,7 +293,7 @@ def test_worker_processes_change_nothing(processor: Processor, make_config: Make
         assert_same_microbatch(microbatch, wanted)
     # Grain kills a worker that does not end in time, and does not wait for that.
     for child in multiprocessing.active_children():
-        child.join(timeout=10)
+        child.join(timeout=PATIENCE)
     assert not multiprocessing.active_children()
     assert not [t for t in threading.enumerate() if t.name.startswith("grain")]
 

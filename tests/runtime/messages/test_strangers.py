@@ -13,6 +13,7 @@ from mllm_jax.runtime.messages.secret import show
 from mllm_jax.runtime.peers import First
 from mllm_jax.runtime.watch import Limits
 from mllm_jax.runtime.wire import STRANGE, Address, Line
+from tests.timing import PATIENCE
 
 #: A connection to process 0, for a test.
 Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
@@ -32,7 +33,7 @@ def first_of(count: int, test: Callable[[First, Connect], Awaitable[None]]) -> N
                 writers.append(writer)
                 return reader, writer
 
-            await asyncio.wait_for(test(first, connect), 20)
+            await asyncio.wait_for(test(first, connect), PATIENCE)
             for writer in writers:
                 writer.close()
             async with asyncio.timeout(5):

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -29,6 +29,7 @@ from mllm_jax.train.records.dashboards.open import check_loggers, dashboards
 from mllm_jax.train.records.scalars import scalars
 from mllm_jax.train.records.sinks import Metrics
 from tests.configs import config
+from tests.timing import PATIENCE, soon
 from tests.train.records.test_metrics import REPORT
 
 LAST = replace(REPORT, step=REPORT.steps)
@@ -59,13 +60,6 @@ class Kept:
     def _answer(self) -> None:
         if self.away:
             raise RuntimeError(f"no answer from https://me:{SECRET}@service/api")
-
-
-def soon(holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 def test_a_service_gets_every_figure_and_the_end() -> None:
@@ -124,7 +118,7 @@ def test_training_waits_for_no_service_but_at_its_end_and_not_for_long(
     stuck = threading.Event()
 
     def connect() -> Kept:
-        stuck.wait(60)
+        stuck.wait()
         return Kept()
 
     board, began = Dashboard("stuck", connect), time.monotonic()
@@ -298,7 +292,7 @@ def test_wandb_without_credentials_is_refused_on_a_terminal(
             stdout=subprocess.PIPE,
             stderr=terminal,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
             check=True,
         ).stdout
     finally:

@@ -23,6 +23,7 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import open_loader
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.step.batch import place
+from tests.timing import soon
 
 
 @pytest.fixture
@@ -78,10 +79,7 @@ def test_the_next_batches_are_made_while_nobody_asks_for_them(
         first = next(loader)
         mine = np.count_nonzero(np.diff(first.batch["decoder"]["segment_ids"], prepend=0) > 0)
         # A step runs now, and reads nothing.
-        until = time.monotonic() + 20
-        while time.monotonic() < until and _texts(reads) <= mine:
-            time.sleep(0.01)
-    assert _texts(reads) > mine
+        soon(lambda: _texts(reads) > mine)
 
 
 def _texts(reads: Counter[str]) -> int:

@@ -33,7 +33,8 @@ from mllm_jax.train.state.copies.offers import fetch, offered, saved_parameters
 from mllm_jax.train.state.copies.store import Store, steps_in
 from mllm_jax.train.state.saved import CheckpointError, NoCheckpointError
 from tests.configs import config
-from tests.stores import GOOGLE, S3, ObjectStore, object_store, soon
+from tests.stores import GOOGLE, S3, ObjectStore, object_store
+from tests.timing import PATIENCE, soon
 from tests.train.state.snapshots.test_memory import REGROUPING, store
 from tests.train.state.test_damage import abstract, files, state
 
@@ -309,13 +310,13 @@ def test_older_checkpoints_are_copied_after_the_newest_and_what_is_lost_is_told(
     def slow(self: Store, folder: Path, *rest: Any) -> None:
         order.append(folder.name)
         begun.set()
-        assert go_on.wait(20)
+        assert go_on.wait(PATIENCE)
         put(self, folder, *rest)
 
     monkeypatch.setattr(Store, "put", slow)
     with beside(run):
         store(run, 10)
-        assert begun.wait(20)
+        assert begun.wait(PATIENCE)
         for step in (20, 30, 40):
             own = run.run.path / "checkpoints"
             shutil.copytree(own / "10", own / str(step))

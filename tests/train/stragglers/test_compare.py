@@ -27,6 +27,7 @@ from mllm_jax.train.stragglers.timing import NAME, Timing
 from mllm_jax.train.stragglers.window import DEVICE, HOST, OWN, Window
 from tests.configs import ROOT
 from tests.runtime.test_peers import free_port
+from tests.timing import PATIENCE
 
 
 class Two(Peers):
@@ -194,8 +195,8 @@ def test_the_slow_one_of_two_processes_is_named(
                 command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
             )
         )
-    said, _ = processes[0].communicate(timeout=200)
-    assert processes[1].wait(timeout=60) == 0
+    said, _ = processes[0].communicate(timeout=PATIENCE)
+    assert processes[1].wait(timeout=PATIENCE) == 0
     assert processes[0].returncode == 0, said
     slow = [line for line in said.splitlines() if "is slow" in line]
     assert slow, said

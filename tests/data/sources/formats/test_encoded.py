@@ -6,6 +6,7 @@ import base64
 import io
 import random
 import struct
+import warnings
 import zlib
 from contextlib import suppress
 from pathlib import Path
@@ -216,6 +217,22 @@ def test_the_size_of_an_image_needs_no_decoding(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(PIL.ImageFile.ImageFile, "load", None)
     for form in ("PNG", "JPEG", "WEBP", "TIFF"):
         assert EncodedImage(Bytes("x", encoded_image(form=form)), 10**6).size() == (16, 40)
+
+
+@pytest.mark.parametrize("filters", ["default", "error"])
+def test_max_pixels_decides_of_what_pil_warns_of(
+    filters: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PIL.Image, "MAX_IMAGE_PIXELS", 500)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter(filters)
+        for form in ("PNG", "JPEG", "WEBP", "BMP", "TIFF", "GIF", "PPM"):
+            image = EncodedImage(Bytes("x", encoded_image(form=form)), 640)
+            assert image.size() == (16, 40)
+            assert image.load(3).shape == (16, 40, 3)
+            with pytest.raises(MediaError, match=r"'x' is above data.image.max_pixels 639"):
+                EncodedImage(Bytes("x", encoded_image(form=form)), 639).load(3)
+    assert not told
 
 
 @pytest.mark.parametrize("form", ["WAV", "FLAC", "OGG", "MP3"])

@@ -12,6 +12,7 @@ import pytest
 
 from data.sample import DataError
 from data.sources.formats.index import Arrays, Index, open_index
+from tests.timing import PATIENCE
 
 NAMES = ("a", "b")
 
@@ -47,7 +48,7 @@ def test_processes_that_make_it_at_once_agree_and_leave_nothing_else(tmp_path: P
     together = Barrier(4)
 
     def build() -> Arrays:
-        together.wait(10)
+        together.wait(PATIENCE)
         return arrays()
 
     with ThreadPoolExecutor(4) as pool:

@@ -73,9 +73,11 @@ def test_a_store_that_stays_away_ends_reading_with_its_name(
     _, there = configure("parquet_hub", "gone")
     processor = make_processor(there, [VISION, AUDIO])
     source = make_source(there)
-    with Loader(source, processor, there, 0, all_rows(1), consumer=Consumer(WORK)) as loader:
-        objects.stop()
+    with (
+        Loader(source, processor, there, 0, all_rows(1), consumer=Consumer(WORK)) as loader,
+        objects.away(),
+    ):
         with pytest.raises(AwayError, match=r"data\.source: s3://.* s \(retry_seconds 0\.3\)"):
             deque(islice(loader, 50), maxlen=0)
-    with pytest.raises(DataError, match="s3://"):
-        make_source(there)
+        with pytest.raises(DataError, match="s3://"):
+            make_source(there)

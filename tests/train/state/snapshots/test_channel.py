@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import socket
 import struct
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from mllm_jax.runtime.wire import Address, Message
 from mllm_jax.train.state.snapshots import channel
 from mllm_jax.train.state.snapshots.channel import STRANGE, Channel, Server, connect
+from tests.timing import PATIENCE, soon
 
 SECRET = "of this run"
 
@@ -79,7 +79,7 @@ def test_of_too_many_strangers_the_oldest_is_sent_away(server, monkeypatch):
     monkeypatch.setattr(channel, "STRANGERS", 2)
     place = server.address.host, server.address.port
     known = connect(server.address, SECRET)
-    strangers = [socket.create_connection(place, timeout=10) for _ in range(3)]
+    strangers = [socket.create_connection(place, timeout=PATIENCE) for _ in range(3)]
     strangers[0].recv(4096)  # the nonce
     assert not strangers[0].recv(4096)
     for stranger in strangers[1:]:
@@ -99,11 +99,3 @@ def test_silence_counts_as_a_loss(monkeypatch):
         address = Address("127.0.0.1", listening.getsockname()[1])
         with pytest.raises(OSError, match="timed out"):
             connect(address, SECRET)
-
-
-def soon(holds: Callable[[], bool]) -> None:
-    """Wait for what another thread does."""
-    until = time.monotonic() + 10
-    while not holds():
-        assert time.monotonic() < until
-        time.sleep(0.01)

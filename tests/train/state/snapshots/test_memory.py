@@ -26,6 +26,7 @@ from mllm_jax.train.state.snapshots import places
 from mllm_jax.train.state.snapshots.memory import Memory, opened
 from mllm_jax.train.state.snapshots.places import folder_of, make
 from tests.configs import config
+from tests.timing import PATIENCE
 from tests.train.state.test_damage import abstract, flipped, state
 
 REGROUPING = Regrouping(64, None)
@@ -208,7 +209,7 @@ def test_a_snapshot_that_is_still_copied_when_the_next_is_due_is_not_waited_for(
     complete = memory._complete
 
     def later(*arguments: Any) -> None:
-        go.wait(10)
+        go.wait(PATIENCE)
         complete(*arguments)
 
     memory._complete = later
