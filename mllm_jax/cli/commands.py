@@ -244,7 +244,9 @@ def experts(args: argparse.Namespace, config: ExperimentConfig, console: Console
 def _routes(config: ExperimentConfig, folder: Path) -> Answer:
     """Draw the way of a few tokens through a layer with experts."""
     from mllm_jax.check.expert_routes import draw, routes
+    from mllm_jax.runtime.devices import use_host
 
+    use_host()
     file = draw(routes(config), folder)
     return Answer({"file": str(file)}, lines=[f"written: {file}"])
 

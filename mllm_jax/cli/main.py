@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from mllm_jax.cli.answer import Answer, show
 from mllm_jax.cli.commands import COMMANDS, keys
+from mllm_jax.cli.folders import check_folders, check_run
 from mllm_jax.cli.options import WITHOUT_CONFIG, of_keys, of_model, parse
 from mllm_jax.runtime.exits import Exit, code_of
 from mllm_jax.runtime.part import leave_process, peers
@@ -70,6 +71,7 @@ def _outcome(args: argparse.Namespace, console: Console) -> tuple[int, str]:
 def _run(args: argparse.Namespace, console: Console) -> Answer:
     if of_keys(args):
         return keys(args.write_keys)
+    check_folders(args)
     if args.name in WITHOUT_CONFIG or args.name == "generate":
         found: Answer = args.command(args, console)
     elif of_model(args):
@@ -79,6 +81,7 @@ def _run(args: argparse.Namespace, console: Console) -> Answer:
 
         words = [*args.overrides, *overrides()]
         config = load(args.config, words, planned=args.name != "plan")
+        check_run(args, config)
         found = args.command(args, config, console)
     return found
 

@@ -16,7 +16,7 @@ from mllm_jax.evaluation.metrics import METRICS, OF_CHOICES, Reference, Score
 from mllm_jax.evaluation.references import ReferencedSet
 from mllm_jax.generate.answers import Reply, Timing
 from mllm_jax.generate.generator import Generator, Wanted
-from mllm_jax.train.records.sinks import write_atomically
+from mllm_jax.runtime.records import write_atomically
 
 logger = logging.getLogger(__name__)
 

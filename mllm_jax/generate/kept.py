@@ -1,22 +1,27 @@
 """Answers on their way into a file: those of every batch are kept as soon as they are there.
 
-Beside `answers.jsonl` lies `answers.jsonl.part` until all prompts are answered: a line that says of
-what the answers are, then a line for each answer, batch by batch. The same command goes on from it.
+Beside `answers.jsonl` lies `answers.jsonl.part` until all prompts are answered: a record that says
+of what the answers are, then a record of each answer, batch by batch. The same command goes on from
+it; an answer whose record is damaged is written again.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from data.sample import DataError
 from mllm_jax.generate.answers import Reply
-from mllm_jax.train.records.sinks import write_atomically
+from mllm_jax.runtime.records import INT, LIST, TEXT, Form, read_lines, text_of, write_atomically
 
 _INDEX = "index"
+_ANSWER = Form(
+    {_INDEX: INT, "name": TEXT, "text": TEXT, "tokens": LIST, "prompt_tokens": INT},
+    {"stopped": (str, type(None)), "id": (object,)},
+)
 
 
 @dataclass(frozen=True)
@@ -43,16 +48,17 @@ class AnswerFile:
             DataError: they are of something else, or the file is something else.
             OSError: the file cannot be written.
         """
-        try:
-            lines = list(_whole(self.part))
-        except ValueError as error:
+        read = read_lines(self.part, _form)
+        if why := read.damage.get(1):
             raise DataError(
-                f"{self.part} is no file of answers: {error}; valid: another --output, or none of "
+                f"{self.part} is no file of answers: {why}; valid: another --output, or none of "
                 "that file"
-            ) from error
+            )
+        read.warn()
+        lines = list(read.values)
         if lines:
             self._check(lines[0])
-        write_atomically(self.part, _text([self.of, *lines[1:]]))
+        write_atomically(self.part, text_of([self.of, *lines[1:]], ascii_only=False))
         return {own.pop(_INDEX): Reply.from_json(own) for own in lines[1:]}
 
     def add(self, replies: Mapping[int, Reply]) -> None:
@@ -63,11 +69,12 @@ class AnswerFile:
             if reply.error is None
         ]
         with self.part.open("a", encoding="utf-8") as file:
-            file.write(_text(good))
+            file.write(text_of(good, ascii_only=False))
 
     def finish(self, replies: Sequence[Reply]) -> None:
         """Write the file whole, in the order of the prompts."""
-        write_atomically(self.path, _text(own.to_json() for own in replies))
+        lines = [json.dumps(own.to_json(), ensure_ascii=False) + "\n" for own in replies]
+        write_atomically(self.path, "".join(lines))
         self.part.unlink()
 
     def _check(self, found: Mapping[str, Any]) -> None:
@@ -84,11 +91,6 @@ class AnswerFile:
             )
 
 
-def _whole(path: Path) -> Iterable[dict[str, Any]]:
-    """The lines of a file but for a last one that was not written whole; none without a file."""
-    *lines, _ = path.read_bytes().split(b"\n") if path.exists() else [b""]
-    yield from map(json.loads, lines)
-
-
-def _text(lines: Iterable[Mapping[str, Any]]) -> str:
-    return "".join(json.dumps(own, ensure_ascii=False) + "\n" for own in lines)
+def _form(values: Mapping[str, Any]) -> Form:
+    """The form of a line: of an answer, or of the first one."""
+    return _ANSWER if _INDEX in values else Form({})

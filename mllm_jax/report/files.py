@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,27 @@ from typing import Any
 from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.config.sections import ConfigError
 from mllm_jax.runtime.folder import METRICS, RunError
-from mllm_jax.supervise.attempts import Spent, Watched, effective_so_far, goodput, read
+from mllm_jax.runtime.records import (
+    DamageError,
+    Lines,
+    check_text,
+    read_document,
+    read_lines,
+)
+from mllm_jax.supervise.attempts import Attempts, goodput, read
+from mllm_jax.train.records.forms import SAMPLES, SKIPPED, SUMMARY, is_report, metrics
 from mllm_jax.train.records.resolved import RESOLVED
-from mllm_jax.train.records.sinks import kept_lines
-from mllm_jax.train.records.skips import KEYS, LIST
+from mllm_jax.train.records.samples import LIST as STEPS_LIST
+from mllm_jax.train.records.skips import LIST
+from mllm_jax.train.stragglers.heat import Line as Times
+from mllm_jax.train.stragglers.heat import read_times, times_of
+
+logger = logging.getLogger(__name__)
 
 Line = Mapping[str, Any]
 
 #: Name of the file with the end of a run.
-SUMMARY = "summary.json"
+SUMMARY_FILE = "summary.json"
 
 
 @dataclass(frozen=True)
@@ -29,29 +41,32 @@ class RunFiles:
 
     Attributes:
         folder: the folder.
-        lines: objects of `metrics.jsonl`, in order: reports, and values that were logged.
-        spent, watched: records of the attempts; none if one cannot be read.
-        damage: why it cannot be read.
+        lines: records of `metrics.jsonl`, in order: reports, and values that were logged.
+        attempts: records of the attempts.
         skipped: entries of the lists of unusable samples, of all processes.
-        summary: content of `summary.json`; None if the run has not ended.
+        times: times of processes and devices.
+        summary: content of `summary.json`; None if the run has not ended, or it is damaged.
         config: configuration of the run; None if it cannot be read.
         trouble: why it cannot be read.
+        damage: sentences about what is damaged in the folder's records, and left out.
+        unchecked: names of files whose records have no checksums.
     """
 
     folder: Path
     lines: Sequence[Line]
-    spent: Sequence[Spent] = ()
-    watched: Sequence[Watched] = ()
-    damage: str = ""
+    attempts: Attempts = field(default_factory=Attempts)
     skipped: Sequence[Line] = ()
+    times: Sequence[Times] = ()
     summary: Line | None = None
     config: ExperimentConfig | None = None
     trouble: str = ""
+    damage: Sequence[str] = ()
+    unchecked: Sequence[str] = ()
 
     @cached_property
     def reports(self) -> list[Line]:
         """The lines that are reports of the log."""
-        return [line for line in self.lines if "loss" in line and "steps" in line]
+        return [line for line in self.lines if is_report(line)]
 
     @property
     def step(self) -> int:
@@ -69,9 +84,10 @@ class RunFiles:
         if self.summary and "goodput" in self.summary:
             found: Mapping[str, Any] = self.summary["goodput"]
             return found
-        if not (self.spent or self.watched):
+        own = self.attempts
+        if not (own.spent or own.watched):
             return None
-        return goodput(self.spent, self.watched, effective_so_far(self.spent))
+        return goodput(own.spent, own.watched, own.effective, [*own.damage])
 
     def series(self, name: str) -> tuple[list[int], list[float | None]]:
         """Steps and values of a figure that lines hold under `name`."""
@@ -80,51 +96,54 @@ class RunFiles:
 
 
 def read_run(folder: Path) -> RunFiles:
-    """Read a run that goes on or has ended.
+    """Read a run that goes on or has ended; what is damaged in its records is left out, and told.
 
     Raises:
-        RunError: `folder` is none of a run, or a file in it cannot be read, other than records of
-            attempts.
+        RunError: `folder` is none of a run, or a file in it cannot be read.
     """
-    metrics = folder / METRICS
-    if not metrics.is_file():
+    metrics_file = folder / METRICS
+    if not metrics_file.is_file():
         raise RunError(
             f"--run {folder}: there is no {METRICS} in it; valid: the folder of a run that has "
             "begun, such as runs/demo"
         )
     try:
-        summary = _object(folder / SUMMARY)
-        lines = _lines(metrics)
-        lists = sorted(folder.glob(f"{LIST}*.jsonl"))
-        skipped = [line for path in lists for line in _lines(path, KEYS)]
-    except (OSError, ValueError) as error:
+        lines = read_lines(metrics_file, metrics)
+        lists = [read_lines(path, SKIPPED) for path in sorted(folder.glob(f"{LIST}*.jsonl"))]
+        samples = [
+            read_lines(path, SAMPLES) for path in sorted(folder.glob(f"{STEPS_LIST}*.jsonl"))
+        ]
+        times = read_times(folder)
+        attempts = read(folder)
+        summary, of_summary = _summary(folder / SUMMARY_FILE)
+    except OSError as error:
         raise RunError(f"--run {folder}: {error}") from error
-    spent, watched, damage = _attempts(folder)
+    read_lists: Sequence[Lines] = (lines, *lists, *samples, times)
+    damage = [sentence for own in read_lists for sentence in own.told]
+    damage += [*attempts.damage.values(), *of_summary]
+    for sentence in damage:
+        logger.warning("%s: %s", folder, sentence)
     config, trouble = _configuration(folder / RESOLVED)
-    return RunFiles(folder, lines, spent, watched, damage, skipped, summary, config, trouble)
+    return RunFiles(
+        folder,
+        lines.values,
+        attempts,
+        [entry for own in lists for entry in own.values],
+        times_of(times),
+        summary,
+        config,
+        trouble,
+        damage,
+        [own.path.name for own in read_lists if not own.checked],
+    )
 
 
-def _attempts(folder: Path) -> tuple[list[Spent], list[Watched], str]:
-    """The records of all attempts, or why there are none."""
+def _summary(path: Path) -> tuple[Line | None, list[str]]:
+    """The summary, or what is wrong with it."""
     try:
-        return *read(folder), ""
-    except (OSError, ValueError) as error:
-        return [], [], f"The records of attempts cannot be read: {error}"
-
-
-def _lines(path: Path, keys: Sequence[str] = ()) -> list[Line]:
-    """Whole lines; the last one of a run that goes on may be a part."""
-    return [json.loads(line) for line in kept_lines(path, keys=keys)]
-
-
-def _object(path: Path) -> Line | None:
-    if not path.exists():
-        return None
-    try:
-        found: Line = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path.name} is damaged: {error}; remove it") from error
-    return found
+        return (read_document(path, SUMMARY) if path.exists() else None), []
+    except DamageError as error:
+        return None, [str(error)]
 
 
 def _configuration(path: Path) -> tuple[ExperimentConfig | None, str]:
@@ -132,6 +151,9 @@ def _configuration(path: Path) -> tuple[ExperimentConfig | None, str]:
     if not path.exists():
         return None, f"There is no {path.name} in the folder: an earlier version has begun the run."
     try:
+        check_text(path)
         return load(path), ""
-    except ConfigError as error:
+    except DamageError as error:
+        return None, str(error)
+    except (ConfigError, OSError) as error:
         return None, f"{path.name} cannot be used by this version: {error}"

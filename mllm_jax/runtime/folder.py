@@ -9,10 +9,11 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from data.folders import may_pass
+from mllm_jax.runtime.records import DamageError, check_text, signed_text, write_atomically
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +58,13 @@ def has_trained(folder: Path) -> bool:
     """Whether the folder of a run has figures of a step."""
     path = folder / METRICS
     return path.is_file() and path.stat().st_size > 0
+
+
+def steps_in(folder: Path) -> list[int]:
+    """Steps whose checkpoints are whole in the folder of a run."""
+    return sorted(
+        int(path.name) for path in (folder / "checkpoints").glob("*") if path.name.isdigit()
+    )
 
 
 @contextmanager
@@ -107,10 +115,14 @@ def identity(folder: Path) -> str:
     """The identity of the run in a folder, which is made at its first start."""
     found = known_identity(folder)
     if found is None:
-        found, part = secrets.token_hex(8), folder / f"{IDENTITY}-{os.getpid()}"
-        part.write_text(found)
-        part.rename(folder / IDENTITY)
+        found = secrets.token_hex(8)
+        keep_identity(folder, found)
     return found
+
+
+def keep_identity(folder: Path, own: str) -> None:
+    """Write the identity of the run in a folder, with a checksum."""
+    write_atomically(folder / IDENTITY, signed_text(f"{own}\n"), part=f"{IDENTITY}-{os.getpid()}")
 
 
 def known_identity(folder: Path) -> str | None:
@@ -118,9 +130,11 @@ def known_identity(folder: Path) -> str | None:
     path = folder / IDENTITY
     if not path.exists():
         return None
-    found = path.read_bytes()
-    if re.fullmatch(rb"[0-9a-z]+", found):
-        return found.decode()
+    with suppress(DamageError):
+        check_text(path)
+        found = path.read_bytes().partition(b"\n")[0]
+        if re.fullmatch(rb"[0-9a-z]+", found):
+            return found.decode()
     path.unlink(missing_ok=True)
     logger.warning("%s is damaged and removed: snapshots in memory count as another run's", path)
     return None

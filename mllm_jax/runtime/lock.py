@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import logging
 import os
 import socket
@@ -12,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
+
+from mllm_jax.runtime.records import INT, TEXT, DamageError, Form, line_of, read_document
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +27,10 @@ GLANCE = 0.2
 _AGAIN = 0.1
 #: Variable that names the JobSet of a pod.
 JOBSET = "MLLM_JAX_JOBSET"
+
+
+#: The form of what a holder writes.
+_SIGNED = Form({"pid": INT, "host": TEXT, "since": TEXT, "job": (str, type(None))}, {})
 
 
 class LockedError(RuntimeError):
@@ -144,7 +149,7 @@ def _sign(file: IO[str]) -> None:
     signed |= {"job": job()}
     try:
         os.truncate(file.fileno(), 0)
-        os.write(file.fileno(), json.dumps(signed).encode())
+        os.write(file.fileno(), line_of(signed).encode())
     except OSError as error:
         logger.warning("%s cannot name its holder: %s", file.name, error)
 
@@ -165,9 +170,8 @@ def _holder(file: IO[str]) -> str:
 
 
 def _signed(file: IO[str]) -> dict[str, Any]:
-    """What the holder has written; nothing if it has not yet, or could not."""
-    file.seek(0)
+    """What the holder has written; nothing if it has not yet, could not, or it is damaged."""
     try:
-        return dict(json.load(file))
-    except ValueError:
+        return read_document(Path(file.name), _SIGNED)
+    except (DamageError, OSError):
         return {}

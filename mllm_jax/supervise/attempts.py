@@ -6,13 +6,25 @@ which replaces it every few seconds, `n.supervisor.json` of its supervisor, if i
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from mllm_jax.runtime.records import (
+    FLAG,
+    INT,
+    KNOWN_NUMBER,
+    NUMBER,
+    OBJECT,
+    TEXT,
+    DamageError,
+    Form,
+    line_of,
+    read_document,
+    write_atomically,
+)
 
 #: Name of the folder.
 FOLDER = "attempts"
@@ -24,8 +36,16 @@ KINDS = (
     *("start", "data", "build", "restore", "compile"),
     *("step", "wait", "save", "check", "evaluate", "elsewhere"),
 )
-#: What else the time of a run goes into.
-LOSSES = ("rework", "hang", "pause")
+#: What else the time of a run goes into; `unknown` is the time of attempts whose record is damaged.
+LOSSES = ("rework", "hang", "pause", "unknown")
+#: Forms of the two files.
+_SPENT = Form(
+    {"attempt": INT, "began": KNOWN_NUMBER, "seconds": OBJECT}, {"now": TEXT, "effective": NUMBER}
+)
+_WATCHED = Form(
+    {"attempt": INT, "began": KNOWN_NUMBER},
+    {"ended": NUMBER, "hung": FLAG, "again": FLAG, "code": INT, "why": TEXT},
+)
 
 
 @dataclass(frozen=True)
@@ -94,65 +114,106 @@ def write(folder: Path, record: Spent | Watched) -> None:
     suffix = WATCHED if isinstance(record, Watched) else SPENT
     path = folder / FOLDER / f"{record.attempt}{suffix}"
     path.parent.mkdir(exist_ok=True)
-    part = path.with_name(f"{suffix}.part")
-    try:
-        with part.open("w", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(record)) + "\n")
-            file.flush()
-            os.fsync(file.fileno())  # else a machine that is lost may leave an empty file
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    write_atomically(path, line_of(asdict(record)), part=f"{suffix}.part")
 
 
-def read(folder: Path) -> tuple[list[Spent], list[Watched]]:
-    """All records, the oldest attempt first.
+@dataclass(frozen=True)
+class Attempts:
+    """All records of a run, the oldest attempt first.
+
+    Attributes:
+        spent: records of process 0.
+        watched: records of the supervisor.
+        damage: by name of a file that is damaged, and left out, what is wrong with it.
+    """
+
+    spent: Sequence[Spent] = field(default_factory=list)
+    watched: Sequence[Watched] = field(default_factory=list)
+    damage: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def effective(self) -> float | None:
+        """See `effective_so_far`; None if the record of the newest attempt is damaged."""
+        known = max((own.attempt for own in self.spent), default=0)
+        lost = max(map(number_of, self.damage), default=0)
+        return effective_so_far(self.spent) if known >= lost else None
+
+
+def number_of(name: str) -> int:
+    """The number of the attempt that a file is of."""
+    return int(name.partition(".")[0])
+
+
+def read(folder: Path) -> Attempts:
+    """All records of a run, without those that are damaged.
 
     Raises:
-        ValueError: a file holds something else; it is named.
+        OSError: a file cannot be read.
     """
-    numbers = range(1, newest(folder) + 1)
-    return (
-        [_read(path, Spent) for n in numbers if (path := folder / FOLDER / f"{n}{SPENT}").exists()],
-        [
-            _read(path, Watched)
-            for n in numbers
-            if (path := folder / FOLDER / f"{n}{WATCHED}").exists()
-        ],
-    )
+    spent, watched, damage = list[Spent](), list[Watched](), dict[str, str]()
+    for number in range(1, newest(folder) + 1):
+        for kind, suffix, form, found in (
+            (Spent, SPENT, _SPENT, spent),
+            (Watched, WATCHED, _WATCHED, watched),
+        ):
+            path = folder / FOLDER / f"{number}{suffix}"
+            if not path.exists():
+                continue
+            try:
+                found.append(_read(path, kind, form))
+            except DamageError as error:
+                damage[path.name] = str(error)
+    return Attempts(spent, watched, damage)
 
 
-def _read(path: Path, kind: Any) -> Any:
-    try:
-        return kind(**json.loads(path.read_text()))
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path} is no record of an attempt: {error}; remove it") from error
+def _read(path: Path, kind: Any, form: Form) -> Any:
+    """The record in a file; keys of later versions are left out."""
+    found = read_document(path, form)
+    if found["attempt"] != number_of(path.name):
+        raise DamageError(f"{path.name} is of attempt {found['attempt']}, and left out")
+    seconds = found.get("seconds", {})
+    if unknown := [kind for kind in seconds if kind not in KINDS]:
+        raise DamageError(f"{path.name} is damaged, and left out: unknown kind {unknown[0]:.40}")
+    return kind(**{own.name: found[own.name] for own in fields(kind) if own.name in found})
 
 
-def accounts(spent: Sequence[Spent], watched: Sequence[Watched]) -> dict[int, dict[str, float]]:
+def accounts(
+    spent: Sequence[Spent], watched: Sequence[Watched], damage: Collection[str] = ()
+) -> dict[int, dict[str, float]]:
     """The seconds of every attempt by what they went into, up to the begin of the next one.
 
     Args:
         spent: records of process 0, by attempt.
         watched: records of the supervisor, by attempt.
+        damage: names of the files that are damaged, and neither in `spent` nor in `watched`.
 
     Returns:
         Seconds by the names of `KINDS` and `LOSSES` for every number of an attempt, in order.
     """
     own = {one.attempt: one for one in spent}
+    seen = {one.attempt: one for one in watched}
     begins = {one.attempt: one.began for one in spent}
     begins |= {one.attempt: one.began for one in watched}
-    found = {number: dict(own[number].seconds) if number in own else {} for number in begins}
-    numbers = sorted(begins)
+    numbers = sorted({*begins, *map(number_of, damage)})
     following = dict(pairwise(numbers))
-    for one in watched:
-        behind = _behind(own.get(one.attempt), one, begins.get(following.get(one.attempt, 0)))
-        for kind, seconds in behind.items():
-            found[one.attempt][kind] = found[one.attempt].get(kind, 0.0) + seconds
-    return {number: found[number] for number in numbers}
+    found = {}
+    for number in numbers:
+        seconds = dict(own[number].seconds) if number in own else {}
+        behind = _behind(
+            own.get(number),
+            seen.get(number),
+            begins.get(following.get(number, 0)),
+            {name.partition(".")[2] for name in damage if number_of(name) == number},
+        )
+        for kind, more in behind.items():
+            seconds[kind] = seconds.get(kind, 0.0) + more
+        found[number] = seconds
+    return found
 
 
-def _behind(own: Spent | None, seen: Watched, following: float | None) -> dict[str, float]:
+def _behind(
+    own: Spent | None, seen: Watched | None, following: float | None, lost: Collection[str]
+) -> dict[str, float]:
     """What the time behind the last that process 0 has told went into.
 
     A supervisor that was killed has not told the end of its attempt: the next one begins after a
@@ -160,12 +221,22 @@ def _behind(own: Spent | None, seen: Watched, following: float | None) -> dict[s
 
     Args:
         following: begin of the next attempt; None if there is none.
+        lost: endings of the names of this attempt's files that are damaged.
     """
+    if seen is None:
+        if following is None or own is None or WATCHED[1:] not in lost:
+            return {}
+        return {"unknown": max(0.0, following - own.until)}
     known = own.until if own else seen.began
-    ended = known if seen.ended is None else max(known, seen.ended)
-    now = own.now if own else KINDS[0]
-    lost = "hang" if seen.hung else "rework" if now == "step" else now
-    seconds = {lost: ended - known} if seen.code or seen.hung else {}
+    if own is None and SPENT[1:] in lost:
+        end = seen.ended if seen.ended is not None else following
+        seconds = {} if end is None else {"unknown": max(0.0, end - known)}
+        ended = known if end is None else max(known, end)
+    else:
+        ended = known if seen.ended is None else max(known, seen.ended)
+        now = own.now if own else KINDS[0]
+        into = "hang" if seen.hung else "rework" if now == "step" else now
+        seconds = {into: ended - known} if seen.code or seen.hung else {}
     if following is not None and (seen.again or seen.ended is None):
         seconds["pause"] = max(0.0, following - ended)
     return seconds
@@ -187,35 +258,42 @@ def effective_so_far(spent: Sequence[Spent]) -> float | None:
 
 
 def goodput(
-    spent: Sequence[Spent], watched: Sequence[Watched], effective: float | None
+    spent: Sequence[Spent],
+    watched: Sequence[Watched],
+    effective: float | None,
+    damage: Collection[str] = (),
 ) -> dict[str, Any]:
     """What the time of a run has gone into.
 
     Args:
-        spent, watched: as of `accounts`.
+        spent, watched, damage: as of `accounts`.
         effective: seconds of the steps that the run's state has, each counted once. None: not
             known, nor is `share` then, and steps that were taken again count as effective.
 
     Returns:
         `share`, the effective share of all seconds; `seconds` by what they went into: `effective`,
         the kinds of `KINDS` but `step`, `rework` (steps that were taken again, or whose state is
-        lost), `hang` (from the last that is known of a process that hung to its end) and `pause`
-        (between attempts); and the number of `attempts`.
+        lost), `hang` (from the last that is known of a process that hung to its end), `pause`
+        (between attempts) and `unknown` (of attempts whose record is damaged, but for their
+        effective part); the number of `attempts`; and, if there are any, the names of `damaged`
+        records.
     """
-    each = accounts(spent, watched)
+    each = accounts(spent, watched, damage)
     total = dict.fromkeys((*KINDS, *LOSSES), 0.0)
     for kind in total:
         total[kind] = sum(seconds.get(kind, 0.0) for seconds in each.values())
     stepping = total.pop("step")
-    kept = stepping if effective is None else min(effective, stepping)
-    total["rework"] += stepping - kept
+    kept = stepping if effective is None else min(effective, stepping + total["unknown"])
+    total["rework"] += max(0.0, stepping - kept)
+    total["unknown"] -= max(0.0, kept - stepping)
     seconds = {"effective": kept, **total}
     whole = sum(seconds.values())
-    return {
+    found = {
         "share": kept / whole if whole and effective is not None else None,
         "seconds": seconds,
         "attempts": len(each),
     }
+    return found | ({"damaged": sorted(damage)} if damage else {})
 
 
 def told(found: Mapping[str, Any]) -> str:
@@ -229,5 +307,7 @@ def told(found: Mapping[str, Any]) -> str:
     losses = sorted(seconds.items(), key=lambda item: -item[1])
     words = ", ".join(f"{name} {value:.1f} s" for name, value in losses if value >= 0.05)
     many = "s" * (found["attempts"] != 1)
-    share = found["share"] or 0.0
-    return f"goodput {share:.1%} of {total:.0f} s in {found['attempts']} attempt{many}: {words}"
+    share = "not known" if found["share"] is None else f"{found['share']:.1%}"
+    line = f"goodput {share} of {total:.0f} s in {found['attempts']} attempt{many}: {words}"
+    damaged = ", ".join(f"{FOLDER}/{name}" for name in found.get("damaged", ()))
+    return f"{line}; without the damaged {damaged}" if damaged else line

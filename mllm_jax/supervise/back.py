@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from mllm_jax.runtime.records import DamageError, check_text, signed_text, write_atomically
 from mllm_jax.runtime.standing import FROM_STEP, without
 
 logger = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ class Back:
         """
         if not self._file.exists():
             return False
-        if not self._asked or self._file.read_text() != self._text:
+        if not self._asked or not self._same():
             self._file.unlink()
             return False
         logger.warning(
@@ -50,6 +51,15 @@ class Back:
         )
         return True
 
+    def _same(self) -> bool:
+        """Whether the file holds this command; one that is damaged may, so that nothing is lost."""
+        try:
+            check_text(self._file)
+        except DamageError as error:
+            logger.warning("%s; it is taken for this command's", error)
+            return True
+        return self._file.read_bytes().startswith(self._text.encode())
+
     def keep(self) -> None:
         """Keep that the run has gone back, if that was asked for.
 
@@ -57,6 +67,4 @@ class Back:
             OSError: the folder takes no file.
         """
         if self._asked:
-            part = self._file.with_name(f"{NAME}.part")
-            part.write_text(self._text)
-            part.replace(self._file)
+            write_atomically(self._file, signed_text(self._text), part=f"{NAME}.part")

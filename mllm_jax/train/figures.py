@@ -14,7 +14,17 @@ from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.multimodal import compute_dtype, model_flops
 from mllm_jax.runtime.devices import peak_flops
 from mllm_jax.train.evaluate import figures_of
-from mllm_jax.train.events import Done, Evaluated, Event, Placed, Read, Saving, Taken, Timed
+from mllm_jax.train.events import (
+    Copying,
+    Done,
+    Evaluated,
+    Event,
+    Placed,
+    Read,
+    Saving,
+    Taken,
+    Timed,
+)
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.groups import records_of_all
 from mllm_jax.train.notices import Spilling, Waiting
@@ -116,7 +126,7 @@ class Figures:
         match event:
             case Taken():
                 self._take(event)
-            case Saving():
+            case Saving() | Copying():
                 self._progress.figures = self._meter.sums
             case Evaluated():
                 self._metrics.log(event.step, figures_of(event.result))

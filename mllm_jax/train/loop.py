@@ -455,7 +455,8 @@ def steps(
             seconds, since = since.seconds, Stopwatch()
             _advance(progress, own, seconds)
             rate = float(schedule(progress.step - 1 - progress.skipped_updates))
-            yield state, Taken(number, seconds, own, scalars, rate, len(progress.skipped.kinds))
+            refused = progress.skipped.samples.total()
+            yield state, Taken(number, seconds, own, scalars, rate, refused)
     while running:
         tell(_done(*running.popleft()))
 

@@ -179,7 +179,10 @@ def test_experts_tells_and_draws_the_load_of_a_run(
     experts = "{count: 2, top_k: 2, d_ff: 8}"
     words = [*dense, "model.decoder.family=mixtral", f"model.decoder.experts={experts}"]
     assert launch.main(words) == Exit.BAD_INPUT
-    assert "metrics.jsonl is not there; valid" in capsys.readouterr().err
+    assert (
+        "there is no such folder; valid: the folder of a run that has begun"
+        in capsys.readouterr().err
+    )
     own = {"layer": 2, "imbalance": 1.5, "entropy": 0.9, "shares": [0.5, 1.5]}
     broken = own | {"imbalance": None, "shares": [None, None]}
     (tmp_path / "test").mkdir()

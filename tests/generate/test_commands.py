@@ -149,9 +149,21 @@ PROMPT = ("--prompt", "What is it?")
         ((*PROMPT,), Exit.BAD_INPUT, "--run and --release: neither is given; valid: one of them"),
         (("--run", "{folder}", "--release", RELEASE, *PROMPT), Exit.BAD_INPUT, "both are given"),
         (("--release", RELEASE), Exit.BAD_INPUT, "--prompt and --batch: neither is given"),
-        (("--run", "{folder}/none", *PROMPT), Exit.BAD_INPUT, "is no folder of a run"),
-        (("--run", "{folder}", *PROMPT), Exit.BAD_INPUT, "has no checkpoint; train the run first"),
-        (("--release", "{folder}/none", *PROMPT), Exit.BAD_INPUT, "is no folder; valid:"),
+        (
+            ("--run", "{folder}/none", *PROMPT),
+            Exit.BAD_INPUT,
+            "there is no such folder; valid: ",
+        ),
+        (
+            ("--run", "{folder}", *PROMPT),
+            Exit.BAD_INPUT,
+            "there is no checkpoint in it; valid: ",
+        ),
+        (
+            ("--release", "{folder}/none", *PROMPT),
+            Exit.BAD_INPUT,
+            "there is no such folder; valid: ",
+        ),
         (("--release", RELEASE, *PROMPT, "--top-k", "3"), Exit.BAD_INPUT, "have no effect"),
         (
             ("--release", RELEASE, "--batch", "x.jsonl", "--image", "a.png"),

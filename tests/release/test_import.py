@@ -409,10 +409,13 @@ def test_every_part_has_a_place_it_comes_from(tmp_path: Path) -> None:
         ),
         (["import", "--from", "{siglip}", "--out", "{tmp}"], "is there already"),
         (["import", "--from", "{bare}", "--out", "{out}=1"], 'run.name: "out=1" is refused'),
-        (["import", "--from", "{tmp}", "--out", "{out}"], "config.json cannot be read"),
-        (["export", "--run", "{tmp}", "--out", "{out}"], "has no checkpoint; train the run first"),
-        (["export", "--run", "{tmp}/run", "--out", "{out}"], "there is no folder /"),
-        (["export", "--run", "{tmp}", "--out", "{tmp}"], "is there already"),
+        (["import", "--from", "{tmp}", "--out", "{out}"], "there is no config.json in it; valid: "),
+        (
+            ["export", "--run", "{tmp}", "--out", "{out}"],
+            "there is no checkpoint in it; valid: ",
+        ),
+        (["export", "--run", "{tmp}/run", "--out", "{out}"], "run: there is no such folder; "),
+        (["export", "--run", "{tmp}/begun", "--out", "{tmp}"], "is there already"),
     ],
 )
 def test_bad_requests_are_told(
@@ -422,6 +425,7 @@ def test_bad_requests_are_told(
     places |= {name: PARITY / name for name in ("siglip", "qwen3")}
     shutil.copytree(PARITY / "llama3", places["bare"])
     (places["bare"] / "chat_template.jinja").unlink()
+    (tmp_path / "begun" / "checkpoints" / "1").mkdir(parents=True)
     assert launch.main([word.format(**places) for word in line]) == Exit.BAD_INPUT
     assert reason in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

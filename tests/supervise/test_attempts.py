@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mllm_jax.supervise.attempts import (
     KINDS,
     LOSSES,
+    Attempts,
     Spent,
     Watched,
     accounts,
@@ -142,13 +143,13 @@ def test_supervised_time_is_counted_once(
 
 def test_records_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert newest(tmp_path) == 0
-    assert read(tmp_path) == ([], [])
+    assert read(tmp_path) == Attempts()
     spent, watched = Spent(11, 1.5, {"step": 2.0}), Watched(9, 1.0, 2.0, True, True, -9, "killed")
     write(tmp_path, Spent(11, 1.5, {"step": 1.0}))
     for record in (spent, watched):
         write(tmp_path, record)
     assert newest(tmp_path) == 11
-    assert read(tmp_path) == ([spent], [watched])
+    assert read(tmp_path) == Attempts([spent], [watched])
     assert {path.name for path in (tmp_path / "attempts").iterdir()} == {
         "11.json",
         "9.supervisor.json",
@@ -176,14 +177,72 @@ def test_a_record_is_on_the_disk_before_it_replaces_the_last_one(
     assert (tmp_path / "attempts" / "1.json").read_text() == synced[0]
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"attempt": 1}', '{"attempt": 1, "pid": 3}'])
-def test_what_is_no_record_is_named(text: str, tmp_path: Path) -> None:
-    write(tmp_path, Watched(1, 1.0))
-    path = tmp_path / "attempts" / "1.supervisor.json"
-    path.write_text(text)
-    with pytest.raises(ValueError, match="is no record of an attempt") as refused:
-        read(tmp_path)
-    assert str(path) in str(refused.value)
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "it is no JSON"),
+        ("[]", "it is no JSON object"),
+        ('{"attempt": 1}', "no key began"),
+        ('{"attempt": 1, "began": 2.0, "pid": 3}', "unknown key pid"),
+        ('{"attempt": 1, "began": "2"}', "began is of another type"),
+    ],
+)
+def test_what_is_no_record_is_named_and_costs_that_record_alone(
+    text: str, why: str, tmp_path: Path
+) -> None:
+    spent, watched = Spent(1, 1.0, {"step": 2.0}), Watched(2, 1.0)
+    for own in (spent, watched, Watched(1, 1.0)):
+        write(tmp_path, own)
+    (tmp_path / "attempts" / "1.supervisor.json").write_text(text)
+    named = f"1.supervisor.json is damaged, and left out: {why}"
+    assert read(tmp_path) == Attempts([spent], [watched], {"1.supervisor.json": named})
+
+
+def test_a_record_of_an_earlier_version_is_read_without_a_checksum(tmp_path: Path) -> None:
+    write(tmp_path, Spent(1, 1.0, {"step": 2.0}))
+    path = tmp_path / "attempts" / "1.json"
+    path.write_text('{"attempt": 1, "began": 1.0, "seconds": {"step": 2.0}, "now": "step"}\n')
+    assert read(tmp_path) == Attempts([Spent(1, 1.0, {"step": 2.0})])
+    path.write_text('{"attempt": 1, "began": 1.0, "seconds": {"stfp": 2.0}, "now": "step"}\n')
+    assert "unknown kind stfp" in read(tmp_path).damage["1.json"]
+
+
+def damaged(folder: Path, name: str) -> Attempts:
+    path = folder / "attempts" / name
+    path.write_bytes(path.read_bytes().replace(b"attempt", b"auempt"))
+    return read(folder)
+
+
+@pytest.mark.parametrize("name", ["1.json", "2.json", "1.supervisor.json", "2.supervisor.json"])
+def test_a_damaged_record_leaves_the_goodput_of_the_others(name: str, tmp_path: Path) -> None:
+    """Time whose record is damaged is unknown, but for the steps that the state has."""
+    first = Spent(1, 0.0, {"start": 10.0, "step": 80.0}, effective=80.0)
+    second = Spent(2, 100.0, {"start": 10.0, "step": 90.0}, effective=160.0)
+    watched = Watched(1, 0.0, 95.0, again=True, code=-9), Watched(2, 100.0, 200.0)
+    for own in (first, second, *watched):
+        write(tmp_path, own)
+    whole = goodput([first, second], watched, 160.0)
+    kept = damaged(tmp_path, name)
+    found = goodput(kept.spent, kept.watched, 160.0, [*kept.damage])
+    assert found["attempts"] == 2
+    assert found["damaged"] == [name]
+    assert f"without the damaged attempts/{name}" in told(found)
+    assert found["seconds"]["effective"] == 160.0
+    assert sum(found["seconds"].values()) == pytest.approx(200.0)
+    assert found["share"] == pytest.approx(whole["share"])
+    assert (found["seconds"]["unknown"] > 0) == (name != "2.supervisor.json")
+    # Of a run that goes on, the newest record tells what its state has.
+    assert kept.effective == (None if name == "2.json" else 160.0)
+
+
+def test_steps_that_nothing_tells_of_are_not_made_up(tmp_path: Path) -> None:
+    for own in (Spent(1, 0.0, {"step": 80.0}), Spent(2, 500.0, {"start": 5.0, "step": 45.0})):
+        write(tmp_path, own)
+    kept = damaged(tmp_path, "1.json")
+    found = goodput(kept.spent, kept.watched, 120.0, [*kept.damage])
+    assert found["seconds"]["effective"] == 45.0
+    assert found["share"] == pytest.approx(45 / 50)
+    assert found["attempts"] == 2
 
 
 @pytest.mark.parametrize("kind", [Spent, Watched])

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from data.planning.stream import LoaderState
 from mllm_jax.health import check
 from mllm_jax.health.devices import fault_of
 from mllm_jax.health.finding import Finding, Health, judged
@@ -28,6 +27,7 @@ from mllm_jax.health.machine import fault_of_clock
 from mllm_jax.runtime.exits import Exit, code_of
 from mllm_jax.runtime.part import JoinError
 from mllm_jax.runtime.peers import First
+from mllm_jax.runtime.records import line_of
 from mllm_jax.runtime.watch import LIMITS, Limits, Peer, fault
 from mllm_jax.runtime.wire import Address
 from mllm_jax.supervise import child, start
@@ -56,13 +56,9 @@ from mllm_jax.supervise.pace import KNOWN, Pace
 from mllm_jax.supervise.plans import Planning, Plans
 from mllm_jax.supervise.policy import Policy
 from mllm_jax.supervise.supervisor import Lead, Settings
-from mllm_jax.train.goodput.ledger import Ledger
-from mllm_jax.train.goodput.listener import Goodput
-from mllm_jax.train.goodput.record import Record
 from mllm_jax.train.guard import DivergedError
 from mllm_jax.train.replicas.check import Difference
 from mllm_jax.train.replicas.corruption import CorruptionError, checked
-from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.stragglers.compare import Comparing
 from mllm_jax.train.stragglers.judge import Straggler
 from mllm_jax.train.stragglers.window import HOST
@@ -344,12 +340,8 @@ def of_plans_and_records(folder: Path) -> list[str]:
     Planning(fails, {3: 6}, folder, lambda *_: (), Plans({}))._thread.join()
     record = folder / "runs" / "demo" / "attempts" / "3.json"
     record.parent.mkdir(parents=True)
-    record.write_text("[")
-    with pytest.raises(ValueError, match="remove it") as damaged:
-        read(record.parents[1])
-    progress = Progress(0, LoaderState(0))
-    Goodput(Record(Ledger(0.0), record.parents[1]), progress).summary()
-    return [str(damaged.value)]
+    record.write_text(line_of({"attempt": 3}).replace("3", "4", 1))
+    return [*read(record.parents[1]).damage.values()]
 
 
 def of_losses(folder: Path) -> list[str]:

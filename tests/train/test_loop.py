@@ -16,7 +16,7 @@ from mllm_jax.train import events
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import open_loader
 from mllm_jax.train.loop import steps, training
-from mllm_jax.train.records.metrics import Sums
+from mllm_jax.train.records.metrics import Sums, Totals
 from mllm_jax.train.state.changes import tell_changes
 from mllm_jax.train.state.progress import Progress, ProgressError
 from mllm_jax.train.step.batch import place
@@ -62,7 +62,8 @@ def test_a_resumed_run_tells_what_has_changed(caplog):
 def test_progress_survives_json(experiment, fresh_state):
     _, progress = fresh_state()
     progress.step = 4
-    progress.figures = Sums(steps=3, seconds=1.5, used={"tokens": 4}, capacity={"tokens": 8})
+    timed = Sums(steps=3, seconds=1.5, used={"tokens": 4}, capacity={"tokens": 8})
+    progress.figures = Totals(Sums(4, 9.5, used={"tokens": 5}, capacity={"tokens": 9}), timed)
     progress.skipped.times["missing file"] = 2
     assert Progress.from_json(progress.to_json()) == progress
 
@@ -76,13 +77,19 @@ def test_progress_survives_json(experiment, fresh_state):
         ("figures.flops", -1.0, "figures.flops: Input should be greater than or equal to 0"),
         ("figures.used.tokens", 9, "figures.used.tokens 9 is more than its capacity 8"),
         ("figures.steps", 9, "figures.steps 9 is behind step 4"),
+        (
+            *("figures_of_all.used.tokens", 9),
+            "figures_of_all.used.tokens 9 is more than its capacity 8",
+        ),
+        ("figures_of_all.steps", 9, "figures_of_all.steps 9 is behind step 4"),
         ("good", 9, "good 9 is behind step 4"),
         ("skipped.gone", -1, "skipped.gone: Input should be greater than or equal to 0"),
     ],
 )
 def test_figures_that_no_run_has_are_refused(where, value, said):
     progress = Progress(4, LoaderState(0, step=4)).to_json()
-    progress["figures"] = asdict(Sums(used={"tokens": 4}, capacity={"tokens": 8}))
+    for key in ("figures", "figures_of_all"):
+        progress[key] = asdict(Sums(used={"tokens": 4}, capacity={"tokens": 8}))
     assert Progress.from_json(progress).to_json() == progress
     *parents, last = where.split(".")
     node = progress

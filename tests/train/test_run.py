@@ -23,8 +23,10 @@ import yaml
 
 from mllm_jax.config.load import load
 from mllm_jax.runtime.exits import Exit, code_of
+from mllm_jax.runtime.records import read_document, read_lines
 from mllm_jax.supervise import attempts
 from mllm_jax.supervise.ends import End
+from mllm_jax.train.records.forms import SUMMARY, metrics
 from mllm_jax.train.saves import SaveError
 from tests.configs import CHANGES, ROOT, config, values
 from tests.train.runs import keep_until
@@ -96,7 +98,7 @@ def finish(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
 
 
 def losses(run: Path) -> list[float]:
-    lines = (json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines())
+    lines = read_lines(run / "metrics.jsonl", metrics).values
     return [line["loss"] for line in lines if "loss" in line]
 
 
@@ -107,7 +109,7 @@ def whole(folder: Path) -> dict[str, Any]:
     out, _ = finish(launch("train", config, "--json"))
     summary: dict[str, Any] = json.loads(out)
     # Before another test runs its command again, which measures the peak of the CPU anew.
-    assert json.loads((folder / "whole" / "summary.json").read_text()) == summary
+    assert read_document(folder / "whole" / "summary.json", SUMMARY) == summary
     return summary
 
 
@@ -149,9 +151,12 @@ def test_a_supervised_run_that_is_killed_goes_on_from_memory_with_the_same_losse
     goodput = json.loads(out)["goodput"]
     assert goodput["attempts"] == 2
     assert all(goodput["seconds"][kind] > 0 for kind in ("effective", "restore", "pause"))
-    (killed, _), (_, again) = attempts.read(run)
+    records = attempts.read(run)
+    killed, again = records.spent[0], records.watched[1]
     counted = sum(goodput["seconds"].values())
     assert again.began - killed.began < counted < time.time() - killed.began
+    for figure in ("padding", "imbalance", "encoder_microbatches", "moved_bytes", "final_loss"):
+        assert json.loads(out)[figure] == whole[figure], figure
     assert err.count(" s after the start: start ") == 2
     assert re.search(r"; ([1-9]\d*) of \1 programs were found compiled", err)
     assert losses(run) == losses(folder / "whole")

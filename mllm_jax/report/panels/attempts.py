@@ -20,7 +20,7 @@ UNKNOWN = "How much of the steps was taken again is not known, so that their sha
 
 def goodput(run: RunFiles) -> Panel:
     """The share of the time that has trained, and the time of every attempt."""
-    parts = [note(run.damage)] if run.damage else []
+    parts = []
     if run.goodput:
         found = run.goodput
         total = sum(found["seconds"].values())
@@ -33,7 +33,7 @@ def goodput(run: RunFiles) -> Panel:
         parts.append(facts(pairs))
         if found["share"] is None:
             parts.append(note(UNKNOWN))
-        each = accounts(run.spent, run.watched)
+        each = accounts(run.attempts.spent, run.attempts.watched, [*run.attempts.damage])
         rows = [(f"attempt {number}", _parts(own)) for number, own in each.items()]
         if rows:
             what = "seconds of every attempt by what they went into"
@@ -60,7 +60,7 @@ def _parts(seconds: Mapping[str, float]) -> dict[str, float]:
 
 def _ends(run: RunFiles) -> Markup:
     """How every attempt has ended, as far as a supervisor has seen it."""
-    ended = [own for own in run.watched if own.ended is not None]
+    ended = [own for own in run.attempts.watched if own.ended is not None]
     if not ended:
         return Markup()
     rows = [

@@ -8,6 +8,7 @@ from mllm_jax.pages.panel import Panel
 from mllm_jax.report.files import RunFiles
 from mllm_jax.report.panels import (
     attempts,
+    damage,
     experts,
     figures,
     ranks,
@@ -20,6 +21,7 @@ from mllm_jax.report.panels import (
 MakePanel = Callable[[RunFiles], Panel | None]
 
 PANELS: tuple[MakePanel, ...] = (
+    damage.damage,
     figures.loss,
     figures.evaluations,
     figures.throughput,

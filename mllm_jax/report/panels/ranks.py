@@ -8,16 +8,15 @@ from mllm_jax.pages.heat import heat_map, heat_scale
 from mllm_jax.pages.markup import Markup, joined, note, table
 from mllm_jax.pages.panel import Panel
 from mllm_jax.report.files import RunFiles
-from mllm_jax.train.stragglers.heat import FACTOR, HeatMap, heat_maps, kept_times, slow_ones
+from mllm_jax.train.stragglers.heat import FACTOR, HeatMap, heat_maps, slow_ones
 
 
 def ranks(run: RunFiles) -> Panel:
     """Times of all processes and devices over the steps."""
-    times = kept_times(run.folder)
-    maps = heat_maps(times)
+    maps = heat_maps(run.times)
     content = Markup()
     if maps:
-        found = slow_ones(times)
+        found = slow_ones(run.times)
         told = table(("step", "found slow"), found) if found else note("Nobody was found slow.")
         scale = heat_scale(
             f"{FACTOR:.2g} times the median or more", f"1/{FACTOR:.2g} of the median or less"

@@ -62,13 +62,15 @@ class Goodput:
             return None
         self._record.write()
         try:
-            spent, watched = read(self._record.folder)
-        except (ValueError, OSError) as error:  # which must not end a run that is done
+            kept = read(self._record.folder)
+        except OSError as error:  # which must not end a run that is done
             logger.warning("the goodput of the run is not known: %s", error)
             return None
-        if not spent:
+        for damage in kept.damage.values():
+            logger.warning("%s", damage)
+        if not kept.spent:
             return None
-        found = goodput(spent, watched, self._progress.effective)
+        found = goodput(kept.spent, kept.watched, self._progress.effective, [*kept.damage])
         logger.info("%s", told(found))
         return found
 

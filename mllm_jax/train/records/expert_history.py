@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,8 @@ from numpy.typing import NDArray
 from mllm_jax.models.config.decoder import DecoderConfig
 from mllm_jax.models.config.experts import ExpertsConfig
 from mllm_jax.runtime.folder import RunError, prepare_folder
-from mllm_jax.train.records.sinks import kept_lines
+from mllm_jax.runtime.records import read_lines
+from mllm_jax.train.records.forms import metrics as form
 
 if TYPE_CHECKING:  # which reading needs not
     from matplotlib.axes import Axes
@@ -93,7 +93,8 @@ def expert_history(metrics: Path) -> ExpertHistory:
     """
     if not metrics.is_file():
         raise RunError(f"{metrics} is not there; valid: a configuration whose run has begun")
-    told = [line for line in map(json.loads, kept_lines(metrics)) if line.get("experts")]
+    lines = read_lines(metrics, form).warn().values
+    told = [line for line in lines if line.get("experts")]
     if not told:
         raise RunError(
             f"{metrics} has no loads of experts; valid: a run whose decoder has experts, after its "

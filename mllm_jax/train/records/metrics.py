@@ -272,6 +272,7 @@ class Sums:
     spilled_steps: Count = 0
 
     def plus(self, record: StepRecord) -> Sums:
+        """These sums and the figures of one more step."""
         return Sums(
             steps=self.steps + 1,
             seconds=self.seconds + record.seconds,
@@ -311,6 +312,26 @@ class Sums:
         return self.used.get(module, 0) / self.seconds if self.seconds else None
 
 
+@dataclass(frozen=True)
+class Totals:
+    """Sums over a run, however often it was stopped and started again.
+
+    Attributes:
+        every: of all steps; what does not depend on time is made of these.
+        timed: of all steps but the first of each process, which compiles; for rates.
+    """
+
+    __pydantic_config__ = STRICT
+
+    every: Sums = field(default_factory=Sums)
+    timed: Sums = field(default_factory=Sums)
+
+    def plus(self, every: Iterable[StepRecord], timed: Iterable[StepRecord]) -> Totals:
+        """These sums and the figures of further steps, added one by one as a run adds them that is
+        not stopped between them."""
+        return Totals(reduce(Sums.plus, every, self.every), reduce(Sums.plus, timed, self.timed))
+
+
 @dataclass
 class Meter:
     """Sums the records of a run.
@@ -326,7 +347,7 @@ class Meter:
     steps: int
     peak_flops: float | None = None
     every: int = 10
-    total: Sums = field(default_factory=Sums)
+    total: Totals = field(default_factory=Totals)
     whole: Callable[[Sequence[StepRecord]], list[StepRecord]] = list
     _window: list[StepRecord] = field(default_factory=list, init=False)
     _first: int | None = field(default=None, init=False)
@@ -351,13 +372,13 @@ class Meter:
         return self._report(window, everything, timed)
 
     @property
-    def sums(self) -> Sums:
-        """Figures of all steps but the first of each process, those before a resumption included.
+    def sums(self) -> Totals:
+        """Figures of all steps, those before a resumption included.
 
         Waits for the last step.
         """
         self._join()
-        return reduce(Sums.plus, self._timed, self.total)
+        return self.total.plus(self._window, self._timed)
 
     def _join(self) -> None:
         """Make records of the whole job of those that are of a group."""
@@ -371,18 +392,19 @@ class Meter:
     def totals(self) -> dict[str, object]:
         """Figures of `sums` in the words of `summary.json`."""
         sums = self.sums
+        every, timed = sums.every, sums.timed
         return {
-            "tokens_per_second": sums.rate("tokens"),
-            "padding": sums.padding,
-            "encoder_microbatches": sums.encoder_microbatches,
-            "spilled_steps": sums.spilled_steps,
-            "imbalance": sums.imbalance,
-            "moved_bytes": sums.moved_bytes / max(1, sums.steps),
-            "planning_seconds": sums.planning_seconds / max(1, sums.steps),
-            "data_wait_share": sums.wait_share,
-            "place_seconds": sums.place_seconds / max(1, sums.steps),
-            "device_wait_seconds": sums.device_wait_seconds / max(1, sums.steps),
-            "mfu": self._mfu(sums),
+            "tokens_per_second": timed.rate("tokens"),
+            "padding": every.padding,
+            "encoder_microbatches": every.encoder_microbatches,
+            "spilled_steps": every.spilled_steps,
+            "imbalance": every.imbalance,
+            "moved_bytes": every.moved_bytes / max(1, every.steps),
+            "planning_seconds": timed.planning_seconds / max(1, timed.steps),
+            "data_wait_share": timed.wait_share,
+            "place_seconds": timed.place_seconds / max(1, timed.steps),
+            "device_wait_seconds": timed.device_wait_seconds / max(1, timed.steps),
+            "mfu": self._mfu(timed),
         }
 
     def _report(self, window: list[StepRecord], everything: Sums, timed: Sums) -> Report:

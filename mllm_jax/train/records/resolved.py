@@ -1,10 +1,10 @@
-"""The configuration of a run, kept in its folder with every default filled in."""
+"""The configuration of a run, kept in its folder with every default filled in, and a checksum."""
 
 from __future__ import annotations
 
 from mllm_jax.config.load import ExperimentConfig, to_yaml
 from mllm_jax.runtime.folder import writing
-from mllm_jax.train.records.sinks import write_atomically
+from mllm_jax.runtime.records import signed_text, write_atomically
 
 #: Name of the file.
 RESOLVED = "resolved.yaml"
@@ -21,4 +21,4 @@ def keep(config: ExperimentConfig, *, lenient: bool = False) -> None:
     """
     path = config.run.path / RESOLVED
     with writing(str(path), lenient=lenient):
-        write_atomically(path, to_yaml(config))
+        write_atomically(path, signed_text(to_yaml(config)))

@@ -1,6 +1,6 @@
 """The samples of every step, in `samples.jsonl`: with which samples did the loss spike?
 
-    {"step": 12, "samples": [96, 97, 99, 101]}
+    {"step": 12, "samples": [96, 97, 99, 101], "crc": "eb3be94c"}
 
 The numbers are positions in the stream of samples: position `p` is a sample of epoch
 `p // len(source)`, so that none occurs twice in a run. Process 0 writes the file; with
@@ -17,6 +17,7 @@ import jax
 
 from data.loading.loader import Microbatch
 from data.planning.groups.group import Group
+from mllm_jax.train.records.forms import SAMPLES
 from mllm_jax.train.records.recorder import own_name
 from mllm_jax.train.records.sinks import JsonlSink, Metrics
 
@@ -53,4 +54,4 @@ class SampleList:
         if jax.process_index() != (group.hosts or (0,))[0]:
             return Metrics(())
         name = own_name(LIST) if group.count > 1 else LIST
-        return Metrics((JsonlSink(self._folder / f"{name}.jsonl", self._resumed),))
+        return Metrics((JsonlSink(self._folder / f"{name}.jsonl", self._resumed, SAMPLES),))

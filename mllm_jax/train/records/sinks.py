@@ -6,13 +6,11 @@ cannot take is told once, and `metrics.jsonl` gets it later.
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import socket
-import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from io import FileIO
@@ -26,6 +24,16 @@ from tensorboardX.record_writer import RecordWriter
 from tensorboardX.summary import scalar
 
 from mllm_jax.console import finite
+from mllm_jax.runtime.records import (
+    Form,
+    Values,
+    document_of,
+    line_of,
+    read_lines,
+    text_of,
+    write_atomically,
+)
+from mllm_jax.train.records.forms import metrics
 from mllm_jax.train.records.metrics import Report
 from mllm_jax.train.records.scalars import scalars
 
@@ -76,11 +84,20 @@ class ConsoleSink:
 
 
 class JsonlSink:
-    """`metrics.jsonl`, or such a file: one JSON object a line, on disk as soon as it is written."""
+    """`metrics.jsonl`, or such a file: a record a line, on disk as soon as it is written."""
 
-    def __init__(self, path: Path, resumed_step: int = 0) -> None:
-        """Append to `path`; lines of an interrupted run after `resumed_step` are dropped."""
-        write_atomically(path, "".join(kept_lines(path, resumed_step)))
+    def __init__(
+        self, path: Path, resumed_step: int = 0, form: Callable[[Values], Form] = metrics
+    ) -> None:
+        """Append to `path`; lines of an interrupted run after `resumed_step` are dropped.
+
+        Lines that are damaged are left out, which is told.
+
+        Args:
+            form: as of `read_lines`.
+        """
+        kept = read_lines(path, form).warn().values
+        write_atomically(path, text_of(own for own in kept if own["step"] <= resumed_step))
         self.name, self._path, self._late = path.name, path, list[str]()
 
     def write(self, report: Report) -> None:
@@ -97,7 +114,7 @@ class JsonlSink:
             self._write()
 
     def _append(self, values: Mapping[str, object]) -> None:
-        self._late.append(json.dumps(finite(values), allow_nan=False) + "\n")
+        self._late.append(line_of(_finite(values)))
         del self._late[:-_LATE_LINES]
         self._write()
 
@@ -243,60 +260,14 @@ def write_summary(path: Path, summary: Mapping[str, object]) -> None:
         OSError: the folder cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, json.dumps(finite(summary), allow_nan=False, indent=2) + "\n")
+    write_atomically(path, document_of(_finite(summary)))
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Replace `path` by `text`; a reader sees the old text or the new one, never a part.
-
-    What a process that is killed has begun is overwritten by the next one that writes to `path`.
-    """
-    part = path.with_name(f".{path.name}.part")
-    try:
-        with part.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+def _finite(values: Mapping[str, object]) -> dict[str, Any]:
+    return {key: finite(value) for key, value in values.items()}
 
 
 def _write_whole(file: FileIO, data: bytes) -> None:
     """Raises OSError if not all of it can be written."""
     while data:
         data = data[file.write(data) :]
-
-
-def kept_lines(
-    path: Path, resumed_step: int = sys.maxsize, keys: Collection[str] = ()
-) -> list[str]:
-    """Whole lines of a file of JSON objects, of steps up to `resumed_step`; none if it is not.
-
-    Lines that are damaged are left out, which is told. The last one may have broken off.
-
-    Args:
-        keys: keys that every object has, beside its `step`.
-    """
-    if not path.exists():
-        return []
-    *ended, last = path.read_bytes().split(b"\n")
-    lines = [_line(data, keys) for data in ended]
-    if damaged := lines.count(None):
-        many = "1 damaged line is" if damaged == 1 else f"{damaged} damaged lines are"
-        logger.warning("%s: %s left out", path, many)
-    lines.append(_line(last, keys))
-    return [text for step, text in filter(None, lines) if step <= resumed_step]
-
-
-def _line(data: bytes, keys: Collection[str]) -> tuple[int, str] | None:
-    """The step of a line, and its text; None of a line that is no object as it was written."""
-    try:
-        text = data.decode()
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(found, dict) or not {*keys} <= found.keys():
-        return None
-    step = found.get("step")
-    return (step, text + "\n") if isinstance(step, int) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -12,15 +11,14 @@ from typing import Any, Self
 
 from data.faults import FaultKind
 from data.planning.stream import Skip
-from mllm_jax.train.records.sinks import kept_lines, write_atomically
+from mllm_jax.runtime.records import read_lines, text_of, write_atomically
+from mllm_jax.train.records.forms import SKIPPED
 
 logger = logging.getLogger(__name__)
 
 #: Samples that are warned of one by one.
 TOLD = 20
 LIST = "skipped"
-#: Keys of an entry of the list, beside its step.
-KEYS = "sample", "reason", "text"
 
 
 @dataclass
@@ -29,21 +27,29 @@ class Skips:
 
     Attributes:
         times: by kind, how often the stream came upon an unusable sample; saved with the run.
+        samples: by kind, how many samples cannot be used; saved with the run, so that a line of the
+            list that is lost changes no count.
         kinds: kind of the reason why a sample cannot be used, by the sample's name.
-        path: the list of these, a JSON object a line; None to keep none.
+        path: the list of these, a record a line; None to keep none.
+        lost: by kind, how many samples are counted whose lines the list has lost.
     """
 
     times: Counter[str] = field(default_factory=Counter)
+    samples: Counter[str] = field(default_factory=Counter)
     kinds: dict[str, str] = field(default_factory=dict, compare=False)
     path: Path | None = field(default=None, compare=False)
+    lost: Counter[str] = field(default_factory=Counter, compare=False)
 
     def listed_in(self, path: Path, resumed_step: int) -> None:
-        """Keep the list at `path`; entries after `resumed_step` are dropped."""
-        kept = kept_lines(path, resumed_step, KEYS)
-        listed = map(json.loads, kept)
-        self.path, self.kinds = path, {line["sample"]: line["reason"] for line in listed}
+        """Keep the list at `path`; entries after `resumed_step` are dropped, and damaged ones."""
+        read = read_lines(path, SKIPPED).warn().values
+        kept = [own for own in read if own["step"] <= resumed_step]
+        self.path, self.kinds = path, {own["sample"]: own["reason"] for own in kept}
+        listed = Counter(self.kinds.values())
+        self.samples |= listed
+        self.lost = self.samples - listed
         if path.exists():
-            self._write(path, "".join(kept), again=True)
+            self._write(path, text_of(kept), again=True)
 
     def note(self, step: int, skipped: Iterable[Skip]) -> None:
         """Count the skipped samples of a step; warn of new ones, and list them."""
@@ -53,10 +59,14 @@ class Skips:
             if name in self.kinds:
                 continue
             self.kinds[name] = fault.kind
+            if self.lost[fault.kind]:  # of these samples one comes again, as far as is known
+                self.lost[fault.kind] -= 1
+            else:
+                self.samples[fault.kind] += 1
             self._warn(name, fault.text)
             lines.append({"step": step, "sample": name, "reason": fault.kind, "text": fault.text})
         if lines and self.path is not None:
-            self._write(self.path, "".join(json.dumps(line) + "\n" for line in lines))
+            self._write(self.path, text_of(lines))
 
     def _write(self, path: Path, text: str, *, again: bool = False) -> None:
         """Append to the list, or begin it again; a run goes on without it."""
@@ -79,18 +89,19 @@ class Skips:
 
     def summary(self) -> dict[str, Any]:
         """Samples, how often they came up, and samples by kind."""
-        reasons = dict(Counter(self.kinds.values()).most_common())
-        return {"samples": len(self.kinds), "times": self.times.total(), "reasons": reasons}
-
-    def to_json(self) -> dict[str, int]:
-        """The counts as saved with a run."""
-        return dict(self.times)
+        reasons = dict(self.samples.most_common())
+        return {"samples": self.samples.total(), "times": self.times.total(), "reasons": reasons}
 
     @classmethod
-    def from_json(cls, value: Mapping[str, int]) -> Self:
-        """Inverse of `to_json`; reasons that earlier versions had are of one kind."""
-        times: Counter[str] = Counter()
-        for reason, count in value.items():
-            known = reason in FaultKind.__members__.values()
-            times[reason if known else FaultKind.UNKNOWN.value] += count
-        return cls(times)
+    def from_json(cls, times: Mapping[str, int], samples: Mapping[str, int]) -> Self:
+        """From the counts that were saved with a run, by kind: how often, and how many samples."""
+        return cls(_known(times), _known(samples))
+
+
+def _known(counts: Mapping[str, int]) -> Counter[str]:
+    """Counts by kind; reasons that earlier versions had are of one kind."""
+    found: Counter[str] = Counter()
+    for reason, count in counts.items():
+        known = reason in FaultKind.__members__.values()
+        found[reason if known else FaultKind.UNKNOWN.value] += count
+    return found

@@ -12,7 +12,7 @@ from data.loading.identity import Identities, Identity
 from data.planning.groups.group import WHOLE, Group
 from data.planning.stream import LoaderState
 from data.sample import DataError
-from mllm_jax.train.records.metrics import STRICT, Amount, Count, Sums
+from mllm_jax.train.records.metrics import STRICT, Amount, Count, Sums, Totals
 from mllm_jax.train.records.skips import Skips
 
 
@@ -46,7 +46,7 @@ class Progress:
     seconds: float = 0.0
     effective: float = 0.0
     loss: float | None = None
-    figures: Sums = field(default_factory=Sums)
+    figures: Totals = field(default_factory=Totals)
     skipped: Skips = field(default_factory=Skips)
     skipped_updates: int = 0
     good: int | None = None
@@ -63,8 +63,10 @@ class Progress:
             "seconds": self.seconds,
             "effective": self.effective,
             "loss": self.loss,
-            "figures": asdict(self.figures),
-            "skipped": self.skipped.to_json(),
+            "figures": asdict(self.figures.timed),
+            "figures_of_all": asdict(self.figures.every),
+            "skipped": dict(self.skipped.times),
+            "skipped_samples": dict(self.skipped.samples),
             "skipped_updates": self.skipped_updates,
             "good": self.good,
             "usual_loss": self.usual_loss,
@@ -91,8 +93,8 @@ class Progress:
             seconds=stored.seconds,
             effective=stored.effective,
             loss=stored.loss,
-            figures=stored.figures,
-            skipped=Skips.from_json(stored.skipped),
+            figures=Totals(stored.figures_of_all or stored.figures, stored.figures),
+            skipped=Skips.from_json(stored.skipped, stored.skipped_samples),
             skipped_updates=stored.skipped_updates,
             good=stored.good,
             usual_loss=stored.usual_loss,
@@ -111,7 +113,10 @@ class _Stored(BaseModel):
     # Not a number where all updates of a report were left out.
     loss: Annotated[float, Field(allow_inf_nan=True)] | None
     figures: Sums
+    # Earlier versions summed timed steps only.
+    figures_of_all: Sums | None = None
     skipped: dict[str, Count]
+    skipped_samples: dict[str, Count] = {}
     skipped_updates: Count = 0
     good: Count | None = None
     usual_loss: float | None = None
@@ -120,12 +125,13 @@ class _Stored(BaseModel):
     @model_validator(mode="after")
     def _possible(self) -> _Stored:
         """Figures that steps can have."""
-        figures = self.figures
-        for name, used in figures.used.items():
-            if used > figures.capacity.get(name, 0):
-                room = figures.capacity.get(name, 0)
-                raise ValueError(f"figures.used.{name} {used} is more than its capacity {room}")
-        for name, step in (("figures.steps", figures.steps), ("good", self.good or 0)):
+        sums = {"figures": self.figures, "figures_of_all": self.figures_of_all or Sums()}
+        for key, own in sums.items():
+            for name, used in own.used.items():
+                if used > (room := own.capacity.get(name, 0)):
+                    raise ValueError(f"{key}.used.{name} {used} is more than its capacity {room}")
+        counts = {f"{key}.steps": own.steps for key, own in sums.items()}
+        for name, step in (*counts.items(), ("good", self.good or 0)):
             if step > self.step:
                 raise ValueError(f"{name} {step} is behind step {self.step}")
         return self

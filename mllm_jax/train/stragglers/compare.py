@@ -10,7 +10,7 @@ from typing import Any
 from mllm_jax.runtime.part import peers
 from mllm_jax.train.events import Event
 from mllm_jax.train.records.sinks import JsonlSink
-from mllm_jax.train.stragglers.heat import RANKS
+from mllm_jax.train.stragglers.heat import FORM, RANKS
 from mllm_jax.train.stragglers.judge import Judge, Straggler
 from mllm_jax.train.stragglers.timing import NAME
 from mllm_jax.train.stragglers.window import Times, Window, compared
@@ -32,7 +32,7 @@ class Comparing:
     """
 
     def __init__(self, folder: Path, resumed_step: int) -> None:
-        self._sink, self._failed = JsonlSink(folder / RANKS, resumed_step), False
+        self._sink, self._failed = JsonlSink(folder / RANKS, resumed_step, FORM), False
         self._judge, self._waiting = Judge(), dict[int, dict[int, Window]]()
         self._places: dict[str, tuple[str, ...]] = {}
         self._told: dict[tuple[str, str], int] = {}

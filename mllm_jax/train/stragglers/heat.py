@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
-from mllm_jax.train.records.sinks import kept_lines
+from mllm_jax.runtime.records import INT, LIST, OBJECT, Form, Lines, read_lines
 from mllm_jax.train.stragglers.window import DEVICE, HOST, OWN
 
 Numbers = NDArray[np.float64]
@@ -70,13 +70,28 @@ class Line(BaseModel):
     device: list[float] | None = None
 
 
-def kept_times(folder: Path) -> list[Line]:
-    """The lines of a run's `ranks.jsonl`, without those that are damaged."""
+_LISTS = dict.fromkeys((*OWN, HOST, DEVICE), LIST)
+#: The form of a line.
+FORM = Form({"step": INT}, {"places": OBJECT, "slow": LIST, **_LISTS})
+
+
+def read_times(folder: Path) -> Lines:
+    """The records of a run's `ranks.jsonl`."""
+    return read_lines(folder / RANKS, FORM)
+
+
+def times_of(records: Lines) -> list[Line]:
+    """The lines of records; lists of another type, of an earlier version, are left out."""
     lines = []
-    for text in kept_lines(folder / RANKS):
-        with suppress(ValidationError):  # of a damage that has left an object
-            lines.append(Line.model_validate_json(text))
+    for own in records.values:
+        with suppress(ValidationError):
+            lines.append(Line.model_validate(own))
     return lines
+
+
+def kept_times(folder: Path) -> list[Line]:
+    """The lines of a run's `ranks.jsonl`, without those that are damaged, which is told."""
+    return times_of(read_times(folder).warn())
 
 
 def heat_maps(lines: Sequence[Line]) -> list[HeatMap]:

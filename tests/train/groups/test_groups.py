@@ -93,7 +93,8 @@ def test_processes_ask_each_other_once_for_a_step_and_only_when_it_is_reported(o
     meter.add(record(1))
     meter.add(record(2))
     assert not told.asked
-    assert meter.sums.used == meter.sums.used == {"tokens": 24}  # of all but the first step
+    assert meter.sums.timed.used == {"tokens": 24}  # of all but the first step
+    assert meter.sums.every.used == {"tokens": 48}
     assert len(told.asked) == 1
     meter.add(record(3))
     report = meter.flush()

@@ -22,7 +22,7 @@ from rich.console import Console
 
 from mllm_jax.config.load import ConfigError
 from mllm_jax.config.run import MlflowConfig, RunConfig, WandbConfig
-from mllm_jax.runtime.folder import RunError
+from mllm_jax.runtime.folder import RunError, identity
 from mllm_jax.train.records.dashboards import dashboard
 from mllm_jax.train.records.dashboards.dashboard import About, Dashboard
 from mllm_jax.train.records.dashboards.open import check_loggers, dashboards
@@ -387,8 +387,8 @@ def test_the_dashboards_of_a_configuration_know_the_run(
     board.write(LAST)
     board.close()
     assert not caplog.records, caplog.text
-    (identity,) = (tmp_path / "store").rglob("mllm_jax.identity")
-    assert identity.read_text() == (own.run.path / ".identity").read_text()
+    (tag,) = (tmp_path / "store").rglob("mllm_jax.identity")
+    assert tag.read_text() == identity(own.run.path)
     (artifact,) = (tmp_path / "store").rglob("resolved.yaml")
     assert "d_model" in artifact.read_text()
     assert json.dumps(own.model_dump(mode="json"))

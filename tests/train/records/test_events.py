@@ -105,7 +105,7 @@ def test_the_record_of_an_attempt_knows_the_steps_of_earlier_ones(tmp_path):
     for event in (Reading(8), Read(8, 0.0, []), Placed(8, 0.0), Dispatched(8, 0.0), Done(8, 0.0)):
         goodput(event)
     record.write()
-    ((own,), _) = read(tmp_path)
+    (own,) = read(tmp_path).spent
     assert own.effective == progress.effective == 100.0 + own.seconds["step"] > 100.0
 
 

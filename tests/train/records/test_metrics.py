@@ -8,6 +8,7 @@ import math
 import resource
 import shutil
 from dataclasses import asdict, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,14 @@ from pydantic import TypeAdapter
 from rich.console import Console
 
 from mllm_jax.console import finite, print_json, print_table
-from mllm_jax.train.records.metrics import Meter, PhaseLoad, Report, StepRecord, Sums
+from mllm_jax.runtime.records import Form, read_document, read_lines, write_atomically
+from mllm_jax.train.records.forms import SUMMARY
+from mllm_jax.train.records.forms import metrics as form
+from mllm_jax.train.records.metrics import Meter, PhaseLoad, Report, StepRecord, Totals
 from mllm_jax.train.records.sinks import (
     ConsoleSink,
     JsonlSink,
     Metrics,
-    kept_lines,
-    write_atomically,
     write_summary,
 )
 
@@ -172,6 +174,48 @@ def test_totals_have_the_keys_of_the_summary() -> None:
     assert totals["mfu"] is None
 
 
+#: Figures of a summary that are seconds, or over seconds.
+OF_TIME = (
+    *("tokens_per_second", "planning_seconds", "data_wait_share"),
+    *("place_seconds", "device_wait_seconds", "mfu"),
+)
+
+
+@given(st.data(), st.integers(2, 12), st.integers(1, 5))
+def test_totals_do_not_depend_on_where_a_run_was_cut(
+    data: st.DataObject, steps: int, every: int
+) -> None:
+    """Nor does what is not learnt of time depend on the step that compiles."""
+    amounts = st.integers(0, 50)
+    records = [
+        record(
+            step,
+            used={"tokens": data.draw(amounts), "vision": data.draw(amounts)},
+            capacity={"tokens": 50, "vision": 50},
+            moved_bytes=data.draw(st.floats(0, 1e6)),
+            loads={"decoder": PhaseLoad(*data.draw(st.tuples(*[st.floats(0.1, 9)] * 3)))},
+            units={"vision": data.draw(amounts)},
+            spilled=data.draw(st.booleans()),
+        )
+        for step in range(1, steps + 1)
+    ]
+    cuts = sorted(data.draw(st.sets(st.integers(1, steps - 1))))
+    kept = Totals()
+    for begin, end in pairwise([0, *cuts, steps]):
+        meter = Meter(steps, every=every, total=kept)
+        reports(meter, records[begin:end])
+        kept = TypeAdapter(Totals).validate_json(json.dumps(asdict(meter.sums)))
+    whole = Meter(steps, every=every)
+    reports(whole, records)
+    found, expected = meter.totals(), whole.totals()
+    assert set(OF_TIME) <= found.keys()
+    assert {k: v for k, v in found.items() if k not in OF_TIME} == {
+        k: v for k, v in expected.items() if k not in OF_TIME
+    }
+    assert meter.sums.every == whole.sums.every
+    assert meter.sums.timed.steps == steps - len(cuts) - 1
+
+
 def test_imbalance_weighs_steps_by_their_work() -> None:
     """A light step that is uneven costs less time than a heavy one."""
     meter = Meter(steps=3, every=3)
@@ -181,8 +225,8 @@ def test_imbalance_weighs_steps_by_their_work() -> None:
     )
     assert report.imbalance == {"decoder": {"before": 17 / 13, "after": 14 / 13}}
     assert ("imbalance", "text 1.08") in report.fields()
-    assert meter.totals()["imbalance"] == {"decoder": {"before": 8 / 4, "after": 5 / 4}}
-    again = TypeAdapter(Sums).validate_json(json.dumps(asdict(meter.sums)))
+    assert meter.totals()["imbalance"] == report.imbalance
+    again = TypeAdapter(Totals).validate_json(json.dumps(asdict(meter.sums)))
     assert again == meter.sums
     (silent,) = reports(Meter(steps=1), [record(1)])
     assert "imbalance" not in dict(silent.fields())
@@ -299,13 +343,14 @@ def test_a_bit_that_flips_in_a_file_costs_its_lines_alone(
     data = bytearray(path.read_bytes())
     data[at % len(data)] ^= 1 << bit
     path.write_bytes(data)
-    whole = data.decode("latin-1").split("\n")
     JsonlSink(path, resumed_step=6).log(7, {"loss": 1.5})
-    kept = [json.loads(line) for line in path.read_text().splitlines()]
-    assert kept[-1] == {"step": 7, "loss": 1.5}
-    untouched = [n for n in range(1, 6) if f'{{"step": {n}, "loss": 1.25}}' in whole]
-    assert len(untouched) >= 3
-    assert {*untouched} <= {line["step"] for line in kept}
+    kept = read_lines(path, form)
+    assert not kept.damage
+    assert kept.values[-1] == {"step": 7, "loss": 1.5}
+    assert [line for line in kept.values[:-1] if line["loss"] != 1.25] == []
+    steps = [line["step"] for line in kept.values[:-1]]
+    assert steps == sorted({*steps})
+    assert len(steps) >= 4
 
 
 def test_damaged_lines_are_told_once_with_their_file(
@@ -313,12 +358,16 @@ def test_damaged_lines_are_told_once_with_their_file(
 ) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_bytes(b'{"step": 1}\n\xff{"step": 2}\n{"step": "3"}\n[4]\n{"step": 5}\n{"step"')
-    assert kept_lines(path) == ['{"step": 1}\n', '{"step": 5}\n']
-    assert caplog.messages == [f"{path}: 3 damaged lines are left out"]
     JsonlSink(path, resumed_step=5)
+    (told,) = caplog.messages
+    assert told == (
+        f"{tmp_path}: metrics.jsonl is damaged, and left out: line 2 (it is no JSON), line 3 (step "
+        "is of another type), line 4 (it is no JSON object)"
+    )
+    assert read_lines(path, form).values == [{"step": 1}, {"step": 5}]
     caplog.clear()
-    assert len(kept_lines(path, keys=("loss",))) == 0
-    assert caplog.messages == [f"{path}: 2 damaged lines are left out"]
+    JsonlSink(path, resumed_step=5)
+    assert caplog.messages == []
 
 
 def test_infinite_numbers_become_null(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -328,7 +377,7 @@ def test_infinite_numbers_become_null(tmp_path: Path, capsys: pytest.CaptureFixt
     print_json(values)
     assert json.loads(capsys.readouterr().out) == expected
     write_summary(tmp_path / "summary.json", values)
-    assert json.loads((tmp_path / "summary.json").read_text()) == expected
+    assert read_document(tmp_path / "summary.json", Form({})) == expected
 
 
 def test_a_failed_write_leaves_the_old_file_whole(
@@ -340,10 +389,10 @@ def test_a_failed_write_leaves_the_old_file_whole(
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("mllm_jax.train.records.sinks.os.fsync", full)
+    monkeypatch.setattr("mllm_jax.runtime.records.os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         write_atomically(path, "{}")
-    assert json.loads(path.read_text()) == {"steps": 1}
+    assert read_document(path, SUMMARY) == {"steps": 1}
     assert [p.name for p in tmp_path.iterdir()] == ["summary.json"]
 
 

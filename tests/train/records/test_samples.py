@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,8 +12,10 @@ import pytest
 
 from data.planning.groups.group import WHOLE, Group
 from data.planning.stream import LoaderState
+from mllm_jax.runtime.records import read_lines
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import open_loader
+from mllm_jax.train.records.forms import SAMPLES
 from mllm_jax.train.records.samples import SampleList
 
 
@@ -23,7 +24,7 @@ def microbatches(*positions: tuple[int, ...], group: Group = WHOLE) -> list[Any]
 
 
 def listed(path: Path) -> list[Any]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    return [*read_lines(path, SAMPLES).values]
 
 
 def test_every_sample_of_the_stream_is_listed_once(experiment: Experiment) -> None:

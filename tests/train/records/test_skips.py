@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from data.faults import Fault, FaultKind
+from mllm_jax.runtime.records import read_lines
+from mllm_jax.train.records.forms import SKIPPED
 from mllm_jax.train.records.skips import TOLD, Skips
 
 GONE = Fault(FaultKind.MISSING, "'gone.png' is missing")
@@ -30,7 +32,7 @@ def test_a_sample_is_told_once_and_counted_each_time(
     ]
     reasons = {"missing file": 2, "longer than a row": 1}
     assert skips.summary() == {"samples": 3, "times": 10, "reasons": reasons}
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines = read_lines(path, SKIPPED).values
     assert [(line["step"], line["sample"]) for line in lines] == [
         (1, "a[0]"),
         (1, "a[1]"),
@@ -45,14 +47,34 @@ def test_a_resumed_run_knows_what_has_been_skipped(
     path, first = tmp_path / "skipped.jsonl", Skips()
     first.listed_in(path, 0)
     first.note(1, [("a[0]", GONE)])
-    saved = first.to_json()
+    saved = dict(first.times), dict(first.samples)
     first.note(4, [("a[1]", GONE)])
-    again = Skips.from_json(json.loads(json.dumps(saved)))
+    again = Skips.from_json(*json.loads(json.dumps(saved)))
     again.listed_in(path, 2)  # what came after the checkpoint is yet to come
     caplog.clear()
     again.note(3, [("a[0]", GONE), ("a[1]", GONE)])
     assert caplog.messages == ["skipped sample a[1]: 'gone.png' is missing"]
     assert again.summary() == {"samples": 2, "times": 3, "reasons": {"missing file": 2}}
+
+
+@pytest.mark.parametrize("recurs", [True, False])
+def test_a_damaged_line_of_the_list_changes_no_count(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, recurs: bool
+) -> None:
+    path, first = tmp_path / "skipped.jsonl", Skips()
+    first.listed_in(path, 0)
+    first.note(1, [("a[0]", GONE), ("a[1]", LONG), ("a[2]", GONE)])
+    path.write_bytes(path.read_bytes().replace(b"a[0]", b"a[9]"))
+    again = Skips.from_json(first.times, first.samples)
+    caplog.clear()
+    again.listed_in(path, 1)
+    assert caplog.messages == [
+        f"{tmp_path}: skipped.jsonl is damaged, and left out: line 1 (its checksum does not hold)"
+    ]
+    assert again.summary() == first.summary()
+    for skips in (first, again):
+        skips.note(2, [("a[0]", GONE)] * recurs + [("a[3]", LONG)])
+    assert again.summary() == first.summary()
 
 
 def test_many_samples_are_listed_and_not_told(
@@ -68,9 +90,9 @@ def test_many_samples_are_listed_and_not_told(
 
 def test_reasons_of_earlier_versions_are_counted_as_one_kind() -> None:
     saved = {"'gone.png' is missing in the media folder m": 2, "missing file": 1, "not JSON": 3}
-    times = Skips.from_json(saved).times
+    times = Skips.from_json(saved, {}).times
     assert times == {FaultKind.UNKNOWN: 5, FaultKind.MISSING: 1}
-    assert Skips.from_json(Skips(times).to_json()).times == times
+    assert Skips.from_json(times, {}).times == times
 
 
 def test_nothing_is_listed_without_a_folder(caplog: pytest.LogCaptureFixture) -> None:

@@ -23,14 +23,14 @@ from fsspec.implementations.memory import MemoryFileSystem
 from data.sample import AwayError, StorageError
 from data.sources.formats import patience
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.runtime.folder import IDENTITY, RunError, identity
+from mllm_jax.runtime.folder import IDENTITY, RunError, identity, steps_in
 from mllm_jax.runtime.part import Peers
 from mllm_jax.train.records.resolved import keep
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.copies import copier
 from mllm_jax.train.state.copies.copier import copy_records, copying
 from mllm_jax.train.state.copies.offers import fetch, offered, saved_parameters
-from mllm_jax.train.state.copies.store import Store, steps_in
+from mllm_jax.train.state.copies.store import Store
 from mllm_jax.train.state.saved import CheckpointError, NoCheckpointError
 from tests.configs import config
 from tests.stores import GOOGLE, S3, ObjectStore, object_store
@@ -266,7 +266,7 @@ def test_a_copy_that_not_all_processes_have_made_is_none(run, tmp_path):
     Store(run).put(folder, "r", (1, 2))
     there = elsewhere(run, tmp_path)
     fetch(there)
-    assert (there.run.path / IDENTITY).read_text() == "r"
+    assert identity(there.run.path) == "r"
 
 
 def test_a_run_whose_identity_is_damaged_has_that_of_its_copies(run, tmp_path):

@@ -29,6 +29,7 @@ from mllm_jax.runtime.compiled import cache
 from mllm_jax.runtime.folder import RoomError, RunError, check_room, known_identity, writing
 from mllm_jax.runtime.lock import GLANCE, HeldError, LockedError, locked
 from mllm_jax.runtime.part import Peers
+from mllm_jax.runtime.records import line_of, read_lines
 from mllm_jax.runtime.wire import Address
 from mllm_jax.supervise import leader
 from mllm_jax.supervise.back import Back
@@ -36,7 +37,7 @@ from mllm_jax.train import feed, listeners
 from mllm_jax.train.goodput import record
 from mllm_jax.train.goodput.ledger import Ledger
 from mllm_jax.train.listeners import Listeners
-from mllm_jax.train.records.sinks import kept_lines
+from mllm_jax.train.records.forms import metrics
 from mllm_jax.train.saves import SaveError, Saves
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.copies.copier import _Copier, _put_records
@@ -89,8 +90,9 @@ def of_folders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         patched.setattr(shutil, "disk_usage", lambda path: free)
         said += [why(RoomError, lambda: check_room(run, 2 * 2**20)), why(RunError, read_only)]
         check_room(run, 2 * 2**20, lenient=True)
-    (run / "metrics.jsonl").write_bytes(b"\xff\n\xff\n")
-    assert kept_lines(run / "metrics.jsonl") == []
+    line = line_of({"step": 1})
+    (run / "metrics.jsonl").write_text(f"{line}{line.replace('1', '2', 1)}{line}{line}[\n")
+    assert len(read_lines(run / "metrics.jsonl", metrics).warn().values) == 3
     (run / ".identity").write_bytes(b"\xff")
     assert known_identity(run) is None
     with monkeypatch.context() as patched:

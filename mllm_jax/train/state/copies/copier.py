@@ -19,10 +19,10 @@ from pathlib import Path
 
 from data.credentials import hidden
 from data.sample import DataError, StorageError
-from mllm_jax.runtime.folder import RunError, identity
+from mllm_jax.runtime.folder import RunError, identity, steps_in
 from mllm_jax.runtime.part import peers
 from mllm_jax.train.state.copies.offers import Offers
-from mllm_jax.train.state.copies.store import KEY, Store, steps_in
+from mllm_jax.train.state.copies.store import KEY, Store
 
 logger = logging.getLogger(__name__)
 

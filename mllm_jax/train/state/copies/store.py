@@ -30,9 +30,9 @@ from data.credentials import hidden
 from data.sample import StorageError
 from data.sources.formats.storage import remote
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.runtime.folder import IDENTITY, RunError, known_identity
+from mllm_jax.runtime.folder import RunError, keep_identity, known_identity
+from mllm_jax.runtime.records import write_atomically
 from mllm_jax.train.records.resolved import RESOLVED
-from mllm_jax.train.records.sinks import write_atomically
 from mllm_jax.train.state.saved import check_whole, set_aside
 
 logger = logging.getLogger(__name__)
@@ -156,7 +156,7 @@ class Store:
             with self._asked():
                 content = self._system.cat_file(path) if self._system.glob(path) else None
             if content is not None:
-                write_atomically(run / name, content.decode())
+                write_atomically(run / name, content)
 
     def fetch(self, copy: Copy, directory: Path, *, instead: bool = False) -> None:
         """Get a checkpoint into the folder of a run's checkpoints, whole or not at all.
@@ -234,7 +234,7 @@ class Store:
         own = known_identity(run)
         if own is None:
             run.mkdir(parents=True, exist_ok=True)
-            (run / IDENTITY).write_text(copies[0].run)
+            keep_identity(run, copies[0].run)
         elif own != copies[0].run:
             raise RunError(
                 f"{KEY}: the checkpoints in {self} are of run {copies[0].run}, and {run} is "
@@ -268,12 +268,6 @@ class Store:
                     logger.warning("%s is no note of a copy: %s", self._system.named(path), what)
                 else:
                     yield path, note
-
-
-def steps_in(run: Path) -> list[int]:
-    """Steps whose checkpoints are whole in a run's folder."""
-    folder = run / "checkpoints"
-    return sorted(int(path.name) for path in folder.glob("*") if path.name.isdigit())
 
 
 def _parts(path: str) -> tuple[str, ...]:

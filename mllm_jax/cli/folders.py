@@ -1,0 +1,139 @@
+"""The folders and files that commands are given: looked at before anything is loaded that computes.
+
+A message names the folder, what is missing in it, and folders that would do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mllm_jax.runtime.folder import METRICS, RunError, steps_in
+
+if TYPE_CHECKING:  # which a message about a folder does not need
+    from mllm_jax.config.sections import ExperimentConfig
+
+#: File of a released checkpoint that says what it is.
+_CONFIG = "config.json"
+#: File of a run with its configuration, which may name a place with copies of checkpoints.
+_RESOLVED = "resolved.yaml"
+#: A checkpoint of a hub.
+_HUB = re.compile(r"[\w.-]+/[\w.-]+(@[\w.-]+)?")
+#: Folders that a message names, and folders that are looked at to find them.
+_NAMED, _LOOKED_AT = 5, 200
+
+
+def _has_checkpoints(folder: Path) -> bool:
+    """Whether a run has a checkpoint, or may have copies of some behind a URL."""
+    if steps_in(folder):
+        return True
+    kept = folder / _RESOLVED
+    text = kept.read_text(encoding="utf-8", errors="replace") if kept.is_file() else ""
+    return re.search(r"^\s+copy_to: (?!null$)", text, re.MULTILINE) is not None
+
+
+def _is_release(folder: Path) -> bool:
+    return (folder / _CONFIG).is_file()
+
+
+#: What a folder must be, by name: whether it is that, what is missing else, and what would do.
+_KINDS: Mapping[str, tuple[Callable[[Path], bool], str, str]] = {
+    "run": (
+        lambda folder: (folder / METRICS).is_file(),
+        f"there is no {METRICS} in it",
+        "the folder of a run that has begun",
+    ),
+    "checkpoints": (
+        _has_checkpoints,
+        "there is no checkpoint in it",
+        "the folder of a run that has saved a checkpoint",
+    ),
+    "release": (
+        _is_release,
+        f"there is no {_CONFIG} in it",
+        "the folder of a released checkpoint",
+    ),
+    "folder": (Path.is_dir, "", "a folder"),
+}
+
+#: Options that name a folder which must be there, by command: what it must be.
+FOLDERS: Mapping[str, Mapping[str, str]] = {
+    "report": {"run": "run"},
+    "export": {"run": "checkpoints"},
+    "generate": {"run": "checkpoints", "release": "release", "media": "folder"},
+    "evaluate": {"run": "checkpoints", "release": "release", "media": "folder"},
+    "import": {"source": "release"},
+}
+#: Names of options that are not those of their values.
+_OPTIONS = {"source": "from"}
+
+
+def check_folders(args: argparse.Namespace) -> None:
+    """See that the folders in a command's options are there, and are what they must be.
+
+    Raises:
+        RunError: one is not.
+    """
+    for name, kind in FOLDERS.get(args.name, {}).items():
+        given = getattr(args, name)
+        if given is not None and not (args.name == "import" and _of_hub(given)):
+            check_folder(f"--{_OPTIONS.get(name, name)}", Path(given), kind)
+
+
+def check_run(args: argparse.Namespace, config: ExperimentConfig) -> None:
+    """See that the run of a configuration has what a command needs of it.
+
+    Raises:
+        RunError: it has not.
+    """
+    if args.name == "experts" and not args.routes:
+        check_folder("run.name", config.run.path, "run")
+    if args.name == "evaluate" and config.checkpoint.copy_to is None:
+        check_folder("run.name", config.run.path, "checkpoints")
+
+
+def check_folder(option: str, folder: Path, kind: str) -> None:
+    """See that a folder is what it must be.
+
+    Raises:
+        RunError: it is not; the message names folders that are.
+    """
+    holds, missing, wanted = _KINDS[kind]
+    if folder.is_dir() and holds(folder):
+        return
+    if not folder.exists():
+        missing = "there is no such folder"
+    elif not folder.is_dir():
+        missing = "it is a file"
+    found = list(dict.fromkeys(_others(folder, kind)))
+    named = f": {', '.join(map(str, found[:_NAMED]))}" if found else ""
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    raise RunError(f"{option} {folder}: {missing}; valid: {wanted}{named}{more}")
+
+
+def _others(folder: Path, kind: str) -> Iterator[Path]:
+    """Folders that would do: above a folder, in it, and beside it."""
+    holds = _KINDS[kind][0]
+    if kind == "folder":
+        return
+    above = [own for own in [*folder.parents][:2] if own != Path()]
+    inside = _folders(folder) if folder.is_dir() else []
+    for own in (*above, *inside, *_folders(folder.parent)):
+        if own != folder and holds(own):
+            yield own
+
+
+def _folders(parent: Path) -> list[Path]:
+    """Folders in a folder, by name."""
+    try:
+        return sorted(own for own in parent.iterdir() if own.is_dir())[:_LOOKED_AT]
+    except OSError:
+        return []
+
+
+def _of_hub(source: str) -> bool:
+    """Whether a source of weights is none of this machine."""
+    return not Path(source).exists() and _HUB.fullmatch(source) is not None

@@ -1,0 +1,319 @@
+"""Records of a run: JSON objects that carry a checksum, written and read back in one way.
+
+    {"step": 10, "loss": 4.2656, "crc": "f2eb1c96"}
+
+`crc` is the last key of a record: the CRC-32 of all bytes of the record before the comma in front
+of `"crc"`, in hexadecimal digits. A damaged line costs that line alone, and is named. Records of
+earlier versions have no checksum: they are believed if they have the keys of their kind, and get
+checksums when their file is written anew.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+logger = logging.getLogger(__name__)
+
+#: The last key of a record.
+CRC = "crc"
+#: The end of a record on one line, and of one that has a line for each key.
+_TAIL = re.compile(rb'(?:, "crc": "([0-9a-f]{8})"}|,\n  "crc": "([0-9a-f]{8})"\n})\Z')
+#: What is behind the comma at the end of a line, wherever it stands.
+_END = re.compile(rb'"crc": "[0-9a-f]{8}"}')
+#: Bytes of these ends, and where their digits are.
+_ENDS = {
+    len(', "crc": "00000000"}'): slice(-10, -2),
+    len(',\n  "crc": "00000000"\n}'): slice(-11, -3),
+}
+#: Line of a text that is no JSON, such as YAML, with the checksum of all lines before.
+_COMMENT = re.compile(rb"# crc ([0-9a-f]{8})\n\Z")
+#: Damaged lines, and characters of a key, that a message names.
+_NAMED, _SHOWN = 3, 40
+
+Values = Mapping[str, Any]
+#: Types of values in JSON.
+INT, TEXT, LIST, OBJECT, FLAG = (int,), (str,), (list,), (dict,), (bool,)
+NUMBER, KNOWN_NUMBER = (int, float, type(None)), (int, float)
+
+
+class DamageError(ValueError):
+    """A file that holds no record, or none as it was written."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """The keys of a kind of record, with the types of their values.
+
+    Attributes:
+        needed: keys that every record has.
+        others: keys that a record may have; None: any.
+    """
+
+    needed: Mapping[str, tuple[type, ...]]
+    others: Mapping[str, tuple[type, ...]] | None = None
+
+    def __call__(self, values: Values) -> Form:
+        """The form of a record: this one, whatever the record is."""
+        del values
+        return self
+
+    def problem(self, values: Values) -> str:
+        """What is missing, or of another type; empty if nothing is."""
+        missing = [key for key in self.needed if key not in values]
+        if missing:
+            return f"no key {missing[0]}"
+        for key, types in {**self.needed, **(self.others or {})}.items():
+            if key in values and not _is_of(values[key], types):
+                return f"{key} is of another type"
+        return ""
+
+    def unknown(self, values: Values) -> list[str]:
+        """Keys that no record of this kind has."""
+        if self.others is None:
+            return []
+        return [f"{key:.{_SHOWN}}" for key in values if key not in {*self.needed, *self.others}]
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The records of a file, a line each.
+
+    Attributes:
+        path: the file.
+        values: the records that are whole, in order, without their checksums.
+        damage: by number of a line, from 1, why the line is left out.
+        unknown: keys of whole records that this version does not know.
+        checked: whether the records have checksums.
+    """
+
+    path: Path
+    values: Sequence[dict[str, Any]] = ()
+    damage: Mapping[int, str] = field(default_factory=dict)
+    unknown: Sequence[str] = ()
+    checked: bool = True
+
+    @property
+    def told(self) -> list[str]:
+        """Sentences about damaged lines and unknown keys; none if there are none."""
+        sentences = []
+        if self.damage:
+            named = [f"line {n} ({why})" for n, why in [*self.damage.items()][:_NAMED]]
+            more = len(self.damage) - len(named)
+            named += [f"{more} more"] * (more > 0)
+            sentences.append(f"{self.path.name} is damaged, and left out: {', '.join(named)}")
+        if self.unknown:
+            keys = ", ".join(self.unknown[:_NAMED])
+            sentences.append(f"{self.path.name} has keys that this version does not know: {keys}")
+        return sentences
+
+    def warn(self) -> Lines:
+        """Log what is to be told; returns the lines."""
+        for sentence in self.told:
+            logger.warning("%s: %s", self.path.parent, sentence)
+        return self
+
+
+def line_of(values: Values, *, ascii_only: bool = True) -> str:
+    """A record as a line.
+
+    Raises:
+        ValueError: a number is not finite, there is no key, or one is that of the checksum.
+    """
+    return _signed(json.dumps(_free(values), allow_nan=False, ensure_ascii=ascii_only)) + "\n"
+
+
+def text_of(lines: Iterable[Values], *, ascii_only: bool = True) -> str:
+    """Records as the text of a file; raises as `line_of`."""
+    return "".join(line_of(own, ascii_only=ascii_only) for own in lines)
+
+
+def document_of(values: Values) -> str:
+    """A record as the text of a file of its own, a key on each line; raises as `line_of`."""
+    return _signed(json.dumps(_free(values), allow_nan=False, indent=2)) + "\n"
+
+
+def _free(values: Values) -> Values:
+    if not values or CRC in values:
+        raise ValueError(f"a record has keys, and none is {CRC}: {', '.join(values) or 'none'}")
+    return values
+
+
+def _signed(text: str) -> str:
+    """The JSON of an object with its checksum."""
+    content = text.removesuffix("}").rstrip()
+    lead, end = (",\n  ", "\n}") if text.startswith("{\n") else (", ", "}")
+    return f'{content}{lead}"{CRC}": "{_sum(content.encode())}"{end}'
+
+
+def _sum(data: bytes) -> str:
+    return f"{zlib.crc32(data):08x}"
+
+
+def read_lines(path: Path, form: Callable[[Values], Form]) -> Lines:
+    """The records of a file; none without a file, and without a last one that broke off.
+
+    Args:
+        form: the form of a record, which may depend on its keys.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    if not path.exists():
+        return Lines(path)
+    *ended, last = path.read_bytes().split(b"\n")
+    parsed = [*map(_parse, ended), *(own for own in [_parse(last)] if own.whole)]
+    checked = any(own.signed for own in parsed)
+    values, damage, unknown = list[dict[str, Any]](), dict[int, str](), dict[str, None]()
+    for number, own in enumerate(parsed, 1):
+        why = own.why or _problem(own, form, checked)
+        if why:
+            damage[number] = why
+            continue
+        values += own.values
+        unknown |= dict.fromkeys(key for v in own.values for key in form(v).unknown(v))
+    return Lines(path, values, damage, tuple(unknown), checked or not values)
+
+
+def read_document(path: Path, form: Form) -> dict[str, Any]:
+    """The record in a file of its own.
+
+    Raises:
+        DamageError: it has changed since it was written, or is none.
+        OSError: the file cannot be read.
+    """
+    own = _parse(path.read_bytes().removesuffix(b"\n"))
+    why = own.why or _problem(own, form, checked=own.signed)
+    if why or len(own.values) != 1:
+        raise DamageError(f"{path.name} is damaged, and left out: {why or 'several records'}")
+    return own.values[0]
+
+
+@dataclass(frozen=True)
+class _Parsed:
+    """What a line holds.
+
+    Attributes:
+        values: its record; several where line breaks between them are damaged.
+        why: why it holds none.
+        signed: whether it has a checksum, right or wrong.
+    """
+
+    values: Sequence[dict[str, Any]] = ()
+    why: str = ""
+    signed: bool = False
+
+    @property
+    def whole(self) -> bool:
+        return bool(self.values)
+
+
+def _parse(data: bytes) -> _Parsed:
+    """The record on a line, whose checksum holds if it has one."""
+    if (found := _verified(data)) is not None:
+        return _Parsed([found], signed=True)
+    if several := [*_several(data)]:
+        return _Parsed(several, signed=True)
+    if _TAIL.search(data):
+        return _Parsed(why="its checksum does not hold", signed=True)
+    if any(_sum(data[:-size]).encode() == data[digits] for size, digits in _ENDS.items()):
+        return _Parsed(why="the key of its checksum is damaged", signed=True)
+    try:
+        found = json.loads(data.decode())
+    except (ValueError, RecursionError):
+        return _Parsed(why="it is no JSON")
+    if not isinstance(found, dict):
+        return _Parsed(why="it is no JSON object")
+    if CRC in found:
+        return _Parsed(why="its checksum is damaged", signed=True)
+    return _Parsed([found])
+
+
+def _verified(data: bytes) -> dict[str, Any] | None:
+    """The record, if its checksum holds."""
+    tail = _TAIL.search(data)
+    if tail is None or _sum(data[: tail.start()]).encode() != (tail[1] or tail[2]):
+        return None
+    found: dict[str, Any] = json.loads(data)
+    del found[CRC]
+    return found
+
+
+def _several(data: bytes) -> Iterator[dict[str, Any]]:
+    """Whole records of one line: a byte behind each was a line break."""
+    begin = 0
+    for end in _END.finditer(data):
+        found = _verified(data[begin : end.end()])
+        if found is not None:
+            yield found
+            begin = end.end() + 1
+
+
+def _problem(own: _Parsed, form: Callable[[Values], Form], checked: bool) -> str:
+    """What is wrong with records that can be read.
+
+    Args:
+        checked: whether other records of the file have checksums.
+    """
+    if checked and not own.signed:
+        return "it has no checksum"
+    for values in own.values:
+        if why := form(values).problem(values):
+            return why
+        if not own.signed and (keys := form(values).unknown(values)):
+            return f"unknown key {keys[0]}"
+    return ""
+
+
+def _is_of(value: object, types: tuple[type, ...]) -> bool:
+    return isinstance(value, types) and (not isinstance(value, bool) or bool in types)
+
+
+def signed_text(text: str) -> str:
+    """A text with a last line, a comment of YAML, that holds its checksum."""
+    return f"{text}# crc {_sum(text.encode())}\n"
+
+
+def check_text(path: Path) -> None:
+    """See that a text is as it was written, if it has a checksum.
+
+    Raises:
+        DamageError: it is not.
+        OSError: the file cannot be read.
+    """
+    data = path.read_bytes()
+    tail = _COMMENT.search(data)
+    if tail is not None and _sum(data[: tail.start()]).encode() != tail[1]:
+        raise DamageError(
+            f"{path.name} has changed since the run wrote it: its checksum, in the last line, does "
+            "not hold"
+        )
+
+
+def write_atomically(path: Path, content: str | bytes, part: str | None = None) -> None:
+    """Replace `path` by a text; a reader sees the old text or the new one, never a part.
+
+    What a process that is killed has begun is overwritten by the next one that writes to `path`.
+
+    Args:
+        part: name under which the file is begun; None: one that `path` has for itself.
+
+    Raises:
+        OSError: the folder takes no file.
+    """
+    begun = path.with_name(part or f".{path.name}.part")
+    try:
+        with begun.open("wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())  # else a machine that is lost may leave an empty file
+        begun.replace(path)
+    finally:
+        begun.unlink(missing_ok=True)

@@ -1,0 +1,57 @@
+"""The forms of a run's records, by which readers know what is missing or unknown in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields
+
+from mllm_jax.runtime.records import (
+    INT,
+    LIST,
+    NUMBER,
+    OBJECT,
+    TEXT,
+    Form,
+    Values,
+)
+from mllm_jax.train.records.metrics import Report
+
+#: Types of JSON by how the annotation of a figure begins.
+_TYPES = {"int": INT, "float": NUMBER, "Mapping": OBJECT, "tuple": LIST}
+
+#: Any record of a step.
+STEP = Form({"step": INT})
+#: `samples.jsonl`.
+SAMPLES = Form({"step": INT, "samples": LIST}, {})
+#: `skipped.jsonl`.
+SKIPPED = Form({"step": INT, "sample": TEXT, "reason": TEXT, "text": TEXT}, {})
+#: `summary.json`, beside the results of evaluations.
+SUMMARY = Form({"steps": INT})
+
+
+def _types(own: Field[object]) -> tuple[type, ...]:
+    begin = str(own.type).partition("[")[0].partition(" ")[0]
+    return _TYPES[begin]
+
+
+def _report() -> Form:
+    needed: dict[str, tuple[type, ...]] = {}
+    others: dict[str, tuple[type, ...]] = {}
+    for own in fields(Report):
+        optional = own.default is not MISSING or own.default_factory is not MISSING
+        (others if optional else needed)[own.name] = _types(own)
+    return Form(needed, others)
+
+
+#: A report of the log in `metrics.jsonl`.
+REPORT = _report()
+
+
+def metrics(values: Values) -> Form:
+    """The form of a line of `metrics.jsonl`: a report, or values that were logged by name."""
+    return REPORT if is_report(values) else STEP
+
+
+def is_report(values: Mapping[str, object]) -> bool:
+    """Whether a line of `metrics.jsonl` is a report of the log."""
+    return "steps" in values or "learning_rate" in values

@@ -1,0 +1,140 @@
+"""A report of a run whose files are damaged: what changed is named, and in no figure."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.report.files import RunFiles, read_run
+from mllm_jax.report.page import page
+from mllm_jax.train.records.forms import SAMPLES
+from mllm_jax.train.records.sinks import JsonlSink
+from mllm_jax.train.records.skips import Skips
+from mllm_jax.train.stragglers.heat import FORM
+from tests.report.runs import ended
+
+RECORDS = (
+    *("metrics.jsonl", "ranks.jsonl", "samples.jsonl", "skipped.jsonl", "summary.json"),
+    *("attempts/1.json", "attempts/2.json", "attempts/1.supervisor.json"),
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> ExperimentConfig:
+    own = ended(tmp_path_factory.mktemp("runs"), steps=range(10, 40, 10))
+    samples = JsonlSink(own.run.path / "samples.jsonl", form=SAMPLES)
+    for step in (1, 2):
+        samples.log(step, {"samples": [step, 62, 200]})
+    return own
+
+
+@pytest.fixture(scope="module")
+def whole(run: ExperimentConfig) -> RunFiles:
+    return read_run(run.run.path)
+
+
+@pytest.fixture
+def copied(run: ExperimentConfig, tmp_path: Path) -> Path:
+    return shutil.copytree(run.run.path, tmp_path / "small")
+
+
+def changed(path: Path, at: int, mask: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at % len(data)] ^= mask
+    path.write_bytes(data)
+
+
+def figures(run: RunFiles) -> dict[str, list[object]]:
+    """All values of a run by the file that holds them."""
+    return {
+        "metrics.jsonl": [*run.lines],
+        "ranks.jsonl": [*run.times],
+        "skipped.jsonl": [*run.skipped],
+        "summary.json": [run.summary] if run.summary else [],
+        "attempts": [*run.attempts.spent, *run.attempts.watched],
+    }
+
+
+@settings(max_examples=40)
+@given(st.sampled_from(RECORDS), st.integers(0, 10**6), st.integers(1, 255))
+def test_a_changed_byte_costs_one_record_at_most_and_is_named(
+    run: ExperimentConfig, whole: RunFiles, name: str, at: int, mask: int
+) -> None:
+    path = run.run.path / name
+    written = path.read_bytes()
+    logging.disable(logging.WARNING)
+    try:
+        changed(path, at, mask)
+        found = read_run(run.run.path)
+    finally:
+        logging.disable(logging.NOTSET)
+        path.write_bytes(written)
+    before, after = figures(whole), figures(found)
+    told = " ".join(found.damage)
+    for file, values in after.items():
+        assert all(value in before[file] for value in values)
+        lost = len(before[file]) - len(values)
+        assert lost in ((0, 1) if name.startswith(file) else (0,))
+        assert not lost or path.name in told
+    assert page(found)
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_a_run_goes_on_without_a_damaged_record(
+    copied: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = copied / name
+    before, size = path.read_bytes().count(b"\n"), path.stat().st_size
+    changed(path, size // 2, 4)
+    resumed(copied)
+    if name.endswith(".jsonl"):
+        assert path.read_bytes().count(b"\n") == before - 1
+        assert f"{copied}: {name} is damaged, and left out: line " in caplog.text
+        assert not read_run(copied).damage
+    assert page(read_run(copied))
+
+
+def resumed(folder: Path) -> None:
+    """Open all files as a run does that goes on behind its last step."""
+    JsonlSink(folder / "metrics.jsonl", 1000)
+    JsonlSink(folder / "samples.jsonl", 1000, SAMPLES)
+    JsonlSink(folder / "ranks.jsonl", 1000, FORM)
+    Skips().listed_in(folder / "skipped.jsonl", 1000)
+
+
+def test_the_page_and_the_log_name_what_is_left_out(
+    copied: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name, old, new in (
+        ("metrics.jsonl", b'"loss"', b'"lnss"'),
+        ("skipped.jsonl", b"alert", b"blert"),
+        ("summary.json", b'"steps"', b'"stfps"'),
+        ("attempts/1.json", b'"began"', b'"begun"'),
+        ("resolved.yaml", b"seed: 0", b"seed: 8"),
+    ):
+        text = (copied / name).read_bytes()
+        assert old in text, name
+        (copied / name).write_bytes(text.replace(old, new, 1))
+    shown = page(read_run(copied))
+    for sentence in (
+        "metrics.jsonl is damaged, and left out: line 2 (its checksum does not hold)",
+        "skipped.jsonl is damaged, and left out: line 1 (its checksum does not hold)",
+        "summary.json is damaged, and left out: its checksum does not hold",
+        "1.json is damaged, and left out: its checksum does not hold",
+    ):
+        assert sentence in shown
+        assert f"{copied}: {sentence}" in caplog.messages
+    assert "resolved.yaml has changed since the run wrote it" in shown
+    assert "seed: 8" not in shown
+
+
+def test_a_run_of_an_earlier_version_has_no_checksums(copied: Path) -> None:
+    path = copied / "metrics.jsonl"
+    path.write_text('{"step": 1, "heldout_loss": 2.5}\n')
+    assert "An earlier version wrote metrics.jsonl" in page(read_run(copied))

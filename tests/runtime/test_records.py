@@ -1,0 +1,162 @@
+"""Records with checksums: read back as they were written, or named as damaged."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import zlib
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mllm_jax.runtime.records import (
+    INT,
+    TEXT,
+    DamageError,
+    Form,
+    check_text,
+    document_of,
+    line_of,
+    read_document,
+    read_lines,
+    signed_text,
+    text_of,
+    write_atomically,
+)
+
+FORM = Form({"step": INT}, {"name": TEXT, "values": (list,)})
+RECORDS: list[dict[str, Any]] = [
+    {"step": 1, "name": 'a, "crc": "00000000"}'},
+    {"step": 2, "values": [1.5e-9, None, {"b": True}]},
+    {"step": 30, "name": "\u2028 \n ü"},
+]
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("records")
+
+
+@given(st.dictionaries(st.text().filter(lambda key: key != "crc"), VALUES, min_size=1))
+def test_records_are_read_as_they_were_written(folder: Path, values: dict[str, Any]) -> None:
+    path = folder / "own.jsonl"
+    for text in (line_of(values), document_of(values)):
+        path.write_text(text)
+        assert read_document(path, Form({})) == values
+        assert [*json.loads(text)][-1] == "crc"
+
+
+def test_the_checksum_is_that_of_the_bytes_before_its_comma() -> None:
+    """As the docs say, so that it can be verified without this project."""
+    for text in (line_of(RECORDS[2]), document_of(RECORDS[2])):
+        content, digits = re.fullmatch(r'(.*),\s*"crc": "(.{8})"\s*}\n', text, re.DOTALL).groups()  # type: ignore[union-attr]
+        assert f"{zlib.crc32(content.encode()):08x}" == digits
+
+
+def flipped(path: Path, at: int, mask: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at % len(data)] ^= mask
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("records", [RECORDS, RECORDS[1:2]], ids=["several", "one"])
+def test_no_bit_of_a_file_of_lines_flips_unnoticed(folder: Path, records: Any) -> None:
+    """What is read is what was written, or all but one line, which is named."""
+    path = folder / "lines.jsonl"
+    text = text_of(records, ascii_only=False)
+    for at, byte in enumerate(data := text.encode()):
+        for bit in range(8) if len(records) == 1 else (at % 8,):
+            changed = bytes([byte ^ (1 << bit)])
+            path.write_bytes(data[:at] + changed + data[at + 1 :])
+            found = read_lines(path, FORM)
+            assert all(own in records for own in found.values), (at, bit)
+            assert len(found.values) >= len(records) - 1, (at, bit)
+            assert found.values == records or found.damage, (at, bit)
+            assert bool(found.told) == bool(found.damage)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 255), st.booleans())
+def test_no_byte_of_a_document_changes_unnoticed(
+    folder: Path, at: int, mask: int, lines: bool
+) -> None:
+    path = folder / "document.json"
+    path.write_text((document_of if lines else line_of)(RECORDS[2]))
+    flipped(path, at, mask)
+    with suppress(DamageError):
+        assert read_document(path, FORM) == RECORDS[2]
+
+
+def test_a_last_line_that_broke_off_is_as_if_it_was_not_there(folder: Path) -> None:
+    path, text = folder / "broken.jsonl", text_of(RECORDS)
+    begin = len(text_of(RECORDS[:2]))
+    for end in range(begin, len(text) - 1):
+        path.write_text(text[:end])
+        found = read_lines(path, FORM)
+        assert (found.values, found.damage) == (RECORDS[:2], {})
+    path.write_text(text[:-1])
+    assert read_lines(path, FORM).values == RECORDS
+
+
+def test_records_of_earlier_versions_are_read_and_get_checksums(folder: Path) -> None:
+    path = folder / "old.jsonl"
+    path.write_text("".join(json.dumps(own) + "\n" for own in RECORDS))
+    old = read_lines(path, FORM)
+    assert (old.values, old.told, old.checked) == (RECORDS, [], False)
+    path.write_text(text_of(old.values))
+    assert read_lines(path, FORM).checked
+    path.write_text('{"step": 1, "nbme": "x"}\n{"stfp": 2}\n{"step": true}\n{"step": 4}\n5\n')
+    found = read_lines(path, FORM)
+    assert found.values == [{"step": 4}]
+    assert found.told == [
+        "old.jsonl is damaged, and left out: line 1 (unknown key nbme), line 2 (no key step), "
+        "line 3 (step is of another type), 1 more"
+    ]
+
+
+def test_a_line_without_a_checksum_among_others_is_damaged(folder: Path) -> None:
+    """An editor has changed it, say."""
+    path = folder / "mixed.jsonl"
+    path.write_text(text_of(RECORDS[:1]) + json.dumps(RECORDS[1]) + "\n" + text_of(RECORDS[2:]))
+    found = read_lines(path, FORM)
+    assert (found.values, found.damage) == ([RECORDS[0], RECORDS[2]], {2: "it has no checksum"})
+
+
+def test_keys_of_later_versions_are_told_and_keep_the_record(folder: Path) -> None:
+    path = folder / "new.jsonl"
+    path.write_text(text_of([{"step": 1, "later": 2}, {"step": 2}]))
+    found = read_lines(path, FORM)
+    assert found.values == [{"step": 1, "later": 2}, {"step": 2}]
+    assert found.told == ["new.jsonl has keys that this version does not know: later"]
+
+
+@pytest.mark.parametrize("values", [{}, {"crc": 1}, {"loss": math.nan}])
+def test_what_cannot_be_a_record_is_not_written(values: dict[str, Any]) -> None:
+    for write in (line_of, document_of):
+        with pytest.raises(ValueError, match=r"a record has keys|not JSON compliant"):
+            write(values)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 255))
+def test_a_text_that_changes_is_told(folder: Path, at: int, mask: int) -> None:
+    path, text = folder / "own.yaml", "run:\n  name: a\n"
+    write_atomically(path, signed_text(text))
+    check_text(path)
+    flipped(path, at % len(text), mask)
+    with pytest.raises(DamageError, match=r"own\.yaml has changed since the run wrote it"):
+        check_text(path)
+    path.write_text(text)
+    check_text(path)  # of an earlier version
