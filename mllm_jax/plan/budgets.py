@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from data.faults import Fault
 from data.kinds.modality import Modality
 from data.loading.loader import microbatch_stats
@@ -143,13 +145,13 @@ def advise(config: ExperimentConfig, samples: int | None = None) -> Advice:
     source = make_source(config.data, "train")
     if not len(source):
         raise DataError("data.source has no samples; valid: at least one")
-    processor = make_processor(config.data, planned(config))
+    processor = make_processor(config.data, planned(config), config.model.decoder.max_positions)
     lengths = open_lengths(source, processor, config.data)
     encoders = tuple(processor.modalities.values())
     try:
         present = outcome(config, source, lengths, encoders, config.data.budgets)
     except DataError as error:
-        if samples is None and len(lengths.unusable) < len(lengths):
+        if samples is None and _learnable(lengths, processor.longest):
             raise DataError(
                 f"{error}; say with --samples of `launch.py budgets` how many samples a "
                 "microbatch should hold"
@@ -159,7 +161,9 @@ def advise(config: ExperimentConfig, samples: int | None = None) -> Advice:
         present = None
     wanted = samples or max(1, round(present.samples if present else 1))
     order = source.order(config.train.seed) if isinstance(source, Mixture) else None
-    budgets = suggest_budgets(lengths, encoders, config.data.rows, wanted, order=order)
+    budgets = suggest_budgets(
+        lengths, encoders, config.data.rows, wanted, order=order, longest=processor.longest
+    )
     suggested = outcome(config, source, lengths, encoders, rounded(budgets, config))
     return Advice(present, suggested)
 
@@ -197,7 +201,7 @@ def outcome(
         DataError: no sample is usable.
     """
     data = config.data.model_copy(update={"budgets": budgets, "on_error": "skip"})
-    capacity = make_capacity(budgets, encoders)
+    capacity = make_capacity(budgets, encoders, config.model.decoder.max_positions)
     work, units = tower_works(config.model), config.budget_units
     consumer = Consumer(work, microbatches=config.train.accumulate, units=units)
     state = LoaderState(config.train.seed)
@@ -216,6 +220,12 @@ def outcome(
     found = unusable_samples(lengths, capacity, config.data.rows_apart)
     reasons = _by_kind(source, found)
     return Outcome(dict(budgets), placed / count, padding, len(found), reasons, len(source))
+
+
+def _learnable(lengths: LengthTable, longest: int | None) -> bool:
+    """Whether rows that are long enough would hold a sample."""
+    tokens = np.asarray(lengths.tokens)
+    return bool(((tokens >= 0) & (tokens <= (longest or tokens.max()))).any())
 
 
 def _by_kind(source: Source, found: Mapping[int, Fault]) -> dict[str, Refused]:
