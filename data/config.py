@@ -39,9 +39,10 @@ class DemoSource(_Section):
 class FieldsConfig(_Section):
     """Fields of a record (columns of a table, keys of an object): `sources/formats/record.py`."""
 
-    conversation: str | None = None  # field of the turns; null: conversations or messages
+    conversation: str | None = None  # field of the turns; null: conversations, messages or texts
     question: str | None = None  # what the user says before `answer`; null: nothing but the media
     answer: str | None = None  # what is learnt, in place of a conversation
+    system: str | None = None  # system message before all; null: system
     image: str | None = None  # one image or a list; null: image or images
     audio: str | None = None  # one clip or a list; null: audio or audios
     video: str | None = None  # one video or a list; null: video or videos
@@ -72,6 +73,7 @@ class _Files(_Section):
     heldout: Place | None = None  # evaluation split, in the same format
     retry_seconds: Retry = 300.0  # how long a URL out of reach is tried again before the run ends
     fields: FieldsConfig = FieldsConfig()
+    ignore: tuple[str, ...] = ()  # keys of records that decide nothing: url2, messages.seen
 
 
 class LlavaSource(_Files):

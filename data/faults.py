@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from data.quotes import cut, quoted
+
+#: Most characters of a reason: it goes into the log, and into a file of the run.
+LONGEST = 1000
+
 
 class FaultKind(StrEnum):
     """The keys of `skipped.reasons` in `summary.json`."""
@@ -23,7 +28,6 @@ class FaultKind(StrEnum):
     CONVERSATION = "unusable conversation"
     MEDIA = "media that do not match the text"
     BUDGET = "longer than a row"
-    POSITIONS = "longer than the model's positions"
     LENGTH = "not as long as measured"
     UNKNOWN = "noted by an earlier version"
 
@@ -34,11 +38,15 @@ class Fault:
 
     Attributes:
         kind: kind by which faults are counted.
-        text: reason with names and numbers.
+        text: reason with names and numbers; a long one is cut.
     """
 
     kind: FaultKind
     text: str
+
+    def __post_init__(self) -> None:
+        """Cut a long text."""
+        object.__setattr__(self, "text", cut(self.text, LONGEST))
 
     def __str__(self) -> str:
         return self.text
@@ -59,4 +67,4 @@ class Fault:
                 return cls(FaultKind.UNKNOWN, text)
             case [str(kind), str(text)]:
                 return cls(FaultKind(kind), text)
-        raise ValueError(f"{value!r:.80} is no reason why a sample cannot be used")
+        raise ValueError(f"{quoted(value)} is no reason why a sample cannot be used")

@@ -31,21 +31,6 @@ class AwayError(StorageError):
     """A place that has stayed out of reach; a run that is started again later may go on."""
 
 
-class UnusableError(DataError):
-    """A source none of whose samples can be used.
-
-    Attributes:
-        skipped: name of every sample, and why it cannot be used.
-    """
-
-    def __init__(self, text: str, skipped: tuple[tuple[str, Fault], ...]) -> None:
-        super().__init__(text, skipped)
-        self.text, self.skipped = text, skipped
-
-    def __str__(self) -> str:
-        return self.text
-
-
 class MediaError(Exception):
     """A medium that cannot be used; `Processor` turns it into a `SampleError`."""
 
@@ -142,13 +127,14 @@ class Sample:
 
     The type of a medium before it is read depends on its kind, see `data.kinds`. encoders: by kind,
     the encoder that each medium is for, None if `data.routes` decides; a kind without an entry has
-    None for all.
+    None for all. keys: keys of its record that are read, and those that are passed over.
     """
 
     name: str
     turns: tuple[Turn, ...]
     media: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     encoders: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
+    keys: tuple[tuple[str, ...], tuple[str, ...]] = field(default=((), ()), compare=False)
 
     def of(self, kind: str) -> tuple[Any, ...]:
         """Media of one kind."""

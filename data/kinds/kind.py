@@ -29,6 +29,8 @@ class MediumKind(ABC):
     name: Kind
     #: Endings of files of this kind.
     endings: tuple[str, ...]
+    #: First bytes of such files, by which base64 without a data URI is known.
+    heads: tuple[bytes, ...] = ()
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ from data.planning.microbatches import costs_of, spread_over_time
 from data.planning.packing import Capacity, spans_of
 from data.planning.problem import Work
 from data.planning.steps import Packed, StepPacker
-from data.sample import DataError, Lengths, SampleError, UnusableError
+from data.sample import DataError, Lengths, SampleError
 from data.sources.mixture import Mixture
 from data.sources.order import Order, shuffled
 from data.sources.source import Source
@@ -246,8 +246,8 @@ class Planner:
 
     Raises (from `plan`):
         SampleError: an unusable sample, with `data.on_error: raise`.
-        UnusableError: a whole epoch has no usable sample.
-        DataError: the source is empty, or `state` is within a step of more microbatches.
+        DataError: the source is empty, a whole epoch has no usable sample, or `state` is within a
+            step of more microbatches.
     """
 
     def __init__(
@@ -415,8 +415,7 @@ class Planner:
             self._pass(positions)
         if not self._pool:
             name, fault = self._skipped[-1]
-            text = f"none of {self._size} samples is usable; the last, {name}: {fault}"
-            raise UnusableError(text, tuple(dict(self._skipped).items()))
+            raise DataError(f"none of {self._size} samples is usable; the last, {name}: {fault}")
 
     def _next(self, count: int) -> list[int]:
         """The next `count` stream positions, those that are behind first."""

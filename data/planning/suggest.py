@@ -25,7 +25,6 @@ def suggest_budgets(
     samples_per_step: int,
     probe: int = 2048,
     order: Order | None = None,
-    longest: int | None = None,
 ) -> dict[str, int]:
     """`data.budgets` for about `samples_per_step` samples in `rows` rows.
 
@@ -34,12 +33,12 @@ def suggest_budgets(
     outputs (8 tokens), or of a tile's outputs, so among the scales within 15 % of
     `samples_per_step` the one that rounds best is taken, of several the nearest. Lengths come from
     `probe` random samples of the source, or from the first samples of `order`, in which some come
-    up more often than others; samples of more than `longest` tokens are left out.
+    up more often than others.
 
     Raises:
         DataError: none of the probed samples is usable.
     """
-    needs, segments = _probe(lengths, modalities, _chosen(len(lengths), probe, order), longest)
+    needs, segments = _probe(lengths, modalities, _chosen(len(lengths), probe, order))
     names = [name for name, (values, _) in needs.items() if values.any()]
     means = np.array([needs[name][0].mean() for name in names])
     largest = np.array([needs[name][0].max() for name in names])
@@ -64,17 +63,14 @@ def _chosen(size: int, probe: int, order: Order | None) -> list[int]:
 
 
 def _probe(
-    lengths: LengthTable,
-    modalities: Sequence[Modality],
-    chosen: Sequence[int],
-    longest: int | None,
+    lengths: LengthTable, modalities: Sequence[Modality], chosen: Sequence[int]
 ) -> tuple[dict[str, tuple[np.ndarray, int]], float]:
     """Needs of samples per budget with its rounding unit, and segments per sample."""
     rows: list[list[int]] = []
     media: list[int] = []
     for index in chosen:
         own = lengths[index]
-        if isinstance(own, Fault) or (longest is not None and own.tokens > longest):
+        if isinstance(own, Fault):
             continue  # the loader will count and report this sample
         media_of = by_lane(own, modalities).media
         spans = [spans_of(m, media_of.get(m.name, ())) for m in modalities]

@@ -60,9 +60,7 @@ def names(source: Source, indices: list[int]) -> str:
 
 def _doubtful(lengths: LengthTable, capacity: Capacity) -> NDArray[np.bool_]:
     """`[samples]`: whether a sample may be too long for one row; true for all that are."""
-    most = capacity.limit("tokens")
-    most = most if capacity.longest is None else min(most, capacity.longest)
-    above = np.asarray(lengths.tokens) > most
+    above = np.asarray(lengths.tokens) > capacity.limit("tokens")
     for modality in capacity.modalities:
         own, name = lengths.media[modality.encoder], modality.name
         taken, positions = _taken(own, modality)

@@ -20,7 +20,6 @@ from mllm_jax.cli.answer import Answer
 from mllm_jax.cli.models import export, generate, import_
 from mllm_jax.cli.planning import budgets, calibrate, compile, plan, simulate, submit  # noqa: A004
 from mllm_jax.cli.shared import begin, begin_any, code, processes_of, table_of, teller
-from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.part import Processes
 from mllm_jax.submit import pulse
 
@@ -260,8 +259,7 @@ def preview(args: argparse.Namespace, config: ExperimentConfig, console: Console
 
     use_host()
     done = run(config, args.samples, Path(args.out) if args.out else None)
-    code = Exit.BAD_DATA if done.preview.refused else Exit.OK
-    return Answer(done.to_json(), [(COLUMNS, done.rows)], done.lines, code)
+    return Answer(done.to_json(), [(COLUMNS, done.rows)], done.lines)
 
 
 def report(args: argparse.Namespace, console: Console) -> Answer:

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
 from data.faults import Fault
 from data.kinds.modality import Modality
 from data.loading.loader import microbatch_stats
@@ -145,13 +143,13 @@ def advise(config: ExperimentConfig, samples: int | None = None) -> Advice:
     source = make_source(config.data, "train")
     if not len(source):
         raise DataError("data.source has no samples; valid: at least one")
-    processor = make_processor(config.data, planned(config), config.model.decoder.max_positions)
+    processor = make_processor(config.data, planned(config))
     lengths = open_lengths(source, processor, config.data)
     encoders = tuple(processor.modalities.values())
     try:
         present = outcome(config, source, lengths, encoders, config.data.budgets)
     except DataError as error:
-        if samples is None and _learnable(lengths, processor.longest):
+        if samples is None and len(lengths.unusable) < len(lengths):
             raise DataError(
                 f"{error}; say with --samples of `launch.py budgets` how many samples a "
                 "microbatch should hold"
@@ -161,9 +159,7 @@ def advise(config: ExperimentConfig, samples: int | None = None) -> Advice:
         present = None
     wanted = samples or max(1, round(present.samples if present else 1))
     order = source.order(config.train.seed) if isinstance(source, Mixture) else None
-    budgets = suggest_budgets(
-        lengths, encoders, config.data.rows, wanted, order=order, longest=processor.longest
-    )
+    budgets = suggest_budgets(lengths, encoders, config.data.rows, wanted, order=order)
     suggested = outcome(config, source, lengths, encoders, rounded(budgets, config))
     return Advice(present, suggested)
 
@@ -201,7 +197,7 @@ def outcome(
         DataError: no sample is usable.
     """
     data = config.data.model_copy(update={"budgets": budgets, "on_error": "skip"})
-    capacity = make_capacity(budgets, encoders, config.model.decoder.max_positions)
+    capacity = make_capacity(budgets, encoders)
     work, units = tower_works(config.model), config.budget_units
     consumer = Consumer(work, microbatches=config.train.accumulate, units=units)
     state = LoaderState(config.train.seed)
@@ -220,12 +216,6 @@ def outcome(
     found = unusable_samples(lengths, capacity, config.data.rows_apart)
     reasons = _by_kind(source, found)
     return Outcome(dict(budgets), placed / count, padding, len(found), reasons, len(source))
-
-
-def _learnable(lengths: LengthTable, longest: int | None) -> bool:
-    """Whether rows that are long enough would hold a sample."""
-    tokens = np.asarray(lengths.tokens)
-    return bool(((tokens >= 0) & (tokens <= (longest or tokens.max()))).any())
 
 
 def _by_kind(source: Source, found: Mapping[int, Fault]) -> dict[str, Refused]:

@@ -26,8 +26,6 @@ PANELS: tuple[Callable[[Preview], Panel], ...] = (
     samples.samples,
     figures.configuration,
 )
-#: Those of a source none of whose samples can be used.
-WITHOUT_SAMPLES = (figures.skipped, figures.configuration)
 #: Columns of the table of sources.
 COLUMNS = ("source", "samples", "tokens", "learnt", "samples in all")
 
@@ -57,9 +55,8 @@ class Previewed:
     def lines(self) -> list[str]:
         """Skipped samples by reason, padding, the file, and what is not as in the run."""
         shares = ", ".join(f"{name} {percent(own)}" for name, own in self.preview.padding.items())
-        padding = [f"padding: {shares}"] * bool(shares)
-        written = f"written: {self.file}"
-        return [*self._skipped(), *padding, *notes(self.preview), written]
+        lines = [f"padding: {shares}", *notes(self.preview), f"written: {self.file}"]
+        return [*self._skipped(), *lines]
 
     def _skipped(self) -> list[str]:
         """A line for each reason, with the first sample."""
@@ -83,8 +80,7 @@ def preview(config: ExperimentConfig, count: int, output: Path | None = None) ->
         output: the file; None: `preview.html` in the folder of the run.
 
     Raises:
-        DataError: the data cannot be used; but a source none of whose samples can be used has a
-            page of the reasons.
+        DataError: the data cannot be used.
         SampleError: a sample cannot be used, with `data.on_error: raise`.
         RunError: the file cannot be written.
     """
@@ -95,15 +91,11 @@ def preview(config: ExperimentConfig, count: int, output: Path | None = None) ->
 def page(seen: Preview) -> str:
     """The whole page."""
     told = " ".join((_standing(seen), *notes(seen)))
-    panels = WITHOUT_SAMPLES if seen.refused else PANELS
-    return document(seen.config.run.name, told, _main(seen), [make(seen) for make in panels])
+    return document(seen.config.run.name, told, _main(seen), [make(seen) for make in PANELS])
 
 
 def notes(seen: Preview) -> list[str]:
     """What is not as in the run."""
-    if seen.refused:
-        total = sum(seen.sizes.values())
-        return [f"None of {total} samples can be used: train refuses these data."]
     group = seen.config.data.balance_group
     if group is None:
         return []
@@ -112,8 +104,6 @@ def notes(seen: Preview) -> list[str]:
 
 def _standing(seen: Preview) -> str:
     """What the page shows."""
-    if seen.refused:
-        return "What the model would see: nothing."
     count = len(seen.microbatches)
     which = "microbatch" if count == 1 else f"{count} microbatches"
     return f"What the model sees: the first {which} of a run with seed {seen.config.train.seed}."

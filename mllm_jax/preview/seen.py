@@ -20,7 +20,6 @@ from data.loading.loader import Microbatch
 from data.planning.lanes import number_of
 from data.planning.stream import Placement
 from data.processing.processor import Processor, make_processor
-from data.sample import UnusableError
 from data.sources.make import make_source
 from data.sources.mixture import Mixture
 from data.sources.source import Source
@@ -165,8 +164,6 @@ class Preview:
         samples: their samples, row by row.
         details: the first of these.
         sizes: number of samples of each source.
-        refused: if no sample of the source can be used, all of them with their reasons; there is no
-            microbatch then.
     """
 
     config: ExperimentConfig
@@ -175,13 +172,10 @@ class Preview:
     samples: Sequence[SeenSample]
     details: Sequence[Detail]
     sizes: Mapping[str, int]
-    refused: Sequence[tuple[str, Fault]] = ()
 
     @cached_property
     def skipped(self) -> list[SkippedSample]:
         """The samples that could not be used, each once."""
-        if self.refused:
-            return [SkippedSample(0, name, fault, 1) for name, fault in self.refused]
         met = [
             (number, *skip) for number, own in enumerate(self.microbatches) for skip in own.skipped
         ]
@@ -236,25 +230,22 @@ def see(config: ExperimentConfig, samples: int) -> Preview:
     """The first microbatches of a run that hold `samples` samples, with so many in detail.
 
     Raises:
-        DataError: the data cannot be used; but a source none of whose samples can be used is shown
-            with the reasons.
+        DataError: the data cannot be used.
         SampleError: a sample cannot be used, with `data.on_error: raise`.
     """
     source = make_source(config.data)
-    processor = make_processor(config.data, planned(config), config.model.decoder.max_positions)
+    processor = make_processor(config.data, planned(config))
     microbatches: list[Microbatch] = []
-    sizes = _sizes(source, config)
-    try:
-        with lone_loader(config, source, processor) as loader:
-            while sum(own.stats.samples for own in microbatches) < samples:
-                microbatches.append(next(loader))
-    except UnusableError as error:
-        return Preview(config, processor.modalities, [], [], [], sizes, error.skipped)
+    with lone_loader(config, source, processor) as loader:
+        while sum(own.stats.samples for own in microbatches) < samples:
+            microbatches.append(next(loader))
     every = list(_samples(microbatches, source, config))
     details = [
         _detail(own, microbatches[own.microbatch], source, processor) for own in every[:samples]
     ]
-    return Preview(config, processor.modalities, microbatches, every, details, sizes)
+    return Preview(
+        config, processor.modalities, microbatches, every, details, _sizes(source, config)
+    )
 
 
 def _sizes(source: Source, config: ExperimentConfig) -> dict[str, int]:

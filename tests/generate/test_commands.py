@@ -95,7 +95,7 @@ def test_a_file_of_questions_is_answered_and_measured(
     assert [("error" in line) for line in lines] == [*[False] * 3, *[True] * 3, False]
     assert "missing.png" in lines[3]["error"]
     assert lines[4]["error"].startswith("'a.mp4' is missing in the media folder")
-    assert "conversations or messages or prompt: Field required" in lines[5]["error"]
+    assert "conversations or messages or texts or prompt: Field required" in lines[5]["error"]
     assert lines[2]["answers"] == ["Rain."]
     with np.load(ROOT / "llava_onevision" / "videos.npz") as videos:
         assert lines[6]["tokens"] == videos["video.tokens"].tolist()[:4]

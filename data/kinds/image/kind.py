@@ -46,6 +46,7 @@ class ImageKind(MediumKind):
 
     name = "image"
     endings = ("png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff", "ppm")
+    heads = (b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"BM", b"II*\0", b"MM\0*")
 
     def open(self, blob: Blob, config: DataConfig) -> Image:
         """The image in a file of one of the common formats."""

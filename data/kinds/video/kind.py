@@ -48,6 +48,7 @@ class VideoKind(MediumKind):
 
     name = "video"
     endings = ("mp4", "mov", "m4v", "mkv", "webm", "avi", "mpg", "mpeg", "ts", "ogv")
+    heads = (b"\x1aE\xdf\xa3", b"\0\0\0\x18ftyp", b"\0\0\0\x1cftyp", b"\0\0\0 ftyp")
 
     def open(self, blob: Blob, config: DataConfig) -> Video:
         """The video in a file of a format of FFmpeg."""

@@ -25,8 +25,8 @@ from data.sources.formats.blobs import MediaFolder, media_folder
 from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
 from data.sources.formats.copies import local_copy
 from data.sources.formats.index import Arrays, Index, open_index
-from data.sources.formats.record import Media
 from data.sources.formats.storage import File, find_files
+from data.sources.formats.turns import Media
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ def open_arrayrecord(config: DataConfig, options: ArrayRecordSource, path: str) 
     """
     files, form = (
         find_files(path, _SUFFIXES, options.retry_seconds),
-        form_of(options.fields, config),
+        form_of(options, config),
     )
     what = f"arrayrecord {fingerprint_of(files)}"
     index = open_index(config.cache, what, ("ends",), lambda: _index(files, config.cache))
@@ -69,13 +69,13 @@ class PackedRecords(Records):
     def __reduce__(self) -> tuple[object, ...]:
         return PackedRecords, (self.files, self._index, self.media, self._cache)
 
-    def read(self, index: int) -> tuple[object, Media]:
+    def read(self, index: int) -> tuple[object, Media | None]:
         """See `Records.read`."""
         file, number = self.place(index)
         with self._lock:
             reader = self._reader(file)
         try:
-            return msgpack.unpackb(reader.read([number])[0], strict_map_key=True), {}
+            return msgpack.unpackb(reader.read([number])[0], strict_map_key=True), None
         except (*_ERRORS, msgpack.UnpackException) as error:
             raise SampleError(
                 self.name(index), Fault(FaultKind.RECORD, f"not msgpack: {error}")

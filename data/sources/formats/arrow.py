@@ -55,7 +55,7 @@ def open_arrow(config: DataConfig, options: ArrowSource, path: str) -> Conversat
             of records, or a folder of several splits.
     """
     found = find_files(path, (".arrow", _STATE), options.retry_seconds)
-    files, form = _files(path, found), form_of(options.fields, config)
+    files, form = _files(path, found), form_of(options, config)
     what = f"arrow {fingerprint_of(files)} {options.fields.model_dump_json()}"
     index = open_index(config.cache, what, _NAMES, lambda: _index(files, form, config.cache))
     columns = columns_of(files[0], _Stream(files[0], config.cache).schema, form)

@@ -15,11 +15,21 @@ from typing import BinaryIO
 from data.credentials import hidden
 from data.faults import FaultKind
 from data.kinds.blob import Blob
+from data.kinds.registry import KINDS
+from data.quotes import quoted
 from data.sample import DataError, MediaError, StorageError
 from data.sources.formats.patience import Patient
 from data.sources.formats.storage import File, local_path, remote, remote_file
 
 _DATA_URI = "data:"
+#: Least characters of base64, and most of a path.
+_LEAST, _LONGEST = 64, 4096
+#: First characters of the base64 of a file of each kind, as far as its first bytes decide them.
+_HEADS = tuple(
+    base64.b64encode(head).decode()[: len(head) * 8 // 6]
+    for kind in KINDS.values()
+    for head in kind.heads
+)
 
 
 @dataclass(frozen=True)
@@ -59,7 +69,9 @@ def data_uri(text: str) -> Bytes | None:
         return None
     head, comma, body = text.partition(",")
     if not comma or not head.endswith(";base64"):
-        raise MediaError(FaultKind.RECORD, f"{head[:40]!r} begins a data URI that is not in base64")
+        raise MediaError(
+            FaultKind.RECORD, f"{quoted(head, 40)} begins a data URI that is not in base64"
+        )
     return decoded(body, head)
 
 
@@ -68,7 +80,32 @@ def decoded(text: str, name: str) -> Bytes:
     try:
         return Bytes(name[:40], base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError) as error:
-        raise MediaError(FaultKind.RECORD, f"{name[:40]!r} is not base64: {error}") from error
+        raise MediaError(FaultKind.RECORD, f"{quoted(name, 40)} is not base64: {error}") from error
+
+
+def bare_base64(text: str, name: str) -> Bytes | None:
+    """The contents of a medium in base64 without the head of a data URI; None for another text.
+
+    A text is taken for one if it decodes to the first bytes of a file of some kind of media.
+    """
+    if len(text) < _LEAST or not any(text.startswith(head) for head in _HEADS):
+        return None
+    plain = "".join(text.split())
+    try:
+        return Bytes(name, base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True))
+    except (binascii.Error, ValueError):
+        return None
+
+
+def checked_path(text: str) -> str:
+    """A text that may be a path. Raises MediaError: it is too long to be one."""
+    if len(text) > _LONGEST:
+        raise MediaError(
+            FaultKind.PLACE,
+            f"{quoted(text, 40)} is no path, nor a medium in base64; valid: a path, a data URI "
+            "(data:image/png;base64,...), the base64 of a file, or bytes",
+        )
+    return text
 
 
 # ---- folders -------------------------------------------------------------------------------------
@@ -151,7 +188,7 @@ class _LocalMember(Blob):
             file = path.open("rb")
         except OSError as error:
             raise MediaError(
-                FaultKind.CLOSED, f"{self.name!r} cannot be opened: {error}"
+                FaultKind.CLOSED, f"{quoted(self.name)} cannot be opened: {error}"
             ) from error
         with file:
             yield file
@@ -174,7 +211,7 @@ class _RemoteMember(Blob):
         try:
             file = remote_file(self.system, path)
         except FileNotFoundError as error:
-            message = f"{self.name!r} is missing in the media folder {self.root}"
+            message = f"{quoted(self.name)} is missing in the media folder {self.root}"
             raise MediaError(FaultKind.MISSING, message) from error
         except StorageError:
             raise
@@ -182,7 +219,7 @@ class _RemoteMember(Blob):
             told = hidden(f"cannot reach {path}: {type(error).__name__}: {error}")
             raise StorageError(told) from error
         if file is None:
-            message = f"{self.name!r} is not a regular file in the media folder {self.root}"
+            message = f"{quoted(self.name)} is not a regular file in the media folder {self.root}"
             raise MediaError(FaultKind.MISSING, message)
         return file
 
@@ -195,13 +232,13 @@ def check_relative(name: str) -> None:
     """
     parts = PurePosixPath(name).parts
     if not parts or "\0" in name:
-        raise MediaError(FaultKind.PLACE, f"{name!r} is not a usable path")
+        raise MediaError(FaultKind.PLACE, f"{quoted(name)} is not a usable path")
     if "://" in name:
         raise MediaError(
-            FaultKind.PLACE, f"{name!r} is a URL; media are read from data.source.media alone"
+            FaultKind.PLACE, f"{quoted(name)} is a URL; media are read from data.source.media alone"
         )
     if name.startswith("/") or ".." in parts or "\\" in name:
-        raise MediaError(FaultKind.PLACE, f"{name!r} is outside of the media folder")
+        raise MediaError(FaultKind.PLACE, f"{quoted(name)} is outside of the media folder")
 
 
 def inside(root: Path, name: str) -> Path:
@@ -215,10 +252,12 @@ def inside(root: Path, name: str) -> Path:
         path = (root / name).resolve()
         is_file = path.is_file()
     except (OSError, ValueError, RuntimeError) as error:  # too long, null byte, loop of links
-        raise MediaError(FaultKind.PLACE, f"{name!r} is not a usable path: {error}") from error
+        raise MediaError(
+            FaultKind.PLACE, f"{quoted(name)} is not a usable path: {error}"
+        ) from error
     if not path.is_relative_to(root.resolve()):
-        raise MediaError(FaultKind.PLACE, f"{name!r} is outside of the media folder {root}")
+        raise MediaError(FaultKind.PLACE, f"{quoted(name)} is outside of the media folder {root}")
     if not is_file:
         kind = "not a regular file" if path.exists() else "missing"
-        raise MediaError(FaultKind.MISSING, f"{name!r} is {kind} in the media folder {root}")
+        raise MediaError(FaultKind.MISSING, f"{quoted(name)} is {kind} in the media folder {root}")
     return path

@@ -12,18 +12,30 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from data.config import DataConfig, FieldsConfig
+from data.config import DataConfig, FileSource
 from data.faults import FaultKind
 from data.kinds.blob import Blob
 from data.kinds.modality import Kind
 from data.kinds.registry import KINDS
+from data.quotes import quoted
 from data.sample import MediaError, Sample, SampleError
-from data.sources.formats.blobs import Bytes, MediaFolder, data_uri, folder_of
-from data.sources.formats.record import Media, RecordForm, Reference, Stored
+from data.sources.formats.blobs import (
+    Bytes,
+    MediaFolder,
+    bare_base64,
+    checked_path,
+    data_uri,
+    folder_of,
+)
+from data.sources.formats.keys import Allowed, check_ignored
+from data.sources.formats.record import RecordForm
 from data.sources.formats.storage import File
+from data.sources.formats.turns import Media, Reference, Stored
 from data.text.chat import marks_of
 
-_VERSION = 1  # of what a record becomes
+_VERSION = 2  # of what a record becomes
+_NAME = 80  # characters of the name of a medium that is here
+_SCHEME = 40  # characters within which an address says that it is one
 
 
 class Records(ABC):
@@ -46,8 +58,8 @@ class Records(ABC):
         return int(self.ends[-1])
 
     @abstractmethod
-    def read(self, index: int) -> tuple[object, Media]:
-        """Record `index` as `RecordForm.parse` takes it, and the media that come with it.
+    def read(self, index: int) -> tuple[object, Media | None]:
+        """Record `index` as `RecordForm.parse` takes it, and media that come with it, if any do.
 
         Raises:
             SampleError: the record is not readable. StorageError: its file is not.
@@ -97,8 +109,9 @@ class ConversationSet:
     @cached_property
     def fingerprint(self) -> str:
         """A fingerprint of the records and of the way in which they are read."""
-        fields, records = self._form.fields.model_dump_json(), self._records
-        return f"{_VERSION} {records.contents} {fields} {self._form.marks} {self._media}"
+        form, records = self._form, self._records
+        read = form.fields.model_dump_json(), form.marks, sorted(form.allowed.ignored)
+        return f"{_VERSION} {records.contents} {read} {self._media}"
 
     @property
     def _media(self) -> MediaFolder:
@@ -127,7 +140,8 @@ class ConversationSet:
             kind: tuple(KINDS[kind].open(blob, self._config) for blob in own)
             for kind, own in blobs.items()
         }
-        return Sample(name, found.turns, media, found.encoders)
+        keys = tuple(found.met.read), tuple(found.met.passed)
+        return Sample(name, found.turns, media, found.encoders, keys)
 
     def _blobs(self, index: int, kind: Kind, references: Sequence[Reference]) -> list[Blob]:
         names = [f"{kind} {number}" for number in range(len(references))]
@@ -140,19 +154,22 @@ class ConversationSet:
             return Bytes(name, reference)
         if isinstance(reference, Stored):
             if reference.bytes is not None:
-                return Bytes(reference.path or name, reference.bytes)
+                return Bytes((reference.path or name)[:_NAME], reference.bytes)
             reference = reference.path or ""
-        here = data_uri(reference)
-        if here is None and "://" in reference:
+        here = data_uri(reference) or bare_base64(reference, name)
+        if here is None and "://" in reference[:_SCHEME]:
             raise MediaError(
-                FaultKind.PLACE, f"{reference!r} is a URL; media are not fetched from elsewhere"
+                FaultKind.PLACE,
+                f"{quoted(reference)} is a URL; media are not fetched from elsewhere",
             )
-        return here or self._records.find(index, reference)
+        return here or self._records.find(index, checked_path(reference))
 
 
-def form_of(fields: FieldsConfig, config: DataConfig) -> RecordForm:
-    """The record form of a source."""
-    return RecordForm(fields, marks_of(config))
+def form_of(options: FileSource, config: DataConfig) -> RecordForm:
+    """The record form of a source. Raises DataError: `ignore` names keys that are read."""
+    form = RecordForm(options.fields, marks_of(config), Allowed(frozenset(options.ignore)))
+    check_ignored(options.ignore, form.names)
+    return form
 
 
 def fingerprint_of(files: Sequence[File]) -> str:

@@ -21,8 +21,8 @@ from data.sample import DataError, SampleError
 from data.sources.formats.blobs import MediaFolder, media_folder
 from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
 from data.sources.formats.index import Arrays, Index, open_index
-from data.sources.formats.record import Media
 from data.sources.formats.storage import File, find_files
+from data.sources.formats.turns import Media
 
 #: Ends of the names of lists of records, and of files of lines in a folder. A file that is given by
 #: its own name is read by lines unless it is named as a list.
@@ -43,7 +43,7 @@ Span = tuple[int, int]  # first byte, and the one behind the last
 def open_llava(config: DataConfig, options: LlavaSource, path: str) -> ConversationSet:
     """The conversations at `path`. Raises DataError, see `records_of`."""
     records = records_of(config, options, path)
-    return ConversationSet(records, form_of(options.fields, config), config)
+    return ConversationSet(records, form_of(options, config), config)
 
 
 def records_of(config: DataConfig, options: LlavaSource, path: str) -> JsonRecords:
@@ -69,12 +69,12 @@ class JsonRecords(Records):
         super().__init__(files, index["ends"], media)
         self._index = index
 
-    def read(self, index: int) -> tuple[object, Media]:
+    def read(self, index: int) -> tuple[object, Media | None]:
         """See `Records.read`."""
         file, _ = self.place(index)
         start, end = self._index["spans"][index].tolist()
         try:
-            return json.loads(file.read(start, end - start)), {}
+            return json.loads(file.read(start, end - start)), None
         except (ValueError, RecursionError) as error:
             raise SampleError(
                 self.name(index), Fault(FaultKind.RECORD, f"not JSON: {error}")

@@ -52,7 +52,7 @@ def open_parquet(config: DataConfig, options: ParquetSource, path: str) -> Conve
     """
     files, form = (
         find_files(path, (".parquet",), options.retry_seconds),
-        form_of(options.fields, config),
+        form_of(options, config),
     )
     what = f"parquet {fingerprint_of(files)} {options.fields.model_dump_json()}"
     index = open_index(config.cache, what, _NAMES, lambda: _index(files, form))

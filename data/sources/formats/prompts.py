@@ -11,9 +11,9 @@ no part of the question. Media of a `prompt` that its text does not mention come
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -22,17 +22,20 @@ import numpy as np
 from data.config import DataConfig, FieldsConfig, LlavaSource
 from data.faults import Fault, FaultKind
 from data.kinds.blob import Blob
+from data.quotes import enumerated, quoted
 from data.sample import DataError, MediaError, Sample, SampleError
 from data.sources.formats.conversations import ConversationSet, Records
+from data.sources.formats.keys import Allowed
 from data.sources.formats.llava import records_of
-from data.sources.formats.record import Conversation, Media, RecordForm
+from data.sources.formats.record import CONVERSATIONS, Conversation, Pair, RecordForm
+from data.sources.formats.turns import Media
 from data.sources.source import Source
 from data.text.chat import marks_of
 
 #: Field of a question without a conversation.
 PROMPT = "prompt"
-#: Field of an answer that is not there yet.
-_OPEN = ""
+#: Fields of right answers and options, which an evaluation reads.
+REFERENCES = ("answer", "answers", "choices")
 
 
 @dataclass(frozen=True)
@@ -45,18 +48,20 @@ class QuestionForm(RecordForm):
         Raises:
             SampleError: the record has a wrong structure; the message says where.
         """
-        if not isinstance(record, Mapping) or self.is_told(record):
-            found = super().parse(name, record, beside)
-        elif PROMPT in record:
-            asked = RecordForm(FieldsConfig(question=PROMPT, answer=_OPEN), self.marks)
-            found = asked.parse(name, {**record, _OPEN: ""}, beside)
-            found = replace(found, turns=found.turns[:-1])
-        else:
-            fields = " or ".join((*self.text_fields, PROMPT))
-            raise _misshapen(name, f"{fields}: Field required; it has {', '.join(record)}")
+        if isinstance(record, Mapping) and not self.is_told(record) and PROMPT not in record:
+            fields = " or ".join((*CONVERSATIONS, PROMPT))
+            told = f"{fields}: Field required; it has {enumerated(record)}"
+            raise _misshapen(name, told)
+        found = super().parse(name, record, beside)
         if not found.turns:
             raise _misshapen(name, "there is no question; valid: one with a text or with media")
         return found
+
+    def texts(self, keys: Collection[str]) -> tuple[str, ...] | Pair:
+        """See `RecordForm.texts`; a prompt is a question without an answer."""
+        found = super().texts(keys)
+        is_prompt = not isinstance(found, Pair) and not {*found} & {*keys} and PROMPT in keys
+        return Pair(PROMPT, None) if is_prompt else found
 
 
 #: Field of a record's own name, which goes with its answer.
@@ -105,9 +110,9 @@ class GivenRecords(Records):
         super().__init__((), np.array([len(records)]), None)
         self._given, self._from = tuple(records), folder
 
-    def read(self, index: int) -> tuple[object, Media]:
+    def read(self, index: int) -> tuple[object, Media | None]:
         """See `Records.read`."""
-        return self._given[index], {}
+        return self._given[index], None
 
     def name(self, index: int) -> str:
         """`prompt 0`."""
@@ -128,7 +133,7 @@ class _GivenFile(Blob):
         try:
             file = self.path.open("rb")
         except OSError as error:
-            text = f"{self.name!r} cannot be opened: {error.strerror}"
+            text = f"{quoted(self.name)} cannot be opened: {error.strerror}"
             raise MediaError(FaultKind.MISSING, text) from error
         with file:
             yield file
@@ -172,4 +177,6 @@ def _misshapen(name: str, told: str) -> SampleError:
 
 
 def _form(config: DataConfig) -> QuestionForm:
-    return QuestionForm(FieldsConfig(), marks_of(config))
+    return QuestionForm(
+        FieldsConfig(), marks_of(config), Allowed(frozenset(REFERENCES), others=True)
+    )

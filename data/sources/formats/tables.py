@@ -21,15 +21,19 @@ from data.faults import Fault, FaultKind
 from data.kinds.blob import Blob
 from data.kinds.modality import Kind
 from data.kinds.registry import KINDS
+from data.quotes import cut, enumerated, quoted
 from data.sample import DataError, MediaError, SampleError
 from data.sources.formats.blobs import Bytes, MediaFolder
 from data.sources.formats.conversations import Records
-from data.sources.formats.record import Media, RecordForm
+from data.sources.formats.keys import HARMLESS, REFUSED_OF_RECORDS, ShapeError, advice
+from data.sources.formats.record import Pair, RecordForm, meant
 from data.sources.formats.storage import File
+from data.sources.formats.turns import Media
 
 _MEDIA_TYPES = "binary, string, struct<bytes: binary, path: string> or a list of one of these"
 #: Errors of pyarrow for files that are damaged, or none of their format.
 ERRORS = (pa.ArrowException, OSError, ValueError, MemoryError)
+_NAME = 80  # characters of the name of a medium
 
 
 class RowError(Exception):
@@ -72,7 +76,7 @@ class TableRecords(Records):
             RowError: the row cannot be decoded. StorageError: it is out of reach.
         """
 
-    def read(self, index: int) -> tuple[object, Media]:
+    def read(self, index: int) -> tuple[object, Media | None]:
         """See `Records.read`."""
         self.place(index)
         try:
@@ -81,7 +85,7 @@ class TableRecords(Records):
             raise SampleError(self.name(index), Fault(FaultKind.RECORD, str(error))) from error
         for column in self.columns.late:
             record[column] = self._cells(index, column, record.get(column))
-        return record, {}
+        return record, None
 
     def cell(self, index: int, column: str, number: int | None) -> Any:
         """A value of a row, or item `number` of a list. Raises MediaError."""
@@ -100,7 +104,7 @@ class TableRecords(Records):
     def _cell(self, index: int, column: str, number: int | None, value: Any) -> Blob | None:
         if value is None:
             return None
-        name = value["path"] or f"{column} {number or 0}"
+        name = (value["path"] or f"{column} {number or 0}")[:_NAME]
         return _Cell(name, value["path"], self, index, column, number)
 
 
@@ -120,7 +124,7 @@ class _Cell(Blob):
         """See `Blob.open`."""
         data = self.records.cell(self.index, self.column, self.number)["bytes"]
         if data is None and self.path is None:
-            raise MediaError(FaultKind.MISSING, f"{self.name!r} has neither bytes nor a path")
+            raise MediaError(FaultKind.MISSING, f"{quoted(self.name)} has neither bytes nor a path")
         found = self.records.find(self.index, self.path or "")
         with (found if data is None else Bytes(self.name, data)).open(chunk) as file:
             yield file
@@ -135,22 +139,68 @@ def columns_of(file: File, schema: pa.Schema, form: RecordForm) -> Columns:
     Raises:
         DataError: a needed column is missing, or has a type that cannot hold its values.
     """
-    needed = [form.text_fields]
-    named = (form.fields.question, *(getattr(form.fields, kind, None) for kind in KINDS))
-    needed += [(name,) for name in named if name]
-    missing = [" or ".join(names) for names in needed if not set(names) & set(schema.names)]
+    names = [name for name in schema.names if not pa.types.is_null(schema.field(name).type)]
+    try:
+        texts = form.texts(names)
+    except ShapeError as error:
+        raise DataError(f"data.source: {file.path}: {error}") from error
+    _check_needed(file, schema, form, texts)
+    media = [n for kind in KINDS for n in _media_columns(schema, form, kind) if n in names]
+    plain = [name for name in form.fields_for(texts) if name in names]
+    for name in plain:
+        if name in (texts.fields[:2] if isinstance(texts, Pair) else texts):
+            _check_text(file, name, schema.field(name).type, turns=not isinstance(texts, Pair))
+    late = [name for name in media if _is_late(file, name, schema.field(name).type)]
+    others = _others(file, schema, names, form, plain)
+    rest = [name for name in (*plain, *others) if name not in media]
+    return Columns((*rest, *media), tuple(late))
+
+
+def _check_needed(
+    file: File, schema: pa.Schema, form: RecordForm, texts: tuple[str, ...] | Pair
+) -> None:
+    """Raise DataError for columns that are not there, of records or of `data.source.ignore`."""
+    pair = texts.fields[:2] if isinstance(texts, Pair) else ()
+    named = (*pair, form.fields.system, *(getattr(form.fields, kind, None) for kind in KINDS))
+    needed: list[tuple[str, ...]] = [(name,) for name in named if name]
+    needed += [] if isinstance(texts, Pair) else [texts]
+    missing = [" or ".join(own) for own in needed if not set(own) & set(schema.names)]
     if missing:
         raise DataError(
             f"data.source: {file.path} has the columns {listed(schema)}; expected "
-            f"{', '.join(missing)} (data.source.fields says what they are called)"
+            f"{', '.join(missing)} (data.source.fields says what they are called{_meant(schema)})"
         )
-    texts = [n for n in (*form.text_fields, form.fields.question or "") if n in schema.names]
-    media = [n for kind in KINDS for n in _media_columns(schema, form, kind)]
-    for name in texts:
-        _check_text(file, name, schema.field(name).type, form)
-    texts += [n for kind in KINDS for n in form.encoder_fields(kind) if n in schema.names]
-    late = [name for name in media if _is_late(file, name, schema.field(name).type)]
-    return Columns((*texts, *media), tuple(late))
+    for path in sorted(form.allowed.ignored):
+        if path.partition(".")[0] not in schema.names:
+            raise DataError(
+                f"data.source.ignore: {quoted(path)} is no column of {file.path}; it has "
+                f"{enumerated(schema.names)}"
+            )
+
+
+def _meant(schema: pa.Schema) -> str:
+    found = meant(schema.names)
+    return f"; {found[2:]} may be meant" if found else ""
+
+
+def _others(
+    file: File, schema: pa.Schema, names: Sequence[str], form: RecordForm, read: Sequence[str]
+) -> list[str]:
+    """Columns that no record may have a value of.
+
+    Raises:
+        DataError: there are columns that are neither read nor known as harmless.
+    """
+    rest = [name for name in names if name not in (*read, *form.allowed.ignored, *HARMLESS)]
+    numbers = [n for kind in ONLY_WHERE_TAKEN for n in form.media_fields(kind) if n in rest]
+    unread = [name for name in rest if name not in (*REFUSED_OF_RECORDS, *numbers)]
+    if unread:
+        first = advice(unread[0], read, unread[0])
+        raise DataError(
+            f"data.source: {file.path} has columns that are not read: {enumerated(unread)}. "
+            f"{unread[0]}: {first}; the columns are {listed(schema)}"
+        )
+    return [name for name in rest if name in REFUSED_OF_RECORDS]
 
 
 def _media_columns(schema: pa.Schema, form: RecordForm, kind: Kind) -> list[str]:
@@ -161,9 +211,8 @@ def _media_columns(schema: pa.Schema, form: RecordForm, kind: Kind) -> list[str]
 
 
 def listed(schema: pa.Schema) -> str:
-    return ", ".join(
-        f"{name}: {kind}" for name, kind in zip(schema.names, schema.types, strict=True)
-    )
+    """The columns of a file with their types."""
+    return enumerated(f"{n}: {kind}" for n, kind in zip(schema.names, schema.types, strict=True))
 
 
 def is_list(kind: pa.DataType) -> bool:
@@ -190,11 +239,12 @@ def _is_binary(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
-def _check_text(file: File, name: str, kind: pa.DataType, form: RecordForm) -> None:
-    turns = form.fields.answer is None
+def _check_text(file: File, name: str, kind: pa.DataType, turns: bool) -> None:
     if not _is_text(kind) and not (turns and is_list(kind) and pa.types.is_struct(kind.value_type)):
         valid = "a list of structs, or string (JSON)" if turns else "string"
-        raise DataError(f"data.source: {file.path}: column {name!r} is {kind}; valid: {valid}")
+        raise DataError(
+            f"data.source: {file.path}: column {name!r} is {cut(str(kind), 200)}; valid: {valid}"
+        )
 
 
 def _is_late(file: File, name: str, kind: pa.DataType) -> bool:
@@ -211,6 +261,7 @@ def _is_late(file: File, name: str, kind: pa.DataType) -> bool:
     found = [part for part, fits in valid.items() if part in inner and fits(inner[part])]
     if not found:
         raise DataError(
-            f"data.source: {file.path}: column {name!r} is {kind}; valid for media: {_MEDIA_TYPES}"
+            f"data.source: {file.path}: column {name!r} is {cut(str(kind), 200)}; valid for media: "
+            f"{_MEDIA_TYPES}"
         )
     return len(found) == len(valid)

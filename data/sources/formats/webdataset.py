@@ -28,12 +28,15 @@ from data.faults import Fault, FaultKind
 from data.kinds.blob import Blob
 from data.kinds.modality import Kind
 from data.kinds.registry import KINDS
+from data.quotes import enumerated, quoted
 from data.sample import DataError, MediaError, SampleError
 from data.sources.formats.blobs import Part
 from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
 from data.sources.formats.index import Arrays, Index, open_index
-from data.sources.formats.record import Caption, Media, RecordForm
+from data.sources.formats.keys import ShapeError
+from data.sources.formats.record import Caption, RecordForm
 from data.sources.formats.storage import File, find_files
+from data.sources.formats.turns import Media
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +44,10 @@ _NAMES = ("ends", "firsts", "offsets", "sizes", "name_ends", "names")
 _ENDINGS: Mapping[Kind, tuple[str, ...]] = {name: kind.endings for name, kind in KINDS.items()}
 _PICKLES = ("pickle", "pkl", "pyd", "pth", "pt", "joblib")
 _CAPTION, _RECORD = "txt", "json"
+#: Endings of members that decide nothing.
+_HARMLESS = frozenset(
+    ("id", "cls", "key", "url", "md5", "sha256", "index", "meta.json", "metadata.json")
+)
 _HEADERS = 1 << 18  # bytes fetched at once where headers are looked for
 _BLOCK = 512
 _MOST_DIGITS = 19  # of the number of a member
@@ -87,7 +94,7 @@ def open_webdataset(config: DataConfig, options: WebDatasetSource, path: str) ->
     """
     files, form = (
         find_files(path, _SUFFIXES, options.retry_seconds),
-        form_of(options.fields, config),
+        form_of(options, config),
     )
     what = f"webdataset {fingerprint_of(files)}"
     index = open_index(config.cache, what, _NAMES, lambda: _index(files))
@@ -109,7 +116,7 @@ class TarRecords(Records):
         """`shard-000003.tar:000017`."""
         return f"{self.called(self.place(index)[0])}:{self._members(index)[0].key}"
 
-    def read(self, index: int) -> tuple[object, Media]:
+    def read(self, index: int) -> tuple[object, Media | None]:
         """See `Records.read`."""
         file, members = self.place(index)[0], self._members(index)
         beside: dict[Kind, list[Blob]] = {
@@ -118,16 +125,44 @@ class TarRecords(Records):
         }
         texts = {m.ending: m for m in members}
         if not texts.keys() & {_RECORD, _CAPTION}:
-            endings = ", ".join(sorted(texts))
-            raise SampleError(
-                self.name(index),
-                Fault(FaultKind.RECORD, f"has no member .json or .txt; it has {endings}"),
+            raise self._fault(
+                index, f"has no member .json or .txt; it has {enumerated(sorted(texts))}"
             )
+        self._check_members(index, members)
         if _RECORD in texts:
             record = self._json(index, file, texts[_RECORD])
             if _CAPTION not in texts or self._form.is_told(record):
                 return record, beside
+            self._check_metadata(index, record)
         return Caption(self._text(index, file, texts[_CAPTION])), beside
+
+    def _check_members(self, index: int, members: Sequence[_Member]) -> None:
+        """Raise SampleError for a member that is neither read nor known as harmless."""
+        read = {_RECORD, _CAPTION}
+        kinds = {ending for endings in _ENDINGS.values() for ending in endings}
+        for member in members:
+            path = f".{member.ending}"
+            if member.ending in read or member.type in kinds or member.ending in _HARMLESS:
+                continue
+            if not {path, f".{member.type}"} & self._form.allowed.ignored:
+                raise self._fault(
+                    index,
+                    f"{quoted(member.name)} is not read; valid: {', '.join(sorted(read))}, "
+                    f"{', '.join(sorted(kinds))}; if it decides nothing, data.source.ignore: "
+                    f"['{path[:100]}']",
+                )
+
+    def _check_metadata(self, index: int, record: object) -> None:
+        """See that what lies beside a caption holds no conversation by a misspelt name."""
+        if not isinstance(record, Mapping):
+            return
+        try:
+            self._form.check_metadata(record)
+        except ShapeError as error:
+            raise self._fault(index, f"{_RECORD} beside a caption: {error}") from error
+
+    def _fault(self, index: int, told: str) -> SampleError:
+        return SampleError(self.name(index), Fault(FaultKind.RECORD, told))
 
     def find(self, index: int, path: str) -> Blob:
         """The member of the sample that has this name, or this ending."""
@@ -135,9 +170,9 @@ class TarRecords(Records):
         for member in members:
             if path in (member.name, PurePosixPath(member.name).name, member.ending):
                 return self._part(file, member)
-        names = ", ".join(member.name for member in members)
+        names = enumerated(member.name for member in members)
         raise MediaError(
-            FaultKind.MISSING, f"{path!r} is no member of this sample, which has {names}"
+            FaultKind.MISSING, f"{quoted(path)} is no member of this sample, which has {names}"
         )
 
     def _members(self, index: int) -> list[_Member]:
@@ -157,15 +192,13 @@ class TarRecords(Records):
         try:
             return file.read(member.offset, member.size).decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            message = f"{member.name!r} is not UTF-8: {error}"
-            raise SampleError(self.name(index), Fault(FaultKind.RECORD, message)) from error
+            raise self._fault(index, f"{quoted(member.name)} is not UTF-8: {error}") from error
 
     def _json(self, index: int, file: File, member: _Member) -> object:
         try:
             return json.loads(self._text(index, file, member))
         except (ValueError, RecursionError) as error:
-            message = f"{member.name!r} is not JSON: {error}"
-            raise SampleError(self.name(index), Fault(FaultKind.RECORD, message)) from error
+            raise self._fault(index, f"{quoted(member.name)} is not JSON: {error}") from error
 
 
 def _in_order(members: Sequence[_Member]) -> list[_Member]:
@@ -224,7 +257,7 @@ def _shard(file: File) -> _Shard:
 
 
 def _refused(file: File, name: str, reason: str) -> DataError:
-    return DataError(f"data.source: {file.path}: member {name!r} {reason}")
+    return DataError(f"data.source: {file.path}: member {quoted(name)} {reason}")
 
 
 def _members_of(file: File) -> Iterator[_Member]:

@@ -46,8 +46,11 @@ def opened(make_config: MakeConfig, tmp_path: Path) -> Any:
         (b"\xdd\xff\xff\xff\xff", "not msgpack"),
         (msgpack.packb({1: 2}), "not msgpack: .*strict_map_key"),
         (msgpack.packb([1]), "a list, not a mapping"),
-        (msgpack.packb({b"a": msgpack.ExtType(5, b"")}), "conversations or messages: Field"),
-        (msgpack.packb({"conversations": msgpack.ExtType(5, b"x")}), "conversations.0: Input"),
+        (msgpack.packb({b"a": msgpack.ExtType(5, b"")}), "it has b'a'; valid: conversations"),
+        (
+            msgpack.packb({"conversations": msgpack.ExtType(5, b"x")}),
+            "conversations: an ExtType, not a list",
+        ),
         (msgpack.packb({"conversations": TURNS, "image": PNG[:30]}), "image 0' is not a readable"),
         (msgpack.packb({"conversations": TURNS, "image": "../a"}), "outside of the media folder"),
         (msgpack.packb({"conversations": TURNS, "image": "http://a/b"}), "'http://a/b' is a URL"),

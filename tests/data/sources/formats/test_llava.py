@@ -309,23 +309,23 @@ def no_last_answer(_: Path) -> Record:
     return good() | {"conversations": conversation("<image> What?", "A cat.", "Why?")}
 
 
-@bad("record of wrong shape: conversations or messages: Field required; it has id")
+@bad("record of wrong shape: it has id; valid: conversations or messages or texts; question and")
 def no_conversations(_: Path) -> Record:
     return {"id": 1}
 
 
-@bad("record of wrong shape: conversations.1.from: Input should be 'human', 'gpt' or 'system'")
+@bad("record of wrong shape: conversations.1.from: 'robot'; valid: human, user, gpt, assistant")
 def unknown_speaker(_: Path) -> Record:
     turns = [{"from": "human", "value": "a"}, {"from": "robot", "value": "b"}]
     return {"conversations": turns}
 
 
-@bad(r"record of wrong shape: image\..*: Input should be a valid")
+@bad("record of wrong shape: image: 7 is no medium; valid: a path")
 def image_that_is_a_number(_: Path) -> Record:
     return good() | {"image": 7}
 
 
-@bad("record of wrong shape: conversations.0.value: Input should be a valid string")
+@bad("record of wrong shape: conversations.0.value: null, not a text")
 def value_that_is_no_text(_: Path) -> Record:
     return {"conversations": [{"from": "human", "value": None}]}
 

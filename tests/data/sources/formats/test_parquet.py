@@ -50,7 +50,8 @@ def test_a_question_and_an_answer_in_columns(opened: Any) -> None:
     )
     assert [turn.text for turn in source[0].turns] == ["<image>\nWhat?", "A cat."]
     assert processor.measure(source[0]).media == {"vision": (5,)}
-    assert [turn.text for turn in source[1].turns] == ["Why?", "So."]
+    with pytest.raises(SampleError, match="image holds no medium, and the texts would be learnt"):
+        source[1]
 
 
 def test_texts_may_be_kept_in_a_dictionary(opened: Any) -> None:
@@ -92,16 +93,20 @@ def test_a_text_is_read_without_its_images(
             {"conversations": None, "text": ["a"] * 4},
             {},
             r"has the columns image: struct<.*>, text: string; expected conversations or messages "
-            r"\(data.source.fields says",
+            r"or texts \(data.source.fields says what they are called; {answer: text} may be meant",
         ),
         ({}, {"fields": {"image": "picture"}}, "expected picture"),
-        ({}, {"fields": {"question": "q", "answer": "a"}}, "expected a, q"),
+        ({}, {"fields": {"question": "q", "answer": "a"}}, "expected q, a"),
         ({"conversations": [1, 2, 3, 4]}, {}, "column 'conversations' is int64; valid: a list of"),
         ({"conversations": [["a"]] * 4}, {}, "is list<element: string>; valid: a list of structs"),
         ({"image": [1, 2, 3, 4]}, {}, "column 'image' is int64; valid for media: binary, string"),
         ({"image": [{"png": b""}] * 4}, {}, "column 'image' is struct<png: binary>; valid for"),
         ({"image": [[[b""]]] * 4}, {}, "valid for media"),
         ({"a": [1, 2, 3, 4]}, {"fields": {"answer": "a"}}, "column 'a' is int64; valid: string"),
+        ({"Image": [b""] * 4}, {}, "columns that are not read: Image. Image: image media are not"),
+        ({"seen": [1.0] * 4}, {}, r"not read: seen. .*data.source.ignore: \[seen\]"),
+        ({}, {"ignore": ["sene"]}, "data.source.ignore: 'sene' is no column"),
+        ({}, {"ignore": ["image"]}, "data.source.ignore: 'image' decides what is learnt"),
     ],
 )
 def test_wrong_columns_are_listed_with_those_expected(
@@ -187,7 +192,7 @@ def test_large_row_groups_are_warned_of(
 def test_rows_of_nothing_are_bad_samples(opened: Any) -> None:
     turns = pa.array([TURNS, None], table(1).schema.field("conversations").type)
     source, _ = opened(table(2, conversations=turns))
-    with pytest.raises(SampleError, match="conversations or messages: Field required"):
+    with pytest.raises(SampleError, match="it has conversations, image; valid: conversations"):
         source[1]
     with pytest.raises(IndexError):
         source[2]

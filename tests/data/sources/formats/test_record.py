@@ -14,7 +14,8 @@ from pydantic import ValidationError
 from data.config import FieldsConfig
 from data.sample import SampleError, Turn
 from data.sources.formats.blobs import Bytes
-from data.sources.formats.record import Conversation, RecordForm, Stored
+from data.sources.formats.record import Conversation, RecordForm
+from data.sources.formats.turns import Stored
 
 MARKS: Any = {"image": "<image>", "audio": "<audio>", "video": "<video>"}
 FORM = RecordForm(FieldsConfig(), MARKS)
@@ -131,7 +132,8 @@ def test_parts_of_messages_as_others_write_them(part: Any, kind: Any, medium: An
 
 
 def test_columns_of_text_are_a_question_and_an_answer() -> None:
-    record = {"q": "What?", "a": "A cat.", "picture": "a.png", "audios": ["b.wav", "c.wav"]}
+    record: dict[str, Any] = {"q": "What?", "a": "A cat.", "picture": "a.png"}
+    record["audios"] = ["b.wav", "c.wav"]
     found = parse(record, question="q", answer="a", image="picture")
     assert found.turns == (
         Turn("user", "<image>\n<audio>\n<audio>\nWhat?"),
@@ -140,8 +142,10 @@ def test_columns_of_text_are_a_question_and_an_answer() -> None:
     assert found.media == {"image": ["a.png"], "audio": ["b.wav", "c.wav"], "video": ()}
     placed = parse(record | {"q": "Is <image> it?"}, question="q", answer="a", image="picture")
     assert placed.turns[0].text == "<audio>\n<audio>\nIs <image> it?"
+    del record["q"], record["audios"]
     assert parse(record, answer="a", image="picture", audio="none").turns[0].text == "<image>\n"
-    assert parse({"a": "Text."}, answer="a").turns == (Turn("assistant", "Text."),)
+    with pytest.raises(SampleError, match="neither a question nor a medium before the answer"):
+        parse({"a": "Text."}, answer="a")
 
 
 def test_media_that_come_with_a_record_are_for_one_that_names_none() -> None:
@@ -168,31 +172,35 @@ PLACED: dict[str, Any] = {"type": "image"}
     ("record", "fields", "message"),
     [
         ([], {}, "a list, not a mapping of fields"),
-        (None, {}, "a NoneType, not a mapping of fields"),
-        ({"id": 1, "text": ""}, {}, "conversations or messages: Field required; it has id, text"),
+        (None, {}, "null, not a mapping of fields"),
+        ({"id": 1, "text": ""}, {}, "it has id, text; valid: conversations or .*: {answer: text}"),
         ({"id": 1}, {"conversation": "chat"}, "chat: Field required; it has id"),
-        ({"chat": []} | {"messages": None}, {}, "conversations or messages: Field required"),
-        ({"conversations": [], "messages": [MESSAGE]}, {}, "it has conversations and messages"),
+        ({"chat": []} | {"messages": None}, {}, "it has chat, .*fields: {conversation: chat}"),
+        ({"conversations": [{}], "messages": [MESSAGE]}, {}, "it has conversations and messages"),
         (
             {"messages": [MESSAGE], "image": "a", "images": ["b"]},
             {},
             "it has image and images; data.source.fields",
         ),
-        ({"messages": {}}, {}, "messages: Input should be a valid list"),
+        ({"messages": {}}, {}, "messages: a dict, not a list of turns"),
+        ({"messages": ["a"]}, {}, "messages.0: a str, not a turn such as"),
         ({"messages": "nothing"}, {}, "messages: not JSON: Expecting value"),
         ({"messages": "[" * 10**6}, {}, "messages: not JSON: maximum recursion"),
-        ({"messages": [{"role": "tool", "content": "a"}]}, {}, "messages.0.role: Input should be"),
-        ({"messages": [{"role": "user", "content": None}]}, {}, "messages.0.content.*: Input"),
+        ({"messages": [{"role": "tool", "content": "a"}]}, {}, "messages.0.role: 'tool': tools"),
+        ({"messages": [{"role": "you", "content": "a"}]}, {}, "role: 'you'; valid: human, user"),
+        ({"messages": [{"role": "user", "content": None}]}, {}, "messages.0.content: null, not a"),
+        ({"messages": [{"role": "user", "content": ["a"]}]}, {}, "content.0: a str, not a part"),
         (
             {"messages": [{"role": "user", "content": [{"type": "cloud"}]}]},
             {},
-            "messages.0.content.*0.type: Input should be 'text', 'image'",
+            "messages.0.content.0.type: 'cloud'; valid: text, image",
         ),
-        ({"messages": [MESSAGE, {"from": "gpt", "value": "a"}]}, {}, "messages.1.role: Field"),
-        ({"messages": [MESSAGE], "image": [1]}, {}, r"image\.0.*: Input should be"),
+        ({"messages": [MESSAGE, {"said": "a"}]}, {}, "messages.1.said: it is not read"),
+        ({"messages": [MESSAGE, {}]}, {}, "messages.1.role: Field required; valid: human"),
+        ({"messages": [MESSAGE], "image": [1]}, {}, r"image\.0: 1 is no medium; valid: a path"),
         ({"messages": [MESSAGE], "audio": {"a": object()}, "image": {"bytes": 1}}, {}, "image"),
-        ({"q": "a", "a": 7}, {"question": "q", "answer": "a"}, "a: a int, not a text"),
-        ({"a": "b"}, {"question": "q", "answer": "a"}, "q: a NoneType, not a text"),
+        ({"q": "a", "a": 7}, {"question": "q", "answer": "a"}, "a: an int, not a text"),
+        ({"a": "b"}, {"question": "q", "answer": "a"}, "q: null, not a text"),
         (
             {
                 "messages": [{"role": "user", "content": [{"type": "image", "image": "a"}]}],

@@ -87,7 +87,7 @@ def test_a_caption_is_read_where_the_record_tells_nothing(opened: Any) -> None:
     assert texts(opened(members)[0][0]) == ["<image>\n", "A."]
     told = [("0.json", TOLD), ("0.txt", b"no"), ("0.png", PNG)]
     assert texts(opened(told)[0][0]) == ["<image> What?", "A."]
-    named = [("0.json", b'{"c": "B.", "n": 1}'), ("0.png", PNG)]
+    named = [("0.json", b'{"c": "B.", "id": 1}'), ("0.png", PNG)]
     assert texts(opened(named, fields={"answer": "c"})[0][0]) == ["<image>\n", "B."]
 
 
@@ -99,7 +99,14 @@ def test_a_caption_is_read_where_the_record_tells_nothing(opened: Any) -> None:
         ([("7.json", b"[" * 10**6)], "'7.json' is not JSON: maximum recursion"),
         ([("7.txt", b"\xff"), ("7.png", PNG)], "'7.txt' is not UTF-8"),
         ([("7.json", b"[]")], "a list, not a mapping"),
-        ([("7.json", b'{"a": 1}')], "conversations or messages: Field required; it has a"),
+        ([("7.txt", b"a cat")], "a caption without media"),
+        ([("7.txt", b"a cat"), ("7.heic", PNG)], "'7.heic' is not read; .*ignore: \\['.heic'\\]"),
+        ([("7.json", b'{"question": "What?", "answer": "A."}')], "no member of the sample is"),
+        (
+            [("7.json", b'{"mesages": []}'), ("7.txt", b"a"), ("7.png", PNG)],
+            "7?json beside a caption: mesages: it is not read, and like messages",
+        ),
+        ([("7.json", b'{"a": 1}')], "it has a; valid: conversations"),
         ([*GOOD[:1], ("7.png", PNG[:20])], "is not a readable image"),
         ([*GOOD[:1], ("7.0.png", PNG), ("7.1.png", PNG)], "1 <image> placeholders for 2 image"),
         (

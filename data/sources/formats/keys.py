@@ -1,0 +1,342 @@
+"""The keys of records, of their messages and of parts of messages: all are read, or told.
+
+A key that is not read, not listed here as harmless and not named in `data.source.ignore` makes a
+bad sample, because it may decide what is learnt. Some are known, and refused with the way out.
+A key whose value is null is as good as absent, whatever it is called.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from data.faults import FaultKind
+from data.kinds.modality import Kind
+from data.kinds.registry import KINDS
+from data.quotes import enumerated, quoted
+from data.sample import DataError
+
+
+class ShapeError(Exception):
+    """A record of wrong shape.
+
+    Attributes:
+        kind: kind of the fault.
+    """
+
+    def __init__(self, text: str, kind: FaultKind = FaultKind.RECORD) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+#: Keys of records that decide nothing, in any form, by what they tell.
+HARMLESS_KEYS: Mapping[str, str] = {
+    "names and numbers": "id ids idx index uid uuid key hash md5 sha256 question_id "
+    "conversation_id conv_id sample_id image_id video_id audio_id prompt_id __key__ __url__ "
+    "__index_level_0__",
+    "origin": "source data_source dataset dataset_name subset split config origin url license "
+    "author annotator model generator",
+    "language and subject": "language lang locale category categories subcategory topic topics "
+    "domain task task_name task_type type data_type question_type answer_type tags",
+    "judgements": "difficulty level score scores quality rating similarity",
+    "sizes": "width height image_width image_height image_size original_width original_height "
+    "duration length num_turns num_images num_tokens token_count",
+    "times": "timestamp created created_at updated_at date year version",
+    "notes": "metadata meta info comment comments note notes status error_message exif",
+}
+#: Keys of messages and turns that decide nothing.
+HARMLESS_OF_MESSAGES = (
+    "id message_id uuid parent_id index turn turn_id source model language lang timestamp created "
+    "created_at date token_count num_tokens metadata"
+)
+#: Keys of parts of messages that decide nothing; `detail` and `format` are of OpenAI's parts.
+HARMLESS_OF_PARTS = "id detail format mime_type media_type cache_control"
+HARMLESS = frozenset(" ".join(HARMLESS_KEYS.values()).split())
+
+#: Keys of messages that say whether an answer is learnt.
+WEIGHTS = ("weight", "loss", "train", "trainable", "loss_mask")
+_READ_OF_TURNS = ("role", "content", "from", "value", "user", "assistant", "type", "text")
+
+_TOOLS = (
+    "tools and calls of tools are not learnt yet; valid: records without, or with the call written "
+    "as text of an answer and its result as text of the user"
+)
+_REASONING = (
+    "reasoning is not learnt by itself yet; valid: write it into the text of the answer, or "
+    "remove the key"
+)
+_PREFERENCE = (
+    "pairs of a better and a worse answer are not learnt; valid: messages with the better one"
+)
+_TOKENS = "text is learnt, not tokens; valid: messages"
+_WEIGHT = "records have no weights; valid: weight 0 or 1 in a message, or weights of a mixture"
+_REGIONS = "regions of images are not read; valid: write them into the text"
+_NAME = "names of speakers are not read; valid: write them into the text, or remove the key"
+_SIZES = "sizes of media are set for all by data.image and data.video; valid: without this key"
+_SYSTEM = "valid: system, or data.source.fields: {{system: {}}}"
+_ANTHROPIC = (
+    "media are under the part's type; valid: {type: image, image: PATH, DATA URI or BASE64}"
+)
+
+
+def _each(keys: str, reason: str) -> dict[str, str]:
+    return {key: reason.format(key) if "{}" in reason else reason for key in keys.split()}
+
+
+#: Keys that decide what is learnt and are not read, with the way out. They cannot be ignored.
+REFUSED: Mapping[str, str] = (
+    _each("tools functions tool_choice tool_calls tool_call function_call function_calls", _TOOLS)
+    | _each("tool_call_id tool_responses tool_results", _TOOLS)
+    | _each("reasoning reasoning_content reasoning_details thinking thought thoughts", _REASONING)
+)
+REFUSED_OF_RECORDS = (
+    dict(REFUSED)
+    | _each("chosen rejected rejected_response rejected_messages", _PREFERENCE)
+    | _each("input_ids labels attention_mask", _TOKENS)
+    | _each(" ".join((*WEIGHTS, "loss_weight", "sample_weight")), _WEIGHT)
+    | _each("objects bbox bboxes boxes", _REGIONS)
+    | _each("system_prompt system_message sys", _SYSTEM)
+)
+REFUSED_OF_MESSAGES = (
+    dict(REFUSED)
+    | _each("name", _NAME)
+    | _each("refusal", "a refusal is an answer; valid: its text as content")
+    | _each("train_detail training training_detail masks", "parts of answers have no weights")
+)
+REFUSED_OF_PARTS = (
+    dict(REFUSED)
+    | _each("source", _ANTHROPIC)
+    | _each("min_pixels max_pixels total_pixels resized_height resized_width", _SIZES)
+    | _each("fps nframes max_frames video_start video_end", _SIZES)
+)
+
+
+def check_ignored(paths: Sequence[str], read: Collection[str]) -> None:
+    """See that keys which a user declares harmless decide nothing that is known.
+
+    Args:
+        paths: paths of keys, such as `messages.seen`; members of WebDataset begin with a dot.
+        read: fields that are read of records.
+
+    Raises:
+        DataError: one is read, or decides what is learnt.
+    """
+    for path in paths:
+        before, _, key = path.rpartition(".")
+        if not key or paths.count(path) > 1:
+            raise DataError(f"data.source.ignore: {quoted(path)}; valid: keys, each once")
+        if key in REFUSED or key in ((*WEIGHTS, *_READ_OF_TURNS) if before else read):
+            raise DataError(
+                f"data.source.ignore: {quoted(path)} decides what is learnt and cannot be ignored; "
+                "valid: keys that decide nothing"
+            )
+
+
+@dataclass(frozen=True)
+class Level:
+    """Where keys stand: which decide nothing there, and which are refused by name."""
+
+    name: str
+    harmless: frozenset[str]
+    refused: Mapping[str, str]
+
+
+RECORD = Level("record", HARMLESS, REFUSED_OF_RECORDS)
+MESSAGE = Level("message", frozenset(HARMLESS_OF_MESSAGES.split()), REFUSED_OF_MESSAGES)
+PART = Level("part", frozenset(HARMLESS_OF_PARTS.split()), REFUSED_OF_PARTS)
+MEDIUM = Level("medium", frozenset(), {})
+
+
+@dataclass
+class Met:
+    """Keys that were met in a record, by their paths without numbers: `messages.content.type`.
+
+    Attributes:
+        read: those that are read.
+        passed: those that are not, as they are harmless or ignored.
+    """
+
+    read: dict[str, None] = field(default_factory=dict)
+    passed: dict[str, None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What is not told though nobody reads it.
+
+    Attributes:
+        ignored: paths of keys that a user has declared harmless.
+        others: whether any key of a record may be there that is like none that is read.
+    """
+
+    ignored: frozenset[str] = frozenset()
+    others: bool = False
+
+
+NONE_ALLOWED = Allowed()
+
+
+class Keys:
+    """The keys of a mapping; `close` tells of those that nobody has asked for.
+
+    Args:
+        values: the mapping.
+        level: where it stands.
+        place: its place in the record: `messages.1`; empty for the record itself.
+        allowed: see `Allowed`.
+        met: takes the keys that are met.
+    """
+
+    def __init__(
+        self, values: Mapping[Any, Any], level: Level, place: str, allowed: Allowed, met: Met
+    ) -> None:
+        self._values, self._level, self.place = values, level, place
+        self._allowed, self.met = allowed, met
+        self._asked: dict[str, None] = {}
+
+    def __contains__(self, key: str) -> bool:
+        """Whether the mapping has the key, and not null there."""
+        return self._values.get(key) is not None
+
+    def value(self, key: str) -> Any:
+        """The value of a key, which is read thereby; None if it is not there, or null."""
+        self._asked[key] = None
+        return self._values.get(key)
+
+    @property
+    def names(self) -> list[Any]:
+        """All keys."""
+        return [*self._values]
+
+    def has(self, key: str) -> bool:
+        """Whether the mapping has the key, be it with null."""
+        return key in self._values
+
+    def one_of(self, keys: Iterable[str], advice: str) -> tuple[str, Any]:
+        """The one of `keys` that is there, and its value; the first with None if there is none.
+
+        Raises:
+            ShapeError: there are several.
+        """
+        every = [(key, self.value(key)) for key in keys]
+        some = [own for own in every if own[1] is not None]
+        present = [own for own in some if own[1] not in ("", [])] or some[:1]
+        if len(present) > 1:
+            both = " and ".join(key for key, _ in present)
+            raise ShapeError(f"{self._at()}it has {both}; {advice}")
+        return present[0] if present else (every[0][0], None)
+
+    def inner(self, values: Mapping[Any, Any], level: Level, place: str) -> Keys:
+        """The keys of a mapping inside of this one."""
+        return Keys(values, level, self.at(place), self._allowed, self.met)
+
+    def at(self, key: object) -> str:
+        """The place of a key in the record."""
+        return f"{self.place}.{key}" if self.place else str(key)
+
+    def close(self) -> None:
+        """Tell of the first key that nobody has asked for, and that is not known as harmless.
+
+        Raises:
+            ShapeError: there is one.
+        """
+        for key, value in self._values.items():
+            if value is None:
+                continue
+            if not isinstance(key, str):
+                raise ShapeError(f"{self._at()}the key {quoted(key)} is no text")
+            path = self._path(key)
+            if key in self._asked:
+                self.met.read[path] = None
+            elif key in self._level.harmless or path in self._allowed.ignored:
+                self.met.passed[path] = None
+            else:
+                self._tell(key, value, path)
+
+    def _tell(self, key: str, value: Any, path: str) -> None:
+        """Raise ShapeError for a key that is not read, unless it says nothing."""
+        if key in self._level.refused:
+            if value in ("", [], {}):
+                self.met.passed[path] = None
+                return
+            raise ShapeError(f"{_short(self.at(key))}: {self._level.refused[key]}")
+        told = advice(key, [*self._asked], path, self._level)
+        if self._allowed.others and self._level is RECORD and not told.is_like:
+            self.met.passed[path] = None
+            return
+        raise ShapeError(f"{_short(self.at(key))}: {told}")
+
+    def _path(self, key: str) -> str:
+        """The path of a key without numbers."""
+        return ".".join(p for p in (*self.place.split("."), key) if p and not p.isdecimal())
+
+    def _at(self) -> str:
+        return f"{self.place}: " if self.place else ""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What is to be done about a key that is not read, and whether it is like one that is."""
+
+    text: str
+    is_like: bool
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def advice(key: str, read: Collection[str], path: str, level: Level = RECORD) -> Advice:
+    """What is to be done about a key that is not read, beside keys that are."""
+    ignore = f"data.source.ignore: [{_short(path)}]"
+    like = _like(key, read)
+    medium = medium_of(key)
+    if medium is not None:
+        valid = " or ".join(KINDS[medium].fields)
+        if level is RECORD:
+            valid += f", or data.source.fields: {{{medium}: {_short(key)}}}"
+        elif level is PART:
+            valid = f"a part of its own, {{type: {medium}, {medium}: ...}}"
+        told = f"{medium} media are not read from this key; valid: {valid}"
+        return Advice(f"{told}; or, if it decides nothing, {ignore}", True)
+    if like is not None:
+        told = f"it is not read, and like {like}, which is"
+        return Advice(f"{told}; if it is another and decides nothing, {ignore}", True)
+    told = f"it is not read; read are {enumerated(read)}; if it decides nothing, {ignore}"
+    return Advice(told, False)
+
+
+def _like(key: str, read: Collection[str]) -> str | None:
+    """A key that is read and that `key` may be meant as."""
+    near = {name.lower(): name for name in read}
+    found = difflib.get_close_matches(key.lower()[:100], near, 1, 0.8)
+    return near[found[0]] if found else None
+
+
+#: Words for media of a kind beside its name, in keys of others.
+_MEDIA_WORDS: Mapping[Kind, tuple[str, ...]] = {
+    "image": ("img", "imgs", "picture", "pictures", "photo", "photos"),
+    "audio": ("wav", "wavs", "speech", "sound", "sounds", "clip", "clips"),
+    "video": ("movie", "movies"),
+}
+#: Words that such keys have beside, if they name the medium itself.
+_PLACE_WORDS = frozenset(("path", "paths", "file", "files", "url", "urls", "name", "names"))
+_PLACE_WORDS |= frozenset(
+    ("filename", "filepath", "bytes", "data", "base64", "list", "0", "1", "2")
+)
+
+
+def medium_of(key: str) -> Kind | None:
+    """The kind of media that a key names by other words than those that are read."""
+    words = [word for word in key.lower().replace("-", "_").split("_") if word]
+    for kind, medium in KINDS.items():
+        own = (*medium.fields, *_MEDIA_WORDS.get(kind, ()))
+        rest = [word for word in words if word not in own]
+        if len(rest) < len(words) and all(word in _PLACE_WORDS for word in rest):
+            return kind
+    return None
+
+
+def _short(path: str) -> str:
+    return path if len(path) <= 100 else f"{path[:100]}..."

@@ -1,0 +1,374 @@
+"""Turns of a conversation, in each form that people write, as utterances with their media.
+
+    {"from": "human", "value": "<image>\\nWhat is this?"}              LLaVA, ShareGPT
+    {"role": "user", "content": "<image>\\nWhat is this?"}             messages
+    {"role": "user", "content": [{"type": "image", "image": "a.png"},  messages of typed parts
+                                 {"type": "text", "text": "What?"}]}
+    {"role": "user", "content": "What is this?", "images": ["a.png"]}  ollama
+    {"user": "What is this?", "assistant": "A cat."}                   the_cauldron
+
+In a text a placeholder stands for a medium, but not in a part of type text, nor anywhere in a
+conversation some of whose media are typed parts: there it is a word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from data.kinds.blob import Blob
+from data.kinds.modality import Kind
+from data.kinds.registry import KINDS
+from data.quotes import quoted
+from data.sample import Role, Turn, pattern_of
+from data.sources.formats.keys import MEDIUM, MESSAGE, PART, WEIGHTS, Keys, ShapeError
+
+#: Roles by the names that turns and messages give them.
+ROLES: Mapping[str, Role] = {
+    "human": "user",
+    "user": "user",
+    "gpt": "assistant",
+    "assistant": "assistant",
+    "system": "system",
+}
+#: Roles of conversations with tools.
+TOOL_ROLES = (
+    *("tool", "function", "observation", "ipython", "tool_call", "tool_calls", "tool_response"),
+    *("tool_result", "function_call", "function_response"),
+)
+#: Types of parts that are known and not read, with the way out.
+REFUSED_PARTS: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("reasoning", "thinking", "redacted_thinking"),
+        "reasoning is not learnt by itself yet; valid: write it into a part of type text, or "
+        "leave it out",
+    ),
+    **dict.fromkeys(
+        ("tool_use", "tool_result", "tool_call", "tool_response", "function_call", "function"),
+        "calls of tools are not learnt yet; valid: write them into parts of type text",
+    ),
+    **dict.fromkeys(("input_text", "output_text"), "valid: text"),
+    **dict.fromkeys(("file", "document", "input_file"), "documents are not read; valid: images"),
+    "refusal": "a refusal is an answer; valid: its text in a part of type text",
+}
+#: Kind of the media in the parts of messages, by the type of the part.
+KIND_OF: Mapping[str, Kind] = {part: name for name, own in KINDS.items() for part in own.parts}
+#: Names by which a turn says who speaks, and those of what is said.
+FORMS = (("role", "content"), ("from", "value"))
+#: Names of a question and its answer in one turn.
+ASKED, TOLD = "user", "assistant"
+
+
+_Bytes = bytes  # in a class that has a field of this name
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A medium as hubs store it: bytes, or else the path of a file."""
+
+    bytes: _Bytes | None = None
+    path: str | None = None
+
+
+Reference = str | bytes | Stored | Blob
+Media = Mapping[Kind, Sequence[Reference]]
+#: Indices by which parts of messages name the media beside the messages, by kind.
+Places = Mapping[Kind, list[int | None]]
+
+
+@dataclass(frozen=True)
+class TypedMedium:
+    """A medium in a typed part; without a reference it is one of those beside the messages."""
+
+    kind: Kind
+    reference: Reference | None
+    index: int | None
+
+
+@dataclass(frozen=True)
+class Utterance:
+    """A turn as it stands in a record.
+
+    Attributes:
+        place: its place in the record.
+        role: who speaks.
+        content: a text, or the texts and media of typed parts.
+        media: media in fields of the turn itself, by kind.
+        learnt: whether it is learnt, if it is an answer.
+        paired: whether it stands with its answer, or question, in one turn of the record.
+    """
+
+    place: str
+    role: Role
+    content: str | Sequence[str | TypedMedium]
+    media: Media = field(default_factory=dict)
+    learnt: bool = True
+    paired: bool = False
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether a medium is a typed part."""
+        return any(isinstance(part, TypedMedium) for part in self.content)
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """The turns of a record.
+
+    Attributes:
+        turns: the turns.
+        media: media inside of them, by kind.
+        places: places that parts name of media beside them.
+        paired: whether nothing stands for a medium, as in pairs of a question and its answer.
+    """
+
+    turns: tuple[Turn, ...]
+    media: Media
+    places: Places
+    paired: bool
+
+
+def spoken(utterances: Sequence[Utterance], marks: Mapping[Kind, str]) -> Spoken:
+    """Utterances as turns, in whose texts `marks` are the placeholders of media.
+
+    Raises:
+        ShapeError: a turn has other media than placeholders.
+    """
+    media: dict[Kind, list[Reference]] = {kind: [] for kind in KINDS}
+    places: Places = {kind: [] for kind in KINDS}
+    mark = pattern_of(marks.values())
+    typed = any(own.is_typed for own in utterances)
+    turns = []
+    for own in utterances:
+        for kind, items in own.media.items():
+            media[kind] += items
+        if isinstance(own.content, str):
+            front = "".join(_in_front(own, kind, marks[kind]) for kind in own.media)
+            turn = Turn(own.role, front + own.content, own.learnt)
+            turns.append(turn.with_words(mark) if typed else turn)
+            continue
+        turns.append(_joined(own, own.content, marks, mark))
+        for part in own.content:
+            if isinstance(part, TypedMedium) and part.reference is None:
+                places[part.kind].append(part.index)
+            elif isinstance(part, TypedMedium) and part.reference is not None:
+                media[part.kind].append(part.reference)
+    return Spoken(tuple(turns), media, places, any(own.paired for own in utterances))
+
+
+def _joined(
+    own: Utterance,
+    parts: Sequence[str | TypedMedium],
+    marks: Mapping[Kind, str],
+    mark: re.Pattern[str],
+) -> Turn:
+    """Typed parts as a turn, with a placeholder for each medium; those in texts are words."""
+    text, words = "", []
+    for part in parts:
+        if isinstance(part, str):
+            words += [len(text) + found.start() for found in mark.finditer(part)]
+            text += part
+        else:
+            text += marks[part.kind]
+    return Turn(own.role, text, own.learnt, tuple(words))
+
+
+def _in_front(own: Utterance, kind: Kind, mark: str) -> str:
+    """Placeholders before the text of a turn for its own media, if the text has none."""
+    count, found = len(own.media[kind]), str(own.content).count(mark)
+    if count and found not in (0, count):
+        raise ShapeError(f"{own.place}: {found} {mark} placeholders for {count} {kind} files")
+    return "" if found else (mark + "\n") * count
+
+
+# ---- reading -------------------------------------------------------------------------------------
+
+
+def utterances_of(keys: Keys, field: str, value: object) -> list[Utterance]:
+    """The turns in a field of a record.
+
+    Raises:
+        ShapeError: they are none; the message says where.
+    """
+    if not isinstance(value, list):
+        raise ShapeError(f"{field}: {what(value)}, not a list of turns")
+    found: list[Utterance] = []
+    for number, turn in enumerate(value):
+        place = f"{field}.{number}"
+        if not isinstance(turn, Mapping):
+            raise ShapeError(f"{place}: {what(turn)}, not a turn such as {{role, content}}")
+        own = keys.inner(turn, MESSAGE, place)
+        found += _exchange(own) if ASKED in own or TOLD in own else [_utterance(own)]
+    return found
+
+
+def _utterance(keys: Keys) -> Utterance:
+    speaker, said = next((form for form in FORMS if form[0] in keys), FORMS[0])
+    name, value = keys.value(speaker), keys.value(said)
+    media, learnt = _media_of_turn(keys), _learnt(keys)
+    if isinstance(name, str) and name in TOOL_ROLES:
+        raise ShapeError(
+            f"{keys.at(speaker)}: {name!r}: tools and calls of tools are not learnt yet; valid: "
+            "records without, or with their results as text of the user"
+        )
+    keys.close()
+    role = ROLES.get(name) if isinstance(name, str) else None
+    if role is None:
+        valid = ", ".join(ROLES)
+        told = "Field required" if name is None else quoted(name)
+        raise ShapeError(f"{keys.at(speaker)}: {told}; valid: {valid}")
+    if isinstance(value, list):
+        content: Any = list(_parts(keys, said, value))
+        if any(media.values()):
+            raise ShapeError(f"{keys.place}: media are in a field of the message and in its parts")
+    else:
+        content = text_of(keys, said, value)
+    return Utterance(keys.place, role, content, media, _agreed(keys, role, learnt))
+
+
+def _exchange(keys: Keys) -> list[Utterance]:
+    """A question and its answer, in one turn."""
+    asked, told = keys.value(ASKED), keys.value(TOLD)
+    media, learnt = _media_of_turn(keys), _learnt(keys)
+    keys.close()
+    return [
+        Utterance(keys.place, "user", text_of(keys, ASKED, asked), media, paired=True),
+        Utterance(
+            keys.place,
+            "assistant",
+            text_of(keys, TOLD, told),
+            learnt=learnt is not False,
+            paired=True,
+        ),
+    ]
+
+
+def _learnt(keys: Keys) -> bool | None:
+    """Whether a turn says that it is learnt; None if it does not say."""
+    said: dict[str, bool] = {}
+    for key in WEIGHTS:
+        value = keys.value(key)
+        if value is None:
+            continue
+        if not isinstance(value, bool | int | float) or value not in (0, 1):
+            raise ShapeError(
+                f"{keys.at(key)}: {quoted(value)}; valid: 0 or 1 (false or true): an answer is "
+                "learnt or not"
+            )
+        said[key] = bool(value)
+    if len({*said.values()}) > 1:
+        told = " and ".join(f"{key} {str(value).lower()}" for key, value in said.items())
+        raise ShapeError(f"{keys.place}: {told} contradict each other; valid: one of them")
+    return next(iter(said.values()), None)
+
+
+def _agreed(keys: Keys, role: Role, learnt: bool | None) -> bool:
+    """Whether a turn is learnt, if it is an answer; raises ShapeError for another that shall be."""
+    if role != "assistant" and learnt:
+        raise ShapeError(
+            f"{keys.place}: it says that a turn of the {role} is learnt; only answers are"
+        )
+    return learnt is not False
+
+
+def _media_of_turn(keys: Keys) -> dict[Kind, list[Reference]]:
+    """Media in fields of a turn itself."""
+    found = {}
+    for kind, medium in KINDS.items():
+        key, value = keys.one_of(medium.fields, "valid: one of them")
+        found[kind] = references(keys, key, value)
+    return {kind: own for kind, own in found.items() if own}
+
+
+def _parts(keys: Keys, said: str, values: list[Any]) -> Iterator[str | TypedMedium]:
+    for number, part in enumerate(values):
+        place = f"{said}.{number}"
+        if not isinstance(part, Mapping):
+            raise ShapeError(f"{keys.at(place)}: {what(part)}, not a part such as {{type, text}}")
+        own = keys.inner(part, PART, place)
+        kind = own.value("type")
+        if kind == "text":
+            text = own.value("text")
+            own.close()
+            yield text_of(own, "text", text)
+        elif isinstance(kind, str) and kind in KIND_OF:
+            yield _typed_medium(own, kind)
+        else:
+            raise ShapeError(f"{own.at('type')}: {_no_type(kind)}")
+
+
+def _no_type(name: object) -> str:
+    """Why a part has no type that is read."""
+    if isinstance(name, str) and name in REFUSED_PARTS:
+        return f"{name!r}: {REFUSED_PARTS[name]}"
+    valid = ", ".join(("text", *KIND_OF))
+    return f"{'Field required' if name is None else quoted(name)}; valid: {valid}"
+
+
+def _typed_medium(keys: Keys, name: str) -> TypedMedium:
+    """A part that is a medium."""
+    kind = KIND_OF[name]
+    form, value = keys.one_of((name, "path", "url"), "valid: one of them")
+    index = keys.value("index")
+    keys.close()
+    if index is not None and (not isinstance(index, int) or isinstance(index, bool)):
+        raise ShapeError(f"{keys.at('index')}: {quoted(index)} is no whole number")
+    if isinstance(value, Mapping) and form == name and name != kind:
+        value = _wrapped(keys, name, value)
+    return TypedMedium(kind, None if value is None else reference(keys, form, value), index)
+
+
+def _wrapped(keys: Keys, name: str, value: Mapping[Any, Any]) -> Any:
+    """The medium in `{"url": ...}` or, in base64, in `{"data": ...}`, as OpenAI's parts have it."""
+    own = keys.inner(value, PART, name)
+    inner = "data" if name.startswith("input_") else "url"
+    found = own.value(inner)
+    own.close()
+    text_of(own, inner, found)
+    return f"data:;base64,{found}" if inner == "data" and not found.startswith("data:") else found
+
+
+# ---- values --------------------------------------------------------------------------------------
+
+
+def references(keys: Keys, field: str, value: Any) -> list[Reference]:
+    """The media in a field: one, or a list; none in null, an empty text or an empty list."""
+    if value is None or value in ("", []):
+        return []
+    if not isinstance(value, list):
+        return [reference(keys, field, value)]
+    return [reference(keys, f"{field}.{number}", own) for number, own in enumerate(value)]
+
+
+def reference(keys: Keys, field: str, value: Any) -> Reference:
+    """A medium of a record. Raises ShapeError: it is none."""
+    if isinstance(value, bytes | Blob) or (isinstance(value, str) and value):
+        return value
+    if isinstance(value, Mapping):
+        own = keys.inner(value, MEDIUM, field)
+        data, path = own.value("bytes"), own.value("path")
+        own.close()
+        if isinstance(data, bytes) or (data is None and isinstance(path, str) and path):
+            return Stored(data, path if isinstance(path, str) else None)
+        value = {"bytes": what(data), "path": what(path)}
+    raise ShapeError(
+        f"{keys.at(field)}: {quoted(value)} is no medium; valid: a path, a data URI, bytes, or "
+        "{bytes, path}"
+    )
+
+
+def text_of(keys: Keys, field: str, value: object) -> str:
+    """A text of a record. Raises ShapeError: it is none."""
+    if not isinstance(value, str):
+        raise ShapeError(f"{keys.at(field)}: {what(value)}, not a text")
+    return value
+
+
+def what(value: object) -> str:
+    """The kind of a value, in a message."""
+    if value is None:
+        return "null"
+    name = type(value).__name__
+    return f"an {name}" if name[0].lower() in "aeiou" else f"a {name}"

@@ -1,0 +1,243 @@
+"""Every key of a record is read, harmless or told; the page of records says so by examples."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from data.config import FieldsConfig
+from data.sample import DataError, SampleError, Turn
+from data.sources.formats.keys import (
+    HARMLESS_KEYS,
+    HARMLESS_OF_MESSAGES,
+    HARMLESS_OF_PARTS,
+    Allowed,
+    check_ignored,
+    medium_of,
+)
+from data.sources.formats.record import Conversation, RecordForm
+from tests.configs import ROOT
+
+MARKS: Any = {"image": "<image>", "audio": "<audio>", "video": "<video>"}
+PAGE = (ROOT / "docs/how-to/records.md").read_text()
+ROWS = re.findall(r"(?m)^\| ([^|]+) \| `(\{.*?\})` \| (read|refused: `(.*)`) \|$", PAGE)
+
+ASK = {"role": "user", "content": "What?"}
+ANSWER = {"role": "assistant", "content": "A cat."}
+
+
+def parse(record: object, *ignored: str, beside: Any = None) -> Conversation:
+    form = RecordForm(FieldsConfig(), MARKS, Allowed(frozenset(ignored)))
+    return form.parse("r", record, beside)
+
+
+def told(record: object, *ignored: str) -> str:
+    with pytest.raises(SampleError) as caught:
+        parse(record, *ignored)
+    return caught.value.fault.text
+
+
+def messages(*turns: Any, **keys: Any) -> dict[str, Any]:
+    return {"messages": list(turns), **keys}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[name for name, *_ in ROWS])
+def test_the_page_of_records_says_what_is_read(row: tuple[str, str, str, str]) -> None:
+    _, example, outcome, reason = row
+    record = json.loads(example)
+    if outcome != "read":
+        assert told(record).removeprefix("record of wrong shape: ").startswith(reason)
+        return
+    found = parse(record)
+    marks = sum(turn.count(mark) for turn in found.turns for mark in MARKS.values())
+    assert marks == sum(map(len, found.media.values())) == example.count("a.png")
+    assert found.turns[-1].is_learnt
+
+
+def test_the_page_of_records_has_every_form_and_key() -> None:
+    assert len(ROWS) == PAGE.count("| read |") + PAGE.count("| refused: ") == 26
+    keys = {**HARMLESS_KEYS, "in messages": HARMLESS_OF_MESSAGES, "in parts": HARMLESS_OF_PARTS}
+    for name, words in keys.items():
+        assert f"| {name} | {' '.join(f'`{word}`' for word in words.split())} |\n" in PAGE
+
+
+def test_harmless_keys_change_nothing() -> None:
+    plain = messages(ASK, ANSWER)
+    keys = dict.fromkeys(" ".join(HARMLESS_KEYS.values()).split(), "x")
+    inner = dict.fromkeys(HARMLESS_OF_MESSAGES.split(), 1)
+    found = parse(messages(ASK | inner, ANSWER, **keys))
+    assert found == parse(plain)
+    assert {*found.met.passed} == {*keys, *(f"messages.{key}" for key in inner)}
+    assert [*found.met.read] == ["messages.role", "messages.content", "messages"]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        messages(ASK, ANSWER, seen=1),
+        messages(ASK | {"seen": "x" * 10**6}, ANSWER),
+        messages({"role": "user", "content": [{"type": "text", "text": "a", "seen": {}}]}, ANSWER),
+        messages(ASK, ANSWER, image={"bytes": b"a", "path": None, "seen": [1]}),
+    ],
+    ids=["record", "message", "part", "medium"],
+)
+def test_an_unknown_key_is_told_at_every_level(record: Any) -> None:
+    text = told(record)
+    path = text.partition("ignore: [")[2].partition("]")[0]
+    assert "seen: it is not read" in text
+    assert len(text) < 500
+    assert path.endswith("seen")
+    assert parse(record, path).turns
+    assert path in parse(record, path).met.passed
+
+
+def test_null_is_absent_everywhere() -> None:
+    nothing = {"tool_calls": None, "refusal": None, "name": None, "seen": None, "weight": None}
+    part = {"type": "text", "text": "What?", "image": None, "image_url": None, "seen": None}
+    record = messages({"role": "user", "content": [part], **nothing}, ANSWER | nothing, **nothing)
+    assert [turn.text for turn in parse(record).turns] == ["What?", "A cat."]
+    assert parse(messages(ASK, ANSWER | {"tool_calls": []}, tools="")).turns[-1].is_learnt
+
+
+@pytest.mark.parametrize(
+    ("key", "like"),
+    [
+        ("Image", "image"),
+        ("imags", "images"),
+        ("conversation", "conversations"),
+        ("sistem", "system"),
+    ],
+)
+def test_a_misspelt_key_names_the_one_that_is_meant(key: str, like: str) -> None:
+    assert like in told(messages(ASK, ANSWER) | {key: "a"})
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["image_path", "img", "image_url", "audio_file", "wav", "video_path", "image_0", "pictures"],
+)
+def test_media_by_other_names_are_told_everywhere(key: str) -> None:
+    kind = medium_of(key)
+    for record in (
+        messages(ASK, ANSWER, **{key: "a"}),
+        messages(ASK | {key: "a"}, ANSWER),
+        messages({"role": "user", "content": [{"type": "text", "text": "a", key: "a"}]}, ANSWER),
+    ):
+        assert f"{kind} media are not read from this key" in told(record)
+
+
+# ---- what is learnt ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", ["weight", "loss", "train", "trainable", "loss_mask"])
+@pytest.mark.parametrize("value", [0, False, 0.0])
+def test_an_answer_that_shall_not_be_learnt_is_not(key: str, value: Any) -> None:
+    turns = {"from": "human", "value": "a"}, {"from": "gpt", "value": "b", key: value}
+    for record in (messages(ASK, ANSWER | {key: value}), {"conversations": list(turns)}):
+        assert [turn.is_learnt for turn in parse(record).turns] == [False, False]
+    assert parse(messages(ASK | {key: value}, ANSWER | {key: True})).turns[-1].is_learnt
+    pair = {"user": "a", "assistant": "b", key: value}
+    assert not parse({"texts": [pair]}).turns[-1].is_learnt
+
+
+@pytest.mark.parametrize(
+    ("turn", "reason"),
+    [
+        ({"weight": 0.5}, "messages.1.weight: 0.5; valid: 0 or 1"),
+        ({"weight": "0"}, "messages.1.weight: '0'; valid: 0 or 1"),
+        ({"loss_mask": [0, 1]}, r"messages.1.loss_mask: \[0, 1\]; valid: 0 or 1"),
+        ({"weight": float("nan")}, "messages.1.weight: nan; valid"),
+        ({"weight": 0, "train": True}, "weight false and train true contradict"),
+        ({"role": "user", "weight": 1}, "a turn of the user is learnt; only answers are"),
+        ({"masks": [1]}, "messages.1.masks: parts of answers have no weights"),
+    ],
+)
+def test_other_weights_are_refused(turn: Any, reason: str) -> None:
+    assert re.search(reason, told(messages(ASK, ANSWER | turn)))
+
+
+def test_weights_of_records_are_refused() -> None:
+    assert "weight: records have no weights" in told(messages(ASK, ANSWER, weight=1))
+
+
+def test_a_system_message_is_in_one_place() -> None:
+    assert parse(messages(ASK, ANSWER, system="S <image>")).turns[0].words == (2,)
+    assert len(parse(messages(ASK, ANSWER, system="")).turns) == 2
+    assert "system: the conversation has a system message, too" in told(
+        messages({"role": "system", "content": "a"}, ASK, ANSWER, system="b")
+    )
+    assert "system: a list, not a text" in told(messages(ASK, ANSWER, system=["a"]))
+    assert "fields: {system: system_prompt}" in told(messages(ASK, ANSWER, system_prompt="a"))
+
+
+# ---- media ---------------------------------------------------------------------------------------
+
+
+def test_media_of_a_message_come_where_its_text_says_or_first() -> None:
+    found = parse(messages(ASK | {"images": ["a", "b"]}, ANSWER, ASK | {"audio": "c"}, ANSWER))
+    assert found.turns[0].text == "<image>\n<image>\nWhat?"
+    assert found.turns[2].text == "<audio>\nWhat?"
+    assert (found.media["image"], found.media["audio"]) == (["a", "b"], ["c"])
+    placed = {"from": "human", "value": "Is <image> it?", "image": "a"}
+    (turn, _) = parse({"conversations": [placed, {"from": "gpt", "value": "b"}]}).turns
+    assert turn.text == "Is <image> it?"
+    assert "1 <image> placeholders for 2 image files" in told(
+        {"conversations": [placed | {"image": ["a", "b"]}]}
+    )
+    assert parse(messages(ASK | {"images": []}, ANSWER)).media["image"] == ()
+    part = {"role": "user", "content": [{"type": "image", "image": "a"}], "images": ["b"]}
+    assert "in a field of the message and in its parts" in told(messages(part, ANSWER))
+
+
+def test_a_placeholder_in_a_text_beside_typed_parts_is_a_word() -> None:
+    typed = [{"type": "image", "image": "a"}, {"type": "text", "text": "Is it <image> or <audio>?"}]
+    record = messages({"role": "user", "content": typed}, ANSWER | {"content": "Not <image>."})
+    ask, answer = parse(record).turns
+    assert (ask.count("<image>"), ask.count("<audio>"), answer.count("<image>")) == (1, 0, 0)
+    assert ask.pieces(re.compile("<image>")) == [
+        ("<image>", True),
+        ("Is it <image> or <audio>?", False),
+    ]
+    text = messages({"role": "user", "content": typed[1:]}, ANSWER)
+    assert parse(text).turns[0].count("<image>") == 0
+    assert parse(messages(ASK | {"content": "<image>"}, ANSWER)).turns[0] == Turn("user", "<image>")
+
+
+@pytest.mark.parametrize("nothing", [None, "", []])
+def test_questions_without_their_media_are_bad(nothing: Any) -> None:
+    pair = {"question": "What?", "answer": "A cat."}
+    exchange = {"texts": [{"user": "What?", "assistant": "A cat."}]}
+    for record in (pair, exchange):
+        assert len(parse(record).turns) == 2
+        assert "image holds no medium" in told(record | {"image": nothing})
+        assert parse(record | {"image": nothing, "audio": "a.wav"}).media["audio"] == ["a.wav"]
+        with pytest.raises(SampleError, match="no member of the sample is a medium"):
+            parse(record, beside={"image": []})
+    assert len(parse(messages(ASK, ANSWER, image=nothing)).turns) == 2
+
+
+def test_media_of_two_names_are_refused_unless_one_is_empty() -> None:
+    assert "it has image and images" in told(messages(ASK, ANSWER, image="a", images=["b"]))
+    assert parse(messages(ASK, ANSWER, image="a", images=[])).media["image"] == ["a"]
+
+
+# ---- keys that users declare harmless ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["image", "messages", "tools", "messages.tool_calls", "messages.weight", "a.content", ""],
+)
+def test_keys_that_decide_cannot_be_ignored(path: str) -> None:
+    with pytest.raises(DataError, match=r"data\.source\.ignore: "):
+        check_ignored([path], RecordForm(FieldsConfig(), MARKS).names)
+
+
+def test_a_key_that_fields_replace_can_be_ignored() -> None:
+    form = RecordForm(FieldsConfig(image="photo"), MARKS)
+    check_ignored(["image", "weight", ".npy"], form.names)
+    with pytest.raises(DataError, match="each once"):
+        check_ignored(["seen", "seen"], form.names)
