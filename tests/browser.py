@@ -23,6 +23,8 @@ IN_BROWSER = [
     pytest.mark.skipif(BROWSER is None, reason="no chromium here: see make test-browser"),
 ]
 WIDTH, HEIGHT = 1400, 2800
+#: The narrowest window that the browser opens, about as wide as a phone.
+NARROW = 500
 
 #: Notes errors of the page's own script.
 _WATCH = "<script>window.errors = []; window.onerror = (why) => window.errors.push(why);</script>"
@@ -33,7 +35,8 @@ _READ = """
   const seen = {errors: window.errors, panels: {}, wide: 0};
   for (const panel of document.querySelectorAll("section")) {
     const box = panel.getBoundingClientRect();
-    const texts = [...panel.querySelectorAll("svg text")].map((x) => x.getBoundingClientRect());
+    const texts = [...panel.querySelectorAll("svg text")].filter((x) => !x.closest(".scroll"))
+      .map((x) => x.getBoundingClientRect()).filter((x) => x.width);
     const outside = texts.filter((text) => text.left < box.left || text.right > box.right);
     seen.panels[panel.id] = {height: box.height, width: box.width, outside: outside.length};
   }
@@ -44,27 +47,27 @@ _READ = """
 """
 
 
-def browse(page: Path, folder: Path, *options: str) -> str:
+def browse(page: Path, folder: Path, *options: str, width: int = WIDTH) -> str:
     """What the browser writes for a page, without network and with a profile of its own."""
     assert BROWSER is not None
     own = ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars")
-    shape = (f"--window-size={WIDTH},{HEIGHT}", f"--user-data-dir={folder / 'profile'}")
+    shape = (f"--window-size={width},{HEIGHT}", f"--user-data-dir={folder / 'profile'}")
     away = "--host-resolver-rules=MAP * ~NOTFOUND"
     command = [BROWSER, *own, *shape, away, *options, page.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     return done.stdout
 
 
-def read(page: Path, folder: Path, script: str) -> dict[str, Any]:
+def read(page: Path, folder: Path, script: str, width: int = WIDTH) -> dict[str, Any]:
     """What a script has `seen` of a page: its panels, errors, and what the script adds."""
     text = page.read_text().replace("<head>", f"<head>{_WATCH}")
     (folder / "read.html").write_text(text.replace("</body>", f"{_READ % script}</body>"))
-    dom = browse(folder / "read.html", folder, "--dump-dom")
+    dom = browse(folder / "read.html", folder, "--dump-dom", width=width)
     found = re.search(r'<pre id="read">(.*?)</pre>', dom, re.DOTALL)
     assert found
     seen: dict[str, Any] = json.loads(unescape(found[1]))
     assert seen["errors"] == []
-    assert seen["wide"] <= WIDTH
+    assert seen["wide"] <= width
     return seen
 
 

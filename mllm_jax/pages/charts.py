@@ -20,6 +20,8 @@ WIDTH, HEIGHT = 640.0, 236.0
 LEFT, RIGHT, TOP, BOTTOM = 54.0, 12.0, 12.0, 26.0
 #: Most points of a line; each stands for the mean of as many values as there are for one.
 POINTS = 500
+#: What a chart says of an axis that is not linear.
+LOGARITHMIC = "The axis of values is logarithmic: equal distances are equal factors."
 #: Colours of the style that series have in turn.
 COLOURS = 10
 
@@ -107,11 +109,11 @@ def line_chart(
         role="img",
         aria_label=label,
     )
-    told = [own for own, _ in shown if not own.faint]
-    legend = _legend([(own, colour) for own, colour in shown if not own.faint], words)
+    strong = [(own, colour) for own, colour in shown if not own.faint]
+    parts = [_legend(strong, words)] if len(strong) > 1 else []
+    parts += [tag("p", LOGARITHMIC, class_="note")] if up.log else []
     held = data([_held(own, colour, across, words) for own, colour in shown], "points")
-    content = (legend, svg, held) if len(told) > 1 else (svg, held)
-    return tag("figure", *content, tag("div", class_="tip"), class_="chart lines")
+    return tag("figure", *parts, svg, held, tag("div", class_="tip"), class_="chart lines")
 
 
 def _across(steps: Sequence[float]) -> Scale:
@@ -129,7 +131,9 @@ def _axes(across: Scale, up: Scale, words: Words) -> list[Markup]:
     steps = [step for step in across.ticks(6) if step == int(step)]
     for step in steps:
         told = "step " * (step == steps[0]) + number(step)
-        parts.append(tag("text", told, x=across(step), y=HEIGHT - 8, class_="tick middle"))
+        # Narrow screens have room for every second one.
+        name = "tick middle" + " spare" * (steps.index(step) % 2)
+        parts.append(tag("text", told, x=across(step), y=HEIGHT - 8, class_=name))
     return parts
 
 

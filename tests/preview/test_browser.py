@@ -9,7 +9,7 @@ import pytest
 
 from mllm_jax.config.load import resolve
 from mllm_jax.preview.page import PANELS, preview
-from tests.browser import IN_BROWSER, WIDTH, pictured, read
+from tests.browser import IN_BROWSER, NARROW, WIDTH, pictured, read
 from tests.preview.folder import content
 
 pytestmark = IN_BROWSER
@@ -63,6 +63,11 @@ def test_rows_pictures_and_sounds_are_drawn(page: Path, tmp_path: Path) -> None:
     assert min(seen["sounds"]) > 200
     assert seen["learnt"] == "rgb(213, 230, 210)"
     assert seen["text"].startswith("<user>")
+
+
+def test_the_page_fits_a_phone(page: Path, tmp_path: Path) -> None:
+    seen = read(page, tmp_path, LOOK, NARROW)
+    assert seen["outside"] == []
 
 
 def test_light_and_dark_pages_are_seen(page: Path, tmp_path: Path) -> None:

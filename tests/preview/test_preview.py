@@ -20,9 +20,11 @@ import yaml
 from PIL import Image
 
 import launch
+from data.kinds.look import Look, Picture
 from data.planning.stream import LoaderState
 from mllm_jax.config.load import ExperimentConfig, resolve
 from mllm_jax.preview.page import PANELS, Previewed, page
+from mllm_jax.preview.panels.samples import samples
 from mllm_jax.preview.seen import Detail, Preview, quantiles, see, width
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.train.experiment import Experiment
@@ -84,6 +86,20 @@ def test_an_image_is_seen_as_its_encoder_gets_it(seen: Preview) -> None:
         (8 * grid[1], 16 * grid[0]), Image.Resampling.BICUBIC
     )
     np.testing.assert_array_equal(picture.pixels[:, :, 0], np.asarray(resized))
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_an_original_is_shown_no_smaller_than_what_its_encoder_gets(
+    seen: Preview, exact: bool
+) -> None:
+    detail = of_kind(seen, "vision")
+    picture = Picture(np.zeros((224, 288, 3), np.uint8), "seen", exact=exact)
+    original = Picture(np.zeros((480, 640, 3), np.uint8), "in the file")
+    look = Look("640 x 480 pixels", original=original, seen=((picture,),))
+    media = (replace(detail.media[0], look=look),)
+    one = replace(seen, details=(replace(detail, media=media),))
+    widths = [int(n) for n in re.findall(r"<img [^>]*width:(\d+)px", samples(one).content)]
+    assert widths == [288, 288]
 
 
 def test_a_clip_is_heard_and_its_frames_are_seen(seen: Preview) -> None:

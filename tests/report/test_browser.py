@@ -9,7 +9,7 @@ import pytest
 
 from mllm_jax.report.page import report
 from mllm_jax.report.panels.order import PANELS
-from tests.browser import IN_BROWSER, WIDTH, pictured, read
+from tests.browser import IN_BROWSER, NARROW, WIDTH, pictured, read
 from tests.report.runs import ended
 
 pytestmark = IN_BROWSER
@@ -23,6 +23,24 @@ TIPS = """
     figure.querySelector("svg").dispatchEvent(new PointerEvent("pointermove", at));
     seen.tips.push(figure.querySelector(".tip").innerText);
   }
+"""
+
+
+#: Words at axes, as large as they are seen; tables that are cut and cannot be moved.
+NARROW_LOOK = """
+  const shown = (x) => x.getBoundingClientRect();
+  seen.ticks = [], seen.overlaps = 0;
+  for (const figure of document.querySelectorAll("figure.lines")) {
+    const ticks = [...figure.querySelectorAll(".tick")].map(shown).filter((x) => x.width);
+    seen.ticks.push(...ticks.map((x) => ({height: x.height})));
+    ticks.forEach((a, at) => ticks.slice(at + 1).forEach((b) => {
+      const apart = a.right < b.left || b.right < a.left || a.bottom < b.top || b.bottom < a.top;
+      seen.overlaps += !apart;
+    }));
+  }
+  const tables = [...document.querySelectorAll("table")];
+  seen.cut = tables.filter((x) => shown(x).right > shown(x.closest("section")).right
+    && getComputedStyle(x.closest(".scroll")).overflowX !== "auto").map((x) => x.innerText);
 """
 
 
@@ -42,6 +60,15 @@ def test_the_page_is_laid_out_and_follows_the_pointer(page: Path, tmp_path: Path
         *("step", "740", "training,", "smoothed", "0.5027"),
     ]
     assert all(tip.startswith("step 7") for tip in seen["tips"])
+
+
+def test_axes_and_tables_can_be_read_on_a_phone(page: Path, tmp_path: Path) -> None:
+    seen = read(page, tmp_path, NARROW_LOOK, NARROW)
+    assert seen["ticks"]
+    assert min(own["height"] for own in seen["ticks"]) >= 11
+    assert seen["overlaps"] == 0
+    assert all(own["outside"] == 0 for own in seen["panels"].values())
+    assert seen["cut"] == []
 
 
 def test_light_and_dark_pages_are_seen(page: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mllm_jax.pages.charts import POINTS, Series, line_chart, smooth, stacked_bars
+from mllm_jax.pages.charts import LOGARITHMIC, POINTS, Series, line_chart, smooth, stacked_bars
 from mllm_jax.pages.markup import tag
 from mllm_jax.pages.scale import scale
 from mllm_jax.pages.words import number, percent, seconds
@@ -63,11 +64,38 @@ def test_every_panel_of_a_run_that_has_ended_has_content(tmp_path: Path) -> None
         assert word in text, word
 
 
+def test_a_logarithmic_axis_and_pale_lines_are_explained(tmp_path: Path) -> None:
+    loss = {}
+    for name, steps in (("few", range(10, 60, 10)), ("far", range(50, 12_001, 50))):
+        run = read_run(ended(tmp_path / name, steps).run.path)
+        loss[name] = next(panel for panel in panels(run) if panel.key == "loss")
+    assert LOGARITHMIC in loss["far"].content
+    assert LOGARITHMIC not in loss["few"].content
+    assert "pale line has every report" in loss["far"].told
+    assert "pale" not in loss["few"].told
+
+
+def test_gradient_norm_and_learning_rate_are_drawn(tmp_path: Path) -> None:
+    run = read_run(ended(tmp_path).run.path)
+    for name in ("gradient_norm", "learning_rate"):
+        values = [line[name] for line in run.reports]
+        assert values
+        (panel,) = (own for own in panels(run) if own.key == name.removesuffix("_norm"))
+        (points,) = re.findall(r'class="points">(.*?)</script>', panel.content)
+        assert json.loads(points)[0]["text"][-1] == number(values[-1])
+
+
+def test_time_that_is_lost_is_not_called_a_loss(tmp_path: Path) -> None:
+    text = goodput(read_run(ended(tmp_path).run.path)).content
+    assert "<dt>most time lost to</dt>" in text
+    assert "largest loss" not in text
+
+
 def test_panels_of_a_run_that_has_only_begun_say_what_is_missing(tmp_path: Path) -> None:
     run = read_run(begun(tmp_path).run.path)
     empty = {panel.key for panel in panels(run) if not panel.content}
     assert empty == {
-        *("loss", "evaluations", "throughput", "mfu", "pace", "waits"),
+        *("loss", "gradient", "learning_rate", "evaluations", "throughput", "mfu", "pace", "waits"),
         *("padding", "imbalance", "goodput", "ranks", "skipped"),
     }
     assert "No step has been reported yet." in page(run)

@@ -73,7 +73,10 @@ def _medium(own: SeenMedium) -> Markup:
     )
     parts = [tag("figcaption", told)]
     if own.look.original is not None:
-        parts.append(_side_by_side([_original(own.look.original)]))
+        widest = max(
+            (_width(picture, len(row)) for row in own.look.seen for picture in row), default=0
+        )
+        parts.append(_side_by_side([_original(own.look.original, widest)]))
     parts += [
         _side_by_side(_picture(picture, len(row)) for picture in row) for row in own.look.seen
     ]
@@ -86,15 +89,27 @@ def _side_by_side(pictures: Iterator[Markup] | list[Markup]) -> Markup:
     return tag("div", *pictures, class_="pictures")
 
 
-def _original(picture: Picture) -> Markup:
+def _original(picture: Picture, widest: int) -> Markup:
+    """The picture in the file, no smaller than the `widest` that its encoder gets of it."""
     image = _image(picture)
     image.thumbnail((LONGEST, LONGEST))
-    return _shown(image, picture.told, NARROW, exact=False)
+    return _shown(image, picture.told, max(NARROW, widest), exact=False)
 
 
 def _picture(picture: Picture, beside: int) -> Markup:
-    most = NARROW if beside > 1 else WIDE
-    return _shown(_image(picture), picture.told, most, exact=picture.exact)
+    return _shown(_image(picture), picture.told, _most(beside), exact=picture.exact)
+
+
+def _most(beside: int) -> int:
+    """Points of the widest of so many pictures side by side."""
+    return NARROW if beside > 1 else WIDE
+
+
+def _width(picture: Picture, beside: int) -> int:
+    """Points of the width at which a picture is shown beside others."""
+    height, width = picture.pixels.shape[:2]
+    wide = width * _factor(height)
+    return wide if picture.exact else min(wide, _most(beside))
 
 
 def _image(picture: Picture) -> Image.Image:
@@ -104,7 +119,7 @@ def _image(picture: Picture) -> Image.Image:
 
 def _shown(image: Image.Image, told: str, most: int, *, exact: bool) -> Markup:
     """A picture with its words; a small one is enlarged by a whole factor."""
-    factor = max(1, -(-LEAST // image.height))
+    factor = _factor(image.height)
     width, height = image.width * factor, image.height * factor
     style = f"width:{width}px;height:{height}px" if exact else f"width:{min(width, most)}px"
     address = png(image) if exact or image.width * image.height <= SMALL else jpeg(image)
@@ -112,6 +127,11 @@ def _shown(image: Image.Image, told: str, most: int, *, exact: bool) -> Markup:
     return tag(
         "span", tag("img", alt=told, src=address, style=style, class_=shape), tag("small", told)
     )
+
+
+def _factor(height: int) -> int:
+    """By how much a picture of so many pixels is enlarged."""
+    return max(1, -(-LEAST // height))
 
 
 def _player(sound: Sound) -> Iterator[Markup]:

@@ -28,7 +28,7 @@ def goodput(run: RunFiles) -> Panel:
             ("goodput", known(found["share"], percent)),
             ("of", seconds(total)),
             ("attempts", str(found["attempts"])),
-            ("largest loss", _largest(found["seconds"])),
+            ("most time lost to", _largest(found["seconds"])),
         ]
         parts.append(facts(pairs))
         if found["share"] is None:

@@ -33,7 +33,26 @@ def loss(run: RunFiles) -> Panel:
         for at, name in enumerate(names, 1)
     ]
     chart = line_chart("loss over steps", lines, number, log=True)
-    return Panel("loss", "Loss", chart, "No step has been reported yet.")
+    told = "Mean over the target tokens of the steps of a report."
+    if training not in lines:
+        told += " The pale line has every report; the strong one is a running mean of it."
+    return Panel("loss", "Loss", chart, "No step has been reported yet.", told)
+
+
+def gradient(run: RunFiles) -> Panel:
+    """Norm of the gradients of all parameters."""
+    norm = Series("gradient norm", *_reported(run, "gradient_norm"))
+    chart = line_chart("gradient norm over steps", [norm], number, log=True)
+    told = "Norm of all gradients together, before clipping, at the last step of a report."
+    return Panel("gradient", "Gradient norm", chart, "No step has been reported yet.", told)
+
+
+def learning_rate(run: RunFiles) -> Panel:
+    """Learning rate of the updates."""
+    rate = Series("learning rate", *_reported(run, "learning_rate"))
+    chart = line_chart("learning rate over steps", [rate], number, zero=True)
+    told = "Learning rate of the last update of a report."
+    return Panel("learning_rate", "Learning rate", chart, "No step has been reported yet.", told)
 
 
 def throughput(run: RunFiles) -> Panel:

@@ -24,6 +24,8 @@ PANELS: tuple[MakePanel, ...] = (
     damage.damage,
     figures.loss,
     figures.evaluations,
+    figures.gradient,
+    figures.learning_rate,
     figures.throughput,
     figures.mfu,
     figures.pace,
