@@ -6,8 +6,11 @@ plans are in `mllm_jax.config.plan_checks`, those of schedules in `mllm_jax.conf
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from data.planning.balance import check_balancing
 from data.planning.ladder import Ladder
@@ -25,7 +28,7 @@ from mllm_jax.config.plan_checks import (
     present_plans,
 )
 from mllm_jax.config.problems import LEFT_OUT, Choice, Problem, Side, advised
-from mllm_jax.config.sections import ExperimentConfig
+from mllm_jax.config.sections import ExperimentConfig, TrainConfig
 from mllm_jax.models.attention.limits import LIMITS, able_backends
 from mllm_jax.models.config.encoder import ImageEncoderConfig
 from scheduling.costs.hardware import names
@@ -63,7 +66,7 @@ def _unplanned(config: ExperimentConfig) -> list[Problem]:
     """Checks of names, media, evaluation and all else that does not depend on plans."""
     given = [*_names(config), *_media(config), *_placeholders(config), *_evaluation(config)]
     given += [*_learned_positions(config), *_balancing(config), *_freeze(config)]
-    return [*given, *_profiled(config)]
+    return [*given, *_profiled(config), *_traced(config), *_periods(config)]
 
 
 def _profiled(config: ExperimentConfig) -> Iterator[Problem]:
@@ -78,6 +81,17 @@ def _profiled(config: ExperimentConfig) -> Iterator[Problem]:
     elif last > steps:
         fit = Choice.of(key, [min(first, steps), steps])
         yield Problem(key, f"step {last} is behind train.steps {steps}", lambda: [[fit]])
+
+
+def _traced(config: ExperimentConfig) -> Iterator[Problem]:
+    """A step that is measured is in the run; whether it can be measured, plans say."""
+    step, steps = config.run.trace_step, config.train.steps
+    piped = config.parallel.decoder.stage > 1
+    if step is None or step <= steps or not piped:
+        return
+    if config.schedule.encoder_microbatches == "decoder":
+        key = "run.trace_step"
+        yield Problem(key, f"step {step} is behind train.steps {steps}", _values(key, steps, None))
 
 
 def _names(config: ExperimentConfig) -> Iterator[Problem]:
@@ -368,3 +382,102 @@ def _schedule(config: ExperimentConfig) -> Iterator[str]:
     except ScheduleError as error:
         named = str(error).startswith(("schedule.", "model."))
         yield str(error) if named else f"schedule: {error}"
+
+
+# ---- periods -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Period:
+    """A key that says how many steps lie between two things of a kind.
+
+    Attributes:
+        key: `section.name`.
+        never: what a run has instead that is shorter.
+        at_end: whether the last step counts.
+    """
+
+    key: str
+    never: str
+    at_end: bool = True
+
+    def value(self, config: ExperimentConfig) -> int | None:
+        """The period; None if there is none, or the section is off."""
+        section, name = self._place(config)
+        value: int | None = getattr(section, name) if getattr(section, "enabled", True) else None
+        return value
+
+    def usual(self, config: ExperimentConfig) -> bool:
+        """Whether the period is the default one."""
+        section, name = self._place(config)
+        default = type(section).model_fields[name].default
+        return bool(getattr(section, name) == default)
+
+    def _place(self, config: ExperimentConfig) -> tuple[Any, str]:
+        section, name = self.key.split(".")
+        return getattr(config, section), name
+
+    def note(self, config: ExperimentConfig) -> str | None:
+        """What is told of a period that the run is too short for; None if there is nothing."""
+        period, steps = self.value(config), config.train.steps
+        if period is None or self.usual(config) or period < steps + self.at_end:
+            return None
+        return f"{self.key} {period} is not reached in train.steps {steps}: {self.never}"
+
+
+#: Every key that is a period.
+PERIODS = (
+    Period("run.log_every", "the last step alone has a log line"),
+    Period("run.gc_every", "Python's garbage is not collected"),
+    Period("train.check_every", "replicas are not compared"),
+    Period("checkpoint.every", "the last step alone has a checkpoint"),
+    Period("checkpoint.keep_every", "no checkpoint is kept for ever"),
+    Period("checkpoint.local_every", "there is no snapshot in memory", at_end=False),
+    Period("evaluate.every", "the run is evaluated at its end alone", at_end=False),
+)
+
+
+def _periods(config: ExperimentConfig) -> Iterator[Problem]:
+    """Checkpoints that are kept for ever are among those that are saved.
+
+    A period that is longer than the run is no mistake, as a configuration may be tried for a few
+    steps: the start of training tells it (`notes`), unless the period is the default.
+    """
+    own, key = config.checkpoint, "checkpoint.keep_every"
+    every, kept = own.every, own.keep_every
+    if own.enabled and kept is not None and kept % every:
+        reason = (
+            f"{kept} is no multiple of checkpoint.every {every}, so that only every "
+            f"{math.lcm(kept, every)} steps a checkpoint would be kept for ever"
+        )
+        yield Problem(key, reason, lambda: _multiples(every, kept))
+
+
+def _multiples(every: int, kept: int) -> list[Side]:
+    """The multiples around a period, and another period that divides it."""
+    below = kept - kept % every
+    near = [Choice.of("checkpoint.keep_every", n) for n in (below, below + every) if n]
+    divisor = next(n for n in range(min(every, kept), 0, -1) if kept % n == 0)
+    own = Choice(f"checkpoint.every {divisor}", {"checkpoint.every": divisor})
+    return [near, [own]]
+
+
+def notes(config: ExperimentConfig) -> list[str]:
+    """What does not happen in a run that is so short, for its start."""
+    found = (period.note(config) for period in PERIODS)
+    return [*filter(None, found), *_warmup(config.train)]
+
+
+def _warmup(train: TrainConfig) -> Iterator[str]:
+    """A warm-up that leaves no step at the peak."""
+    warmup, steps = train.warmup_steps, train.steps
+    if not warmup or warmup < steps - 1:
+        return
+    rises = min(steps, warmup) - 1
+    reached = (1 + (warmup - 1) * rises / warmup) / warmup
+    end = ", and train.final_learning_rate_ratio has no effect" if warmup >= steps else ""
+    fit = f"at most {steps - 2}" if steps > 2 else "0"
+    yield (
+        f"train.warmup_steps {warmup} leaves no step of train.steps {steps} at the peak: the "
+        f"learning rate reaches {reached:.2g} of train.learning_rate{end}; valid: {fit}"
+    )

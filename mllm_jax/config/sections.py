@@ -156,7 +156,7 @@ class AdamWConfig(Section):
 class LambConfig(Section):
     """LAMB (You et al. 2019): AdamW whose update of every matrix is scaled to the matrix's norm.
 
-    Norms and biases, which have no weight decay, are updated as by AdamW.
+    Norms, biases and class tokens, which have no weight decay, are updated as by AdamW.
 
     Args:
         kind: name of the optimizer.
@@ -270,11 +270,14 @@ class TrainConfig(Section):
     Args:
         steps: optimizer steps of the whole run.
         seed: seed of parameters, data order and augmentation.
-        learning_rate: peak learning rate, reached after `warmup_steps`.
-        warmup_steps: steps of linear warm-up.
-        final_learning_rate_ratio: learning rate at the last step, divided by the peak (cosine
-            decay).
-        weight_decay: decoupled weight decay of matrices.
+        learning_rate: peak learning rate, which the first step behind `warmup_steps` has.
+        warmup_steps: steps of linear warm-up; one that is not shorter than `steps` is cut off,
+            which the start of training tells.
+        final_learning_rate_ratio: learning rate of the last step, divided by the peak (cosine
+            decay). A run of one step has the peak. Steps whose update is left out (`guard.skip`)
+            do not count, so that a run with some ends as many steps before the ratio.
+        weight_decay: decoupled weight decay of matrices, convolutions and tables; biases, norms and
+            class tokens have none, see docs/concepts/step.md.
         clip_norm: bound on the global gradient norm, or null for none.
         accumulate: batches of `data.rows` rows whose gradients make one step; the microbatches of a
             pipeline.
@@ -321,8 +324,8 @@ class CheckpointConfig(Section):
         every: steps between two checkpoints; the last step is always saved.
         keep: number of the newest checkpoints that are kept, beside the newest checkpoint whose
             state is known to be good.
-        keep_every: steps between checkpoints that are kept for ever, or null for no such
-            checkpoints.
+        keep_every: steps between checkpoints that are kept for ever, a multiple of `every`, or null
+            for no such checkpoints.
         asynchronous: write in the background while training goes on.
         failures: number of saves in a row that may fail, each with a warning, before the run ends.
         copy_to: URL below which checkpoints are copied in the background, the newest first:

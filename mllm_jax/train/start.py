@@ -13,6 +13,7 @@ from rich.console import Console
 
 from data.loading.identity import Identities
 from data.planning.stream import LoaderState
+from mllm_jax.config.checks import notes
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.health.check import checks, examine, insist, wanted
 from mllm_jax.models.work.profile import tower_parameters
@@ -110,8 +111,20 @@ def restore_or_init(
     progress = restored.progress
     if is_primary():
         tell_changes(restored.config, config.model_dump(mode="json"))
+        tell_passed(config, progress.step)
         console.print(_resuming(config, progress.step), soft_wrap=True)
     return restored.state, progress
+
+
+def tell_passed(config: ExperimentConfig, step: int) -> None:
+    """Warn of a step that was to be measured, and is passed without that."""
+    wanted, folder = config.run.trace_step, config.run.path
+    if wanted is not None and wanted <= step and not (folder / f"step-{wanted}.json").exists():
+        logger.warning(
+            "no timeline is written, as the run goes on after step %d, and run.trace_step is %d",
+            step,
+            wanted,
+        )
 
 
 def _resuming(config: ExperimentConfig, step: int) -> str:
@@ -149,8 +162,10 @@ def initial_state(experiment: Experiment, console: Console) -> Any:
 
 
 def announce(experiment: Experiment, console: Console) -> None:
-    """Print the size of the model and the plans, on process 0."""
+    """Print the size of the model and the plans, on process 0; warn of what a short run lacks."""
     if is_primary():
+        for note in notes(experiment.config):
+            logger.warning("%s", note)
         model, frozen = experiment.config.model, experiment.config.frozen
         if model.adapters and (lost := frozen.beside_adapters(model.parts)):
             logger.warning(

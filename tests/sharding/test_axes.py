@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
 
-from mllm_jax.train.state.optimizer import decays
 from scheduling.costs.shares import elements
 from scheduling.costs.work import Part, TowerProfile, TowerWork
 from sharding.axes import LOGICAL_AXES, LogicalAxes, is_matrix, logical_axis
@@ -80,7 +79,6 @@ def test_an_unknown_axis_is_an_error_that_names_it_and_the_valid_ones() -> None:
         lambda: gather_parameters(jnp.ones(2), ("expertz",), View(fsdp=("fsdp",))),
         lambda: elements(tower(parameters), parameters, ParallelPlan()),
         lambda: is_matrix(("embed", "expertz")),
-        lambda: decays(Layout(("embed", "expertz"), view)),
     ):
         with pytest.raises(
             ValueError, match="'expertz' is unknown; valid: chunks, layers"

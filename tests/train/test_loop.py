@@ -3,7 +3,7 @@
 import json
 import logging
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import jax
 import numpy as np
@@ -17,6 +17,7 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import open_loader
 from mllm_jax.train.loop import steps, training
 from mllm_jax.train.records.metrics import Sums, Totals
+from mllm_jax.train.start import announce, tell_passed
 from mllm_jax.train.state.changes import tell_changes
 from mllm_jax.train.state.progress import Progress, ProgressError
 from mllm_jax.train.step.batch import place
@@ -57,6 +58,30 @@ def test_a_resumed_run_tells_what_has_changed(caplog):
             "data.workers: 0 -> 2",
         ],
     }
+
+
+def test_the_start_tells_what_a_run_is_too_short_for(experiment, caplog):
+    train = experiment.config.train.model_copy(update={"warmup_steps": 20})
+    run = experiment.config.run.model_copy(update={"log_every": 20})
+    config = experiment.config.model_copy(update={"train": train, "run": run})
+    announce(replace(experiment, config=config), Console(quiet=True))
+    assert f"run.log_every {20} is not reached" in caplog.text
+    assert f"train.warmup_steps {20} leaves no step" in caplog.text
+
+
+def test_a_step_to_measure_that_a_run_has_passed_is_told(experiment, tmp_path, caplog):
+    changes = {"trace_step": 3, "directory": str(tmp_path), "name": "it"}
+    run = experiment.config.run.model_copy(update=changes)
+    config = experiment.config.model_copy(update={"run": run})
+    tell_passed(config, 2)
+    assert not caplog.text
+    tell_passed(config, 3)
+    assert "no timeline is written, as the run goes on after step 3" in caplog.text
+    caplog.clear()
+    run.path.mkdir()
+    (run.path / "step-3.json").touch()
+    tell_passed(config, 3)
+    assert not caplog.text
 
 
 def test_progress_survives_json(experiment, fresh_state):
@@ -125,8 +150,8 @@ def lamb(weights, grads, axes, rate):
         # The first means of Adam are the gradient and its square.
         step = g / (np.abs(g) + np.float32(EPSILON))
         stacks = sum(name in ("chunks", "layers", "experts") for name in own)
-        # Whisper's first convolution does not have the model's width, and is updated as by AdamW.
-        if w.ndim - stacks < 2 or "embed" not in own:
+        # Biases of heads have two dimensions as well, and begin at zero.
+        if w.ndim - stacks < 2 or not w.any():
             return w - rate * step
         step += np.float32(0.3) * w
         dims = tuple(range(stacks, w.ndim))

@@ -13,6 +13,8 @@ from mllm_jax.train.state.saved import CheckpointError
 
 #: Leaves that a message lists.
 _SHOWN = 8
+#: Prefix of the names of the optimizer's leaves.
+_OPTIMIZER = "optimizer."
 
 
 def check_same_model(
@@ -58,6 +60,13 @@ def check_same_model(
     if lines:
         more = f"\n  and {len(lines) - _SHOWN} more" * (len(lines) > _SHOWN)
         shown = "\n  ".join(lines[:_SHOWN]) + more
+        if all(line.startswith(_OPTIMIZER) for line in lines):
+            raise CheckpointError(
+                f"{where} has this model's parameters with the state of another optimizer, or of "
+                f"one that another version has grouped otherwise:\n  {shown}\n"
+                "use its own configuration and version, or begin another run.name with its weights "
+                "(launch.py export, model.pretrained)"
+            )
         raise CheckpointError(
             f"{where} belongs to another model:\n  {shown}\n"
             "use its own configuration, or another run.name"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -19,6 +19,7 @@ import numpy as np
 import optax
 
 from mllm_jax.config.load import LambConfig, MuonConfig, OptimizerConfig, TrainConfig
+from mllm_jax.models.roles import role
 from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen, group_of
 from mllm_jax.train.state.lamb import scale_by_trust_ratio
 from mllm_jax.train.state.loads import follow_loads, is_load
@@ -49,7 +50,7 @@ def build_optimizer(
         trained,
         frozen.mask(trained),
     )
-    parts = {"adamw": _adamw(config, layouts)}
+    parts = {"adamw": _adamw(config)}
     if isinstance(chosen, MuonConfig):
         parts["muon"] = _muon(config, chosen, layouts)
     elif isinstance(chosen, LambConfig):
@@ -85,10 +86,10 @@ def _group(chosen: OptimizerConfig, path: tuple[Any, ...], layout: Layout) -> st
         return "load"
     if isinstance(chosen, MuonConfig) and is_matrix(layout.axes):
         return "muon"
-    return "lamb" if isinstance(chosen, LambConfig) and decays(layout) else "adamw"
+    return "lamb" if isinstance(chosen, LambConfig) and decays(path) else "adamw"
 
 
-def _adamw(config: TrainConfig, layouts: Any) -> optax.GradientTransformation:
+def _adamw(config: TrainConfig) -> optax.GradientTransformation:
     chosen, schedule = config.optimizer, learning_rate(config)
     ratio = chosen.adam_learning_rate_ratio if isinstance(chosen, MuonConfig) else 1.0
     return optax.adamw(
@@ -97,7 +98,7 @@ def _adamw(config: TrainConfig, layouts: Any) -> optax.GradientTransformation:
         b2=chosen.beta2,
         eps=chosen.epsilon,
         weight_decay=config.weight_decay,
-        mask=lambda params: _select(params, layouts, decays),
+        mask=lambda params: jax.tree_util.tree_map_with_path(lambda path, _: decays(path), params),
     )
 
 
@@ -120,22 +121,25 @@ def _muon(config: TrainConfig, chosen: MuonConfig, layouts: Any) -> optax.Gradie
 
 
 def learning_rate(config: TrainConfig) -> optax.Schedule:
-    """Linear warm-up, then cosine decay to `final_learning_rate_ratio` of the peak."""
-    peak = config.learning_rate
-    return optax.warmup_cosine_decay_schedule(
-        init_value=peak / max(config.warmup_steps, 1),
-        peak_value=peak,
-        warmup_steps=config.warmup_steps,
-        decay_steps=max(config.steps, config.warmup_steps + 1),
-        end_value=peak * config.final_learning_rate_ratio,
-    )
+    """The learning rate of every update, by the number of updates before it.
+
+    Linear warm-up to the peak, which the first update behind it has, then cosine decay, so that the
+    last update has `final_learning_rate_ratio` of the peak. An only update has the peak. A warm-up
+    that is not shorter than the run is cut off.
+    """
+    peak, warmup, last = config.learning_rate, config.warmup_steps, config.steps - 1
+    rise = optax.linear_schedule(peak / max(warmup, 1), peak, warmup)
+    if last == 0 or last < warmup:
+        return rise
+    fall = optax.constant_schedule(peak * config.final_learning_rate_ratio)
+    if last > warmup:
+        fall = optax.cosine_decay_schedule(peak, last - warmup, config.final_learning_rate_ratio)
+    return optax.join_schedules([rise, fall], [warmup])
 
 
-def decays(layout: Layout) -> bool:
-    """Whether weight decay applies: every leaf but vectors (norms and biases)."""
-    roles = [muon_role(name) for name in layout.axes]
-    matrix = "model" in roles or "adapter" in roles
-    return matrix and len(roles) - roles.count("stack") > 1
+def decays(path: tuple[Any, ...]) -> bool:
+    """Whether weight decay applies to the parameter with this path: by its name, see `ROLES`."""
+    return role(path[-1].key).decays
 
 
 def global_norm(grads: Any, layouts: Any) -> jax.Array:
@@ -311,9 +315,3 @@ def _by_path(layouts: Any) -> dict[Any, Layout]:
 def _flatten(tree: Any) -> tuple[list[Any], list[jax.Array], Any]:
     pairs, structure = jax.tree_util.tree_flatten_with_path(tree)
     return [path for path, _ in pairs], [leaf for _, leaf in pairs], structure
-
-
-def _select(params: Any, layouts: Any, rule: Callable[[Layout], bool]) -> Any:
-    """`rule` of every leaf of `params`, which may lack some leaves of `layouts`."""
-    by_path = _by_path(layouts)
-    return jax.tree_util.tree_map_with_path(lambda path, _: rule(by_path[path]), params)

@@ -16,41 +16,48 @@ from mllm_jax.train.state.lamb import trust_ratios
 from mllm_jax.train.state.loads import follow_loads
 from mllm_jax.train.state.optimizer import (
     build_optimizer,
-    decays,
     global_norm,
     learning_rate,
     newton_schulz,
     orthogonalize,
 )
 from mllm_jax.train.step.train_step import specs_like
-from sharding.axes import is_matrix
 from sharding.grid import JointGrid, View
 from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
 from sharding.rules import layouts
 
 AXES = {
-    "table": ("vocab", "embed"),
+    "table": {"embedding": ("vocab", "embed")},
     "layers": {
-        "q": ("layers", "embed", "heads", None),
-        "k": ("layers", "embed", "kv_heads", None),
-        "out": ("layers", "heads", None, "embed"),
-        "up": ("layers", "embed", "mlp"),
-        "experts": ("layers", "experts", "embed", "mlp"),
-        "bias": ("layers", "mlp"),
-        "norm": ("layers", "embed"),
+        "q": {"kernel": ("layers", "embed", "heads", None)},
+        "k": {"kernel": ("layers", "embed", "kv_heads", None)},
+        "out": {"kernel": ("layers", "heads", None, "embed")},
+        "up": {"kernel": ("layers", "embed", "mlp")},
+        "experts": {"kernel": ("layers", "experts", "embed", "mlp")},
+        "bias": {"bias": ("layers", "mlp")},
+        "norm": {"scale": ("layers", "embed")},
     },
 }
 SHAPES = {
-    "table": (8, 4),
+    "table": {"embedding": (8, 4)},
     "layers": {
-        "q": (3, 4, 4, 4),
-        "k": (3, 4, 2, 3),
-        "out": (3, 4, 4, 4),
-        "up": (3, 4, 16),
-        "experts": (3, 4, 4, 8),
-        "bias": (3, 16),
-        "norm": (3, 4),
+        "q": {"kernel": (3, 4, 4, 4)},
+        "k": {"kernel": (3, 4, 2, 3)},
+        "out": {"kernel": (3, 4, 4, 4)},
+        "up": {"kernel": (3, 4, 16)},
+        "experts": {"kernel": (3, 4, 4, 8)},
+        "bias": {"bias": (3, 16)},
+        "norm": {"scale": (3, 4)},
+    },
+}
+#: Which of them decay.
+DECAYS = {
+    "table": {"embedding": True},
+    "layers": {
+        **{name: {"kernel": True} for name in ("q", "k", "out", "up", "experts")},
+        "bias": {"bias": False},
+        "norm": {"scale": False},
     },
 }
 
@@ -63,7 +70,7 @@ def arrays(seed: int) -> Any:
         is_leaf=lambda x: isinstance(x, tuple),
     )
     # Padding of the vocabulary.
-    return found | {"table": found["table"].at[-1].set(0)}
+    return found | {"table": {"embedding": found["table"]["embedding"].at[-1].set(0)}}
 
 
 def updated(
@@ -111,8 +118,8 @@ def test_sharded_updates_equal_those_of_one_device(kind, plan):
     assert (ratios or {}) == pytest.approx(wanted or {}, rel=1e-5)
     for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
-    assert got["table"][:-1].all()
-    assert not got["table"][-1].any()
+    assert got["table"]["embedding"][:-1].all()
+    assert not got["table"]["embedding"][-1].any()
 
 
 def apart(tree: Any) -> Any:
@@ -127,7 +134,6 @@ def apart(tree: Any) -> Any:
 
 def test_adamw_equals_optax_with_its_own_clipping():
     config = train_config("adamw", weight_decay=0.3)
-    layout = layouts(AXES, JointGrid.build({"decoder": ParallelPlan()}).decoder)
     reference = optax.chain(
         optax.clip_by_global_norm(1.0),
         optax.adamw(
@@ -135,7 +141,7 @@ def test_adamw_equals_optax_with_its_own_clipping():
             b1=0.9,
             b2=0.95,
             weight_decay=0.3,
-            mask=jax.tree.map(decays, layout),
+            mask=DECAYS,
         ),
     )
     params, state = arrays(0), reference.init(arrays(0))
@@ -155,9 +161,8 @@ BOUND = 1e-3
 def test_lamb_equals_optax_with_a_ratio_for_every_matrix(bound):
     own = {"kind": "lamb", "largest_ratio": bound}
     config = train_config("lamb", optimizer=own, weight_decay=0.3, clip_norm=None)
-    layout = layouts(AXES, JointGrid.build({"decoder": ParallelPlan()}).decoder)
     params = apart(arrays(0))
-    matrices = jax.tree.map(lambda leaf, own: [decays(leaf)] * len(own), layout, params)
+    matrices = jax.tree.map(lambda decay, own: [decay] * len(own), DECAYS, params)
     trust = optax.scale_by_trust_ratio() if bound is None else optax.scale(bound)
     reference = optax.chain(
         optax.scale_by_adam(0.9, 0.999, 1e-6),
@@ -178,14 +183,13 @@ def test_lamb_equals_optax_with_a_ratio_for_every_matrix(bound):
 
 def test_trust_ratios_of_matrices_that_are_zero_are_not_counted():
     start = arrays(0)
-    start["layers"]["up"] = start["layers"]["up"].at[1].set(0)
+    start["layers"]["up"]["kernel"] = start["layers"]["up"]["kernel"].at[1].set(0)
     own = {"kind": "lamb", "epsilon": 1e-12}
     config = train_config("lamb", optimizer=own, weight_decay=0.0, warmup_steps=0, clip_norm=None)
     moved, ratios = updated(config, ParallelPlan(), rounds=1, start=start)
     # The first update of Adam is a sign; its ratio of 1 moves a matrix by the learning rate.
-    np.testing.assert_allclose(np.abs(moved["layers"]["up"][1]), 0.1, rtol=1e-4)
-    layout = layouts(AXES, JointGrid.build({"decoder": ParallelPlan()}).decoder)
-    found = jax.tree.map(lambda leaf, own: own if decays(leaf) else [], layout, apart(start))
+    np.testing.assert_allclose(np.abs(moved["layers"]["up"]["kernel"][1]), 0.1, rtol=1e-4)
+    found = jax.tree.map(lambda decay, own: own if decay else [], DECAYS, apart(start))
     known = [each for each in jax.tree.leaves(found) if each.any()]
     sizes = [jnp.linalg.norm(each) / jnp.count_nonzero(each) ** 0.5 for each in known]
     expected = {"least": min(sizes), "mean": sum(sizes) / len(sizes), "greatest": max(sizes)}
@@ -194,9 +198,9 @@ def test_trust_ratios_of_matrices_that_are_zero_are_not_counted():
 
 def test_muon_updates_are_nearly_orthogonal_and_scaled():
     config = train_config("muon", weight_decay=0.0, warmup_steps=0, clip_norm=None)
-    moved = updated(config, ParallelPlan(data=2), rounds=1)[0]["layers"]["up"] - np.asarray(
-        arrays(0)["layers"]["up"]
-    )
+    moved = updated(config, ParallelPlan(data=2), rounds=1)[0]["layers"]["up"][
+        "kernel"
+    ] - np.asarray(arrays(0)["layers"]["up"]["kernel"])
     values = np.linalg.svd(moved / (0.1 * 0.2 * 16**0.5), compute_uv=False)
     assert values.min() > 0.5
     assert values.max() < 1.3
@@ -212,26 +216,26 @@ def test_newton_schulz_keeps_the_singular_vectors():
 
 
 def test_what_no_model_trains_stays_as_it_is():
-    tree = {"positions": {"fixed": (None, "embed")}, "table": ("vocab", "embed")}
+    tree = {"positions": {"fixed": (None, "embed")}, "table": {"embedding": ("vocab", "embed")}}
     layout = layouts(tree, JointGrid.build({"decoder": ParallelPlan()}).decoder)
     optimizer = build_optimizer(TrainConfig(steps=3, learning_rate=0.1), layout)
-    params = {"positions": {"fixed": jnp.ones((3, 4))}, "table": jnp.ones((3, 4))}
+    params = {"positions": {"fixed": jnp.ones((3, 4))}, "table": {"embedding": jnp.ones((3, 4))}}
     trained, constant = NOTHING_FROZEN.apart({"decoder": params})
     assert constant == {"decoder": {"positions": params["positions"]}}
     state = optimizer.init(trained["decoder"])
     updates, _ = optimizer.update(trained["decoder"], state, trained["decoder"])
-    assert np.asarray(updates["table"]).all()
+    assert np.asarray(updates["table"]["embedding"]).all()
     # Nor are there moments of it.
     assert sum(leaf.ndim > 0 for leaf in jax.tree.leaves(state)) == 2
 
 
 def test_a_bias_follows_the_load_of_its_expert_and_nothing_else():
     """Neither learning rate, weight decay nor clipping have a part in it, nor it in the norm."""
-    tree = {"router": {"load_bias": ("layers", None)}, "up": ("layers", "embed", "mlp")}
+    tree = {"router": {"load_bias": ("layers", None)}, "up": {"kernel": ("layers", "embed", "mlp")}}
     layout = layouts(tree, JointGrid.build({"decoder": ParallelPlan()}).decoder)
     optimizer = build_optimizer(train_config("adamw"), layout, bias_rate=0.25)
     loads = jnp.array([[0.1, 0.9, 0.5], [0.5, 0.5, 0.5]])
-    grads = {"router": {"load_bias": loads}, "up": jnp.ones((2, 4, 8))}
+    grads = {"router": {"load_bias": loads}, "up": {"kernel": jnp.ones((2, 4, 8))}}
     params = jax.tree.map(jnp.ones_like, grads)
     updates, _ = optimizer.update(grads, optimizer.init(params), params)
     np.testing.assert_array_equal(updates["router"]["load_bias"], [[0.25, -0.25, 0], [0, 0, 0]])
@@ -248,22 +252,10 @@ def test_a_bias_stays_where_the_load_is_no_number():
 def test_the_memory_model_counts_the_moments_that_an_optimizer_keeps(chosen):
     """The number is that of a matrix, as all large parameters but tables are."""
     kind = get_args(chosen.model_fields["kind"].annotation)[0]
-    layout = layouts(
-        {"up": ("layers", "embed", "mlp")}, JointGrid.build({"decoder": ParallelPlan()}).decoder
-    )
-    params = {"up": jnp.ones((2, 4, 8))}
+    layout = layouts({"kernel": ("layers", "embed", "mlp")}, View())
+    params = {"kernel": jnp.ones((2, 4, 8))}
     state = build_optimizer(train_config(kind), layout).init(params)
     assert sum(leaf.ndim > 0 for leaf in jax.tree.leaves(state)) == chosen.moments
-
-
-def test_which_leaves_are_matrices_and_which_decay():
-    layout = layouts(AXES, JointGrid.build({"decoder": ParallelPlan()}).decoder)
-    matrix = jax.tree.map(lambda own: is_matrix(own.axes), layout)
-    decay = jax.tree.map(decays, layout)
-    of_layers = dict.fromkeys(("q", "k", "out", "up", "experts"), True)
-    of_layers |= {"bias": False, "norm": False}
-    assert matrix == {"table": False, "layers": of_layers}
-    assert decay == {"table": True, "layers": of_layers}
 
 
 def test_every_expert_has_matrices_of_its_own():
@@ -324,11 +316,33 @@ def test_global_norm_counts_every_entry_once():
     np.testing.assert_allclose(jax.jit(norm)(arrays(0)), optax.tree.norm(arrays(0)), rtol=1e-6)
 
 
-def test_learning_rate_warms_up_and_decays():
-    schedule = learning_rate(train_config("adamw", warmup_steps=4, final_learning_rate_ratio=0.2))
-    rates = [float(schedule(step)) for step in range(11)]
-    assert 0 < rates[0] < rates[1] < rates[4] == pytest.approx(0.1)
-    assert rates[4] > rates[7] > rates[10] == pytest.approx(0.02)
+@pytest.mark.parametrize("steps", [1, 2, 6, 100])
+@pytest.mark.parametrize("warmup", [0, 1, 5, 99, 200])
+@pytest.mark.parametrize("ratio", [0.0, 0.1])
+def test_the_last_update_has_the_final_ratio(steps, warmup, ratio):
+    """But for an only update, and for a warm-up that is not over, which have nothing to fall."""
+    config = TrainConfig(
+        steps=steps, learning_rate=0.2, warmup_steps=warmup, final_learning_rate_ratio=ratio
+    )
+    rates = np.asarray(learning_rate(config)(np.arange(steps))) / 0.2
+    rising = (1 + (warmup - 1) * np.arange(steps) / max(warmup, 1)) / max(warmup, 1)
+    if steps == 1 or warmup >= steps:
+        np.testing.assert_allclose(rates, np.minimum(rising, 1), rtol=1e-5)
+        return
+    assert rates[-1] == pytest.approx(ratio, abs=1e-7)
+    np.testing.assert_allclose(rates[:warmup], rising[:warmup], rtol=1e-5)
+    if warmup + 1 < steps:
+        assert rates[warmup] == pytest.approx(1)
+    assert (np.diff(rates[warmup:]) <= 1e-6).all()
+
+
+def test_learning_rates_of_more_steps_are_those_of_a_run_of_as_many():
+    """A run that goes on with more steps has the rates of the longer run from there on."""
+    short, long = (learning_rate(train_config("adamw", steps=n, warmup_steps=4)) for n in (8, 20))
+    assert float(short(7)) == pytest.approx(0.01)
+    assert float(long(7)) > 0.09
+    assert float(long(19)) == pytest.approx(0.01)
+    assert float(long(25)) == pytest.approx(0.01)  # beyond the end it stays
 
 
 #: Parts of an encoder that train with its connector.

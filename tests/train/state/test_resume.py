@@ -16,6 +16,7 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.fit import check_same_model
 from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.state.regroup import Regrouping
 from mllm_jax.train.state.saved import CheckpointError
 from tests.train.runs import keep_until, run, save
 
@@ -178,6 +179,16 @@ def test_adapters_of_another_rank_are_refused_by_the_key():
     message = r"another model:\n  train\.lora\.rank: 4 in the checkpoint, 8 here\n  q\.lora_a: "
     with pytest.raises(CheckpointError, match=message):
         check_same_model("it", {"q.lora_a": (2, 64, 4)}, target, Fits(), {})
+
+
+def test_an_optimizer_that_groups_parameters_otherwise_is_named():
+    target = {"optimizer": {"lamb": {"mu": {"kernel": jax.ShapeDtypeStruct((2, 4), np.float32)}}}}
+    message = "it has this model's parameters with the state of another optimizer, .*lamb.mu.kernel"
+    with pytest.raises(CheckpointError, match=f"(?s){message}.*launch.py export") as error:
+        check_same_model(
+            "it", {"optimizer.adamw.mu.kernel": (2, 4)}, target, Regrouping(8, None), {}
+        )
+    assert "optimizer.adamw.mu.kernel: not in the model" in str(error.value)
 
 
 def test_only_the_newest_checkpoints_are_kept(experiment, fresh_state, tmp_path):
