@@ -6,14 +6,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
 
 from mllm_jax.config.pipeline_plan import LayerStack
 from mllm_jax.train.state.regroup import Regrouping, join_layers, split_layers
 
 #: Six layers of period two; some parameters are of every second layer alone.
 STACKS = [None, LayerStack(6, 2, 1, 2), LayerStack(6, 2, 2, 2), LayerStack(6, 1, 1, 2)]
-LAYOUT = NamedSharding(Mesh(np.array(jax.devices()[:1]), ("stage",)), PartitionSpec())
+LAYOUT = NamedSharding(Mesh(np.array(jax.devices()[:1]), ("stage",)), P())
 
 
 def stored(stack: LayerStack | None, leaf: jax.Array) -> jax.Array:
@@ -45,3 +46,101 @@ def test_checkpoints_of_one_grouping_become_those_of_another(
     like = jax.ShapeDtypeStruct(wanted.shape, wanted.dtype, sharding=LAYOUT)
     found = regrouping.convert(tree, jax.tree.map(lambda _: like, tree))
     np.testing.assert_array_equal(found["params"]["decoder"]["layers"]["q"], wanted)
+
+
+VOCAB = Regrouping(10, None, {"embed": 0, "head": 1})
+
+
+@pytest.mark.parametrize(
+    ("name", "stored", "wanted", "fits"),
+    [
+        # Padding alone may be cut or added; rows of the vocabulary are never lost.
+        ("params.decoder.embed", (10, 4), (12, 4), True),
+        ("params.decoder.embed", (16, 4), (12, 4), True),
+        ("params.decoder.embed", (9, 4), (12, 4), False),
+        ("params.decoder.embed", (9, 4), (9, 4), False),
+        ("params.decoder.embed", (12, 5), (12, 4), False),
+        ("params.decoder.embed", (12,), (12, 4), False),
+        ("moments.params.decoder.head", (4, 10), (4, 12), True),
+        ("moments.params.decoder.head", (4, 9), (4, 12), False),
+        ("moments.params.decoder.head", (5, 10), (4, 12), False),
+        # Only the vocabulary, and only layers, may have other shapes.
+        ("params.decoder.norm", (4,), (4,), True),
+        ("params.decoder.norm", (5,), (4,), False),
+        ("params.decoder.layers.q", (2, 3, 4), (6, 4), True),
+        ("params.decoder.layers.q", (2, 4, 4), (6, 4), True),
+        ("params.decoder.layers.q", (5, 1, 4), (6, 4), False),
+        ("params.decoder.layers.q", (2, 3, 5), (6, 4), False),
+        ("params.decoder.layers.q", (7, 4), (6, 4), False),
+    ],
+)
+def test_a_leaf_fits_where_only_its_grouping_or_padding_is_another(
+    name: str, stored: tuple[int, ...], wanted: tuple[int, ...], fits: bool
+) -> None:
+    assert VOCAB.fits(name, stored, wanted) == fits
+
+
+def test_a_vocabulary_is_cut_and_padded_with_zeros_at_its_end() -> None:
+    table = np.arange(1, 49, dtype=np.float32).reshape(12, 4)
+    name = "params.decoder.embed"
+    np.testing.assert_array_equal(VOCAB.leaf(name, table, (10, 4)), table[:10])
+    more = VOCAB.leaf(name, table, (14, 4))
+    np.testing.assert_array_equal(more, np.concatenate([table, np.zeros((2, 4))]))
+    wide = VOCAB.leaf("params.decoder.head", table.T, (4, 14))
+    np.testing.assert_array_equal(wide, more.T)
+    assert VOCAB.leaf(name, table, (12, 4)) is table
+
+
+@pytest.mark.parametrize(
+    ("spec", "stored", "dim", "expected"),
+    [
+        # Two ranks of "a", two of "b". Whoever cannot share the vocabulary shares the other side.
+        (P("a"), (12, 4), 0, P("a", None)),
+        (P("a"), (11, 4), 0, P(None, "a")),
+        (P("a", "b"), (11, 4), 0, P(None, ("b", "a"))),
+        (P("a", "b"), (11, 6), 0, P(None, "b")),
+        (P("a"), (11, 5), 0, P(None, None)),
+        (P(None, "a"), (4, 11), 1, P("a", None)),
+        (P(None, ("a", "b")), (4, 14), 1, P(("a", "b"), None)),
+        (P(None, ("a", "b")), (4, 12), 1, P(None, ("a", "b"))),
+    ],
+)
+def test_a_stored_vocabulary_is_read_by_as_many_ranks_as_can_share_it(
+    spec: P, stored: tuple[int, ...], dim: int, expected: P
+) -> None:
+    mesh = Mesh(np.array(jax.devices()[:4]).reshape(2, 2), ("a", "b"))
+    shape = [4, 4]
+    shape[dim] = 16
+    name = "params.embed" if dim == 0 else "params.head"
+    wanted = jax.ShapeDtypeStruct(tuple(shape), np.float32, sharding=NamedSharding(mesh, spec))
+    tree = {"params": {name.rpartition(".")[2]: wanted}}
+    found = VOCAB.on_disk(tree, {name: stored})
+    (leaf,) = jax.tree.leaves(found)
+    assert (leaf.shape, leaf.dtype) == (stored, np.float32)
+    assert leaf.sharding == NamedSharding(mesh, expected)
+
+
+@pytest.mark.parametrize(
+    ("stored", "expected"),
+    [
+        ((4, 2, 3), P("stage")),
+        ((2, 4, 3), P("stage")),
+        ((3, 3, 3), P()),
+        ((6, 3), P("stage")),
+        ((7, 3), P()),
+    ],
+)
+def test_stored_layers_are_read_by_stages_where_these_divide_them(
+    stored: tuple[int, ...], expected: P
+) -> None:
+    """The stages share the second of two grouping dimensions, as in memory."""
+    mesh = Mesh(np.array(jax.devices()[:4]).reshape(2, 2), ("stage", "tensor"))
+    stack = LayerStack(8, 2, 2)
+    layout = NamedSharding(mesh, P(None, "stage", "tensor"))
+    wanted = jax.ShapeDtypeStruct((2, 4, 3), np.float32, sharding=layout)
+    tree = {"params": {"decoder": {"layers": {"q": wanted}}}}
+    found = Regrouping(1, stack).on_disk(tree, {"params.decoder.layers.q": stored})
+    (leaf,) = jax.tree.leaves(found)
+    leading = [None] * (len(stored) - 2)
+    grouped = P(*leading, *(expected or (None,)), "tensor")
+    assert leaf.sharding.spec == (P(None, "stage", "tensor") if stored == (2, 4, 3) else grouped)

@@ -94,3 +94,48 @@ def test_two_processes_read_each_byte_once(tmp_path, processes):
     # Compressed noise is a little smaller; beside the arrays, indices are read.
     assert 0.8 * whole < sum(read) < 1.2 * whole
     assert max(read) < 0.7 * whole
+
+
+def leaf(shape: tuple[int, ...], dtype: Any, spec: PartitionSpec) -> jax.ShapeDtypeStruct:
+    mesh = Mesh(np.array(jax.devices()).reshape(2, 4, 1), ("a", "b", "c"))
+    return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, spec))
+
+
+def test_replicas_take_turns_leaf_by_leaf():
+    shapes = {f"x{n}": leaf((8, 4), np.float32, PartitionSpec("b")) for n in range(4)}
+    shapes |= {f"y{n}": leaf((8, 4), np.float32, PartitionSpec("a")) for n in range(6)}
+    shared = Reading.of(shapes, crosses=lambda leaf: True).shared
+    assert [own.turn for own in shared.values()] == [0, 1, 0, 1, 0, 1, 2, 3, 0, 1]
+    for own in shared.values():
+        assert own.count == (2 if own.axes == ("a",) else 4)
+        place = own.mesh.devices.take(own.turn, axis=own.mesh.axis_names.index(own.axes[0]))
+        assert own.reading.sharding.device_set == {*place.flat}
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "spec", "axes"),
+    [
+        ((4,), np.float32, PartitionSpec(), ("a", "b")),  # as small as may be sent
+        ((3,), np.float32, PartitionSpec(), None),
+        ((8,), np.float32, PartitionSpec("a"), ("b",)),
+        ((8,), np.float32, PartitionSpec(("a", "b")), None),  # no replicas
+        ((8, 8), np.float32, PartitionSpec(None, ("b",)), ("a",)),
+        ((8,), np.int16, PartitionSpec("b"), ("a",)),
+        ((8,), np.float64, PartitionSpec("b"), None),  # sums have 32 bits
+    ],
+)
+def test_a_leaf_is_sent_that_is_large_repeated_and_of_at_most_32_bits(shape, dtype, spec, axes):
+    own = leaf(shape, dtype, spec)
+    found = Reading.of({"x": own}, crosses=lambda leaf: True).shared
+    assert [one.axes for one in found.values()] == ([] if axes is None else [axes])
+    assert Reading.of({"x": own}, crosses=lambda leaf: False).shared == {}
+
+
+@pytest.mark.parametrize(
+    ("holders", "crosses"),
+    [([{0}], False), ([{0, 1}], True), ([{0}, {1}], False), ([{0}, {1, 2}], True)],
+)
+def test_a_leaf_crosses_where_two_processes_hold_the_same_piece(monkeypatch, holders, crosses):
+    monkeypatch.setattr(replicas, "holders", lambda leaf: dict(enumerate(holders)))
+    found = Reading.of({"x": leaf((8,), np.float32, PartitionSpec("b"))})
+    assert bool(found.shared) == crosses

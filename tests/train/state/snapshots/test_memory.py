@@ -112,6 +112,17 @@ def test_a_snapshot_that_is_not_complete_gives_way_to_the_one_before(run, start)
     assert as_taken(run, restore(run, start())) == 20
 
 
+@pytest.mark.parametrize("steps", [(10,), (10, 20), (10, 20, 30)])
+def test_the_snapshot_that_a_start_went_on_from_outlives_the_next_one(run, start, steps):
+    """The first snapshot of a start goes into the other slot, whichever that is."""
+    take(start(), *steps)
+    second = start()
+    assert as_taken(run, restore(run, second)) == steps[-1]
+    second._complete = lambda *_: None  # the process is killed before it could seal its first one
+    take(second, 40)
+    assert as_taken(run, restore(run, start())) == steps[-1]
+
+
 @pytest.mark.parametrize("at", [0, 1_000_000, -1])
 def test_a_flipped_bit_is_noticed_and_the_one_before_is_taken(run, start, caplog, at):
     take(start(), 10, 20)

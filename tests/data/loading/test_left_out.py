@@ -1,0 +1,77 @@
+"""The place of a sample that is left out becomes padding, to its last token and no further."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from data.kinds.rows import DECODER
+from data.loading.assemble import Assembler, check_rows, leave_out
+from data.planning.lengths import measure
+from data.planning.stream import NO_CONSUMER, LoaderState, Planner
+from data.processing.processor import Processor
+from tests.data.samples import CAPACITY, MakeConfig, all_rows, mixed_source
+
+ROWS = 3
+
+
+@pytest.fixture(scope="module")
+def step(processor: Processor, make_config: MakeConfig) -> tuple[Any, Any, Any]:
+    """The plan of a step of three rows, and what assembles it."""
+    source, config = mixed_source(24), make_config(rows=ROWS, lookahead=24)
+    lengths = measure(source, processor)
+    plan = Planner(source, lengths, config, CAPACITY, LoaderState(0), NO_CONSUMER).plan()
+    assert len(plan.placements) > 2 * ROWS
+
+    def made(order: list[int]) -> Any:
+        rows = all_rows(ROWS) | {"decoder": order}
+        return Assembler(source, processor, config, rows)(plan.placements, plan.capacity)[0]
+
+    return plan, made, config
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1], [1]])
+def test_exactly_the_tokens_of_the_sample_become_padding(step: Any, order: list[int]) -> None:
+    plan, made, _ = step
+    for placement in plan.placements:
+        batch, before = made(order), made(order)
+        leave_out(batch, order, placement)
+        begin, end = placement.start, placement.start + placement.lengths.tokens
+        if placement.row in order:
+            row = order.index(placement.row)
+            assert before["decoder"]["segment_ids"][row, begin:end].all()
+            for name in DECODER:
+                before["decoder"][name][row, begin:end] = 0
+            for outputs in before["decoder"]["media"].values():
+                outputs[row, begin:end] = -1
+        np.testing.assert_equal(batch, before)
+
+
+def test_a_row_without_any_of_its_samples_is_padding(step: Any) -> None:
+    plan, made, _ = step
+    batch = made([0, 1, 2])
+    for placement in plan.placements:
+        leave_out(batch, [0, 1, 2], placement)
+    assert not any(batch["decoder"][name].any() for name in DECODER)
+
+
+@pytest.mark.parametrize(
+    ("rows", "valid"),
+    [
+        ({"decoder": [0, 2], "a": []}, True),
+        ({"decoder": [2, 0], "a": [1]}, True),
+        ({"decoder": [0]}, False),
+        ({"decoder": [0], "a": [], "b": []}, False),
+        ({"decoder": [0, 0], "a": []}, False),
+        ({"decoder": [3], "a": []}, False),
+        ({"decoder": [0], "a": [-1]}, False),
+    ],
+)
+def test_rows_are_distinct_and_those_of_the_batch(rows: Any, valid: bool) -> None:
+    if valid:
+        check_rows(rows, ["a"], 3)
+        return
+    with pytest.raises(ValueError, match="valid: "):
+        check_rows(rows, ["a"], 3)

@@ -1,0 +1,95 @@
+"""A piece that several hosts have is read from any of them that has it undamaged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import permutations
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from jax.sharding import SingleDeviceSharding
+
+from mllm_jax.train.state.snapshots.reading import Reader
+from mllm_jax.train.state.snapshots.share import Index, Leaf, Origin, Piece, ShareError
+
+WHOLE = np.arange(8, dtype=np.float32)
+
+
+class Held:
+    """A share with some of the pieces of one leaf, which may be damaged."""
+
+    def __init__(self, *edges: tuple[int, int], damaged: bool = False, process: int = 0) -> None:
+        pieces = tuple(Piece(start=(a,), stop=(b,), offset=0) for a, b in edges)
+        leaf = Leaf(shape=(8,), dtype="float32", pieces=pieces)
+        origin = Origin(run="r", folder="f", series="s", step=3, process=process)
+        self.index = Index(origin=origin, progress={}, config={}, leaves={"x": leaf})
+        self.damaged = damaged
+
+    def read(self, leaf: Leaf, piece: Piece) -> np.ndarray:
+        if self.damaged:
+            raise ShareError(f"damaged on process {self.index.origin.process}")
+        return WHOLE[piece.start[0] : piece.stop[0]]
+
+
+def target() -> Any:
+    layout = SingleDeviceSharding(jax.devices()[0])
+    return {"x": jax.ShapeDtypeStruct((8,), np.float32, sharding=layout)}
+
+
+def read(here: Sequence[Held], away: Sequence[Held] = ()) -> np.ndarray:
+    return np.asarray(Reader(here, lambda: away).state(target())["x"])
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        *permutations(
+            (
+                Held((0, 8), damaged=True),
+                Held((0, 8), damaged=True, process=1),
+                Held((0, 8), process=2),
+            )
+        )
+    ],
+)
+@pytest.mark.parametrize("here", [0, 1, 3])
+def test_the_source_that_is_not_damaged_is_found_wherever_it_stands(
+    held: tuple[Held, ...], here: int
+) -> None:
+    np.testing.assert_array_equal(read(held[:here], held[here:]), WHOLE)
+
+
+def test_others_are_asked_only_for_what_is_not_here() -> None:
+    def nobody() -> Sequence[Held]:
+        raise AssertionError("other hosts are asked for what is here")
+
+    reader = Reader([Held((0, 4)), Held((4, 8))], nobody)
+    np.testing.assert_array_equal(reader.state(target())["x"], WHOLE)
+    np.testing.assert_array_equal(read([Held((0, 4))], [Held((4, 8), process=1)]), WHOLE)
+    np.testing.assert_array_equal(read([], [Held((0, 8), process=1)]), WHOLE)
+
+
+def test_the_first_share_says_what_the_run_was() -> None:
+    assert Reader([Held((0, 4), process=5), Held((4, 8))], list).index.origin.process == 5
+    assert Reader([], lambda: [Held((0, 8), process=7)]).index.origin.process == 7
+    with pytest.raises(ShareError, match="no host has a share of it any more"):
+        _ = Reader([], list).index
+
+
+@pytest.mark.parametrize(
+    ("here", "away", "why"),
+    [
+        ([Held((0, 4))], [], r"leaf x, \[0:8\], is in the memory of no host$"),
+        ([Held((0, 8), damaged=True)], [], "of no host; damaged on process 0$"),
+        (
+            [Held((0, 8), damaged=True)],
+            [Held((0, 8), damaged=True, process=1)],
+            "of no host; damaged on process 0; damaged on process 1$",
+        ),
+    ],
+)
+def test_what_is_nowhere_whole_is_named(here: list[Held], away: list[Held], why: str) -> None:
+    with pytest.raises(ShareError, match=why):
+        read(here, away)
