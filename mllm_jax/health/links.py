@@ -110,7 +110,7 @@ def neighbours(devices: Sequence[jax.Device], by: Run = run) -> Iterator[Finding
     peers().gather("exchanges with neighbours are compiled", None)
     for link, program in zip(links, programs, strict=True):
         x = _placed(_mesh(link, devices), (link.left, link.right), size)
-        with waiting(f"the exchange of devices {link.left} and {link.right}"):
+        with waiting(f"the exchange of devices {link.left} and {link.right}", by_all=False):
             done = by(program, x)
             seconds = timed(partial(by, program, x))
         yield from _received(done, devices, link, EXCHANGES * 4 * size / seconds)

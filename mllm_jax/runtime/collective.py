@@ -60,8 +60,9 @@ class Collective(Peers):
             yield
 
     @contextmanager
-    def waiting(self, what: str, *, limited: bool = True) -> Iterator[None]:
+    def waiting(self, what: str, *, limited: bool = True, by_all: bool = True) -> Iterator[None]:
         """See `Peers.waiting`; the message cannot name the process that is missing."""
+        del by_all  # processes that do not hear each other count no waits
         key, seconds = "run.phase_seconds", self._limits.longest
         if limited:
             key, seconds = "run.stall_seconds", self._limits.stalled

@@ -101,6 +101,8 @@ class Peers:
         count: number of processes.
         activity: present activity of this process.
         step: newest step that this process has taken since it started; 0 before the first.
+        waits: begins and ends, counted together, of the waits for all processes in this one: equal
+            numbers are equal places of the program.
         host: address of this machine at which the others reach it; None if there is none.
     """
 
@@ -109,6 +111,7 @@ class Peers:
     count = 1
     activity = Activity()
     step = 0
+    waits = 0
     _held_up = 0.0
 
     def __init__(self) -> None:
@@ -188,12 +191,13 @@ class Peers:
         yield
 
     @contextmanager
-    def waiting(self, what: str, *, limited: bool = True) -> Iterator[None]:
+    def waiting(self, what: str, *, limited: bool = True, by_all: bool = True) -> Iterator[None]:
         """Context of a wait for work of all processes: a wait that is too long ends the process.
 
         Args:
             what: is waited for, for the message.
             limited: whether no process should then be at what may take long, such as compiling.
+            by_all: whether all processes wait at this place, so that waits are counted alike.
         """
         with self.doing(f"waiting for {what}", limited=limited):
             yield
@@ -223,9 +227,11 @@ def take_part(part: Peers) -> None:
     _current = part
 
 
-def waiting(what: str, *, limited: bool = True) -> AbstractContextManager[None]:
+def waiting(
+    what: str, *, limited: bool = True, by_all: bool = True
+) -> AbstractContextManager[None]:
     """`Peers.waiting` of the processes of this run."""
-    return peers().waiting(what, limited=limited)
+    return peers().waiting(what, limited=limited, by_all=by_all)
 
 
 @contextmanager

@@ -100,8 +100,11 @@ class Together(Peers):
 
     def gather(self, name: str, value: Any) -> list[Any]:
         """See `Peers.gather`; the watch ends this process if another one never comes."""
-        with self.waiting(name):
-            return self._call(self._gather(name, value))
+        # The wait has begun once the value is sent: others may go on then.
+        with self.waiting(name, by_all=False):
+            found = self._call(self._gather(name, value))
+            self.waits += 1
+        return found
 
     @contextmanager
     def meeting(self, what: str) -> Iterator[None]:
@@ -111,12 +114,14 @@ class Together(Peers):
             yield
 
     @contextmanager
-    def waiting(self, what: str, *, limited: bool = True) -> Iterator[None]:
+    def waiting(self, what: str, *, limited: bool = True, by_all: bool = True) -> Iterator[None]:
         """See `Peers.waiting`; the watch names the process that is missing."""
         event = f"waiting for the others ({what}), after: {self.activity.event}"
         with self.doing(event, limited=limited):
+            self.waits += by_all
             self._be_at(replace(self.activity, waiting=True))
             yield
+            self.waits += by_all
 
     def each(self) -> str:
         """All processes that this one hears, with the last event of each."""
@@ -175,6 +180,7 @@ class Together(Peers):
             self._own.heard = now
             own = self.present
             doing = {"limited": own.limited, "waiting": own.waiting, "allowed": own.allowed}
+            doing["waits"] = self.waits
             self._tell("beat", event=own.event, ago=now - own.since, **doing)
             if why := self._fault(now):
                 await self._end(Exit.LOST_PEER, why)
@@ -210,7 +216,7 @@ class Together(Peers):
         """Note a sign of life."""
         peer.heard = time.monotonic()
         peer.event, peer.limited, peer.waiting = told.event, told.limited, told.waiting
-        peer.allowed = told.allowed
+        peer.allowed, peer.waits = told.allowed, told.waits
         peer.since = peer.heard - told.ago
 
     def _part(self, peer: Peer, line: Line) -> None:
@@ -319,6 +325,7 @@ class Member(Together):
     async def _gather(self, name: str, value: Any) -> list[Any]:
         self._asked[name] = self._loop.create_future()
         self._line.send("gather", name=name, value=value)
+        self.waits += 1
         return await self._asked[name]
 
     def post(self, name: str, value: Any) -> None:
@@ -455,6 +462,7 @@ class First(Together):
     async def _gather(self, name: str, value: Any) -> list[Any]:
         answer = self._asked[name] = self._loop.create_future()
         self._collect(name, 0, value)
+        self.waits += 1
         return await answer
 
     async def _bye(self, code: int, reason: str) -> None:
@@ -475,7 +483,7 @@ class First(Together):
     def _fault(self, now: float) -> str | None:
         present = asdict(self.present)
         del present["key"]
-        own = replace(self._own, **present)
+        own = replace(self._own, **present, waits=self.waits)
         return fault([own, *self._peers.values()], now, self._limits)
 
     async def _finish(self) -> None:

@@ -73,6 +73,7 @@ class Peer:
         allowed: seconds for which a place that holds it up now is tried again; 0 without one.
         ended: whether the process has announced its end.
         limit: how long the last event may last, where that is known better than from `Limits`.
+        waits: begins and ends of its waits for all processes, counted together: odd within one.
     """
 
     index: int
@@ -86,6 +87,7 @@ class Peer:
     allowed: float = 0.0
     ended: bool = False
     limit: Limit | None = None
+    waits: int = 0
 
     def __str__(self) -> str:
         return f"process {self.index} (host {self.host}, pid {self.pid})"
@@ -99,8 +101,10 @@ def fault(peers: Iterable[Peer], now: float, limits: Limits) -> str | None:
     """The process at fault and why, or None.
 
     A silent process is at fault, and so is one that takes longer than its activity may. Where all
-    are alive and none goes on, it is the one whose last event is the oldest, of those that do not
-    say themselves that they wait: the others wait for it.
+    are alive and none goes on, it is one in a wait that others are beyond: no process comes out of
+    a wait for all before all have entered it, so that wait is over. If there is none, it is the one
+    whose last event is the oldest, of those that do not say themselves that they wait: the others
+    wait for it.
     """
     there = [peer for peer in peers if not peer.ended]
     silent = [peer for peer in there if now - peer.heard > limits.silent]
@@ -137,6 +141,8 @@ def _stalled(there: Sequence[Peer], now: float, limits: Limits) -> str | None:
         return None
     told = f"since {limit.seconds:.6g} s ({limit.by})"
     working = [peer for peer in there if not peer.waiting]
+    if stuck := _behind(there, now, told):
+        return stuck
     if not working:
         each = "; ".join(f"{peer}: {peer.last(now)}" for peer in there)
         return f"all processes wait for each other {told}: {each}"
@@ -144,6 +150,19 @@ def _stalled(there: Sequence[Peer], now: float, limits: Limits) -> str | None:
     return (
         f"{worst} is stuck: no process goes on {told}, and it is the one that stopped first; "
         f"{worst.last(now)}"
+    )
+
+
+def _behind(there: Sequence[Peer], now: float, told: str) -> str:
+    """The process in a wait that others are beyond; empty if there is none."""
+    furthest = max(peer.waits for peer in there)
+    behind = [peer for peer in there if peer.waiting and peer.waits < furthest]
+    if not behind:
+        return ""
+    worst = min(behind, key=lambda peer: (peer.waits, peer.since))
+    return (
+        f"{worst} is stuck: no process goes on {told}, and others are beyond the wait that it is "
+        f"in; {worst.last(now)}"
     )
 
 

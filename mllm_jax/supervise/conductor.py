@@ -191,7 +191,7 @@ class Place:
         if beat is None:
             return Peer(who.process, who.host, 0, self.heard, since=self.heard)
         own = beat.event, beat.since, beat.limited, beat.waiting
-        return Peer(who.process, who.host, beat.pid, self.heard, *own)
+        return Peer(who.process, who.host, beat.pid, self.heard, *own, waits=beat.waits)
 
 
 @dataclass

@@ -97,7 +97,7 @@ class Profile:
                 self._apart(self._begin)
                 self._last = last
         if isinstance(event, Taken) and event.step == self._last:
-            with waiting(f"step {event.step}"):
+            with waiting(f"step {event.step}", by_all=False):
                 jax.block_until_ready(dict(event.scalars))
             self._apart(self.close)
 

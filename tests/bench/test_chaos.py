@@ -14,6 +14,7 @@ import pytest
 
 from mllm_jax.bench.chaos.account import Difference
 from mllm_jax.bench.chaos.faults import Fault, Plan
+from mllm_jax.bench.chaos.host import names
 from mllm_jax.bench.chaos.hosts import Hosts
 from mllm_jax.bench.chaos.memory import chosen, shares
 from mllm_jax.bench.chaos.processes import stand
@@ -189,3 +190,24 @@ def test_a_fault_that_ends_an_attempt_and_is_not_told_of_is_a_problem() -> None:
     assert (found["ridden_out"], found["named"]) == (2, 2)
     assert found["detection_seconds"] == {"median": 0.2, "worst": 0.2}
     assert "1 undetected" in _summary(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("attempt 2: process 1 (host b, pid 97) is stuck: no process goes on since 30 s", True),
+        ("attempt 2 has ended after 9 s: process 1 (host b, pid 97) was killed by SIGKILL", True),
+        ("attempt 2 is the last: process 1 (host b, pid 97) ended with exit code 3", True),
+        ("WARNING x: no sign of life of the supervisor of process 1 for 30 s", True),
+        ("the connection to the supervisor of process 1 is gone", True),
+        (
+            "attempt 2: all processes wait for each other since 30 s: process 0 (host a, pid 96): "
+            "its last event: step 4, 31 s ago; process 1 (host b, pid 97): its last event: step 4",
+            False,
+        ),
+        ("attempt 2: process 0 (host a, pid 96) is stuck; process 1 (host b, pid 97), too", False),
+        ("attempt 2: process 11 (host b, pid 97) is stuck", False),
+    ],
+)
+def test_a_fault_is_named_where_its_process_is_singled_out(text: str, named: bool) -> None:
+    assert names(text, 1) is named

@@ -5,6 +5,7 @@ python -m tests.runtime.process INDEX COUNT ADDRESS SECONDS [steps | hang | fail
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 
@@ -55,6 +56,12 @@ def act(peers, action: str) -> None:
     if action == "wait":
         with peers.waiting("step 1"):
             time.sleep(60)
+    if action in ("pass", "held"):  # of a wait that ends for all, one process comes not out
+        with peers.waiting("step 1"):
+            time.sleep(60 if action == "held" else 0)
+    if action == "unsent":
+        peers._gather = lambda name, value: asyncio.sleep(60)
+        peers.gather("all is done", None)
     if action == "late":
         time.sleep(1)
         act(peers, "hang")

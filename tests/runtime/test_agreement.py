@@ -82,6 +82,16 @@ def test_who_is_silent_is_at_fault_before_who_stands_still():
     found = fault([waiting, quiet], 100.0, Limits(60.0, 50.0))
     assert found
     assert re.search(r"all processes wait for each other.*pid 5.*: step 4.*pid 7.*: step 3", found)
+    quiet.waits, waiting.waits = 5, 7  # in the third wait, and in the fourth
+    found = fault([waiting, quiet], 100.0, Limits(60.0, 50.0))
+    assert found
+    assert found.startswith("process 1 (host there, pid 7) is stuck: no process goes on since 50 s")
+    assert "others are beyond the wait that it is in" in found
+    waiting.waiting, waiting.waits = False, 6  # it has come out of the third, and stands behind it
+    found = fault([waiting, quiet], 100.0, Limits(60.0, 50.0))
+    assert found
+    assert found.startswith("process 1 (host there, pid 7) is stuck: no process goes on since 50 s")
+    waiting.waits = quiet.waits = 0
     waiting.limited = waiting.waiting = False  # it compiles: the other may have to wait for that
     assert fault([waiting, quiet], 100.0, Limits(60.0, 50.0)) is None
     assert fault([waiting, quiet], 100.0, Limits(60.0, None)) is None

@@ -126,6 +126,28 @@ def test_a_process_that_lives_and_goes_on_no_more_is_named(before, processes, ad
         ends(process, Exit.LOST_PEER, "process 1 (host ", "is stuck", "its last event: step 1")
 
 
+@pytest.mark.parametrize("held", [0, 1])
+def test_a_process_that_comes_not_out_of_a_wait_is_told_from_those_that_wait(
+    held, processes, address
+):
+    """The last word of each is that it waits; the others are in a later wait."""
+    actions = ["pass", "pass", "pass"]
+    actions[held] = "held"
+    start(processes, address, actions)
+    for process in processes:
+        said = ends(process, Exit.LOST_PEER, f"process {held} (host ", " is stuck: no process goes")
+        assert "others are beyond the wait that it is in" in said
+        assert "waiting for the others (step 1)" in said
+        assert f"process {1 - held} (host" not in said
+
+
+def test_a_process_that_stops_on_its_way_into_a_wait_is_named(processes, address):
+    start(processes, address, ["none", "unsent", "none"])
+    for process in processes:
+        said = ends(process, Exit.LOST_PEER, "process 1 (host ", "is stuck", "(all is done)")
+        assert "process 0 (host" not in said
+
+
 def test_a_process_that_takes_longer_than_anything_may_is_named(processes, address):
     start(processes, address, ["none", "endless"])
     for process in processes:

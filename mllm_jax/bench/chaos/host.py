@@ -21,6 +21,18 @@ TOLD = re.compile(
 )
 
 
+#: Lines that say which process an attempt has ended for; they may list others behind it.
+_NAMES = (
+    r"attempt \d+(?: has ended after \d+ s| is the last)?: process {number} \(",
+    r"(?:the connection to|no sign of life of) the supervisor of process {number} ",
+)
+
+
+def names(text: str, number: int) -> bool:
+    """Whether a line singles a process out as the one at fault, and does not only list it."""
+    return any(re.search(pattern.format(number=number), text) for pattern in _NAMES)
+
+
 @dataclass(frozen=True)
 class Line:
     """A line that tells of a fault, and when it came."""

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from mllm_jax.bench.chaos.account import newest_step
 from mllm_jax.bench.chaos.faults import KINDS, Fault
-from mllm_jax.bench.chaos.host import Host, Line
+from mllm_jax.bench.chaos.host import Host, Line, names
 from mllm_jax.bench.chaos.hosts import Hosts
 from mllm_jax.bench.chaos.processes import MARK, kill_all, orphans
 from mllm_jax.bench.chaos.strike import Site, Undo, ready, steps_of, strike
@@ -237,11 +237,7 @@ class Run:
         lines = self._lines()
         if not lines:
             return struck
-        number = struck.fault.host
-        named = any(
-            f"process {number} (" in line.text or f"supervisor of process {number} " in line.text
-            for line in lines
-        )
+        named = any(names(line.text, struck.fault.host) for line in lines)
         return replace(struck, detected=max(0.0, lines[0].time - self._struck), named=named)
 
     def _lines(self) -> list[Line]:

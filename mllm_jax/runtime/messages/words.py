@@ -35,13 +35,15 @@ class Refused:
 
 @dataclass(frozen=True)
 class Beating:
-    """A sign of life: the activity of the process, see `Activity`, and its age in seconds."""
+    """A sign of life: the activity of the process, see `Activity`, its age in seconds, and the
+    number of its waits, see `Peers.waits`."""
 
     event: str
     ago: float
     limited: bool
     waiting: bool
     allowed: float = 0.0
+    waits: int = 0
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ class Beat:
         waiting: whether the process only waits for others.
         time: time of this sign.
         allowed: seconds for which a place that holds it up now is tried again; 0 without one.
+        waits: begins and ends of waits for all processes, see `Peers.waits`.
     """
 
     attempt: int
@@ -46,6 +47,7 @@ class Beat:
     waiting: bool
     time: float
     allowed: float = 0.0
+    waits: int = 0
 
 
 def make() -> int:

@@ -162,4 +162,5 @@ class _Signs:
             waiting=now.waiting,
             time=time.monotonic(),
             allowed=now.allowed,
+            waits=own.waits,
         )
