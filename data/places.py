@@ -17,6 +17,11 @@ _URL = re.compile(r"[A-Za-z][\w.+-]+(:/|::)")
 _SCHEME = re.compile(r"(?:^|(?<=::))([A-Za-z][\w.+-]*)(?=://|::)")
 
 
+def is_url(place: str) -> bool:
+    """Whether a place is a URL, and no path on this machine."""
+    return _URL.match(place) is not None
+
+
 def local(place: object) -> object:
     """`place`, a path on this machine.
 

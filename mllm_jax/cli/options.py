@@ -403,6 +403,13 @@ def _submit(sub: argparse.ArgumentParser) -> None:
     help_text = "submit the job (sbatch, kubectl apply); without it files are only written"
     sub.add_argument("--go", action="store_true", help=help_text)
     help_text = (
+        "a path that the run reads, which the nodes have with all below it, whether it is here or "
+        "not; may be repeated"
+    )
+    sub.add_argument(
+        "--on-nodes", type=_path, action="append", default=[], metavar="PATH", help=help_text
+    )
+    help_text = (
         "folder for the files (default: submit in the run's folder, for pods jobs/<run.name>)"
     )
     sub.add_argument("--output", type=_path, metavar="DIR", help=help_text)

@@ -171,5 +171,5 @@ def submit(args: argparse.Namespace, config: ExperimentConfig, console: Console)
     from mllm_jax.submit.submit import submit as run
 
     output = Path(args.output) if args.output else None
-    result = run(config, args.cluster, args.nodes, output, go=args.go)
+    result = run(config, args.cluster, args.nodes, output, go=args.go, on_nodes=args.on_nodes)
     return Answer(result.to_json(), [(("what", "value"), result.rows)], result.lines)

@@ -6,7 +6,7 @@ import hashlib
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from mllm_jax.runtime.exits import Exit
 from mllm_jax.submit import access
 from mllm_jax.submit.clusters import HOST_CHIPS, AnyCluster, Kubernetes, Slurm
 from mllm_jax.submit.environment import record
+from mllm_jax.submit.inputs import input_problems
 from mllm_jax.supervise import ends
 from scheduling.costs.work import Parameters
 from sharding.axes import is_matrix
@@ -126,7 +127,12 @@ def _digest(text: str) -> str:
 
 
 def make_job(
-    config: ExperimentConfig, cluster: AnyCluster, name: str, nodes: int, output: Path | None
+    config: ExperimentConfig,
+    cluster: AnyCluster,
+    name: str,
+    nodes: int,
+    output: Path | None,
+    on_nodes: Sequence[str] = (),
 ) -> Job:
     """The job of a run.
 
@@ -137,11 +143,13 @@ def make_job(
         nodes: number of nodes.
         output: folder of generated files; None: `submit` in the folder of the run, and for pods,
             whose folder is not on this machine, `jobs/<run.name>`.
+        on_nodes: paths that the nodes have, whether they are here or not.
 
     Raises:
         ConfigError: cluster and configuration do not fit; the message lists every reason.
     """
     problems = list(_problems(config, cluster, name, nodes))
+    problems += input_problems(config, cluster, on_nodes)
     if problems:
         raise ConfigError(f"submit --cluster {name}", problems)
     config = _with_cache(config, cluster)

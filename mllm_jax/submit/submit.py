@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,7 +82,13 @@ class Submitted:
 
 
 def submit(
-    config: ExperimentConfig, cluster: str, nodes: int, output: Path | None, *, go: bool
+    config: ExperimentConfig,
+    cluster: str,
+    nodes: int,
+    output: Path | None,
+    *,
+    go: bool,
+    on_nodes: Sequence[str] = (),
 ) -> Submitted:
     """Write the files of a job, and with `go` submit it.
 
@@ -92,6 +98,7 @@ def submit(
         cluster: name in `configs/clusters/`, or a file.
         nodes: number of nodes.
         output: folder for the files; None: as of `make_job`.
+        on_nodes: as of `make_job`.
 
     Raises:
         ClusterError: there is no such description, or it is wrong.
@@ -101,7 +108,7 @@ def submit(
         SubmitError: the job is not submitted.
     """
     found = named(cluster)
-    job = make_job(config, found, cluster, nodes, output)
+    job = make_job(config, found, cluster, nodes, output, on_nodes)
     if isinstance(found, Slurm):
         _warn_of_unset(found.pass_environment)
     with claimed(job, found) if go else nullcontext():

@@ -1,0 +1,131 @@
+"""What a run reads on the nodes of a job: looked for here, where that is possible.
+
+The nodes of a Slurm cluster have the files of the machine that submits, as its folders are shared;
+the pods of Kubernetes have their volumes, and the project in their image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from data.places import is_url
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.submit import access
+from mllm_jax.submit.clusters import AnyCluster, Slurm
+from scheduling.costs.hardware import names
+
+#: Keys whose values are read, as far as they are paths: by section, or by a source of data.
+INPUTS = {
+    "data": ("processor", "tokenizer"),
+    "data.source": ("path", "heldout", "media", "distribution"),
+    "model": ("pretrained",),
+    "train.lora": ("begin_with",),
+    "run": ("compiled_steps",),
+    "schedule": ("hardware",),
+}
+#: Values that are names, and no paths.
+NAMES = {
+    "data.tokenizer": ("demo", "bytes"),
+    "data.source.distribution": ("web",),
+    "schedule.hardware": tuple(names()),
+}
+#: Files that folders must have, by their keys.
+FILES = {"model.pretrained": "config.json", "data.processor": "tokenizer.json"}
+#: Root of the project, which an image has.
+ROOT = Path(__file__).resolve().parents[2]
+#: Characters of a pattern, and one that tells of alternatives, which are not looked for.
+_PATTERN, _ALTERNATIVES = "*?[", "{"
+
+
+def read_by(config: ExperimentConfig) -> Iterator[tuple[str, str]]:
+    """Keys and paths of what a run reads from its nodes' folders."""
+    for section, keys in INPUTS.items():
+        if section == "data.source":
+            yield from _of_source(section, config.data.source)
+            continue
+        own: Any = config
+        for name in section.split("."):
+            own = getattr(own, name, None)
+        for key in keys if own is not None else ():
+            yield from _paths(f"{section}.{key}", getattr(own, key, None))
+
+
+def _of_source(at: str, source: Any) -> Iterator[tuple[str, str]]:
+    """Those of a source, or of the members of a mixture."""
+    if isinstance(source, BaseModel):
+        for key in type(source).model_fields:
+            value = getattr(source, key)
+            if key in INPUTS["data.source"]:
+                yield from _paths(f"{at}.{key}", value, f"data.source.{key}")
+            else:
+                yield from _of_source(f"{at}.{key}", value)
+    elif isinstance(source, list | tuple):
+        for number, own in enumerate(source):
+            yield from _of_source(f"{at}.{number}", own)
+    elif isinstance(source, dict):
+        for name, own in source.items():
+            yield from _of_source(f"{at}.{name}", own)
+
+
+def _paths(key: str, value: Any, kind: str = "") -> Iterator[tuple[str, str]]:
+    """The path in a value, or the paths by their names."""
+    if isinstance(value, dict):
+        for name, own in value.items():
+            yield from _paths(f"{key}.{name}", own, kind or key)
+        return
+    path = isinstance(value, str | Path) and str(value) not in NAMES.get(kind or key, ())
+    if path and not is_url(str(value)):
+        yield key, str(value)
+
+
+def input_problems(
+    config: ExperimentConfig, cluster: AnyCluster, on_nodes: Sequence[str]
+) -> Iterator[str]:
+    """A problem for each path that the nodes cannot be expected to have.
+
+    Args:
+        on_nodes: paths that the nodes have, with all below them, whether they are here or not.
+    """
+    for key, path in read_by(config):
+        known = any(Path(path).is_relative_to(own) for own in on_nodes)
+        if known or access.in_text(path):  # which is refused by itself, and not shown
+            continue
+        there = f"or --on-nodes {path} if the nodes have it"
+        if isinstance(cluster, Slurm):
+            if not _is_here(Path(path)):
+                yield f"{key}: {path} is not on this machine; valid: a path that is, {there}"
+            elif lacking := _lacking(key, Path(path)):
+                yield f"{key}: {path} has no {lacking}; valid: a folder with one, {there}"
+        elif not _in_pods(path, cluster.directory, [*cluster.volumes]):
+            mounts = ", ".join(cluster.volumes) or "a volume"
+            yield f"{key}: {path} lies in none of the volumes; valid: a path in {mounts}, {there}"
+
+
+def _lacking(key: str, folder: Path) -> str:
+    """The file that a folder must have and has not; empty if it has it."""
+    for begin, name in FILES.items():
+        if key.startswith(begin) and not (folder / name).is_file():
+            return name
+    return ""
+
+
+def _is_here(path: Path) -> bool:
+    """Whether a path, or a file that a pattern describes, is on this machine."""
+    if _ALTERNATIVES in str(path) or path.exists():
+        return True
+    fixed = [*takewhile(lambda part: not set(part) & set(_PATTERN), path.parts)]
+    base, pattern = Path(*fixed), path.parts[len(fixed) :]
+    return bool(pattern) and any(True for _ in base.glob(str(Path(*pattern))))
+
+
+def _in_pods(path: str, directory: str, volumes: Sequence[str]) -> bool:
+    """Whether a path of a pod may be there: below a volume, or in the image, as in the project."""
+    whole = Path(directory) / path
+    if any(whole.is_relative_to(mount) for mount in volumes):
+        return True
+    return not Path(path).is_absolute() and _is_here(ROOT / path)
