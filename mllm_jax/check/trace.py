@@ -12,8 +12,8 @@ import numpy as np
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.lower import lower
-from mllm_jax.runtime.devices import peak_flops
 from mllm_jax.runtime.folder import RunError, prepare_folder
+from mllm_jax.runtime.peak import peak
 from mllm_jax.train.records.recorder import (
     UNKNOWN_RATE,
     Recorder,
@@ -28,14 +28,19 @@ from mllm_jax.train.step.train_step import TrainStep
 
 @dataclass(frozen=True)
 class Trace:
-    """Files that `trace` wrote, and the schedule's figures by name of the timeline."""
+    """Files that `trace` wrote, and the schedule's figures by name of the timeline.
+
+    Attributes:
+        hardware: the devices whose FLOP/s the prediction has, and where that number comes from.
+    """
 
     written: Written
+    hardware: str
 
     @property
     def rows(self) -> list[tuple[str, str]]:
         """Table rows."""
-        rows = []
+        rows = [("predicted for", self.hardware)]
         for name, line in self.written.timelines.items():
             rows.append((f"{name}: milliseconds", f"{1e3 * line.makespan:.1f}"))
             rows.append((f"{name}: bubble share", f"{line.bubble_share:.1%}"))
@@ -45,8 +50,8 @@ class Trace:
         return rows + [("written", str(path)) for path in self.written.files]
 
     def to_json(self) -> dict[str, Any]:
-        """`{"predicted": {"seconds", "bubble_share", "encoder_hidden", "tick_imbalance"},
-        .., "files"}`."""
+        """`{"hardware", "predicted": {"seconds", "bubble_share", "encoder_hidden",
+        "tick_imbalance"}, .., "files"}`."""
         lines = {
             name: {
                 "seconds": line.makespan,
@@ -56,7 +61,9 @@ class Trace:
             }
             for name, line in self.written.timelines.items()
         }
-        return lines | {"files": [str(path) for path in self.written.files]}
+        return {"hardware": self.hardware, **lines} | {
+            "files": [str(path) for path in self.written.files]
+        }
 
 
 def trace(config: ExperimentConfig, folder: Path, *, measure: bool) -> Trace:
@@ -84,8 +91,26 @@ def trace(config: ExperimentConfig, folder: Path, *, measure: bool) -> Trace:
     prepare_folder(folder)
     costs = lower(config).costs
     records = _records(config) if measure else None
-    rate = peak_flops(jax.devices()[0]) or UNKNOWN_RATE
-    return Trace(write_timelines(folder, own_name("schedule"), plan.schedule, costs, rate, records))
+    rate, hardware = _rate(config, measured=measure)
+    name = own_name("schedule")
+    return Trace(write_timelines(folder, name, plan.schedule, costs, rate, records), hardware)
+
+
+def _rate(config: ExperimentConfig, *, measured: bool) -> tuple[float, str]:
+    """FLOP/s of one device for the prediction, and what they are, in words.
+
+    Args:
+        measured: whether the prediction has the rate of a measured step instead.
+    """
+    device, count = jax.devices()[0], config.parallel.devices
+    found = peak(device)
+    rate = UNKNOWN_RATE if found is None else found.of_device(device)
+    if measured:
+        return rate, f"{count} devices at the rate of the measured step"
+    if found is None:
+        return rate, f"{count} x {device.device_kind}: {rate / 1e12:g} TFLOP/s are assumed"
+    emulated = device.platform == "cpu"
+    return rate, f"{count} emulated devices on {found}" if emulated else f"{count} x {found}"
 
 
 def _records(config: ExperimentConfig) -> np.ndarray:

@@ -20,7 +20,7 @@ from mllm_jax.compile.hlo import parse
 from mllm_jax.compile.overlap import ByKind, Speeds, loop_share, overlap
 from mllm_jax.compile.target import Target, for_target, training_batch
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.plan.memory import memory
+from mllm_jax.plan.memory import memory, room
 from mllm_jax.train.step.build import train_step
 from mllm_jax.train.step.pipeline import PipelineProgram
 from mllm_jax.train.step.train_step import TrainStep
@@ -143,7 +143,7 @@ def compile_ahead(
     tell("compiling it")
     found = argument_bytes(step, batch)
     hardware, collectives = target.hardware, ByKind()
-    limit = hardware.room
+    limit, _ = room(hardware)
     try:
         compiled = lowered.compile(compiler_options=dict(target.compiler.options))
     except jax.errors.JaxRuntimeError as error:

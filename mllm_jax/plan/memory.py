@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import os
+
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.lower import lower, on_platform
 from mllm_jax.plan.traced import traced_workload
+from mllm_jax.runtime.gpu_memory import own_share
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.memory import Memory, step_memory
 from scheduling.search.outcome import buffer_sizes
+
+
+def room(hardware: Hardware) -> tuple[float, str]:
+    """Bytes of one device that a program may use, and who limits them, if the user does.
+
+    Raises:
+        ConfigError: the environment sets a share of a GPU's memory that is none.
+    """
+    own = own_share(os.environ) if hardware.platform == "gpu" else None
+    if own is None:
+        return hardware.room, ""
+    name, share = own
+    return hardware.room_within(share), f", by {name}={share:g}"
 
 
 def memory(config: ExperimentConfig, hardware: Hardware) -> Memory:

@@ -12,6 +12,7 @@ from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
 from mllm_jax.config.lower import on_platform
 from mllm_jax.config.overlap import pieces_without_stages
 from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.plan.memory import room
 from mllm_jax.plan.traced import traced_workload
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.strategy import Strategy
@@ -87,7 +88,7 @@ class Planner:
             devices=devices,
             counts=(devices,) if self.all_devices else None,
             requirements=requirements,
-            memory=self.hardware.room if self.memory is None else self.memory,
+            memory=room(self.hardware)[0] if self.memory is None else self.memory,
             contexts=rows,
             tensors=split("tensor", rows),
             experts=self._experts,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mllm_jax.config.load import ExperimentConfig, resolve, to_yaml
 from mllm_jax.plan.baselines import compared, own_ways, simulated_baselines, smallest
 from mllm_jax.plan.exchanges import LaneExchange, lane_exchanges
+from mllm_jax.plan.memory import room
 from mllm_jax.plan.planner import Planner
 from mllm_jax.plan.prediction import GIB, Prediction, counted, gib, predicted
 from mllm_jax.plan.same_remat import NAME, beside, same_remat
@@ -165,7 +166,8 @@ def plan(
 def _told(planner: Planner) -> str:
     """The devices in words."""
     space, title = planner.space, planner.hardware.title
-    return f"{space.devices} x {title}, {space.memory / GIB:.3g} GiB each"
+    by = room(planner.hardware)[1] if planner.memory is None else ""
+    return f"{space.devices} x {title}, {space.memory / GIB:.3g} GiB each{by}"
 
 
 def _progress(tell: Callable[[str], None], clock: Callable[[], float], of: str = "") -> Progress:
@@ -257,7 +259,8 @@ def write_plan(config: ExperimentConfig, head: str, file: Path) -> None:
 
 def _no_plan(planner: Planner, found: Search) -> str:
     """Why there is no plan, and the nearest change."""
+    by = room(planner.hardware)[1] if planner.memory is None else ""
     return (
         f"no plan for {planner.space.devices} x {planner.hardware.title} within "
-        f"{planner.space.memory / GIB:.3g} GiB a device: {smallest(planner, found.refused)}"
+        f"{planner.space.memory / GIB:.3g} GiB a device{by}: {smallest(planner, found.refused)}"
     )

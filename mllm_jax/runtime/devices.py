@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 
 import jax
 import numpy as np
@@ -19,13 +17,11 @@ from jax.experimental import multihost_utils
 from mllm_jax.config.load import ParallelConfig
 from mllm_jax.runtime.clusters.listening import listening
 from mllm_jax.runtime.collective import join_found
+from mllm_jax.runtime.gpu_memory import set_share
 from mllm_jax.runtime.part import ALONE, PeerError, Processes, deadline, peers
 from mllm_jax.runtime.peers import join
 from mllm_jax.runtime.watch import LIMITS, Limits
 from mllm_jax.runtime.wire import Address
-from scheduling.costs.hardware import of_kind
-
-_LOG = logging.getLogger(__name__)
 
 
 class DeviceError(RuntimeError):
@@ -80,6 +76,8 @@ def start(
     """
     if one_thread:
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {ONE_THREAD_FLAGS}".strip()
+    if parallel.platform == "gpu":
+        set_share(os.environ)
     _choose_platform(parallel, processes.count)
     if processes.count > 1 or (parallel.distributed and not jax.distributed.is_initialized()):
         _join(processes, limits, check)
@@ -123,6 +121,7 @@ def start_any(emulated: int) -> list[jax.Device]:
     Raises:
         DeviceError: JAX was started before, or finds none on the platform that it must use.
     """
+    set_share(os.environ, logging.DEBUG)  # it may be that there are no GPUs
     try:
         jax.config.update("jax_num_cpu_devices", emulated)
         return jax.devices()
@@ -146,33 +145,6 @@ def use_host() -> None:
 def is_primary() -> bool:
     """Whether this process writes logs, metrics and summaries."""
     return jax.process_index() == 0
-
-
-def peak_flops(device: jax.Device) -> float | None:
-    """Peak dense bfloat16 FLOP/s of one device, or None for one that configs/hardware/ lacks.
-
-    One warning names such a kind of device. Emulated CPU devices share the host: each is given its
-    part of what a float32 matrix product reaches on all cores, measured in a few milliseconds.
-
-    Raises:
-        HardwareError: configs/hardware/ is missing or wrong.
-    """
-    if device.platform == "cpu":
-        return _matmul_flops() / jax.local_device_count()
-    hardware = of_kind(device.device_kind)
-    if hardware is None:
-        _warn_of_unknown(device.device_kind)
-        return None
-    return hardware.flops["bfloat16"]
-
-
-@cache
-def _warn_of_unknown(kind: str) -> None:
-    _LOG.warning(
-        "the peak FLOP/s of device kind %r is not known, so MFU is not reported; describe the "
-        "device in configs/hardware/ (docs/reference/hardware.md)",
-        kind,
-    )
 
 
 def _join(processes: Processes, limits: Limits, check: Callable[[], None]) -> None:
@@ -317,15 +289,3 @@ def _found(parallel: ParallelConfig, *, trained: bool = False) -> list[jax.Devic
     if not lacking or (len(lacking) == count and not trained):
         raise DeviceError(told)
     raise (LostError if jax.process_index() in lacking else PeerError)(told)
-
-
-@cache
-def _matmul_flops(size: int = 1024, repeats: int = 3) -> float:
-    """Best rate of a float32 `[size, size]` product on the host in FLOP/s, measured once."""
-    matrix = np.ones((size, size), np.float32)
-    best = float("inf")
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        matrix @ matrix
-        best = min(best, time.perf_counter() - begin)
-    return 2 * size**3 / best

@@ -12,7 +12,7 @@ from data.planning.groups.group import WHOLE, Group
 from mllm_jax.config.lower import lower
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.multimodal import compute_dtype, model_flops
-from mllm_jax.runtime.devices import peak_flops
+from mllm_jax.runtime.peak import peak
 from mllm_jax.train.evaluate import figures_of
 from mllm_jax.train.events import (
     Copying,
@@ -111,7 +111,7 @@ class Figures:
         self._spilling = Spilling()
         self._meter = Meter(
             config.train.steps,
-            _peak(experiment),
+            _peak(experiment, progress),
             config.run.log_every,
             progress.figures,
             records_of_all,
@@ -155,6 +155,7 @@ class Figures:
             "final_loss": progress.loss,
             **result,
             **self._meter.totals(),
+            "peak_flops": self._meter.peak_flops,
             "skipped_updates": progress.skipped_updates,
             "skipped": progress.skipped.summary(),
             **({"pipeline": self._pipeline} if self._pipeline else {}),
@@ -230,7 +231,12 @@ def _loads(experiment: Experiment, microbatch: Microbatch) -> dict[str, PhaseLoa
     return loads
 
 
-def _peak(experiment: Experiment) -> float | None:
+def _peak(experiment: Experiment, progress: Progress) -> float | None:
+    """Peak FLOP/s of all devices: the one that `progress` keeps, while these are the same."""
     devices = list(experiment.mesh.devices.flat)
-    peak = peak_flops(devices[0])
-    return None if peak is None else peak * len(devices)
+    found = peak(devices[0])
+    if found is None:
+        return None
+    if progress.peak is None or progress.peak.of != found.of:
+        progress.peak = found
+    return progress.peak.of_device(devices[0]) * len(devices)

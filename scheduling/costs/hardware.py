@@ -31,6 +31,8 @@ TYPES = ("bfloat16", "float32", "float8", "int8")
 #: Bytes of a device that a program cannot use: CUDA's context and NCCL's buffers, or the TPU's
 #: runtime, take them.
 RESERVED = {"cpu": 0, "gpu": 2 * 2**30, "tpu": 2**29}
+#: Share of a GPU's memory that JAX takes for programs (`mllm_jax.runtime.gpu_memory`).
+GPU_SHARE = 0.975
 
 #: Chips of the shortest side of a TPU's torus (Google Cloud documentation, pages "TPU v4" and "TPU
 #: v5p": sides that wrap around are multiples of four).
@@ -169,7 +171,12 @@ class Hardware(_Data):
     @property
     def room(self) -> float:
         """Bytes of one device that a program may use."""
-        return self.memory - RESERVED[self.platform]
+        return self.room_within(GPU_SHARE)
+
+    def room_within(self, share: float) -> float:
+        """Bytes of one device that a program may use, if JAX takes this share of a GPU's memory."""
+        free = self.memory - RESERVED[self.platform]
+        return min(free, share * self.memory) if self.platform == "gpu" else free
 
     @field_validator("flops")
     @classmethod

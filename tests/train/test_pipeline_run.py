@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -279,7 +280,7 @@ def test_a_measured_trace_runs_what_training_runs(small_config: Make, tmp_path: 
     changes = {"model__encoders__vision__layers": 2, "train__freeze": freeze}
     config = small_config(**MODEL | PIPELINED | changes | {"schedule": schedule})
     result = trace(config, tmp_path, measure=True)
-    assert set(result.to_json()) == {"predicted", "measured", "files"}
+    assert set(result.to_json()) == {"hardware", "predicted", "measured", "files"}
     lines = result.written.timelines
     assert lines["measured"].makespan > 0
     figures = ["seconds", "bubble_share", "encoder_hidden", "tick_imbalance"]
@@ -296,7 +297,14 @@ def test_no_timeline_is_measured_where_every_step_has_its_own_schedule(
     with pytest.raises(RunError, match=r"--measure: .*own; valid: trace without --measure, or "):
         trace(config, tmp_path / "new", measure=True)
     assert not (tmp_path / "new").exists()
-    assert trace(config, tmp_path / "new", measure=False).written.files
+    twice = [trace(config, tmp_path / "new", measure=False) for _ in range(2)]
+    assert twice[0].rows == twice[1].rows
+    assert twice[0].written.files
+    label, hardware = twice[0].rows[0]
+    assert label == "predicted for"
+    assert re.search(
+        r"devices on \d+ cores of .* TFLOP/s \(float32, measured once and kept in ", hardware
+    )
 
 
 def test_a_trace_into_a_file_is_refused(small_config: Make, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def keep_compiled(where: str | None) -> None:
             jax.config.update(setting, ours)
     if where == AUTO and "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
-    folder = (_user_caches() if where == AUTO else Path(where)) / machine()
+    folder = (user_caches() if where == AUTO else Path(where)) / machine()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         writable = os.access(folder, os.W_OK)
@@ -57,7 +57,7 @@ def keep_compiled(where: str | None) -> None:
     jax.config.update("jax_compilation_cache_dir", str(folder))
 
 
-def _user_caches() -> Path:
+def user_caches() -> Path:
     """The user's folder for caches, by the XDG Base Directory Specification."""
     root = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(root) if Path(root).is_absolute() else Path.home() / ".cache") / "mllm_jax"

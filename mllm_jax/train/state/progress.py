@@ -12,6 +12,7 @@ from data.loading.identity import Identities, Identity
 from data.planning.groups.group import WHOLE, Group
 from data.planning.stream import LoaderState
 from data.sample import DataError
+from mllm_jax.runtime.peak import Peak
 from mllm_jax.train.records.metrics import STRICT, Amount, Count, Sums, Totals
 from mllm_jax.train.records.skips import Skips
 
@@ -35,6 +36,8 @@ class Progress:
         skipped_updates: steps whose update was left out, see `train.guard.skip`.
         good: newest step with a checkpoint that is known to be good; None if none is.
         usual_loss: usual loss of a step, see `Guard`; None before the first.
+        peak: the peak against which MFU is reported, which the run keeps on the same devices; None
+            before it is known.
         sources: identities of the data; empty for runs of older versions.
         paused: seconds of this process that went into evaluation or a profile, or that whoever
             takes the steps has spent between them; not saved.
@@ -51,6 +54,7 @@ class Progress:
     skipped_updates: int = 0
     good: int | None = None
     usual_loss: float | None = None
+    peak: Peak | None = None
     sources: Identities = field(default_factory=dict)
     paused: float = 0.0
     group: Group = WHOLE
@@ -70,6 +74,7 @@ class Progress:
             "skipped_updates": self.skipped_updates,
             "good": self.good,
             "usual_loss": self.usual_loss,
+            "peak": self.peak.to_json() if self.peak else None,
             "sources": {name: own.model_dump() for name, own in self.sources.items()},
         }
 
@@ -98,8 +103,18 @@ class Progress:
             skipped_updates=stored.skipped_updates,
             good=stored.good,
             usual_loss=stored.usual_loss,
+            peak=Peak(**stored.peak.model_dump()) if stored.peak else None,
             sources=stored.sources,
         )
+
+
+class _Peak(BaseModel):
+    """The JSON of `Peak`."""
+
+    model_config = STRICT
+    of: str
+    flops: Annotated[float, Field(gt=0)]
+    source: str
 
 
 class _Stored(BaseModel):
@@ -120,6 +135,7 @@ class _Stored(BaseModel):
     skipped_updates: Count = 0
     good: Count | None = None
     usual_loss: float | None = None
+    peak: _Peak | None = None
     sources: dict[str, Identity] = {}
 
     @model_validator(mode="after")

@@ -13,7 +13,7 @@ from mllm_jax.models.encoders.families import family_of
 from mllm_jax.models.encoders.siglip.config import SiglipConfig
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.work.flops import encoder_work, model_flops, tower_work
-from mllm_jax.runtime import devices
+from mllm_jax.runtime.peak import peak_flops
 from scheduling.costs.work import TRAINING_FACTOR, TowerWork
 from sharding.grid import View
 from tests.models import towers
@@ -140,12 +140,12 @@ def test_a_step_costs_the_experts_of_a_token_and_not_all(count: int, every: int)
 )
 def test_peak_of_a_device(kind: str, peak: float) -> None:
     device: Any = SimpleNamespace(platform="accelerator", device_kind=kind)
-    assert devices.peak_flops(device) == peak
+    assert peak_flops(device) == peak
 
 
 def test_an_unknown_accelerator_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     device: Any = SimpleNamespace(platform="gpu", device_kind="Abacus 9")
-    assert devices.peak_flops(device) is devices.peak_flops(device) is None
+    assert peak_flops(device) is peak_flops(device) is None
     (record,) = caplog.records
     assert all(part in record.getMessage() for part in ("Abacus 9", "MFU", "configs/hardware/"))
 

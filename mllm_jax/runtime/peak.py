@@ -1,0 +1,158 @@
+"""The peak FLOP/s of a device, against which MFU is reported: one for each kind of device.
+
+That of an accelerator is in configs/hardware/. That of a CPU is measured once on a machine, and
+kept: what a busy machine reaches would change from start to start.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import time
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from mllm_jax.runtime.compiled.cache import machine, user_caches
+from mllm_jax.runtime.records import (
+    INT,
+    KNOWN_NUMBER,
+    TEXT,
+    DamageError,
+    Form,
+    document_of,
+    read_document,
+    write_atomically,
+)
+from scheduling.costs.hardware import of_kind
+
+logger = logging.getLogger(__name__)
+
+#: Type of the operands of a CPU's peak, and of that of other devices.
+CPU_TYPE, TYPE = "float32", "bfloat16"
+#: Seconds for which a CPU is measured, and the fewest products.
+_SECONDS, _PRODUCTS = 0.25, 4
+_FORM = Form({"flops": KNOWN_NUMBER, "cpu": TEXT, "cores": INT})
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The peak of one device, or of the host where emulated devices share it.
+
+    Attributes:
+        of: what it is the peak of: equal texts are equal devices.
+        flops: FLOP/s.
+        source: where the number comes from, in words.
+    """
+
+    of: str
+    flops: float
+    source: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As kept with a run."""
+        return {"of": self.of, "flops": self.flops, "source": self.source}
+
+    def of_device(self, device: jax.Device) -> float:
+        """FLOP/s of one device; emulated ones have their parts of the host's."""
+        return self.flops / jax.local_device_count() if device.platform == "cpu" else self.flops
+
+    def __str__(self) -> str:
+        return f"{self.of}: {self.flops / 1e12:.3g} TFLOP/s {self.source}"
+
+
+def peak(device: jax.Device) -> Peak | None:
+    """The peak of a device, dense; None for one that configs/hardware/ lacks, which is told once.
+
+    Raises:
+        HardwareError: configs/hardware/ is missing or wrong.
+    """
+    if device.platform == "cpu":
+        return host_peak()
+    hardware = of_kind(device.device_kind)
+    if hardware is None:
+        _warn_of_unknown(device.device_kind)
+        return None
+    source = f"({TYPE}, configs/hardware/{hardware.name}.yaml)"
+    return Peak(hardware.title, hardware.flops[TYPE], source)
+
+
+def peak_flops(device: jax.Device) -> float | None:
+    """FLOP/s of `peak`, of one device; None where it is not known."""
+    found = peak(device)
+    return None if found is None else found.of_device(device)
+
+
+@cache
+def _warn_of_unknown(kind: str) -> None:
+    logger.warning(
+        "the peak FLOP/s of device kind %r is not known, so MFU is not reported; describe the "
+        "device in configs/hardware/ (docs/reference/hardware.md)",
+        kind,
+    )
+
+
+@cache
+def host_peak() -> Peak:
+    """What a matrix product reaches on all cores that this process may use: kept, or measured."""
+    cpu, cores = cpu_name(), len(os.sched_getaffinity(0))
+    file = user_caches() / f"peak-{machine().partition('-')[2]}-{cores}-cores.json"
+    kept = _kept(file, cpu, cores)
+    flops = _measured() if kept is None else kept
+    source = f"({CPU_TYPE}, measured once and kept in {file})"
+    if kept is None:
+        source = _keep(file, {"flops": flops, "cpu": cpu, "cores": cores}, source)
+    return Peak(f"{cores} cores of {cpu}", flops, source)
+
+
+def _kept(file: Path, cpu: str, cores: int) -> float | None:
+    """The number in a file, if it is of this CPU."""
+    try:
+        found = read_document(file, _FORM)
+    except FileNotFoundError:
+        return None
+    except (DamageError, OSError) as error:
+        logger.warning("%s: the peak of this CPU is measured again: %s", file, error)
+        return None
+    same = (found["cpu"], found["cores"]) == (cpu, cores) and found["flops"] > 0
+    return float(found["flops"]) if same else None
+
+
+def _keep(file: Path, values: dict[str, Any], source: str) -> str:
+    """Keep a number that was measured; returns where the number comes from."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, document_of(values), part=f".{file.name}-{os.getpid()}")
+    except OSError as error:
+        logger.warning("%s: the peak of this CPU cannot be kept: %s", file, error)
+        return f"({CPU_TYPE}, measured by this process)"
+    logger.info(
+        "the peak of %d cores of this CPU is %.3g GFLOP/s, kept for MFU in %s; remove it to "
+        "measure again on an idle machine",
+        *(values["cores"], values["flops"] / 1e9, file),
+    )
+    return source
+
+
+def _measured(size: int = 1024) -> float:
+    """Best rate of a float32 `[size, size]` product on the host in FLOP/s."""
+    matrix = np.ones((size, size), np.float32)
+    best, until, count = float("inf"), time.perf_counter() + _SECONDS, 0
+    while count < _PRODUCTS or time.perf_counter() < until:
+        begin = time.perf_counter()
+        matrix @ matrix
+        best, count = min(best, time.perf_counter() - begin), count + 1
+    return 2 * size**3 / best
+
+
+def cpu_name() -> str:
+    """The name of this machine's CPU."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
