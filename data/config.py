@@ -307,7 +307,7 @@ class DataConfig(_Section):
     balance_group: BalanceGroup = None  # neighbouring hosts that balance alone; null: all
     lookahead: PositiveInt | None = None  # samples on offer for a step; null: 48 for each row
     lengths: Literal["cached", "on_read"] = "cached"  # measured before the run, or while reading
-    lengths_folder: LocalPath | None = None  # folder for measured lengths; null: beside the data
+    lengths_folder: LocalPath | None = None  # folder for measured lengths; null: in data.cache
     workers: Annotated[int, Field(ge=0)] = 0  # processes that make batches; 0: a thread
     prefetch: PositiveInt = 2  # microbatches (`on_read`: steps) that each worker makes ahead
     on_error: Literal["skip", "raise"] = "skip"  # treatment of an unusable sample

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import logging
+import os
 import shutil
 import tempfile
+import weakref
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
@@ -60,6 +63,48 @@ def put_folder(
     finally:
         shutil.rmtree(draft, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
+
+
+class Hold:
+    """A file that is open and locked for as long as this lives, so that `in_use` knows of it.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self.release = weakref.finalize(self, os.close, descriptor)
+        with suppress(OSError):  # the file system knows no locks; `in_use` then says so, too
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+
+
+def in_use(path: Path) -> bool:
+    """Whether a process has a `Hold` of a file; true if that cannot be known."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def drop_superseded(folder: Path, pattern: str, held: str, kept: int) -> None:
+    """Remove the folders beside `folder` that were not used for longest and that nobody uses now.
+
+    Args:
+        folder: a folder that stays.
+        pattern: names of the folders of which some are removed.
+        held: name of the file in each that its users hold.
+        kept: number of folders that stay, by the times of their last use.
+    """
+    with suppress(OSError):  # another process removes them, or the disk does not answer
+        every = sorted(folder.parent.glob(pattern), key=lambda own: -own.stat().st_mtime)
+        for own in every[kept:]:
+            if own != folder and not in_use(own / held):
+                shutil.rmtree(own, ignore_errors=True)
 
 
 def drop_damaged(folder: Path, what: str) -> None:

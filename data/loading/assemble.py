@@ -201,8 +201,8 @@ class Assembler:
         lengths = self._by_encoder(placement)
         if self._processor.measure(self._source[placement.index]) != lengths:
             raise DataError(
-                f"{error}; the data have changed since their lengths were measured: delete the "
-                "folder lengths-* beside them (or in data.lengths_folder)"
+                f"{error}; the data have changed since their lengths were measured: delete "
+                f"{self._source.home}, or its like in data.lengths_folder"
             ) from error
 
     def _write_whole(

@@ -196,7 +196,7 @@ class Loader(MicrobatchLoader):
 
     rows: the global rows that this process needs of each tower, e.g. {"decoder": [0, 1],
     "vision": [0, 1]}; arrays hold just these, in this order. state: continue from there. consumer:
-    what the batches are for. lengths: of the samples; by default those kept beside the data.
+    what the batches are for. lengths: of the samples; by default those that are kept.
 
     With `data.balance: per_phase` batches list `runs`: by encoder, which outputs land where, of all
     rows of the microbatch (`data.planning.stream.runs_of_plan`).

@@ -30,6 +30,7 @@ from data.loading.loader import Microbatch, MicrobatchLoader, microbatch_stats, 
 from data.loading.prefetch import Prefetched, Sliced, Unseekable
 from data.planning.groups.group import WHOLE, Group
 from data.planning.lanes import number_of
+from data.planning.lengths import check_records
 from data.planning.packing import make_capacity
 from data.planning.stream import (
     Consumer,
@@ -366,6 +367,7 @@ class ReadingLoader(MicrobatchLoader):
         state = state_of(state, seed)
         if not len(source):
             raise DataError("data.source has no samples; valid: at least one")
+        check_records(source)
         for own in rows:
             check_rows(own, list(processor.modalities), config.rows)
         self._config, self._processor, self._cluster = config, processor, cluster

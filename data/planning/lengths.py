@@ -1,4 +1,4 @@
-"""Lengths of all samples: measured once, kept beside the data, and mapped by every process.
+"""Lengths of all samples: measured once, kept in `data.cache`, and mapped by every process.
 
 Plans are made from lengths alone, so every host and worker needs those of every sample that it
 meets, although it reads only its own. They are measured from text and from the headers of media and
@@ -11,6 +11,9 @@ kept in a folder whose name is a fingerprint of the data and of the processor::
     <encoder>.grids.npy       [media, 2] int32, rows and columns of outputs, of tiles
     unusable.json             {sample: [kind, reason]}
     checksums.json            {file: CRC-32}; lengths that a disk has damaged are measured again
+
+Each source has a folder of its own for those of its last few settings; of older ones, which no
+process uses, the lengths are removed.
 
 Media files whose contents change under the same name do not change the fingerprint; when such a
 sample is read, its length no longer agrees (`data.loading.assemble`).
@@ -27,8 +30,8 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -37,7 +40,7 @@ from numpy.typing import NDArray
 
 from data.config import DataConfig
 from data.faults import Fault
-from data.folders import drop_damaged, put_folder
+from data.folders import Hold, drop_damaged, drop_superseded, put_folder
 from data.processing.processor import Processor
 from data.sample import DataError, Lengths, SampleError
 from data.sources.kept import unwritable
@@ -54,7 +57,12 @@ _VERSION = 2  # version of the folder's contents
 SAMPLES_A_PROCESS = 1 << 14
 _CHUNK = 1 << 10  # samples measured between two looks at the clock
 _SECONDS = 5.0  # between two messages
-_UNUSABLE, _PARTS = "unusable.json", ("offsets", "lengths", "starts")
+_TOKENS, _UNUSABLE, _PARTS = "tokens.npy", "unusable.json", ("offsets", "lengths", "starts")
+_PREFIX = "lengths-"
+#: Settings of a source whose lengths are kept.
+KEPT = 4
+#: Samples of which one must be a whole record before all are measured.
+_LOOKED_AT = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,12 +90,14 @@ class LengthTable:
         media: lengths of media by encoder.
         unusable: by sample, the reason why it cannot be used.
         folder: folder that keeps the table, if it is kept.
+        held: keeps the folder from being removed as long as the table is there.
     """
 
     tokens: Ints
     media: Mapping[str, MediaLengths]
     unusable: Mapping[int, Fault]
     folder: Path | None = None
+    held: Hold | None = field(default=None, repr=False)
 
     def __reduce__(self) -> tuple[object, ...]:
         # A worker process maps the folder itself: nothing large is pickled.
@@ -168,7 +178,11 @@ def measure(source: Source, processor: Processor, known: Sequence[LengthTable] =
     """Measure every sample, in several processes if there are many samples and cores.
 
     known: for a mixture, the lengths of its members.
+
+    Raises:
+        DataError: there seems to be no whole record at all.
     """
+    check_records(source)
     found: list[Lengths | Fault] = []
     told = time.monotonic()
     for part in _known_parts(source, known) or _measured_parts(source, processor):
@@ -177,6 +191,29 @@ def measure(source: Source, processor: Processor, known: Sequence[LengthTable] =
             told = time.monotonic()
             logger.info("measured %d of %d samples", len(found), len(source))
     return LengthTable.of(found, *_encoders(processor))
+
+
+def check_records(source: Source) -> None:
+    """See that a source has whole records, by some that lie evenly: one that can be read suffices.
+
+    Raises:
+        DataError: none of them can be.
+    """
+    size = len(source)
+    first: SampleError | None = None
+    looked = sorted({*np.linspace(0, size - 1, min(size, _LOOKED_AT)).astype(int).tolist()})
+    for index in looked:
+        try:
+            source[index]
+        except SampleError as error:
+            first = first or error
+            continue
+        return
+    if first is not None:
+        which = f"{size}" if len(looked) == size else f"{len(looked)} of {size} that were looked at"
+        raise DataError(
+            f"data.source: no sample is usable ({which}); the first, {first.name}: {first.fault}"
+        ) from first
 
 
 def _encoders(processor: Processor) -> tuple[list[str], list[str]]:
@@ -237,7 +274,7 @@ def _measure_own(part: range) -> list[Lengths | Fault]:
 
 
 def open_lengths(source: Source, processor: Processor, config: DataConfig) -> LengthTable:
-    """The lengths kept beside the data; they are measured and kept if there are none yet.
+    """The lengths kept of the data; they are measured and kept if there are none yet.
 
     Sources that have no fingerprint are measured every time.
 
@@ -252,6 +289,8 @@ def open_lengths(source: Source, processor: Processor, config: DataConfig) -> Le
     with _keeping(folder):
         drop_damaged(folder, "measured lengths")
     if folder.is_dir():
+        with suppress(OSError):
+            os.utime(folder)  # it is used again
         table = _load(folder, size, *encoders)
         again = _measured_again(table, source, processor)
         if again == table.unusable:
@@ -270,6 +309,7 @@ def open_lengths(source: Source, processor: Processor, config: DataConfig) -> Le
         table = measure(source, processor, [open_lengths(m, processor, config) for m in known])
     with _keeping(folder):
         _save(table, folder)
+    drop_superseded(folder, f"{_PREFIX}*", _TOKENS, KEPT)
     return _load(folder, size, *encoders)
 
 
@@ -301,12 +341,14 @@ def lengths_folder(source: Source, processor: Processor, config: DataConfig) -> 
         return None
     parts = json.dumps([_VERSION, source.fingerprint, processor.fingerprint])
     name = hashlib.sha256(parts.encode()).hexdigest()[:16]
-    return (config.lengths_folder or source.home) / f"lengths-{name}"
+    home = source.home
+    place = config.lengths_folder / home.name if config.lengths_folder else home
+    return place / f"{_PREFIX}{name}"
 
 
 def _save(table: LengthTable, folder: Path) -> None:
     def write(draft: Path) -> None:
-        np.save(draft / "tokens.npy", table.tokens)
+        np.save(draft / _TOKENS, table.tokens)
         for name, own in table.media.items():
             for part, values in own.parts.items():
                 np.save(draft / f"{name}.{part}.npy", values)
@@ -325,7 +367,9 @@ def _load(
     Raises:
         DataError: a file is missing or damaged, or the lengths are not of `size` samples.
     """
+    tokens = folder / _TOKENS
     try:
+        held = Hold(tokens)
         media = {
             name: MediaLengths(
                 **{
@@ -337,7 +381,7 @@ def _load(
         }
         listed = json.loads((folder / _UNUSABLE).read_text())
         unusable = {int(i): Fault.from_json(fault) for i, fault in listed.items()}
-        table = LengthTable(_mapped(folder / "tokens.npy"), media, unusable, folder)
+        table = LengthTable(_mapped(tokens), media, unusable, folder, held)
         _check_whole(table, size)
     except (OSError, EOFError, ValueError, AttributeError) as error:
         raise DataError(f"measured lengths in {folder} are damaged: {error}; delete it") from error

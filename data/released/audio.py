@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.faults import FaultKind
-from data.kinds.audio.frames import check_finite, log_energies, scaled
+from data.kinds.audio.frames import check_finite, log_energies, other_rate, scaled
 from data.kinds.audio.modality import AudioModality
 from data.released.media import AudioSettings
 from data.sample import DataError, MediaError, Medium
@@ -78,11 +78,7 @@ class ReleasedAudio:
         if samples < 1:
             raise MediaError(FaultKind.DURATION, "the clip has zero length")
         if rate != settings.sampling_rate:
-            raise MediaError(
-                FaultKind.RATE,
-                f"clip has a sample rate of {rate} Hz, that of data.processor is "
-                f"{settings.sampling_rate} Hz; convert the file",
-            )
+            raise other_rate(rate, settings.sampling_rate, "that of data.processor is")
         if samples > settings.samples:
             raise MediaError(
                 FaultKind.DURATION,

@@ -16,6 +16,7 @@ import numpy as np
 from data.config import DataConfig, DemoSource
 from data.sample import DataError, Sample, Turn
 from data.sources.digits import DigitShapes, make_strip
+from data.sources.kept import home_of
 from data.sources.source import Split
 from data.sources.speech import Clip, Clips, make_utterances
 
@@ -74,8 +75,8 @@ class DemoSet:
 
     @property
     def home(self) -> Path:
-        """The folder of the drawings and of the spoken strings."""
-        return self._home
+        """See `Source.home`."""
+        return home_of(self._home, ["demo", self._split])
 
     def name(self, index: int) -> str:
         """`demo/train/17`."""

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from data.folders import may_pass
 from data.sample import AwayError, DataError
+
+
+def home_of(cache: Path, names: Sequence[str]) -> Path:
+    """The folder for what is derived from the source of such files, or of such a name."""
+    return cache / f"source-{hashlib.sha256(repr([*names]).encode()).hexdigest()[:16]}"
 
 
 def unwritable(told: str, error: OSError) -> DataError:

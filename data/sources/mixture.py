@@ -15,6 +15,7 @@ from itertools import accumulate
 
 from data.config import DataConfig, MixtureSource
 from data.sample import DataError, Sample, SampleError
+from data.sources.kept import home_of
 from data.sources.order import Mixed, Order, interleaved
 from data.sources.source import Source, Split, has_split
 
@@ -52,7 +53,8 @@ class Mixture:
         if 0 in self._sizes:
             name = self._names[self._sizes.index(0)]
             raise DataError(f"data.source.members.{name} has no samples; valid: at least one")
-        self._ends, self.home = list(accumulate(self._sizes)), config.cache
+        self._ends = list(accumulate(self._sizes))
+        self.home = home_of(config.cache, [member.home.name for member in self._list])
         self._weights = tuple(member.weight for member in options.values())
         self._places = interleaved(self._sizes) if split == "heldout" else None
 

@@ -29,7 +29,7 @@ class Source(Protocol):
 
     @property
     def home(self) -> Path:
-        """Folder for data that are derived from the source."""
+        """Folder of `data.cache` for what is derived from the source alone, such as its lengths."""
 
 
 def has_split(source: OneSource, split: Split) -> bool:

@@ -17,6 +17,7 @@ from data.config import DataConfig, SyntheticSource, counts
 from data.kinds.registry import KINDS
 from data.sample import DataError, Sample, Turn
 from data.sources.distributions import REDUCTION, draw
+from data.sources.kept import home_of
 from data.sources.source import Split
 from data.text.chat import marks_of
 
@@ -61,8 +62,8 @@ class SyntheticSet:
 
     @property
     def home(self) -> Path:
-        """The folder for derived data."""
-        return self._config.cache
+        """See `Source.home`."""
+        return home_of(self._config.cache, ["synthetic"])
 
     def name(self, index: int) -> str:
         """`synthetic/train/17`."""

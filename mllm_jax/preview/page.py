@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from data.quotes import enumerated
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.pages.document import document, write
 from mllm_jax.pages.panel import Panel
@@ -95,11 +96,15 @@ def page(seen: Preview) -> str:
 
 
 def notes(seen: Preview) -> list[str]:
-    """What is not as in the run."""
-    group = seen.config.data.balance_group
-    if group is None:
-        return []
-    return [f"All hosts are taken for one group, though data.balance_group is {group}."]
+    """What is not as in the run, and what was read of records."""
+    group, found = seen.config.data.balance_group, []
+    if group is not None:
+        found.append(f"All hosts are taken for one group, though data.balance_group is {group}.")
+    if seen.read:
+        found.append(f"Keys of records that are read: {enumerated(seen.read)}.")
+    if seen.passed:
+        found.append(f"Keys that decide nothing, and are not read: {enumerated(seen.passed)}.")
+    return found
 
 
 def _standing(seen: Preview) -> str:

@@ -164,6 +164,7 @@ class Preview:
         samples: their samples, row by row.
         details: the first of these.
         sizes: number of samples of each source.
+        read, passed: keys of the records of samples in detail that are read, and that are not.
     """
 
     config: ExperimentConfig
@@ -172,6 +173,8 @@ class Preview:
     samples: Sequence[SeenSample]
     details: Sequence[Detail]
     sizes: Mapping[str, int]
+    read: Sequence[str] = ()
+    passed: Sequence[str] = ()
 
     @cached_property
     def skipped(self) -> list[SkippedSample]:
@@ -243,9 +246,11 @@ def see(config: ExperimentConfig, samples: int) -> Preview:
     details = [
         _detail(own, microbatches[own.microbatch], source, processor) for own in every[:samples]
     ]
-    return Preview(
-        config, processor.modalities, microbatches, every, details, _sizes(source, config)
-    )
+    keys = [source[own.placement.index].keys for own in every[:samples]]
+    read, passed = (sorted({key for own in keys for key in own[which]}) for which in (0, 1))
+    sizes = _sizes(source, config)
+    modalities = processor.modalities
+    return Preview(config, modalities, microbatches, every, details, sizes, read, passed)
 
 
 def _sizes(source: Source, config: ExperimentConfig) -> dict[str, int]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from data.folders import SEAL, drop_damaged, put_folder
+from data.folders import SEAL, Hold, drop_damaged, drop_superseded, in_use, put_folder
 
 
 def writer(text: str) -> Callable[[Path], None]:
@@ -69,3 +70,19 @@ def test_a_sealed_folder_that_is_not_as_written_is_removed(folder: Path, damage:
     assert folder.is_dir() == (damage == "none")
     drop_damaged(folder, "parts")
     assert len(list(folder.parent.iterdir())) == (damage == "none")
+
+
+def test_superseded_folders_go_unless_they_are_in_use(tmp_path: Path) -> None:
+    folders = [tmp_path / f"own-{number}" for number in range(6)]
+    for number, own in enumerate(folders):
+        put_folder(own, writer("a"))
+        os.utime(own, (number, number))
+    held = Hold(folders[1] / "part")
+    assert in_use(folders[1] / "part")
+    assert not in_use(folders[0] / "part")
+    assert not in_use(folders[0] / "missing")
+    drop_superseded(folders[0], "own-*", "part", 2)
+    assert [own.is_dir() for own in folders] == [True, True, False, False, True, True]
+    held.release()
+    drop_superseded(folders[5], "own-*", "part", 2)
+    assert [own.is_dir() for own in folders] == [False, False, False, False, True, True]

@@ -243,6 +243,7 @@ def test_members_of_a_mixture_and_groups_of_hosts_are_told(
     assert counts["mine"] > counts["noise"] > 0
     assert told["sources"]["noise"]["of"] == 16
     assert "data.balance_group is 2" in told["notes"][0]
+    assert told["notes"][1].startswith("Keys of records that are read: ")
     assert Path(told["file"]) == tmp_path / "runs" / "mine" / "preview.html"
     assert "data.balance_group is 2" in Path(told["file"]).read_text()
 

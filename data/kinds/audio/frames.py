@@ -20,6 +20,15 @@ from data.sample import MediaError, Medium
 LOUDEST = 1e12
 
 
+def other_rate(rate: int, wanted: int, which: str) -> MediaError:
+    """The error of a clip at another rate than `which` says, with the command that converts it."""
+    return MediaError(
+        FaultKind.RATE,
+        f"clip has a sample rate of {rate} Hz, {which} {wanted} Hz; convert the file: "
+        f"`ffmpeg -i OLD -ar {wanted} NEW.wav`, or all as docs/how-to/formats.md says",
+    )
+
+
 def frames_of(samples: int, rate: int, config: AudioConfig, longest: int | None = None) -> int:
     """Number of log-mel frames of a clip: one per started hop.
 
@@ -30,11 +39,7 @@ def frames_of(samples: int, rate: int, config: AudioConfig, longest: int | None 
     if samples < 1:
         raise MediaError(FaultKind.DURATION, "the clip has zero length")
     if rate != config.sample_rate:
-        raise MediaError(
-            FaultKind.RATE,
-            f"clip has a sample rate of {rate} Hz, data.audio.sample_rate is "
-            f"{config.sample_rate} Hz; convert the file",
-        )
+        raise other_rate(rate, config.sample_rate, "data.audio.sample_rate is")
     if samples > config.max_samples:
         raise MediaError(
             FaultKind.DURATION,

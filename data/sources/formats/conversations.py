@@ -31,6 +31,7 @@ from data.sources.formats.keys import Allowed, check_ignored
 from data.sources.formats.record import RecordForm
 from data.sources.formats.storage import File
 from data.sources.formats.turns import Media, Reference, Stored
+from data.sources.kept import home_of
 from data.text.chat import marks_of
 
 _VERSION = 2  # of what a record becomes
@@ -120,9 +121,8 @@ class ConversationSet:
 
     @property
     def home(self) -> Path:
-        """The folder of the records, or `data.cache` if they are not local."""
-        first = self._records.files[0]
-        return Path(first.path).parent if first.system is None else self._config.cache
+        """See `Source.home`; it stays the same when the files change."""
+        return home_of(self._config.cache, [file.path for file in self._records.files])
 
     def name(self, index: int) -> str:
         """`train.json[17]`."""

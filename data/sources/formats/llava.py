@@ -21,6 +21,7 @@ from data.sample import DataError, SampleError
 from data.sources.formats.blobs import MediaFolder, media_folder
 from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
 from data.sources.formats.index import Arrays, Index, open_index
+from data.sources.formats.record import loads
 from data.sources.formats.storage import File, find_files
 from data.sources.formats.turns import Media
 
@@ -30,6 +31,9 @@ LIST, LINES = ".json", ".jsonl"
 _NAMES = ("spans", "ends", "digest")
 #: First bytes of what is taken for text by mistake.
 _FOREIGN = {
+    b"PAR1": "a Parquet file, which kind: parquet reads",
+    b"ARROW1": "an Arrow file, which kind: arrow reads if datasets has saved it",
+    b"\xff\xff\xff\xff": "an Arrow stream, which kind: arrow reads",
     b"\x1f\x8b": "compressed (gzip)",
     b"PK\x03\x04": "compressed (zip)",
     b"(\xb5/\xfd": "compressed (zstd)",
@@ -37,6 +41,8 @@ _FOREIGN = {
     BOM_UTF16_BE: "in UTF-16",
 }
 _SPACE = " \t\n\r"
+#: Bytes that are looked at, and where in them a tar file says that it is one.
+_HEAD, _TAR = 512, slice(257, 262)
 Span = tuple[int, int]  # first byte, and the one behind the last
 
 
@@ -74,7 +80,7 @@ class JsonRecords(Records):
         file, _ = self.place(index)
         start, end = self._index["spans"][index].tolist()
         try:
-            return json.loads(file.read(start, end - start)), None
+            return loads(file.read(start, end - start)), None
         except (ValueError, RecursionError) as error:
             raise SampleError(
                 self.name(index), Fault(FaultKind.RECORD, f"not JSON: {error}")
@@ -117,7 +123,7 @@ def _lines(file: File, note: Callable[[bytes], None]) -> Iterator[Span]:
 
 def _begun(file: File, line: bytes) -> int:
     """Bytes of a mark of encoding at the beginning of a file of lines."""
-    _check_text(file, line)
+    _check_text(file)
     mark = _mark_of(line)
     # Any other list is a malformed record: one unusable sample.
     if line[mark:].strip() == b"[" or line[mark:].lstrip().startswith(b"[{"):
@@ -132,7 +138,7 @@ def _elements(file: File, note: Callable[[bytes], None]) -> Iterator[Span]:
     """Elements of a list."""
     data = file.read(0, file.size)
     note(data)
-    _check_text(file, data)
+    _check_text(file)
     begin = _mark_of(data)
     try:
         text = data[begin:].decode()
@@ -156,15 +162,23 @@ def _no_list(text: str) -> str:
     )
 
 
-def _check_text(file: File, data: bytes) -> None:
+def _check_text(file: File) -> None:
     """Refuse what begins as no text in UTF-8 does.
 
     Raises:
-        DataError: the file is compressed, or in UTF-16.
+        DataError: the file is of another kind, compressed, or in UTF-16.
     """
-    for head, what in _FOREIGN.items():
-        if data.startswith(head):
-            raise DataError(f"data.source: {file.path} is {what}; valid: text in UTF-8")
+    begin = file.read(0, min(_HEAD, file.size))
+    found = [what for head, what in _FOREIGN.items() if begin.startswith(head)]
+    if begin[_TAR] == b"ustar":
+        found = ["a tar file, which kind: webdataset reads"]
+    elif not found and b"\0" in begin:
+        found = ["no text: it has null bytes"]
+    if found:
+        raise DataError(
+            f"data.source: {file.path} is {found[0]}; valid for kind: llava: JSON or JSON Lines, "
+            "text in UTF-8"
+        )
 
 
 def _mark_of(data: bytes) -> int:

@@ -455,8 +455,21 @@ def _whole(media: Media) -> Media:
     return {kind: media.get(kind, ()) for kind in KINDS}
 
 
+def loads(text: str | bytes) -> Any:
+    """The value of a JSON text. Raises ValueError, also for a key that is there twice."""
+    return json.loads(text, object_pairs_hook=_unique)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for n, (key, _) in enumerate(pairs) if key in dict(pairs[:n]))
+        raise ValueError(f"the key {quoted(twice)} is there twice")
+    return found
+
+
 def _from_json(field: str, text: str) -> object:
     try:
-        return json.loads(text)
+        return loads(text)
     except (ValueError, RecursionError) as error:
         raise ShapeError(f"{field}: not JSON: {error}") from error

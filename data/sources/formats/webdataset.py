@@ -11,7 +11,6 @@ out of an archive or bring code with it (links, devices, paths with "..", pickle
 
 from __future__ import annotations
 
-import json
 import logging
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +33,7 @@ from data.sources.formats.blobs import Part
 from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
 from data.sources.formats.index import Arrays, Index, open_index
 from data.sources.formats.keys import ShapeError
-from data.sources.formats.record import Caption, RecordForm
+from data.sources.formats.record import Caption, RecordForm, loads
 from data.sources.formats.storage import File, find_files
 from data.sources.formats.turns import Media
 
@@ -196,7 +195,7 @@ class TarRecords(Records):
 
     def _json(self, index: int, file: File, member: _Member) -> object:
         try:
-            return json.loads(self._text(index, file, member))
+            return loads(self._text(index, file, member))
         except (ValueError, RecursionError) as error:
             raise self._fault(index, f"{quoted(member.name)} is not JSON: {error}") from error
 

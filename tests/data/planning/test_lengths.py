@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import pickle
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,9 +76,9 @@ def test_lengths_are_measured_once_and_found_again(
 ) -> None:
     with caplog.at_level("INFO", "data.planning.lengths"):
         first = open_lengths(source, processor, config)
-        assert len(source.asked) == 40
+        assert len(source.asked) == 1 + 40  # one is looked at before all
         again = open_lengths(source, processor, config)
-    assert source.asked[40:] == [7]  # an unusable one may have been mended
+    assert source.asked[41:] == [7]  # an unusable one may have been mended
     folder = lengths_folder(source, processor, config)
     assert caplog.messages == [f"measuring 40 samples, once, into {folder}"]
     for table in (first, again, pickle.loads(pickle.dumps(again))):
@@ -85,6 +86,41 @@ def test_lengths_are_measured_once_and_found_again(
     assert isinstance(again.tokens, np.memmap)
     assert len(pickle.dumps(again)) < 500  # the name of the folder, and not the arrays
     assert [path.name for path in source.home.iterdir()] == [first.folder.name]  # type: ignore[union-attr]
+
+
+def test_lengths_of_a_few_settings_are_kept_and_none_that_is_in_use(
+    source: Named, make_config: MakeConfig
+) -> None:
+    def opened(height: int) -> LengthTable:
+        config = make_config(image={"height": height})
+        return open_lengths(source, make_processor(config, [VISION, AUDIO]), config)
+
+    tables = [opened(16 * (number + 1)) for number in range(data.planning.lengths.KEPT + 1)]
+    assert all(own.folder and own.folder.is_dir() for own in tables)  # each is in use
+    gone = [tables[1].folder, tables[2].folder]
+    folder, kept = tables[0].folder, tables[3:]
+    assert folder is not None
+    os.utime(folder, (1, 1))
+    del tables
+    again = opened(16)  # used now, so it stays
+    opened(16 * 99)
+    opened(16 * 98)
+    assert folder.is_dir()
+    assert again.folder == folder
+    assert not any(own.is_dir() for own in gone if own)
+    assert all(own.folder and own.folder.is_dir() for own in kept)
+    assert len([*folder.parent.iterdir()]) <= data.planning.lengths.KEPT + 1
+
+
+def test_a_source_without_a_whole_record_ends_at_once(
+    processor: Processor, make_config: MakeConfig
+) -> None:
+    source = ListSource(["seen: it is not read"] * 1000)
+    with pytest.raises(DataError, match=r"no sample is usable \(64 of 1000 .*bad0: seen: it is"):
+        open_lengths(source, processor, make_config())
+    assert len(source.asked) == 64
+    with pytest.raises(DataError, match=r"no sample is usable \(2\); the first, bad0: seen"):
+        measure(ListSource(["seen", "seen"]), processor)
 
 
 def test_processes_measure_what_one_measures(
@@ -144,7 +180,7 @@ def test_sources_have_fingerprints_of_their_contents(
         path = tmp_path / "records.json"
         path.write_text(json.dumps([{"conversations": turns}]))
         found = make_source(make_config(source={"kind": "llava", "path": path}))
-        assert found.home == tmp_path
+        assert found.home.parent == make_config().cache
         prints.append(found.fingerprint)
     assert prints[0] == prints[2] != prints[1]
     base = {"kind": "demo", "train": 20, "heldout": 8, "clips": 4, "variants": 1}

@@ -12,6 +12,7 @@ from typing import Any, cast
 import fsspec
 import numpy as np
 import pytest
+import soundfile
 
 from data.config import DataConfig
 from data.loading.loader import Loader
@@ -19,7 +20,7 @@ from data.loading.on_read import Alone, ReadingLoader
 from data.planning.lengths import open_lengths
 from data.planning.stream import Consumer
 from data.processing.processor import Processor, make_processor
-from data.sample import Example
+from data.sample import Example, SampleError
 from data.sources.make import make_source
 from data.sources.source import Source
 from tests.data.released.test_processor import TILED, config_of
@@ -151,10 +152,11 @@ def test_fingerprints_tell_when_the_data_change(name: str, configure: Any, tmp_p
     config = configure(FORMATS[name](tmp_path, SAMPLES))
     first = make_source(config)
     assert make_source(config).fingerprint == first.fingerprint
-    assert first.home in (tmp_path, tmp_path / "data")
+    assert first.home.parent == config.cache
     FORMATS[name](tmp_path, SAMPLES[::-1])
     changed = make_source(config)
     assert changed.fingerprint != first.fingerprint
+    assert changed.home == first.home
     _, processor = opened(config)
     assert processor.process(changed[0]).lengths != processor.process(changed[5]).lengths
 
@@ -162,9 +164,10 @@ def test_fingerprints_tell_when_the_data_change(name: str, configure: Any, tmp_p
 GUIDE = Path(__file__).parents[4] / "docs" / "how-to" / "formats.md"
 SNIPPETS = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
 KINDS = ("arrayrecord", "webdataset", "parquet")
+*WRITERS, RESAMPLING = SNIPPETS
 
 
-@pytest.mark.parametrize(("kind", "code"), list(zip(KINDS, SNIPPETS, strict=True)))
+@pytest.mark.parametrize(("kind", "code"), list(zip(KINDS, WRITERS, strict=True)))
 def test_what_the_documentation_writes_is_read(
     kind: str, code: str, configure: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,3 +186,30 @@ def test_what_the_documentation_writes_is_read(
     for index in range(len(samples)):
         first, second = (processor.process(s[index]) for s in (expected, source))
         assert_same_examples(first, second)
+
+
+def test_clips_of_another_rate_are_converted_as_the_documentation_says(
+    make_config: MakeConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    media, turns = tmp_path / "my_data" / "media", json_turns("<audio>", "A tone.")
+    media.mkdir(parents=True)
+    tone = np.sin(2 * np.pi * 440 * np.arange(44100) / 44100) / 2
+    soundfile.write(media / "a.wav", np.stack([tone, tone], axis=1), 44100)
+    records = media.parent / "train.json"
+    records.write_text(json.dumps([{"audio": "a.wav", "conversations": turns}]))
+    options = {"kind": "llava", "path": records, "media": media}
+    audio = {"sample_rate": 16000, "hop": 160, "window": 400}
+    config = make_config(source=options, tokenizer="bytes", audio=audio, cache=tmp_path / "cache")
+    source, processor = opened(config)
+    with pytest.raises(SampleError, match=r"rate of 44100 Hz, .*`ffmpeg -i OLD -ar 16000 NEW.wav`"):
+        processor.measure(source[0])
+    monkeypatch.chdir(tmp_path)
+    exec(RESAMPLING, {})
+    assert processor.process(source[0]).lengths.media == {"audio": (100,)}
+    wave = source[0].of("audio")[0].load()
+    loudest = int(np.abs(np.fft.rfft(wave)).argmax())
+    assert (len(wave), loudest) == (16000, 440)
+
+
+def json_turns(asked: str, told: str) -> list[dict[str, str]]:
+    return [{"from": "human", "value": asked}, {"from": "gpt", "value": told}]

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import pickle
 import shutil
+import tarfile
 from pathlib import Path
 
 import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from data.faults import LONGEST, Fault, FaultKind
 from data.processing.processor import make_processor
-from data.sample import DataError
+from data.sample import DataError, SampleError
 from data.sources.formats.index import open_index
 from data.sources.formats.llava import JsonRecords
 from data.sources.formats.llava import _index as index_of
@@ -21,6 +27,7 @@ from data.sources.formats.storage import find_files
 from data.sources.make import make_source
 from tests.data.samples import AUDIO, VISION, MakeConfig, assert_same_examples
 from tests.data.sources.formats.test_llava import configure, conversation, write_clip, write_image
+from tests.data.sources.formats.writers import encoded_image
 
 values = st.recursive(
     st.one_of(st.none(), st.integers(), st.text(max_size=6)),
@@ -98,6 +105,81 @@ def test_records_and_media_behind_a_url(make_config: MakeConfig, media: Path) ->
     sources = make_source(here), make_source(there)
     examples = [processor.process(source[0]) for source in sources]
     assert_same_examples(*examples)
-    assert sources[1].home == there.cache
-    assert sources[0].home == media.parent
+    assert sources[1].home.parent == there.cache
+    assert sources[0].home.parent == there.cache != sources[1].home
     assert sources[0].fingerprint != sources[1].fingerprint
+
+
+TURNS = conversation("<image> What?", "A cat.")
+
+
+def base64_of(side: int, form: str = "PNG") -> str:
+    return base64.b64encode(encoded_image((side, side), form)).decode()
+
+
+@pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF"])
+def test_media_in_bare_base64_are_read(form: str, tmp_path: Path, make_config: MakeConfig) -> None:
+    text = base64_of(20, form)
+    path = tmp_path / "a.jsonl"
+    images = [text, text.rstrip("="), "\n".join(text[i : i + 76] for i in range(0, len(text), 76))]
+    lines = [json.dumps({"conversations": TURNS, "image": own}) + "\n" for own in images]
+    path.write_text("".join(lines))
+    source = make_source(make_config(source={"kind": "llava", "path": path}))
+    assert [source[i].of("image")[0].size() for i in range(3)] == [(20, 20)] * 3
+
+
+@pytest.mark.parametrize(
+    ("image", "reason"),
+    [
+        ("a" * 10**6, "is no path, nor a medium in base64; valid: a path, a data URI"),
+        (base64_of(300)[:-2] + "?!", "is no path, nor a medium in base64"),
+        ("https://x/" + "a" * 10**6, "is a URL"),
+        ("data:" + "a" * 10**6, "begins a data URI that is not in base64"),
+        ("data:image/png;base64," + "?" * 10**6, "is not base64"),
+        ({"path": "b" * 10**6}, "is no path"),
+        ([["c" * 10**6]], "is no medium"),
+        ("d" * 300, "is not a usable path|is missing"),
+    ],
+)
+def test_no_reason_is_long(
+    image: object, reason: str, tmp_path: Path, make_config: MakeConfig
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({"conversations": TURNS, "image": image}))
+    config = make_config(source={"kind": "llava", "path": path}, tokenizer="bytes")
+    processor = make_processor(config, [VISION, AUDIO])
+    with pytest.raises(SampleError, match=reason) as caught:
+        processor.measure(make_source(config)[0])
+    assert len(str(caught.value)) < 1100
+    assert len(caught.value.fault.text) <= LONGEST
+
+
+def test_a_reason_is_cut_in_its_middle() -> None:
+    fault = Fault(FaultKind.PLACE, "begin" + "x" * 10**6 + "end")
+    assert len(fault.text) < LONGEST + 50
+    assert fault.text.startswith("begin")
+    assert fault.text.endswith("end")
+
+
+def tar_of(path: Path) -> bytes:
+    with tarfile.open(path, "w") as archive:
+        archive.add(__file__, "a.txt")
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.json", "a.jsonl"])
+@pytest.mark.parametrize("kind", ["parquet", "arrow", "tar", "gzip", "binary"])
+def test_a_file_of_another_kind_names_its_kind(
+    kind: str, name: str, tmp_path: Path, make_config: MakeConfig
+) -> None:
+    path = tmp_path / name
+    if kind == "parquet":
+        pq.write_table(pa.table({"a": [1]}), path)
+    elif kind == "tar":
+        tar_of(path)
+    else:
+        arrow = b"\xff\xff\xff\xff\x10\0"
+        path.write_bytes({"arrow": arrow, "gzip": gzip.compress(b"a"), "binary": b"a\0b"}[kind])
+    told = {"tar": "kind: webdataset", "gzip": "compressed", "binary": "no text"}
+    with pytest.raises(DataError, match=f"{path} is .*{told.get(kind, f'kind: {kind}')}"):
+        make_source(make_config(source={"kind": "llava", "path": path}))

@@ -224,6 +224,11 @@ def test_media_of_two_names_are_refused_unless_one_is_empty() -> None:
     assert parse(messages(ASK, ANSWER, image="a", images=[])).media["image"] == ["a"]
 
 
+def test_a_key_that_is_there_twice_is_told() -> None:
+    text = json.dumps([ASK, ANSWER])[:-2] + ', "weight": 0, "weight": 1}]'
+    assert "messages: not JSON: the key 'weight' is there twice" in told({"messages": text})
+
+
 # ---- keys that users declare harmless ------------------------------------------------------------
 
 
