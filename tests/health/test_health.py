@@ -39,6 +39,12 @@ def steady(work: Callable[[], object]) -> float:
     return 0.01
 
 
+def written(file: Path, data: bytes) -> float:
+    """The seconds in which any disk writes, beside other programs, too."""
+    file.write_bytes(data)
+    return 0.01
+
+
 def faults(findings: Iterator[Finding]) -> list[Finding]:
     return [finding for finding in judged(findings) if finding.fault]
 
@@ -60,6 +66,7 @@ def test_nothing_is_found_where_nothing_is_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(links, "timed", steady)
+    monkeypatch.setattr(machine, "_written", written)
     every = checks(tmp_path, own())
     every |= {
         "memory": lambda: devices.memory(own(), steady),

@@ -1,11 +1,14 @@
 """A process that meets others and then does as it is told, without JAX: see test_peers.py.
 
-python -m tests.runtime.process INDEX COUNT ADDRESS SECONDS [steps | hang | fail | ...]
+python -m tests.runtime.process INDEX COUNT ADDRESS SECONDS [steps | hang | fail | ...] LIMITS
+
+LIMITS are those of `Limits`, JSON; without one a process has far longer than it needs.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 import time
 
@@ -18,9 +21,11 @@ from mllm_jax.runtime.watch import Limits
 from mllm_jax.runtime.wire import Address
 
 
-def main(index: int, count: int, address: str, seconds: float, action: str) -> int:
+def main(
+    index: int, count: int, address: str, seconds: float, action: str, given: dict[str, float]
+) -> int:
     """Meet, act, part."""
-    limits = Limits(silent=3.0, stalled=4.0, longest=7.0)
+    limits = Limits(**{"silent": 120.0, "stalled": 120.0, "longest": 240.0} | given)
     try:
         peers = join(index, count, Address.parse(address), limits, seconds)
     except (JoinError, PeerError) as error:
@@ -52,22 +57,22 @@ def act(peers, action: str) -> None:
     """The actions of this process among the others."""
     if action == "hang":
         peers.note("step 1")
-        time.sleep(60)
+        time.sleep(3600)
     if action == "wait":
         with peers.waiting("step 1"):
-            time.sleep(60)
+            time.sleep(3600)
     if action in ("pass", "held"):  # of a wait that ends for all, one process comes not out
         with peers.waiting("step 1"):
-            time.sleep(60 if action == "held" else 0)
+            time.sleep(3600 if action == "held" else 0)
     if action == "unsent":
-        peers._gather = lambda name, value: asyncio.sleep(60)
+        peers._gather = lambda name, value: asyncio.sleep(3600)
         peers.gather("all is done", None)
     if action == "late":
         time.sleep(1)
         act(peers, "hang")
     if action == "endless":
         peers.note("compiling", limited=False)
-        time.sleep(60)
+        time.sleep(3600)
     if action == "compile":
         peers.note("compiling", limited=False)
         time.sleep(5)
@@ -85,4 +90,5 @@ def act(peers, action: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], float(sys.argv[4]), sys.argv[5]))
+    number, of, at, patience, acts, limited = sys.argv[1:]
+    sys.exit(main(int(number), int(of), at, float(patience), acts, json.loads(limited)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -90,9 +89,7 @@ def test_a_job_waits_for_a_lock_that_no_other_job_has(
         assert "in JobSet training/mine since 20" in waits
         assert waits.endswith(": it is waited for, 0.5 s at most")
         monkeypatch.setenv(JOBSET, "training/other")
-        begin = time.monotonic()
-        assert tried(60.0) is LockedError
-        assert time.monotonic() - begin < 30
+        assert tried(3600.0) is LockedError  # at once
         monkeypatch.delenv(JOBSET)
         assert tried(0.0) is LockedError
     with locked(tmp_path):  # by a process of no job, which may be alive

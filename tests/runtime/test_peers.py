@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import subprocess
@@ -17,8 +18,10 @@ from mllm_jax.runtime.peers import First, join
 from mllm_jax.runtime.watch import Limits, Peer
 from mllm_jax.runtime.wire import Address, hold_port
 from tests.configs import ROOT
-from tests.timing import PATIENCE
+from tests.timing import PATIENCE, soon
 
+#: Seconds in which processes hear what others do, which they tell twice a second.
+HEARD = 2.0
 Process = subprocess.Popen[str]
 
 
@@ -34,11 +37,9 @@ def free_port() -> int:
         return port
 
 
-def start(
-    processes: list[Process], address: str, actions: Sequence[str], seconds: float = 20
-) -> None:
+def start(processes: list[Process], address: str, actions: Sequence[str], **limits: float) -> None:
     for index, action in enumerate(actions):
-        add(processes, index, len(actions), address, action, seconds)
+        add(processes, index, len(actions), address, action, **limits)
 
 
 def add(
@@ -47,9 +48,15 @@ def add(
     count: int,
     address: str,
     action: str = "none",
-    seconds: float = 20,
+    seconds: float = PATIENCE,
+    **limits: float,
 ) -> None:
-    words = [str(index), str(count), address, str(seconds), action]
+    """Start a process, which waits so many seconds for the others.
+
+    Args:
+        limits: limits of its watch that are to be exceeded; others are far away.
+    """
+    words = [str(index), str(count), address, str(seconds), action, json.dumps(limits)]
     processes.append(
         subprocess.Popen(
             [sys.executable, "-m", "tests.runtime.process", *words],
@@ -66,7 +73,7 @@ def met(processes: list[Process]) -> None:
     for process in processes:
         assert process.stdout
         assert process.stdout.readline() == "met\n", process.communicate()
-    time.sleep(0.8)  # they tell each other what they do twice a second
+    time.sleep(HEARD)
 
 
 def ends(process: Process, code: int, *words: str) -> str:
@@ -80,13 +87,14 @@ def ends(process: Process, code: int, *words: str) -> str:
 
 
 def test_what_may_take_long_may_do_so_behind_a_gather(processes, address):
-    start(processes, address, ["evaluate", "evaluate"])
+    start(processes, address, ["evaluate", "evaluate"], stalled=4)
     for process in processes:
         ends(process, Exit.OK)
 
 
 def test_three_processes_meet_gather_and_part(processes, address):
-    start(processes, address, ["none", "none", "compile"])  # for longer than steps may take
+    # For longer than steps may take.
+    start(processes, address, ["none", "none", "compile"], stalled=4)
     for process in processes:
         assert ends(process, Exit.OK) == ""
 
@@ -109,7 +117,7 @@ def test_the_others_name_a_process_that_is_killed_and_its_last_event(victim, pro
 
 @pytest.mark.parametrize("victim", [0, 1])
 def test_the_others_name_a_process_that_is_stopped(victim, processes, address):
-    start(processes, address, ["steps", "steps", "steps"])
+    start(processes, address, ["steps", "steps", "steps"], silent=3)
     met(processes)
     processes[victim].send_signal(signal.SIGSTOP)
     for process in processes[:victim] + processes[victim + 1 :]:
@@ -121,7 +129,7 @@ def test_the_others_name_a_process_that_is_stopped(victim, processes, address):
 @pytest.mark.parametrize("before", ["none", "wait"])
 def test_a_process_that_lives_and_goes_on_no_more_is_named(before, processes, address):
     # Process 0 waits for it since before: at the end, by a gather, or for a step, by JAX.
-    start(processes, address, [before, "late"])
+    start(processes, address, [before, "late"], stalled=4)
     for process in processes:
         ends(process, Exit.LOST_PEER, "process 1 (host ", "is stuck", "its last event: step 1")
 
@@ -133,7 +141,7 @@ def test_a_process_that_comes_not_out_of_a_wait_is_told_from_those_that_wait(
     """The last word of each is that it waits; the others are in a later wait."""
     actions = ["pass", "pass", "pass"]
     actions[held] = "held"
-    start(processes, address, actions)
+    start(processes, address, actions, stalled=4)
     for process in processes:
         said = ends(process, Exit.LOST_PEER, f"process {held} (host ", " is stuck: no process goes")
         assert "others are beyond the wait that it is in" in said
@@ -142,14 +150,14 @@ def test_a_process_that_comes_not_out_of_a_wait_is_told_from_those_that_wait(
 
 
 def test_a_process_that_stops_on_its_way_into_a_wait_is_named(processes, address):
-    start(processes, address, ["none", "unsent", "none"])
+    start(processes, address, ["none", "unsent", "none"], stalled=4)
     for process in processes:
         said = ends(process, Exit.LOST_PEER, "process 1 (host ", "is stuck", "(all is done)")
         assert "process 0 (host" not in said
 
 
 def test_a_process_that_takes_longer_than_anything_may_is_named(processes, address):
-    start(processes, address, ["none", "endless"])
+    start(processes, address, ["none", "endless"], longest=7)
     for process in processes:
         ends(process, Exit.LOST_PEER, "process 1 (host ", "takes longer", "last event: compiling")
 
@@ -204,15 +212,14 @@ def test_a_process_of_another_attempt_is_refused_by_name(monkeypatch):
 def test_a_number_that_is_taken_is_refused_and_the_others_go_on(processes, address):
     for index in (0, 1):
         add(processes, index, 3, address)
-    time.sleep(1.0)
     add(processes, 1, 3, address)
-    _, err = processes[2].communicate(timeout=PATIENCE)
-    clash = [process for process in processes[1:] if process.poll() == Exit.BAD_INPUT]
-    assert len(clash) == 1
-    assert "--process 1 is there already" in err
+    soon(lambda: any(process.poll() is not None for process in processes))
+    (late,) = (process for process in processes[1:] if process.poll() is not None)
+    ends(late, Exit.BAD_INPUT, "--process 1 is there already")
     add(processes, 2, 3, address)
-    for process in (processes[0], processes[1], processes[3]):
-        ends(process, Exit.OK)
+    for process in processes:
+        if process is not late:
+            ends(process, Exit.OK)
 
 
 @pytest.mark.parametrize("host", ["named-after-debian", "localhost", "127.0.0.1"])

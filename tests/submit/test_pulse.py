@@ -13,7 +13,7 @@ import pytest
 
 from mllm_jax.submit import pulse
 from tests.configs import ROOT
-from tests.timing import PATIENCE
+from tests.timing import PATIENCE, soon
 
 BEATS = """
 import os, time
@@ -39,18 +39,22 @@ def test_a_process_that_is_stopped_has_no_pulse(
     assert "has not begun yet" in capsys.readouterr().err
     process = subprocess.Popen([sys.executable, "-c", BEATS], cwd=ROOT, text=True)
     processes.append(process)
-    while not file.exists():
-        assert process.poll() is None
-        time.sleep(0.05)
-    time.sleep(1.0)
-    assert pulse.main(["0.9"]) == 0
+    soon(file.exists)
+    long_ago(file)
+    soon(lambda: pulse.main(["900"]) == 0)
     os.kill(process.pid, signal.SIGSTOP)
-    time.sleep(1.2)
-    assert pulse.main(["0.9"]) == 1
-    assert "0.9 s are allowed" in capsys.readouterr().err
+    soon(lambda: Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
+    long_ago(file)
+    capsys.readouterr()
+    assert pulse.main(["900"]) == 1
+    assert "was touched 1000 s ago; 900 s are allowed" in capsys.readouterr().err
     os.kill(process.pid, signal.SIGCONT)
-    time.sleep(0.5)
-    assert pulse.main(["0.9"]) == 0
+    soon(lambda: pulse.main(["900"]) == 0)
+
+
+def long_ago(file: Path) -> None:
+    """Make a file look as if it had been touched 1000 seconds ago."""
+    os.utime(file, times=(time.time() - 1000,) * 2)
 
 
 def test_the_probe_loads_no_numerical_library() -> None:

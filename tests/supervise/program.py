@@ -38,6 +38,8 @@ def main() -> int:
     parser.add_argument("--process", type=int, default=0)
     parser.add_argument("--wait", type=float, default=30.0)
     parser.add_argument("--fewer", default="")
+    parser.add_argument("--silent", type=float, default=120.0)
+    parser.add_argument("--stalled", type=float, default=120.0)
     args = parser.parse_args()
     if args.supervise:
         return watch(args)
@@ -63,7 +65,7 @@ def watch(args: argparse.Namespace) -> int:
     from mllm_jax.supervise.supervisor import Settings
 
     logging.basicConfig(format="%(levelname)s %(message)s")
-    limits = Limits(silent=1.5, stalled=30.0, longest=60.0)
+    limits = Limits(silent=args.silent, stalled=args.stalled, longest=240.0)
     place = args.process, args.processes, args.coordinator
     fallbacks = {int(n): (f"parallel.devices={n}",) for n in args.fewer.split(",") if n}
     return supervise(
@@ -90,10 +92,10 @@ def act(action: str, folder: Path) -> None:
         a_place_to_hang_at()
     elif action == "grip":
         while True:
-            ctypes.PyDLL(None).sleep(60)  # in C, and no other thread comes to Python meanwhile
+            ctypes.PyDLL(None).sleep(3600)  # in C, and no other thread comes to Python meanwhile
     elif action == "wait":
         (folder / "waiting").touch()
-        time.sleep(60)
+        time.sleep(3600)
     elif action == "memory":
         memory = shared_memory.SharedMemory(create=True, size=64)
         (folder / "memory").write_text(memory.name)
@@ -102,13 +104,13 @@ def act(action: str, folder: Path) -> None:
             "from multiprocessing import resource_tracker, shared_memory; import pathlib, time; "
             "memory = shared_memory.SharedMemory(create=True, size=64); "
             "resource_tracker.unregister(memory._name, 'shared_memory'); "
-            f"pathlib.Path({str(folder / 'memory')!r}).write_text(memory.name); time.sleep(60)"
+            f"pathlib.Path({str(folder / 'memory')!r}).write_text(memory.name); time.sleep(3600)"
         )
         subprocess.Popen([sys.executable, "-c", code])
         while not (folder / "memory").exists():
             time.sleep(0.05)
     elif action == "helper":
-        helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        helper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
         (folder / "helper").write_text(str(helper.pid))
     elif action == "profile":
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
@@ -124,7 +126,7 @@ def act(action: str, folder: Path) -> None:
 
 def a_place_to_hang_at() -> None:
     """Its name is to be found in the stacks."""
-    time.sleep(60)
+    time.sleep(3600)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from mllm_jax.supervise.follower import Follower
 from mllm_jax.supervise.leader import Leader, Other
 from mllm_jax.supervise.messages import Alive, Hello
 from mllm_jax.supervise.supervisor import Lead, Settings
-from tests.runtime.test_peers import free_port
+from tests.runtime.test_peers import HEARD, free_port
 from tests.runtime.test_processes import EVERYWHERE, listening
 from tests.supervise.test_supervisor import Process, attempts, ended, gone, start
 from tests.timing import soon
@@ -53,7 +53,7 @@ def waiting(folder: Path) -> None:
     """Wait until both processes wait."""
     for process in (0, 1):
         soon((folder / str(process) / "waiting").exists)
-    time.sleep(0.8)  # they tell each other what they do twice a second
+    time.sleep(HEARD)
 
 
 @pytest.mark.parametrize("victim", [0, 1])
@@ -76,7 +76,7 @@ def test_all_hosts_begin_again_together_and_the_cause_is_named(
 
 def test_a_process_that_hangs_is_named_on_another_host_and_all_end(processes, tmp_path, address):
     actions = "steps4 wait,done", "steps5 stop,done"
-    first, second = pair(processes, tmp_path, address, actions)
+    first, second = pair(processes, tmp_path, address, actions, "--silent", "3")
     said = ended(first, Exit.OK, "process 1 (host ", "no sign of life", "its last event: step 5")
     ended(second, Exit.OK)
     for process in (0, 1):
@@ -142,12 +142,12 @@ def test_hosts_that_do_not_come_are_named_on_both_sides(processes, tmp_path, add
 
 
 def test_hosts_go_on_without_one_that_does_not_come_back(processes, tmp_path, address):
-    options = ["--wait", "1", "--fewer", "1"]
+    options = ["--wait", "6", "--fewer", "1"]
     actions = "steps4 wait,steps5 done", "steps4 wait,done"
     first, second = pair(processes, tmp_path, address, actions, *options)
     waiting(tmp_path)
     second.kill()
-    told = "the supervisor of process 1 of 2 did not come within 1 s (run.wait_for_hosts): "
+    told = "the supervisor of process 1 of 2 did not come within 6 s (run.wait_for_hosts): "
     ended(first, Exit.OK, told + "going on with 1 of 2 hosts")
     before, after = attempts(tmp_path, 0)
     assert before[4:] == ["2"]
@@ -158,15 +158,15 @@ def test_the_next_host_leads_where_that_of_process_0_does_not_come_back(
     processes, tmp_path, address
 ):
     """Twice: the third one goes on alone. Its process is number 1 first, and then number 0."""
-    options = ["--processes", "3", "--wait", "4", "--fewer", "1,2"]
+    options = ["--processes", "3", "--wait", "6", "--fewer", "1,2"]
     actions = "steps4 wait,steps5 wait,steps6 done"
     hosts = [host(processes, tmp_path, address, i, actions, *options) for i in range(3)]
     waiting(tmp_path)
     hosts[0].kill()
     soon(lambda: len(attempts(tmp_path, 1)) == 2)
-    time.sleep(0.8)
+    time.sleep(HEARD)
     hosts[1].kill()
-    told = f"process 2 of 3 found no supervisor of process 1 at {address} within 4 s "
+    told = f"process 2 of 3 found no supervisor of process 1 at {address} within 6 s "
     leads = "process 1 leads in place of 0", f"{told}(run.wait_for_hosts): it takes the lead"
     said = ended(hosts[2], Exit.OK, *leads)
     assert "did not come" not in said, "it is not waited for twice"
@@ -201,13 +201,11 @@ def test_a_leader_that_leaves_ends_and_the_others_do_not(tmp_path):
     leader._others[1] = Other(Joined(1, "b", 90), line, time.monotonic())
     leader._act([Leave(Exit.UNFIT, "process 0 is unfit again")])
     assert leader._finish == Finish(Exit.UNFIT, "process 0 is unfit again")
-    place = {"process": 1, "count": 2, "address": Address("127.0.0.1", free_port()), "wait": 60.0}
+    place = {"process": 1, "count": 2, "address": Address("127.0.0.1", free_port()), "wait": 3600.0}
     follower = Follower(["x"], Settings(tmp_path, fallbacks={1: ()}, **place))
     follower._do(Alive(0, ((1, "127.0.0.1:1"),)))
     follower._do(messages.action(said[0]))
-    begun = time.monotonic()
-    assert asyncio.run(follower._found()) is None
-    assert time.monotonic() - begun < 10, "it does not wait for the supervisor that has left"
+    assert asyncio.run(follower._found()) is None  # without waiting for the one that has left
     assert follower.lead is not None
     assert follower.lead.behind == {0}
 
@@ -224,7 +222,7 @@ def test_no_host_leads_too_few(tmp_path):
 
 def test_no_host_leads_where_another_has_the_run(processes, tmp_path, address):
     """Process 0 is alive, on the same disk; the network between them is gone."""
-    options = ["--wait", "1", "--fewer", "1"]
+    options = ["--wait", "6", "--fewer", "1"]
     first, second = pair(processes, tmp_path, address, ("steps4 wait", "steps4 wait"), *options)
     waiting(tmp_path)
     first.kill()

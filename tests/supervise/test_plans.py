@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from mllm_jax.supervise.plans import Planning, Plans
@@ -18,7 +17,7 @@ devices, file = int(sys.argv[1].partition("=")[2]), sys.argv[3]
 if devices == 6:
     sys.exit("error: no plan fits")
 if devices == 2:
-    time.sleep(60)
+    time.sleep(3600)
 open(file, "w").write(f"for {devices}")
 """
 
@@ -34,9 +33,7 @@ def test_plans_are_found_told_and_given_up(tmp_path, caplog):
     command, devices = [sys.executable, "-c", PROGRAM], {4: 8, 3: 6, 2: 4, 1: 2}
     planning = Planning(command, devices, tmp_path, read, plans)
     soon(lambda: "(4 devices)" in caplog.text)
-    began = time.monotonic()
-    planning.stop()
-    assert time.monotonic() - began < 5
+    planning.stop()  # which does not wait for the search
     assert plans == {4: ("for 8 of 8",), 3: ("before",), 2: ("before",)}
     told = [record.getMessage() for record in caplog.records]
     assert told == [

@@ -104,7 +104,8 @@ def test_restarts_without_a_new_step_are_bounded_and_the_pause_grows(processes, 
 def test_a_process_that_is_stopped_or_hangs_is_named_with_its_stacks(processes, tmp_path):
     actions = "steps4 stop,steps40 hang,steps41 grip,done"
     stopped, stuck = "is stuck or gone: no sign of life", "is stuck: no process goes on"
-    said = ended(start(processes, tmp_path, actions), Exit.OK, stopped, stuck)
+    watched = start(processes, tmp_path, actions, "--silent", "3")
+    said = ended(watched, Exit.OK, stopped, stuck)
     lines = [line for line in said.splitlines() if "its last event" in line]
     pids = [int(line[1]) for line in attempts(tmp_path)]
     for line, pid, how, event in zip(
@@ -145,7 +146,9 @@ def test_a_second_signal_ends_a_process_that_heeds_none(processes, tmp_path):
     process = start(processes, tmp_path, "deaf steps4 wait,done")
     soon((tmp_path / "0" / "waiting").exists)
     process.terminate()
-    time.sleep(0.3)
+    assert process.stderr
+    said = process.stderr
+    soon(lambda: "is passed on" in said.readline())
     assert not gone(int(attempts(tmp_path)[0][1]))
     process.terminate()
     ended(process, Exit.INTERRUPTED)
@@ -170,7 +173,7 @@ def test_no_process_outlives_a_supervisor_that_is_killed_nor_helpers_one_that_en
 
 @pytest.mark.parametrize("end", ["kill", "stop", "exit1"])
 def test_shared_memory_of_a_process_that_is_gone_is_removed(end, processes, tmp_path):
-    ended(start(processes, tmp_path, f"memory steps4 {end},done"), Exit.OK)
+    ended(start(processes, tmp_path, f"memory steps4 {end},done", "--silent", "3"), Exit.OK)
     name = (tmp_path / "0" / "memory").read_text()
     assert not (Path("/dev/shm") / name).exists()
 

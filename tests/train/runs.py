@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,30 @@ import numpy as np
 
 from data.planning.stream import LoaderState
 from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.goodput.ledger import COMPILED
 from mllm_jax.train.loop import steps
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
+
+
+@contextmanager
+def compilations() -> Iterator[list[str]]:
+    """Names of the programs that are compiled within the context.
+
+    Other listeners stay: `jax.monitoring.clear_event_listeners` would deafen those that the product
+    registers once in a process.
+    """
+    names: list[str] = []
+
+    def listen(event: str, duration_secs: float, **facts: str | int) -> None:
+        if event == COMPILED and duration_secs >= 0:
+            names.append(str(facts.get("fun_name")))
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        yield names
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
 
 
 def first_states(experiment: Experiment) -> Callable[[], tuple[Any, Progress]]:

@@ -41,7 +41,7 @@ from mllm_jax.train.records.metrics import StepRecord
 from mllm_jax.train.saves import SaveError
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.step.batch import place
-from tests.train.runs import first_states
+from tests.train.runs import compilations, first_states
 
 NAN = math.nan
 
@@ -468,14 +468,8 @@ def test_an_update_that_is_not_finite_changes_nothing(small_config):
         for shard in leaf.addressable_shards:
             np.testing.assert_array_equal(shard.data, old[shard.index])
     assert int(state["step"]) == int(before["step"])
-    compiled = []
-    jax.monitoring.register_event_duration_secs_listener(
-        lambda event, *_, **__: compiled.append(event)
-    )
-    try:
+    with compilations() as compiled:
         state, scalars = step.update(state, place([good], step))
-    finally:
-        jax.monitoring.clear_event_listeners()
     assert math.isfinite(float(scalars["loss"]))
     assert int(state["step"]) == int(before["step"]) + 1
-    assert not [event for event in compiled if "backend_compile" in event]
+    assert not compiled

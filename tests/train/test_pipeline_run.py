@@ -31,7 +31,7 @@ from mllm_jax.train.records.scalars import scalars as scalars_of
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.saved import CheckpointError
-from tests.train.runs import run
+from tests.train.runs import compilations, run
 from tests.train.runs import save as write
 
 CONFIG = CheckpointConfig(asynchronous=False)
@@ -111,14 +111,7 @@ def test_encoder_microbatches_of_their_own_teach_the_same(
     change = MODEL | PIPELINED | {"data__balance": "per_phase", "train__steps": 3}
     change |= {"data__budgets": {"tokens": 64, "segments": 8, "vision": 96, "audio": 640}}
     change |= {"data__image": {"height": 16, "max_patches": 24}}
-    programs: list[str] = []
-
-    def compiled(event: str, duration_secs: float, **kwargs: str | int) -> None:
-        if event == "/jax/core/compile/backend_compile_duration" and duration_secs >= 0:
-            programs.append(str(kwargs.get("fun_name")))
-
-    jax.monitoring.register_event_duration_secs_listener(compiled)
-    try:
+    with compilations() as programs:
         written = {"directory": str(tmp_path), "name": "usual", "trace_step": 2}
         (tmp_path / "usual").mkdir()
         usual = losses(small_config(**change, run=written))
@@ -129,8 +122,6 @@ def test_encoder_microbatches_of_their_own_teach_the_same(
         checked |= {"train__accumulate": 8}
         programs.clear()
         followed = losses(small_config(**change | checked))
-    finally:
-        jax.monitoring.clear_event_listeners()
     np.testing.assert_allclose(followed, usual, rtol=2e-6)
     # The initial state, and the step.
     assert len(programs) == 2, programs

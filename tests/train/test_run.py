@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -83,8 +84,8 @@ def of_open_mpi(index: int, port: int) -> dict[str, str]:
 
 
 def free_port(among: Sequence[int] = (0,)) -> int:
-    """One that nobody has; 0 among them stands for any."""
-    for port in among:
+    """One that nobody has; 0 among them stands for any. Tests beside ask at the same time."""
+    for port in random.sample(among, len(among)):
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return int(probe.getsockname()[1])

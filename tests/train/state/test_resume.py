@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,10 @@ from mllm_jax.train.state.fit import check_same_model
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.regroup import Regrouping
 from mllm_jax.train.state.saved import CheckpointError
-from tests.train.runs import keep_until, run, save
+from tests.train.runs import compilations, keep_until, run, save
 
 STEPS = 4
 KEEP = CheckpointConfig(keep=10, every=1)
-COMPILED = "/jax/core/compile/backend_compile_duration"
 
 
 @dataclass(frozen=True)
@@ -37,27 +37,19 @@ class Run:
 def whole_run(experiment, fresh_state, tmp_path_factory) -> Run:
     """Four steps without a stop, with a checkpoint after each."""
     folder = tmp_path_factory.mktemp("run") / "checkpoints"
-    compiled, after_step = [0], []
-
-    def count(event: str, duration_secs: float, **_: str | int) -> None:
-        compiled[0] += event == COMPILED
-
+    after_step: list[int] = []
     checkpoints = Checkpoints(folder, KEEP, experiment.step.form.regrouping)
 
     def after(state: Any, progress: Progress) -> None:
         checkpoints.save(
             progress.step, state, progress.to_json(), experiment.config.model_dump(mode="json")
         )
-        after_step.append(compiled[0])
+        after_step.append(len(compiled))
 
     state, progress = fresh_state()
-    jax.monitoring.register_event_duration_secs_listener(count)
-    try:
+    with closing(checkpoints), compilations() as compiled:
         jax.jit(lambda x: x + 1)(0)  # is heard, whoever has compiled the step before
         losses, last = run(experiment, state, progress, after)
-    finally:
-        jax.monitoring.clear_event_listeners()
-        checkpoints.close()
     return Run(losses, last, folder, after_step)
 
 

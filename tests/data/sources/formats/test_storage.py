@@ -29,6 +29,7 @@ from data.sources.formats import patience
 from data.sources.formats.patience import Patient, limits
 from data.sources.formats.storage import File, find_files, local_file, local_path, remote
 from mllm_jax.runtime.exits import Exit, code_of
+from tests.timing import Clock
 
 DATA = bytes(range(256)) * 4
 
@@ -104,19 +105,6 @@ def test_a_failed_read_ends_the_file_and_is_told_after(system: Failing, message:
     file = File("x", len(DATA), "", Patient(system, 0))
     with pytest.raises(StorageError, match=message), file.open(256) as stream:
         _library(stream)
-
-
-class Clock:
-    """Time that passes only while something sleeps."""
-
-    def __init__(self) -> None:
-        self.pauses: list[float] = []
-
-    def monotonic(self) -> float:
-        return sum(self.pauses)
-
-    def sleep(self, seconds: float) -> None:
-        self.pauses.append(seconds)
 
 
 @pytest.fixture
@@ -389,9 +377,8 @@ def test_a_server_that_never_answers_is_out_of_reach(
     with pytest.raises(AwayError, match=r"out of reach for .* s \(retry_seconds 0\.5\)") as told:
         find_files(f"http://{silent}/a.bin", (".bin",), 0.5)
     spent = time.monotonic() - begin
-    assert 0.5 <= spent < 10
     (stated,) = re.findall(r"for ([\d.]+) s", str(told.value))
-    assert float(stated) == pytest.approx(spent, abs=0.3)
+    assert 0.5 <= float(stated) < 1.01 * spent  # three digits
 
 
 @pytest.mark.parametrize("scheme", ["s3", "gs", "ftp"])
