@@ -8,9 +8,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     JsonValue,
+    PlainSerializer,
     PositiveInt,
     field_validator,
     model_validator,
@@ -273,6 +275,26 @@ class ChatConfig(_Section):
     separator: str = "\n"  # after `end`, not learnt
 
 
+#: The value of `data.budgets` that leaves them to be chosen; it is read as no budgets at all.
+AUTO = "auto"
+
+
+def _as_budgets(given: object) -> object:
+    """Budgets that are given; none for `auto`."""
+    if isinstance(given, str) and given != AUTO:
+        raise ValueError(f"{given!r:.80} is neither budgets, e.g. {{tokens: 4096, ...}}, nor auto")
+    if isinstance(given, dict) and not given:
+        raise ValueError("data.budgets lacks segments, tokens")
+    return {} if given == AUTO else given
+
+
+#: Capacities by name; `auto` is kept as an empty mapping, and written as `auto`.
+Budgets = Annotated[
+    dict[str, PositiveInt],
+    BeforeValidator(_as_budgets),
+    PlainSerializer(lambda own: own or AUTO, return_type=Any),
+]
+
 #: Samples on offer for each row of a step, without `data.lookahead`.
 LOOKAHEAD = 48
 
@@ -293,12 +315,13 @@ class DataConfig(_Section):
 
     `budgets` are capacities of one row: `tokens` of the decoder, `segments` (samples of a decoder
     row, and media of an encoder row), and for each encoder its input positions (patches, frames),
-    a multiple of that encoder's reduction. `launch.py budgets` suggests budgets.
+    a multiple of that encoder's reduction. `launch.py budgets` suggests budgets; `auto` chooses
+    them from the measured lengths when a run begins, and the run keeps them.
     """
 
     source: Annotated[OneSource | MixtureSource, Field(discriminator="kind")] = DemoSource()
     rows: PositiveInt = 8  # rows of a batch, dealt over data x fsdp of every module
-    budgets: dict[str, PositiveInt]  # capacities of a row: tokens, segments, positions by encoder
+    budgets: Budgets  # of a row: tokens, segments, positions by encoder; auto: by the lengths
     batch: Literal["tokens", "samples"] = "tokens"  # unit of which all steps have equally many
     samples: PositiveInt | None = None  # number of samples in a step, for `batch: samples`
     ladder: tuple[Share, ...] = (0.25, 0.5, 0.75, 1.0)  # shares of budgets, for `batch: samples`
@@ -320,6 +343,11 @@ class DataConfig(_Section):
     video: VideoConfig = VideoConfig()
     routes: dict[str, RouteConfig] = {}  # routes between several encoders of one kind, by kind
     cache: LocalPath = Path(".cache/mllm_jax")  # folder of indexes and other derived files
+
+    @property
+    def auto_budgets(self) -> bool:
+        """Whether budgets are yet to be chosen from the lengths of the samples."""
+        return not self.budgets
 
     @property
     def media(self) -> dict[str, MediumConfig]:
@@ -358,6 +386,13 @@ class DataConfig(_Section):
 
     @model_validator(mode="after")
     def _required_budgets(self) -> DataConfig:
+        if self.auto_budgets:
+            if self.lengths == "on_read":
+                raise ValueError(
+                    "data.budgets: auto has no lengths to choose by, as data.lengths is on_read; "
+                    "valid: data.lengths cached, or budgets"
+                )
+            return self
         missing = sorted({"tokens", "segments"} - set(self.budgets))
         if missing:
             raise ValueError(f"data.budgets lacks {', '.join(missing)}")

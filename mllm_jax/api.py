@@ -43,6 +43,8 @@ def load(path: str | Path, *overrides: str, planned: bool = True) -> ExperimentC
 def build(config: ExperimentConfig) -> Experiment:
     """Find the devices and lay the plans on them; nothing is computed yet.
 
+    Where `data.budgets` is `auto`, they are chosen, for which all samples are measured.
+
     JAX finds its devices once in a process: a second configuration has the first ones of them.
     Several processes are started by `launch.py`, or found by `parallel.distributed`.
 
@@ -50,11 +52,12 @@ def build(config: ExperimentConfig) -> Experiment:
         DeviceError: the devices are not there.
         PlanError, ScheduleError, DataError: as of `Experiment.build`.
     """
+    from mllm_jax.plan.settled import settled
     from mllm_jax.runtime.devices import start_here
     from mllm_jax.train.experiment import Experiment
 
     start_here(config.parallel)
-    return Experiment.build(config)
+    return Experiment.build(settled(config))
 
 
 def steps(
@@ -148,10 +151,11 @@ def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
         DeviceError: the devices are not there.
     """
     from mllm_jax.check.verify import verify as run
+    from mllm_jax.plan.settled import settled
     from mllm_jax.runtime.devices import start_here
 
     start_here(config.parallel)
-    return run(config, seed)
+    return run(settled(config), seed)
 
 
 def find_plans(
@@ -181,10 +185,12 @@ def find_plans(
     """
     from mllm_jax.plan.planner import Planner
     from mllm_jax.plan.report import plan as run
+    from mllm_jax.plan.settled import settled
     from mllm_jax.runtime.devices import use_host
     from scheduling.costs.hardware import named
 
     use_host()
+    config = settled(config, planned=False)
     name = hardware or config.schedule.hardware or "h100"
     planner = Planner(config, named(name), name, memory, within)
     target = config.run.path / "plan.yaml" if file is None else Path(file)

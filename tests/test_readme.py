@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,26 +16,31 @@ from pathlib import Path
 import pytest
 
 import launch
+from data.sources.shapes import write_example
 from mllm_jax.cli.commands import COMMANDS
 from mllm_jax.cli.options import of_model, parse
 from mllm_jax.config.load import load
 from mllm_jax.runtime.exits import Exit
 from tests.configs import PAGES, ROOT
-from tests.train.llava_folder import write_folder
 
 PYTHON = ".venv/bin/python launch.py "
 QUICK = tuple(PYTHON + name for name in ("config", "budgets", "simulate", "submit"))
 SLOW = (
     *(PYTHON + name for name in ("train", "evaluate", "verify", "bench", "trace", "experts")),
-    *(PYTHON + name for name in ("preview", "generate")),
+    *(PYTHON + name for name in ("preview", "generate", "data")),
     *(
         PYTHON + name
         for name in ("calibrate", "check", "plan", "compile", "import", "export", "report")
     ),
     *("make " + name for name in ("train", "test", "test-all", "install")),
 )
-#: Runs that begin with released weights.
-RELEASED = ("runs/onevision", "runs/joined", "runs/small")
+#: Runs that begin with released weights, or are exported.
+RELEASED = (
+    *("runs/onevision", "runs/joined", "runs/small", "runs/imported"),
+    *("runs/llava", "runs/tuned", "runs/exported"),
+)
+#: Images of the example in place of as many as the pages have.
+IMAGES = 24
 #: Overrides that make training short.
 SHORT = ("train.steps=2", "evaluate.samples=8", "evaluate.max_new_tokens=2")
 
@@ -81,7 +87,7 @@ def overrides(command: str, folder: Path) -> list[str]:
     if "configs/llava.yaml" in command:
         mine = folder / "my_data"
         if not mine.exists():
-            write_folder(mine, rate=16000)
+            write_example(mine, IMAGES, seed=0)
         added += [f"data.source.path={mine / 'train.json'}", f"data.source.media={mine / 'media'}"]
         if "heldout=null" not in command:
             added += [f"data.source.heldout={mine / 'heldout.json'}"]
@@ -128,7 +134,7 @@ def released_line(command: str, folder: Path) -> list[str]:
     """A command about released weights, with its files in `folder`."""
     mine = folder / "my_data"
     if not mine.exists():
-        write_folder(mine)
+        write_example(mine, IMAGES, seed=0)
     for place in RELEASED:
         command = command.replace(place, str(folder / place))
     words = shlex.split(command.replace("my_data/", f"{mine}/"))
@@ -141,6 +147,11 @@ def lines_of(command: str, folder: Path) -> list[list[str]]:
         return [install_line(command, folder)]
     if command.startswith("make "):
         return [make_line(command, folder)]
+    if known(command, (f"{PYTHON}data",)):
+        if (folder / "my_data").exists():  # pages make it more than once
+            shutil.rmtree(folder / "my_data")
+        words = shlex.split(command.replace("my_data", str(folder / "my_data")))
+        return [[sys.executable, *words[1:], "--images", str(IMAGES)]]
     if any(place in command for place in RELEASED) or known(command, (f"{PYTHON}generate",)):
         return [released_line(command, folder)]
     words = [*shlex.split(command), *overrides(command, folder)]
@@ -217,7 +228,7 @@ def test_a_slow_command_could_be_run(command: str, tmp_path: Path) -> None:
         else:
             args = parse(words[2:], COMMANDS)
             # What other commands have yet to make cannot be loaded.
-            later = args.name == "report" or any(place in command for place in RELEASED)
+            later = args.name in ("data", "report") or any(place in command for place in RELEASED)
             if not later and not of_model(args):
                 assert load(ROOT / args.config, args.overrides)
 

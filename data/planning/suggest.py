@@ -15,7 +15,8 @@ from data.planning.packing import spans_of
 from data.sample import DataError
 from data.sources.order import Order
 
-_ROUND = 8  # accelerators and sequence-sharded plans like multiples of 8
+#: Outputs (tokens) of which budgets are multiples.
+MULTIPLE = 8  # accelerators and sequence-sharded plans like multiples of 8
 
 
 def suggest_budgets(
@@ -62,6 +63,21 @@ def _chosen(size: int, probe: int, order: Order | None) -> list[int]:
     return chosen
 
 
+def needs_of(
+    lengths: LengthTable,
+    modalities: Sequence[Modality],
+    probe: int = 2048,
+    order: Order | None = None,
+) -> np.ndarray:
+    """`[samples, 1 + modalities]`: tokens, and positions by lane, of `probe` usable samples.
+
+    Raises:
+        DataError: none of the probed samples is usable.
+    """
+    needs, _ = _probe(lengths, modalities, _chosen(len(lengths), probe, order))
+    return np.stack([values for values, _ in needs.values()], axis=1)
+
+
 def _probe(
     lengths: LengthTable, modalities: Sequence[Modality], chosen: Sequence[int]
 ) -> tuple[dict[str, tuple[np.ndarray, int]], float]:
@@ -79,11 +95,11 @@ def _probe(
     if not rows:
         raise DataError("data.source has no usable sample from which to suggest budgets")
     table = np.array(rows)
-    units = {"tokens": _ROUND} | {m.name: m.reduction * _unit(m) for m in modalities}
+    units = {"tokens": MULTIPLE} | {m.name: m.reduction * _unit(m) for m in modalities}
     needs = {name: (table[:, i], unit) for i, (name, unit) in enumerate(units.items())}
     return needs, max(1.0, float(np.mean(media)))
 
 
 def _unit(modality: Modality) -> int:
     """Number of outputs of which a budget is a whole multiple."""
-    return modality.unit or _ROUND
+    return modality.unit or MULTIPLE

@@ -19,7 +19,15 @@ from mllm_jax.bench.benchmarks import BENCHMARKS
 from mllm_jax.cli.answer import Answer
 from mllm_jax.cli.models import export, generate, import_
 from mllm_jax.cli.planning import budgets, calibrate, compile, plan, simulate, submit  # noqa: A004
-from mllm_jax.cli.shared import begin, begin_any, code, processes_of, table_of, teller
+from mllm_jax.cli.shared import (
+    begin,
+    begin_any,
+    code,
+    processes_of,
+    table_of,
+    teller,
+    with_budgets,
+)
 from mllm_jax.runtime.part import Processes
 from mllm_jax.submit import pulse
 
@@ -42,7 +50,7 @@ def train(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
     pulse.begin()
     from mllm_jax.train.loop import train as run
 
-    return Answer(run(config, console, args.from_step))
+    return Answer(run(with_budgets(config, console), console, args.from_step))
 
 
 def _supervise(args: argparse.Namespace, config: ExperimentConfig) -> Answer:
@@ -118,7 +126,7 @@ def evaluate(args: argparse.Namespace, config: ExperimentConfig | None, console:
     begin(args, config, keep=True)
     from mllm_jax.train.evaluate import evaluate_run, figures_of
 
-    result = evaluate_run(config)
+    result = evaluate_run(with_budgets(config, console))
     rows = [(name, f"{value:.4g}") for name, value in figures_of(result).items()]
     return Answer(result, [((f"step {result['step']}", "value"), rows)])
 
@@ -129,7 +137,7 @@ def verify(args: argparse.Namespace, config: ExperimentConfig, console: Console)
     from mllm_jax.check.verify import LIMIT
     from mllm_jax.check.verify import verify as run
 
-    result = run(config)
+    result = run(with_budgets(config, console))
     table = ("what", "relative error", "worst leaf"), result.rows
     verdict = "ok" if result.ok else f"FAILED: an error exceeds {LIMIT:g}"
     return Answer(result.to_json(), [table], [verdict], code(result.ok))
@@ -154,7 +162,10 @@ def config(args: argparse.Namespace, config: ExperimentConfig, console: Console)
     from mllm_jax.config.overlap import overlap
     from mllm_jax.plan.exchanges import lane_exchanges
 
-    told = [f"# {own}" for own in (*lane_exchanges(config), *overlap(config).lines)]
+    if config.data.auto_budgets:  # by which exchanges are chosen
+        told = ["# data.budgets: auto; `launch.py budgets` tells which they are"]
+    else:
+        told = [f"# {own}" for own in (*lane_exchanges(config), *overlap(config).lines)]
     return Answer(config.model_dump(mode="json"), lines=[to_yaml(config).rstrip("\n"), *told])
 
 
@@ -186,6 +197,7 @@ def bench(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
 
     names = [option.name for option in own.options]
     options = {name: value for name in names if (value := getattr(args, name)) is not None}
+    config = with_budgets(config, console)
     result = own.function(config, teller(console), **options)
     if isinstance(result, Findings):
         return Answer(result.rows, lines=[result.markdown], code=code(result.ok))
@@ -223,6 +235,7 @@ def trace(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
     begin(args, config)
     from mllm_jax.check.trace import trace as run
 
+    config = with_budgets(config, console)
     result = run(config, Path(args.output or config.run.path), measure=args.measure)
     return Answer(result.to_json(), [(("what", "value"), result.rows)])
 
@@ -251,6 +264,14 @@ def _routes(config: ExperimentConfig, folder: Path) -> Answer:
     return Answer({"file": str(file)}, lines=[f"written: {file}"])
 
 
+def data(args: argparse.Namespace, console: Console) -> Answer:
+    """Make a small data set to try everything out with: drawn shapes, and questions about them."""
+    from data.sources.shapes import write_example
+
+    done = write_example(Path(args.out), args.images, args.seed)
+    return Answer(done.to_json(), lines=done.lines)
+
+
 def preview(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
     """Write a page of what the model sees: the first samples, as the loader packs them."""
     from mllm_jax.preview.page import COLUMNS
@@ -258,6 +279,7 @@ def preview(args: argparse.Namespace, config: ExperimentConfig, console: Console
     from mllm_jax.runtime.devices import use_host
 
     use_host()
+    config = with_budgets(config, console)
     done = run(config, args.samples, Path(args.out) if args.out else None)
     return Answer(done.to_json(), [(COLUMNS, done.rows)], done.lines)
 
@@ -278,6 +300,7 @@ COMMANDS = (
     verify,
     check,
     config,
+    data,
     preview,
     budgets,
     bench,

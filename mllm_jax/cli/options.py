@@ -37,10 +37,11 @@ INPUTS = {
     "import": "--from FOLDER|HUB_ID --out DIR",
     "export": "--run DIR --out DIR",
     "generate": "(--run DIR | --release DIR) (--prompt TEXT | --batch FILE)",
+    "data": "example --out DIR",
     "evaluate": "(--config FILE | (--run DIR | --release DIR) --questions FILE)",
 }
 #: Commands without a configuration.
-WITHOUT_CONFIG = ("report", "import", "export")
+WITHOUT_CONFIG = ("data", "report", "import", "export")
 #: Commands whose configuration is that of a run or a release, with overrides; of `evaluate` that is
 #: so with `--questions`.
 OF_MODELS = ("generate", "evaluate")
@@ -214,6 +215,16 @@ def _config(sub: argparse.ArgumentParser) -> None:
 def _budgets(sub: argparse.ArgumentParser) -> None:
     help_text = "samples that a microbatch should hold, about (default: as many as it holds now)"
     sub.add_argument("--samples", type=_positive, metavar="N", help=help_text)
+
+
+def _data(sub: argparse.ArgumentParser) -> None:
+    help_text = "example: drawn images with questions about them, to try everything out with"
+    sub.add_argument("what", choices=("example",), help=help_text)
+    sub.add_argument("--out", type=_path, required=True, metavar="DIR", help="the folder to make")
+    help_text = "images of the training split, each with four questions (default: 1000)"
+    sub.add_argument("--images", type=_positive, default=1000, metavar="N", help=help_text)
+    help_text = "seed of what is drawn (default: 0)"
+    sub.add_argument("--seed", type=_whole, default=0, metavar="N", help=help_text)
 
 
 def _preview(sub: argparse.ArgumentParser) -> None:
@@ -458,7 +469,8 @@ def _export(sub: argparse.ArgumentParser) -> None:
     help_text = "only the adapters of train.lora, in PEFT's format; else they are merged"
     alone.add_argument("--adapters", action="store_true", help=help_text)
     help_text = (
-        "type of the tensors (default: as the run began with, or bfloat16; of --adapters float32)"
+        "type of the tensors (default: as the run began with, or as it computed; of --adapters "
+        "float32)"
     )
     sub.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), help=help_text)
 
@@ -498,6 +510,7 @@ _OPTIONS: Mapping[str, Sequence[Callable[[argparse.ArgumentParser], None]]] = {
     "verify": (_processes,),
     "check": (_processes,),
     "config": (_config,),
+    "data": (_data,),
     "preview": (_preview,),
     "budgets": (_budgets,),
     "bench": (_processes, _bench),

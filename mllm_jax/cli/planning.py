@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mllm_jax.cli.answer import Answer
-from mllm_jax.cli.shared import begin, code, hardware_of, table_of, teller
+from mllm_jax.cli.shared import begin, code, hardware_of, table_of, teller, with_budgets
 
 if TYPE_CHECKING:  # which --help does not need
     from rich.console import Console
@@ -23,6 +23,7 @@ def simulate(args: argparse.Namespace, config: ExperimentConfig, console: Consol
     from mllm_jax.plan.simulate import simulate as run
     from scheduling.costs.hardware import named
 
+    config = with_budgets(config, console)
     if args.ablate:
         return _ablation(args, config)
     if args.mixture:
@@ -96,7 +97,7 @@ def plan(args: argparse.Namespace, config: ExperimentConfig, console: Console) -
         from mllm_jax.plan.budgets import advise
 
         chosen = advise(config)
-    config = chosen.applied(config) if chosen else config
+    config = chosen.applied(config) if chosen else with_budgets(config, console, planned=False)
     memory = None if args.memory is None else args.memory * 2**30
     name = hardware_of(args, config)
     planner = Planner(config, named(name), name, memory, args.within, args.all_devices)
@@ -110,6 +111,7 @@ def calibrate(args: argparse.Namespace, config: ExperimentConfig, console: Conso
     begin(args, config, one_thread=True)
     from mllm_jax.calibrate.measure import calibrate as run
 
+    config = with_budgets(config, console)
     output = Path(args.output or config.run.path / "hardware.yaml")
     result = run(config, output, teller(console))
     constants = ("constant", "value"), list(result.constants.items())
@@ -137,6 +139,7 @@ def compile(  # noqa: A001 - commands are called as their functions
     from mllm_jax.compile.report import compile_ahead
     from mllm_jax.compile.target import Target
 
+    config = with_budgets(config, console)
     report = compile_ahead(config, Target.parse(args.topology), teller(console))
     memory = ("bytes of a device", "GiB", "of the limit"), report.memory_rows
     columns = ("collectives of a step", "in the program", "GiB", "ms", "overlapped")
@@ -151,6 +154,7 @@ def _compile_and_save(
     begin(args, config)
     from mllm_jax.compile.save import save_step
 
+    config = with_budgets(config, console)
     saved = save_step(config, Path(args.save), teller(console))
     return Answer(saved.to_json(), lines=[f"written: {saved.file}", saved.summary])
 

@@ -42,6 +42,15 @@ def teller(console: Console) -> Callable[[object], None]:
     return tell
 
 
+def with_budgets(
+    config: ExperimentConfig, console: Console, *, planned: bool = True
+) -> ExperimentConfig:
+    """`config` with `data.budgets` chosen where they are `auto`; behind the start of processes."""
+    from mllm_jax.plan.settled import settled
+
+    return settled(config, teller(console), planned=planned)
+
+
 def processes_of(args: argparse.Namespace) -> Processes:
     """The place of this process among those of the run."""
     return Processes(args.processes, args.process, args.coordinator, args.join_seconds)

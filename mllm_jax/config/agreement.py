@@ -5,6 +5,7 @@ from __future__ import annotations
 from data.processing.configured_chat import make_chat, read_files
 from data.sample import DataError
 from mllm_jax.config.checks import check, check_unplanned
+from mllm_jax.config.modalities import standing_in
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.models.config.adapters import AdapterError
 from scheduling.strict_yaml import shown
@@ -15,7 +16,26 @@ def agreed(config: ExperimentConfig, *, planned: bool) -> tuple[ExperimentConfig
     config, problems = _with_vocabulary(config)
     if not problems:
         config, problems = _with_adapters(config)
-    return config, problems or (check(config) if planned else check_unplanned(config))
+    return config, problems or [*_disagreements(config, planned=planned)]
+
+
+def _disagreements(config: ExperimentConfig, *, planned: bool) -> list[str]:
+    """Everything that sections disagree on; budgets that are to be chosen have usual sizes."""
+    if config.data.auto_budgets:
+        if lanes := _cut_by_seconds(config):
+            return [
+                f"data.budgets: auto, but the lanes {', '.join(lanes)} are cut by seconds, which "
+                "depend on budgets; valid: budgets, which `launch.py budgets` suggests, or lanes "
+                "that are cut by a number of positions"
+            ]
+        config = standing_in(config)
+    return check(config) if planned else check_unplanned(config)
+
+
+def _cut_by_seconds(config: ExperimentConfig) -> list[str]:
+    """Lanes of encoders of which one has media below a length that is found from seconds."""
+    every = (own.lanes for own in config.model.encoders.values())
+    return [name for lanes in every if "auto" in lanes.values() for name in lanes]
 
 
 def _with_adapters(config: ExperimentConfig) -> tuple[ExperimentConfig, list[str]]:

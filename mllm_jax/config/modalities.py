@@ -18,9 +18,12 @@ from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.models.config.decoder import DecoderConfig
 from mllm_jax.models.config.encoder import AudioEncoderConfig, EncoderConfig, ImageEncoderConfig
 from mllm_jax.models.model_config import ModelConfig
+from sharding.plan import ParallelPlan
 
 #: More input positions than a medium has.
 ANY = 2**31
+#: What a row has before the data are known: tokens, samples or media, and media of full size.
+TOKENS, SEGMENTS, MEDIA = 4096, 64, 4
 #: Arrays that tell the layers of a tower how its rows are packed.
 PACKING = ("segment_ids", "positions")
 
@@ -142,3 +145,44 @@ def _image(name: str, encoder: ImageEncoderConfig, decoder: DecoderConfig) -> Im
 MODALITIES: Mapping[str, Callable[[str, Any, DecoderConfig], Modality]] = MappingProxyType(
     {"image": _image, "audio": _audio}
 )
+
+
+# ---- budgets that are yet to be chosen -----------------------------------------------------------
+
+
+def with_plans(config: ExperimentConfig) -> ExperimentConfig:
+    """`config` with a plan for every encoder; those without one split no rows."""
+    plans = dict.fromkeys(config.model.lanes, ParallelPlan()) | config.parallel.encoders
+    parallel = config.parallel.model_copy(update={"encoders": plans})
+    return config.model_copy(update={"parallel": parallel})
+
+
+def with_budgets(config: ExperimentConfig, budgets: Mapping[str, int]) -> ExperimentConfig:
+    """`config` with other `data.budgets`."""
+    data = config.data.model_copy(update={"budgets": dict(budgets)})
+    return config.model_copy(update={"data": data})
+
+
+def rounded(budgets: Mapping[str, int], config: ExperimentConfig) -> dict[str, int]:
+    """`budgets` raised to multiples of the configuration's `budget_units`.
+
+    Rows have no more tokens than the decoder has learned positions.
+    """
+    units, decoder = config.budget_units, config.model.decoder
+    found = {
+        name: -(-own // units.get(name, 1)) * units.get(name, 1) for name, own in budgets.items()
+    }
+    if not decoder.traits.rotary:
+        most = decoder.max_positions // units["tokens"] * units["tokens"]
+        found["tokens"] = min(found["tokens"], most)
+    return found
+
+
+def standing_in(config: ExperimentConfig) -> ExperimentConfig:
+    """`config` with budgets of usual sizes, by which all else is checked before data are read."""
+    model, own = config.model, config.schedule.encoder_budgets
+    media = {
+        name: max(model.encoder(name).usual_row(MEDIA), own.get(name, 0)) for name in model.lanes
+    }
+    budgets = {"tokens": TOKENS, "segments": SEGMENTS, **media}
+    return with_budgets(config, rounded(budgets, with_plans(config)))

@@ -6,9 +6,12 @@ Only lengths are read, from text and from the headers of media: no device is nee
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from math import ceil
 from typing import Any
+
+import numpy as np
 
 from data.faults import Fault
 from data.kinds.modality import Modality
@@ -16,21 +19,26 @@ from data.loading.loader import microbatch_stats
 from data.planning.lengths import LengthTable, open_lengths
 from data.planning.packing import make_capacity
 from data.planning.stream import Consumer, LoaderState, Planner
-from data.planning.suggest import suggest_budgets
+from data.planning.suggest import MULTIPLE, needs_of, suggest_budgets
 from data.planning.unusable import names, unusable_samples
 from data.processing.processor import make_processor
 from data.sample import DataError
 from data.sources.make import make_source
 from data.sources.mixture import Mixture
+from data.sources.order import Order
 from data.sources.source import Source
 from mllm_jax.config.checks import check_unplanned
 from mllm_jax.config.lanes import planned
 from mllm_jax.config.load import ConfigError, ExperimentConfig
+from mllm_jax.config.modalities import TOKENS, modalities, rounded, with_budgets, with_plans
 from mllm_jax.models.work.flops import tower_works
-from sharding.plan import ParallelPlan
 
 #: Least number of microbatches, in whole steps, that are planned to assess budgets.
 MICROBATCHES = 8
+#: Samples of a row where nobody says how many.
+SAMPLES = 8
+#: How often budgets of media are widened, of which those with least padding are chosen.
+WIDER = 2
 
 
 @dataclass(frozen=True)
@@ -68,6 +76,13 @@ class Outcome:
         return f"{self.samples:.1f} samples a microbatch, {lost}"
 
     @property
+    def told(self) -> str:
+        """Budgets as an override, with the shares of padding that they lead to."""
+        values = ", ".join(f"{name}: {number}" for name, number in self.budgets.items())
+        shares = ", ".join(f"{name} {share:.1%}" for name, share in self.padding.items())
+        return f"{{{values}}}, {self.text}, padding {shares}"
+
+    @property
     def lost(self) -> list[str]:
         """A line for each kind of unusable samples."""
         return [f"  {kind}: {own.samples}: {own.first}" for kind, own in self.reasons.items()]
@@ -90,8 +105,7 @@ class Advice:
         Raises:
             ConfigError: other sections require more.
         """
-        data = config.data.model_copy(update={"budgets": self.suggested.budgets})
-        changed = config.model_copy(update={"data": data})
+        changed = with_budgets(config, self.suggested.budgets)
         if problems := check_unplanned(changed):
             raise ConfigError("suggested data.budgets", problems)
         return changed
@@ -127,10 +141,98 @@ class Advice:
         return lines
 
 
+@dataclass(frozen=True)
+class _Measured:
+    """The samples of a configuration, whose encoders all have plans.
+
+    Attributes:
+        encoders: modalities of the lanes.
+    """
+
+    config: ExperimentConfig
+    source: Source
+    lengths: LengthTable
+    encoders: tuple[Modality, ...]
+
+    @classmethod
+    def of(cls, config: ExperimentConfig) -> _Measured:
+        """Measure all samples, if that has not been done.
+
+        Raises:
+            DataError: the source cannot be used.
+        """
+        config = with_plans(config)
+        source = make_source(config.data, "train")
+        if not len(source):
+            raise DataError("data.source has no samples; valid: at least one")
+        lanes = modalities(config.model) if config.data.auto_budgets else planned(config)
+        processor = make_processor(config.data, lanes)
+        lengths = open_lengths(source, processor, config.data)
+        return cls(config, source, lengths, tuple(processor.modalities.values()))
+
+    def outcome(self, budgets: dict[str, int]) -> Outcome:
+        """What the first steps hold with these budgets. Raises DataError: no sample is usable."""
+        return outcome(self.config, self.source, self.lengths, self.encoders, budgets)
+
+    def suggested(self, samples: int) -> Outcome:
+        """Budgets by which a microbatch holds about so many samples."""
+        rows, common = self.config.data.rows, (self.lengths, self.encoders)
+        budgets = suggest_budgets(*common, rows, samples, order=self.order)
+        return self.outcome(rounded(budgets, self.config))
+
+    def chosen(self) -> Outcome:
+        """Budgets that nobody has given: see `usual_samples`."""
+        data, each = self.config.data, self.config.train.accumulate
+        if data.samples is not None:
+            return self.suggested(-(-data.samples // each))
+        usual = usual_samples(needs_of(self.lengths, self.encoders, order=self.order))
+        own = self.suggested(data.rows * usual)
+        return min(own, *self._wider(own), key=lambda one: round(max(one.padding.values()), 2))
+
+    def _wider(self, own: Outcome) -> Iterator[Outcome]:
+        """The same with a bit more room for media, which rows hold whole: often for one more."""
+        for part in range(1, WIDER + 1):
+            more = {one.name: part * MULTIPLE * one.reduction for one in self.encoders}
+            budgets = {name: n + more.get(name, 0) for name, n in own.budgets.items()}
+            yield self.outcome(rounded(budgets, self.config))
+
+    @property
+    def order(self) -> Order | None:
+        """The order in which samples come up, where some come more often than others."""
+        source = self.source
+        return source.order(self.config.train.seed) if isinstance(source, Mixture) else None
+
+
+def usual_samples(needs: np.ndarray) -> int:
+    """Samples of a row that leave little padding: `SAMPLES`, and as many as the longest needs.
+
+    A row is at least as long as the longest sample. Where that is many times as long as the mean
+    one, budgets of media must hold as many more, or they would be full long before the tokens. No
+    row is longer for that than `TOKENS`, or than the longest sample.
+
+    Args:
+        needs: `[samples, budgets]`, see `data.planning.suggest.needs_of`.
+    """
+    means, largest = needs.mean(0), needs.max(0)
+    used = means > 0
+    wanted = max(SAMPLES, ceil(float((largest[used] / means[used]).max())))
+    return max(1, min(wanted, int(max(TOKENS, largest[0]) / means[0])))
+
+
+def choose(config: ExperimentConfig) -> Outcome:
+    """Choose `data.budgets` where they are `auto`, from the lengths of all samples.
+
+    Raises:
+        DataError: the source cannot be used, or has no sample that can.
+    """
+    return _Measured.of(config).chosen()
+
+
 def advise(config: ExperimentConfig, samples: int | None = None) -> Advice:
     """Suggest `data.budgets` for the configured rows and plans.
 
-    Encoders whose plans are yet to be found split no rows.
+    Encoders whose plans are yet to be found split no rows. Where `data.budgets` is `auto`, the
+    suggestion without `samples` is what it chooses.
 
     Args:
         samples: samples that a microbatch should hold, about; None = as many as it holds now.
@@ -139,17 +241,13 @@ def advise(config: ExperimentConfig, samples: int | None = None) -> Advice:
         DataError: the source cannot be used; or no sample fits the present budgets, so that
             `samples` must be given.
     """
-    config = _with_plans(config)
-    source = make_source(config.data, "train")
-    if not len(source):
-        raise DataError("data.source has no samples; valid: at least one")
-    processor = make_processor(config.data, planned(config))
-    lengths = open_lengths(source, processor, config.data)
-    encoders = tuple(processor.modalities.values())
+    own = _Measured.of(config)
+    if config.data.auto_budgets:
+        return Advice(None, own.suggested(samples) if samples else own.chosen())
     try:
-        present = outcome(config, source, lengths, encoders, config.data.budgets)
+        present = own.outcome(config.data.budgets)
     except DataError as error:
-        if samples is None and len(lengths.unusable) < len(lengths):
+        if samples is None and len(own.lengths.unusable) < len(own.lengths):
             raise DataError(
                 f"{error}; say with --samples of `launch.py budgets` how many samples a "
                 "microbatch should hold"
@@ -158,30 +256,7 @@ def advise(config: ExperimentConfig, samples: int | None = None) -> Advice:
             raise
         present = None
     wanted = samples or max(1, round(present.samples if present else 1))
-    order = source.order(config.train.seed) if isinstance(source, Mixture) else None
-    budgets = suggest_budgets(lengths, encoders, config.data.rows, wanted, order=order)
-    suggested = outcome(config, source, lengths, encoders, rounded(budgets, config))
-    return Advice(present, suggested)
-
-
-def rounded(budgets: dict[str, int], config: ExperimentConfig) -> dict[str, int]:
-    """`budgets` raised to multiples of the configuration's `budget_units`.
-
-    Rows have no more tokens than the decoder has learned positions.
-    """
-    units, decoder = config.budget_units, config.model.decoder
-    found = {name: _raised(budget, units.get(name, 1)) for name, budget in budgets.items()}
-    if not decoder.traits.rotary:
-        most = decoder.max_positions // units["tokens"] * units["tokens"]
-        found["tokens"] = min(found["tokens"], most)
-    return found
-
-
-def _with_plans(config: ExperimentConfig) -> ExperimentConfig:
-    """`config` with a plan for every encoder."""
-    plans = dict.fromkeys(config.model.lanes, ParallelPlan()) | config.parallel.encoders
-    parallel = config.parallel.model_copy(update={"encoders": plans})
-    return config.model_copy(update={"parallel": parallel})
+    return Advice(present, own.suggested(wanted))
 
 
 def outcome(
@@ -196,7 +271,8 @@ def outcome(
     Raises:
         DataError: no sample is usable.
     """
-    data = config.data.model_copy(update={"budgets": budgets, "on_error": "skip"})
+    config = with_budgets(config, budgets)
+    data = config.data.model_copy(update={"on_error": "skip"})
     capacity = make_capacity(budgets, encoders)
     work, units = tower_works(config.model), config.budget_units
     consumer = Consumer(work, microbatches=config.train.accumulate, units=units)
@@ -225,10 +301,6 @@ def _by_kind(source: Source, found: Mapping[int, Fault]) -> dict[str, Refused]:
         kinds.setdefault(fault.kind.value, []).append(index)
     ordered = sorted(kinds.items(), key=lambda item: -len(item[1]))
     return {kind: Refused(len(own), names(source, own)) for kind, own in ordered}
-
-
-def _raised(number: int, unit: int) -> int:
-    return -(-number // unit) * unit
 
 
 def _share(outcome: Outcome | None, name: str) -> str:

@@ -25,7 +25,7 @@ from mllm_jax.models.released.files import PretrainedError, listed
 from mllm_jax.models.released.rules import Rule
 from mllm_jax.release.export_weights import CARD, DTYPES, Export, Exported
 from mllm_jax.release.model_card import adapters_card
-from mllm_jax.release.origin import Origin, named
+from mllm_jax.release.origin import Origin
 from mllm_jax.train.state.copies.offers import saved_parameters
 
 #: Type of adapters, as they are trained.
@@ -209,7 +209,7 @@ def export_adapters(
     def write(folder: Path) -> None:
         own.write(folder)
         source = own.whole.source
-        text = adapters_card(step, own.whole.config, named(source.folder) if source else None)
+        text = adapters_card(step, own.whole.config, str(source.folder) if source else None)
         (folder / CARD).write_text(text, encoding="utf-8")
 
     put_folder(out, write)

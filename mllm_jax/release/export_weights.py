@@ -22,12 +22,12 @@ from mllm_jax.models.config.encoder import EncoderConfig
 from mllm_jax.models.decoders.experts_weights import check_biases
 from mllm_jax.models.frozen import ADAPTERS, LOAD
 from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.models.pretrained.families import FAMILIES
+from mllm_jax.models.pretrained.forms import form_of
 from mllm_jax.models.pretrained.release import Release
 from mllm_jax.models.pretrained.write import Draft
 from mllm_jax.models.released.configs import CONFIG
 from mllm_jax.models.released.family import Composition, Connector, Family
-from mllm_jax.models.released.files import OtherModulesError, PretrainedError, listed
+from mllm_jax.models.released.files import PretrainedError, listed
 from mllm_jax.models.released.rules import Rule
 from mllm_jax.release.export_processor import (
     FILES,
@@ -38,7 +38,6 @@ from mllm_jax.release.export_processor import (
     ends,
 )
 from mllm_jax.release.model_card import card
-from mllm_jax.release.origin import named
 from mllm_jax.train.state.copies.offers import saved_parameters
 from mllm_jax.train.state.regroup import resized
 from mllm_jax.train.state.saved import SavedParameters
@@ -96,7 +95,8 @@ class Export:
     Attributes:
         saved: newest checkpoint of the run.
         part: a module that is exported alone; None for the whole model.
-        dtype: type of all tensors; None for that of the run's initial release, or bfloat16.
+        dtype: type of all tensors; None for that of the run's initial release, or else that of the
+            activations in training.
     """
 
     saved: SavedParameters
@@ -233,23 +233,16 @@ class Export:
         Raises:
             PretrainedError: there is none; says why not those of the same modules.
         """
-        composition, reasons = self.composition, dict[str, str]()
         own = self.source.family if self.source else None
         if self.unchanged and own:
             return own
-        for family in dict.fromkeys([*([own] if own else []), *FAMILIES.values()]):
-            try:
-                family.release(composition)
-            except OtherModulesError:
-                continue
-            except PretrainedError as error:
-                reasons.setdefault(str(error), family.name)
-            else:
-                return family
-        whole = f"--part {self.part}" if self.part else "the model"
-        told = "; ".join(f"{name}: {reason}" for reason, name in reasons.items())
-        why = f" ({told})" if told else ""
-        raise PretrainedError(f"{whole} has no released form{why}{self._advice()}")
+        try:
+            return form_of(self.composition, own)
+        except PretrainedError as error:
+            whole = f"--part {self.part}" if self.part else "the model"
+            raise PretrainedError(
+                f"{whole} has no released form ({error}){self._advice()}"
+            ) from None
 
     def _advice(self) -> str:
         if self.part:
@@ -341,9 +334,13 @@ class Export:
 
     @cached_property
     def _most(self) -> str:
-        """The type of the first released tensor, and of those that no release has."""
+        """The type of the first released tensor, and of those that no release has.
+
+        Without a release it is that of the activations in training.
+        """
         found = (self._types[name] for name, _ in self.rules if name in self._types)
-        return DTYPES[self.dtype] if self.dtype else next(found, DTYPES["bfloat16"])
+        trained = self.model.dtype_on(self.config["parallel"]["platform"])
+        return DTYPES[self.dtype] if self.dtype else next(found, DTYPES[trained])
 
     @cached_property
     def _types(self) -> dict[str, str]:
@@ -473,8 +470,7 @@ def export(
                 shutil.copyfile(own_file, folder / name)
             else:
                 (folder / name).write_text(own_file, encoding="utf-8")
-        sources = {part: folder and named(folder) for part, folder in own.model.sources.items()}
-        text = card(own.model_type, own.saved.step, own.config, sources, files)
+        text = card(own.model_type, own.saved.step, own.config, own.model.sources, files)
         (folder / CARD).write_text(text, encoding="utf-8")
 
     put_folder(out, write)

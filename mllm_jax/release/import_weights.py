@@ -29,8 +29,9 @@ from mllm_jax.models.pretrained.release import Release, composed
 from mllm_jax.models.released.files import PretrainedError, Stored, listed
 from mllm_jax.release.origin import Origin
 
-#: Files that are fetched from a hub: safetensors, configurations, tokenizers; no program.
-FETCHED = ("*.safetensors", "*.json", "*.jinja", "merges.txt", "vocab.txt")
+#: Files that are fetched from a hub: safetensors, configurations, tokenizers, the card with the
+#: licence; no program.
+FETCHED = ("*.safetensors", "*.json", "*.jinja", "merges.txt", "vocab.txt", "README.md")
 #: `organisation/name` of a hub, and perhaps `@revision`.
 _HUB = re.compile(r"(?P<id>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
 CONFIG = "config.yaml"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import yaml
 
 from mllm_jax.release.export_processor import TOKENIZER
+from mllm_jax.release.origin import Origin, named
 
 #: Classes of transformers that load model and inputs, by `model_type`.
 _CLASSES = {
@@ -20,6 +24,22 @@ _NEEDS = {
     "llava_onevision": "`AutoProcessor` of this type has a processor of videos, too, and so needs "
     "torchvision, of the same build as torch.\n\n"
 }
+
+
+#: Keys of the configuration that a card shows: what the model is, and what it was trained by. No
+#: path is among them.
+_SHOWN = {
+    "model": ("decoder", "encoders", "dtype"),
+    "data": ("rows", "budgets", "batch", "samples", "image", "audio", "video"),
+    "train": (
+        *("steps", "accumulate", "learning_rate", "warmup_steps", "final_learning_rate_ratio"),
+        *("weight_decay", "clip_norm", "optimizer", "freeze", "frozen_dtype", "groups", "lora"),
+    ),
+}
+#: Keys that hold paths, wherever they are.
+_PATHS = ("begin_with",)
+#: Keys of a release's own card that a card of what began with it repeats.
+_LICENCE = ("license", "license_name", "license_link")
 
 
 def card(
@@ -35,19 +55,18 @@ def card(
         model_type: type of the exported model.
         step: step of the checkpoint.
         config: JSON of the run's configuration.
-        sources: releases of initial weights, by the part of the model that began with them.
+        sources: folders of releases, by the part of the model that began with them.
         files: names of the files beside the weights.
     """
-    parts = {part: folder for part, folder in sources.items() if folder}
-    began = "\n".join(f"- {part}: `{folder}`" for part, folder in parts.items())
-    text = yaml.safe_dump(dict(config), sort_keys=False)
+    bases = Bases.of(folder for folder in sources.values() if folder)
+    began = "\n".join(f"- {part}: `{named(own)}`" for part, own in sources.items() if own)
     return (
-        f"---\nlibrary_name: transformers\ntags: [mllm_jax]\n---\n\n"
+        f"{_front(bases, library_name='transformers', tags=['mllm_jax'])}"
         f"# {config['run']['name']}\n\n"
         f"A model of type `{model_type}` after {step} training steps with "
         f"mllm_jax.\n\n{use(model_type, TOKENIZER in files)}"
         f"## What it began with\n\n{began or 'Random values.'}\n\n"
-        f"## Configuration of the training\n\n```yaml\n{text}```\n"
+        f"{_license(bases)}{_configuration(config)}"
     )
 
 
@@ -56,21 +75,106 @@ def adapters_card(step: int, config: Mapping[str, Any], base: str | None) -> str
 
     Args:
         step, config: as of `card`.
-        base: the release that they belong to.
+        base: folder of the release that they belong to.
     """
-    text = yaml.safe_dump(dict(config), sort_keys=False)
-    told = f"`{base}`" if base else "the weights that the run began with"
+    bases = Bases.of([base] if base else [])
+    told = f"`{named(base)}`" if base else "the weights that the run began with"
     dtype = config["train"]["frozen_dtype"] or "bfloat16"
     return (
-        f"---\nlibrary_name: peft\ntags: [mllm_jax, lora]\n---\n\n"
+        f"{_front(bases, library_name='peft', tags=['mllm_jax', 'lora'])}"
         f"# {config['run']['name']}\n\n"
         f"Adapters (LoRA) for {told} after {step} training steps with mllm_jax.\n\n"
         "## Use\n\n```python\nfrom peft import PeftModel\n\n"
         f"# `model` has been loaded from these weights with dtype=torch.{dtype}, as in training;\n"
         "# model.float() then computes in float32.\n"
         'model = PeftModel.from_pretrained(model, ".")  # folder of this file\n```\n\n'
-        f"## Configuration of the training\n\n```yaml\n{text}```\n"
+        f"{_license(bases)}{_configuration(config)}"
     )
+
+
+@dataclass(frozen=True)
+class Bases:
+    """What releases say about themselves, for the head of a card.
+
+    Attributes:
+        names: names of the releases on hubs.
+        licence: keys of their licence, if all have the same.
+    """
+
+    names: tuple[str, ...] = ()
+    licence: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, folders: Iterable[str]) -> Bases:
+        """What the releases in `folders` say."""
+        heads = [_head_of(Path(folder)) for folder in dict.fromkeys(folders)]
+        names = [name for head in heads for name in head.get("base_model", [])]
+        licences = [{key: head[key] for key in _LICENCE if key in head} for head in heads]
+        same = licences[0] if licences and all(own == licences[0] for own in licences) else {}
+        return cls(tuple(dict.fromkeys(names)), same)
+
+
+def _head_of(folder: Path) -> dict[str, Any]:
+    """The head of a release's own card; `base_model` is the release, if it is one of a hub."""
+    head = _front_matter(folder / "README.md")
+    told = {key: head[key] for key in _LICENCE if isinstance(head.get(key), str)}
+    given = head.get("base_model")
+    bases = [given] if isinstance(given, str) else given if isinstance(given, list) else []
+    if origin := Origin.of(folder):
+        bases = [origin.repository]
+    return {**told, "base_model": [own for own in bases if isinstance(own, str)]}
+
+
+def _front_matter(path: Path) -> dict[str, Any]:
+    """The values at the head of a card; none if there is no such card."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        _, head, _ = re.split(r"^---\s*$", text, maxsplit=2, flags=re.MULTILINE)
+        found = yaml.safe_load(head)
+    except (OSError, ValueError, yaml.YAMLError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _front(bases: Bases, **values: Any) -> str:
+    """The head of a card."""
+    if len(bases.names) == 1:
+        values["base_model"] = bases.names[0]
+    elif bases.names:
+        values["base_model"] = [*bases.names]
+    text = yaml.safe_dump(values | dict(bases.licence), sort_keys=False, allow_unicode=True)
+    return f"---\n{text}---\n\n"
+
+
+def _license(bases: Bases) -> str:
+    """Who chooses the licence, where no release says one."""
+    if bases.licence:
+        return ""
+    return (
+        "## Licence\n\nNone is known here: whoever publishes these weights chooses one, and writes "
+        "it into the head of this file as `license`. Licences of what the training began with, and "
+        "of its data, go on to hold.\n\n"
+    )
+
+
+def _configuration(config: Mapping[str, Any]) -> str:
+    """What the model is, and what it was trained by."""
+    shown = {
+        section: {key: config[section][key] for key in names if key in config.get(section, {})}
+        for section, names in _SHOWN.items()
+    }
+    text = yaml.safe_dump(_set(shown), sort_keys=False, allow_unicode=True)
+    return f"## Configuration of the training\n\n```yaml\n{text}```\n"
+
+
+def _set(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values that say something: no path, nothing empty."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        own = _set(value) if isinstance(value, Mapping) else value
+        if key not in _PATHS and own not in (None, {}, [], ()):
+            found[key] = own
+    return found
 
 
 def use(model_type: str, has_texts: bool) -> str:

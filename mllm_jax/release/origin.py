@@ -53,5 +53,5 @@ class Origin:
 
 
 def named(folder: str | Path) -> str:
-    """A release for people: by its origin, or else by its folder."""
-    return str(Origin.of(folder) or folder)
+    """A release for people: its name on a hub, or that of its folder, without the way to it."""
+    return str(Origin.of(folder) or Path(folder).name)

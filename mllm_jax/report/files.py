@@ -11,7 +11,7 @@ from typing import Any
 
 from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.config.sections import ConfigError
-from mllm_jax.runtime.folder import METRICS, RunError
+from mllm_jax.runtime.folder import METRICS, RESOLVED, RunError
 from mllm_jax.runtime.records import (
     DamageError,
     Lines,
@@ -21,7 +21,6 @@ from mllm_jax.runtime.records import (
 )
 from mllm_jax.supervise.attempts import Attempts, goodput, read
 from mllm_jax.train.records.forms import SAMPLES, SKIPPED, SUMMARY, is_report, metrics
-from mllm_jax.train.records.resolved import RESOLVED
 from mllm_jax.train.records.samples import LIST as STEPS_LIST
 from mllm_jax.train.records.skips import LIST
 from mllm_jax.train.stragglers.heat import Line as Times

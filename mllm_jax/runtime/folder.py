@@ -23,6 +23,8 @@ FREE_BYTES = 64 * 2**20
 IDENTITY = ".identity"
 #: File in which process 0 keeps the figures of steps.
 METRICS = "metrics.jsonl"
+#: File with the configuration of the run, every default filled in.
+RESOLVED = "resolved.yaml"
 
 
 class RunError(RuntimeError):

@@ -7,10 +7,10 @@ For every step, in this order; `ahead` is how many steps may run while a later o
       then Agreed n, and where it is due:  Copying n -> Copied n,  Saving n -> Saved n,
                                            Evaluating n -> Evaluated n
 
-Before a step is Taken that is reported, copied, saved or evaluated, the loop waits for all that
-run: ``... -> Dispatched n -> Done n -> Taken n``. An event that ends something has its `seconds`,
-in which this process did nothing else. Listeners are called by the loop itself, in the order of
-their list, and should return soon.
+Before a step is Taken that is reported, copied, saved or evaluated, or that is the first one of a
+process, the loop waits for all that run: ``... -> Dispatched n -> Done n -> Taken n``. An event
+that ends something has its `seconds`, in which this process did nothing else. Listeners are called
+by the loop itself, in the order of their list, and should return soon.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.figures import Figures
 from mllm_jax.train.goodput.listener import Goodput
 from mllm_jax.train.goodput.record import Record
-from mllm_jax.train.notices import Notices
+from mllm_jax.train.notices import FirstLines, Notices
 from mllm_jax.train.profile import Profile
 from mllm_jax.train.records.dashboards.open import dashboards
 from mllm_jax.train.records.metrics import StepRecord
@@ -125,6 +125,7 @@ def listeners(
         collect = closed.enter_context(collected_together(config.run.gc_every))
         times = _times(config.run, progress)
         others: list[Listener] = [tell_peers, notice, profile, *times, collect]
+        others.append(FirstLines(config, console))
         if config.run.list_samples:
             samples = closed.enter_context(closing(SampleList(folder, progress.step)))
             others.append(lists_samples(samples))

@@ -222,9 +222,14 @@ def _run(
     """All steps that are left, with what happens between them; what the evaluation has given."""
     config = experiment.config
     between = _Between.made(experiment, progress, checkpoints, tell, memory)
-    due, result = between.due, None
+    due, result, first = between.due, None, progress.step + 1
+
+    def awaited(step: int) -> bool:
+        # The first loss is told as soon as it is there.
+        return step == first or due.anything(step)
+
     with StopSignal() as stop:
-        for state, taken in steps(experiment, state, progress, tell, due.anything):  # noqa: B020 - the old is donated
+        for state, taken in steps(experiment, state, progress, tell, awaited):  # noqa: B020 - the old is donated
             stop.listen()
             result = between.after(state, taken, stop)
             if not due.last(taken.step):

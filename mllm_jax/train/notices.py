@@ -1,4 +1,4 @@
-"""Notices of a run about its batches, each once, on process 0: reasons for slow or small steps."""
+"""Notices of a run, each once, on process 0: why steps are slow or small, and its first lines."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from rich.console import Console
+
 from data.config import DataConfig
 from data.loading.loader import Microbatch
+from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.devices import is_primary
-from mllm_jax.train.events import Event, Placed
+from mllm_jax.train.events import Event, Placed, Taken
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.records.metrics import Report
+from mllm_jax.train.records.metrics import Report, clock
 
 logger = logging.getLogger(__name__)
 
@@ -164,3 +167,37 @@ class Notices:
                 "will be fuller",
                 held,
             )
+
+
+#: Steps behind the first one, which compiles, by which the time of the others is estimated.
+ESTIMATED_BY = 4
+
+
+class FirstLines:
+    """Tells, on process 0, of the first step and of the time that all others take.
+
+    A step whose log line is due is left to that.
+    """
+
+    def __init__(self, config: ExperimentConfig, console: Console) -> None:
+        self._steps, self._every = config.train.steps, config.run.log_every
+        self._console = console
+        self._taken, self._seconds = 0, 0.0
+
+    def __call__(self, event: Event) -> None:
+        """Hear of an event."""
+        if not isinstance(event, Taken) or self._taken > ESTIMATED_BY or not is_primary():
+            return
+        self._taken += 1
+        self._seconds += event.seconds if self._taken > 1 else 0.0
+        if event.step % self._every == 0 or event.step >= self._steps:
+            return
+        if self._taken == 1:
+            number = f"{event.step:>{len(str(self._steps))}}/{self._steps}"
+            self._tell(f"step {number}  loss {float(event.loss):.4f}")
+        elif self._taken == 1 + ESTIMATED_BY:
+            pace, left = self._seconds / ESTIMATED_BY, self._steps - event.step
+            self._tell(f"about {clock(pace * left)} for {left} more steps of {pace:.2g} s")
+
+    def _tell(self, line: str) -> None:
+        self._console.print(line, markup=False, soft_wrap=True)

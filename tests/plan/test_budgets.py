@@ -11,7 +11,7 @@ import yaml
 
 import launch
 from mllm_jax.config.load import load, resolve
-from mllm_jax.plan.budgets import rounded
+from mllm_jax.config.modalities import rounded
 from mllm_jax.runtime.exits import Exit
 from tests.configs import values
 

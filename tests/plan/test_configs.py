@@ -12,6 +12,7 @@ import pytest
 
 import launch
 from mllm_jax.config.load import load, resolve
+from mllm_jax.config.modalities import standing_in
 from mllm_jax.plan.planner import Planner
 from mllm_jax.plan.simulate import simulated_step
 from mllm_jax.runtime.exits import Exit
@@ -22,7 +23,7 @@ from tests.timing import ATTEMPTS
 #: Recipes that others resemble, or whose plans take long.
 SLOW = {"qwen3_moe_64", "onevision_64", "qwen2_audio", "llava15_finetune"}
 #: Planned in seconds.
-QUICK = {"demo", "demo_pipeline", "llava", "balance"} | {
+QUICK = {"demo", "demo_pipeline", "llava", "llava_audio", "balance"} | {
     path.stem for path in EXPERIMENTS if path.parent.name == "recipes" and path.stem not in SLOW
 }
 
@@ -36,6 +37,7 @@ QUICK = {"demo", "demo_pipeline", "llava", "balance"} | {
 )
 def test_every_config_has_a_plan(path: Path) -> None:
     config = load(path, planned=False)
+    config = standing_in(config) if config.data.auto_budgets else config
     name = config.schedule.hardware or "h100"
     planner = Planner(config, named(name), name)
     found = planner.search()

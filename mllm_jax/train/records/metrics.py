@@ -235,7 +235,7 @@ class Report:
             ("grad", f"{self.gradient_norm:.2f}"),
             ("", _known(self.tokens_per_second, lambda rate: f"{_short(rate)} tok/s")),
             ("mfu", _known(self.mfu, "{:.1%}".format)),
-            ("eta", _known(self.eta_seconds, _clock)),
+            ("eta", _known(self.eta_seconds, clock)),
             ("wait", _above(WAIT, {"": self.wait_share or 0.0}, "{:.0%}")),
             ("padding", _above(PADDING, paddings, "{:.0%}")),
             ("imbalance", _above(IMBALANCE, imbalances, "{:.2f}")),
@@ -481,7 +481,7 @@ def _short(number: float) -> str:
     return f"{number:.0f}"
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
     """Minutes and seconds, with hours where there are any: 1:42, 3:05:09."""
     minutes, second = divmod(round(seconds), 60)
     hours, minute = divmod(minutes, 60)

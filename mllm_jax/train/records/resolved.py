@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from mllm_jax.config.load import ExperimentConfig, to_yaml
-from mllm_jax.runtime.folder import writing
+from mllm_jax.runtime.folder import RESOLVED, writing
 from mllm_jax.runtime.records import signed_text, write_atomically
-
-#: Name of the file.
-RESOLVED = "resolved.yaml"
 
 
 def keep(config: ExperimentConfig, *, lenient: bool = False) -> None:

@@ -12,8 +12,8 @@ from mlflow import MlflowClient
 from mlflow.entities import Metric, Param
 
 from mllm_jax.config.run import MlflowConfig
+from mllm_jax.runtime.folder import RESOLVED
 from mllm_jax.train.records.dashboards.dashboard import About
-from mllm_jax.train.records.resolved import RESOLVED
 
 #: Tag of the identity by which a resumed run is found.
 IDENTITY = "mllm_jax.identity"

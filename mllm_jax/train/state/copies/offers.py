@@ -16,9 +16,8 @@ from typing import Any
 
 from data.sample import AwayError, StorageError
 from mllm_jax.config.load import ExperimentConfig, load
-from mllm_jax.runtime.folder import IDENTITY, steps_in
+from mllm_jax.runtime.folder import IDENTITY, RESOLVED, steps_in
 from mllm_jax.runtime.part import peers
-from mllm_jax.train.records.resolved import RESOLVED
 from mllm_jax.train.state.copies.store import DRAFT, KEY, Copy, Store
 from mllm_jax.train.state.saved import DamageError, SavedParameters
 

@@ -30,9 +30,8 @@ from data.credentials import hidden
 from data.sample import StorageError
 from data.sources.formats.storage import remote
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.runtime.folder import RunError, keep_identity, known_identity
+from mllm_jax.runtime.folder import RESOLVED, RunError, keep_identity, known_identity
 from mllm_jax.runtime.records import write_atomically
-from mllm_jax.train.records.resolved import RESOLVED
 from mllm_jax.train.state.saved import check_whole, set_aside
 
 logger = logging.getLogger(__name__)

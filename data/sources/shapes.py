@@ -1,0 +1,228 @@
+"""A small data set to try things out with: drawn shapes, and questions about them.
+
+An image is a dark square with one to four shapes of one kind and colour, each in a quarter of its
+own. Every answer needs the image: whoever does not look at it is right about once in three times.
+
+    +--------+--------+
+    | red    |        |    What colour are the shapes?            red
+    | circle |        |    What kind of shape is there?           circle
+    +--------+--------+    How many shapes are there?             2
+    |        | red    |    Is there a shape at the top right?     no
+    |        | circle |
+    +--------+--------+
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import PIL.Image
+import PIL.ImageDraw
+
+from data.folders import put_folder
+from data.sample import DataError
+
+#: Pixels of an image's side; questions of the held-out file.
+SIDE, HELDOUT = 48, 20
+COLOURS = {
+    "red": (225, 40, 40),
+    "green": (40, 180, 70),
+    "blue": (50, 90, 235),
+    "yellow": (240, 210, 40),
+    "white": (245, 245, 245),
+}
+SHAPES = ("circle", "square", "triangle", "cross")
+PLACES = ("top left", "top right", "bottom left", "bottom right")
+_BACKGROUND = (24, 24, 32)
+#: Factor by which shapes are drawn larger, for smooth edges; least and largest radius in pixels.
+_FINER, _RADII = 4, (7.0, 10.0)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question about an image, with its answer."""
+
+    text: str
+    answer: str
+
+
+@dataclass(frozen=True)
+class Scene:
+    """An image in words.
+
+    Attributes:
+        kind, colour: kind and colour of all shapes.
+        places: quarters with a shape.
+        seed: seed of the sizes of the shapes, and of where they are in their quarters.
+    """
+
+    kind: str
+    colour: str
+    places: frozenset[str]
+    seed: int
+
+    @classmethod
+    def drawn(cls, rng: random.Random) -> Scene:
+        """A scene at random."""
+        places = rng.sample(PLACES, rng.randint(1, len(PLACES)))
+        kind, colour = rng.choice(SHAPES), rng.choice([*COLOURS])
+        return cls(kind, colour, frozenset(places), rng.getrandbits(32))
+
+    @property
+    def contents(self) -> tuple[str, str, frozenset[str]]:
+        """What the answers depend on."""
+        return self.kind, self.colour, self.places
+
+    def questions(self, rng: random.Random) -> list[Question]:
+        """One question of each sort."""
+        filled = rng.random() < 0.5
+        places = [place for place in PLACES if (place in self.places) == filled] or PLACES
+        place = rng.choice(places)
+        return [
+            Question("What colour are the shapes?", self.colour),
+            Question("What kind of shape is there?", self.kind),
+            Question("How many shapes are there?", f"{len(self.places)}"),
+            Question(f"Is there a shape at the {place}?", "yes" if place in self.places else "no"),
+        ]
+
+    def image(self) -> PIL.Image.Image:
+        """The image, RGB."""
+        image = PIL.Image.new("RGB", (SIDE * _FINER, SIDE * _FINER), _BACKGROUND)
+        draw, rng = PIL.ImageDraw.Draw(image), random.Random(self.seed)
+        for place in sorted(self.places):
+            radius, quarter = rng.uniform(*_RADII), SIDE / 2
+            room = quarter / 2 - radius - 1
+            row, column = divmod(PLACES.index(place), 2)
+            x, y = ((n + 0.5) * quarter + rng.uniform(-room, room) for n in (column, row))
+            _draw(draw, self.kind, COLOURS[self.colour], _FINER * x, _FINER * y, _FINER * radius)
+        return image.resize((SIDE, SIDE), PIL.Image.Resampling.BOX)
+
+
+def _draw(
+    draw: PIL.ImageDraw.ImageDraw,
+    kind: str,
+    fill: tuple[int, int, int],
+    x: float,
+    y: float,
+    r: float,
+) -> None:
+    """Draw a shape around (x, y), no point of it further away than a square's corner, in pixels."""
+    match kind:
+        case "circle":
+            draw.ellipse((x - r, y - r, x + r, y + r), fill)
+        case "square":
+            draw.rectangle((x - 0.85 * r, y - 0.85 * r, x + 0.85 * r, y + 0.85 * r), fill)
+        case "triangle":
+            draw.polygon([(x, y - r), (x - r, y + r), (x + r, y + r)], fill)
+        case "cross":
+            draw.rectangle((x - r, y - r / 3, x + r, y + r / 3), fill)
+            draw.rectangle((x - r / 3, y - r, x + r / 3, y + r), fill)
+
+
+# ---- the folder ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ExampleData:
+    """What was written.
+
+    Attributes:
+        folder: folder with `train.json`, `heldout.json` and `media`.
+        images: images of the training split, each with four questions.
+        heldout: held-out questions, each about an image of its own.
+        guessed: share of held-out questions that are answered right without looking: to each
+            question the answer that it has most often in the training split.
+    """
+
+    folder: Path
+    images: int
+    heldout: int
+    guessed: float
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"folder", "images", "heldout", "guessed"}`."""
+        return asdict(self) | {"folder": str(self.folder)}
+
+    @property
+    def lines(self) -> list[str]:
+        """What was written, and what an answer without the image is worth."""
+        return [
+            f"written: {self.folder / 'train.json'}, {self.images} images with 4 questions each",
+            f"written: {self.folder / 'heldout.json'}, {self.heldout} questions about other images",
+            f"the most frequent answer to each question is right for {self.guessed:.0%} of these",
+        ]
+
+
+def write_example(folder: Path, images: int, seed: int) -> ExampleData:
+    """Draw the data set into a new folder; equal arguments give equal files.
+
+    Args:
+        images: images of the training split.
+        seed: seed of what is drawn.
+
+    Raises:
+        DataError: the folder is there already, or cannot be written.
+    """
+    if folder.exists():
+        raise DataError(f"{folder} is there already; valid: another --out, or none of that name")
+    rng = random.Random(seed)
+    held = _scenes(rng, HELDOUT, frozenset())
+    train = _scenes(rng, images, frozenset(own.contents for own in held))
+    asked = [rng.sample(questions := own.questions(rng), len(questions)) for own in train]
+    sorts = len(asked[0])
+    tested = [[own.questions(rng)[number % sorts]] for number, own in enumerate(held)]
+
+    def write(draft: Path) -> None:
+        (draft / "media").mkdir()
+        _write(draft, "train", train, asked)
+        _write(draft, "heldout", held, tested)
+
+    try:
+        put_folder(folder, write)
+    except OSError as error:
+        raise DataError(f"{folder} cannot be written: {error.strerror}") from error
+    return ExampleData(folder, images, HELDOUT, _guessed(asked, tested))
+
+
+def _scenes(rng: random.Random, count: int, taken: frozenset[object]) -> list[Scene]:
+    """Scenes whose contents are none of `taken`."""
+    found: list[Scene] = []
+    while len(found) < count:
+        scene = Scene.drawn(rng)
+        if scene.contents not in taken:
+            found.append(scene)
+    return found
+
+
+def _write(
+    folder: Path, split: str, scenes: Sequence[Scene], asked: Sequence[Sequence[Question]]
+) -> None:
+    """Images, and a JSON file of conversations about them in LLaVA's form."""
+    records = []
+    for number, (scene, questions) in enumerate(zip(scenes, asked, strict=True)):
+        name = f"{split}-{number:04}.png"
+        scene.image().save(folder / "media" / name)
+        turns = [
+            {"from": speaker, "value": text}
+            for own in questions
+            for speaker, text in (("human", own.text), ("gpt", own.answer))
+        ]
+        turns[0]["value"] = f"<image>\n{turns[0]['value']}"
+        records.append({"image": name, "conversations": turns})
+    text = json.dumps(records, indent=1) + "\n"
+    (folder / f"{split}.json").write_text(text, encoding="utf-8")
+
+
+def _guessed(asked: Sequence[Sequence[Question]], tested: Sequence[Sequence[Question]]) -> float:
+    """Share of `tested` questions whose most frequent answer in `asked` is theirs."""
+    answers: dict[str, list[str]] = {}
+    for own in (question for questions in asked for question in questions):
+        answers.setdefault(own.text, []).append(own.answer)
+    usual = {text: max(sorted({*own}), key=own.count) for text, own in answers.items()}
+    right = [usual.get(own.text) == own.answer for questions in tested for own in questions]
+    return sum(right) / len(right)

@@ -1,0 +1,195 @@
+"""`data.budgets: auto`: chosen from the lengths, told, and kept by a run that has begun."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+import launch
+from data.sample import DataError
+from mllm_jax.config.load import ConfigError, ExperimentConfig, load, to_yaml
+from mllm_jax.config.modalities import TOKENS
+from mllm_jax.config.sections import ConfigError as Refused
+from mllm_jax.plan import settled as module
+from mllm_jax.plan.budgets import SAMPLES, usual_samples
+from mllm_jax.plan.settled import settled
+from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.records import signed_text
+from tests.configs import values
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A configuration with a small demo set, whose budgets are to be chosen."""
+    folder = tmp_path_factory.mktemp("settled")
+    changes = {
+        "run__directory": str(folder / "runs"),
+        "data__source": {"kind": "demo", "train": 64, "heldout": 8, "clips": 8, "variants": 1},
+        "data__cache": str(folder / "cache"),
+        "data__lookahead": 32,
+        "data__budgets": "auto",
+    }
+    path = folder / "demo.yaml"
+    path.write_text(yaml.safe_dump(values(**changes)))
+    return path
+
+
+@pytest.fixture
+def begun(file: Path, tmp_path: Path) -> Callable[..., ExperimentConfig]:
+    """Makes a configuration whose run has begun with certain budgets."""
+
+    def make(budgets: Any, *overrides: str) -> ExperimentConfig:
+        folder = tmp_path / "runs" / "test"
+        folder.mkdir(parents=True)
+        own = [f"run.directory={tmp_path / 'runs'}", *overrides]
+        record = yaml.safe_load(to_yaml(load(file, own)))
+        record["data"]["budgets"] = budgets
+        (folder / "resolved.yaml").write_text(yaml.safe_dump(record))
+        (folder / "metrics.jsonl").write_text('{"step": 1}\n')
+        return load(file, own)
+
+    return make
+
+
+def test_budgets_are_those_that_the_command_suggests(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert launch.main(["budgets", "--config", str(file), "--json"]) == Exit.OK
+    suggested = json.loads(capsys.readouterr().out)["suggested"]
+    told: list[str] = []
+    config = settled(load(file), told.append)
+    assert config.data.budgets == suggested["budgets"]
+    assert settled(config) is config
+    (line,) = told
+    assert str(suggested["budgets"]["tokens"]) in line
+    assert "padding tokens" in line
+    assert 0.8 * SAMPLES < suggested["samples"] / config.data.rows < 1.3 * SAMPLES
+
+
+def test_auto_is_written_as_it_was_read(file: Path) -> None:
+    config = load(file)
+    assert config.data.auto_budgets
+    assert yaml.safe_load(to_yaml(config))["data"]["budgets"] == "auto"
+    assert settled(config).model_dump(mode="json")["data"]["budgets"]["tokens"]
+
+
+def test_a_run_that_has_begun_keeps_its_budgets(begun: Callable[..., ExperimentConfig]) -> None:
+    kept = {"tokens": 96, "segments": 8, "vision": 64, "audio": 640}
+    told: list[str] = []
+    assert settled(begun(kept), told.append).data.budgets == kept
+    assert "resolved.yaml has them" in told[0]
+
+
+def test_a_run_that_has_taken_no_step_gets_new_ones(
+    begun: Callable[..., ExperimentConfig],
+) -> None:
+    config = begun({"tokens": 96, "segments": 8, "vision": 64, "audio": 640})
+    (config.run.path / "metrics.jsonl").unlink()
+    assert settled(config).data.budgets["tokens"] != 96
+
+
+def test_kept_budgets_that_fit_no_more_are_refused(
+    begun: Callable[..., ExperimentConfig],
+) -> None:
+    config = begun({"tokens": 97, "segments": 8, "vision": 64, "audio": 640})
+    with pytest.raises(ConfigError, match=r"resolved.yaml.*\n.*data.budgets.tokens"):
+        settled(config)
+
+
+@pytest.mark.parametrize("record", ["auto", {"tokens": "many"}, None])
+def test_a_record_that_does_not_say_them_is_refused(
+    begun: Callable[..., ExperimentConfig], record: Any
+) -> None:
+    with pytest.raises(DataError, match=r"does not say them .* another run.name"):
+        settled(begun(record))
+
+
+def test_a_damaged_record_is_refused(begun: Callable[..., ExperimentConfig]) -> None:
+    config = begun({"tokens": 96, "segments": 8, "vision": 64, "audio": 640})
+    record = config.run.path / "resolved.yaml"
+    record.write_text(signed_text(record.read_text()).replace("tokens: 96", "tokens: 98"))
+    with pytest.raises(DataError, match="its checksum, in the last line, does not hold"):
+        settled(config)
+
+
+class Peers:
+    """Two processes, of which this one is `index`; process 0 has found `first`."""
+
+    count = 2
+
+    def __init__(self, index: int, first: Any = None) -> None:
+        self.index, self.first = index, first
+
+    def note(self, *told: Any, **how: Any) -> None:
+        """Tell nobody."""
+
+    def gather(self, what: str, own: Any) -> list[Any]:
+        """What both processes have."""
+        return [own, own] if self.index == 0 else [self.first, own]
+
+
+def test_processes_take_what_the_first_one_has_chosen(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budgets = {"tokens": 96, "segments": 8, "vision": 64, "audio": 640}
+    first = {"budgets": budgets, "origin": "elsewhere"}
+    monkeypatch.setattr(module, "peers", lambda: Peers(1, first))
+    told: list[str] = []
+    assert settled(load(file), told.append).data.budgets == budgets
+    assert told == []
+    monkeypatch.setattr(module, "peers", lambda: Peers(1, {"error": "no such file"}))
+    with pytest.raises(DataError, match="no such file"):
+        settled(load(file))
+
+
+@pytest.mark.parametrize(
+    "command", [["simulate"], ["plan"], ["preview", "--samples", "1"], ["config"]]
+)
+def test_commands_take_them(
+    file: Path, command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = {"preview": "--out", "config": ""}.get(command[0], "--output")
+    where = [out, str(tmp_path / "made")] if out else []
+    assert launch.main([*command, "--config", str(file), *where]) == Exit.OK
+    assert ("data.budgets auto: {tokens" in capsys.readouterr().out) == (command[0] != "config")
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("data.lengths=on_read", "no lengths to choose by"),
+        ("data.budgets={}", "lacks segments, tokens"),
+        ("data.budgets=many", "nor auto"),
+        (
+            "model.encoders.vision.lanes={short: auto, long: null}",
+            "lanes short, long are cut by seconds",
+        ),
+    ],
+)
+def test_what_budgets_cannot_be_chosen_for_is_refused(file: Path, override: str, told: str) -> None:
+    more = ["parallel.encoders={short: {}, long: {}, audio: {}}", "parallel.devices=1"]
+    own = [*more, "parallel.decoder={}", "schedule.hardware=h100"] if "lanes" in override else []
+    with pytest.raises(Refused, match=told):
+        load(file, [override, *own])
+
+
+def test_other_mistakes_are_told_before_data_are_read(file: Path) -> None:
+    with pytest.raises(Refused, match="covers 6 devices"):
+        load(file, ["parallel.decoder.tensor=3", "data.source={kind: llava, path: nowhere.json}"])
+
+
+def test_a_row_holds_the_longest_sample_without_much_padding() -> None:
+    even = np.full((100, 2), (200, 64))
+    assert usual_samples(even) == SAMPLES
+    # One text is as long as twenty, so that budgets of images are for twenty as well.
+    assert usual_samples(np.vstack([even, [(4000, 0)]])) == pytest.approx(17, abs=1)
+    # Long samples share no row of more tokens than the longest has.
+    assert usual_samples(np.full((10, 2), (3 * TOKENS, 64))) == 1
+    # An encoder that no sample uses decides nothing.
+    assert usual_samples(np.full((10, 2), (200, 0))) == SAMPLES
