@@ -137,7 +137,6 @@ class _Assemble:
         self._assembler, self._config = assembler, config
 
     def __call__(self, plan: MicrobatchPlan) -> dict[str, Any]:
-        # A dict: Grain moves arrays through shared memory only if it sees them.
         batch, holes = self._assembler.holes(plan.placements, plan.capacity)
         if self._config.balance == "per_phase":
             batch["runs"] = runs_of_plan(plan.placements, plan.capacity.modalities)
@@ -224,7 +223,7 @@ class Loader(MicrobatchLoader):
         capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
         assembler = Assembler(source, processor, config, rows, config.balance == "per_phase")
         lengths = lengths or open_lengths(source, processor, config)
-        self._workers, self._state = config.workers, state
+        self._state = state
 
         def microbatches(_: int) -> grain.IterDataset:
             plans = _MicrobatchPlans(source, lengths, config, capacity, self._state, consumer)
@@ -235,9 +234,6 @@ class Loader(MicrobatchLoader):
     def __next__(self) -> Microbatch:
         element = next(self._microbatches)
         batch, rest = element["batch"], element["rest"]
-        if self._workers:
-            # Grain unmaps shared memory with its array; arrays that JAX may alias must be copies.
-            batch = _copied(batch)
         self._state = rest.state
         return Microbatch(batch, rest.stats, rest.skipped, rest.state, rest.holes)
 
@@ -259,7 +255,3 @@ def state_of(state: LoaderState | None, seed: int) -> LoaderState:
             f"{state.seed}, or another run.name"
         )
     return state
-
-
-def _copied(batch: Batch) -> Batch:
-    return {k: _copied(v) if isinstance(v, dict) else np.array(v) for k, v in batch.items()}

@@ -14,6 +14,7 @@ from typing import Any
 import grain
 from absl import flags
 
+from data.loading.shared import list_semaphores, pack, prefix, remove_own, unpack
 from data.sample import DataError
 from data.waits import Table, tell_in
 from data.workers import end_with_parent
@@ -55,6 +56,7 @@ class Prefetched(Iterator[Any]):
         self._processes: set[Any] = set()
         self._others = set(multiprocessing.active_children())
         self._waits = Table() if workers else None
+        self._shared = prefix() if workers else ""
         self._iterator = self._started()
 
     def _started(self) -> Any:
@@ -66,13 +68,17 @@ class Prefetched(Iterator[Any]):
                 elements, prefetch_buffer_size=ahead
             )
         else:
-            made = elements.mp_prefetch(
+            # Grain's own shared memory has names that tell nobody whose it is.
+            made = elements.map(partial(pack, self._shared)).mp_prefetch(
                 grain.MultiprocessingOptions(
                     num_workers=self._workers, per_worker_buffer_size=self._ahead
                 ),
                 partial(_begin_work, self._waits.path),
             )
-        return made.__iter__()
+        iterator = made.__iter__()
+        if self._workers:
+            list_semaphores(self._shared)
+        return iterator
 
     def __next__(self) -> Any:
         while True:
@@ -84,7 +90,8 @@ class Prefetched(Iterator[Any]):
             self._taken += 1
             if len(self._processes) < self._workers:
                 self._processes = set(multiprocessing.active_children()) - self._others
-            return element
+                list_semaphores(self._shared)
+            return unpack(element) if self._workers else element
 
     def _go_on(self, error: RuntimeError) -> None:
         """Start the workers again after the death of one.
@@ -132,6 +139,8 @@ class Prefetched(Iterator[Any]):
             close()
         # Grain's iterators close again in __del__, which must not wait for the interpreter's end.
         self._iterator = iter(())
+        if self._workers:
+            remove_own(self._shared)
 
 
 def _begin_work(waits: str, number: int, count: int) -> None:

@@ -12,6 +12,7 @@ import jax
 from rich.console import Console
 
 from data.loading.identity import Identities
+from data.loading.shared import own_for, owner_of, remove_left
 from data.planning.stream import LoaderState
 from mllm_jax.config.checks import notes
 from mllm_jax.config.load import ExperimentConfig
@@ -55,6 +56,8 @@ def claimed(folder: Path) -> Iterator[None]:
                 check_unsupervised(folder)
             known_identity(folder)  # before the others read it, as a damaged one is removed
         peers().gather("the run's folder is locked", None)
+        own_for(run := owner_of(folder))
+        remove_left(run)
         yield
 
 

@@ -1,4 +1,4 @@
-"""`python -m tests.data.loading.left_workers FOLDER` tells the ids of a loader's workers."""
+"""`python -m tests.data.loading.left_workers FOLDER [RUN]` tells the ids of a loader's workers."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import multiprocessing
 import sys
 import time
 
+from data.loading import shared
 from data.loading.loader import Loader
+from data.loading.shared import own_for
 from data.processing.processor import make_processor
 from data.sources.make import make_source
 from mllm_jax.config.lanes import planned
 from tests.configs import config
 
 
-def main(folder: str) -> None:
+def main(folder: str, run: str = "none") -> None:
     """Take a microbatch, and wait."""
     own = config(
         data__source={"kind": "synthetic", "samples": 64, "scale": 0.02},
@@ -23,6 +25,8 @@ def main(folder: str) -> None:
     )
     source, processor = make_source(own.data), make_processor(own.data, planned(own))
     rows = dict.fromkeys(("decoder", "vision", "audio"), range(own.data.rows))
+    own_for(run)
+    shared.SMALL = 1  # of elements as small as these, too
     with Loader(source, processor, own.data, 0, rows) as loader:
         next(loader)
         workers = [process.pid for process in multiprocessing.active_children()]
@@ -31,4 +35,4 @@ def main(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
