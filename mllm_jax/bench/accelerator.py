@@ -37,7 +37,7 @@ from mllm_jax.models.multimodal import model_flops
 from mllm_jax.models.work.profile import tower_parameters
 from mllm_jax.plan.memory import memory
 from mllm_jax.plan.simulate import simulated_step
-from mllm_jax.runtime.peak import peak_flops
+from mllm_jax.runtime.hardware.peak import peak_flops
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import train_step
 from scheduling.costs.hardware import Hardware, of_kind

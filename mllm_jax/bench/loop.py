@@ -14,7 +14,7 @@ from data.loading.loader import MicrobatchStats
 from data.planning.stream import LoaderState
 from mllm_jax.bench.pipeline import Tell
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.runtime.peak import peak_flops
+from mllm_jax.runtime.hardware.peak import peak_flops
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import open_loader
 from mllm_jax.train.figures import Recording

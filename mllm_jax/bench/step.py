@@ -11,7 +11,7 @@ from data.config import Balance
 from data.planning.stream import LoaderState
 from mllm_jax.bench.pipeline import Row, Tell
 from mllm_jax.config.load import ConfigError, ExperimentConfig
-from mllm_jax.runtime.peak import peak_flops
+from mllm_jax.runtime.hardware.peak import peak_flops
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.figures import Recording
 from mllm_jax.train.loop import steps

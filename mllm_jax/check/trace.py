@@ -13,7 +13,7 @@ from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.lower import lower
 from mllm_jax.runtime.folder import RunError, prepare_folder
-from mllm_jax.runtime.peak import peak
+from mllm_jax.runtime.hardware.peak import peak
 from mllm_jax.train.records.recorder import (
     UNKNOWN_RATE,
     Recorder,

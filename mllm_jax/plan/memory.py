@@ -7,7 +7,7 @@ import os
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.lower import lower, on_platform
 from mllm_jax.plan.traced import traced_workload
-from mllm_jax.runtime.gpu_memory import own_share
+from mllm_jax.runtime.hardware.gpu_memory import own_share
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.memory import Memory, step_memory
 from scheduling.search.outcome import buffer_sizes

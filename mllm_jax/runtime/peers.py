@@ -36,6 +36,7 @@ from typing import Any, TypeVar
 
 from mllm_jax.runtime.exits import Exit, of_others
 from mllm_jax.runtime.messages import words
+from mllm_jax.runtime.messages.relay import Relay
 from mllm_jax.runtime.messages.secret import RefusedError, show
 from mllm_jax.runtime.messages.strangers import Strangers, refuse
 from mllm_jax.runtime.messages.typed import MessageError, read
@@ -47,7 +48,6 @@ from mllm_jax.runtime.part import (
     end_process,
     take_part,
 )
-from mllm_jax.runtime.relay import Relay
 from mllm_jax.runtime.supervised.process import attempt, supervised
 from mllm_jax.runtime.watch import Limits, Peer, fault
 from mllm_jax.runtime.wire import STRANGE, Address, Line, Message, hold_port, reason

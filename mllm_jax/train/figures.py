@@ -12,7 +12,7 @@ from data.planning.groups.group import WHOLE, Group
 from mllm_jax.config.lower import lower
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.multimodal import compute_dtype, model_flops
-from mllm_jax.runtime.peak import peak
+from mllm_jax.runtime.hardware.peak import peak
 from mllm_jax.train.evaluate import figures_of
 from mllm_jax.train.events import (
     Copying,

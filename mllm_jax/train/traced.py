@@ -7,8 +7,8 @@ from typing import Any
 import jax
 
 from mllm_jax.config.lower import lower
+from mllm_jax.runtime.hardware.peak import peak_flops
 from mllm_jax.runtime.part import peers, waiting
-from mllm_jax.runtime.peak import peak_flops
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.records.recorder import UNKNOWN_RATE, Recorder, own_name, write_timelines
 

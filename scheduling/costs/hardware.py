@@ -31,7 +31,7 @@ TYPES = ("bfloat16", "float32", "float8", "int8")
 #: Bytes of a device that a program cannot use: CUDA's context and NCCL's buffers, or the TPU's
 #: runtime, take them.
 RESERVED = {"cpu": 0, "gpu": 2 * 2**30, "tpu": 2**29}
-#: Share of a GPU's memory that JAX takes for programs (`mllm_jax.runtime.gpu_memory`).
+#: Share of a GPU's memory that JAX takes for programs (`mllm_jax.runtime.hardware.gpu_memory`).
 GPU_SHARE = 0.975
 
 #: Chips of the shortest side of a TPU's torus (Google Cloud documentation, pages "TPU v4" and "TPU

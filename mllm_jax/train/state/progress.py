@@ -12,7 +12,7 @@ from data.loading.identity import Identities, Identity
 from data.planning.groups.group import WHOLE, Group
 from data.planning.stream import LoaderState
 from data.sample import DataError
-from mllm_jax.runtime.peak import Peak
+from mllm_jax.runtime.hardware.peak import Peak
 from mllm_jax.train.records.metrics import STRICT, Amount, Count, Sums, Totals
 from mllm_jax.train.records.skips import Skips
 

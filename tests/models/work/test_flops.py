@@ -13,7 +13,7 @@ from mllm_jax.models.encoders.families import family_of
 from mllm_jax.models.encoders.siglip.config import SiglipConfig
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.work.flops import encoder_work, model_flops, tower_work
-from mllm_jax.runtime.peak import peak_flops
+from mllm_jax.runtime.hardware.peak import peak_flops
 from scheduling.costs.work import TRAINING_FACTOR, TowerWork
 from sharding.grid import View
 from tests.models import towers
