@@ -10,7 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from data.faults import Fault, FaultKind
+from data.faults import LONGEST, Fault, FaultKind
+from data.quotes import cut
 
 Role = Literal["system", "user", "assistant"]
 Size = tuple[int, int]  # (height, width) in pixels, or (rows, columns)
@@ -21,6 +22,9 @@ WHOLE: Size = (0, 0)
 
 class DataError(Exception):
     """A data set that cannot be used at all."""
+
+    def __str__(self) -> str:
+        return cut(super().__str__(), 4 * LONGEST)
 
 
 class StorageError(DataError):

@@ -209,7 +209,7 @@ def check_records(source: Source) -> None:
             first = first or error
             continue
         return
-    if first is not None:
+    if first is not None and size > 1:  # a single one is told by itself
         which = f"{size}" if len(looked) == size else f"{len(looked)} of {size} that were looked at"
         raise DataError(
             f"data.source: no sample is usable ({which}); the first, {first.name}: {first.fault}"

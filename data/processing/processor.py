@@ -290,6 +290,11 @@ class Processor:
                 continue  # a word like any other, as in pages about HTML
             if count != len(files):
                 text = f"{count} {mark} placeholders for {len(files)} {kind} files"
+                written = sum(turn.text.count(mark) for turn in sample.turns)
+                if written > count:
+                    text += f"; {written - count} more in parts of type text are words"
+                elif count > len(files):
+                    text += f"; where {mark} is a word, write messages with parts of type text"
                 raise MediaError(FaultKind.MEDIA, text)
             if count and kind not in self._by_kind:
                 text = f"has {kind} media, but no encoder takes {kind}; valid: {self.taken}"

@@ -12,7 +12,9 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from data.config import DataConfig
+from data.faults import LONGEST
 from data.places import LocalText, Place
+from data.quotes import cut
 from mllm_jax.config.run import RunConfig
 from mllm_jax.models.config.parts import Section
 from mllm_jax.models.frozen import FrozenParts
@@ -26,9 +28,9 @@ class ConfigError(ValueError):
     """A configuration that cannot be run; the message lists every reason."""
 
     def __init__(self, source: str, problems: Sequence[str]) -> None:
-        self.problems = tuple(problems)
+        self.problems = tuple(cut(problem, 4 * LONGEST) for problem in problems)
         count = f"{len(problems)} problems" if len(problems) > 1 else "1 problem"
-        super().__init__(f"{source}: {count}\n" + "\n".join(f"  {p}" for p in problems))
+        super().__init__(f"{source}: {count}\n" + "\n".join(f"  {p}" for p in self.problems))
 
 
 #: An entry of `parallel.overlap`: XLA's options, or collectives that the program moves.

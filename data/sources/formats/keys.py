@@ -290,8 +290,11 @@ class Advice:
 def advice(key: str, read: Collection[str], path: str, level: Level = RECORD) -> Advice:
     """What is to be done about a key that is not read, beside keys that are."""
     ignore = f"data.source.ignore: [{_short(path)}]"
-    like = _like(key, read)
+    near = like(key, read)
     medium = medium_of(key)
+    if medium is not None and level is RECORD and key in KINDS[medium].fields:
+        told = f"{medium} media are read from another key, as data.source.fields says"
+        return Advice(f"{told}; if this one decides nothing, {ignore}", True)
     if medium is not None:
         valid = " or ".join(KINDS[medium].fields)
         if level is RECORD:
@@ -300,14 +303,14 @@ def advice(key: str, read: Collection[str], path: str, level: Level = RECORD) ->
             valid = f"a part of its own, {{type: {medium}, {medium}: ...}}"
         told = f"{medium} media are not read from this key; valid: {valid}"
         return Advice(f"{told}; or, if it decides nothing, {ignore}", True)
-    if like is not None:
-        told = f"it is not read, and like {like}, which is"
+    if near is not None:
+        told = f"it is not read, and like {near}, which is"
         return Advice(f"{told}; if it is another and decides nothing, {ignore}", True)
     told = f"it is not read; read are {enumerated(read)}; if it decides nothing, {ignore}"
     return Advice(told, False)
 
 
-def _like(key: str, read: Collection[str]) -> str | None:
+def like(key: str, read: Collection[str]) -> str | None:
     """A key that is read and that `key` may be meant as."""
     near = {name.lower(): name for name in read}
     found = difflib.get_close_matches(key.lower()[:100], near, 1, 0.8)

@@ -40,6 +40,7 @@ from data.sources.formats.keys import (
     Keys,
     Met,
     ShapeError,
+    like,
 )
 from data.sources.formats.turns import (
     Media,
@@ -361,6 +362,9 @@ class RecordForm:
         if self.fields.conversation is not None:
             return f"{fields[0]}: Field required; it has {has}"
         pairs = ", ".join(f"{pair.question} and {pair.answer}" for pair in PAIRS)
+        texts = ((name, like(str(name), fields)) for name in keys.names)
+        near = [f"{name} is like {own}" for name, own in texts if own is not None]
+        has = f"{has}; {enumerated(near)}" if near else has
         told = f"it has {has}; valid: {' or '.join(fields)}; {pairs}; or others by"
         return f"{told} data.source.fields{meant(keys.names)}"
 

@@ -25,6 +25,7 @@ from data.sources.formats.llava import JsonRecords
 from data.sources.formats.llava import _index as index_of
 from data.sources.formats.storage import find_files
 from data.sources.make import make_source
+from mllm_jax.config.sections import ConfigError
 from tests.data.samples import AUDIO, VISION, MakeConfig, assert_same_examples
 from tests.data.sources.formats.test_llava import configure, conversation, write_clip, write_image
 from tests.data.sources.formats.writers import encoded_image
@@ -159,6 +160,11 @@ def test_a_reason_is_cut_in_its_middle() -> None:
     assert len(fault.text) < LONGEST + 50
     assert fault.text.startswith("begin")
     assert fault.text.endswith("end")
+
+
+def test_no_error_of_data_or_of_a_configuration_is_long() -> None:
+    assert len(str(DataError("begin" + "x" * 10**6 + "end"))) < 4 * LONGEST + 50
+    assert len(str(ConfigError("a.yaml", ["begin" + "x" * 10**6]))) < 4 * LONGEST + 100
 
 
 def tar_of(path: Path) -> bytes:

@@ -34,6 +34,13 @@ def parse(record: object, *ignored: str, beside: Any = None) -> Conversation:
     return form.parse("r", record, beside)
 
 
+def test_fields_that_are_like_those_of_conversations_are_told() -> None:
+    assert "it has Messages; Messages is like messages; valid:" in told({"Messages": [ASK, ANSWER]})
+    form = RecordForm(FieldsConfig(image="photo"), MARKS)
+    with pytest.raises(SampleError, match="image media are read from another key, as data"):
+        form.parse("r", messages(ASK, ANSWER, image="a", photo="b"))
+
+
 def told(record: object, *ignored: str) -> str:
     with pytest.raises(SampleError) as caught:
         parse(record, *ignored)

@@ -394,8 +394,11 @@ def test_bad_input_is_raised_by_name(name: str, make_config: MakeConfig, media: 
         ('{"conversations": []}', "train.json holds a dict, not a list of records"),
         ("[1, 2", "cannot read .*train.json"),
         ('{"id": 1}\n{"id": 2}\n', r"train.json holds a record a line, .* named \*.jsonl"),
-        ("[]".encode("utf-16"), "train.json is in UTF-16; valid: text in UTF-8"),
-        (gzip.compress(b"[]", mtime=0), r"train.json is compressed \(gzip\); valid: text in UTF-8"),
+        ("[]".encode("utf-16"), "train.json is in UTF-16; valid for kind: llava: JSON"),
+        (
+            gzip.compress(b"[]", mtime=0),
+            r"train.json is compressed \(gzip\); valid for kind: llava: JSON",
+        ),
         (None, "cannot read .*train.json"),
     ],
 )
