@@ -47,7 +47,8 @@ class MicrobatchStats:
     """Statistics of a microbatch, the same on all hosts. With `data.balance_group` they are of the
     part of the microbatch that a group of hosts has, and the same on the hosts of that group.
 
-    samples: number of placed samples; used, capacity: positions per modality ("tokens" and each
+    samples: number of placed samples; offered: number of samples that its step could choose from;
+    used, capacity: positions per modality ("tokens" and each
     lengths: segment lengths per tower ("decoder" and each encoder), int64 arrays; loads: forward
     FLOPs of every row per tower, as packed and as balanced; dearest: per tower, the work of the
     dearest item, the name of its sample and its row; crossing: per encoder, outputs that go to
@@ -67,6 +68,7 @@ class MicrobatchStats:
     sent: int = 0
     group: Group = WHOLE
     placements: tuple[Placement, ...] = ()
+    offered: int = 0
 
     @property
     def positions(self) -> tuple[int, ...]:
@@ -173,6 +175,7 @@ def microbatch_stats(plan: MicrobatchPlan, rows: int, sent: int = 0) -> Microbat
         sent,
         plan.group,
         plan.placements,
+        plan.offered,
     )
 
 

@@ -2,8 +2,9 @@
 
 Stream position p is sample shuffle(p) of epoch p // len(source), or the sample that the order of a
 mixture gives (`data.sources.order`). A step fills a pool of samples (carried ones first, then new
-ones), packs those that fit and carries the rest (`data.planning.steps`); then the samples of each
-of its microbatches are dealt over rows (`data.planning.dealing`). Plans depend on lengths alone, so
+ones), packs those that may be taken (`data.planning.epochs`) and fit, and carries the rest
+(`data.planning.steps`); then the samples of each of its microbatches are dealt over rows
+(`data.planning.dealing`). Plans depend on lengths alone, so
 that all hosts and workers make the same plans.
 
     data.batch: tokens     a step fills its budgets from a pool of `lookahead` samples
@@ -28,6 +29,7 @@ from data.faults import Fault
 from data.kinds.modality import Modality
 from data.planning.cuts import cut_lanes, has_cuts, of_group, relaid
 from data.planning.dealing import Dealer, Dealt, Hosts, Loads
+from data.planning.epochs import Epoch, on_offer, readable
 from data.planning.groups.group import WHOLE, Group
 from data.planning.ladder import Ladder
 from data.planning.microbatches import costs_of, spread_over_time
@@ -165,7 +167,7 @@ class MicrobatchPlan:
     after balancing; dearest: by phase, the work of the dearest item, the name of its sample and its
     row; crossing: by encoder, number of outputs whose tokens are on another host; seconds: duration
     of planning; group: the hosts whose plan this is: `loads` and `dearest` are of their rows alone,
-    in the order of `group.rows`.
+    in the order of `group.rows`; offered: number of samples that the step could choose from.
     """
 
     placements: tuple[Placement, ...]
@@ -177,6 +179,7 @@ class MicrobatchPlan:
     crossing: Mapping[str, int]
     seconds: float = field(compare=False)
     group: Group = WHOLE
+    offered: int = 0
 
 
 def lay_out(
@@ -226,10 +229,11 @@ def lay_out(
 
 @dataclass(frozen=True)
 class _Waiting:
-    """A sample of the pool: its stream position, its index in the source, its lengths."""
+    """A sample of the pool: stream position, index in the source, epoch and lengths."""
 
     position: int
     index: int
+    epoch: Epoch
     lengths: Lengths
 
 
@@ -284,6 +288,8 @@ class Planner:
         ladder = Ladder.build(config, {**units, **consumer.units})
         self._deal = Dealer(config, capacity, ladder, consumer.work, consumer.hosts)
         self._stream = stream(source, state.seed)
+        # Only beside other members is a sample of use that waits for its epoch.
+        self._ahead = int(isinstance(source, Mixture))
         self._pool: list[_Waiting] = []
         self._skipped: list[Skip] = []
         self._planned: deque[MicrobatchPlan] = deque()
@@ -295,7 +301,7 @@ class Planner:
     @property
     def missing(self) -> list[int]:
         """Stream positions whose lengths the next plan needs, if none of the samples is bad."""
-        return [] if self._planned else self._next(max(0, self._wanted - len(self._pool)))
+        return [] if self._planned else self._next()
 
     @property
     def waiting(self) -> set[int]:
@@ -315,11 +321,12 @@ class Planner:
         """Plans of the microbatches of a step."""
         began, first = time.perf_counter(), self.state
         self._fill()
-        capacity = self._cut()
-        packed = self._packer([item.lengths for item in self._pool])
-        placed = [self._pool[i] for i in packed.placed]
-        waiting = zip(self._pool, packed.rows, strict=True)
-        self._pool = [item for item, row in waiting if row is None]
+        offered = on_offer(self._pool)[: self._wanted]
+        capacity = self._cut(offered)
+        packed = self._packer([self._pool[place].lengths for place in offered])
+        placed = [self._pool[offered[i]] for i in packed.placed]
+        gone = {offered[i] for i in packed.placed}
+        self._pool = [item for place, item in enumerate(self._pool) if place not in gone]
         shares = self._split(placed, packed.of(packed.placed))
         parts = [[placed[i] for i in own] for own, _ in shares]
         dealt = [self._dealt(part, own) for part, (_, own) in zip(parts, shares, strict=True)]
@@ -331,21 +338,22 @@ class Planner:
         seconds = (time.perf_counter() - began) / len(shares)
         capacity = capacity.with_limits(limits)
         return [
-            self._plan(part, own, capacity, state, () if m else skipped, seconds)
+            replace(
+                self._plan(part, own, capacity, state, () if m else skipped, seconds),
+                offered=len(offered),
+            )
             for m, (part, own, state) in enumerate(zip(parts, dealt, states, strict=True))
         ]
 
-    def _cut(self) -> Capacity:
-        """The capacity with the lanes of the step, by which the samples of the pool go from now."""
+    def _cut(self, offered: Sequence[int]) -> Capacity:
+        """The capacity with the lanes of the step, by which the samples on offer go from now."""
         if not has_cuts(self._capacity):
             return self._capacity
-        samples, config = [item.lengths for item in self._pool], self._config
+        samples, config = [self._pool[place].lengths for place in offered], self._config
         rows = config.rows * self._microbatches
         capacity = cut_lanes(samples, self._capacity, rows, config.rows_apart)
-        self._pool = [
-            replace(item, lengths=lengths)
-            for item, lengths in zip(self._pool, relaid(samples, capacity), strict=True)
-        ]
+        for place, lengths in zip(offered, relaid(samples, capacity), strict=True):
+            self._pool[place] = replace(self._pool[place], lengths=lengths)
         return capacity
 
     def _split(self, placed: Sequence[_Waiting], packed: Packed) -> list[tuple[list[int], Packed]]:
@@ -406,10 +414,9 @@ class Planner:
         return self._name(item.index)
 
     def _fill(self) -> None:
-        """Fill the pool with as many samples as a step wants."""
+        """Fill the pool until as many samples are on offer as a step wants, or as there may be."""
         failed = 0
-        while len(self._pool) < self._wanted and failed < self._stream.epoch:
-            positions = self._next(self._wanted - len(self._pool))
+        while failed < self._stream.epoch and (positions := self._next()):
             found = self._take(positions)
             failed = 0 if found else failed + len(positions)
             self._pass(positions)
@@ -417,10 +424,16 @@ class Planner:
             name, fault = self._skipped[-1]
             raise DataError(f"none of {self._size} samples is usable; the last, {name}: {fault}")
 
-    def _next(self, count: int) -> list[int]:
-        """The next `count` stream positions, those that are behind first."""
+    def _next(self) -> list[int]:
+        """The next stream positions that a step wants, those that are behind first.
+
+        Samples that wait for their epoch take no more than half of the pool.
+        """
+        most = min(self._wanted - len(on_offer(self._pool)), 2 * self._wanted - len(self._pool))
+        count = max(0, most)
         behind = list(islice(self._behind, count))
-        return [*behind, *self._group.positions(self._position, count - len(behind))]
+        new = self._group.positions(self._position, count - len(behind))
+        return readable(self._pool, (*behind, *new), self._stream.epoch_at, self._ahead)
 
     def _pass(self, positions: Sequence[int]) -> None:
         """Leave the next stream positions behind."""
@@ -439,7 +452,8 @@ class Planner:
             fault = lengths if isinstance(lengths, Fault) else self._packer.misfit(lengths)
             if fault is None:
                 assert isinstance(lengths, Lengths)
-                self._pool.append(_Waiting(position, index, lengths))
+                epoch = self._stream.epoch_at(position)
+                self._pool.append(_Waiting(position, index, epoch, lengths))
             elif self._config.on_error == "raise":
                 raise SampleError(self._name(index), fault)
             else:

@@ -29,6 +29,10 @@ class Order(Protocol):
     def epoch(self) -> int:
         """A number of positions in which every sample comes up."""
 
+    def epoch_at(self, position: int) -> tuple[int, int]:
+        """The member of a mixture at a position, 0 of another source, and the number of its epoch:
+        how often all samples of the member have come up before."""
+
     def __getitem__(self, position: int) -> int: ...
 
 
@@ -49,6 +53,10 @@ class Shuffled:
         # A data set of indices, not of samples: planning must not read samples.
         return grain.MapDataset.range(self.size).shuffle(seed=self.seed).repeat()
 
+    def epoch_at(self, position: int) -> tuple[int, int]:
+        """See `Order.epoch_at`."""
+        return 0, position // self.size
+
     def __getitem__(self, position: int) -> int:
         return int(self._indices[position])
 
@@ -68,6 +76,10 @@ class Permuted:
     def epoch(self) -> int:
         """See `Order.epoch`."""
         return self.size
+
+    def epoch_at(self, position: int) -> tuple[int, int]:
+        """See `Order.epoch_at`."""
+        return 0, position // self.size
 
     def __getitem__(self, position: int) -> int:
         epoch, at = divmod(position, self.size)
@@ -135,6 +147,11 @@ class Mixed:
         block, at = divmod(position, self.block)
         members, numbers = _layout(self, block)
         return int(members[at]), int(numbers[at])
+
+    def epoch_at(self, position: int) -> tuple[int, int]:
+        """See `Order.epoch_at`."""
+        member, number = self.place(position)
+        return member, number // self.sizes[member]
 
     def __getitem__(self, position: int) -> int:
         member, number = self.place(position)

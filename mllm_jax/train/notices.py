@@ -153,6 +153,15 @@ class Notices:
         """Say that steps hold fewer samples than they should, or than they could."""
         config = microbatches[0].stats.group.share(self.experiment.config.data)
         held = sum(microbatch.stats.samples for microbatch in microbatches)
+        offered = microbatches[0].stats.offered
+        if held == offered < config.pool(len(microbatches)):
+            if self._once("epoch"):
+                logger.info(
+                    "a step holds %d samples, the last of an epoch, and its rows have room for "
+                    "more; no sample comes again before all have come, so the rest is padding",
+                    held,
+                )
+            return
         if config.samples is not None and held < config.samples and self._once("fewer"):
             logger.warning(
                 "a step holds %d of its %d samples, the others wait for room in its rows; raise "
@@ -160,7 +169,7 @@ class Notices:
                 held,
                 config.samples,
             )
-        every = config.samples is None and not microbatches[-1].state.carry
+        every = config.samples is None and held == offered
         if every and self._once("lookahead"):
             logger.warning(
                 "all %d samples on offer had room in one step; raise data.lookahead, and its rows "

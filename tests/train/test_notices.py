@@ -17,17 +17,19 @@ from sharding.grid import View
 from tests.configs import config
 
 
-def experiment(samples: int | None = None) -> Any:
+def experiment(samples: int | None = None, lookahead: int = 8) -> Any:
     """Four rows on two ranks."""
     view = View(data=("data",), sizes=(("data", 2),))
-    own = SimpleNamespace(data=config().data.model_copy(update={"samples": samples}))
+    own = SimpleNamespace(
+        data=config().data.model_copy(update={"samples": samples, "lookahead": lookahead})
+    )
     step = SimpleNamespace(program=SimpleNamespace(views={"vision": view}))
     return SimpleNamespace(step=step, shapes=set(), config=own)
 
 
 def microbatch(
     dearest: tuple[float, str, int] = (1.0, "a.png", 0),
-    carry: tuple[int, ...] = (1,),
+    offered: int = 16,
     samples: int = 4,
     items: int = 4,
     tokens: int = 8,
@@ -40,9 +42,10 @@ def microbatch(
         lengths={"vision": np.ones(items)},
         capacity={"tokens": tokens},
         samples=samples,
+        offered=offered,
         group=group,
     )
-    return SimpleNamespace(stats=stats, state=LoaderState(0, carry=carry))
+    return SimpleNamespace(stats=stats, state=LoaderState(0))
 
 
 def messages(caplog: pytest.LogCaptureFixture, notice: Notices, *steps: list[Any]) -> list[str]:
@@ -86,10 +89,20 @@ def test_steps_of_too_few_samples_are_told_once(caplog: pytest.LogCaptureFixture
 
 
 def test_a_short_look_ahead_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    step = [microbatch(carry=())]
-    (message,) = messages(caplog, Notices(experiment()), step, step)
+    step = [microbatch(offered=4)]
+    (message,) = messages(caplog, Notices(experiment(lookahead=4)), step, step)
     assert "all 4 samples on offer had room in one step; raise data.lookahead" in message
     assert not messages(caplog, Notices(experiment(samples=4)), step)
+
+
+def test_a_step_that_is_not_full_at_the_end_of_an_epoch_is_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    step = [microbatch(samples=4, offered=7), microbatch(samples=3, offered=7)]
+    for samples in (None, 9):
+        (message,) = messages(caplog, Notices(experiment(samples)), step, step)
+        assert message.startswith("a step holds 7 samples, the last of an epoch, and its rows have")
+    assert not messages(caplog, Notices(experiment()), [microbatch(samples=3, offered=7)])
 
 
 def test_new_shapes_are_told_but_the_first(caplog: pytest.LogCaptureFixture) -> None:

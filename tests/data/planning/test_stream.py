@@ -132,7 +132,7 @@ def test_the_oldest_samples_are_offered_first_and_none_waits_longer_than_its_ran
         carry = planner.state.carry
         assert list(carry) == sorted(carry)
         waits = {position: waits.get(position, 0) + 1 for position in carry}
-        assert max(waits.values()) < 25
+        assert max(waits.values(), default=0) < 25
 
 
 @settings(max_examples=30)
@@ -164,8 +164,9 @@ def test_steps_of_a_fixed_number_of_samples(
         own = [p.index for plan in plans for p in plan.placements]
         placed += own
         read = planner.state.position - before.position
-        assert len(before.carry) + read == samples
-        assert len(own) == samples - len(planner.state.carry)
+        left = count - (before.position - len(before.carry)) % count  # of the epoch
+        assert len(before.carry) + read == min(samples, left)
+        assert len(own) == min(samples, left) - len(planner.state.carry)
         assert own
         capacities = {plan.capacity for plan in plans}
         assert len(capacities) == 1

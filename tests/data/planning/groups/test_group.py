@@ -149,7 +149,7 @@ def test_a_joined_state_continues_exactly_and_with_any_number_of_groups(
 
 
 def test_a_fixed_number_of_samples_is_shared_out(make_config: MakeConfig) -> None:
-    lengths = [Lengths(20 + i % 7, {}) for i in range(50)]
+    lengths = [Lengths(20 + i % 7, {}) for i in range(48)]
     how = {"batch": "samples", "samples": 24, "ladder": (1.0,), "lookahead": None}
     for planner in planners(make_config, lengths, 4, LoaderState(3), **how):
         assert [len(planner.plan().placements) for _ in range(3)] == [6, 6, 6]

@@ -144,9 +144,9 @@ def test_an_orientation_in_xmp_turns_an_image_unless_exif_has_one(form: str) -> 
 def test_an_orientation_behind_the_pixels_is_refused_where_it_changes_the_size(
     kind: bytes, orientation: int
 ) -> None:
-    own = (_xmp(1), orientation) if kind == b"eXIf" else (_xmp(orientation), None)
+    xmp, exif = (_xmp(1), orientation) if kind == b"eXIf" else (_xmp(orientation), None)
     for side in (16, 40):
-        data = _moved_behind_the_pixels(_with_xmp("PNG", *own, side=side), kind)
+        data = _moved_behind_the_pixels(_with_xmp("PNG", xmp, exif, side), kind)
         image = EncodedImage(Bytes("x.png", data), 10**6)
         assert image.size() == (16, side)
         if orientation == 6 and side == 40:
@@ -178,7 +178,8 @@ def _cut_out(mode: str) -> PIL.Image.Image:
     ],
 )
 def test_transparent_images_are_shown_over_white(form: str, mode: str) -> None:
-    image, options = _cut_out(mode), {"lossless": True} if form == "WEBP" else {}
+    image = _cut_out(mode)
+    options: dict[str, Any] = {"lossless": True} if form == "WEBP" else {}
     clear = {"L": 0, "RGB": (0, 0, 0), "P": image.getpixel((0, 0))}.get(mode)
     if clear is not None:
         options["transparency"] = clear
