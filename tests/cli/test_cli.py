@@ -380,7 +380,7 @@ def test_evaluating_a_run_without_checkpoint_is_bad_input(small: Path, tmp_path:
     done = run("evaluate", "--config", small, f"run.directory={tmp_path}", "--json")
     assert done.returncode == Exit.BAD_INPUT, done.stderr
     assert done.stdout == ""
-    assert "no checkpoint" in done.stderr
+    assert "there is no such folder; valid: the folder of a run that has saved" in done.stderr
     assert "Traceback" not in done.stderr
 
 
