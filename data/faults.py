@@ -28,6 +28,7 @@ class FaultKind(StrEnum):
     CONVERSATION = "unusable conversation"
     MEDIA = "media that do not match the text"
     BUDGET = "longer than a row"
+    POSITIONS = "longer than the model's positions"
     LENGTH = "not as long as measured"
     UNKNOWN = "noted by an earlier version"
 

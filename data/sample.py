@@ -35,6 +35,21 @@ class AwayError(StorageError):
     """A place that has stayed out of reach; a run that is started again later may go on."""
 
 
+class UnusableError(DataError):
+    """A source none of whose samples can be used.
+
+    Attributes:
+        skipped: name of every sample, and why it cannot be used.
+    """
+
+    def __init__(self, text: str, skipped: tuple[tuple[str, Fault], ...]) -> None:
+        super().__init__(text, skipped)
+        self.text, self.skipped = text, skipped
+
+    def __str__(self) -> str:
+        return self.text
+
+
 class MediaError(Exception):
     """A medium that cannot be used; `Processor` turns it into a `SampleError`."""
 

@@ -21,7 +21,7 @@ from data.config import DataConfig
 from data.kinds.modality import Modality, blank
 from data.kinds.rows import DECODER, empty_decoder, empty_rows, write_medium
 from data.planning.lanes import by_encoder, number_of
-from data.planning.packing import Capacity
+from data.planning.packing import Capacity, make_capacity
 from data.planning.stream import Placement, Skip, runs_of_plan
 from data.processing.processor import Processor
 from data.sample import DataError, Example, LengthError, Lengths, Medium, SampleError
@@ -47,6 +47,15 @@ def check_rows(rows: Rows, encoders: Sequence[str], total: int) -> None:
             raise ValueError(
                 f"rows of {tower}: {list(wanted)} are refused; valid: distinct, 0 to {total - 1}"
             )
+
+
+def capacity_of(config: DataConfig, processor: Processor) -> Capacity:
+    """Capacity of a row with `data.budgets`, and the longest sample that the decoder can learn.
+
+    Raises:
+        DataError: budgets that do not fit the encoders.
+    """
+    return make_capacity(config.budgets, tuple(processor.modalities.values()), processor.longest)
 
 
 class BatchArrays:

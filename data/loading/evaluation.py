@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from data.config import DataConfig
-from data.loading.assemble import Assembler, Batch, Rows
+from data.loading.assemble import Assembler, Batch, Rows, capacity_of
 from data.planning.cuts import cut_lanes, has_cuts, relaid
-from data.planning.packing import Capacity, make_capacity, pack
+from data.planning.packing import Capacity, pack
 from data.planning.stream import Placement, Skip, lay_out
 from data.processing.processor import Processor
 from data.sample import DataError, Lengths, SampleError
@@ -62,7 +62,7 @@ def prompt_batches(
     Raises:
         DataError, SampleError: as `Loader`.
     """
-    capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
+    capacity = capacity_of(config, processor)
     measure = _prompts(source, processor, capacity)
     assemble = partial(Assembler(source, processor, config, rows), prompts=True)
     for batch, placed, skipped in _passed(
@@ -83,7 +83,7 @@ def example_batches(
     Raises:
         DataError, SampleError: as `Loader`.
     """
-    capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
+    capacity = capacity_of(config, processor)
     measure = _examples(source, processor, capacity)
     assemble = Assembler(source, processor, config, rows)
     for batch, _, skipped in _passed(source, config, capacity, indices, measure, assemble):
@@ -106,7 +106,7 @@ def check_heldout(
         SampleError: a sample cannot be used, with `data.on_error: raise`.
         DataError: no sample can be used.
     """
-    capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
+    capacity = capacity_of(config, processor)
     measure = (_prompts if prompts else _examples)(source, processor, capacity)
     if config.on_error == "raise":
         _measured(source, config, indices, measure)

@@ -19,12 +19,12 @@ import grain
 import numpy as np
 
 from data.config import DataConfig
-from data.loading.assemble import Assembler, Batch, Rows
+from data.loading.assemble import Assembler, Batch, Rows, capacity_of
 from data.loading.prefetch import Prefetched, Sliced, Unseekable
 from data.planning.dealing import Loads
 from data.planning.groups.group import WHOLE, Group
 from data.planning.lengths import LengthTable, open_lengths
-from data.planning.packing import Capacity, make_capacity
+from data.planning.packing import Capacity
 from data.planning.stream import (
     NO_CONSUMER,
     Consumer,
@@ -223,7 +223,7 @@ class Loader(MicrobatchLoader):
         state = state_of(state, seed)
         if not len(source):
             raise DataError("data.source has no samples; valid: at least one")
-        capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
+        capacity = capacity_of(config, processor)
         assembler = Assembler(source, processor, config, rows, config.balance == "per_phase")
         lengths = lengths or open_lengths(source, processor, config)
         self._state = state

@@ -25,13 +25,12 @@ from data.config import DataConfig
 from data.faults import Fault, FaultKind
 from data.kinds.modality import Modality
 from data.kinds.rows import WORD, Words, medium_of, medium_words, words_of
-from data.loading.assemble import BatchArrays, Rows, check_rows
+from data.loading.assemble import BatchArrays, Rows, capacity_of, check_rows
 from data.loading.loader import Microbatch, MicrobatchLoader, microbatch_stats, state_of
 from data.loading.prefetch import Prefetched, Sliced, Unseekable
 from data.planning.groups.group import WHOLE, Group
 from data.planning.lanes import number_of
 from data.planning.lengths import check_records
-from data.planning.packing import make_capacity
 from data.planning.stream import (
     Consumer,
     LoaderState,
@@ -383,7 +382,7 @@ class ReadingLoader(MicrobatchLoader):
         ahead = wanted // (cluster.count * max(1, config.workers)) + 1
         self._reads = Prefetched(reads, config.workers, ahead)
         self._held = _Held(self._reads, cluster, tuple(processor.encoders.values()), group)
-        capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
+        capacity = capacity_of(config, processor)
         begin = replace(state, done=0)
         self._planner = Planner(source, self._held, config, capacity, begin, consumer)
         self._sent: _Sent | None = None

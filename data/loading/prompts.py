@@ -10,9 +10,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 from data.config import DataConfig
-from data.loading.assemble import Assembler, Rows
+from data.loading.assemble import Assembler, Rows, capacity_of
 from data.loading.evaluation import PromptBatch, cut, slot_of
-from data.planning.packing import Capacity, make_capacity
+from data.planning.packing import Capacity
 from data.planning.stream import lay_out
 from data.processing.processor import Processor
 from data.sample import Lengths
@@ -43,7 +43,7 @@ def prompt_rows(
     Raises:
         SampleError: a prompt cannot be read, with `data.on_error: raise`.
     """
-    capacity = make_capacity(config.budgets, tuple(processor.modalities.values()))
+    capacity = capacity_of(config, processor)
     lanes = [(index, capacity.by_lane(lengths)) for index, lengths in prompts]
     lanes = cut(lanes, capacity, config.rows)
     fitting = _fitting(capacity, [lengths for _, lengths in lanes], units)

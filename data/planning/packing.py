@@ -37,11 +37,14 @@ class Capacity:
     """Capacity of one row: `limits` in the order of `resources`.
 
     modalities: modalities of all lanes of the encoders; lengths of samples are by lane.
+    longest: number of tokens of the longest sample that the decoder has positions for; None for
+        any number. A row of several samples may hold more.
     """
 
     resources: tuple[str, ...]
     limits: tuple[int, ...]
     modalities: tuple[Modality, ...]
+    longest: int | None = None
 
     def by_lane(self, lengths: Lengths) -> Lengths:
         """Lengths of a sample by lane, as all other methods take them; from those by encoder."""
@@ -77,6 +80,12 @@ class Capacity:
             rows: number of rows over which text and media may be spread; with 1, all of the sample
                 is in the same row.
         """
+        if self.longest is not None and lengths.tokens > self.longest:
+            text = (
+                f"has {lengths.tokens} tokens, media included, above the {self.longest} of "
+                "model.decoder.max_positions"
+            )
+            return Fault(FaultKind.POSITIONS, text)
         fault = self._exceeded(zip(self.resources, self.needs(lengths), strict=True))
         if fault is None or rows == 1:
             return fault
@@ -107,8 +116,15 @@ def spans_of(modality: Modality, lengths: Sequence[int]) -> list[int]:
     return [modality.span(length) for length in lengths]
 
 
-def make_capacity(budgets: Mapping[str, int], modalities: Sequence[Modality]) -> Capacity:
+def make_capacity(
+    budgets: Mapping[str, int], modalities: Sequence[Modality], longest: int | None = None
+) -> Capacity:
     """Check `data.budgets` against the encoders.
+
+    Args:
+        budgets: capacities of a row.
+        modalities: modalities of all lanes of the encoders.
+        longest: as in `Capacity`.
 
     Raises:
         DataError: a budget is missing, of an unknown encoder, or not a multiple of the reduction.
@@ -129,7 +145,7 @@ def make_capacity(budgets: Mapping[str, int], modalities: Sequence[Modality]) ->
     segments = budgets["segments"]
     limits = (budgets["tokens"], *(budgets[n] for n in names), *[segments] * (1 + len(names)))
     resources = ("tokens", *names, "segments", *(f"{n} segments" for n in names))
-    return Capacity(resources, limits, tuple(modalities))
+    return Capacity(resources, limits, tuple(modalities), longest)
 
 
 def pack(needs: Sequence[Sequence[int]], rows: int, limits: Sequence[int]) -> list[int | None]:

@@ -36,7 +36,7 @@ from data.planning.microbatches import costs_of, spread_over_time
 from data.planning.packing import Capacity, spans_of
 from data.planning.problem import Work
 from data.planning.steps import Packed, StepPacker
-from data.sample import DataError, Lengths, SampleError
+from data.sample import DataError, Lengths, SampleError, UnusableError
 from data.sources.mixture import Mixture
 from data.sources.order import Order, shuffled
 from data.sources.source import Source
@@ -250,8 +250,8 @@ class Planner:
 
     Raises (from `plan`):
         SampleError: an unusable sample, with `data.on_error: raise`.
-        DataError: the source is empty, a whole epoch has no usable sample, or `state` is within a
-            step of more microbatches.
+        UnusableError: a whole epoch has no usable sample.
+        DataError: the source is empty, or `state` is within a step of more microbatches.
     """
 
     def __init__(
@@ -422,7 +422,8 @@ class Planner:
             self._pass(positions)
         if not self._pool:
             name, fault = self._skipped[-1]
-            raise DataError(f"none of {self._size} samples is usable; the last, {name}: {fault}")
+            text = f"none of {self._size} samples is usable; the last, {name}: {fault}"
+            raise UnusableError(text, tuple(dict(self._skipped).items()))
 
     def _next(self) -> list[int]:
         """The next stream positions that a step wants, those that are behind first.

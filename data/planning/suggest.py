@@ -26,6 +26,7 @@ def suggest_budgets(
     samples_per_step: int,
     probe: int = 2048,
     order: Order | None = None,
+    longest: int | None = None,
 ) -> dict[str, int]:
     """`data.budgets` for about `samples_per_step` samples in `rows` rows.
 
@@ -34,12 +35,12 @@ def suggest_budgets(
     outputs (8 tokens), or of a tile's outputs, so among the scales within 15 % of
     `samples_per_step` the one that rounds best is taken, of several the nearest. Lengths come from
     `probe` random samples of the source, or from the first samples of `order`, in which some come
-    up more often than others.
+    up more often than others; samples of more than `longest` tokens are left out.
 
     Raises:
         DataError: none of the probed samples is usable.
     """
-    needs, segments = _probe(lengths, modalities, _chosen(len(lengths), probe, order))
+    needs, segments = _probe(lengths, modalities, _chosen(len(lengths), probe, order), longest)
     names = [name for name, (values, _) in needs.items() if values.any()]
     means = np.array([needs[name][0].mean() for name in names])
     largest = np.array([needs[name][0].max() for name in names])
@@ -68,25 +69,31 @@ def needs_of(
     modalities: Sequence[Modality],
     probe: int = 2048,
     order: Order | None = None,
+    longest: int | None = None,
 ) -> np.ndarray:
     """`[samples, 1 + modalities]`: tokens, and positions by lane, of `probe` usable samples.
+
+    See `suggest_budgets`.
 
     Raises:
         DataError: none of the probed samples is usable.
     """
-    needs, _ = _probe(lengths, modalities, _chosen(len(lengths), probe, order))
+    needs, _ = _probe(lengths, modalities, _chosen(len(lengths), probe, order), longest)
     return np.stack([values for values, _ in needs.values()], axis=1)
 
 
 def _probe(
-    lengths: LengthTable, modalities: Sequence[Modality], chosen: Sequence[int]
+    lengths: LengthTable,
+    modalities: Sequence[Modality],
+    chosen: Sequence[int],
+    longest: int | None,
 ) -> tuple[dict[str, tuple[np.ndarray, int]], float]:
     """Needs of samples per budget with its rounding unit, and segments per sample."""
     rows: list[list[int]] = []
     media: list[int] = []
     for index in chosen:
         own = lengths[index]
-        if isinstance(own, Fault):
+        if isinstance(own, Fault) or (longest is not None and own.tokens > longest):
             continue  # the loader will count and report this sample
         media_of = by_lane(own, modalities).media
         spans = [spans_of(m, media_of.get(m.name, ())) for m in modalities]

@@ -60,7 +60,9 @@ def names(source: Source, indices: list[int]) -> str:
 
 def _doubtful(lengths: LengthTable, capacity: Capacity) -> NDArray[np.bool_]:
     """`[samples]`: whether a sample may be too long for one row; true for all that are."""
-    above = np.asarray(lengths.tokens) > capacity.limit("tokens")
+    most = capacity.limit("tokens")
+    most = most if capacity.longest is None else min(most, capacity.longest)
+    above = np.asarray(lengths.tokens) > most
     for modality in capacity.modalities:
         own, name = lengths.media[modality.encoder], modality.name
         taken, positions = _taken(own, modality)

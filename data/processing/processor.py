@@ -71,8 +71,11 @@ class Processor:
     Args:
         config: configuration of the data.
         modalities: modalities of all lanes of the encoders.
+        longest: number of tokens of the longest sample that the decoder has positions for; None
+            for any number. Plans leave longer samples out; their lengths are measured all the same.
 
     Attributes:
+        longest: as given.
         modalities: modalities by the name of the lane.
         encoders: modalities of whole encoders, by name.
 
@@ -81,8 +84,10 @@ class Processor:
             encoders, or a route names an encoder that does not exist.
     """
 
-    def __init__(self, config: DataConfig, modalities: Sequence[Modality]) -> None:
-        self.config = config
+    def __init__(
+        self, config: DataConfig, modalities: Sequence[Modality], longest: int | None = None
+    ) -> None:
+        self.config, self.longest = config, longest
         self.modalities = {modality.name: modality for modality in modalities}
         self.encoders = {modality.encoder: modality.of_encoder for modality in modalities}
         self._by_kind: dict[Kind, list[Modality]] = {}
@@ -450,9 +455,11 @@ class Processor:
         return _Text((*ids, *told.ids[done:]), (*learnt, *told.learnt[done:]), _fixed(starts))
 
 
-def make_processor(config: DataConfig, modalities: Sequence[Modality]) -> Processor:
+def make_processor(
+    config: DataConfig, modalities: Sequence[Modality], longest: int | None = None
+) -> Processor:
     """The configured processor. Raises DataError, see `Processor`."""
-    return Processor(config, modalities)
+    return Processor(config, modalities, longest)
 
 
 def _fields(modality: Modality) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from mllm_jax.cli.shared import (
     teller,
     with_budgets,
 )
+from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.part import Processes
 from mllm_jax.submit import pulse
 
@@ -281,7 +282,8 @@ def preview(args: argparse.Namespace, config: ExperimentConfig, console: Console
     use_host()
     config = with_budgets(config, console)
     done = run(config, args.samples, Path(args.out) if args.out else None)
-    return Answer(done.to_json(), [(COLUMNS, done.rows)], done.lines)
+    code = Exit.BAD_DATA if done.preview.refused else Exit.OK
+    return Answer(done.to_json(), [(COLUMNS, done.rows)], done.lines, code)
 
 
 def report(args: argparse.Namespace, console: Console) -> Answer:

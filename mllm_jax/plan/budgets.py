@@ -166,7 +166,7 @@ class _Measured:
         if not len(source):
             raise DataError("data.source has no samples; valid: at least one")
         lanes = modalities(config.model) if config.data.auto_budgets else planned(config)
-        processor = make_processor(config.data, lanes)
+        processor = make_processor(config.data, lanes, config.model.decoder.max_positions)
         lengths = open_lengths(source, processor, config.data)
         return cls(config, source, lengths, tuple(processor.modalities.values()))
 
@@ -177,7 +177,7 @@ class _Measured:
     def suggested(self, samples: int) -> Outcome:
         """Budgets by which a microbatch holds about so many samples."""
         rows, common = self.config.data.rows, (self.lengths, self.encoders)
-        budgets = suggest_budgets(*common, rows, samples, order=self.order)
+        budgets = suggest_budgets(*common, rows, samples, order=self.order, longest=self.longest)
         return self.outcome(rounded(budgets, self.config))
 
     def chosen(self) -> Outcome:
@@ -185,7 +185,9 @@ class _Measured:
         data, each = self.config.data, self.config.train.accumulate
         if data.samples is not None:
             return self.suggested(-(-data.samples // each))
-        usual = usual_samples(needs_of(self.lengths, self.encoders, order=self.order))
+        usual = usual_samples(
+            needs_of(self.lengths, self.encoders, order=self.order, longest=self.longest)
+        )
         own = self.suggested(data.rows * usual)
         return min(own, *self._wider(own), key=lambda one: round(max(one.padding.values()), 2))
 
@@ -195,6 +197,11 @@ class _Measured:
             more = {one.name: part * MULTIPLE * one.reduction for one in self.encoders}
             budgets = {name: n + more.get(name, 0) for name, n in own.budgets.items()}
             yield self.outcome(rounded(budgets, self.config))
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest sample that the decoder has positions for."""
+        return self.config.model.decoder.max_positions
 
     @property
     def order(self) -> Order | None:
@@ -247,7 +254,7 @@ def advise(config: ExperimentConfig, samples: int | None = None) -> Advice:
     try:
         present = own.outcome(config.data.budgets)
     except DataError as error:
-        if samples is None and len(own.lengths.unusable) < len(own.lengths):
+        if samples is None and _learnable(own.lengths, config.model.decoder.max_positions):
             raise DataError(
                 f"{error}; say with --samples of `launch.py budgets` how many samples a "
                 "microbatch should hold"
@@ -273,7 +280,7 @@ def outcome(
     """
     config = with_budgets(config, budgets)
     data = config.data.model_copy(update={"on_error": "skip"})
-    capacity = make_capacity(budgets, encoders)
+    capacity = make_capacity(budgets, encoders, config.model.decoder.max_positions)
     work, units = tower_works(config.model), config.budget_units
     consumer = Consumer(work, microbatches=config.train.accumulate, units=units)
     state = LoaderState(config.train.seed)
@@ -292,6 +299,12 @@ def outcome(
     found = unusable_samples(lengths, capacity, config.data.rows_apart)
     reasons = _by_kind(source, found)
     return Outcome(dict(budgets), placed / count, padding, len(found), reasons, len(source))
+
+
+def _learnable(lengths: LengthTable, longest: int | None) -> bool:
+    """Whether rows that are long enough would hold a sample."""
+    tokens = np.asarray(lengths.tokens)
+    return bool(((tokens >= 0) & (tokens <= (longest or tokens.max()))).any())
 
 
 def _by_kind(source: Source, found: Mapping[int, Fault]) -> dict[str, Refused]:

@@ -27,6 +27,8 @@ PANELS: tuple[Callable[[Preview], Panel], ...] = (
     samples.samples,
     figures.configuration,
 )
+#: Those of a source none of whose samples can be used.
+WITHOUT_SAMPLES = (figures.skipped, figures.configuration)
 #: Columns of the table of sources.
 COLUMNS = ("source", "samples", "tokens", "learnt", "samples in all")
 
@@ -56,8 +58,9 @@ class Previewed:
     def lines(self) -> list[str]:
         """Skipped samples by reason, padding, the file, and what is not as in the run."""
         shares = ", ".join(f"{name} {percent(own)}" for name, own in self.preview.padding.items())
-        lines = [f"padding: {shares}", *notes(self.preview), f"written: {self.file}"]
-        return [*self._skipped(), *lines]
+        padding = [f"padding: {shares}"] * bool(shares)
+        written = f"written: {self.file}"
+        return [*self._skipped(), *padding, *notes(self.preview), written]
 
     def _skipped(self) -> list[str]:
         """A line for each reason, with the first sample."""
@@ -81,7 +84,8 @@ def preview(config: ExperimentConfig, count: int, output: Path | None = None) ->
         output: the file; None: `preview.html` in the folder of the run.
 
     Raises:
-        DataError: the data cannot be used.
+        DataError: the data cannot be used; but a source none of whose samples can be used has a
+            page of the reasons.
         SampleError: a sample cannot be used, with `data.on_error: raise`.
         RunError: the file cannot be written.
     """
@@ -92,11 +96,15 @@ def preview(config: ExperimentConfig, count: int, output: Path | None = None) ->
 def page(seen: Preview) -> str:
     """The whole page."""
     told = " ".join((_standing(seen), *notes(seen)))
-    return document(seen.config.run.name, told, _main(seen), [make(seen) for make in PANELS])
+    panels = WITHOUT_SAMPLES if seen.refused else PANELS
+    return document(seen.config.run.name, told, _main(seen), [make(seen) for make in panels])
 
 
 def notes(seen: Preview) -> list[str]:
     """What is not as in the run, and what was read of records."""
+    if seen.refused:
+        total = sum(seen.sizes.values())
+        return [f"None of {total} samples can be used: train refuses these data."]
     group, found = seen.config.data.balance_group, []
     if group is not None:
         found.append(f"All hosts are taken for one group, though data.balance_group is {group}.")
@@ -109,6 +117,8 @@ def notes(seen: Preview) -> list[str]:
 
 def _standing(seen: Preview) -> str:
     """What the page shows."""
+    if seen.refused:
+        return "What the model would see: nothing."
     count = len(seen.microbatches)
     which = "microbatch" if count == 1 else f"{count} microbatches"
     return f"What the model sees: the first {which} of a run with seed {seen.config.train.seed}."

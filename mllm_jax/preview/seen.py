@@ -20,6 +20,7 @@ from data.loading.loader import Microbatch
 from data.planning.lanes import number_of
 from data.planning.stream import Placement
 from data.processing.processor import Processor, make_processor
+from data.sample import UnusableError
 from data.sources.make import make_source
 from data.sources.mixture import Mixture
 from data.sources.source import Source
@@ -165,6 +166,8 @@ class Preview:
         details: the first of these.
         sizes: number of samples of each source.
         read, passed: keys of the records of samples in detail that are read, and that are not.
+        refused: if no sample of the source can be used, all of them with their reasons; there is no
+            microbatch then.
     """
 
     config: ExperimentConfig
@@ -175,10 +178,13 @@ class Preview:
     sizes: Mapping[str, int]
     read: Sequence[str] = ()
     passed: Sequence[str] = ()
+    refused: Sequence[tuple[str, Fault]] = ()
 
     @cached_property
     def skipped(self) -> list[SkippedSample]:
         """The samples that could not be used, each once."""
+        if self.refused:
+            return [SkippedSample(0, name, fault, 1) for name, fault in self.refused]
         met = [
             (number, *skip) for number, own in enumerate(self.microbatches) for skip in own.skipped
         ]
@@ -233,22 +239,26 @@ def see(config: ExperimentConfig, samples: int) -> Preview:
     """The first microbatches of a run that hold `samples` samples, with so many in detail.
 
     Raises:
-        DataError: the data cannot be used.
+        DataError: the data cannot be used; but a source none of whose samples can be used is shown
+            with the reasons.
         SampleError: a sample cannot be used, with `data.on_error: raise`.
     """
     source = make_source(config.data)
-    processor = make_processor(config.data, planned(config))
+    processor = make_processor(config.data, planned(config), config.model.decoder.max_positions)
     microbatches: list[Microbatch] = []
-    with lone_loader(config, source, processor) as loader:
-        while sum(own.stats.samples for own in microbatches) < samples:
-            microbatches.append(next(loader))
+    sizes = _sizes(source, config)
+    try:
+        with lone_loader(config, source, processor) as loader:
+            while sum(own.stats.samples for own in microbatches) < samples:
+                microbatches.append(next(loader))
+    except UnusableError as error:
+        return Preview(config, processor.modalities, [], [], [], sizes, refused=error.skipped)
     every = list(_samples(microbatches, source, config))
     details = [
         _detail(own, microbatches[own.microbatch], source, processor) for own in every[:samples]
     ]
     keys = [source[own.placement.index].keys for own in every[:samples]]
     read, passed = (sorted({key for own in keys for key in own[which]}) for which in (0, 1))
-    sizes = _sizes(source, config)
     modalities = processor.modalities
     return Preview(config, modalities, microbatches, every, details, sizes, read, passed)
 

@@ -45,7 +45,8 @@ TEXTS = (
     "chat_template.jinja",
     "chat_template.json",
 )
-#: Budgets of a row to begin with: `launch.py budgets` finds those that fit the data.
+#: Budgets of a row to begin with, fewer tokens where the decoder has fewer positions:
+#: `launch.py budgets` finds those that fit the data.
 TOKENS, SEGMENTS, MEDIA = 4096, 64, 4
 GB = 1e9
 
@@ -384,7 +385,7 @@ def configuration(
 ) -> dict[str, Any]:
     """Values of an experiment that trains the whole model, sharded over all devices."""
     own = model.model_dump(mode="json") | {"pretrained": pretrained}
-    budgets = {"tokens": TOKENS, "segments": SEGMENTS}
+    budgets = {"tokens": min(TOKENS, model.decoder.max_positions), "segments": SEGMENTS}
     budgets |= {name: encoder.usual_row(MEDIA) for name, encoder in model.encoders.items()}
     return {
         "run": {"name": out.absolute().name, "directory": str(out.absolute().parent)},

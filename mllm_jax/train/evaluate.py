@@ -296,7 +296,9 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
     if not folder.is_dir():
         raise RunError(f"run {config.run.path} has no checkpoint; train it first")
     peers().note("looking at the held-out samples", limited=False, key=SOURCE)
-    processor = together(lambda: make_processor(config.data, planned(config)))
+    processor = together(
+        lambda: make_processor(config.data, planned(config), config.model.decoder.max_positions)
+    )
     check_heldout_data(config, processor)
     peers().note("restoring the state", limited=False)
     experiment = Experiment.build(config)

@@ -51,7 +51,7 @@ class Experiment:
             DataError: tokenizer or processor cannot be made.
         """
         step = train_step(config)
-        processor = make_processor(config.data, planned(config))
+        processor = make_processor(config.data, planned(config), config.model.decoder.max_positions)
         return cls(config, step.program.grid, step.mesh, processor, step)
 
     @cached_property

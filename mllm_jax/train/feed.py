@@ -10,6 +10,7 @@ from typing import TypeVar
 import jax
 
 from data.config import DataConfig
+from data.loading.assemble import capacity_of
 from data.loading.evaluation import check_heldout, heldout_indices
 from data.loading.identity import (
     Identities,
@@ -23,7 +24,6 @@ from data.loading.on_read import Alone, ReadingLoader
 from data.planning.dealing import Hosts
 from data.planning.groups.group import WHOLE, Group, Rows, sizes_of_groups
 from data.planning.lengths import LengthTable, open_lengths
-from data.planning.packing import make_capacity
 from data.planning.stream import Consumer, LoaderState
 from data.planning.unusable import refuse, unusable_samples
 from data.processing.processor import Processor, make_processor
@@ -95,9 +95,7 @@ def _group(
     sizes = sizes_of_groups(config.data, rows)
 
     def chosen() -> int:
-        capacity = make_capacity(
-            config.data.budgets, tuple(experiment.processor.modalities.values())
-        )
+        capacity = capacity_of(config.data, experiment.processor)
         views = experiment.step.program.views.items()
         ranks = {name: view.degree(view.batch) for name, view in views}
         return choose(config, capacity, samples(), ranks, len(rows), sizes).hosts
@@ -139,7 +137,9 @@ def check_sources(config: ExperimentConfig) -> Identities:
     source = shared_source(config.data)
     if not len(source):
         raise DataError("data.source has no samples; valid: at least one")
-    processor = together(lambda: make_processor(config.data, planned(config)))
+    processor = together(
+        lambda: make_processor(config.data, planned(config), config.model.decoder.max_positions)
+    )
     if is_primary() and not processor.chat.learns_end:
         (end,) = processor.pieces(processor.end_ids[:1])
         logger.warning(
@@ -150,7 +150,7 @@ def check_sources(config: ExperimentConfig) -> Identities:
         )
     if config.data.on_error == "raise" and config.data.lengths == "cached":
         lengths = shared_lengths(config, processor, source)
-        capacity = make_capacity(config.data.budgets, tuple(processor.modalities.values()))
+        capacity = capacity_of(config.data, processor)
         refuse(source, unusable_samples(lengths, capacity, config.data.rows_apart))
     if config.evaluate.enabled:
         check_heldout_data(config, processor)

@@ -22,7 +22,9 @@ from PIL import Image
 import launch
 from data.kinds.look import Look, Picture
 from data.planning.stream import LoaderState
+from data.sample import DataError
 from mllm_jax.config.load import ExperimentConfig, resolve
+from mllm_jax.plan.budgets import advise
 from mllm_jax.preview.page import PANELS, Previewed, page
 from mllm_jax.preview.panels.samples import samples
 from mllm_jax.preview.seen import Detail, Preview, quantiles, see, width
@@ -246,6 +248,48 @@ def test_members_of_a_mixture_and_groups_of_hosts_are_told(
     assert told["notes"][1].startswith("Keys of records that are read: ")
     assert Path(told["file"]) == tmp_path / "runs" / "mine" / "preview.html"
     assert "data.balance_group is 2" in Path(told["file"]).read_text()
+
+
+def of_positions(config: ExperimentConfig, most: int) -> ExperimentConfig:
+    """The configuration with a decoder of fewer positions."""
+    decoder = config.model.decoder.model_copy(update={"max_positions": most})
+    model = config.model.model_copy(update={"decoder": decoder})
+    return config.model_copy(update={"model": model})
+
+
+def test_samples_longer_than_the_models_positions_are_skipped_and_counted(
+    config: ExperimentConfig, seen: Preview
+) -> None:
+    lengths = {own.name: own.tokens for own in see(config, 40).samples}
+    most = sorted({*lengths.values()})[-2]
+    longer = {name for name, tokens in lengths.items() if tokens > most}
+    short = of_positions(config, most)
+    found = see(short, 40)
+    reason = f"above the {most} of model.decoder.max_positions"
+    assert {own.name for own in found.skipped if reason in own.fault.text} == longer
+    assert max(own.tokens for own in found.used) == most
+    advice = advise(short)
+    assert advice.present is not None
+    for outcome in (advice.present, advice.suggested):
+        assert outcome.reasons["longer than the model's positions"].samples == len(longer)
+
+
+def test_a_source_without_a_usable_sample_is_shown_with_the_reasons(
+    config: ExperimentConfig, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short = of_positions(config, 2)
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(short.model_dump(mode="json")))
+    line = ["preview", "--config", str(tmp_path / "config.yaml"), "--out", str(tmp_path / "p.html")]
+    assert launch.main([*line, "--json"]) == Exit.BAD_DATA
+    told = json.loads(capsys.readouterr().out)
+    (total,) = (own["of"] for own in told["sources"].values())
+    assert told["samples"] == []
+    assert len(told["skipped"]) == total
+    assert told["notes"] == [f"None of {total} samples can be used: train refuses these data."]
+    text = (tmp_path / "p.html").read_text()
+    assert "above the 2 of model.decoder.max_positions" in unescape(text)
+    with pytest.raises(DataError, match=r"above the 2 of model.decoder.max_positions$"):
+        advise(short)
 
 
 def test_data_that_cannot_be_read_and_files_that_cannot_be_written_are_told(

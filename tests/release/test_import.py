@@ -64,6 +64,19 @@ def imported(out: Path, source: Path, *options: str) -> dict[str, Any]:
     return values | {"evaluate": {"enabled": False}}
 
 
+@pytest.mark.parametrize(("positions", "tokens"), [(128, 128), (4096, 4096), (131072, 4096)])
+def test_a_row_to_begin_with_has_no_more_tokens_than_the_decoder_has_positions(
+    positions: int, tokens: int, tmp_path: Path
+) -> None:
+    source = shutil.copytree(PARITY / "qwen2_5", tmp_path / "source")
+    own = json.loads((source / "config.json").read_text())
+    own["max_position_embeddings"] = positions
+    (source / "config.json").write_text(json.dumps(own))
+    values = imported(tmp_path / "run", source)
+    assert values["model"]["decoder"]["max_positions"] == positions
+    assert values["data"]["budgets"]["tokens"] == tokens
+
+
 def planned(values: dict[str, Any], **parallel: Any) -> ExperimentConfig:
     """A configuration for the devices of tests."""
     plans = {name: {"data": 4} for name in values["model"]["encoders"]}

@@ -34,8 +34,9 @@ class DecoderConfig(Section):
         rope_theta: base of the rotary frequencies.
         norm_eps: added to the variance in norms.
         tie_embeddings: whether the head shares the embedding's table.
-        max_positions: length of the longest segment; the table of learned positions (gpt) has as
-            many rows.
+        max_positions: tokens of the longest segment, media included; longer samples and prompts
+            are refused. The table of learned positions (gpt) has as many rows; with rotary
+            positions another number changes no parameter.
         extra_tokens: number of tokens behind the vocabulary that are read and never written, such
             as the newline between the rows of a tiled image.
         window: number of tokens that a token sees in layers with a window: the token itself and

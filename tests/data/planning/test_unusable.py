@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -18,7 +19,7 @@ from tests.configs import ROOT
 from tests.data.samples import AUDIO, VISION, ListSource, make_sample
 
 MODALITIES = (VISION, AUDIO)
-CAPACITY = make_capacity({"tokens": 20, "vision": 24, "audio": 32, "segments": 2}, MODALITIES)
+BUDGETS = {"tokens": 20, "vision": 24, "audio": 32, "segments": 2}
 
 faults = st.builds(Fault, st.sampled_from(FaultKind), st.text(max_size=8))
 media = st.lists(st.integers(1, 40), max_size=3).map(tuple)
@@ -34,17 +35,38 @@ lengths = st.builds(
 )
 
 
-@given(st.lists(lengths | faults, min_size=1, max_size=12), st.sampled_from([1, 4]))
-def test_what_no_row_holds_is_found(samples: list[Lengths | Fault], rows: int) -> None:
+@given(
+    st.lists(lengths | faults, min_size=1, max_size=12),
+    st.sampled_from([1, 4]),
+    st.none() | st.integers(1, 30),
+)
+def test_what_no_row_holds_is_found(
+    samples: list[Lengths | Fault], rows: int, longest: int | None
+) -> None:
+    capacity = make_capacity(BUDGETS, MODALITIES, longest)
     table = LengthTable.of(samples, ["vision", "audio"])
     wanted = {
         index: fault
         for index, own in enumerate(samples)
-        if (fault := own if isinstance(own, Fault) else CAPACITY.misfit(own, rows))
+        if (fault := own if isinstance(own, Fault) else capacity.misfit(own, rows))
     }
-    found = unusable_samples(table, CAPACITY, rows)
+    found = unusable_samples(table, capacity, rows)
     assert found == wanted
     assert [*found] == sorted(found)
+    for own in (own for index, own in enumerate(samples) if index not in found):
+        assert isinstance(own, Lengths)
+        assert own.tokens <= (longest or 20)
+
+
+def test_a_sample_longer_than_the_models_positions_fits_no_row() -> None:
+    short, row = make_capacity(BUDGETS, MODALITIES, 12), Lengths(12)
+    assert short.misfit(row) is None
+    fault = short.misfit(replace(row, tokens=13), 4)
+    assert fault is not None
+    assert fault.kind is FaultKind.POSITIONS
+    assert (
+        str(fault) == "has 13 tokens, media included, above the 12 of model.decoder.max_positions"
+    )
 
 
 def test_the_first_is_raised_with_names_of_others() -> None:
