@@ -14,6 +14,7 @@ from pydantic import (
     JsonValue,
     PlainSerializer,
     PositiveInt,
+    PrivateAttr,
     field_validator,
     model_validator,
 )
@@ -303,6 +304,12 @@ BalanceGroup = PositiveInt | Literal["auto"] | None
 Share = Annotated[float, Field(gt=0, le=1)]
 
 
+#: Where answers begin, which are learnt and generated from there on: `text`: with their own text,
+#: behind everything that the chat template writes before it; `header`: behind the generation prompt
+#: of the chat template, with all that the template writes behind that, such as a thought.
+AnswersBegin = Literal["text", "header"]
+
+
 class TowerBalancing(_Section):
     """How the samples of the decoder, or the media of an encoder, are dealt over the rows."""
 
@@ -337,12 +344,25 @@ class DataConfig(_Section):
     accept_changes: bool = False  # let a run go on with other data than it was trained on
     processor: LocalPath | None = None  # folder of a released processor: tokenizer, template, media
     tokenizer: LocalText = "demo"  # "demo", "bytes" or the path of a tokenizer.json
+    answers_begin: AnswersBegin = "text"  # where answers begin: their text, or behind the header
     chat: ChatConfig | None = None  # strings around turns; null: the tokenizer's own, or ChatML
     image: ImageConfig = ImageConfig()
     audio: AudioConfig = AudioConfig()
     video: VideoConfig = VideoConfig()
     routes: dict[str, RouteConfig] = {}  # routes between several encoders of one kind, by kind
     cache: LocalPath = Path(".cache/mllm_jax")  # folder of indexes and other derived files
+    _embeddings: int | None = PrivateAttr(default=None)
+
+    @property
+    def embeddings(self) -> int | None:
+        """Ids that the decoder knows, if the tokenizer has more; no text may have those."""
+        return self._embeddings
+
+    def with_embeddings(self, count: int) -> DataConfig:
+        """The same for a decoder of so many embeddings, fewer than the tokenizer's ids."""
+        changed = self.model_copy()
+        changed._embeddings = count
+        return changed
 
     @property
     def auto_budgets(self) -> bool:
@@ -410,6 +430,11 @@ class DataConfig(_Section):
             self._check_group(self.balance_group)
         if self.processor is not None:
             self._check_idle_text()
+        elif self.answers_begin != "text":
+            raise ValueError(
+                f"data.answers_begin: {self.answers_begin} has no effect without data.processor; "
+                "valid: text"
+            )
         if self.lengths == "on_read" and self.lengths_folder is not None:
             raise ValueError(
                 f"data.lengths_folder: {self.lengths_folder} has no effect, as data.lengths is "

@@ -82,7 +82,8 @@ def processing(config: DataConfig) -> dict[str, Identity]:
     """
     files, tokenizer = read_files(config), config.tokenizer
     if files is not None:
-        name, content = "data.processor", files.fingerprint.encode()
+        begin = "" if config.answers_begin == "text" else f" {config.answers_begin}"
+        name, content = "data.processor", f"{files.fingerprint}{begin}".encode()
     else:
         built_in = tokenizer in BUILT_IN
         name = "data.tokenizer"

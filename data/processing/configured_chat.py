@@ -25,4 +25,5 @@ def make_chat(config: DataConfig, kinds: Sequence[Kind], files: ReleasedFiles | 
     marks = marks_of(config)
     if files is None:
         return ConfiguredChat(config, {k: mark for k, mark in marks.items() if counts(k, kinds)})
-    return ReleasedChat(files, {kind: marks[kind] for kind in kinds}, TODAY)
+    own = {kind: marks[kind] for kind in kinds}
+    return ReleasedChat(files, own, TODAY, config.answers_begin, config.embeddings)

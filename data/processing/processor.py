@@ -45,7 +45,7 @@ from data.sample import (
 )
 from data.text.chat import PAD_ID, Told, marks_of
 
-_VERSION = 2  # version of the processing; raised when the same sample gets other lengths
+_VERSION = 3  # version of the processing; raised when the same sample gets other lengths
 _SURROGATES = re.compile("[\ud800-\udfff]")  # JSON may hold unpaired ones; tokenizers refuse them
 
 
@@ -204,7 +204,15 @@ class Processor:
 
     def answer(self, sample: Sample) -> str:
         """The last answer as `decode` returns it."""
-        return self.decode(self.encode(sample.turns[-1].text.strip()))
+        return self.decode(self.answer_ids(sample))
+
+    def answer_ids(self, sample: Sample) -> list[int]:
+        """The tokens of the last answer that are learnt: those that generation should write."""
+        turns = self._turns(sample)
+        whole, prompt = self.chat.tell(turns), self.chat.tell(turns[:-1], opened=True)
+        behind = slice(len(prompt.ids), None)
+        own = zip(whole.ids[behind], whole.learnt[behind], strict=True)
+        return [number for number, learnt in own if learnt]
 
     def encode(self, text: str) -> Sequence[int]:
         """Ids of a text, in which nothing is a special token."""

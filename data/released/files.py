@@ -2,6 +2,7 @@
 
     tokenizer.json, tokenizer_config.json, special_tokens_map.json, added_tokens.json
     chat_template.jinja, or chat_template.json, or in processor_config.json or tokenizer_config.json
+    generation_config.json, of which only the tokens count that end an answer
 
 `data.released.media` reads how media are made.
 """
@@ -22,6 +23,8 @@ from data.released.media import PREPROCESSOR, VIDEOS, MediaReader
 from data.released.typed import TYPED, T, checked, said
 from data.sample import DataError
 
+#: May name more tokens which end an answer than the tokenizer does.
+GENERATION = "generation_config.json"
 _NAMES = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -107,7 +110,8 @@ class ReleasedFiles:
         media: how media are made, by kind, of those of which the files say it.
         most_tiles: of an image's outputs, see `data.kinds.image.tiles.Tiling`; None if the files do
             not say.
-        fingerprint: fingerprint of all files that were read.
+        stops: ids of tokens at which generation stops by the release's own word.
+        fingerprint: fingerprint of all files that decide tokens and media.
     """
 
     folder: Path
@@ -118,6 +122,7 @@ class ReleasedFiles:
     placeholders: Mapping[Kind, str]
     media: Mapping[Kind, Any]
     most_tiles: int | None
+    stops: tuple[int, ...]
     fingerprint: str
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -187,6 +192,7 @@ class _Reader:
             self._placeholders(),
             MediaReader(self._folder, self._contents).media(),
             None if ratio is None else int(ratio.removeprefix("anyres_max_")),
+            _stops(self._folder / GENERATION),
             whole.hexdigest(),
         )
 
@@ -274,6 +280,17 @@ class _Reader:
             if isinstance(found, str):
                 return found
         return None
+
+
+def _stops(path: Path) -> tuple[int, ...]:
+    """Tokens that end an answer by generation_config.json. Raises DataError."""
+    found = _parsed(path, _bytes(path)).get("eos_token_id") if path.is_file() else None
+    stops = found if isinstance(found, list) else [] if found is None else [found]
+    if not all(type(own) is int and own >= 0 for own in stops):
+        raise DataError(
+            f"data.processor: {path}: eos_token_id: {found!r:.80} is no token, nor a list of tokens"
+        )
+    return tuple(stops)
 
 
 def _is_flag(value: object) -> bool:

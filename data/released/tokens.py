@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from operator import itemgetter
 
 import numpy as np
@@ -16,6 +17,9 @@ from data.released.files import ReleasedFiles
 from data.released.marks import Span
 from data.sample import DataError
 from data.text.pieces import pieces
+
+#: A token before a piece of a text: some tokenizers put a blank before the first piece alone.
+_BEHIND = "\ufdd4"
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,12 @@ class Tokens:
     def touching(self, span: Span) -> NDArray[np.bool_]:
         """`[tokens]`, whether a token has characters of `span`."""
         return (self.spans[:, 0] < span[1]) & (self.spans[:, 1] > span[0])
+
+    def without_end(self) -> Tokens:
+        """Without the special tokens that a tokenizer adds behind a text (`</s>`)."""
+        inside = np.flatnonzero(self.spans[:, 0] < self.spans[:, 1])
+        own = slice(0, int(inside[-1]) + 1 if inside.size else None)
+        return Tokens(self.ids[own], self.spans[own], self.special[own])
 
 
 class ReleasedTokenizer:
@@ -120,12 +130,20 @@ class ReleasedTokenizer:
         """The same tokenizer, for which no text is a special token."""
         tokenizer = self._load()
         tokenizer.encode_special_tokens = True
+        # Not a special one, so that it is a token all the same.
+        tokenizer.add_tokens([AddedToken(_BEHIND, normalized=False)])
         return tokenizer
 
     def id_of(self, token: str) -> int | None:
         """The id of a special token."""
         found: int | None = self._tokenizer.token_to_id(token)
         return found if found is not None and self.is_special[found] else None
+
+    def text_ids_from(self, first: int) -> int:
+        """How many ids from `first` on are those of texts, and not of tokens that were added."""
+        added = self._tokenizer.get_added_tokens_decoder()
+        every = self._tokenizer.get_vocab(with_added_tokens=True).values()
+        return sum(number >= first and number not in added for number in every)
 
     def spells_special(self, text: str) -> bool:
         """Whether a text spells a special token."""
@@ -144,46 +162,96 @@ class ReleasedTokenizer:
         """The text that each token adds."""
         return pieces(self._tokenizer, ids)
 
-    def encode(self, text: str, begins: bool, told: Sequence[Span]) -> Tokens:
+    def encode(
+        self, text: str, begins: bool, told: Sequence[Span], borders: Sequence[int] = ()
+    ) -> Tokens:
         """Tokens of a rendered conversation.
 
         Args:
             text: text of the conversation.
             begins: whether to add the tokens that the tokenizer adds to a text (`<s>`).
             told: spans of the samples' own texts, in which no special token is recognised.
+            borders: characters before which a token must begin.
         """
         tokens = self._tokens(self._tokenizer.encode(text, add_special_tokens=begins))
         spelled = np.zeros_like(tokens.special)
         for span in told:
             spelled |= tokens.special & tokens.touching(span)
-        return self._apart(text, tokens, spelled) if spelled.any() else tokens
+        if not borders and not spelled.any():
+            return tokens
+        return self._apart(text, tokens, spelled, borders)
+
+    def parted(self, text: str, tokens: Tokens, told: Sequence[Span], at: int) -> bool:
+        """Whether the tokens before character `at` are those of the text before it by itself.
+
+        Args:
+            text: a text.
+            tokens: its tokens.
+            told: as of `encode`.
+            at: see there.
+        """
+        real = tokens.spans[:, 0] < tokens.spans[:, 1]
+        before = np.flatnonzero(real & (tokens.spans[:, 0] < at))
+        if (tokens.spans[before, 1] > at)[~tokens.special[before]].any():
+            return False
+        # Special tokens part a text, so that what is before the last one changes nothing.
+        special = before[tokens.special[before]]
+        first = special[-1] if special.size else np.flatnonzero(~tokens.special)[:1].sum()
+        begin = int(tokens.spans[first, 0]) if before.size else at
+        own = [(max(a - begin, 0), min(b, at) - begin) for a, b in told if a < at and b > begin]
+        alone = self.encode(text[begin:at], begins=False, told=own)
+        return np.array_equal(alone.ids, tokens.ids[first : before[-1] + 1] if before.size else [])
+
+    def same_text(self, one: Tokens, other: Tokens) -> bool:
+        """Whether two lists of tokens stand for the same text."""
+        decode = self._tokenizer.decode
+        texts = {decode(own.ids.tolist(), skip_special_tokens=False) for own in (one, other)}
+        return len(texts) == 1
 
     def _tokens(self, encoding: Encoding, first: int = 0) -> Tokens:
         """Tokens of a piece of text that begins at character `first`."""
         ids = np.array(encoding.ids, np.int32)
         spans = np.array(encoding.offsets, np.int64).reshape(-1, 2) + first
-        return Tokens(ids, spans, self.is_special[ids])
+        known = np.minimum(ids, len(self.is_special) - 1)
+        return Tokens(ids, spans, self.is_special[known] & (ids == known))
 
-    def _apart(self, text: str, tokens: Tokens, spelled: NDArray[np.bool_]) -> Tokens:
-        """Tokens if the `spelled` ones are text: the pieces between all others, one by one."""
+    def _apart(
+        self,
+        text: str,
+        tokens: Tokens,
+        spelled: NDArray[np.bool_],
+        borders: Sequence[int] = (),
+    ) -> Tokens:
+        """Tokens if the `spelled` ones are text: the pieces between all others, one by one.
+
+        The pieces are cut at `borders` as well.
+        """
         spans = tokens.spans.copy()
         # Tokens added after the text have no place in it.
         spans[1 + np.flatnonzero(spans[:, 0] < spans[:, 1])[-1] :] = len(text)
-        parts, done = [], 0
+        parts, done = list[Tokens](), 0
         for number in np.flatnonzero(tokens.special & ~spelled).tolist():
             begin, end = spans[number].tolist()
             own = slice(number, number + 1)
-            parts.append(self._piece(text, done, begin))
+            parts += self._pieces(text, done, begin, borders)
             parts.append(Tokens(tokens.ids[own], spans[own], tokens.special[own]))
             done = end
-        parts.append(self._piece(text, done, len(text)))
+        parts += self._pieces(text, done, len(text), borders)
         return Tokens(
             np.concatenate([part.ids for part in parts]),
             np.concatenate([part.spans for part in parts]),
             np.concatenate([part.special for part in parts]),
         )
 
+    def _pieces(self, text: str, begin: int, end: int, borders: Sequence[int]) -> Iterator[Tokens]:
+        """Tokens of a text without special tokens, in pieces."""
+        cuts = [begin, *sorted({at for at in borders if begin < at < end}), end]
+        for first, last in pairwise(cuts):
+            yield self._piece(text, first, last)
+
     def _piece(self, text: str, begin: int, end: int) -> Tokens:
-        encoding = self._plain.encode(text[begin:end], add_special_tokens=False)
-        found = self._tokens(encoding, begin)
-        return Tokens(found.ids, found.spans, np.zeros_like(found.special))
+        """Tokens of a piece, which unless it begins the text is behind another token."""
+        front = _BEHIND if begin else ""
+        encoding = self._plain.encode(front + text[begin:end], add_special_tokens=False)
+        found, own = self._tokens(encoding, begin - len(front)), slice(len(front), None)
+        return Tokens(found.ids[own], found.spans[own], np.zeros_like(found.special[own]))

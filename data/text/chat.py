@@ -44,15 +44,25 @@ class Chat(Protocol):
     def end_ids(self) -> tuple[int, ...]:
         """The tokens at which generation stops, first of all the one that ends an answer."""
 
-    @property
-    def learns_end(self) -> bool:
-        """Whether a token that ends an answer is among those that are learnt."""
+    def check_training(self) -> tuple[str, ...]:
+        """See that answers can be learnt.
+
+        Returns:
+            What of answers is not learnt, for people.
+
+        Raises:
+            DataError: answers cannot be learnt.
+        """
 
     def placeholder_id(self, kind: Kind) -> int:
         """The token at which outputs of the encoder of `kind` land."""
 
     def tell(self, turns: Sequence[Turn], opened: bool = False) -> Told:
-        """Tokens of a conversation; with `opened`, an assistant's turn is begun at its end.
+        """Tokens of a conversation; with `opened`, those behind which the next answer is written.
+
+        The first learnt token of an answer is behind the tokens that `tell(turns, opened=True)` has
+        for the turns before it, and the last learnt one is one of `end_ids`, if the template writes
+        one there.
 
         Raises:
             ConversationError: the conversation cannot be tokenized.
@@ -100,10 +110,9 @@ class ConfiguredChat:
         """The token at the end of every turn."""
         return (self._tokenizer.end_id,)
 
-    @property
-    def learns_end(self) -> bool:
+    def check_training(self) -> tuple[str, ...]:
         """Every answer is learnt with its end."""
-        return True
+        return ()
 
     def placeholder_id(self, kind: Kind) -> int:
         """The token at which outputs of the encoder of `kind` land."""

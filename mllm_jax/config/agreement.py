@@ -50,6 +50,30 @@ def _with_adapters(config: ExperimentConfig) -> tuple[ExperimentConfig, list[str
     return config.model_copy(update={"model": model}), []
 
 
+def _with_fewer(
+    config: ExperimentConfig, given: int, size: int
+) -> tuple[ExperimentConfig, list[str]]:
+    """A vocabulary of fewer ids than the tokenizer's, which released weights may have.
+
+    Tokens that were added behind it are no problem as long as no text has them.
+    """
+    few = f"model.decoder.vocab: {given} is less than the tokenizer's {size} ids; valid: "
+    if config.model.sources.get("decoder") is None:
+        return config, [f"{few}null, or at least {size}"]
+    if config.data.processor is None:
+        return config, [
+            f"{few}a data.tokenizer (with placeholders and data.chat) of at most {given} ids, or "
+            "data.processor, of which ids that no text has may be more"
+        ]
+    config = config.model_copy(update={"data": config.data.with_embeddings(given)})
+    kinds = [encoder.modality for encoder in config.model.encoders.values()]
+    try:
+        make_chat(config.data, kinds, read_files(config.data))
+    except DataError as error:
+        return config, [str(error)]
+    return config, []
+
+
 def _with_vocabulary(config: ExperimentConfig) -> tuple[ExperimentConfig, list[str]]:
     """`model.decoder.vocab: null` becomes the tokenizer's size, rounded up to a multiple of 64.
 
@@ -69,8 +93,7 @@ def _with_vocabulary(config: ExperimentConfig) -> tuple[ExperimentConfig, list[s
         where = f"{error.strerror}: {shown(error.filename)}"
         return config, [f"data.processor, data.tokenizer: cannot be looked for: {where}"]
     if given is not None:
-        few = f"model.decoder.vocab: {given} is less than the tokenizer's {size} ids; valid: null"
-        return config, [few] if given < size else []
+        return _with_fewer(config, given, size) if given < size else (config, [])
     decoder = config.model.decoder.model_copy(update={"vocab": -(-size // 64) * 64})
     model = config.model.model_copy(update={"decoder": decoder})
     return config.model_copy(update={"model": model}), []

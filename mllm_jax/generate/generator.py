@@ -19,7 +19,7 @@ from data.sources.formats.prompts import Asked, QuestionSet, given_questions, op
 from data.sources.source import Source
 from mllm_jax.config.sections import ConfigError
 from mllm_jax.generate.answers import Answers, Reply, Timing
-from mllm_jax.generate.opened import Opened, more_ends
+from mllm_jax.generate.opened import Opened
 from mllm_jax.runtime.part import peers
 from mllm_jax.train.decoding.columns import Columns
 from mllm_jax.train.decoding.programs import Decoding, Gather
@@ -86,7 +86,7 @@ class Generator:
         self.opened, self.config, self._tell = opened, opened.config, tell
         self.experiment = Experiment.build(opened.config)
         self.processor, self._step = self.experiment.processor, self.experiment.forward
-        self.ends = tuple(dict.fromkeys((*self.processor.end_ids, *more_ends(opened.config))))
+        self.ends = self.processor.end_ids
         self._decoding = Decoding(self._step, self.ends, gather)
 
     @cached_property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,8 +28,6 @@ from sharding.plan import ParallelPlan
 
 #: From the objects of an experiment to its parameters, as `Experiment.forward` lays them out.
 Load = Callable[[Experiment], Any]
-#: File of a release that may name more tokens which end an answer.
-GENERATION = "generation_config.json"
 
 
 @dataclass(frozen=True)
@@ -147,23 +144,3 @@ def _saved(saved: SavedParameters, experiment: Experiment) -> Any:
         return jax.make_array_from_callback(wanted.shape, wanted.sharding, value.__getitem__)
 
     return jax.tree_util.tree_map_with_path(leaf, target)["params"]
-
-
-def more_ends(config: ExperimentConfig) -> tuple[int, ...]:
-    """Tokens that end an answer by the release's own word, beside those of its tokenizer.
-
-    Raises:
-        ConfigError: the file is there and says something else than tokens.
-    """
-    folder = config.data.processor
-    path = None if folder is None else Path(folder) / GENERATION
-    if path is None or not path.is_file():
-        return ()
-    try:
-        found = json.loads(path.read_bytes()).get("eos_token_id")
-    except (ValueError, AttributeError, RecursionError) as error:
-        raise ConfigError(str(path), [f"is no JSON object: {error}"]) from error
-    listed = found if isinstance(found, list) else [] if found is None else [found]
-    if not all(type(own) is int for own in listed):
-        raise ConfigError(str(path), [f"eos_token_id: {found!r} is no token, nor a list of tokens"])
-    return tuple(listed)

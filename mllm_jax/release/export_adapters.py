@@ -23,7 +23,7 @@ from mllm_jax.models.pretrained.adapters import (
 from mllm_jax.models.pretrained.write import Draft
 from mllm_jax.models.released.files import PretrainedError, listed
 from mllm_jax.models.released.rules import Rule
-from mllm_jax.release.export_weights import CARD, DTYPES, Export, Exported
+from mllm_jax.release.export_weights import CARD, DTYPES, Export, Exported, put_files
 from mllm_jax.release.model_card import adapters_card
 from mllm_jax.release.origin import Origin
 from mllm_jax.train.state.copies.offers import saved_parameters
@@ -208,10 +208,12 @@ def export_adapters(
 
     def write(folder: Path) -> None:
         own.write(folder)
+        put_files(own.whole.texts, folder)
         source = own.whole.source
         text = adapters_card(step, own.whole.config, str(source.folder) if source else None)
         (folder / CARD).write_text(text, encoding="utf-8")
 
     put_folder(out, write)
     size = (out / TENSORS).stat().st_size
-    return Exported(out, own.whole.model_type, step, len(specs), size, 0, ())
+    files = tuple(own.whole.texts)
+    return Exported(out, own.whole.model_type, step, len(specs), size, 0, files)

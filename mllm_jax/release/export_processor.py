@@ -11,19 +11,24 @@ from typing import Any
 
 from tokenizers import AddedToken, Tokenizer
 
-from data.released.files import ReleasedFiles, read_folder
+from data.config import AnswersBegin
+from data.processing.configured_chat import TODAY
+from data.released.chat import ReleasedChat
+from data.released.files import GENERATION, ReleasedFiles, read_folder
 from data.released.media import PREPROCESSOR, VIDEOS
 from data.released.tokens import ReleasedTokenizer
 from mllm_jax.models.released.files import PretrainedError
 
 TOKENIZER, SETTINGS = "tokenizer.json", "tokenizer_config.json"
 PROCESSOR = "processor_config.json"
-GENERATION = "generation_config.json"
+TEMPLATE, OLD_TEMPLATE = "chat_template.jinja", "chat_template.json"
 #: Files of texts, and of whole processors.
 TEXTS = (
     *(TOKENIZER, SETTINGS, "special_tokens_map.json", "added_tokens.json"),
-    *("vocab.json", "merges.txt", "chat_template.jinja", "chat_template.json"),
+    *("vocab.json", "merges.txt", TEMPLATE, OLD_TEMPLATE),
 )
+#: Files of these that say nothing but what tokenizer.json says.
+REPEATED = ("vocab.json", "merges.txt")
 FILES = (*TEXTS, PREPROCESSOR, VIDEOS, PROCESSOR)
 #: Tokens that end, begin and pad a text, by their keys in `config.json` and in the tokenizer.
 ENDS = {f"{name}_token_id": f"{name}_token" for name in ("bos", "eos", "pad")}
@@ -36,10 +41,12 @@ class TrainedProcessor:
     Attributes:
         files: files of the folder `data.processor`.
         marks: by kind of medium, its placeholder in the texts of samples.
+        begin: where answers begin in training.
     """
 
     files: ReleasedFiles
     marks: Mapping[str, str]
+    begin: AnswersBegin = "text"
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> TrainedProcessor | None:
@@ -55,12 +62,40 @@ class TrainedProcessor:
             for kind, own in data.items()
             if isinstance(own, Mapping) and "placeholder" in own
         }
-        return cls(read_folder(Path(data["processor"])), marks)
+        begin = data.get("answers_begin", "text")
+        return cls(read_folder(Path(data["processor"])), marks, begin)
 
     @property
     def folder(self) -> Path:
         """The folder of the processor."""
         return self.files.folder
+
+    @cached_property
+    def chat(self) -> ReleasedChat:
+        """Tokenizer and chat template, for texts alone."""
+        return ReleasedChat(self.files, {}, TODAY, self.begin)
+
+    def template(self, found: Mapping[str, Path | str]) -> dict[str, str]:
+        """Files with the template by which others ask as this training did, if `found` has another.
+
+        Args:
+            found: the files that are written, or where they are copied from.
+
+        Raises:
+            DataError: there is no such template.
+        """
+        other = self.chat.template_for_others()
+        where = {name: self._json(name) for name in (SETTINGS, PROCESSOR)}
+        lost = "chat_template" in where[PROCESSOR] and PROCESSOR not in found
+        if other is None and not lost:
+            return {}
+        files = {TEMPLATE: other or self.files.template}
+        for name, values in where.items():
+            if "chat_template" in values and name in found:
+                own = found[name]
+                text = own.read_text(encoding="utf-8") if isinstance(own, Path) else own
+                files[name] = without_template(text)
+        return files
 
     def token(self, kind: str) -> str:
         """The placeholder of a kind of media."""
@@ -148,6 +183,32 @@ def ends(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
             if said.get(key) is not None:
                 found.setdefault(key, said[key])
     return found
+
+
+def without_template(text: str) -> str:
+    """A configuration of a tokenizer or processor whose chat template lies in a file of its own."""
+    values = json.loads(text)
+    values.pop("chat_template", None)
+    return _text(values)
+
+
+def with_ends(values: Mapping[str, Any], ends: Sequence[int]) -> dict[str, Any]:
+    """A configuration in which more tokens end an answer, if it says any that do."""
+    found = dict(values)
+    if found.get("eos_token_id") is not None:
+        found["eos_token_id"] = joined_ends(found["eos_token_id"], ends)
+    if isinstance(found.get("text_config"), Mapping):
+        found["text_config"] = with_ends(found["text_config"], ends)
+    return found
+
+
+def joined_ends(said: Any, ends: Sequence[int]) -> Any:
+    """The value of `eos_token_id` with more tokens; `said` itself if it has them all."""
+    listed = said if isinstance(said, list) else [] if said is None else [said]
+    more = [own for own in ends if own not in listed]
+    if not more:
+        return said
+    return [*listed, *more] if listed or len(more) > 1 else more[0]
 
 
 def _text(values: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.folders import put_folder
+from data.released.files import GENERATION
 from data.released.media import PREPROCESSOR, VIDEOS
 from mllm_jax.config.sections import LoraConfig
 from mllm_jax.models.config.encoder import EncoderConfig
@@ -31,11 +32,17 @@ from mllm_jax.models.released.files import PretrainedError, listed
 from mllm_jax.models.released.rules import Rule
 from mllm_jax.release.export_processor import (
     FILES,
-    GENERATION,
+    OLD_TEMPLATE,
+    PROCESSOR,
+    REPEATED,
+    TEMPLATE,
     TEXTS,
     TOKENIZER,
     TrainedProcessor,
     ends,
+    joined_ends,
+    with_ends,
+    without_template,
 )
 from mllm_jax.release.model_card import card
 from mllm_jax.train.state.copies.offers import saved_parameters
@@ -298,6 +305,7 @@ class Export:
             values["torch_dtype"] = next(name for name, own in DTYPES.items() if own == self._most)
             if "text_config" in values:
                 values["text_config"] = {**values["text_config"], **self._ends()}
+        values = with_ends(values, self._taught)
         name = "dtype" if "dtype" in values else "torch_dtype"
         return values | ({name: self.dtype} if self.dtype else {})
 
@@ -313,7 +321,48 @@ class Export:
             return {}
         release = self.releases.get("decoder")
         said = ends(release.folder, release.values) if release else {}
-        return (self.processor.ends if self.processor else {}) | said
+        own = self.processor.ends if self.processor else {}
+        vocab = self.model.decoder.vocab_size  # transformers has no row of padding behind it
+        return {key: number for key, number in own.items() if number < vocab} | said
+
+    @cached_property
+    def _taught(self) -> tuple[int, ...]:
+        """Tokens that answers were taught to end with."""
+        if self.composition.decoder is None or self.processor is None:
+            return ()
+        return self.processor.chat.taught_ends
+
+    def _generation(self) -> dict[str, Path | str]:
+        """`generation_config.json`, by which others stop where `generate` does."""
+        decoder = self.releases.get("decoder")
+        trained = self.processor.folder if self.processor else None
+        found = there([GENERATION], decoder.folder if decoder else None, trained)
+        values = json.loads(Path(found[GENERATION]).read_bytes()) if found else {}
+        said = values.get("eos_token_id", self._ends().get("eos_token_id"))
+        own = joined_ends(said, self._taught)
+        if own == said:
+            return found
+        values = self._ends() | values | {"eos_token_id": own}
+        return {GENERATION: json.dumps(values, indent=2) + "\n"}
+
+    @cached_property
+    def texts(self) -> dict[str, Path | str]:
+        """Files of tokenizer, chat template and generation, see `files`."""
+        return self._texts(TEXTS)
+
+    def _texts(self, names: Sequence[str]) -> dict[str, Path | str]:
+        """Files of these names, with those of generation and of the chat template of training."""
+        source = self.source.folder if self.source else None
+        if self.processor is None:
+            return self._generation() | there(names, source)
+        # Another chat template, or other tokens, may lie beside the weights.
+        own = [name for name in names if name in REPEATED or name not in TEXTS]
+        found = there(names, self.processor.folder) | there(own, self.processor.folder, source)
+        found |= self._generation()
+        if template := self.processor.template(found):
+            found.pop(OLD_TEMPLATE, None)
+            found |= template
+        return found
 
     def specs(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Shape and type of every tensor that is written."""
@@ -365,18 +414,16 @@ class Export:
             return {}
         source = self.source.folder if self.source else None
         trained = self.processor.folder if self.processor else None
-        decoder = self.releases.get("decoder")
         if self.composition.decoder is None:
             whole = there([*FILES, GENERATION], source) if self.unchanged else {}
             return whole | there([PREPROCESSOR, VIDEOS], source, trained)
-        found = there([GENERATION], decoder.folder if decoder else None)
-        found |= there(TEXTS if self.part else FILES, trained, source)
+        found = self._texts(TEXTS if self.part else FILES)
         tokenizer = self.config["data"].get("tokenizer")
         if TOKENIZER not in found and tokenizer and Path(tokenizer).is_file():
             found[TOKENIZER] = Path(tokenizer)
-        return found | self._made()
+        return found | self._made(found)
 
-    def _made(self) -> dict[str, str]:
+    def _made(self, found: Mapping[str, Path | str]) -> dict[str, str]:
         """Files of the processor of a model that is not the one that was released."""
         if self.family.processor is None or self.unchanged:
             return {}
@@ -389,7 +436,10 @@ class Export:
         kinds = [own.modality for own in self.model.encoders.values()]
         for kind in kinds:
             self.processor.check_media(kind)
-        return self.processor.written(self.family.processor(self.composition), kinds)
+        made = self.processor.written(self.family.processor(self.composition), kinds)
+        if TEMPLATE in self.processor.template(found):
+            made[PROCESSOR] = without_template(made[PROCESSOR])
+        return made
 
     def write(self, folder: Path) -> None:
         """Tensors and `config.json`."""
@@ -465,11 +515,7 @@ def export(
 
     def write(folder: Path) -> None:
         own.write(folder)
-        for name, own_file in own.files.items():
-            if isinstance(own_file, Path):
-                shutil.copyfile(own_file, folder / name)
-            else:
-                (folder / name).write_text(own_file, encoding="utf-8")
+        put_files(own.files, folder)
         text = card(own.model_type, own.saved.step, own.config, own.model.sources, files)
         (folder / CARD).write_text(text, encoding="utf-8")
 
@@ -478,6 +524,15 @@ def export(
     return Exported(
         out, own.model_type, own.saved.step, len(specs), size, len(own.kept), tuple(files)
     )
+
+
+def put_files(files: Mapping[str, Path | str], folder: Path) -> None:
+    """Write files by name: where they are copied from, or what they say."""
+    for name, own in files.items():
+        if isinstance(own, Path):
+            shutil.copyfile(own, folder / name)
+        else:
+            (folder / name).write_text(own, encoding="utf-8")
 
 
 def alone(encoder: EncoderConfig) -> EncoderConfig:

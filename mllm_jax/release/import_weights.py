@@ -44,6 +44,7 @@ TEXTS = (
     "added_tokens.json",
     "chat_template.jinja",
     "chat_template.json",
+    "generation_config.json",
 )
 #: Budgets of a row to begin with, fewer tokens where the decoder has fewer positions:
 #: `launch.py budgets` finds those that fit the data.
@@ -138,7 +139,9 @@ def as_released(folder: Path) -> dict[str, Any]:
         raise PretrainedError(f"{folder} is no folder; valid: the folder of a released checkpoint")
     source = folder.absolute()
     settings = _settings({"decoder": source}, joined=False, dtype="auto")
-    return configuration(settings, str(source), str(source), source, 1)
+    values = configuration(settings, str(source), str(source), source, 1)
+    # What others' prompts for it are.
+    return values | {"data": values["data"] | {"answers_begin": "header"}}
 
 
 def _write(

@@ -215,8 +215,8 @@ class Evaluator:
 
     def _expected(self, index: int) -> str:
         """The answer of a held-out sample, with a warning if it is too long to be generated."""
-        answer = self._processor.answer(self._source[index])
-        needed = len(self._processor.encode(answer)) + 1
+        ids = self._processor.answer_ids(self._source[index])
+        needed = len(ids)
         if needed > self._most:
             logger.warning(
                 "held-out sample %s needs %d tokens for its answer, evaluate.max_new_tokens is %d",
@@ -224,7 +224,7 @@ class Evaluator:
                 needed,
                 self._most,
             )
-        return answer
+        return self._processor.decode(ids)
 
     def converted(self, params: Any) -> Any:
         """Parameters of the train step laid out for forward passes."""

@@ -140,14 +140,9 @@ def check_sources(config: ExperimentConfig) -> Identities:
     processor = together(
         lambda: make_processor(config.data, planned(config), config.model.decoder.max_positions)
     )
-    if is_primary() and not processor.chat.learns_end:
-        (end,) = processor.pieces(processor.end_ids[:1])
-        logger.warning(
-            "the chat template in %s writes no special token behind an answer: the end of answers "
-            "is not learnt, and generate goes on to --max-new-tokens; a template that writes %s "
-            "there teaches it",
-            *(config.data.processor, end),
-        )
+    for left_out in together(processor.chat.check_training):
+        if is_primary():
+            logger.warning("%s", left_out)
     if config.data.on_error == "raise" and config.data.lengths == "cached":
         lengths = shared_lengths(config, processor, source)
         capacity = capacity_of(config.data, processor)

@@ -13,11 +13,16 @@ import pytest
 from tokenizers import Tokenizer
 
 import launch
+from data.processing.configured_chat import TODAY
+from data.released.chat import ReleasedChat
+from data.released.files import read_folder
+from data.sample import Turn
 from mllm_jax.models.released.files import PretrainedError
 from mllm_jax.release.export_processor import TrainedProcessor
 from mllm_jax.release.export_weights import Export
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.train.state.saved import SavedParameters
+from tests.data.released.templates import TEMPLATES
 from tests.release.test_import import PARITY, SHARDED, begun, imported, planned, tensors
 from tests.train.models import small_model
 
@@ -74,6 +79,64 @@ def test_a_changed_model_keeps_the_ends_of_its_texts(tmp_path: Path) -> None:
     assert read(tmp_path / "vision")["model_type"] == "clip_vision_model"
     assert not (tmp_path / "vision" / "tokenizer.json").exists()
     assert read(tmp_path / "decoder")["eos_token_id"] == 2
+
+
+def base_model(folder: Path, *, generation: bool) -> int:
+    """A model whose texts, not whose turns, end with its `eos_token`; that of the turns."""
+    shutil.copytree(PARITY / "qwen2_5", folder)
+    ids = {own["content"]: own["id"] for own in read(folder, "tokenizer.json")["added_tokens"]}
+    end = ids["<|endoftext|>"]
+    ends = {"eos_token_id": end, "bos_token_id": end}
+    (folder / "config.json").write_text(json.dumps(read(folder) | ends))
+    settings = read(folder, "tokenizer_config.json") | {"eos_token": "<|endoftext|>"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    if generation:
+        values = {"eos_token_id": end, "pad_token_id": end, "max_new_tokens": 2048}
+        (folder / "generation_config.json").write_text(json.dumps(values))
+    return int(ids["<|im_end|>"])
+
+
+@pytest.mark.parametrize("generation", [True, False])
+def test_others_stop_at_the_token_that_answers_were_taught_to_end_with(
+    generation: bool, tmp_path: Path
+) -> None:
+    run, base = tmp_path / "run", tmp_path / "base"
+    end = base_model(base, generation=generation)
+    values = imported(run, base)
+    values["train"]["lora"] = {"targets": ["decoder.layers.*"], "rank": 2}
+    begun(planned(values, **SHARDED))
+    last = read(base)["eos_token_id"]
+    for out, options in (("merged", ()), ("adapters", ("--adapters",))):
+        folder = exported(run, tmp_path / out, *options)
+        found = read(folder, "generation_config.json")
+        assert found["eos_token_id"] == [last, end]
+        if generation:
+            assert (found["pad_token_id"], found["max_new_tokens"]) == (last, 2048)
+        assert read_folder(folder).template == read_folder(base).template
+        assert read(folder, "tokenizer_config.json") == read(base, "tokenizer_config.json")
+    assert read(tmp_path / "merged") == read(base) | {"eos_token_id": [last, end]}
+
+
+def test_the_exported_chat_template_asks_as_training_did(tmp_path: Path) -> None:
+    """It writes an empty thought before the last answer, and its generation prompt has none."""
+    run, base, own = tmp_path / "run", tmp_path / "base", TEMPLATES["qwen3"]
+    shutil.copytree(PARITY / "qwen2_5", base)
+    (base / "chat_template.jinja").unlink()
+    settings = read(base, "tokenizer_config.json")
+    (base / "tokenizer_config.json").write_text(
+        json.dumps(settings | {"chat_template": own.source})
+    )
+    begun(planned(imported(run, base), **SHARDED))
+    for part in ((), ("--part", "decoder")):
+        out = exported(run, tmp_path / f"out{len(part)}", *part)
+        assert read(out, "tokenizer_config.json") == settings
+        ours = ReleasedChat(read_folder(base), {}, TODAY)
+        theirs = ReleasedChat(read_folder(out), {}, TODAY, "header")
+        turns = [Turn("user", "What?"), Turn("assistant", "A cat."), Turn("user", "Where?")]
+        for asked in (turns[:1], turns, [Turn("system", "Be brief."), *turns]):
+            assert ours.tell(asked, opened=True) == theirs.tell(asked, opened=True)
+        whole = [*turns, Turn("assistant", "There.")]
+        assert ours.tell(whole).ids == theirs.tell(whole).ids
 
 
 def test_a_joined_model_is_whole(tmp_path: Path) -> None:

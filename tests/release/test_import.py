@@ -21,8 +21,9 @@ from safetensors.numpy import load_file, save_file
 
 import launch
 from data.planning.stream import LoaderState
+from data.processing.processor import make_processor
 from data.released.files import read_folder
-from data.sample import DataError
+from data.sample import DataError, Sample, SampleError, Turn
 from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve
 from mllm_jax.models.released.files import PretrainedError
 from mllm_jax.release import import_weights
@@ -231,8 +232,81 @@ def test_a_vocabulary_below_the_tokenizers_is_refused_before_anything_is_written
     decoder = with_texts("mixtral", tmp_path / "decoder", wider=False)
     line = ["import", "--from", str(decoder), "--encoder", f"vision={PARITY / 'siglip'}"]
     assert launch.main([*line, "--out", str(tmp_path / "run")]) == Exit.BAD_INPUT
-    assert "model.decoder.vocab: 128 is less than the tokenizer's" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "ids of texts are behind the decoder's 128 embeddings" in told
+    assert "valid: the tokenizer of the decoder's release" in told
     assert not (tmp_path / "run").exists()
+
+
+def with_ids_behind(folder: Path, more: int, **fields: bool) -> int:
+    """A copy of a small Qwen2.5 whose tokenizer has `more` ids than embeddings; its vocabulary."""
+    shutil.copytree(PARITY / "qwen2_5", folder)
+    vocab = json.loads((folder / "config.json").read_text())["vocab_size"]
+    own = json.loads((folder / "tokenizer.json").read_text())
+    first = 1 + max(token["id"] for token in own["added_tokens"])
+    names = [f"<free{number}>" for number in range(first, vocab + more)]
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    own["added_tokens"] += [
+        {"id": first + at, "content": name, **flags, "special": True, **fields}
+        for at, name in enumerate(names)
+    ]
+    (folder / "tokenizer.json").write_text(json.dumps(own))
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    settings["pad_token"] = names[-1]
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    return int(vocab)
+
+
+@pytest.mark.parametrize("more", [1, 5])
+def test_ids_behind_the_embeddings_are_no_problem_until_a_text_has_one(
+    more: int, tmp_path: Path
+) -> None:
+    """The export has the tokenizer as it was, and no `pad_token_id` that the weights lack."""
+    source, run, out = (tmp_path / name for name in ("source", "run", "out"))
+    vocab = with_ids_behind(source, more, special=False)
+    values = imported(run, source)
+    values["model"]["decoder"]["rope_theta"] = 5.0  # so that `config.json` is made anew
+    config = planned(values, **SHARDED)
+    processor = make_processor(config.data, [])
+    assert any(f"{vocab} embeddings" in own for own in processor.chat.check_training())
+    for text, known in ((f"<free{vocab - 1}>", True), (f"<free{vocab}>", False)):
+        sample = Sample("s", (Turn("user", f"What is {text}?"), Turn("assistant", "A cat.")))
+        for read in (processor.measure, processor.measure_prompt):
+            if known:
+                assert read(sample).tokens
+                continue
+            with pytest.raises(SampleError, match=rf"has the token '<free{vocab}>' \(id {vocab}, "):
+                read(sample)
+    begun(config)
+    assert launch.main(["export", "--run", str(run), "--out", str(out)]) == Exit.OK
+    assert (out / "tokenizer.json").read_bytes() == (source / "tokenizer.json").read_bytes()
+    found = json.loads((out / "config.json").read_text())
+    assert found["vocab_size"] == vocab
+    assert found.get("pad_token_id") is None
+
+
+def test_a_token_of_the_template_behind_the_embeddings_is_refused_with_a_way_that_works(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, run = tmp_path / "source", tmp_path / "run"
+    vocab = with_ids_behind(source, 1)
+    template = (source / "chat_template.jinja").read_text()
+    (source / "chat_template.jinja").write_text(template.replace("<|im_end|>", f"<free{vocab}>"))
+    line = ["import", "--from", str(source), "--out", str(run)]
+    assert launch.main(line) == Exit.BAD_INPUT
+    told = capsys.readouterr().err
+    assert f"write '<free{vocab}>' (id {vocab}, behind the decoder's {vocab} embeddings)" in told
+    assert f"model.resize_token_embeddings({vocab + 1})" in told
+    # As transformers does it.
+    given = tensors(source)
+    for name in ("model.embed_tokens.weight", "lm_head.weight"):
+        given[name] = np.concatenate([given[name], given[name][:1]])
+    for path in source.glob("*.safetensors*"):
+        path.unlink()
+    save_file(given, source / "model.safetensors", metadata={"format": "pt"})
+    config = json.loads((source / "config.json").read_text())
+    (source / "config.json").write_text(json.dumps(config | {"vocab_size": vocab + 1}))
+    assert launch.main(line) == Exit.OK
 
 
 def with_texts(family: str, folder: Path, *, wider: bool = True) -> Path:

@@ -116,7 +116,7 @@ def stored_samples(family: str) -> dict[str, Sample]:
 
 @pytest.mark.parametrize("family", CHATTING)
 def test_examples_are_what_the_released_processor_makes(family: str) -> None:
-    processor = processor_of(family)
+    processor, asking = processor_of(family), processor_of(family, answers_begin="header")
     stored = arrays(family, "inputs.npz" if family in ENCODERS else "processed.npz")
     media = [processor.placeholder_id(m.name) for m in ENCODERS.get(family, ())]
     for name, sample in stored_samples(family).items():
@@ -126,8 +126,10 @@ def test_examples_are_what_the_released_processor_makes(family: str) -> None:
         assert as_placeholders(example.tokens, media) == ids[:-1].tolist()
         assert as_placeholders(example.targets, media) == ids[1:].tolist()
         mask = stored[f"{name}.answer_mask"].reshape(-1)
+        if family == "llava":  # a blank before an answer that is a token of its own
+            mask[:-1] |= mask[1:] & (ids[:-1] == 293)
         assert example.loss_weight.tolist() == mask[1:].astype(float).tolist()
-        prompt = processor.prompt(sample)
+        prompt = asking.prompt(sample)
         expected = stored[f"{name}.prompt_ids"].reshape(-1)
         assert as_placeholders(prompt.tokens, media) == expected.tolist()
         assert not prompt.loss_weight.any()
@@ -195,16 +197,25 @@ def processor_of_once(family: str) -> Processor:
 
 
 def test_media_of_the_last_answer_are_no_part_of_its_prompt() -> None:
-    processor = processor_of("llava_onevision")
-    turns = (Turn("user", "<image>\nAnd?"), Turn("assistant", "so: <image>\nthis."))
-    pictures = (Picture(image("wide")), Picture(image("tall")))
-    sample = Sample("s", turns, {"image": pictures})
+    processor = processor_of("qwen2_audio")
+    turns = (Turn("user", "<audio>\nAnd?"), Turn("assistant", "so: <audio>\nthis."))
+    clips = (Clip(np.ones(4321, np.float32)), Clip(np.ones(1234, np.float32)))
+    sample = Sample("s", turns, {"audio": clips})
     prompt, whole = processor.prompt(sample), processor.process(sample)
-    assert len(whole.media["vision"]) == 2
-    # Alone, the first image is cut into tiles.
-    assert whole.lengths.grids == {"vision": ((0, 0), (0, 0))}
     assert prompt.lengths == processor.measure_prompt(sample)
-    assert prompt.lengths.grids == {"vision": ((3, 8),)}
+    assert (len(whole.media["audio"]), len(prompt.media["audio"])) == (2, 1)
+    first = int(np.flatnonzero(whole.loss_weight)[0]) + 1
+    assert prompt.tokens.tolist() == whole.tokens[:first].tolist()
+
+
+def test_media_that_a_template_writes_before_an_answer_are_refused() -> None:
+    """LLaVA-OneVision's template moves them there; no prompt has them."""
+    processor = processor_of("llava_onevision")
+    pictures = (Picture(image("wide")), Picture(image("tall")))
+    for text in ("so: <image>\nthis.", "<image>\nthis."):
+        turns = (Turn("user", "<image>\nAnd?"), Turn("assistant", text))
+        with pytest.raises(SampleError, match=r"no prompt leads|an answer begins with a medium"):
+            processor.process(Sample("s", turns, {"image": pictures}))
 
 
 def test_a_header_that_lies_is_refused_by_name() -> None:
