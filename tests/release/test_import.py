@@ -39,6 +39,7 @@ from tests.configs import ROOT
 from tests.train.llava_folder import write_folder
 
 PARITY = ROOT / "tests" / "parity"
+TEXTS = ("tokenizer.json", "chat_template.jinja")
 #: Stages whose layers are padded, and a plan of shards.
 PIPELINE = {"devices": 4, "decoder": {"stage": 2, "fsdp": 2}}
 #: Ranks that divide neither vocabularies nor layers, and more than there are heads of keys.
@@ -125,8 +126,9 @@ def test_what_is_imported_is_exported(family: str, plan: dict[str, Any], tmp_pat
         np.testing.assert_array_equal(tensor, given[name], err_msg=name)
     configs = [json.loads((folder / "config.json").read_text()) for folder in (source, out)]
     assert configs[0] == configs[1]
-    for name in ("tokenizer.json", "chat_template.jinja"):
-        assert (out / name).read_bytes() == (source / name).read_bytes()
+    same = {name: (out / name).read_bytes() == (source / name).read_bytes() for name in TEXTS}
+    # OneVision's template writes a blank before answers that its generation prompt lacks.
+    assert same == {"tokenizer.json": True, "chat_template.jinja": family != "llava_onevision"}
     card = (out / "README.md").read_text()
     assert f"{source}" in card
     assert "learning_rate: 1.0e-05" in card
@@ -272,7 +274,7 @@ def test_ids_behind_the_embeddings_are_no_problem_until_a_text_has_one(
     for text, known in ((f"<free{vocab - 1}>", True), (f"<free{vocab}>", False)):
         sample = Sample("s", (Turn("user", f"What is {text}?"), Turn("assistant", "A cat.")))
         for read in (processor.measure, processor.measure_prompt):
-            if known:
+            if known or more == 1:  # the last is `pad_token`, which no text spells
                 assert read(sample).tokens
                 continue
             with pytest.raises(SampleError, match=rf"has the token '<free{vocab}>' \(id {vocab}, "):

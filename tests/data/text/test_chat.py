@@ -76,7 +76,7 @@ def test_blanks_around_a_text_are_no_part_of_it() -> None:
 
 def test_what_a_chat_tells_of_itself() -> None:
     assert CHAT.end_ids == (TOKENIZER.end_id,)
-    assert CHAT.learns_end
+    assert CHAT.check_training() == ()
     assert CHAT.vocab_size == 1 + max(TOKENIZER._tokenizer.get_vocab().values())
     assert CHAT.decode(list(CHAT.encode("a b"))) == "a b"
     assert CHAT.pieces(CHAT.encode("a b")) == ["a", " ", "b"]
