@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +14,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from data.planning.stream import LoaderState
-from mllm_jax.train import saves
 from mllm_jax.train.saves import SaveError, Saves
 from mllm_jax.train.state.progress import Progress
 from tests.configs import config
@@ -72,9 +70,9 @@ def save(own: Saves, step: int, sane: int | None = None, **changes: Any) -> Prog
 
 
 @pytest.fixture
-def pauses(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     told: list[float] = []
-    monkeypatch.setattr(saves.time, "sleep", told.append)
+    monkeypatch.setattr("mllm_jax.train.saves.time.sleep", told.append)
     return told
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from data.config import DataConfig
 from data.kinds.modality import Kind
-from data.sample import Turn
+from data.sample import Role, Turn
 from data.text.chat import ConfiguredChat, marks_of
 from data.text.tokenizer import ChatTokenizer
 from tests.data.samples import BUDGETS
@@ -25,7 +25,7 @@ CONFIG = DataConfig.model_validate(
 MARKS = marks_of(CONFIG)
 CHAT = ConfiguredChat(CONFIG, MARKS)
 KINDS: dict[str, Kind] = {mark: kind for kind, mark in MARKS.items()}
-ROLES = ("user", "assistant")
+ROLES: tuple[Role, ...] = ("user", "assistant")
 #: The same template and tokens, which are a byte each.
 TOKENIZER = ChatTokenizer("bytes", CONFIG.chat, tuple(MARKS.values()))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mllm_jax.models.decoders.weights import text_config
@@ -17,7 +19,7 @@ def test_embeddings_are_tied_where_the_model_or_its_decoder_says_so(
     kind: str, whole: bool | None, own: bool | None
 ) -> None:
     said = {} if own is None else {"tie_word_embeddings": own}
-    values = {"text_config": {"model_type": kind, **OWN, **said}}
+    values: dict[str, Any] = {"text_config": {"model_type": kind, **OWN, **said}}
     values |= {} if whole is None else {"tie_word_embeddings": whole}
     assert text_config(values, "llama").tie_embeddings == bool(whole or own)
 

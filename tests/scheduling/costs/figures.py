@@ -25,7 +25,7 @@ from scheduling.costs.flops import task_flops
 from scheduling.costs.hardware import Efficiency, Hardware, Link
 from scheduling.costs.memory import least_memory, step_memory
 from scheduling.costs.strategy import Strategy
-from scheduling.costs.work import Part, TowerProfile, TowerWork
+from scheduling.costs.work import Parameters, Part, TowerProfile, TowerWork
 from scheduling.costs.workload import Workload
 from scheduling.programs.program import DecoderSizes, EncoderSizes
 from scheduling.schedules.schedule import ScheduleError
@@ -79,7 +79,7 @@ def _drawn(seed: int) -> Case:
         kind=draw.choice(["1f1b", "zero_bubble"]) if stages > 1 else "1f1b",
         pieces={name: 2 * stages for name in names if draw.random() < 0.2},
         remats={name: "full" for name in names if draw.random() < 0.2},
-        overlap=frozenset(p for p in ("gather", "scatter", "tensor") if draw.random() < 0.6),  # type: ignore[misc]
+        overlap=frozenset(p for p in ("gather", "scatter", "tensor") if draw.random() < 0.6),
     )
     return strategy, workload, hardware
 
@@ -157,7 +157,7 @@ def _workload(draw: random.Random) -> Workload:
 
 def _tower(draw: random.Random, name: str, own: TowerProfile) -> TowerProfile:
     """A tower with what towers by hand lack."""
-    adapters = {("embed", None): 3.0 * own.width, (None, "heads"): 2.0 * own.width}
+    adapters: Parameters = {("embed", None): 3.0 * own.width, (None, "heads"): 2.0 * own.width}
     work = own.layer.work
     layer = Part(TowerWork(work.linear, work.quadratic, 7.0 * own.width, 8), own.layer.moved, 0.125)
     return replace(

@@ -34,7 +34,7 @@ def test_the_figures_of_a_case_are_those_that_are_kept(number: int) -> None:
 def test_every_setting_is_among_the_cases() -> None:
     """Else its formulas would be looked at by nobody."""
     strategies = [strategy for strategy, _, _ in cases()]
-    seen = {
+    seen: dict[str, set[str]] = {
         "platform": {hardware.platform for _, _, hardware in cases()},
         "remat": {own.remat for own in strategies},
         "kind": {own.kind for own in strategies if own.decoder.stage > 1},

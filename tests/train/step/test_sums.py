@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mllm_jax.train.state.loads import LOAD
+from mllm_jax.models.frozen import LOAD
 from mllm_jax.train.step.program import GradientProgram, Gradients, with_aux
 from scheduling.executor.layers import Aux
 
@@ -61,7 +61,7 @@ def test_losses_are_divided_by_weights_and_loads_and_auxiliary_losses_by_tokens(
     """Microbatches that are worked ahead for belong to the next step."""
     program, given = Fixed(ahead), batch([*IDS], [*WEIGHTS])
     made = program({}, given)
-    assert program.asked == [(weight, pytest.approx(FACTOR / tokens))]
+    assert program.asked == [pytest.approx((weight, FACTOR / tokens))]
     assert float(made.loss) == LOSS
     np.testing.assert_allclose(made.gradients["router"][LOAD], np.array(LOADS) / tokens)
     np.testing.assert_array_equal(made.gradients["q"], GRADIENT)
