@@ -1,7 +1,8 @@
-"""Configurations as the newest transformers saves them: `python -m tests.parity.newer`.
+"""Configurations as the newest transformers saves them.
 
-`newer.json` has, by the folder of a checkpoint, the `config.json` that `save_pretrained` writes for
-it. Keys that a version of transformers renames are found there.
+`python -m tests.models.pretrained.newer` writes `tests/parity/newer.json`, which has, by the folder
+of a checkpoint, the `config.json` that `save_pretrained` writes for it. Keys
+that a version of transformers renames are found there.
 """
 
 from __future__ import annotations
