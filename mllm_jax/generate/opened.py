@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from mllm_jax.config.load import ConfigError, ExperimentConfig, ScheduleConfig, overridden, resolve
 from mllm_jax.models import multimodal
+from mllm_jax.models.released.ranges import narrowed
 from mllm_jax.release.import_weights import as_released
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.together import compiled_together
@@ -132,6 +133,7 @@ def _saved(saved: SavedParameters, experiment: Experiment) -> Any:
 
     Raises:
         CheckpointError: they are those of another model.
+        RangeError: a value is too large for the type that is computed in.
     """
     step = experiment.forward
     target, regrouping = {"params": step.abstract["params"]}, step.form.regrouping
@@ -140,7 +142,7 @@ def _saved(saved: SavedParameters, experiment: Experiment) -> Any:
     def leaf(path: Any, wanted: jax.ShapeDtypeStruct) -> jax.Array:
         name = leaf_name(path)
         value = np.asarray(regrouping.leaf(name, saved[name.partition(".")[2]], wanted.shape))
-        value = value.astype(wanted.dtype)
+        value = narrowed(f"{saved.named}: {name}", value, wanted.dtype)
         return jax.make_array_from_callback(wanted.shape, wanted.sharding, value.__getitem__)
 
     return jax.tree_util.tree_map_with_path(leaf, target)["params"]

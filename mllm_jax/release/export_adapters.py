@@ -22,6 +22,7 @@ from mllm_jax.models.pretrained.adapters import (
 )
 from mllm_jax.models.pretrained.write import Draft
 from mllm_jax.models.released.files import PretrainedError, listed
+from mllm_jax.models.released.ranges import told_vanished
 from mllm_jax.models.released.rules import Rule
 from mllm_jax.release.export_weights import CARD, DTYPES, Export, Exported, put_files
 from mllm_jax.release.model_card import adapters_card
@@ -169,16 +170,21 @@ class AdapterExport:
         names = [name for _, rule in self.trained for name in self.tensors(rule)]
         return sorted({name.removeprefix(PREFIX).rpartition(".")[0] for name in names})
 
-    def write(self, folder: Path) -> None:
-        """Both files."""
-        draft = Draft.begin(folder, self.specs(), single=TENSORS)
+    def write(self, folder: Path) -> dict[str, int]:
+        """Both files; by tensor, how many of its values became zero.
+
+        Raises:
+            RangeError: as of `Export.write`.
+        """
+        draft, zeros = Draft.begin(folder, self.specs(), single=TENSORS), dict[str, int]()
         for name, rule in (*self.rules, *self.trained):
             for tensor, value in zip(
                 self.tensors(rule), self.whole.layers(name, rule), strict=True
             ):
-                draft.put(tensor, value)
+                zeros[tensor] = draft.put(tensor, value)
         text = json.dumps(self.values(), indent=2) + "\n"
         (folder / CONFIG).write_text(text, encoding="utf-8")
+        return zeros
 
 
 def export_adapters(
@@ -196,7 +202,8 @@ def export_adapters(
         tell: shows a line of progress.
 
     Raises:
-        PretrainedError: the run has no adapters, or a part has no place in the format.
+        PretrainedError: the run has no adapters, a part has no place in the format, or a weight is
+            too large for its type.
         CheckpointError: the run has no checkpoint, or it cannot be read.
         OSError: `out` cannot be written.
     """
@@ -207,7 +214,8 @@ def export_adapters(
     tell(f"adapters of step {step} of {run}: {len(specs)} tensors")
 
     def write(folder: Path) -> None:
-        own.write(folder)
+        for line in told_vanished(own.write(folder), dtype or _TRAINED):
+            tell(line)
         put_files(own.whole.texts, folder)
         source = own.whole.source
         text = adapters_card(step, own.whole.config, str(source.folder) if source else None)

@@ -29,6 +29,7 @@ from mllm_jax.models.pretrained.write import Draft
 from mllm_jax.models.released.configs import CONFIG
 from mllm_jax.models.released.family import Composition, Connector, Family
 from mllm_jax.models.released.files import PretrainedError, listed
+from mllm_jax.models.released.ranges import told_vanished
 from mllm_jax.models.released.rules import Rule
 from mllm_jax.release.export_processor import (
     FILES,
@@ -441,19 +442,24 @@ class Export:
             made[PROCESSOR] = without_template(made[PROCESSOR])
         return made
 
-    def write(self, folder: Path) -> None:
-        """Tensors and `config.json`."""
-        draft = Draft.begin(folder, self.specs())
+    def write(self, folder: Path) -> dict[str, int]:
+        """Tensors and `config.json`; by tensor, how many of its values became zero.
+
+        Raises:
+            RangeError: a value of a tensor is too large for the tensor's type, or no number.
+        """
+        draft, zeros = Draft.begin(folder, self.specs()), dict[str, int]()
         for name, rule in self.rules:
             for released, tensor in zip(rule.names, self.layers(name, rule), strict=True):
-                draft.put(released, tensor)
+                zeros[released] = draft.put(released, tensor)
         for name, tensor in self.idle.items():
             draft.put(name, tensor)
         for name in self.kept:
             assert self.source is not None
-            draft.put(name, self.source.tensors[name].copied())
+            draft.copy(name, self.source.tensors[name].copied())
         text = json.dumps(self.values, indent=2) + "\n"
         (folder / CONFIG).write_text(text, encoding="utf-8")
+        return zeros
 
     def layers(self, name: str, rule: Rule) -> Iterator[NDArray[Any]]:
         """The tensors of a rule, in the order of its names, with adapters added."""
@@ -502,7 +508,8 @@ def export(
         tell: shows a line of progress.
 
     Raises:
-        PretrainedError: the model has no released form, or `out` is there already.
+        PretrainedError: the model has no released form, `out` is there already, or a weight is too
+            large for its type.
         CheckpointError: the run has no checkpoint, or it cannot be read.
         OSError: `out` cannot be written.
     """
@@ -514,7 +521,8 @@ def export(
     tell(f"step {own.saved.step} of {run} as {own.model_type}: {len(specs)} tensors")
 
     def write(folder: Path) -> None:
-        own.write(folder)
+        for line in told_vanished(own.write(folder), own.dtype or "the types of the release"):
+            tell(line)
         put_files(own.files, folder)
         text = card(own.model_type, own.saved.step, own.config, own.model.sources, files)
         (folder / CARD).write_text(text, encoding="utf-8")

@@ -26,7 +26,8 @@ from mllm_jax.config.load import resolve
 from mllm_jax.config.modalities import modalities
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.pretrained.release import Release, composed
-from mllm_jax.models.released.files import PretrainedError, Stored, listed
+from mllm_jax.models.released.files import PretrainedError, listed
+from mllm_jax.models.released.ranges import beyond_all, reason
 from mllm_jax.release.origin import Origin
 
 #: Files that are fetched from a hub: safetensors, configurations, tokenizers, the card with the
@@ -50,6 +51,8 @@ TEXTS = (
 #: `launch.py budgets` finds those that fit the data.
 TOKENS, SEGMENTS, MEDIA = 4096, 64, 4
 GB = 1e9
+#: Type of parameters.
+_PARAMETERS = np.dtype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -344,25 +347,23 @@ def examine(release: Release, tell: Callable[[str], None]) -> int:
     """Look at every value of a checkpoint; its bytes.
 
     Raises:
-        PretrainedError: tensors are missing, too many or misshapen, or hold NaN or infinity.
+        PretrainedError: tensors are missing, too many or misshapen, or hold NaN, infinity or
+            numbers that no float32 holds.
     """
     release.check()
     used = {name for rule in release.every_rule for name in rule.names}
-    bad = [name for name in sorted(used) if not _finite(release.tensors[name])]
+    found = {name: beyond_all(release.tensors[name].chunks(), _PARAMETERS) for name in sorted(used)}
+    bad = [f"{name} {reason(own, _PARAMETERS)}" for name, own in found.items() if own is not None]
     if bad:
         raise PretrainedError(
-            f"{release.folder}: {len(bad)} tensors hold values that are infinite or no numbers: "
-            f"{listed(bad)}"
+            f"{release.folder}: {len(bad)} tensors hold values that are infinite, no numbers or "
+            f"too large: {listed(bad)}"
         )
     size = sum(release.tensors[name].view().nbytes for name in used)
     tell(f"{release.folder}: {release.family.name}, {len(used)} tensors, {size / GB:.3g} GB")
     if release.left_over:
         tell(f"not used: {listed(release.left_over)}")
     return size
-
-
-def _finite(stored: Stored) -> bool:
-    return all(bool(np.isfinite(own.astype(np.float32)).all()) for own in stored.chunks())
 
 
 def _parameters(folders: Mapping[str, Path]) -> int:

@@ -92,16 +92,17 @@ class Taken(Timed):
     Attributes:
         seconds: since the step before was taken, evaluations left out.
         microbatches: microbatches of the step, with the rows of this process.
-        scalars: the step's results: `loss`, `grad_norm`, `targets`, `aux`, the auxiliary losses by
-            name, `loads` of experts, `[layers, experts]` or None, and `trust_ratios` of LAMB by
-            name, or None; they may be on the devices.
-        learning_rate: learning rate of the step.
+        scalars: the step's results: `loss`, `grad_norm`, `part_norms` by part of the model,
+            `learning_rate`, `targets`, `aux`, the auxiliary losses by name, `loads` of experts,
+            `[layers, experts]` or None, and `trust_ratios` of LAMB by name, or None; they may be on
+            the devices.
+        learning_rate: learning rate of the step; whoever takes its value waits for the step.
         skipped: samples refused so far in the run.
     """
 
     microbatches: Sequence[Microbatch]
     scalars: Mapping[str, Any]
-    learning_rate: float
+    learning_rate: SupportsFloat
     skipped: int = 0
 
     @property
@@ -123,6 +124,11 @@ class Taken(Timed):
     def expert_loads(self) -> Any:
         """Loads of experts, see `StepRecord`; whoever takes a value waits for the step."""
         return self.scalars["loads"]
+
+    @property
+    def part_norms(self) -> Mapping[str, SupportsFloat]:
+        """Norms of the gradients by part of the model; whoever takes a value waits for the step."""
+        return self.scalars.get("part_norms", {})
 
     @property
     def gradient_norm(self) -> SupportsFloat:

@@ -27,7 +27,7 @@ from mllm_jax.train.events import (
 )
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.groups import records_of_all
-from mllm_jax.train.notices import Spilling, Waiting
+from mllm_jax.train.notices import Idle, Spilling, Waiting
 from mllm_jax.train.records.metrics import Meter, PhaseLoad, StepRecord, over_microbatches
 from mllm_jax.train.records.sinks import Metrics
 from mllm_jax.train.state.progress import Progress
@@ -108,13 +108,14 @@ class Figures:
     def __init__(self, experiment: Experiment, progress: Progress, metrics: Metrics) -> None:
         config, self._progress, self._metrics = experiment.config, progress, metrics
         self._recording, self._waiting = Recording(experiment), Waiting(config.data)
-        self._spilling = Spilling()
+        self._spilling, self._idle = Spilling(), Idle(progress.step, config.train.steps)
         self._meter = Meter(
             config.train.steps,
             _peak(experiment, progress),
             config.run.log_every,
             progress.figures,
             records_of_all,
+            progress.window,
         )
         self._pipeline = pipeline_figures(experiment)
         if self._pipeline:
@@ -128,6 +129,7 @@ class Figures:
                 self._take(event)
             case Saving() | Copying():
                 self._progress.figures = self._meter.sums
+                self._progress.window = self._meter.since_report
             case Evaluated():
                 self._metrics.log(event.step, figures_of(event.result))
             case _:
@@ -137,6 +139,7 @@ class Figures:
     def _take(self, taken: Taken) -> None:
         self.record = self._recording.record(taken)
         report = self._meter.add(self.record)
+        self._idle(taken, over=report is not None)
         if report:
             self._metrics.write(report)
             self._waiting(report)

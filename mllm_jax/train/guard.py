@@ -66,7 +66,8 @@ class Guard:
 
     Args:
         config: section `train.guard`.
-        progress: progress of the run, whose `usual_loss` and `skipped_updates` are updated.
+        progress: progress of the run, whose `usual_loss`, `skipped_updates` and `skipped_in_row`
+            are updated.
         advice: text of advice for a run that has diverged, given its newest sane step.
         expert_layers: numbers of the layers that have experts.
 
@@ -84,7 +85,6 @@ class Guard:
         self._config, self._progress, self._advice = config, progress, advice
         self._expert_layers = expert_layers
         self._waiting: deque[Figures] = deque()
-        self._row = 0
         self.sane = 0
 
     def watch(self, record: Figures) -> None:
@@ -125,18 +125,19 @@ class Guard:
         if told := _not_finite(record.step, loss, norm, layer):
             self._leave_out(told)
         else:
-            self._row = 0
+            self._progress.skipped_in_row = 0
             self._compare(record.step, loss)
 
     def _leave_out(self, told: str) -> None:
         """Count an update that the step has left out, unless there are too many."""
-        self._row += 1
-        if self._row > self._config.skip:
-            after = f", after {self._row - 1} updates left out" * (self._row > 1)
+        row = self._progress.skipped_in_row + 1
+        if row > self._config.skip:
+            after = f", after {row - 1} updates left out" * (row > 1)
             raise DivergedError(f"{told}{after}. {self._advice(self.sane)}")
         self._progress.skipped_updates += 1
+        self._progress.skipped_in_row = row
         logger.warning(
-            "%s: its update is left out (%d of %d in a row)", told, self._row, self._config.skip
+            "%s: its update is left out (%d of %d in a row)", told, row, self._config.skip
         )
 
     def _compare(self, step: int, loss: float) -> None:

@@ -64,7 +64,6 @@ from mllm_jax.train.start import announce, check_health, claimed, restore_or_ini
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.copies.copier import copy_records, copying
 from mllm_jax.train.state.copies.offers import offered
-from mllm_jax.train.state.optimizer import learning_rate
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.snapshots.memory import Memory, opened
 from mllm_jax.train.traced import traced
@@ -422,7 +421,6 @@ def steps(
         awaited: whether a step's own loss is waited for, too, before it is yielded.
     """
     config = experiment.config
-    schedule = learning_rate(config.train)
     # Emulated devices share the host's threads: more than one step at a time could starve.
     ahead = 1 if config.parallel.platform == "cpu" else 2
     running: deque[tuple[int, jax.Array]] = deque()
@@ -459,8 +457,8 @@ def steps(
             paused = progress.paused
             seconds, since = since.seconds, Stopwatch()
             _advance(progress, own, seconds)
-            rate = float(schedule(progress.step - 1 - progress.skipped_updates))
             refused = progress.skipped.samples.total()
+            rate = scalars["learning_rate"]
             yield state, Taken(number, seconds, own, scalars, rate, refused)
     while running:
         tell(_done(*running.popleft()))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import SupportsFloat
 
 from rich.console import Console
 
@@ -48,6 +49,57 @@ class Spilling:
             event.step,
             event.spilled,
             _HELP,
+        )
+
+
+#: Steps without a gradient after which a part of the model is named.
+IDLE = 10
+
+
+class Idle:
+    """Says once, on process 0, which parts of the model have had no gradient since the start.
+
+    Args:
+        before: steps before the first of this process.
+        steps: steps of the whole run.
+    """
+
+    def __init__(self, before: int, steps: int) -> None:
+        self._before, self._steps = before, steps
+        self._unread: list[Mapping[str, SupportsFloat]] = []
+        self._idle: set[str] | None = None
+        self._count, self._told = 0, False
+
+    def __call__(self, taken: Taken, *, over: bool) -> None:
+        """Take a step in; the gradients of all steps so far are looked at if it is `over`."""
+        if self._told:
+            return
+        self._unread.append(taken.part_norms)
+        if over:
+            self._look()
+            last = taken.step == self._steps
+            if self._idle == set() or self._count >= IDLE or last:
+                self._tell()
+
+    def _look(self) -> None:
+        for norms in self._unread:
+            # A norm that is no number says nothing of a part.
+            idle = {part for part, norm in norms.items() if not float(norm) > 0}
+            self._idle = idle if self._idle is None else self._idle & idle
+        self._count += len(self._unread)
+        self._unread.clear()
+
+    def _tell(self) -> None:
+        self._told = True
+        if not self._idle or not is_primary():
+            return
+        logger.warning(
+            "%s trains, but had no gradient in steps %d to %d: nothing that the loss depends on "
+            "came from it, and weight decay alone changes it; are there media for it in the data? "
+            "If it is not to train: train.freeze",
+            ", ".join(sorted(self._idle)),
+            self._before + 1,
+            self._before + self._count,
         )
 
 

@@ -419,7 +419,12 @@ def test_experts_in_forms_that_are_not_known_are_refused_by_name(
         ),
         (
             {"model.norm.weight": np.full(32, np.nan, np.float32)},
-            "1 tensors hold values that are infinite or no numbers: model.norm.weight",
+            "1 tensors hold values that are infinite, no numbers or too large: "
+            "model.norm.weight nan, which is no finite number",
+        ),
+        (
+            {"model.norm.weight": np.full(32, -1e300)},
+            r"model.norm.weight -1e\+300, which float32 \(at most 3.40282e\+38\) cannot hold",
         ),
     ],
 )

@@ -89,6 +89,15 @@ def test_a_router_without_finite_logits_makes_a_bad_step_though_the_loss_is_fini
         guard.settle()
 
 
+def test_updates_that_are_left_out_before_a_cut_count_behind_it(caplog):
+    progress = guarded([2.0, NAN, NAN], skip=2)._progress
+    progress.step = 3
+    resumed = Guard(GuardConfig(skip=2), Progress.from_json(progress.to_json()), str)
+    resumed.watch(record(4, NAN))
+    with pytest.raises(DivergedError, match="nan at step 4, after 2 updates left out"):
+        resumed.settle()
+
+
 def test_a_bounded_number_of_updates_in_a_row_is_left_out(caplog):
     guard = guarded([2.0, NAN, NAN, 2.0, NAN, NAN], skip=2)
     assert guard._progress.skipped_updates == 4

@@ -1,5 +1,6 @@
 """Notices about batches: each comes once, and only where it is due."""
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,8 +11,8 @@ from data.planning.dealing import Loads
 from data.planning.groups.group import WHOLE, Group
 from data.planning.stream import LoaderState
 from mllm_jax.train import notices
-from mllm_jax.train.events import Placed
-from mllm_jax.train.notices import Notices, Spilling, Waiting
+from mllm_jax.train.events import Placed, Taken
+from mllm_jax.train.notices import IDLE, Idle, Notices, Spilling, Waiting
 from mllm_jax.train.records.metrics import Report
 from sharding.grid import View
 from tests.configs import config
@@ -151,3 +152,26 @@ def test_the_first_step_that_spills_is_told_with_the_buffer_and_what_helps(
     (told,) = [record.getMessage() for record in caplog.records]
     for part in ("step 3", reason, "remat: full", "schedule.encoder_microbatches", "spilled_steps"):
         assert part in told
+
+
+@pytest.mark.parametrize(
+    ("norms", "steps", "told"),
+    [
+        (
+            [{"decoder": 1.0, "vision.connector": 0.0}] * 12,
+            40,
+            "vision.connector trains, .* to 12:",
+        ),
+        ([{"decoder": 1.0, "vision": 0.0, "audio": 0.0}] * 3, 3, "audio, vision trains, .* to 3:"),
+        ([{"vision": 0.0}] * 8 + [{"vision": 1e-30}] + [{"vision": 0.0}] * 9, 18, None),
+        ([{"vision": 0.0}] * 8, 40, None),  # too few steps to say so
+        ([{"vision": float("nan")}, {"vision": 2.0}] * 8, 16, None),
+    ],
+)
+def test_a_part_that_has_no_gradient_is_named_once(norms, steps, told, caplog):
+    idle = Idle(0, steps)
+    for step, own in enumerate(norms, 1):
+        idle(Taken(step, 1.0, (), {"part_norms": own}, 0.1), over=step % 3 == 0 or step == steps)
+        assert len(caplog.records) <= (step >= min(IDLE, steps))
+    assert len(caplog.records) == bool(told)
+    assert told is None or re.search(told, caplog.text)

@@ -2,13 +2,15 @@
 
 A tensor is cut as its shards lie and sent in the type in which it is stored; it is turned around
 on its way and widened on the devices, of stacked layers one after the other. So the host holds no
-more than the shards of one tensor.
+more than the shards of one tensor. The devices also look whether all values are finite in the type
+of the parameters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache, partial
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -19,13 +21,44 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from mllm_jax.models.released.files import Stored
 from mllm_jax.models.released.forms import Form
+from mllm_jax.models.released.ranges import RangeError, beyond_all, reason
 from mllm_jax.models.released.rules import Rule
-from sharding.collectives import axis_index, axis_size
+from sharding.collectives import axis_index, axis_size, psum
 from sharding.grid import Axes
 
 
+@dataclass
+class Look:
+    """Whether what was loaded is finite, which is not waited for before `insist`.
+
+    Attributes:
+        seen: the tensors of every parameter, its type, and whether it is finite.
+    """
+
+    seen: list[tuple[Mapping[str, Stored], Rule, Any, jax.Array]] = field(default_factory=list)
+
+    def insist(self) -> None:
+        """Wait for all that was loaded.
+
+        Raises:
+            RangeError: a tensor holds a number that is not finite in the type of its parameter.
+        """
+        for tensors, rule, dtype, finite in self.seen:
+            if bool(finite.addressable_data(0)):
+                continue
+            for name in rule.names:
+                wrong = beyond_all(tensors[name].chunks(), np.dtype(dtype))
+                if wrong is not None:
+                    where = f"{tensors[name].path.parent}: {name}"
+                    raise RangeError(f"{where} holds {reason(wrong, np.dtype(dtype))}")
+        self.seen.clear()
+
+
 def load(
-    tensors: Mapping[str, Stored], rules: Iterable[Rule], target: Mapping[str, jax.ShapeDtypeStruct]
+    tensors: Mapping[str, Stored],
+    rules: Iterable[Rule],
+    target: Mapping[str, jax.ShapeDtypeStruct],
+    look: Look | None = None,
 ) -> dict[str, jax.Array]:
     """Parameters by their dotted paths.
 
@@ -35,11 +68,25 @@ def load(
             the rules have. Layers may be stacked in two dimensions, and there may be more than the
             model has, which stay zero (see `LayerStack`). Other parameters may be padded, with
             zeros at the end of their dimensions.
+        look: takes whether they are finite; None: this is waited for.
+
+    Raises:
+        RangeError: as of `Look.insist`, without a `look` of the caller.
     """
-    return {rule.parameter: _loaded(tensors, rule, target[rule.parameter]) for rule in rules}
+    own, found = look or Look(), dict[str, jax.Array]()
+    for rule in rules:
+        wanted = target[rule.parameter]
+        found[rule.parameter], finite = _loaded(tensors, rule, wanted)
+        own.seen.append((tensors, rule, wanted.dtype, finite))
+    if look is None:
+        own.insist()
+    return found
 
 
-def _loaded(tensors: Mapping[str, Stored], rule: Rule, target: jax.ShapeDtypeStruct) -> jax.Array:
+def _loaded(
+    tensors: Mapping[str, Stored], rule: Rule, target: jax.ShapeDtypeStruct
+) -> tuple[jax.Array, jax.Array]:
+    """A parameter, and whether it is finite."""
     stack = len(target.shape) - len(rule.form.shape)
     layout = _layer_layout(target.sharding, stack)
     shape = rule.form.shape if stack else target.shape
@@ -47,10 +94,10 @@ def _loaded(tensors: Mapping[str, Stored], rule: Rule, target: jax.ShapeDtypeStr
     if not stack:
         return _widen(target.dtype, target.sharding)(next(sent))
     put = _put(stack, target.sharding, layout)
-    whole = _zeros(target.shape, target.dtype, target.sharding)()
+    whole, finite = _zeros(target.shape, target.dtype, target.sharding)()
     for number, tensor in enumerate(sent):
-        whole = put(whole, tensor, jnp.int32(number))
-    return whole
+        whole, finite = put(whole, finite, tensor, jnp.int32(number))
+    return whole, finite
 
 
 def _sent(stored: Stored, form: Form, shape: tuple[int, ...], layout: NamedSharding) -> jax.Array:
@@ -65,6 +112,9 @@ def _sent(stored: Stored, form: Form, shape: tuple[int, ...], layout: NamedShard
         assert index is not None  # every device holds a shard
         # The runtime transposes arrays that are not contiguous, faster than a program would.
         own, whole = view[index], [len(range(n)[i]) for n, i in zip(shape, index, strict=True)]
+        if own.dtype == np.float64:  # which devices do not have
+            with np.errstate(over="ignore"):
+                own = own.astype(np.float32)
         if own.shape == (*whole,):
             return own
         return np.pad(own, [(0, n - m) for n, m in zip(whole, own.shape, strict=True)])
@@ -79,34 +129,57 @@ def _layer_layout(layout: Any, stack: int) -> NamedSharding:
 
 @lru_cache
 def _zeros(shape: tuple[int, ...], dtype: Any, layout: NamedSharding) -> Any:
-    return jax.jit(partial(jnp.zeros, shape, dtype), out_shardings=layout)
+    """Zeros, and that they are finite."""
+    made = lambda: (jnp.zeros(shape, dtype), jnp.bool_(True))  # noqa: E731
+    return jax.jit(made, out_shardings=(layout, _everywhere(layout)))
 
 
 @lru_cache
 def _widen(dtype: Any, layout: NamedSharding) -> Any:
-    return jax.jit(lambda released: released.astype(dtype), out_shardings=layout)
+    """A tensor in its parameter's type, and whether it is finite."""
+
+    def widen(released: jax.Array) -> tuple[jax.Array, jax.Array]:
+        own = released.astype(dtype)
+        return own, jnp.isfinite(own).all()
+
+    return jax.jit(widen, out_shardings=(layout, _everywhere(layout)))
+
+
+def _everywhere(layout: NamedSharding) -> NamedSharding:
+    """Layout of a value that all devices have."""
+    return NamedSharding(layout.mesh, PartitionSpec())
 
 
 @lru_cache
 def _put(stack: int, layout: NamedSharding, layer: NamedSharding) -> Any:
-    """Write one layer into the stack: on the devices that have it, and nowhere else."""
+    """Write one layer into the stack: on the devices that have it, and nowhere else.
 
-    def put(whole: jax.Array, released: jax.Array, number: jax.Array) -> jax.Array:
+    Returns whether it is finite, too, and all layers before it.
+    """
+
+    def put(
+        whole: jax.Array, finite: jax.Array, released: jax.Array, number: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
         leading = whole.shape[:stack]
         index = _local(number, leading, layout)
         inside = [(i >= 0) & (i < n) for i, n in zip(index, leading, strict=True)]
-        own = released.astype(whole.dtype).reshape(*[1] * stack, *released.shape)
+        own = released.astype(whole.dtype)
+        wrong = psum(jnp.count_nonzero(~jnp.isfinite(own)), sharing)
+        finite = finite & (wrong == 0)
+        own = own.reshape(*[1] * stack, *released.shape)
 
         def write(whole: jax.Array) -> jax.Array:
             where = (*index, *[jnp.int32(0)] * released.ndim)
             return lax.dynamic_update_slice(whole, own, where)
 
         if not any(_axes(layout, dim) for dim in range(stack)):
-            return write(whole)
-        return lax.cond(jnp.stack(inside).all(), write, lambda whole: whole, whole)
+            return write(whole), finite
+        return lax.cond(jnp.stack(inside).all(), write, lambda whole: whole, whole), finite
 
-    specs = (layout.spec, layer.spec, PartitionSpec())
-    mapped = jax.shard_map(put, mesh=layout.mesh, in_specs=specs, out_specs=layout.spec)
+    sharing = tuple(axis for dim in range(len(layer.spec)) for axis in _axes(layer, dim))
+    specs = (layout.spec, PartitionSpec(), layer.spec, PartitionSpec())
+    out = layout.spec, PartitionSpec()
+    mapped = jax.shard_map(put, mesh=layout.mesh, in_specs=specs, out_specs=out)
     return jax.jit(mapped, donate_argnums=0)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mllm_jax.models.released.files import INDEX, SINGLE, STORED, Stored
+from mllm_jax.models.released.ranges import narrowed, vanished
 
 #: Bytes of a file above which another one is begun.
 FILE_BYTES = 5 * 10**9
@@ -65,12 +66,25 @@ class Draft:
             _write_index(folder / INDEX, places)
         return cls(MappingProxyType(places))
 
-    def put(self, name: str, tensor: NDArray[Any]) -> None:
-        """Write one tensor, rounded to its type."""
+    def put(self, name: str, tensor: NDArray[Any]) -> int:
+        """Write one tensor, rounded to its type.
+
+        Returns:
+            How many of its values are too small for the type, and became zero.
+
+        Raises:
+            RangeError: a value is infinite, no number, or too large for the type.
+        """
+        rounded = narrowed(name, tensor, STORED[self.places[name].dtype])
+        self.copy(name, rounded)
+        return vanished(tensor, rounded)
+
+    def copy(self, name: str, tensor: NDArray[Any]) -> None:
+        """Write one tensor that has its type, whatever its values are."""
         place = self.places[name]
         assert tensor.shape == place.shape, name
         target = np.memmap(place.path, STORED[place.dtype], "r+", place.offset, place.shape)
-        target[...] = tensor.astype(target.dtype)
+        target[...] = tensor
         target.flush()
 
 

@@ -2,6 +2,7 @@
 
     StepRecord -> Meter -> Report -> console, metrics.jsonl, TensorBoard (`sinks.py`)
                       \\-> totals -> summary.json
+                      \\-> window -> the progress that is saved
 
 The first step of a process, which compiles, is left out of every
 rate.
@@ -10,11 +11,11 @@ rate.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import reduce
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, SupportsFloat
 
+import numpy as np
 from pydantic import ConfigDict, Field
 
 from data.planning.groups.group import WHOLE, Group
@@ -45,7 +46,7 @@ class StepRecord:
         step: steps done, this one included.
         loss: mean loss of the step's target tokens, with auxiliary losses times their weights; may
             stay on the device until reported.
-        learning_rate: learning rate of this step.
+        learning_rate: learning rate of this step; may stay on the device until reported.
         gradient_norm: global norm before clipping; may stay on the device until reported.
         seconds: wall time of the step, waiting included.
         wait_seconds: part of `seconds` spent waiting for data.
@@ -84,7 +85,7 @@ class StepRecord:
 
     step: int
     loss: SupportsFloat
-    learning_rate: float
+    learning_rate: SupportsFloat
     gradient_norm: SupportsFloat
     seconds: float
     wait_seconds: float
@@ -326,10 +327,62 @@ class Totals:
     every: Sums = field(default_factory=Sums)
     timed: Sums = field(default_factory=Sums)
 
-    def plus(self, every: Iterable[StepRecord], timed: Iterable[StepRecord]) -> Totals:
-        """These sums and the figures of further steps, added one by one as a run adds them that is
-        not stopped between them."""
-        return Totals(reduce(Sums.plus, every, self.every), reduce(Sums.plus, timed, self.timed))
+    def plus(self, record: StepRecord, *, timed: bool) -> Totals:
+        """These sums and the figures of one more step, which counts for rates if it is `timed`."""
+        return Totals(self.every.plus(record), self.timed.plus(record) if timed else self.timed)
+
+
+@dataclass(frozen=True)
+class Window:
+    """Figures of the steps since the last report, added up; saved with a run.
+
+    A report is then the same, however often the run was stopped and started again since the one
+    before.
+
+    Attributes:
+        every: sums of all steps.
+        timed: sums of all steps but the first of each process, for rates.
+        learnt: number of steps whose update was not left out; the next are sums over these.
+        loss: sum of their losses.
+        aux: sums of their auxiliary losses by name.
+        loads: sums of their `expert_loads`, `[layers with experts, experts]`; empty without.
+    """
+
+    __pydantic_config__ = STRICT
+
+    every: Sums = field(default_factory=Sums)
+    timed: Sums = field(default_factory=Sums)
+    learnt: Count = 0
+    loss: float = 0.0
+    aux: Mapping[str, float] = field(default_factory=dict)
+    loads: tuple[tuple[float, ...], ...] = ()
+
+    def plus(self, record: StepRecord, *, timed: bool) -> Window:
+        """These sums and the figures of one more step; waits for it."""
+        every = self.every.plus(record)
+        rates = self.timed.plus(record) if timed else self.timed
+        if record.left_out:
+            return replace(self, every=every, timed=rates)
+        aux = {name: float(value) for name, value in record.aux.items()}
+        loss = self.loss + float(record.loss)
+        loads = self._plus_loads(record.expert_loads)
+        return Window(every, rates, self.learnt + 1, loss, _added(self.aux, aux), loads)
+
+    def _plus_loads(self, loads: Any) -> tuple[tuple[float, ...], ...]:
+        if loads is None:
+            return ()
+        own = np.asarray(loads, np.float64)
+        total = own + np.asarray(self.loads) if self.loads else own
+        return tuple(map(tuple, total.tolist()))
+
+    def mean(self, total: float) -> float:
+        """Mean over the steps with an update, or not a number if there are none."""
+        return total / self.learnt if self.learnt else math.nan
+
+    @property
+    def mean_loads(self) -> list[Any]:
+        """Mean loads of experts in a list, which is empty if there are none."""
+        return [np.asarray(self.loads) / self.learnt] if self.learnt and self.loads else []
 
 
 @dataclass
@@ -340,8 +393,9 @@ class Meter:
         steps: steps of the whole run.
         peak_flops: peak FLOP/s of all devices together, or None where it is not known.
         every: steps between two reports.
-        total: value of `sums` at the last report.
+        total: figures of the steps that are added up, see `sums`.
         whole: gives records of the whole job for those of a group of hosts.
+        window: those of them since the last report, see `since_report`.
     """
 
     steps: int
@@ -349,12 +403,14 @@ class Meter:
     every: int = 10
     total: Totals = field(default_factory=Totals)
     whole: Callable[[Sequence[StepRecord]], list[StepRecord]] = list
-    _window: list[StepRecord] = field(default_factory=list, init=False)
+    window: Window = field(default_factory=Window)
+    _records: list[StepRecord] = field(default_factory=list, init=False)
+    _last: StepRecord | None = field(default=None, init=False)
     _first: int | None = field(default=None, init=False)
 
     def add(self, record: StepRecord) -> Report | None:
         """Take a step in; a report each `every` steps and at the last step."""
-        self._window.append(record)
+        self._records.append(record)
         if self._first is None:
             self._first = record.step
         due = record.step % self.every == 0 or record.step >= self.steps
@@ -362,14 +418,10 @@ class Meter:
 
     def flush(self) -> Report | None:
         """Report of the steps since the last one, or None if there are none."""
-        if not self._window:
-            return None
-        self._join()
-        everything = reduce(Sums.plus, self._window, Sums())
-        timed = reduce(Sums.plus, self._timed, Sums())
-        self.total = self.sums
-        window, self._window = self._window, []
-        return self._report(window, everything, timed)
+        self._add_up()
+        last, window = self._last, self.window
+        self._last, self.window = None, Window()
+        return self._report(last, window) if last else None
 
     @property
     def sums(self) -> Totals:
@@ -377,17 +429,28 @@ class Meter:
 
         Waits for the last step.
         """
-        self._join()
-        return self.total.plus(self._window, self._timed)
-
-    def _join(self) -> None:
-        """Make records of the whole job of those that are of a group."""
-        joined = [record for record in self._window if record.group.count == 1]
-        self._window = joined + self.whole(self._window[len(joined) :])
+        self._add_up()
+        return self.total
 
     @property
-    def _timed(self) -> list[StepRecord]:
-        return [record for record in self._window if record.step != self._first]
+    def since_report(self) -> Window:
+        """Figures of the steps since the last report, those before a resumption included.
+
+        Waits for the last step.
+        """
+        self._add_up()
+        return self.window
+
+    def _add_up(self) -> None:
+        """Add the records up that are not yet, of the whole job where they are of a group."""
+        if not self._records:
+            return
+        records, self._records = self.whole(self._records), []
+        for record in records:
+            timed = record.step != self._first
+            self.total = self.total.plus(record, timed=timed)
+            self.window = self.window.plus(record, timed=timed)
+        self._last = records[-1]
 
     def totals(self) -> dict[str, object]:
         """Figures of `sums` in the words of `summary.json`."""
@@ -407,14 +470,14 @@ class Meter:
             "mfu": self._mfu(timed),
         }
 
-    def _report(self, window: list[StepRecord], everything: Sums, timed: Sums) -> Report:
-        last, learnt = window[-1], [each for each in window if not each.left_out]
+    def _report(self, last: StepRecord, window: Window) -> Report:
+        everything, timed = window.every, window.timed
         pace = timed.seconds / timed.steps if timed.steps else None
         return Report(
             step=last.step,
             steps=self.steps,
-            loss=_mean(each.loss for each in learnt),
-            learning_rate=last.learning_rate,
+            loss=window.mean(window.loss),
+            learning_rate=float(last.learning_rate),
             gradient_norm=float(last.gradient_norm),
             tokens_per_second=timed.rate("tokens"),
             mfu=self._mfu(timed),
@@ -425,13 +488,13 @@ class Meter:
             imbalance=everything.imbalance,
             moved_bytes=everything.moved_bytes / everything.steps,
             planning_seconds=everything.planning_seconds / everything.steps,
-            skipped_updates=len(window) - len(learnt),
+            skipped_updates=everything.steps - window.learnt,
             step_seconds=pace,
             place_seconds=timed.place_seconds / timed.steps if timed.steps else None,
             device_wait_seconds=timed.device_wait_seconds / timed.steps if timed.steps else None,
-            aux={name: _mean(each.aux[name] for each in learnt) for name in last.aux},
+            aux={name: window.mean(window.aux.get(name, 0.0)) for name in last.aux},
             trust_ratios={name: float(value) for name, value in last.trust_ratios.items()},
-            experts=expert_loads(last.expert_layers, [each.expert_loads for each in learnt]),
+            experts=expert_loads(last.expert_layers, window.mean_loads),
             encoder_microbatches=everything.encoder_microbatches,
             spilled_steps=everything.spilled_steps,
         )
@@ -440,12 +503,6 @@ class Meter:
         if not self.peak_flops or not sums.seconds:
             return None
         return sums.flops / sums.seconds / self.peak_flops
-
-
-def _mean(values: Iterable[SupportsFloat]) -> float:
-    """Mean, or not a number if there are none."""
-    found = [float(value) for value in values]
-    return sum(found) / len(found) if found else math.nan
 
 
 def _added(left: Mapping[str, Any], right: Mapping[str, Any], zero: Any = 0) -> dict[str, Any]:

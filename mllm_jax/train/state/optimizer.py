@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -142,15 +142,34 @@ def decays(path: tuple[Any, ...]) -> bool:
     return role(path[-1].key).decays
 
 
-def global_norm(grads: Any, layouts: Any) -> jax.Array:
-    """Euclidean norm over all shards of all leaves but loads, the same scalar on every rank."""
-    total: dict[Any, jax.Array] = defaultdict(lambda: jnp.zeros(()))
+def part_norms(grads: Any, layouts: Any) -> dict[str, jax.Array]:
+    """Euclidean norm of every part of the model over all shards of all leaves but loads.
+
+    Returns:
+        By name of the part (`group_of`), the same scalar on every rank.
+    """
+    local: dict[Axes, dict[str, jax.Array]] = defaultdict(dict)
     by_path = _by_path(layouts)
     for path, grad in jax.tree_util.tree_leaves_with_path(grads):
         if is_load(path):
             continue
-        total[by_path[path].sharded] += jnp.sum(jnp.square(grad.astype(jnp.float32)))
-    return jnp.sqrt(sum(psum(square, axes) for axes, square in total.items()))
+        own, part = local[by_path[path].sharded], group_of(path)
+        own[part] = own.get(part, jnp.zeros(())) + jnp.sum(jnp.square(grad.astype(jnp.float32)))
+    total: dict[str, jax.Array] = defaultdict(lambda: jnp.zeros(()))
+    for axes, squares in local.items():
+        for part, square in zip(squares, psum(jnp.stack([*squares.values()]), axes), strict=True):
+            total[part] += square
+    return {part: jnp.sqrt(square) for part, square in total.items()}
+
+
+def total_norm(norms: Mapping[str, jax.Array]) -> jax.Array:
+    """Euclidean norm of all parts together."""
+    return jnp.sqrt(sum((jnp.square(norm) for norm in norms.values()), jnp.zeros(())))
+
+
+def global_norm(grads: Any, layouts: Any) -> jax.Array:
+    """Euclidean norm over all shards of all leaves but loads, the same scalar on every rank."""
+    return total_norm(part_norms(grads, layouts))
 
 
 def clip_by_global_norm(limit: float | None, layouts: Any) -> optax.GradientTransformation:

@@ -19,7 +19,7 @@ from mllm_jax.models.frozen import ADAPTERS
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.multimodal import abstract_parameters
 from mllm_jax.models.pretrained.adapters import SavedAdapters, adapter_rules
-from mllm_jax.models.pretrained.load import load
+from mllm_jax.models.pretrained.load import Look, load
 from mllm_jax.models.pretrained.release import Release, differences
 from mllm_jax.models.released.files import PretrainedError, Stored, listed
 from mllm_jax.models.released.rules import Rule, check
@@ -57,7 +57,8 @@ def start_from(
         tell: shows a line of progress.
 
     Raises:
-        PretrainedError: a release cannot be read, or its tensors are not those of the model.
+        PretrainedError: a release cannot be read, its tensors are not those of the model, or hold
+            numbers that are not finite in the type of their parameters.
     """
     leaves, structure = jax.tree_util.tree_flatten_with_path(params)
     found = dict(leaves)
@@ -67,15 +68,16 @@ def start_from(
     )
     for folder, parts in by_folder(model).items():
         release = opened(folder, model, parts, tell)
-        began, count = time.perf_counter(), 0
+        began, count, look = time.perf_counter(), 0, Look()
         for part in parts:
             own = {path: shape for path, shape in shapes.items() if group_of(path) == part}
             for path, rule in _places(release, part, model, own, tell).items():
                 found[path].delete()
                 name = rule.parameter
-                found[path] = load(release.tensors, [rule], {name: targets[path]})[name]
+                found[path] = load(release.tensors, [rule], {name: targets[path]}, look)[name]
                 count += found[path].nbytes
         jax.block_until_ready(list(found.values()))
+        look.insist()
         seconds = time.perf_counter() - began
         tell(f"{listed(parts)} from {folder}: {count / GB:.3g} GB in {seconds:.1f} s")
     fresh = [part for part, folder in model.sources.items() if folder is None]
@@ -135,14 +137,16 @@ class FirstAdapters:
         return cls(folder, tensors, rules, saved.dropout)
 
     def put(self, params: Any, target: Any, tell: Callable[[str], None] = lambda text: None) -> Any:
-        """Parameters with these in their places; arguments as of `start_from`."""
+        """Parameters with these in their places; arguments and errors as of `start_from`."""
         leaves, structure = jax.tree_util.tree_flatten_with_path(params)
         targets = {leaf_name(p): leaf for p, leaf in jax.tree_util.tree_leaves_with_path(target)}
         values = {leaf_name(path): leaf for path, leaf in leaves}
+        look = Look()
         for name, rule in self.rules.items():
             values[name].delete()
-            loaded = load(self.tensors, [rule], {rule.parameter: targets[name]})
+            loaded = load(self.tensors, [rule], {rule.parameter: targets[name]}, look)
             values[name] = loaded[rule.parameter]
+        look.insist()
         tell(f"{len(self.tensors)} tensors of adapters from {self.folder}")
         if self.dropout:
             tell(f"lora_dropout {self.dropout:g} of {self.folder} is not used: nothing is left out")

@@ -13,7 +13,7 @@ from data.planning.groups.group import WHOLE, Group
 from data.planning.stream import LoaderState
 from data.sample import DataError
 from mllm_jax.runtime.hardware.peak import Peak
-from mllm_jax.train.records.metrics import STRICT, Amount, Count, Sums, Totals
+from mllm_jax.train.records.metrics import STRICT, Amount, Count, Sums, Totals, Window
 from mllm_jax.train.records.skips import Skips
 
 
@@ -32,8 +32,10 @@ class Progress:
         effective: part of it that went into the steps themselves, see `train.goodput`.
         loss: loss of the last report.
         figures: sums for the summary.
+        window: sums since the last report.
         skipped: unusable training samples.
         skipped_updates: steps whose update was left out, see `train.guard.skip`.
+        skipped_in_row: how many of them are the last steps.
         good: newest step with a checkpoint that is known to be good; None if none is.
         usual_loss: usual loss of a step, see `Guard`; None before the first.
         peak: the peak against which MFU is reported, which the run keeps on the same devices; None
@@ -50,8 +52,10 @@ class Progress:
     effective: float = 0.0
     loss: float | None = None
     figures: Totals = field(default_factory=Totals)
+    window: Window = field(default_factory=Window)
     skipped: Skips = field(default_factory=Skips)
     skipped_updates: int = 0
+    skipped_in_row: int = 0
     good: int | None = None
     usual_loss: float | None = None
     peak: Peak | None = None
@@ -69,9 +73,11 @@ class Progress:
             "loss": self.loss,
             "figures": asdict(self.figures.timed),
             "figures_of_all": asdict(self.figures.every),
+            "window": asdict(self.window),
             "skipped": dict(self.skipped.times),
             "skipped_samples": dict(self.skipped.samples),
             "skipped_updates": self.skipped_updates,
+            "skipped_in_row": self.skipped_in_row,
             "good": self.good,
             "usual_loss": self.usual_loss,
             "peak": self.peak.to_json() if self.peak else None,
@@ -99,8 +105,10 @@ class Progress:
             effective=stored.effective,
             loss=stored.loss,
             figures=Totals(stored.figures_of_all or stored.figures, stored.figures),
+            window=stored.window,
             skipped=Skips.from_json(stored.skipped, stored.skipped_samples),
             skipped_updates=stored.skipped_updates,
+            skipped_in_row=stored.skipped_in_row,
             good=stored.good,
             usual_loss=stored.usual_loss,
             peak=Peak(**stored.peak.model_dump()) if stored.peak else None,
@@ -130,9 +138,11 @@ class _Stored(BaseModel):
     figures: Sums
     # Earlier versions summed timed steps only.
     figures_of_all: Sums | None = None
+    window: Window = Window()
     skipped: dict[str, Count]
     skipped_samples: dict[str, Count] = {}
     skipped_updates: Count = 0
+    skipped_in_row: Count = 0
     good: Count | None = None
     usual_loss: float | None = None
     peak: _Peak | None = None
@@ -147,6 +157,8 @@ class _Stored(BaseModel):
                 if used > (room := own.capacity.get(name, 0)):
                     raise ValueError(f"{key}.used.{name} {used} is more than its capacity {room}")
         counts = {f"{key}.steps": own.steps for key, own in sums.items()}
+        counts["window.every.steps"] = self.window.every.steps
+        counts |= {"window.learnt": self.window.learnt, "skipped_in_row": self.skipped_in_row}
         for name, step in (*counts.items(), ("good", self.good or 0)):
             if step > self.step:
                 raise ValueError(f"{name} {step} is behind step {self.step}")

@@ -16,7 +16,7 @@ from mllm_jax.config.overlap import overlap as overlap_of
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen
-from mllm_jax.train.state.optimizer import build_optimizer
+from mllm_jax.train.state.optimizer import build_optimizer, learning_rate
 from mllm_jax.train.step.pipeline import PipelineProgram
 from mllm_jax.train.step.plain import PlainProgram
 from mllm_jax.train.step.program import GradientProgram
@@ -88,7 +88,8 @@ def build_step(
     rate = experts.bias_rate if experts else 0.0
     optimizer = build_optimizer(train, program.form.layout, frozen, rate)
     skips = train.guard.skip > 0
-    return TrainStep(program, mesh, optimizer, skips=skips, options=overlap.options)
+    schedule = learning_rate(train)
+    return TrainStep(program, mesh, optimizer, skips=skips, rate=schedule, options=overlap.options)
 
 
 def gradient_program(
@@ -114,7 +115,8 @@ def with_plan(step: TrainStep, **changes: Any) -> TrainStep:
     if not isinstance(program, PipelineProgram):
         raise TypeError(f"{type(program).__name__} has no PipelinePlan; valid: PipelineProgram")
     own = step.mesh, step.optimizer
-    return TrainStep(program.with_plan(**changes), *own, skips=step.skips, options=step.options)
+    same = {"skips": step.skips, "rate": step.rate, "options": step.options}
+    return TrainStep(program.with_plan(**changes), *own, **same)
 
 
 def _of(config: ExperimentConfig, train: TrainConfig | None, devices: Devices | None) -> TrainStep:

@@ -23,9 +23,10 @@ from jax.sharding import Mesh, PartitionSpec
 from mllm_jax.config.overlap import NO_OPTIONS, Options
 from mllm_jax.models import multimodal
 from mllm_jax.runtime.together import compiled_together
+from mllm_jax.train.state.freeze import group_of
 from mllm_jax.train.state.lamb import trust_ratios
-from mllm_jax.train.state.loads import load_table
-from mllm_jax.train.state.optimizer import global_norm
+from mllm_jax.train.state.loads import is_load, load_table
+from mllm_jax.train.state.optimizer import part_norms, total_norm
 from mllm_jax.train.state.pretrained import without_released
 from mllm_jax.train.step.program import GradientProgram, StepTables
 from scheduling.executor.apart import joined
@@ -33,6 +34,12 @@ from sharding.in_order import shard_map
 from sharding.mesh import laid_out, shardings
 
 State = dict[str, Any]
+
+
+def _no_rate(updates: Any) -> float:
+    """The learning rate of a step without an optimizer."""
+    del updates
+    return 0.0
 
 
 class TrainStep:
@@ -44,6 +51,7 @@ class TrainStep:
         optimizer: made by `build_optimizer` for the layout of the program's parameters.
         skips: a step whose loss, gradients or logits of routers are not finite leaves the state as
             it was.
+        rate: learning rate by the number of updates before it, as the optimizer has it.
         options: options of XLA's compiler for the step.
 
     Attributes:
@@ -60,15 +68,19 @@ class TrainStep:
         optimizer: optax.GradientTransformation,
         *,
         skips: bool = False,
+        rate: optax.Schedule = _no_rate,
         options: Options = NO_OPTIONS,
     ) -> None:
         self.program, self.form = program, program.form
         self.mesh, self.optimizer, self.skips, self.options = mesh, optimizer, skips, options
+        self.rate = rate
         self.state_specs = self._state_specs()
         params = self.state_specs["params"]
         trained, _ = program.frozen.apart(params)
         scalar, carried = PartitionSpec(), program.carried_specs
         scalars = {"loss": scalar, "grad_norm": scalar, "targets": scalar, "carried": carried}
+        scalars["learning_rate"] = scalar
+        scalars["part_norms"] = dict.fromkeys(self._trained_parts, scalar)
         scalars["aux"] = dict.fromkeys(program.model.decoder.aux, scalar)
         scalars["trust_ratios"] = scalar if trust_ratios(self.state_specs["optimizer"]) else None
         scalars["loads"] = scalar if program.model.decoder.experts else None
@@ -188,7 +200,8 @@ class TrainStep:
             updates, optimizer = self.optimizer.update(grads, state["optimizer"], trained)
             params = joined(optax.apply_updates(trained, updates), constant)
             new = {"step": state["step"] + 1, "params": params, "optimizer": optimizer}
-            norm, loads = global_norm(grads, self.form.layout), self._loads(grads)
+            norms, loads = part_norms(grads, self.form.layout), self._loads(grads)
+            norm = total_norm(norms)
         if self.skips:
             finite = jnp.isfinite(loss) & jnp.isfinite(norm)
             if loads is not None:  # sigmoids of infinite logits are finite, and so is the loss
@@ -196,8 +209,16 @@ class TrainStep:
             new = jax.tree.map(lambda new, old: jnp.where(finite, new, old), new, state)
         targets = self.program.targets(batch)
         scalars: dict[str, Any] = {"loss": loss, "grad_norm": norm, "targets": targets}
-        scalars |= {"carried": carried, "aux": aux, "loads": loads}
+        scalars |= {"carried": carried, "aux": aux, "loads": loads, "part_norms": norms}
+        # An update that is left out does not count, as it does not for the optimizer.
+        scalars["learning_rate"] = jnp.asarray(self.rate(state["step"]), jnp.float32)
         return new, scalars | {"trust_ratios": trust_ratios(optimizer)}
+
+    @cached_property
+    def _trained_parts(self) -> list[str]:
+        """Parts of the model that have gradients."""
+        leaves = jax.tree_util.tree_leaves_with_path(self.program.trained_layout)
+        return list(dict.fromkeys(group_of(path) for path, _ in leaves if not is_load(path)))
 
     def _loads(self, grads: Any) -> jax.Array | None:
         """Loads of experts, `[layers, experts]`, see `load_table`; None without experts."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given
@@ -22,6 +23,7 @@ from mllm_jax.models.multimodal import abstract_parameters, init_parameters
 from mllm_jax.models.pretrained.load import load
 from mllm_jax.models.released import files, forms
 from mllm_jax.models.released.files import PretrainedError, open_tensors
+from mllm_jax.models.released.ranges import RangeError
 from mllm_jax.models.released.rules import Rule, check
 from mllm_jax.train.step.build import build_step
 from scheduling.schedules.schedule import interleaved
@@ -128,6 +130,33 @@ def test_halves_are_widened(tmp_path: Path) -> None:
     found = load(open_tensors(tmp_path), [Rule("a", "a", forms.dense((4,), (2,)))], target)["a"]
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, np.arange(8).reshape(2, 4).T)
+
+
+@pytest.mark.parametrize("layers", [None, 2])
+@pytest.mark.parametrize(
+    ("value", "stored", "dtype", "told"),
+    [
+        (np.nan, "F32", np.float32, "nan, which is no finite number"),
+        (-np.inf, "F16", np.float32, "-inf, which is no finite number"),
+        (1e300, "F64", np.float32, r"1e\+300, which float32 \(at most 3.40282e\+38\) cannot hold"),
+        (3.4e38, "F32", jnp.bfloat16, r"3.4e\+38, which bfloat16 .* hold; valid: float32"),
+    ],
+)
+def test_a_number_that_a_parameter_cannot_hold_is_named(
+    value: float, stored: str, dtype: Any, told: str, layers: int | None, tmp_path: Path
+) -> None:
+    names = ["a"] if layers is None else ["a.0", "a.1"]
+    values = {name: np.ones((2, 4), files.TYPES[stored]) for name in names}
+    values[names[-1]][1, 2] = value
+    save_file(values, tmp_path / files.SINGLE)
+    mesh = jax.make_mesh((2,), ("data",), devices=jax.devices()[:2])
+    spec = jax.sharding.PartitionSpec(*[None] * len(names[1:]), "data")
+    shape = (4, 2) if layers is None else (2, 4, 2)
+    layout = jax.sharding.NamedSharding(mesh, spec)
+    target = {"x": jax.ShapeDtypeStruct(shape, dtype, sharding=layout)}
+    rule = Rule("x", "a" if layers is None else "a.{layer}", forms.dense((4,), (2,)), layers)
+    with pytest.raises(RangeError, match=f"{names[-1]} holds {told}"):
+        load(open_tensors(tmp_path), [rule], target)
 
 
 @pytest.mark.parametrize(("name", "rules"), [("vision", siglip_rules), ("audio", whisper_rules)])

@@ -19,17 +19,19 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 from rich.console import Console
 
+from data.planning.stream import LoaderState
 from mllm_jax.console import finite, print_json, print_table
 from mllm_jax.runtime.records import Form, read_document, read_lines, write_atomically
 from mllm_jax.train.records.forms import SUMMARY
 from mllm_jax.train.records.forms import metrics as form
-from mllm_jax.train.records.metrics import Meter, PhaseLoad, Report, StepRecord, Totals
+from mllm_jax.train.records.metrics import Meter, PhaseLoad, Report, StepRecord, Totals, Window
 from mllm_jax.train.records.sinks import (
     ConsoleSink,
     JsonlSink,
     Metrics,
     write_summary,
 )
+from mllm_jax.train.state.progress import Progress
 
 
 def record(step: int, **changes: Any) -> StepRecord:
@@ -134,6 +136,49 @@ def test_reports_cover_every_step_once(steps: int, every: int) -> None:
     for start, report in zip(starts, found, strict=True):
         assert report.loss == pytest.approx((start + report.step) / 2)
     assert meter.flush() is None
+
+
+@given(
+    st.integers(2, 14), st.integers(1, 5), st.sets(st.integers(1, 13)), st.sets(st.integers(1, 14))
+)
+def test_a_report_does_not_depend_on_where_a_run_was_cut(
+    steps: int, every: int, cuts: set[int], bad: set[int]
+) -> None:
+    """Means, updates left out and loads of experts are those without a cut, to the bit."""
+
+    def step(number: int) -> StepRecord:
+        loss = math.nan if number in bad else 1 / number
+        loads = np.array([[0.1 * number, 0.2], [0.3, 1 / number]])
+        own = {"aux": {"z": 0.1 * number}, "expert_layers": (1, 3), "expert_loads": loads}
+        used = {"tokens": number, "vision": number // 2}
+        return record(number, loss=loss, skips=True, used=used, **own)
+
+    def taken(stops: set[int]) -> list[Report]:
+        progress, found = Progress(0, LoaderState(0)), []
+        meter = Meter(steps, every=every)
+        for number in range(1, steps + 1):
+            found += reports(meter, [step(number)])
+            if number in stops:
+                progress.step = number
+                progress.figures, progress.window = meter.sums, meter.since_report
+                saved = json.loads(json.dumps(progress.to_json()))
+                progress = Progress.from_json(saved)
+                meter = Meter(steps, None, every, progress.figures, window=progress.window)
+        return found
+
+    timed = {"tokens_per_second", "wait_share", "eta_seconds", "step_seconds"}
+    timed |= {"place_seconds", "device_wait_seconds"}
+    whole, cut = (
+        [{k: v for k, v in asdict(own).items() if k not in timed} for own in taken(stops)]
+        for stops in (set[int](), cuts)
+    )
+    assert str(cut) == str(whole)  # not numbers are not equal to themselves
+
+
+def test_progress_of_earlier_versions_has_no_window() -> None:
+    saved = Progress(3, LoaderState(0)).to_json()
+    del saved["window"], saved["skipped_in_row"]
+    assert Progress.from_json(saved).window == Window()
 
 
 @given(st.lists(st.floats(0.01, 10), min_size=2, max_size=20))

@@ -233,6 +233,10 @@ def test_an_update_is_left_out_if_a_router_has_no_finite_logits_though_the_loss_
     assert np.isfinite(results["loads"][0]).all()
     assert insane_layer((0, 1), results["loads"]) == 1
     jax.tree.map(np.testing.assert_array_equal, after, before)
+    # It does not count for the learning rate, whenever the host comes to know of it.
+    _, again = step.update(after, place(batches("sigmoid"), step))
+    assert float(again["learning_rate"]) == float(results["learning_rate"]) == pytest.approx(0.1)
+    assert again["part_norms"] == {"decoder": pytest.approx(again["grad_norm"])}
 
 
 def test_loads_of_a_frozen_decoder_are_those_of_one_that_trains() -> None:
