@@ -82,6 +82,7 @@ class ReleasedTokenizer:
             raise DataError(f"data.processor: {path} is not a tokenizer.json: {error}") from error
         tokenizer.no_truncation()
         tokenizer.no_padding()
+        _keep_blanks(tokenizer)
         self._add(tokenizer)
         self._set_ends(tokenizer)
         return tokenizer
@@ -255,3 +256,15 @@ class ReleasedTokenizer:
         encoding = self._plain.encode(front + text[begin:end], add_special_tokens=False)
         found, own = self._tokens(encoding, begin - len(front)), slice(len(front), None)
         return Tokens(found.ids[own], found.spans[own], np.zeros_like(found.special[own]))
+
+
+def _keep_blanks(tokenizer: Tokenizer) -> None:
+    """Let the places of tokens have the white space in them, which some tokenizers leave out."""
+    processor = tokenizer.post_processor
+    if processor is None:
+        return
+    state = processor.__getstate__()  # JSON, as in tokenizer.json
+    kept = re.sub(rb'"trim_offsets"\s*:\s*true', b'"trim_offsets":false', state)
+    if kept != state:
+        processor.__setstate__(kept)
+        tokenizer.post_processor = processor

@@ -220,3 +220,44 @@ def test_the_template_for_others_asks_as_training_does(name: str) -> None:
         assert source is not None
         assert runs(chat.tell(TALK))
         assert theirs.tell(TALK).ids == chat.tell(TALK).ids
+
+
+def joining(pieces: Sequence[tuple[str, str]]) -> ReleasedChat:
+    """A chat whose tokenizer joins these pieces, also where an answer begins."""
+    files = replace(read_folder(ROOT / "qwen2_5"), template=TEMPLATES["chatml"].source)
+    own = json.loads(files.tokenizer)
+    model = own["model"]
+    for token in own["added_tokens"]:
+        token["id"] += len(pieces)
+    own["pre_tokenizer"]["pretokenizers"] = own["pre_tokenizer"]["pretokenizers"][-1:]
+    for one, other in pieces:
+        model["vocab"][one + other] = len(model["vocab"])
+        model["merges"].append([one, other])
+    return ReleasedChat(replace(files, tokenizer=json.dumps(own).encode()), {}, DAY)
+
+
+def test_a_token_never_joins_an_answer_with_its_prompt() -> None:
+    """Generation cannot write half of a token: a prompt ends where one does."""
+    chat = joining([("Ċ", "Ċ"), ("Ċ", "7")])
+    for text in ("\nYes.", "7", "\n\n7", "Yes."):
+        turns = [ASK, Turn("assistant", text), ASK, Turn("assistant", text)]
+        told = chat.tell(turns)
+        begins = [len(prompt) for prompt in prompts(chat, turns)]
+        assert [first for first, _ in runs(told)] == begins
+        assert list(told.ids[: begins[1]]) == list(chat.tell(turns[:3], opened=True).ids)
+        texts = [chat._tokenizer._tokenizer.decode(list(told.ids[a:b])) for a, b in runs(told)]
+        assert texts == [text, text]
+
+
+@pytest.mark.parametrize("name", ["chatml", "blank_and_end", "line_and_end", "qwen3"])
+def test_tokenizers_that_leave_white_space_out_of_places_are_no_other(name: str) -> None:
+    """As Llama 3's and GPT-2's do (`trim_offsets`)."""
+    own = TEMPLATES[name]
+    files = replace(read_folder(ROOT / own.text), template=own.source)
+    tokenizer = json.loads(files.tokenizer)
+    tokenizer["post_processor"]["trim_offsets"] = True
+    trimming = ReleasedChat(replace(files, tokenizer=json.dumps(tokenizer).encode()), {}, DAY)
+    chat = ReleasedChat(files, {}, DAY)
+    for text in ("A cat.", " Yes ", "\nYes.\n", "a \n b"):
+        turns = [ASK, Turn("assistant", text), ASK, Turn("assistant", text)]
+        assert trimming.tell(turns) == chat.tell(turns)
