@@ -1,0 +1,62 @@
+"""Rungs of budgets, rows that are exactly full, and the lightest of ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data.config import DataConfig
+from data.planning.balance import _lightest
+from data.planning.dealing import Dealer
+from data.planning.ladder import Ladder
+from data.planning.packing import make_capacity
+from data.sample import Lengths
+from tests.data.samples import UNITS, VISION, WORK
+
+BUDGETS = {"tokens": 100, "segments": 8, "vision": 60}
+
+
+def config(**changes: Any) -> DataConfig:
+    return DataConfig.model_validate({"budgets": BUDGETS, "rows": 2} | changes)
+
+
+@pytest.mark.parametrize("batch", ["tokens", "samples"])
+def test_rungs_are_shares_of_a_budget_in_whole_units(batch: str) -> None:
+    """Only steps of a fixed number of samples have others than the budget itself."""
+    several = {"samples": 4, "ladder": (0.25, 0.5, 1.0)} if batch == "samples" else {}
+    own = config(batch=batch, **several)
+    rungs = Ladder.build(own, {"tokens": 16, "vision": 1}).rungs
+    assert rungs == {
+        "tokens": (32, 64, 112) if batch == "samples" else (112,),
+        "vision": (15, 30, 60) if batch == "samples" else (60,),
+    }
+
+
+def test_the_lowest_rung_that_holds_a_row_is_taken() -> None:
+    ladder = Ladder({"tokens": (10, 20, 40)})
+    used = {0: 10, 10: 10, 11: 20, 20: 20, 21: 40, 40: 40, 41: 40}
+    assert {n: ladder.lowest("tokens", n) for n in used} == used
+
+
+@given(
+    loads=st.lists(st.integers(0, 5), min_size=1, max_size=9),
+    count=st.integers(1, 10),
+)
+def test_the_lightest_ranks_are_the_first_of_a_stable_order(loads: list[int], count: int) -> None:
+    found = _lightest(np.array(loads), count)
+    assert found == sorted(range(len(loads)), key=loads.__getitem__)[:count]
+
+
+@pytest.mark.parametrize(("tokens", "fits"), [(50, True), (51, False)])
+@pytest.mark.parametrize("balance", ["none", "decoder", "per_phase"])
+def test_rows_that_are_exactly_full_have_room(balance: str, tokens: int, fits: bool) -> None:
+    capacity = make_capacity(BUDGETS, (VISION,))
+    own = config(balance=balance)
+    units = {name: UNITS[name] for name in ("tokens", "vision")}
+    dealer = Dealer(own, capacity, Ladder.build(own, units), WORK, {})
+    samples = [Lengths(n, {"vision": ()}, {"vision": ()}) for n in (50, 50, 50, tokens)]
+    assert (dealer.pack(samples) is not None) == fits
