@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,18 +83,36 @@ class Copied:
 
     def run(self, files: Sequence[str], seconds: float) -> Outcome:
         """Run the quick tests of some files till one fails, or for so many seconds of CPU time."""
+        code, used, log = self._session(["-x", *files], seconds)
+        found = [] if code < 0 or code in (PASSED, NONE) else _failed(log)
+        told = found[0] if found else f"pytest ended with code {code}"
+        return Outcome(code, "" if code < 0 or code in (PASSED, NONE) else told, used)
+
+    def failing(self, tests: Iterable[str]) -> set[str]:
+        """Those of some tests, `file::function`, that fail without any break."""
+        chosen = sorted(set(tests))
+        if not chosen:
+            return set()
+        code, _, log = self._session(chosen, seconds=3600.0)
+        if code < 0:
+            raise RuntimeError("the tests that noticed breaks take too long without one")
+        return {name.partition("[")[0] for name in _failed(log)}
+
+    def _session(self, arguments: Sequence[str], seconds: float) -> tuple[int, float, str]:
+        """Exit code, seconds of CPU time and output of a session of pytest."""
         log, temporary = self._folder / "log", self._folder / "tmp"
         temporary.mkdir(exist_ok=True)
-        options = ["-x", "-q", "-n", "0", "-m", MARKED, "-p", "no:cacheprovider"]
+        options = ["-q", "-n", "0", "-m", MARKED, "-p", "no:cacheprovider"]
         # Limits of tests are of a clock, on which other programs count.
         options += ["-W", IMPORTED, "--timeout", "0", "--order", "written"]
-        self._tell({"arguments": [*options, *files], "log": str(log), "seconds": seconds})
+        self._tell({"arguments": [*options, *arguments], "log": str(log), "seconds": seconds})
         assert self._zygote.stdout is not None
         code, used = json.loads(self._zygote.stdout.readline())
         shutil.rmtree(temporary, ignore_errors=True)
+        told = log.read_text(errors="replace")
         if code == FAILED_TO_RUN:
-            raise RuntimeError(f"pytest has not run: {log.read_text(errors='replace')[-2000:]}")
-        return Outcome(code, _told(code, log.read_text(errors="replace")), used)
+            raise RuntimeError(f"pytest has not run: {told[-2000:]}")
+        return code, used, told
 
     @contextmanager
     def broken(self, own: Break) -> Iterator[None]:
@@ -127,11 +145,9 @@ class Copied:
         return os.environ | own
 
 
-def _told(code: int, log: str) -> str:
-    if code < 0 or code in (PASSED, NONE):
-        return ""
-    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", log, re.MULTILINE)
-    return failed[1] if failed else f"pytest ended with code {code}"
+def _failed(log: str) -> list[str]:
+    """Names of the tests that failed, up to the first blank in the name of a case."""
+    return re.findall(r"^(?:FAILED|ERROR) (\S+)", log, re.MULTILINE)
 
 
 @contextmanager
