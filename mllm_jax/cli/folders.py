@@ -74,9 +74,13 @@ _OPTIONS = {"source": "from"}
 def check_folders(args: argparse.Namespace) -> None:
     """See that the folders in a command's options are there, and are what they must be.
 
+    Of a run and a release beside each other the command says that one is too many.
+
     Raises:
         RunError: one is not.
     """
+    if getattr(args, "run", None) is not None and getattr(args, "release", None) is not None:
+        return
     for name, kind in FOLDERS.get(args.name, {}).items():
         given = getattr(args, name)
         if given is not None and not (args.name == "import" and _of_hub(given)):

@@ -232,9 +232,10 @@ def test_a_file_without_prompts_is_told() -> None:
 
 
 def test_an_unknown_metric_is_told_before_anything_is_opened(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = ("--release", "nowhere", "--questions", folder / "questions.jsonl")
+    monkeypatch.setattr(answering, "open_model", None)
+    own = ("--release", RELEASE, "--questions", folder / "questions.jsonl")
     code, _, err = ran(capsys, "evaluate", *own, "--metrics", "anls,bleu")
     assert code == Exit.BAD_INPUT
     assert (

@@ -111,8 +111,10 @@ def test_records_say_which_encoder(make_config: MakeConfig) -> None:
 def test_a_source_says_which_field_names_the_encoder(make_config: MakeConfig) -> None:
     form = RecordForm(FieldsConfig(image_encoder="tower"), marks_of(make_config()))
     turns = [{"from": "human", "value": "<image> ?"}, {"from": "gpt", "value": "yes"}]
-    record = {"conversations": turns, "image": "a.png", "image_encoder": 3}
+    record = {"conversations": turns, "image": "a.png"}
     assert form.parse("r", record).encoders == {}
+    with pytest.raises(SampleError, match="image_encoder: it is not read"):
+        form.parse("r", record | {"image_encoder": "coarse"})
     assert form.parse("r", record | {"tower": "coarse"}).encoders == {"image": ("coarse",)}
 
 
