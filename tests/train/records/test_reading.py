@@ -113,7 +113,8 @@ def test_what_a_step_waits_for_data_is_measured(
         yield Slow(seconds)
 
     def taken(name: str, program: Any, ahead: Any) -> Any:
-        return lambda state, batch: (state, {"loss": jnp.zeros(()), "carried": {}})
+        made = {"loss": jnp.zeros(()), "learning_rate": 0.1, "carried": {}}
+        return lambda state, batch: (state, made)
 
     monkeypatch.setattr(loop, "open_loader", opened)
     monkeypatch.setattr(loop, "batch_of", lambda *_: (None, {}, 0))
