@@ -19,6 +19,7 @@ from mllm_jax.train.loop import steps, training
 from mllm_jax.train.records.metrics import Sums, Totals
 from mllm_jax.train.start import announce, tell_passed
 from mllm_jax.train.state.changes import tell_changes
+from mllm_jax.train.state.optimizer import learning_rate
 from mllm_jax.train.state.progress import Progress, ProgressError
 from mllm_jax.train.step.batch import place
 from scheduling.executor.apart import apart
@@ -206,6 +207,9 @@ def test_a_step_of_lamb_is_that_of_its_definition_and_its_ratios_are_kept(
     first = {"least": min(ratios), "mean": sum(ratios) / len(ratios), "greatest": max(ratios)}
     assert told[0]["trust_ratios"] == pytest.approx(first, rel=1e-4)
     assert [own["loss"] for own in told] == pytest.approx([loss for loss, _ in taken], rel=1e-6)
+    rates = [float(learning_rate(config.train)(n)) for n in range(6)]
+    assert [own["learning_rate"] for own in told] == pytest.approx(rates)
+    assert (rates[0], rates[-1]) == pytest.approx((0.05, 0.005))
     assert taken[-1][0] < taken[0][0] - 0.1
 
 
