@@ -137,7 +137,7 @@ def check_python(words: list[str]) -> None:
 
 def check(command: str, *, is_whole: bool) -> None:
     """Whether the command of a page could be run."""
-    words = shlex.split(command)
+    words = shlex.split(command, comments=True)
     while re.match(r"[A-Z_]+=", words[0]):
         del words[0]
     program, *rest = words
