@@ -56,6 +56,11 @@ _KINDS: Mapping[str, tuple[Callable[[Path], bool], str, str]] = {
         f"there is no {_CONFIG} in it",
         "the folder of a released checkpoint",
     ),
+    "source": (
+        _is_release,
+        f"there is no {_CONFIG} in it",
+        "organisation/name[@revision] of a hub, or the folder of a released checkpoint",
+    ),
     "folder": (Path.is_dir, "", "a folder"),
 }
 
@@ -65,7 +70,7 @@ FOLDERS: Mapping[str, Mapping[str, str]] = {
     "export": {"run": "checkpoints"},
     "generate": {"run": "checkpoints", "release": "release", "media": "folder"},
     "evaluate": {"run": "checkpoints", "release": "release", "media": "folder"},
-    "import": {"source": "release"},
+    "import": {"source": "source"},
 }
 #: Names of options that are not those of their values.
 _OPTIONS = {"source": "from"}

@@ -241,11 +241,11 @@ class Export:
         Raises:
             PretrainedError: there is none; says why not those of the same modules.
         """
-        own = self.source.family if self.source else None
+        own, composition = self.source.family if self.source else None, self.composition
         if self.unchanged and own:
             return own
         try:
-            return form_of(self.composition, own)
+            return form_of(composition, own)
         except PretrainedError as error:
             whole = f"--part {self.part}" if self.part else "the model"
             raise PretrainedError(
