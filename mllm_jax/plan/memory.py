@@ -8,7 +8,7 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.lower import lower, on_platform
 from mllm_jax.plan.traced import traced_workload
 from mllm_jax.runtime.hardware.gpu_memory import own_share
-from scheduling.costs.hardware import Hardware
+from scheduling.costs.hardware import GPU_SHARE, Hardware
 from scheduling.costs.memory import Memory, step_memory
 from scheduling.search.outcome import buffer_sizes
 
@@ -16,11 +16,13 @@ from scheduling.search.outcome import buffer_sizes
 def room(hardware: Hardware) -> tuple[float, str]:
     """Bytes of one device that a program may use, and who limits them, if the user does.
 
+    Where the environment sets the share that plans count with, it limits nothing.
+
     Raises:
         ConfigError: the environment sets a share of a GPU's memory that is none.
     """
     own = own_share(os.environ) if hardware.platform == "gpu" else None
-    if own is None:
+    if own is None or own[1] == GPU_SHARE:
         return hardware.room, ""
     name, share = own
     return hardware.room_within(share), f", by {name}={share:g}"

@@ -18,7 +18,6 @@ from data.waits import SOURCE
 from mllm_jax.config.agreement import agreed
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.config.modalities import with_budgets
-from mllm_jax.plan.budgets import choose
 from mllm_jax.runtime.folder import RESOLVED, has_trained
 from mllm_jax.runtime.part import peers
 from mllm_jax.runtime.records import DamageError, check_text
@@ -59,6 +58,8 @@ def settled(
 
 def _found(config: ExperimentConfig, tell: Callable[[str], None]) -> dict[str, Any]:
     """Budgets and where they come from, or the error that kept them from being found."""
+    from mllm_jax.plan.budgets import choose  # which loads what computes
+
     record = config.run.path / RESOLVED
     try:
         if _has_begun(config.run.path):

@@ -290,7 +290,8 @@ def demo(tmp_path: Path) -> Path:
 def test_suggested_budgets_load_and_hold_about_the_samples_asked_for(
     demo: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert launch.main(["budgets", "--config", str(demo), "--samples", "40", "--json"]) == Exit.OK
+    more = ["--samples", "40", "--json", "data.source.train=640"]  # many steps in an epoch
+    assert launch.main(["budgets", "--config", str(demo), *more]) == Exit.OK
     result = json.loads(capsys.readouterr().out)
     present, suggested = result["present"], result["suggested"]
     assert present["budgets"] == load(demo).data.budgets

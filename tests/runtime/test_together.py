@@ -31,7 +31,7 @@ class Two(Peers):
         return [value, self._other or value]
 
     @contextmanager
-    def waiting(self, what, *, limited=True):
+    def waiting(self, what, *, limited=True, by_all=True):
         self._events.append(f"wait: {what}")
         yield
 

@@ -81,7 +81,7 @@ def test_a_path_that_is_not_here_is_named_with_its_key(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"data\.source\.media: .* is not on this machine"):
         job(
             slurm(),
-            data__source=own.data.source.model_dump(),
+            data__source=own.data.source.model_dump(mode="json"),
             data__lengths="on_read",
             data__balance="none",
         )

@@ -189,7 +189,7 @@ def test_padding_of_the_recommended_budgets_is_below_ten_percent(
 ) -> None:
     source = {"kind": "demo", "train": 4000, "clips": 200, "variants": 1}
     config = make_config(source=source, rows=8, lookahead=384)
-    microbatches = 40
+    microbatches = 36  # of the first epoch, whose last step has what is left
     used: dict[str, int] = {}
     with Loader(make_source(config), processor, config, seed=0, rows=all_rows(8)) as loader:
         for microbatch in (next(loader) for _ in range(microbatches)):

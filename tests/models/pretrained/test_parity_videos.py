@@ -51,7 +51,11 @@ def sample(name: str) -> Sample:
 @pytest.fixture(scope="module")
 def processor() -> Processor:
     own = modalities(imported(FOLDER)[0])
-    values = {"processor": ROOT / FOLDER, "budgets": BUDGETS | {"segments": 8}}
+    values = {
+        "processor": ROOT / FOLDER,
+        "budgets": BUDGETS | {"segments": 8},
+        "answers_begin": "header",  # as its own template asks
+    }
     return make_processor(DataConfig.model_validate(values), tuple(own))
 
 

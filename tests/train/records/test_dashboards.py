@@ -210,7 +210,9 @@ def test_wandb_is_never_left_to_ask_for_credentials(
     package.login = lambda *, prompt, verify: found and not prompt and not verify
     package.Settings, package.errors = dict, SimpleNamespace(Error=RuntimeError)
     module = "mllm_jax.train.records.dashboards.on_wandb"
-    monkeypatch.setitem(sys.modules, module, package)  # so that it is as before afterwards
+    # The module that this test imports goes again, also from the package that holds it.
+    monkeypatch.setattr(module, None, raising=False)
+    monkeypatch.setitem(sys.modules, module, package)
     monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "wandb", package)
     monkeypatch.setattr("mllm_jax.train.records.dashboards.open.find_spec", lambda name: package)

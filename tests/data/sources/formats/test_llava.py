@@ -85,7 +85,7 @@ def test_images_clips_and_text_are_read(make_config: MakeConfig, media: Path) ->
     assert processor.process(source[0]).lengths == processor.measure(source[0])
     assert processor.answer(source[1]) == "Hi."
     with Loader(source, processor, config, seed=0, rows=all_rows(1)) as loader:
-        assert next(loader).stats.samples == 4
+        assert next(loader).stats.samples == 2, "a step holds samples of one epoch alone"
 
 
 @pytest.mark.parametrize("name", ["more.jsonl", "more.ndjson", "more.txt", "more"])
@@ -246,7 +246,7 @@ def path_with_dots(media: Path) -> Record:
     return good("../secret.png")
 
 
-@bad(r"secret.png' is outside of the media folder")
+@bad(r"secret.*is outside of the media folder")
 def absolute_path(media: Path) -> Record:
     write_image(media.parent / "secret.png")
     return good(str(media.parent / "secret.png"))

@@ -192,7 +192,7 @@ def test_large_row_groups_are_warned_of(
 def test_rows_of_nothing_are_bad_samples(opened: Any) -> None:
     turns = pa.array([TURNS, None], table(1).schema.field("conversations").type)
     source, _ = opened(table(2, conversations=turns))
-    with pytest.raises(SampleError, match="it has conversations, image; valid: conversations"):
+    with pytest.raises(SampleError, match=r"it has conversations, image; .*valid: conversations"):
         source[1]
     with pytest.raises(IndexError):
         source[2]
