@@ -88,11 +88,13 @@ def test_a_wrong_folder_is_told_before_anything_is_loaded(tmp_path: Path) -> Non
 
 
 def test_a_message_names_runs_beside_inside_and_above(tmp_path: Path) -> None:
+    # Folders two above are looked at, and other tests have runs beside `tmp_path`.
+    place = tmp_path / "place" / "of" / "runs"
     for name in ("demo", "mine", "empty"):
-        (tmp_path / name / "checkpoints").mkdir(parents=True)
+        (place / name / "checkpoints").mkdir(parents=True)
     for name in ("demo", "mine"):
-        (tmp_path / name / "metrics.jsonl").write_text("")
-        (tmp_path / name / "checkpoints" / "20").mkdir()
+        (place / name / "metrics.jsonl").write_text("")
+        (place / name / "checkpoints" / "20").mkdir()
     for wrong, right in (
         ("dmeo", "demo, mine"),
         ("empty", "demo, mine"),
@@ -102,14 +104,14 @@ def test_a_message_names_runs_beside_inside_and_above(tmp_path: Path) -> None:
     ):
         for kind in ("run", "checkpoints"):
             with pytest.raises(RunError) as refused:
-                check_folder("--run", tmp_path / wrong, kind)
+                check_folder("--run", place / wrong, kind)
             named = str(refused.value).rpartition(": ")[2]
-            assert named.replace(f"{tmp_path}/", "") == right, wrong
+            assert named.replace(f"{place}/", "") == right, wrong
     for n in range(20):
-        (tmp_path / f"z{n:02}").mkdir()
-        (tmp_path / f"z{n:02}" / "metrics.jsonl").write_text("")
+        (place / f"z{n:02}").mkdir()
+        (place / f"z{n:02}" / "metrics.jsonl").write_text("")
     with pytest.raises(RunError, match=r"z02 and 17 more$"):
-        check_folder("--run", tmp_path / "none", "run")
+        check_folder("--run", place / "none", "run")
 
 
 def test_a_run_whose_checkpoints_are_behind_a_url_may_have_some(tmp_path: Path) -> None:
