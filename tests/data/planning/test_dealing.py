@@ -41,6 +41,8 @@ from tests.data.samples import (
 )
 
 BALANCES = st.sampled_from(get_args(Balance))
+#: Patches of images, with many that fill a row or a half of one.
+SIZES = st.sampled_from([72, 72, 36, 36]) | st.integers(1, 72)
 
 
 @settings(max_examples=60)
@@ -169,6 +171,28 @@ def test_groups_of_a_lane_by_cost_are_even_and_fill_few_rows(
         used = own[own > 0]
         # No two rows of a group would fit into one.
         assert all(a + b > 72 for i, a in enumerate(used) for b in used[:i])
+
+
+@settings(max_examples=60)
+@given(st.lists(SIZES, min_size=12, max_size=24), st.sampled_from([0.0, 1.0]))
+def test_what_the_groups_of_a_lane_cannot_hold_has_a_row_all_the_same(
+    lengths: list[int], each: float
+) -> None:
+    """Groups may be full for a deal by their cost alone, where the rows of all are not."""
+    cost = LaneCost(2, 0.0, each, 0.01, 0)
+    budgets = {"tokens": 312, "long": 72, "audio": 640, "segments": 24}
+    lane = replace(VISION, name="long", lane=Lane("vision", cost=cost))
+    samples = [Lengths(10, {"long": (n,)}) for n in lengths]
+    work = WORK | {"long": WORK["vision"]}
+    capacity = make_capacity(budgets, (lane, AUDIO))
+    here, dealt = deal(samples, "per_phase", 8, work, capacity=capacity)
+    spans = spans_of(VISION, [lengths[number] for number in here])
+    filled = Counter[int]()
+    for span, media in zip(spans, dealt.media, strict=True):
+        (row,) = media["long"]
+        filled[row] += span
+    assert set(filled) <= set(range(8))
+    assert max(filled.values()) <= 72
 
 
 def test_the_work_of_all_balanced_phases_must_be_known() -> None:
