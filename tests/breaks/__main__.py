@@ -36,7 +36,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     rows = []
     with copied(ROOT) as copy:
-        for row in _rows(copy, Selection(copy.root), chosen, options):
+        selection = Selection(copy.root)
+        groups = [group for own in chosen for group in selection.of(own.path)]
+        copy.check(path for group in groups for path in group)
+        for row in _rows(copy, selection, chosen, options):
             rows.append(row)
             _write(rows, options.out)
         _confirm(copy, rows)

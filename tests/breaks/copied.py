@@ -81,6 +81,16 @@ class Copied:
         ).stdout
         self._tell(json.loads(names.splitlines()[-1]))
 
+    def check(self, files: Iterable[str]) -> None:
+        """See that some files of tests can be collected without any break.
+
+        Raises:
+            RuntimeError: they cannot, so that every break would count as noticed.
+        """
+        code, _, log = self._session(["--collect-only", *sorted({*files})], seconds=3600.0)
+        if code not in (PASSED, NONE):
+            raise RuntimeError(f"tests cannot be collected without a break: {log[-2000:]}")
+
     def run(self, files: Sequence[str], seconds: float) -> Outcome:
         """Run the quick tests of some files till one fails, or for so many seconds of CPU time."""
         code, used, log = self._session(["-x", *files], seconds)

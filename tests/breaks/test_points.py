@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,10 @@ from tests.breaks.copied import Copied
 from tests.breaks.points import breaks_of
 from tests.breaks.selection import ROOMS, Selection, modules
 from tests.configs import ROOT
+
+#: The program that runs sessions of pytest, and the option that the project adds to pytest's.
+ZYGOTE = "tests/breaks/zygote.py"
+OPTION = "def pytest_addoption(parser): parser.addoption('--order')"
 
 
 def found(tmp_path: Path, source: str) -> set[tuple[str, str]]:
@@ -106,6 +110,36 @@ def test_every_room_has_modules_and_tests() -> None:
     assert "tests/train/state/test_regroup.py" in others
     assert "tests/train/state/snapshots/test_pieces.py" not in others
     assert not [path for path in others if path.startswith("tests/train/test_")]
+
+
+def bare(tree: Path, conftest: str, test: str) -> None:
+    """Write the least that a copy needs, and one file of tests."""
+    files = dict.fromkeys(["tests/__init__.py", "tests/conftest.py", "mllm_jax/train/loop.py"], "")
+    files |= {"mllm_jax/api.py": "", "conftest.py": conftest, "tests/test_own.py": test}
+    for path, source in (files | {ZYGOTE: (ROOT / ZYGOTE).read_text()}).items():
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / path).write_text(source)
+
+
+@pytest.mark.parametrize(
+    ("conftest", "test", "told"),
+    [
+        pytest.param(OPTION, "def test(): assert False", "", id="nothing"),
+        pytest.param(OPTION, "import not_there", "No module named 'not_there'", id="import"),
+        pytest.param("", "def test(): pass", "unrecognized arguments: --order", id="option"),
+    ],
+)
+def test_what_cannot_be_collected_without_a_break_ends_all(
+    tmp_path: Path, conftest: str, test: str, told: str
+) -> None:
+    """Otherwise every break would count as noticed."""
+    bare(tmp_path / "tree", conftest, test)
+    copy = Copied(tmp_path)
+    try:
+        with pytest.raises(RuntimeError, match=told) if told else nullcontext():
+            copy.check(["tests/test_own.py"])
+    finally:
+        copy.close()
 
 
 def test_a_break_is_undone(tmp_path: Path) -> None:
