@@ -188,6 +188,12 @@ def test_example_of_the_module_docstring():
     assert "encoder  data=(data, stage) tensor=(tensor)" in str(grid)
 
 
+def test_a_single_device_is_printed_as_one_that_shares_nothing():
+    grid = JointGrid.build({"decoder": ParallelPlan()})
+    assert grid.decoder.data == ("data",)
+    assert str(grid) == "grid     data 1\ndecoder  replicated"
+
+
 def test_refusals_name_the_module_and_the_valid_choices():
     decoder = ParallelPlan(data=2, tensor=3)
     with pytest.raises(PlanError, match=re.escape("vision: data 3 x tensor 2 does not refine")):

@@ -149,6 +149,25 @@ def test_collectives_in_a_condition_are_refused() -> None:
         jax.eval_shape(shard_map(body, mesh=mesh(), in_specs=spec, out_specs=spec), X)
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_collectives_of_a_function_of_several_programs_are_refused(known: bool) -> None:
+    """None of them is all that the function computes, whatever they are given."""
+
+    def body(x: jax.Array, y: jax.Array) -> jax.Array:
+        def times(z: jax.Array) -> jax.Array:
+            return z * psum(jnp.float32(1) if known else jnp.sum(y), AXES)
+
+        def solve(_: Any, z: jax.Array) -> jax.Array:
+            return z / psum(jnp.float32(1) if known else jnp.sum(y), AXES)
+
+        return lax.custom_linear_solve(times, x, solve)
+
+    spec = PartitionSpec("outer", "inner")
+    mapped = shard_map(body, mesh=mesh(), in_specs=(spec, spec), out_specs=spec)
+    with pytest.raises(TypeError, match="inside custom_linear_solve are not supported on CPUs"):
+        jax.eval_shape(mapped, X, X)
+
+
 # ---- what waits for what -------------------------------------------------------------------------
 
 

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from data.config import DataConfig
 from data.loading import identity
-from data.loading.identity import check_same_data, identities, processing
+from data.loading.identity import Identity, check_same_data, identities, processing
 from data.sample import DataError
 from data.sources.formats.storage import File
 from data.sources.make import make_source
@@ -139,3 +140,12 @@ def test_another_tokenizer_is_noticed_wherever_it_lies(
     own.write_text(own.read_text() + " ")
     with pytest.raises(DataError, match=r"other data:\n  data.tokenizer: other contents"):
         check_same_data(before, tokens(tokenizer=str(own)), config)
+
+
+@pytest.mark.parametrize("change", [{"samples": "3"}, {"digest": 5}, {"lines": 7}])
+def test_an_identity_that_is_kept_has_its_types_and_nothing_else(change: dict[str, Any]) -> None:
+    """Else a number that another version writes as a text would seem to be other data."""
+    own = {"samples": 3, "files": 1, "bytes": 40, "digest": "a"}
+    assert Identity.model_validate(own).model_dump() == own
+    with pytest.raises(ValidationError, match=next(iter(change))):
+        Identity.model_validate(own | change)

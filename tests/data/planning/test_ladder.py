@@ -14,6 +14,7 @@ from data.planning.balance import _lightest
 from data.planning.dealing import Dealer
 from data.planning.ladder import Ladder
 from data.planning.packing import make_capacity
+from data.planning.problem import Problem
 from data.sample import Lengths
 from tests.data.samples import UNITS, VISION, WORK
 
@@ -60,3 +61,37 @@ def test_rows_that_are_exactly_full_have_room(balance: str, tokens: int, fits: b
     dealer = Dealer(own, capacity, Ladder.build(own, units), WORK, {})
     samples = [Lengths(n, {"vision": ()}, {"vision": ()}) for n in (50, 50, 50, tokens)]
     assert (dealer.pack(samples) is not None) == fits
+
+
+def one_by_one(problem: Problem) -> list[list[int]]:
+    """Deal items in turn, whatever room there is."""
+    return [list(range(r, len(problem.lengths), problem.ranks)) for r in range(problem.ranks)]
+
+
+@pytest.mark.parametrize("phase", ["decoder", "vision"])
+def test_an_algorithm_is_asked_for_no_rung_below_what_is_to_be_dealt(
+    phase: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A deal of all items that exceeds the rung which it is asked for is an error of its own."""
+    asked: list[int] = []
+
+    def noted(problem: Problem, own: Any = one_by_one) -> Any:
+        asked.append(problem.limits[0])
+        return own(problem)
+
+    monkeypatch.setattr(f"{__name__}.one_by_one", noted)
+    own = config(
+        batch="samples",
+        samples=2,
+        ladder=(0.1, 0.2, 1.0),
+        balance="per_phase",
+        balancing={phase: {"algorithm": f"{__name__}:one_by_one"}},
+    )
+    units = {name: UNITS[name] for name in ("tokens", "vision")}
+    capacity = make_capacity(BUDGETS, (VISION,))
+    dealer = Dealer(own, capacity, Ladder.build(own, units), WORK, {})
+    samples = [Lengths(40, {"vision": (40,)}, {"vision": (0,)}) for _ in range(2)]
+    packed = dealer.pack(samples)
+    assert packed is not None
+    assert sorted(dealer(samples, packed, "sample {}".format).rows) == [0, 1]
+    assert [n >= 40 for n in asked] == [True]

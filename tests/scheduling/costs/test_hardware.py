@@ -268,6 +268,34 @@ def test_the_longest_side_of_a_torus_counts(axes: Any, devices: int, side: int) 
     assert torus.exchange_seconds(800.0, devices) == ring.exchange_seconds(800.0, side)
 
 
+@pytest.mark.parametrize("axes", [None, 1, 3])
+@pytest.mark.parametrize("devices", [2, 8])
+def test_a_fraction_that_is_reached_divides_the_bandwidth(axes: Any, devices: int) -> None:
+    """A quarter of it is as a quarter of the bandwidth, in rings and in exchanges."""
+    whole = Link(bandwidth=100.0, latency=0.5, directions=2, axes=axes)
+    quarter = whole.model_copy(update={"bandwidth": 25.0})
+    for name in ("ring_seconds", "exchange_seconds"):
+        found = getattr(whole, name)(800.0, devices, 0.25)
+        assert (
+            found == getattr(quarter, name)(800.0, devices) > getattr(whole, name)(800.0, devices)
+        )
+
+
+@pytest.mark.parametrize(
+    ("platform", "memory", "room"),
+    [
+        ("cpu", 1e9, 1e9),
+        ("tpu", 16e9, 16e9 - 2**29),
+        ("gpu", 16e9, 16e9 - 2**31),
+        ("gpu", 160e9, 0.975 * 160e9),
+    ],
+)
+def test_programs_have_what_the_runtime_of_a_device_leaves(
+    platform: Any, memory: float, room: float
+) -> None:
+    assert changed(platform=platform, memory=memory).room == pytest.approx(room)
+
+
 @pytest.mark.parametrize(
     ("devices", "stride", "inside"), [(4, 4, 2), (8, 2, 4), (3, 8, 1), (16, 1, 8), (12, 1, 8)]
 )

@@ -1,4 +1,4 @@
-"""What a strategy says of its collectives, its tasks and its buffers."""
+"""What a strategy says of its collectives and its tasks."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ import pytest
 
 from scheduling.costs.loads import Uneven, loaded
 from scheduling.costs.strategy import Strategy, communicates, encoder_pieces
-from scheduling.programs.frame import roomier
-from scheduling.search.make import make_schedule, seconds_on
-from scheduling.search.outcome import buffer_sizes
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
 
@@ -83,23 +80,3 @@ def test_uneven_rows_are_means_of_the_rows_of_a_replica() -> None:
     assert own.steps == 1
     found = own.of(2, 2)["vision"]
     assert found.tolist() == [[[0.5, 2.5]], [[4.5, 6.5]]]
-
-
-@pytest.mark.parametrize("follows", [False, True])
-@pytest.mark.parametrize("placement", ["bubbles", "prologue"])
-def test_only_encoders_that_follow_the_load_have_room_to_spare(
-    follows: bool, placement: str
-) -> None:
-    workload = replace(small.workload(), follows=follows)
-    plans = dict.fromkeys(workload.towers, ParallelPlan(stage=2))
-    own = Strategy(plans, 4, placement=placement)  # type: ignore[arg-type]
-    schedule = make_schedule(workload, own, seconds_on(small.hardware()))
-    usual = buffer_sizes(replace(workload, follows=False), schedule, own)
-    found = buffer_sizes(workload, schedule, own)
-    assert usual is not None
-    assert found is not None
-    roomy = follows and placement == "bubbles"
-    assert roomier(usual[1]["vision"]) != usual[1]["vision"]
-    assert found[1]["vision"] == (roomier(usual[1]["vision"]) if roomy else usual[1]["vision"])
-    alone = {name: ParallelPlan() for name in workload.towers}
-    assert buffer_sizes(workload, schedule, Strategy(alone)) is None

@@ -38,6 +38,8 @@ from tests.scheduling import workloads as small
 ROUNDING = 1 + 1e-9
 #: Links that cost nothing.
 FREE = Link(bandwidth=1e30, latency=0)
+#: Why a strategy that is simulated may be refused.
+LARGER = "more memory than there is"
 COUNTS = st.sampled_from([4, 2, 8])
 
 
@@ -69,6 +71,26 @@ def spaces(draw: st.DrawFn, workload: Workload) -> Space:
 
 
 # ---- the search ----------------------------------------------------------------------------------
+
+
+def test_what_has_no_room_is_counted_and_the_leanest_is_found() -> None:
+    """With room for a result of every decoder plan, no strategy is left out for being slow."""
+    workload, hardware = small.workload(rows=4), small.hardware()
+    part: dict[str, Any] = {"counts": (2,), "tensors": (1,), "stages": (2,), "chunks": (1,)}
+    space = small.space(2, workload, remats=("layer",), kinds=(), **part)
+    scheduler, bounds = Scheduler(workload, hardware), Bounds(workload, hardware)
+    every = [own for _, own in everything(space, workload, hardware)]
+    pairs = [(bounds.memory(own.strategy), own.memory.total) for own in every]
+    over = next(total - 1 for bound, total in pairs if bound < total - 1)
+    for memory in (over, max(total for _, total in pairs)):
+        tried = [total for bound, total in pairs if bound <= memory]
+        large = sum(total > memory for total in tried)
+        assert (large > 0) == (memory == over)
+        found = search(replace(space, memory=memory), scheduler, top=9)
+        assert (found.simulated, found.refused.get(LARGER, 0)) == (len(tried), large)
+    lean, least = leanest(space, scheduler), min(total for _, total in pairs)
+    assert lean is not None
+    assert least <= lean[1] <= least * (1 + NEAR)
 
 
 @settings(max_examples=12)
