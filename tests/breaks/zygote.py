@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import logging
 import os
 import resource
 import signal
@@ -29,6 +30,8 @@ def main() -> None:
     for name in json.loads(sys.stdin.readline()):
         with suppress(Exception):  # a module that needs what is not installed here
             importlib.import_module(name)
+    # A test of what is written to stderr meets none of the handlers that an import has made.
+    logging.getLogger().handlers.clear()
     for line in sys.stdin:
         sys.stdout.write(f"{json.dumps(_session(json.loads(line)))}\n")
         sys.stdout.flush()
