@@ -19,6 +19,8 @@ from sharding.collectives import (
     cut_slices,
     parts_of_a_slice,
     reduce_scatter,
+    shard_slice,
+    unsharded,
 )
 
 AXES = ("outer", "tensor")
@@ -57,6 +59,22 @@ def test_shards_are_joined_and_sums_dealt_with_their_gradients(shape, dim):
 
     gradient = jax.grad(total)(x)
     np.testing.assert_array_equal(gradient, np.full(shape, 20.0))
+
+
+@pytest.mark.parametrize("axes", [(), ("outer",), AXES])
+@pytest.mark.parametrize(("shape", "dim"), [((8, 3), 0), ((2, 8, 3), 1), ((3, 4), 1)])
+def test_slices_of_what_all_ranks_have_are_joined_again(shape, dim, axes):
+    mesh = Mesh(np.array(jax.devices()[:4]).reshape(2, 2), AXES)
+    x = jnp.arange(np.prod(shape), dtype=jnp.float32).reshape(shape)
+
+    def local(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        own = shard_slice(x, axes, dim)
+        return own, unsharded(own, axes, dim)
+
+    specs = P(*[None] * dim, axes or None), P()
+    slices, whole = jax.jit(jax.shard_map(local, mesh=mesh, in_specs=P(), out_specs=specs))(x)
+    np.testing.assert_array_equal(slices, x)
+    np.testing.assert_array_equal(whole, x)
 
 
 def test_gradients_of_what_is_gathered_in_bfloat16_are_added_in_float32():

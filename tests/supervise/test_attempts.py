@@ -16,6 +16,7 @@ from mllm_jax.supervise.attempts import (
     Spent,
     Watched,
     accounts,
+    effective_so_far,
     goodput,
     newest,
     read,
@@ -264,3 +265,15 @@ def test_what_a_process_that_is_killed_has_begun_is_overwritten(
     write(tmp_path, record(2))
     (left,) = (tmp_path / "attempts").iterdir()
     assert left.name.startswith("2.")
+
+
+def test_effective_seconds_are_those_of_the_newest_record_that_knows_them() -> None:
+    """Records of an earlier version know none, but steps of an only attempt are all effective."""
+    old = [Spent(n, 0.0, {"start": 1.0, "step": 8.0}) for n in (1, 2)]
+    known = [Spent(n, 0.0, {"step": 9.0}, effective=7.0 + n) for n in (1, 2)]
+    assert effective_so_far([]) is None
+    assert effective_so_far(old[:1]) == 8.0
+    assert effective_so_far([Spent(1, 0.0, {"start": 1.0})]) == 0.0
+    assert effective_so_far(old) is None
+    assert effective_so_far([*old, *known]) == 9.0
+    assert effective_so_far([*known, *old]) == 9.0

@@ -12,6 +12,7 @@ from rich.console import Console
 from data.config import DataConfig
 from data.faults import Fault, FaultKind
 from data.planning.lengths import LengthTable
+from data.planning.stream import LoaderState
 from data.sample import AwayError, DataError, Lengths, SampleError
 from data.sources.kept import in_cache
 from mllm_jax.config.load import ExperimentConfig
@@ -169,3 +170,32 @@ def test_a_held_out_split_of_nothing_is_told_at_the_start(
     (folder / "heldout.json").write_text(json.dumps(records))
     with pytest.raises(DataError, match=f"none of {len(records)} held-out samples .*{told}"):
         feed.check_sources(configured(folder))
+
+
+def test_groups_are_chosen_by_samples_from_all_parts_of_the_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of a few samples is looked at once; where lengths are not measured, it is read."""
+
+    class ChosenError(Exception):
+        """The samples by which the size of groups is chosen."""
+
+    def choose(_: Any, __: Any, samples: list[Lengths], *___: Any) -> NoReturn:
+        raise ChosenError(samples)
+
+    monkeypatch.setattr(feed, "choose", choose)
+    folder = write_folder(tmp_path / "data", bad=False)
+    found = []
+    for lengths in ("cached", "on_read"):
+        own = configured(
+            folder,
+            data__lengths=lengths,
+            data__balance="per_phase",
+            data__balance_group="auto",
+            schedule__hardware="h100",
+        )
+        with pytest.raises(ChosenError) as chosen:
+            feed.open_loader(Experiment.build(own), LoaderState(0))
+        found.append(chosen.value.args[0])
+    assert len(found[0]) == len(json.loads((folder / "train.json").read_text()))
+    assert found[0] == found[1]

@@ -12,7 +12,8 @@ from rich.console import Console
 
 from data.planning.stream import LoaderState
 from mllm_jax.models.multimodal import abstract_parameters
-from mllm_jax.train import events
+from mllm_jax.train import events, loop
+from mllm_jax.train.evaluate import StoppedError
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import open_loader
 from mllm_jax.train.loop import steps, training
@@ -83,6 +84,38 @@ def test_a_step_to_measure_that_a_run_has_passed_is_told(experiment, tmp_path, c
     (run.path / "step-3.json").touch()
     tell_passed(config, 3)
     assert not caplog.text
+
+
+def test_a_run_without_steps_left_is_evaluated(experiment, tmp_path, monkeypatch):
+    """Nobody asks it to stop then."""
+
+    class Asking:
+        """An evaluation that looks once whether it is to stop."""
+
+        def __init__(self, _):
+            pass
+
+        def __call__(self, params, stopping):
+            if stopping():
+                raise StoppedError
+            return {"heldout_loss": 2.5}
+
+    own = experiment.config
+    changes = {"directory": str(tmp_path), "self_check": False}
+    config = own.model_copy(
+        update={
+            "run": own.run.model_copy(update=changes),
+            "evaluate": own.evaluate.model_copy(update={"loss": True}),
+        }
+    )
+    complete = Progress(config.train.steps, LoaderState(0), loss=3.0)
+    monkeypatch.setattr(loop, "restore_or_init", lambda *_: ({"params": {}}, complete))
+    monkeypatch.setattr(loop, "check_sources", lambda _: {})
+    monkeypatch.setattr(loop, "Evaluator", Asking)
+    left = training(replace(experiment, config=config), Console(quiet=True))
+    with pytest.raises(StopIteration) as ended:
+        next(left)
+    assert ended.value.value["heldout_loss"] == 2.5
 
 
 def test_progress_survives_json(experiment, fresh_state):

@@ -61,6 +61,9 @@ def test_rows_that_are_exactly_full_have_room(balance: str, tokens: int, fits: b
     dealer = Dealer(own, capacity, Ladder.build(own, units), WORK, {})
     samples = [Lengths(n, {"vision": ()}, {"vision": ()}) for n in (50, 50, 50, tokens)]
     assert (dealer.pack(samples) is not None) == fits
+    # As they come, both long ones would lie in the first row.
+    samples = [Lengths(n, {"vision": ()}, {"vision": ()}) for n in (60, 60, 40, 40)]
+    assert (dealer.pack(samples) is None) == (balance == "none")
 
 
 def one_by_one(problem: Problem) -> list[list[int]]:

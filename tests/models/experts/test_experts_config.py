@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from mllm_jax.models.decoders.experts_weights import check_biases, released_experts
+from mllm_jax.models.decoders.experts_weights import check_biases, mlp_rules, released_experts
 from mllm_jax.models.experts.block import dispatch
 from mllm_jax.models.model_config import ModelConfig
 from mllm_jax.models.multimodal import Decoder, abstract_parameters
@@ -113,6 +113,26 @@ def test_layers_with_experts(experts: dict[str, Any], layers: Any, period: int) 
     windows = model(decoder={"pattern": ["window", "full"], "window": 3}, **experts).decoder
     assert len(windows.windows) == len(windows.has_experts) == windows.period
     assert windows.windows[:2] == (3, None)
+
+
+@pytest.mark.parametrize(
+    ("experts", "sparse"),
+    [(None, []), ({}, [0, 1, 2, 3]), ({"every": 2}, [1, 3]), ({"first_dense": 1}, [1, 2, 3])],
+)
+def test_tensors_of_a_layer_are_those_of_its_mlp_or_of_its_experts(
+    experts: dict[str, Any] | None, sparse: list[int]
+) -> None:
+    family = "llama" if experts is None else "qwen3_moe"
+    own = {"experts": None, "d_ff": 40} if experts is None else {"d_ff": 40}
+    config = model(family, decoder=own, **(experts or {})).decoder
+    rules = {rule.parameter: rule for rule in mlp_rules(config, "model.layers.{layer}.")}
+    dense = [layer for layer in range(4) if layer not in sparse]
+    mlp = rules.get("layers.mlp.up_proj.kernel")
+    found = mlp.names if mlp else []
+    assert found == [f"model.layers.{layer}.mlp.up_proj.weight" for layer in dense]
+    router = rules.get("layers.experts.router.kernel")
+    found = router.names if router else []
+    assert found == [f"model.layers.{layer}.mlp.gate.weight" for layer in sparse]
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,8 @@ from mllm_jax.train.state.items import PatientArrays
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.regroup import Regrouping
 from mllm_jax.train.state.saved import CheckpointError, SavedParameters
+from mllm_jax.train.state.snapshots.memory import Kept
+from mllm_jax.train.state.snapshots.share import ShareError
 
 CONFIG = {name: {"x": 1} for name in ("run", "model", "data", "train")}
 KEEP = CheckpointConfig(keep=5)
@@ -306,6 +308,36 @@ def test_reads_that_begin_behind_the_first_error_end_before_it_is_told(monkeypat
     with pytest.raises(OSError, match="the first"):
         asyncio.run(PatientArrays().deserialize([]))
     assert ended == ["read"]
+
+
+def test_a_lost_snapshot_does_not_hide_that_all_checkpoints_are_damaged(copy):
+    """A run would begin afresh; where nothing was, it does."""
+
+    class Lost:
+        """Memory with a snapshot that cannot be read."""
+
+        def found(self):
+            return [Kept(3, "series", ())]
+
+        def reader(self, kept):
+            raise ShareError("no host has a share")
+
+        def went_on_from(self, kept):
+            assert kept is None
+
+    def began(folder):
+        checkpoints = Checkpoints(folder, KEEP, Regrouping(1, None))
+        try:
+            return checkpoints.restore(abstract(state(0)), memory=Lost())
+        finally:
+            checkpoints.close()
+
+    assert restore(copy.parent / "nothing") is None
+    assert began(copy.parent / "nothing") is None
+    for step in ("1", "2"):
+        truncate(copy / step)
+    with pytest.raises(CheckpointError, match=r"no readable checkpoint in [^:]*:\n  the snapshot"):
+        began(copy)
 
 
 def test_who_only_reads_changes_nothing(copy, caplog):

@@ -137,3 +137,28 @@ def names(jaxpr: Any, branches: bool) -> Iterator[str]:
                     yield from names(own, False) if branches else ()
                 else:
                     yield from names(own, branches)
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_runs_from_several_units_go_each_with_its_own(apart: bool) -> None:
+    """A sixth column names the encoder microbatch; a pair without one has no runs."""
+    grid = grid_of(COARSE)
+    runs = runs_of(index_of(grid), OUTPUTS)
+    unit = np.arange(len(runs)) % 2
+    tokens = {"decoder": {"tokens": index_of(grid)}}
+    size = {"vision": (ROWS, OUTPUTS)}
+
+    def routes(microbatches: list[Any], pairs: list[Any]) -> dict[str, np.ndarray]:
+        named = {"vision": pairs}
+        (own,) = lane_routes(microbatches, named, size, grid.views, ROWS, apart, {}).values()
+        return {name: whole(grid, name, *array) for name, array in own.arrays.items()}
+
+    marked = [tokens | {"runs": {"vision": np.column_stack([runs, unit])}}]
+    alone = [tokens | {"runs": {"vision": runs[unit == own]}} for own in (0, 1)]
+    alone.append(tokens | {"runs": {"vision": runs[:0]}})
+    found = routes(marked, [(0, 0), (1, 0), None])
+    expected = routes(alone, [(0, 0), (1, 1), (2, 2)])
+    assert found["count"].tolist() == expected["count"].tolist()
+    assert (found["count"] > 0).tolist() == [True, True, False]
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array)

@@ -1,0 +1,56 @@
+"""Trust ratios of single matrices, whatever the size of their updates."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import Mesh, PartitionSpec
+
+from mllm_jax.train.state.lamb import scale_by_trust_ratio, trust_ratios
+from sharding.grid import JointGrid
+from sharding.plan import ParallelPlan
+from sharding.rules import layouts
+
+AXES = {"up": {"kernel": ("layers", "embed", "mlp")}, "out": {"kernel": ("heads", None, "embed")}}
+SHAPES = {"up": {"kernel": (2, 3, 4)}, "out": {"kernel": (2, 2, 3)}}
+
+
+def drawn(seed: int, scale: float) -> dict[str, dict[str, jax.Array]]:
+    rng = np.random.default_rng(seed)
+    return jax.tree.map(
+        lambda shape: jnp.asarray(scale * rng.normal(size=shape), jnp.float32),
+        SHAPES,
+        is_leaf=lambda own: isinstance(own, tuple),
+    )
+
+
+@pytest.mark.parametrize("largest", [None, 2.0])
+@pytest.mark.parametrize("update", [1e-6, 1e-2, 1.0, 1e3])
+@pytest.mark.parametrize("weight", [1e-3, 1.0])
+def test_updates_of_any_size_get_the_norm_of_their_matrices(
+    weight: float, update: float, largest: float | None
+) -> None:
+    """By hand, each matrix by itself."""
+    layout = layouts(AXES, JointGrid.build({"decoder": ParallelPlan()}).decoder)
+    paths = dict(jax.tree_util.tree_leaves_with_path(layout))
+    weights, updates = drawn(0, weight), drawn(1, update)
+    scaling = scale_by_trust_ratio(paths, largest)
+
+    def scaled(updates: object, weights: object) -> tuple[object, object]:
+        found, state = scaling.update(updates, scaling.init(weights), weights)
+        return found, trust_ratios(state)
+
+    mesh = Mesh(np.array(jax.devices()[:1]), ("data",))
+    own = jax.shard_map(scaled, mesh=mesh, in_specs=PartitionSpec(), out_specs=PartitionSpec())
+    found, told = jax.jit(own)(updates, weights)
+    ratios = []
+    for name, rows in (("up", 2), ("out", 1)):
+        parts = [tree[name]["kernel"].reshape(rows, -1) for tree in (found, updates, weights)]
+        for own, before, matrix in zip(*parts, strict=True):
+            ratio = float(jnp.linalg.norm(matrix) / jnp.linalg.norm(before))
+            ratios.append(ratio if largest is None else min(ratio, largest))
+            np.testing.assert_allclose(own, ratios[-1] * before, rtol=1e-5)
+    expected = {"least": min(ratios), "mean": sum(ratios) / 3, "greatest": max(ratios)}
+    assert {name: float(own) for name, own in told.items()} == pytest.approx(expected, rel=1e-5)
