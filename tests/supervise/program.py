@@ -93,6 +93,8 @@ def act(action: str, folder: Path) -> None:
     elif action == "grip":
         while True:
             ctypes.PyDLL(None).sleep(3600)  # in C, and no other thread comes to Python meanwhile
+    elif action == "pause":
+        time.sleep(1)  # in which a supervisor looks some times
     elif action == "wait":
         (folder / "waiting").touch()
         time.sleep(3600)

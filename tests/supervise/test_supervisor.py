@@ -222,6 +222,17 @@ def test_the_same_command_does_not_go_back_once_more(processes, tmp_path):
     assert [line[2] for line in attempts(tmp_path)] == ["7", "None", "8", "None", "7"]
 
 
+def test_a_run_goes_back_until_it_has_taken_a_step(processes, tmp_path):
+    """However often its supervisor is started again, as a cluster does it."""
+    actions, back = "pause wait,steps9 done", ("--from-step", "7")
+    first = start(processes, tmp_path, actions, *back)
+    soon((tmp_path / "0" / "waiting").exists)
+    first.kill()
+    soon(lambda: gone(int(attempts(tmp_path)[-1][1])))
+    ended(start(processes, tmp_path, actions, *back), Exit.OK)
+    assert [line[2] for line in attempts(tmp_path)] == ["7", "7"]
+
+
 def test_a_supervisor_loads_no_jax():
     program = (
         "import sys, launch; import mllm_jax.supervise.supervisor; "
