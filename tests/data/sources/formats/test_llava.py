@@ -246,7 +246,7 @@ def path_with_dots(media: Path) -> Record:
     return good("../secret.png")
 
 
-@bad(r"secret.*is outside of the media folder")
+@bad(r"'/.*is outside of the media folder")  # a long path is told by its beginning
 def absolute_path(media: Path) -> Record:
     write_image(media.parent / "secret.png")
     return good(str(media.parent / "secret.png"))
