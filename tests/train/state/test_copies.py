@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -320,7 +321,7 @@ def test_older_checkpoints_are_copied_after_the_newest_and_what_is_lost_is_told(
         for step in (20, 30, 40):
             own = run.run.path / "checkpoints"
             shutil.copytree(own / "10", own / str(step))
-        monkeypatch.setattr(copier, "steps_in", lambda folder: [10, 20, 25, 30, 40])
+        monkeypatch.setattr(copier, "steps_in", lambda folder: sorted([*steps_in(folder), 25]))
         go_on.set()
         soon(lambda: len(order) > 1)
         monkeypatch.setattr(copier, "steps_in", steps_in)
@@ -386,6 +387,8 @@ def test_an_error_before_a_copy_is_told(run, caplog):
     with pytest.raises(ValueError, match="x"), beside(run):
         fails(soon(partial(has_copy, run, 2)))
     assert told[:30] not in caplog.text
+    # Nothing goes on looking at the folder in a process that goes on all the same.
+    soon(lambda: all(thread.name != "copies" for thread in threading.enumerate()))
 
 
 def test_an_interruption_waits_for_the_copy_of_what_it_has_saved(run, monkeypatch):

@@ -103,7 +103,8 @@ class _Copier:
             self._thread.join()
 
     def leave(self) -> None:
-        """Tell of the newest checkpoint, if an error has come before its copy."""
+        """End without waiting; tell of the newest checkpoint, if it has no copy yet."""
+        self._over.set()
         newest = steps_in(self._run)[-1:]
         if not self._copied.issuperset(newest):
             logger.warning(
