@@ -428,3 +428,17 @@ def test_the_frame_has_the_slots_of_full_load() -> None:
     for name, own in standing.encoders.items():
         assert program.frame.encoders[name].sizes.saved == own.sizes.saved
         assert program.frame.encoders[name].slots == own.slots
+
+
+def test_given_tables_are_taken_whatever_the_load() -> None:
+    """Encoders then have the microbatches of the decoder, for which nobody asks where media lie."""
+    own, batches = step(), scattered_load(1)[1]
+    without = [
+        {name: part for name, part in batch.items() if name != "places"} for batch in batches
+    ]
+    with pytest.raises(ValueError, match="the runs and the places"):
+        counted(without, own)
+    _, units, _ = counted(without, own, tables=own.program.tables)
+    assert units == {}
+    _, units, _ = counted(batches, own)
+    assert {*units} == {*MEDIA}
