@@ -13,6 +13,7 @@ from typing import Any
 
 from mllm_jax.config.load import ConfigError, ExperimentConfig, to_yaml
 from mllm_jax.config.lower import lower
+from mllm_jax.config.modalities import standing_in
 from mllm_jax.config.sections import AdamWConfig, OptimizerConfig
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.submit import access
@@ -187,7 +188,9 @@ def checkpoint_bytes(config: ExperimentConfig) -> int:
 
     Layers that do not train have no moments; all other parameters are counted as if they trained.
     """
-    work, optimizer = lower(config).workload, config.train.optimizer
+    # Budgets that the job is to choose change nothing of it.
+    own = standing_in(config) if config.data.auto_budgets else config
+    work, optimizer = lower(own).workload, config.train.optimizer
     towers = {name: tower for name, tower in work.towers.items() if work.holds(name)}
     values = float(sum(tower.parameters for tower in towers.values()))
     for name, tower in towers.items():

@@ -140,6 +140,10 @@ def test_the_checkpoint_has_every_parameter_with_its_moments(kind: str) -> None:
     assert checkpoint_bytes(own) == sum(counts) * 4
 
 
+def test_the_checkpoint_is_as_large_with_budgets_that_the_job_chooses() -> None:
+    assert checkpoint_bytes(config(data__budgets="auto")) == checkpoint_bytes(config())
+
+
 def test_the_checkpoint_has_no_moments_of_frozen_layers() -> None:
     own = config(train__freeze=["audio", "vision"])
     exact = sum(leaf.size for leaf in jax.tree.leaves(train_step(own).abstract) if leaf.ndim) * 4
