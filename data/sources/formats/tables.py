@@ -139,13 +139,15 @@ def columns_of(file: File, schema: pa.Schema, form: RecordForm) -> Columns:
     Raises:
         DataError: a needed column is missing, or has a type that cannot hold its values.
     """
-    names = [name for name in schema.names if not pa.types.is_null(schema.field(name).type)]
+    media = [name for kind in KINDS for name in _media_columns(schema, form, kind)]
+    # A column without a value is as good as absent, but one of media says that they are lost.
+    empty = {name for name in schema.names if pa.types.is_null(schema.field(name).type)}
+    names = [name for name in schema.names if name in media or name not in empty]
     try:
         texts = form.texts(names)
     except ShapeError as error:
         raise DataError(f"data.source: {file.path}: {error}") from error
     _check_needed(file, schema, form, texts)
-    media = [n for kind in KINDS for n in _media_columns(schema, form, kind) if n in names]
     plain = [name for name in form.fields_for(texts) if name in names]
     for name in plain:
         if name in (texts.fields[:2] if isinstance(texts, Pair) else texts):
@@ -254,7 +256,7 @@ def _is_late(file: File, name: str, kind: pa.DataType) -> bool:
         DataError: the column has a type that no media have.
     """
     item = kind.value_type if is_list(kind) else kind
-    if _is_text(item) or _is_binary(item):
+    if pa.types.is_null(item) or _is_text(item) or _is_binary(item):
         return False
     inner = {part.name: part.type for part in item} if pa.types.is_struct(item) else {}
     valid = {"bytes": _is_binary, "path": _is_text}

@@ -54,6 +54,16 @@ def test_a_question_and_an_answer_in_columns(opened: Any) -> None:
         source[1]
 
 
+@pytest.mark.parametrize("column", [pa.nulls(2), pa.array([[], []]), pa.array([[None], []])])
+def test_a_column_of_images_without_any_makes_bad_samples(opened: Any, column: pa.Array) -> None:
+    """Writers give it the type null, of which nothing else can be read."""
+    texts = {"question": ["What?", "Why?"], "answer": ["A cat.", "So."], "conversations": None}
+    source, _ = opened(table(2, **texts, image=column, note=pa.nulls(2)))
+    for index in range(2):
+        with pytest.raises(SampleError, match=r"image(\.0: None is| holds) no medium"):
+            source[index]
+
+
 def test_texts_may_be_kept_in_a_dictionary(opened: Any) -> None:
     def kept(*values: str) -> pa.Array:
         return pa.array(values).dictionary_encode()
