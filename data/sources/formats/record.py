@@ -63,8 +63,8 @@ SYSTEM = "system"
 #: Fields of a question and an answer that are likely, in messages.
 _QUESTIONS = ("question", "query", "prompt", "instruction", "problem", "input", "user")
 _ANSWERS = (
-    *("answer", "response", "output", "completion", "solution", "caption", "text", "answers"),
-    *("multiple_choice_answer", "label", "assistant"),
+    *("answer", "response", "output", "completion", "solution", "caption", "text"),
+    *("multiple_choice_answer", "answers", "label", "assistant"),
 )
 #: Fields of the path of a medium, which is likely an image.
 _FILES = ("file_name", "filename", "image_path", "img")
@@ -306,7 +306,12 @@ class RecordForm:
         Raises:
             ShapeError: a field of media, or a sample of members, holds none.
         """
-        fields = [name for kind in KINDS for name in self.media_fields(kind) if keys.has(name)]
+        fields = [
+            name
+            for kind in KINDS
+            for name in self.media_fields(kind)
+            if keys.has(name) and not _is_number(kind, keys.value(name))
+        ]
         if any(media.values()):
             return
         if fields:
@@ -385,8 +390,7 @@ class RecordForm:
             name, value = keys.one_of(
                 self.media_fields(kind), "data.source.fields says which one is meant"
             )
-            ignored = kind in ONLY_WHERE_TAKEN and isinstance(value, int | float)
-            found[kind] = [] if ignored else references(keys, name, value)
+            found[kind] = [] if _is_number(kind, value) else references(keys, name, value)
         return found
 
     def _encoders(self, keys: Keys, media: Media) -> dict[Kind, Names]:
@@ -399,6 +403,11 @@ class RecordForm:
             if value is not None and media[kind]:
                 found[kind] = _names(name, value, len(media[kind]), kind)
         return found
+
+
+def _is_number(kind: Kind, value: object) -> bool:
+    """Whether a field has the name of media, and a number of which many data sets have one."""
+    return kind in ONLY_WHERE_TAKEN and isinstance(value, int | float)
 
 
 def meant(names: Collection[object]) -> str:

@@ -162,6 +162,10 @@ def test_numbers_under_the_name_of_videos_are_no_media() -> None:
     turns = {"conversations": [{"from": "gpt", "value": "a"}]}
     assert parse(turns | {"video": 3}).media["video"] == ()
     assert parse(turns | {"video": "a.mp4"}).media["video"] == ["a.mp4"]
+    asked = parse({"question": "q", "answer": "a", "video": 1.0})
+    assert asked.media["video"] == ()
+    with pytest.raises(SampleError, match="video holds no medium"):
+        parse({"question": "q", "answer": "a", "video": ""})
 
 
 MESSAGE = {"role": "user", "content": "a"}
