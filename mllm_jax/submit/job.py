@@ -188,9 +188,9 @@ def checkpoint_bytes(config: ExperimentConfig) -> int:
 
     Layers that do not train have no moments; all other parameters are counted as if they trained.
     """
-    # Budgets that the job is to choose change nothing of it.
-    own = standing_in(config) if config.data.auto_budgets else config
-    work, optimizer = lower(own).workload, config.train.optimizer
+    if config.data.auto_budgets:  # which the job will choose, and on which no parameter depends
+        config = standing_in(config)
+    work, optimizer = lower(config).workload, config.train.optimizer
     towers = {name: tower for name, tower in work.towers.items() if work.holds(name)}
     values = float(sum(tower.parameters for tower in towers.values()))
     for name, tower in towers.items():

@@ -406,7 +406,7 @@ class RecordForm:
 
 
 def _is_number(kind: Kind, value: object) -> bool:
-    """Whether a field has the name of media, and a number of which many data sets have one."""
+    """Whether a field named like media of a kind holds a number, as in many data sets."""
     return kind in ONLY_WHERE_TAKEN and isinstance(value, int | float)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from data.planning.stream import LoaderState
 from mllm_jax.runtime.part import Peers
@@ -20,12 +21,23 @@ from mllm_jax.train.events import (
     Taken,
     Timed,
 )
+from mllm_jax.train.feed import open_loader
 from mllm_jax.train.figures import Recording
 from mllm_jax.train.goodput.ledger import Ledger
 from mllm_jax.train.goodput.listener import Goodput
 from mllm_jax.train.goodput.record import Record
 from mllm_jax.train.records.metrics import Meter
 from mllm_jax.train.state.progress import Progress
+
+#: What a step gives.
+SCALARS = {
+    "loss": 1.0,
+    "grad_norm": 1.0,
+    "targets": 1,
+    "aux": {},
+    "loads": None,
+    "trust_ratios": None,
+}
 
 
 def test_every_step_is_told_in_order_and_its_parts_are_within_its_time(
@@ -126,20 +138,23 @@ def test_the_other_processes_are_told_what_may_take_long(monkeypatch):
 
 def test_what_was_waited_for_the_devices_belongs_to_the_step_that_waited(experiment):
     recording = Recording(experiment)
-    scalars = {
-        "loss": 1.0,
-        "grad_norm": 1.0,
-        "targets": 1,
-        "aux": {},
-        "loads": None,
-        "trust_ratios": None,
-    }
     for step in (1, 2, 3):
         for event in (Read(step, 1.0, []), Placed(step, 2.0), Dispatched(step, 0.5)):
             recording(event)
         if step == 3:
             recording(Done(1, 4.0))
             recording(Done(2, 8.0))
-        record = recording.record(Taken(step, 20.0, [], scalars, 0.1))
+        record = recording.record(Taken(step, 20.0, [], SCALARS, 0.1))
         assert (record.wait_seconds, record.place_seconds) == (1.0, 2.0)
         assert record.device_wait_seconds == (12.0 if step == 3 else 0.0)
+
+
+def test_outputs_for_another_host_move_there_and_their_gradients_back(experiment):
+    """Beside the samples that a host has read for another one."""
+    with open_loader(experiment, LoaderState(0)) as loader:
+        own = next(loader)
+    crossing = {"vision": 5, "audio": 2}
+    sent = [replace(own, stats=replace(own.stats, crossing=crossing, sent=n)) for n in (0, 100)]
+    taken = Taken(1, 1.0, sent, SCALARS, 0.1)
+    width = experiment.config.model.decoder.d_model * 4  # float32
+    assert Recording(experiment).record(taken).moved_bytes == 2 * (2 * 7 * width) + 100

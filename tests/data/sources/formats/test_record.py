@@ -168,6 +168,12 @@ def test_numbers_under_the_name_of_videos_are_no_media() -> None:
         parse({"question": "q", "answer": "a", "video": ""})
 
 
+def test_the_one_answer_of_several_is_proposed() -> None:
+    record = {"question": "q", "multiple_choice_answer": "a", "answers": ["a", "b"]}
+    with pytest.raises(SampleError, match="answer: multiple_choice_answer"):
+        parse(record)
+
+
 MESSAGE = {"role": "user", "content": "a"}
 PLACED: dict[str, Any] = {"type": "image"}
 
