@@ -46,6 +46,7 @@ from data.sources.formats.turns import (
     Media,
     Reference,
     Spoken,
+    check_tags,
     references,
     spoken,
     text_of,
@@ -248,6 +249,7 @@ class RecordForm:
             media = _whole(beside or {})
             if not any(media.values()):
                 raise ShapeError("a caption without media; valid: an image or a clip beside", MEDIA)
+            check_tags("caption", record.text, self.marks)
             return Conversation(self._placed("", record.text, media), media)
         if not isinstance(record, Mapping):
             raise ShapeError(f"{what(record)}, not a mapping of fields")
@@ -261,13 +263,13 @@ class RecordForm:
 
     def _pair(self, keys: Keys, pair: Pair, beside: Media | None) -> Conversation:
         asked, told = (
-            None if name is None else text_of(keys, name, keys.value(name))
+            None if name is None else self._text(keys, name, keys.value(name))
             for name in (pair.question, pair.answer)
         )
         behind = None if pair.behind is None else keys.value(pair.behind)
         if behind:
-            asked = f"{asked}\n{text_of(keys, pair.behind or '', behind)}"
-        earlier = [] if pair.history is None else _history(keys, pair.history)
+            asked = f"{asked}\n{self._text(keys, pair.behind or '', behind)}"
+        earlier = [] if pair.history is None else self._history(keys, pair.history)
         system, listed = self._system(keys), self._listed(keys)
         media = {kind: listed[kind] or (beside or {}).get(kind, ()) for kind in KINDS}
         encoders = self._encoders(keys, media)
@@ -277,6 +279,17 @@ class RecordForm:
             raise ShapeError("there is neither a question nor a medium before the answer", MEDIA)
         turns = self._in_front((*earlier, *self._turns(asked or "", told)), media)
         return Conversation((*system, *turns), media, encoders, keys.met)
+
+    def _history(self, keys: Keys, name: str) -> list[Turn]:
+        """Earlier questions with their answers: a list of pairs."""
+        value = keys.value(name)
+        turns = []
+        for number, pair in enumerate(value or () if isinstance(value, list | None) else (value,)):
+            if not isinstance(pair, list) or len(pair) != 2:
+                raise ShapeError(f"{name}.{number}: {quoted(pair)} is no [question, answer]")
+            asked, told = (self._text(keys, f"{name}.{number}", own) for own in pair)
+            turns += [Turn("user", asked), Turn("assistant", told)]
+        return turns
 
     def _placed(self, asked: str, told: str, media: Media) -> tuple[Turn, ...]:
         """Turns of a question and its answer; media that neither mentions come first."""
@@ -383,6 +396,12 @@ class RecordForm:
         turn = Turn("system", text_of(keys, self.system, value))
         return (turn.with_words(pattern_of(self.marks.values())),)
 
+    def _text(self, keys: Keys, field: str, value: object) -> str:
+        """A text in which placeholders stand for media."""
+        text = text_of(keys, field, value)
+        check_tags(keys.at(field), text, self.marks)
+        return text
+
     def _listed(self, keys: Keys) -> dict[Kind, list[Reference]]:
         """Media in fields of their own."""
         found: dict[Kind, list[Reference]] = {}
@@ -426,18 +445,6 @@ def meant(names: Collection[object]) -> str:
 
 def _present(record: Mapping[Any, Any]) -> set[Any]:
     return {key for key, value in record.items() if value is not None}
-
-
-def _history(keys: Keys, name: str) -> list[Turn]:
-    """Earlier questions with their answers: a list of pairs."""
-    value = keys.value(name)
-    turns = []
-    for number, pair in enumerate(value or () if isinstance(value, list | None) else (value,)):
-        if not isinstance(pair, list) or len(pair) != 2:
-            raise ShapeError(f"{name}.{number}: {quoted(pair)} is no [question, answer]")
-        asked, told = (text_of(keys, f"{name}.{number}", own) for own in pair)
-        turns += [Turn("user", asked), Turn("assistant", told)]
-    return turns
 
 
 def _names(field: str, value: object, count: int, kind: Kind) -> Names:

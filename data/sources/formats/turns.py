@@ -24,6 +24,7 @@ from data.kinds.registry import KINDS
 from data.quotes import quoted
 from data.sample import Role, Turn, pattern_of
 from data.sources.formats.keys import MEDIUM, MESSAGE, PART, WEIGHTS, Keys, ShapeError
+from data.text.tags import tagged
 
 #: Roles by the names that turns and messages give them.
 ROLES: Mapping[str, Role] = {
@@ -134,7 +135,7 @@ def spoken(utterances: Sequence[Utterance], marks: Mapping[Kind, str]) -> Spoken
     """Utterances as turns, in whose texts `marks` are the placeholders of media.
 
     Raises:
-        ShapeError: a turn has other media than placeholders.
+        ShapeError: a turn has other media than placeholders, or names some between tags.
     """
     media: dict[Kind, list[Reference]] = {kind: [] for kind in KINDS}
     places: Places = {kind: [] for kind in KINDS}
@@ -145,6 +146,8 @@ def spoken(utterances: Sequence[Utterance], marks: Mapping[Kind, str]) -> Spoken
         for kind, items in own.media.items():
             media[kind] += items
         if isinstance(own.content, str):
+            if not typed:
+                check_tags(own.place, own.content, marks)
             front = "".join(_in_front(own, kind, marks[kind]) for kind in own.media)
             turn = Turn(own.role, front + own.content, own.learnt)
             turns.append(turn.with_words(mark) if typed else turn)
@@ -364,6 +367,12 @@ def text_of(keys: Keys, field: str, value: object) -> str:
     if not isinstance(value, str):
         raise ShapeError(f"{keys.at(field)}: {what(value)}, not a text")
     return value
+
+
+def check_tags(place: str, text: str, marks: Mapping[Kind, str]) -> None:
+    """Raise ShapeError for a text that names a medium between tags, `<img>a.png</img>`."""
+    if why := tagged(text, marks):
+        raise ShapeError(f"{place}: {why}")
 
 
 def what(value: object) -> str:
