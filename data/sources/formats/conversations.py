@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -27,14 +27,14 @@ from data.sources.formats.blobs import (
     data_uri,
     folder_of,
 )
-from data.sources.formats.keys import Allowed, check_ignored
+from data.sources.formats.keys import Allowed, Met, check_ignored
 from data.sources.formats.record import RecordForm
 from data.sources.formats.storage import File
 from data.sources.formats.turns import Media, Reference, Stored
 from data.sources.kept import home_of
 from data.text.chat import marks_of
 
-_VERSION = 2  # of what a record becomes
+_VERSION = 3  # of what a record becomes
 _NAME = 80  # characters of the name of a medium that is here
 _SCHEME = 40  # characters within which an address says that it is one
 
@@ -65,6 +65,17 @@ class Records(ABC):
         Raises:
             SampleError: the record is not readable. StorageError: its file is not.
         """
+
+    def close(self, index: int, blobs: Collection[Blob]) -> Met:
+        """What comes with record `index` beside its keys, of which all must be read or harmless.
+
+        Args:
+            blobs: media that were taken for the record.
+
+        Raises:
+            SampleError: something is neither; the message names it.
+        """
+        return Met()
 
     def place(self, index: int) -> tuple[File, int]:
         """The file of record `index`, and its number in it. Raises IndexError."""
@@ -136,11 +147,12 @@ class ConversationSet:
             blobs = {kind: self._blobs(index, kind, own) for kind, own in found.media.items()}
         except MediaError as error:
             raise SampleError(name, error.fault) from error
+        others = self._records.close(index, [blob for own in blobs.values() for blob in own])
         media = {
             kind: tuple(KINDS[kind].open(blob, self._config) for blob in own)
             for kind, own in blobs.items()
         }
-        keys = tuple(found.met.read), tuple(found.met.passed)
+        keys = (*found.met.read, *others.read), (*found.met.passed, *others.passed)
         return Sample(name, found.turns, media, found.encoders, keys)
 
     def _blobs(self, index: int, kind: Kind, references: Sequence[Reference]) -> list[Blob]:

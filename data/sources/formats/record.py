@@ -211,14 +211,22 @@ class RecordForm:
         return self.fields.answer is None and self.fields.conversation is None
 
     def check_metadata(self, record: Mapping[Any, Any]) -> None:
-        """See that what lies beside a caption has nothing like a conversation or media in it.
+        """See that what lies beside a caption has nothing in it that records are read for.
 
         Raises:
-            ShapeError: it has.
+            ShapeError: it has, or something that is like it.
         """
-        allowed = Allowed(self.allowed.ignored, others=True)
-        keys = Keys(record, RECORD, "", allowed, Met())
-        for name in (*CONVERSATIONS, *(name for kind in KINDS for name in self.media_fields(kind))):
+        numbers = {
+            f for kind in KINDS for f in KINDS[kind].fields if _is_number(kind, record.get(f))
+        }
+        for name in self.names - numbers:
+            if record.get(name) not in (None, "", []):
+                raise ShapeError(
+                    f"{name}: it is not read beside a caption; valid: a record with the caption as "
+                    "its answer, or metadata without this key"
+                )
+        keys = Keys(record, RECORD, "", Allowed(self.allowed.ignored, others=True), Met())
+        for name in self.names:
             keys.value(name)
         keys.close()
 

@@ -4,16 +4,21 @@
     000017.jpg    its image; several are 000017.0.jpg, 000017.1.jpg, in the order of their numbers
     000017.flac   its clip
 
-The key is a member's path up to the first dot in its name. An index, made by reading the headers
-once, tells where every member of every sample is. Nothing is ever unpacked, and what could reach
-out of an archive or bring code with it (links, devices, paths with "..", pickles) refuses it whole.
+The key is a member's path up to the first dot in its name, and all behind that dot is its ending:
+`000017.seg.png` is of another type than `000017.png`, and an image only of a record that names it.
+Every member of a sample is read, listed here as harmless, named in `data.source.ignore`, or makes a
+bad sample.
+
+An index, made by reading the headers once, tells where every member of every sample is. Nothing is
+ever unpacked, and what could reach out of an archive or bring code with it (links, devices, paths
+with "..", pickles) refuses it whole.
 """
 
 from __future__ import annotations
 
 import logging
 import tarfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -32,21 +37,21 @@ from data.sample import DataError, MediaError, SampleError
 from data.sources.formats.blobs import Part
 from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
 from data.sources.formats.index import Arrays, Index, open_index
-from data.sources.formats.keys import ShapeError
+from data.sources.formats.keys import Met, ShapeError
 from data.sources.formats.record import Caption, RecordForm, loads
 from data.sources.formats.storage import File, find_files
-from data.sources.formats.turns import Media
+from data.sources.formats.turns import Media, what
 
 logger = logging.getLogger(__name__)
 
 _NAMES = ("ends", "firsts", "offsets", "sizes", "name_ends", "names")
-_ENDINGS: Mapping[Kind, tuple[str, ...]] = {name: kind.endings for name, kind in KINDS.items()}
+_KIND_OF: Mapping[str, Kind] = {end: name for name, kind in KINDS.items() for end in kind.endings}
 _PICKLES = ("pickle", "pkl", "pyd", "pth", "pt", "joblib")
 _CAPTION, _RECORD = "txt", "json"
-#: Endings of members that decide nothing.
-_HARMLESS = frozenset(
+#: Endings of members that decide nothing; docs/how-to/formats.md lists them.
+HARMLESS = frozenset(
     ("id", "cls", "key", "url", "md5", "sha256", "index", "meta.json", "metadata.json")
-)
+) | {"__key__", "__url__", "__local_path__"}
 _HEADERS = 1 << 18  # bytes fetched at once where headers are looked for
 _BLOCK = 512
 _MOST_DIGITS = 19  # of the number of a member
@@ -60,6 +65,12 @@ class _Member:
     name: str
     offset: int
     size: int
+
+    @property
+    def is_of_sample(self) -> bool:
+        """Whether its name has a key and an ending."""
+        name = PurePosixPath(self.name).name
+        return "." in name and not name.startswith(".")
 
     @property
     def key(self) -> str:
@@ -76,6 +87,21 @@ class _Member:
     def type(self) -> str:
         """The ending of the name, behind its last dot."""
         return self.ending.rpartition(".")[2]
+
+    @property
+    def kind(self) -> Kind | None:
+        """The kind of media that the type says; None for another type."""
+        return _KIND_OF.get(self.type)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the ending is nothing but a type, or a number and a type."""
+        return self.ending == self.type or self.number >= 0
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """What records may call it: the whole name, its last part, or the ending."""
+        return self.name, PurePosixPath(self.name).name, self.ending
 
     @property
     def number(self) -> int:
@@ -117,48 +143,104 @@ class TarRecords(Records):
 
     def read(self, index: int) -> tuple[object, Media | None]:
         """See `Records.read`."""
-        file, members = self.place(index)[0], self._members(index)
-        beside: dict[Kind, list[Blob]] = {
-            kind: [self._part(file, m) for m in _in_order(members) if m.type in endings]
-            for kind, endings in _ENDINGS.items()
-        }
-        texts = {m.ending: m for m in members}
-        if not texts.keys() & {_RECORD, _CAPTION}:
-            raise self._fault(
-                index, f"has no member .json or .txt; it has {enumerated(sorted(texts))}"
-            )
-        self._check_members(index, members)
+        file, members = self.place(index)[0], self._taken(index)
+        texts = {m.ending: m for m in members if m.ending in (_RECORD, _CAPTION)}
+        if not texts:
+            has = enumerated(sorted(m.ending for m in members)) or "none that is not ignored"
+            raise self._fault(index, f"has no member .json or .txt; it has {has}")
+        for member in members:
+            self._check_ending(index, member)
+        beside = _Beside(lambda kind: self._media(index, kind))
+        caption = texts.get(_CAPTION)
         if _RECORD in texts:
             record = self._json(index, file, texts[_RECORD])
-            if _CAPTION not in texts or self._form.is_told(record):
+            if caption is None:
                 return record, beside
-            self._check_metadata(index, record)
+            self._check_metadata(index, texts[_RECORD].name, caption.name, record)
         return Caption(self._text(index, file, texts[_CAPTION])), beside
 
-    def _check_members(self, index: int, members: Sequence[_Member]) -> None:
-        """Raise SampleError for a member that is neither read nor known as harmless."""
-        read = {_RECORD, _CAPTION}
-        kinds = {ending for endings in _ENDINGS.values() for ending in endings}
-        for member in members:
+    def close(self, index: int, blobs: Collection[Blob]) -> Met:
+        """See `Records.close`."""
+        met, used = Met(), {blob.name for blob in blobs if isinstance(blob, Part)}
+        for member in self._members(index):
             path = f".{member.ending}"
-            if member.ending in read or member.type in kinds or member.ending in _HARMLESS:
-                continue
-            if not {path, f".{member.type}"} & self._form.allowed.ignored:
-                raise self._fault(
-                    index,
-                    f"{quoted(member.name)} is not read; valid: {', '.join(sorted(read))}, "
-                    f"{', '.join(sorted(kinds))}; if it decides nothing, data.source.ignore: "
-                    f"['{path[:100]}']",
-                )
+            if self._is_ignored(member) or member.ending in HARMLESS:
+                met.passed[path] = None
+            elif member.name in used or member.kind is None:
+                met.read[path] = None
+            else:
+                told = f"the record names the {member.kind} media of the sample, and not this one"
+                raise self._unread(index, member, f"{told}; valid: name it, too")
+        return met
 
-    def _check_metadata(self, index: int, record: object) -> None:
-        """See that what lies beside a caption holds no conversation by a misspelt name."""
-        if not isinstance(record, Mapping):
+    def _taken(self, index: int) -> list[_Member]:
+        """The members of a sample but those that are ignored."""
+        return [member for member in self._members(index) if not self._is_ignored(member)]
+
+    def _is_ignored(self, member: _Member) -> bool:
+        ignored = {path.lower() for path in self._form.allowed.ignored}
+        return bool({f".{member.ending}", f".{member.type}"} & ignored)
+
+    def _media(self, index: int, kind: Kind) -> list[Blob]:
+        """The media of a kind where the record names none: `7.png`, `7.0.png`, `7.1.png`, ...
+
+        Raises:
+            SampleError: a member is of this kind by another name, or two have the same number.
+        """
+        members = sorted(
+            (member for member in self._taken(index) if member.kind == kind),
+            key=lambda member: member.number,
+        )
+        for member in members:
+            if not member.is_plain:
+                raise self._unread(
+                    index,
+                    member,
+                    f"its ending is {quoted(member.ending)}; valid: .{member.type}, of several "
+                    f".0.{member.type}, or a record that names it",
+                )
+        for one, other in pairwise(members):
+            if one.number == other.number:
+                raise self._unread(
+                    index,
+                    other,
+                    f"it and {quoted(one.name)} have the same place among the {kind} media of the "
+                    f"sample; valid: numbers, as in .0.{one.type} and .1.{other.type}, or a record "
+                    "that names both",
+                )
+        file = self.place(index)[0]
+        return [self._part(file, member) for member in members]
+
+    def _check_ending(self, index: int, member: _Member) -> None:
+        """Raise SampleError for a member that is of no type that is read or known as harmless."""
+        read = (_RECORD, _CAPTION)
+        if member.ending in (*read, *HARMLESS) or member.kind is not None:
             return
+        valid = ", ".join(f".{ending}" for ending in (*read, *sorted(_KIND_OF)))
+        told = f"no text and no medium has the ending {quoted(member.ending)}; valid: {valid}"
+        raise self._unread(index, member, told)
+
+    def _check_metadata(self, index: int, name: str, caption: str, record: object) -> None:
+        """See that what lies beside a caption decides nothing about what is learnt."""
+        either = f"data.source.ignore: ['.{_RECORD}'] or ['.{_CAPTION}']"
+        told = f"{quoted(name)} beside {quoted(caption)}"
+        if not isinstance(record, Mapping):
+            valid = f"valid: a mapping of metadata, or {either}"
+            raise self._fault(index, f"{told} is {what(record)}; {valid}")
         try:
+            if self._form.is_told(record):
+                wrong = "it is a record by itself, so that the caption would not be read"
+                raise ShapeError(f"{wrong}; valid: one of them")
             self._form.check_metadata(record)
         except ShapeError as error:
-            raise self._fault(index, f"{_RECORD} beside a caption: {error}") from error
+            raise self._fault(
+                index, f"{told}: {error}; or, if one decides nothing, {either}"
+            ) from error
+
+    def _unread(self, index: int, member: _Member, told: str) -> SampleError:
+        """The error of a member that nothing reads."""
+        ignore = f"if it decides nothing, data.source.ignore: ['.{member.ending[:100]}']"
+        return self._fault(index, f"{quoted(member.name)} is not read: {told}; {ignore}")
 
     def _fault(self, index: int, told: str) -> SampleError:
         return SampleError(self.name(index), Fault(FaultKind.RECORD, told))
@@ -166,13 +248,16 @@ class TarRecords(Records):
     def find(self, index: int, path: str) -> Blob:
         """The member of the sample that has this name, or this ending."""
         file, members = self.place(index)[0], self._members(index)
-        for member in members:
-            if path in (member.name, PurePosixPath(member.name).name, member.ending):
-                return self._part(file, member)
-        names = enumerated(member.name for member in members)
-        raise MediaError(
-            FaultKind.MISSING, f"{quoted(path)} is no member of this sample, which has {names}"
-        )
+        found = [member for member in members if path in member.names]
+        if not found:
+            has = enumerated(member.name for member in members)
+            told = f"{quoted(path)} is no member of this sample, which has {has}"
+            raise MediaError(FaultKind.MISSING, told)
+        member = min(found, key=lambda member: member.names.index(path))
+        if self._is_ignored(member):
+            told = f"the record names {quoted(path)}, which data.source.ignore leaves out"
+            raise MediaError(FaultKind.MISSING, told)
+        return self._part(file, member)
 
     def _members(self, index: int) -> list[_Member]:
         first, end = self._index["firsts"][index : index + 2].tolist()
@@ -200,9 +285,20 @@ class TarRecords(Records):
             raise self._fault(index, f"{quoted(member.name)} is not JSON: {error}") from error
 
 
-def _in_order(members: Sequence[_Member]) -> list[_Member]:
-    """Members without a number in the order of the archive, then members by their numbers."""
-    return sorted(members, key=lambda member: member.number)
+class _Beside(Mapping[Kind, Sequence[Blob]]):
+    """The media of a sample, of which each kind is looked for when a record names none of it."""
+
+    def __init__(self, find: Callable[[Kind], list[Blob]]) -> None:
+        self._find = find
+
+    def __getitem__(self, kind: Kind) -> list[Blob]:
+        return self._find(kind)
+
+    def __iter__(self) -> Iterator[Kind]:
+        return iter(KINDS)
+
+    def __len__(self) -> int:
+        return len(KINDS)
 
 
 # ---- the index -----------------------------------------------------------------------------------
@@ -212,6 +308,14 @@ def _index(files: Sequence[File]) -> Arrays:
     logger.info("indexing %d tar files, once", len(files))
     with ThreadPoolExecutor(8) as pool:
         shards = list(pool.map(_shard, files))
+    others = [name for shard in shards for name in shard.others]
+    if others:
+        logger.warning(
+            "%d files in the tar files belong to no sample, as their names have no ending or begin "
+            "with a dot: %s",
+            len(others),
+            enumerated(others, 3),
+        )
     counts, offsets, sizes, lengths = (
         np.concatenate([getattr(shard, name) for shard in shards])
         for name in ("counts", "offsets", "sizes", "lengths")
@@ -227,9 +331,10 @@ def _index(files: Sequence[File]) -> Arrays:
 
 
 class _Shard:
-    """The members of each sample of a tar file, and the place of every member."""
+    """The members of each sample of a tar file, the place of every one, and files of no sample."""
 
-    def __init__(self, groups: Sequence[Sequence[_Member]]) -> None:
+    def __init__(self, groups: Sequence[Sequence[_Member]], others: Sequence[str]) -> None:
+        self.others = others
         members = [member for group in groups for member in group]
         names = [member.name.encode(errors="surrogateescape") for member in members]
         self.counts = np.array([len(group) for group in groups], np.int64)
@@ -243,7 +348,11 @@ def _shard(file: File) -> _Shard:
     """Raises DataError, see `open_webdataset`."""
     groups: list[list[_Member]] = []
     keys: set[str] = set()
+    others: list[str] = []
     for member in _members_of(file):
+        if not member.is_of_sample:
+            others.append(member.name)
+            continue
         if not groups or groups[-1][0].key != member.key:
             if member.key in keys:
                 raise _refused(file, member.name, "is apart from the others of its sample")
@@ -252,7 +361,7 @@ def _shard(file: File) -> _Shard:
         if any(member.ending == other.ending for other in groups[-1]):
             raise _refused(file, member.name, "is there twice")
         groups[-1].append(member)
-    return _Shard(groups)
+    return _Shard(groups, others)
 
 
 def _refused(file: File, name: str, reason: str) -> DataError:
@@ -260,14 +369,14 @@ def _refused(file: File, name: str, reason: str) -> DataError:
 
 
 def _members_of(file: File) -> Iterator[_Member]:
-    """Files of an archive that belong to samples, without their contents."""
+    """Files of an archive, without their contents."""
     with file.open(_HEADERS) as stream:
         _check_plain(file, stream)
         try:
             with tarfile.open(fileobj=stream, mode="r:") as archive:
                 while (info := archive.next()) is not None:
                     if not info.isdir():
-                        yield from _checked(file, info)
+                        yield _checked(file, info)
                 _check_end(file, stream, archive.offset)
         # Broken numbers in headers lead tarfile to these.
         except (tarfile.TarError, OSError, ValueError, OverflowError, EOFError) as error:
@@ -285,8 +394,8 @@ def _check_plain(file: File, stream: BinaryIO) -> None:
     stream.seek(0)
 
 
-def _checked(file: File, info: tarfile.TarInfo) -> Iterator[_Member]:
-    """A member that belongs to a sample. Raises DataError for one that none should have."""
+def _checked(file: File, info: tarfile.TarInfo) -> _Member:
+    """A member of an archive. Raises DataError for one that none should have."""
     if not info.isreg() or info.issparse():
         raise _refused(file, info.name, f"is no regular file (type {info.type!r})")
     path = PurePosixPath(info.name)
@@ -297,8 +406,7 @@ def _checked(file: File, info: tarfile.TarInfo) -> Iterator[_Member]:
         raise _refused(file, info.name, "is a pickle, which is never read: it could run any code")
     if info.offset_data + info.size > file.size:
         raise _refused(file, info.name, "goes on behind the end of the file")
-    if "." in path.name and not path.name.startswith("."):
-        yield member
+    return member
 
 
 def _check_end(file: File, stream: BinaryIO, at: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import tarfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from data.processing.processor import make_processor
 from data.sample import DataError, SampleError, StorageError
 from data.sources.formats.storage import local_file
-from data.sources.formats.webdataset import _members_of
+from data.sources.formats.webdataset import HARMLESS, _members_of
 from data.sources.make import make_source
 from tests.data.samples import AUDIO, VISION, MakeConfig
 from tests.data.sources.formats.writers import SAMPLES, encoded_clip, encoded_image, members_of, tar
@@ -70,7 +71,7 @@ def test_keys_are_paths_up_to_the_first_dot(opened: Any) -> None:
 def test_images_of_a_sample_are_in_the_order_of_their_numbers(opened: Any) -> None:
     wide = {number: encoded_image((8 * (number + 1), 16)) for number in range(12)}
     members = [(f"0.{number}.png", wide[number]) for number in sorted(wide, key=str)]
-    source, _ = opened([("0.txt", b"A."), ("0.front.png", PNG), *members])
+    source, _ = opened([("0.txt", b"A."), *members, ("0.png", PNG)])
     sizes = [image.size() for image in source[0].of("image")]
     assert sizes == [(16, 40), *((16, 8 * (number + 1)) for number in range(12))]
 
@@ -85,10 +86,178 @@ def test_a_byte_order_mark_is_no_part_of_a_text(opened: Any) -> None:
 def test_a_caption_is_read_where_the_record_tells_nothing(opened: Any) -> None:
     members = [("0.json", b'{"url": "http://x"}'), ("0.txt", b"A."), ("0.png", PNG)]
     assert texts(opened(members)[0][0]) == ["<image>\n", "A."]
-    told = [("0.json", TOLD), ("0.txt", b"no"), ("0.png", PNG)]
-    assert texts(opened(told)[0][0]) == ["<image> What?", "A."]
     named = [("0.json", b'{"c": "B.", "id": 1}'), ("0.png", PNG)]
     assert texts(opened(named, fields={"answer": "c"})[0][0]) == ["<image>\n", "B."]
+
+
+def with_keys(**keys: object) -> bytes:
+    return json.dumps(json.loads(TOLD) | keys).encode()
+
+
+TWO = [{"from": "human", "value": "<image><image> Same?"}, {"from": "gpt", "value": "No."}]
+#: Members, their order in a sample of a record, and the widths of the images that it has.
+READ: dict[str, tuple[list[tuple[str, bytes]], list[int]]] = {
+    "an ending in capitals": ([("7.JSON", TOLD), ("7.PNG", PNG)], [40]),
+    "members of no meaning": ([*GOOD, ("7.cls", b"1"), ("7.meta.json", b"{}")], [40]),
+    "keys of WebDataset": ([*GOOD, ("7.__key__", b"7"), ("7.__url__", b"a.tar")], [40]),
+    "a name by its ending": ([("7.json", with_keys(image="seg.png")), ("7.seg.png", PNG)], [40]),
+    "all of several by name": (
+        [
+            ("7.json", with_keys(conversations=TWO, image=["mask.png", "jpg"])),
+            ("7.jpg", encoded_image((24, 16), "JPEG")),
+            ("7.mask.png", PNG),
+        ],
+        [40, 24],
+    ),
+    "a name before an ending": (
+        [
+            ("0.json", with_keys(conversations=TWO, images=["0.0.png", "0.png"])),
+            ("0.0.png", encoded_image((24, 16))),
+            ("0.png", PNG),
+        ],
+        [24, 40],
+    ),
+    "two kinds": (
+        [("7.png", PNG), ("7.wav", WAV), ("7.txt", b"A dog barks.")],
+        [40],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_members_of_a_sample_that_are_read(name: str, opened: Any) -> None:
+    members, widths = READ[name]
+    sample = opened(members)[0][0]
+    assert [image.size()[1] for image in sample.of("image")] == widths
+    read, passed = sample.keys
+    told = {own for own in (*read, *passed) if own.startswith(".")}
+    assert told == {f".{own.partition('.')[2].lower()}" for own, _ in members}
+
+
+MASK = ("7.seg.png", PNG)
+CAPTION = [("7.txt", b"A cat."), ("7.png", PNG)]
+#: Members, of which one would not be read; what is said of it, and the endings by which it goes.
+UNREAD: dict[str, tuple[list[tuple[str, bytes]], str, list[str]]] = {
+    "a caption beside a record": (
+        [*GOOD, ("7.txt", b"A.")],
+        r"'7.json' beside '7.txt': it is a record by itself, so that the caption would not be read",
+        [".txt", ".json"],
+    ),
+    "a caption beside two pairs": (
+        [*CAPTION, ("7.json", b'{"question": "", "answer": "", "query": "", "response": ""}')],
+        "'7.json' beside '7.txt': it has question, answer and query, response",
+        [".json"],
+    ),
+    "a list": ([*CAPTION, ("7.json", b"[1]")], "'7.json' beside '7.txt' is a list", [".json"]),
+    "null": ([*CAPTION, ("7.json", b"null")], "'7.json' beside '7.txt' is null", [".json"]),
+    "a question": (
+        [*CAPTION, ("7.json", b'{"question": "What?"}')],
+        "'7.json' beside '7.txt': question: it is not read beside a caption",
+        [".json"],
+    ),
+    "a system message": (
+        [*CAPTION, ("7.json", b'{"system": "Be brief."}')],
+        "system: it is not read beside a caption",
+        [".json"],
+    ),
+    "names of media": (
+        [*CAPTION, ("7.json", b'{"image": "7.png"}')],
+        "image: it is not read beside a caption",
+        [".json"],
+    ),
+    "an encoder": (
+        [*CAPTION, ("7.json", b'{"image_encoder": "other"}')],
+        "image_encoder: it is not read beside a caption",
+        [".json"],
+    ),
+    "a mask beside a caption": (
+        [*CAPTION, MASK],
+        r"'7.seg.png' is not read: its ending is 'seg.png'; valid: .png, of several .0.png, or a",
+        [".seg.png"],
+    ),
+    "a mask beside a record": ([*GOOD, MASK], "'7.seg.png' is not read", [".seg.png"]),
+    "a mask in capitals": ([*GOOD, ("7.Mask.PNG", PNG)], "'7.Mask.PNG' is not read", [".mask.png"]),
+    "a mask of another type": (
+        [("7.json", TOLD), ("7.jpg", encoded_image(form="JPEG")), ("7.mask.png", PNG)],
+        "'7.mask.png' is not read",
+        [".mask.png", ".png"],
+    ),
+    "a further image": (
+        [("7.json", with_keys(images=["0.png"])), ("7.0.png", PNG), ("7.1.png", PNG)],
+        "'7.1.png' is not read: the record names the image media of the sample, and not this one",
+        [".1.png"],
+    ),
+    "an image beside one in the record": (
+        [("7.json", with_keys(image="data:image/png;base64,")), ("7.png", PNG)],
+        "'7.png' is not read: the record names the image media",
+        [".png"],
+    ),
+    "two types": (
+        [*CAPTION, ("7.jpg", encoded_image(form="JPEG"))],
+        "'7.jpg' is not read: it and '7.png' have the same place among the image media",
+        [".jpg"],
+    ),
+    "a number twice": (
+        [("7.txt", b"A."), ("7.0.png", PNG), ("7.00.png", PNG)],
+        "'7.00.png' is not read: it and '7.0.png' have the same place",
+        [".00.png"],
+    ),
+    "a part of a clip": (
+        [("7.txt", b"A."), ("7.wav", WAV), ("7.left.wav", WAV)],
+        "'7.left.wav' is not read: its ending is 'left.wav'",
+        [".left.wav"],
+    ),
+    "an answer by another name": (
+        [*GOOD, ("7.caption.txt", b"A.")],
+        "'7.caption.txt' is not read: no text and no medium has the ending 'caption.txt'",
+        [".caption.txt"],
+    ),
+    "an array": ([*GOOD, ("7.NPY", b"")], "'7.NPY' is not read", [".npy"]),
+}
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_a_member_that_nothing_reads_makes_a_bad_sample_unless_it_is_ignored(
+    name: str, opened: Any, tmp_path: Path
+) -> None:
+    members, message, ignored = UNREAD[name]
+    source, _ = opened(members)
+    with pytest.raises(SampleError, match=f"sample a.tar:7: .*{message}") as raised:
+        source[0]
+    for ending in ignored:
+        assert f"['{ending}']" in str(raised.value) or ending == ".png"
+        assert opened(ignore=[ending.upper()])[0][0].turns
+
+
+def test_the_page_lists_all_harmless_members() -> None:
+    page = (Path(__file__).parents[4] / "docs/how-to/formats.md").read_text()
+    listed = page.partition("Harmless are members that\nend in ")[2].partition(".\n")[0]
+    assert {*re.findall("`([^`]+)`", listed)} == HARMLESS
+
+
+def test_what_is_ignored_is_not_read(opened: Any) -> None:
+    members = [*GOOD, ("7.seg.png", PNG), ("7.txt", b"A.")]
+    source, processor = opened(members, ignore=[".seg.png", ".txt"])
+    assert processor.measure(source[0]).media == {"vision": (5,)}
+    assert set(source[0].keys[1]) == {".seg.png", ".txt"}
+    source, _ = opened(ignore=[".json", ".txt"])
+    with pytest.raises(SampleError, match=r"has no member .json or .txt; it has png, seg.png"):
+        source[0]
+    named = [("7.json", with_keys(image="seg.png")), MASK]
+    with pytest.raises(SampleError, match=r"names 'seg.png', which data.source.ignore leaves out"):
+        opened(named, ignore=[".png"])[0][0]
+
+
+def test_files_that_belong_to_no_sample_are_told_once(
+    opened: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    opened([("README", b""), *GOOD, ("._7.png", b"from a Mac")])
+    told = "2 files in the tar files belong to no sample, as their names have no ending"
+    assert told in caplog.text
+    assert "README, ._7.png" in caplog.text
+    caplog.clear()
+    opened()
+    assert not caplog.text
 
 
 @pytest.mark.parametrize(
@@ -100,11 +269,11 @@ def test_a_caption_is_read_where_the_record_tells_nothing(opened: Any) -> None:
         ([("7.txt", b"\xff"), ("7.png", PNG)], "'7.txt' is not UTF-8"),
         ([("7.json", b"[]")], "a list, not a mapping"),
         ([("7.txt", b"a cat")], "a caption without media"),
-        ([("7.txt", b"a cat"), ("7.heic", PNG)], "'7.heic' is not read; .*ignore: \\['.heic'\\]"),
+        ([("7.txt", b"a cat"), ("7.heic", PNG)], "'7.heic' is not read: .*ignore: \\['.heic'\\]"),
         ([("7.json", b'{"question": "What?", "answer": "A."}')], "no member of the sample is"),
         (
             [("7.json", b'{"mesages": []}'), ("7.txt", b"a"), ("7.png", PNG)],
-            "7?json beside a caption: mesages: it is not read, and like messages",
+            "'7.json' beside '7.txt': mesages: it is not read, and like messages",
         ),
         ([("7.json", b'{"a": 1}')], "it has a; valid: conversations"),
         ([*GOOD[:1], ("7.png", PNG[:20])], "is not a readable image"),
