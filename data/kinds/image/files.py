@@ -18,6 +18,7 @@ from PIL.TiffImagePlugin import TiffImageFile
 from data.faults import FaultKind
 from data.kinds.blob import HEADER, STREAM, Blob
 from data.kinds.image.modality import Image
+from data.kinds.image.transparency import load, on_white
 from data.sample import MediaError, Size
 
 # Plain rasters only: PIL would hand PostScript to an external program.
@@ -86,14 +87,6 @@ def _orientation(info: Mapping[str | tuple[int, int], Any]) -> int | None:
     return found
 
 
-def _on_white(image: PIL.Image.Image) -> PIL.Image.Image:
-    """The image without transparency: over white, as the processors of transformers show it."""
-    if not image.has_transparency_data:
-        return image
-    above = image.convert("RGBA")
-    return PIL.Image.alpha_composite(PIL.Image.new("RGBA", above.size, "white"), above)
-
-
 @dataclass(frozen=True)
 class EncodedImage(Image):
     """An image in one of the common formats, upright as its EXIF or XMP orientation says.
@@ -120,9 +113,9 @@ class EncodedImage(Image):
                 )
             size = _upright_size(image, name)
             try:
-                image.load()
+                load(image, file)
                 PIL.ImageOps.exif_transpose(image, in_place=True)
-                pixels = np.asarray(_on_white(image).convert("L" if channels == 1 else "RGB"))
+                pixels = np.asarray(on_white(image).convert("L" if channels == 1 else "RGB"))
             except Exception as error:  # as above; truncated data is an OSError
                 raise MediaError(FaultKind.IMAGE, f"{name!r} cannot be decoded: {error}") from error
         if pixels.shape[:2] != size:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import random
-import struct
 import warnings
-import zlib
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -154,64 +152,6 @@ def test_an_orientation_behind_the_pixels_is_refused_where_it_changes_the_size(
                 image.load(3)
         else:
             np.testing.assert_array_equal(image.load(3), _upright(data))
-
-
-def _cut_out(mode: str) -> PIL.Image.Image:
-    """Black strokes on a ground that is clear over black, and some half clear pixels."""
-    alpha = np.zeros((16, 40), np.uint8)
-    alpha[4:8], alpha[8:12, :20] = 255, 128 if "A" in mode else 255
-    colours = np.zeros((16, 40, 3), np.uint8)
-    colours[alpha > 0] = (200, 10, 60)
-    image = PIL.Image.fromarray(np.dstack([colours, alpha]))
-    if mode in ("RGBA", "LA"):
-        return image.convert(mode)
-    return image.convert("RGB").convert(mode)
-
-
-@pytest.mark.parametrize(
-    ("form", "mode"),
-    [
-        *((form, "RGBA") for form in ("PNG", "WEBP", "TIFF", "GIF")),
-        *((form, "LA") for form in ("PNG", "TIFF")),
-        *(("PNG", mode) for mode in ("L", "RGB", "P")),
-        ("GIF", "P"),
-    ],
-)
-def test_transparent_images_are_shown_over_white(form: str, mode: str) -> None:
-    image = _cut_out(mode)
-    options: dict[str, Any] = {"lossless": True} if form == "WEBP" else {}
-    clear = {"L": 0, "RGB": (0, 0, 0), "P": image.getpixel((0, 0))}.get(mode)
-    if clear is not None:
-        options["transparency"] = clear
-    file = io.BytesIO()
-    image.save(file, form, **options)
-    with PIL.Image.open(file) as saved:
-        own = np.asarray(saved.convert("RGBA"), np.float64)
-    found = EncodedImage(Bytes("x", file.getvalue()), 10**6).load(3).astype(np.float64)
-    alpha = own[..., 3:] / 255
-    np.testing.assert_allclose(found, own[..., :3] * alpha + 255 * (1 - alpha), atol=1)
-    assert alpha.min() == 0 < alpha.max()
-    grey = EncodedImage(Bytes("x", file.getvalue()), 10**6).load(1)
-    for pixels in (found, grey):
-        assert (pixels[0] == 255).all()
-        assert pixels[5].max() < 255
-
-
-def test_transparent_pixels_of_sixteen_bits_are_shown_over_white() -> None:
-    samples = np.zeros((4, 4, 4), ">u2")
-    samples[2:, :, 3] = 0xFFFF
-    rows = b"".join(b"\0" + row.tobytes() for row in samples)
-    parts = [
-        (b"IHDR", struct.pack(">IIBBBBB", 4, 4, 16, 6, 0, 0, 0)),
-        (b"IDAT", zlib.compress(rows)),
-    ]
-    data = b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(own)) + name + own + struct.pack(">I", zlib.crc32(name + own))
-        for name, own in [*parts, (b"IEND", b"")]
-    )
-    found = EncodedImage(Bytes("x", data), 10**6).load(3)
-    assert found[:2].min() == 255
-    assert found[2:].max() == 0
 
 
 def test_the_size_of_an_image_needs_no_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
