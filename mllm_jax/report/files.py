@@ -11,7 +11,7 @@ from typing import Any
 
 from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.config.sections import ConfigError
-from mllm_jax.runtime.folder import METRICS, RESOLVED, RunError
+from mllm_jax.runtime.folder import IDENTITY, METRICS, RESOLVED, RunError, steps_in
 from mllm_jax.runtime.records import (
     DamageError,
     Lines,
@@ -23,6 +23,8 @@ from mllm_jax.supervise.attempts import Attempts, goodput, read
 from mllm_jax.train.records.forms import SAMPLES, SKIPPED, SUMMARY, is_report, metrics
 from mllm_jax.train.records.samples import LIST as STEPS_LIST
 from mllm_jax.train.records.skips import LIST
+from mllm_jax.train.state.saved import DamageError as SavedDamageError
+from mllm_jax.train.state.saved import check_whole, read_json
 from mllm_jax.train.stragglers.heat import Line as Times
 from mllm_jax.train.stragglers.heat import read_times, times_of
 
@@ -47,7 +49,8 @@ class RunFiles:
         summary: content of `summary.json`; None if the run has not ended, or it is damaged.
         config: configuration of the run; None if it cannot be read.
         trouble: why it cannot be read.
-        damage: sentences about what is damaged in the folder's records, and left out.
+        damage: sentences about what is damaged in the folder's records, and left out, and in the
+            records of its checkpoints.
         unchecked: names of files whose records have no checksums.
     """
 
@@ -118,11 +121,12 @@ def read_run(folder: Path) -> RunFiles:
     except OSError as error:
         raise RunError(f"--run {folder}: {error}") from error
     read_lists: Sequence[Lines] = (lines, *lists, *samples, times)
+    config, trouble, checked = _configuration(folder / RESOLVED)
     damage = [sentence for own in read_lists for sentence in own.told]
-    damage += [*attempts.damage.values(), *of_summary]
-    for sentence in damage:
+    damage += [*attempts.damage.values(), *of_summary, *_of_identity(folder)]
+    damage += _of_checkpoints(folder)
+    for sentence in (*damage, *([trouble] if trouble else ())):
         logger.warning("%s: %s", folder, sentence)
-    config, trouble = _configuration(folder / RESOLVED)
     return RunFiles(
         folder,
         lines.values,
@@ -133,7 +137,7 @@ def read_run(folder: Path) -> RunFiles:
         config,
         trouble,
         damage,
-        [own.path.name for own in read_lists if not own.checked],
+        [own.path.name for own in read_lists if not own.checked] + [RESOLVED] * (not checked),
     )
 
 
@@ -145,14 +149,46 @@ def _summary(path: Path) -> tuple[Line | None, list[str]]:
         return None, [str(error)]
 
 
-def _configuration(path: Path) -> tuple[ExperimentConfig | None, str]:
-    """The configuration, or why there is none."""
+def _configuration(path: Path) -> tuple[ExperimentConfig | None, str, bool]:
+    """The configuration, or why there is none; and whether it has a checksum, if it is there."""
     if not path.exists():
-        return None, f"There is no {path.name} in the folder: an earlier version has begun the run."
+        told = f"There is no {path.name} in the folder: an earlier version has begun the run."
+        return None, told, True
+    checked = True
     try:
-        check_text(path)
-        return load(path), ""
+        checked = check_text(path)
+        return load(path), "", checked
     except DamageError as error:
-        return None, str(error)
+        return None, str(error), True
     except (ConfigError, OSError) as error:
-        return None, f"{path.name} cannot be used by this version: {error}"
+        return None, f"{path.name} cannot be used by this version: {error}", checked
+
+
+def _of_identity(folder: Path) -> list[str]:
+    """What is wrong with the file that tells the run from others."""
+    path = folder / IDENTITY
+    try:
+        if path.exists():
+            check_text(path)
+    except DamageError as error:
+        return [str(error)]
+    return []
+
+
+def _of_checkpoints(folder: Path) -> list[str]:
+    """What is wrong with the records in the checkpoints of a run: all but their arrays."""
+    places = [folder / "checkpoints" / str(step) for step in steps_in(folder)]
+    damaged = [place for place in places if _of_checkpoint(place)]
+    # A run that goes on removes its older checkpoints, file by file.
+    told = [(place.name, _of_checkpoint(place)) for place in damaged if place.is_dir()]
+    return [f"checkpoint of step {step}: {why}" for step, why in told if why]
+
+
+def _of_checkpoint(place: Path) -> str:
+    """What is wrong with a checkpoint's configuration, its progress or its checksums."""
+    try:
+        check_whole(place, needed=lambda block: False)
+        read_json(place)
+    except SavedDamageError as error:
+        return str(error)
+    return ""

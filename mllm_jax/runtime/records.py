@@ -33,8 +33,9 @@ _ENDS = {
     len(', "crc": "00000000"}'): slice(-10, -2),
     len(',\n  "crc": "00000000"\n}'): slice(-11, -3),
 }
-#: Line of a text that is no JSON, such as YAML, with the checksum of all lines before.
-_COMMENT = re.compile(rb"# crc ([0-9a-f]{8})\n\Z")
+#: Begin of the last line of a text that is no JSON, such as YAML, which holds the checksum of all
+#: lines before, bytes of the line, and where its digits are.
+_WORD, _LINE, _DIGITS = b"# crc", len("# crc 00000000\n"), slice(-9, -1)
 #: Damaged lines, and characters of a key, that a message names.
 _NAMED, _SHOWN = 3, 40
 
@@ -281,20 +282,23 @@ def signed_text(text: str) -> str:
     return f"{text}# crc {_sum(text.encode())}\n"
 
 
-def check_text(path: Path) -> None:
-    """See that a text is as it was written, if it has a checksum.
+def check_text(path: Path) -> bool:
+    """See that a text is as it was written; returns whether it has a checksum, which says so.
 
     Raises:
         DamageError: it is not.
         OSError: the file cannot be read.
     """
     data = path.read_bytes()
-    tail = _COMMENT.search(data)
-    if tail is not None and _sum(data[: tail.start()]).encode() != tail[1]:
+    content, line = data[:-_LINE], data[-_LINE:]
+    if line[_DIGITS] == _sum(content).encode():
+        return True
+    if any(own.startswith(_WORD) for own in (line, data.rstrip().rpartition(b"\n")[2])):
         raise DamageError(
             f"{path.name} has changed since the run wrote it: its checksum, in the last line, does "
             "not hold"
         )
+    return False
 
 
 def write_atomically(path: Path, content: str | bytes, part: str | None = None) -> None:

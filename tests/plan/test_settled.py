@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from mllm_jax.plan.budgets import SAMPLES, usual_samples
 from mllm_jax.plan.settled import settled
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.records import signed_text
+from mllm_jax.train.state.checksums import write_checksums
 from tests.configs import values
 
 
@@ -102,20 +104,106 @@ def test_kept_budgets_that_fit_no_more_are_refused(
         settled(config)
 
 
+KEPT = {"tokens": 96, "segments": 8, "vision": 64, "audio": 640}
+
+
+def damage(path: Path) -> None:
+    """Flip a bit of the budgets in a configuration."""
+    text = path.read_text()
+    if path.suffix == ".yaml":
+        text = signed_text(text)
+    path.write_text(re.sub(r"(tokens\"?: )96", r"\g<1>98", text))
+
+
+def checkpoint(run: Path, step: int, budgets: Any = KEPT) -> Path:
+    """The configuration of a checkpoint, with checksums."""
+    folder = run / "checkpoints" / str(step) / "config"
+    folder.mkdir(parents=True)
+    (folder / "metadata").write_text(json.dumps({"data": {"budgets": budgets}}))
+    write_checksums(folder)
+    return folder / "metadata"
+
+
 @pytest.mark.parametrize("record", ["auto", {"tokens": "many"}, None])
 def test_a_record_that_does_not_say_them_is_refused(
     begun: Callable[..., ExperimentConfig], record: Any
 ) -> None:
-    with pytest.raises(DataError, match=r"does not say them .* another run.name"):
+    with pytest.raises(DataError, match=r"does not say them .* has no checkpoint; .* run.name"):
         settled(begun(record))
 
 
-def test_a_damaged_record_is_refused(begun: Callable[..., ExperimentConfig]) -> None:
-    config = begun({"tokens": 96, "segments": 8, "vision": 64, "audio": 640})
-    record = config.run.path / "resolved.yaml"
-    record.write_text(signed_text(record.read_text()).replace("tokens: 96", "tokens: 98"))
-    with pytest.raises(DataError, match="its checksum, in the last line, does not hold"):
+def test_a_damaged_record_without_a_checkpoint_is_refused(
+    begun: Callable[..., ExperimentConfig],
+) -> None:
+    config = begun(KEPT)
+    damage(config.run.path / "resolved.yaml")
+    with pytest.raises(DataError, match=r"last line, does not hold.*checkpoints has no checkpoint"):
         settled(config)
+
+
+@pytest.mark.parametrize("lost", ["damaged", "cut", "empty", "none", "other"])
+def test_budgets_of_a_damaged_record_are_those_of_the_newest_checkpoint(
+    begun: Callable[..., ExperimentConfig], lost: str
+) -> None:
+    config = begun(KEPT)
+    record = config.run.path / "resolved.yaml"
+    checkpoint(config.run.path, 1, KEPT | {"tokens": 112})
+    newest = checkpoint(config.run.path, 20, KEPT | {"tokens": 80})
+    if lost == "damaged":
+        damage(record)
+    elif lost == "none":
+        record.unlink()
+    else:
+        record.write_text({"cut": record.read_text()[:40], "empty": "", "other": "a: 1"}[lost])
+    told: list[str] = []
+    assert settled(config, told.append).data.budgets["tokens"] == 80
+    (line,) = told
+    assert f"as {newest} has them; {record} " in line
+
+
+@pytest.mark.parametrize("end", ["change", "checksums", "gone", "text"])
+def test_a_damaged_checkpoint_is_passed_over_and_named(
+    begun: Callable[..., ExperimentConfig], end: str
+) -> None:
+    config = begun(KEPT)
+    damage(config.run.path / "resolved.yaml")
+    older, newest = checkpoint(config.run.path, 3), checkpoint(config.run.path, 20)
+    if end == "change":
+        damage(newest)
+    elif end == "checksums":
+        newest.with_name("checksums.json").write_text("{}")
+    elif end == "gone":
+        newest.unlink()
+    else:
+        newest.write_text("text")
+    told: list[str] = []
+    assert settled(config, told.append).data.budgets == KEPT
+    assert f"as {older} has them" in told[0]
+    assert f"{newest} " in told[0].partition("resolved.yaml ")[2]
+    older.write_text("[]")
+    with pytest.raises(DataError) as caught:
+        settled(config)
+    for path in (config.run.path / "resolved.yaml", newest, older):
+        assert f"{path} " in str(caught.value)
+
+
+def test_a_checkpoint_of_an_earlier_version_has_no_checksums(
+    begun: Callable[..., ExperimentConfig],
+) -> None:
+    config = begun(None)
+    checkpoint(config.run.path, 20).with_name("checksums.json").unlink()
+    assert settled(config).data.budgets == KEPT
+
+
+def test_checkpoints_that_are_set_aside_say_nothing(
+    begun: Callable[..., ExperimentConfig],
+) -> None:
+    config = begun(None)
+    checkpoint(config.run.path, 20).parents[1].rename(config.run.path / "checkpoints/damaged-20-1")
+    with pytest.raises(DataError, match="checkpoints has no checkpoint"):
+        settled(config)
+    (config.run.path / "resolved.yaml").unlink()
+    assert settled(config).data.budgets["tokens"] != 96
 
 
 class Peers:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.planning.stream import LoaderState
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.report.files import RunFiles, read_run
 from mllm_jax.report.page import page
 from mllm_jax.train.records.forms import SAMPLES
 from mllm_jax.train.records.sinks import JsonlSink
 from mllm_jax.train.records.skips import Skips
+from mllm_jax.train.state.checksums import write_checksums
+from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.stragglers.heat import FORM
 from tests.report.runs import ended
 
@@ -130,8 +135,66 @@ def test_the_page_and_the_log_name_what_is_left_out(
     ):
         assert sentence in shown
         assert f"{copied}: {sentence}" in caplog.messages
-    assert "resolved.yaml has changed since the run wrote it" in shown
+    told = "resolved.yaml has changed since the run wrote it: its checksum, in the last line, does"
+    assert told in shown
+    assert f"{copied}: {told} not hold" in caplog.messages
     assert "seed: 8" not in shown
+
+
+@pytest.mark.parametrize("end", ["# crc 0123456", "# crc 0123456x\n", "# crc 01234567"])
+def test_a_configuration_with_a_damaged_checksum_is_not_believed(
+    copied: Path, end: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = copied / "resolved.yaml"
+    text, _, crc = path.read_text().rpartition("# crc ")
+    path.write_text(text + end)
+    found = read_run(copied)
+    assert found.config is None
+    assert f"{copied}: {found.trouble}" in caplog.messages
+    path.write_text(f"{text}# {{rc {crc}")  # the digits hold
+    assert read_run(copied).config is not None
+    path.write_text(text)  # as an earlier version wrote it
+    assert "resolved.yaml" in read_run(copied).unchecked
+
+
+def test_a_missing_configuration_is_told(copied: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (copied / "resolved.yaml").unlink()
+    assert read_run(copied).trouble
+    assert f"{copied}: There is no resolved.yaml in the folder" in caplog.text
+
+
+def test_records_of_checkpoints_and_the_identity_are_looked_at(
+    copied: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for step in (1, 2, 3):
+        _checkpoint(copied, step)
+    assert not read_run(copied).damage
+    assert not caplog.messages
+    for name in ("1/config/metadata", "2/progress/metadata", "3/state/checksums.json"):
+        changed(copied / "checkpoints" / name, 3, 1)
+    (copied / ".identity").write_text("# crc 01234567\n")
+    damage = read_run(copied).damage
+    for told, begun in zip(damage, (".identity has changed", *CHECKPOINTS), strict=True):
+        assert told.startswith(begun)
+        assert f"{copied}: {told}" in caplog.messages
+
+
+CHECKPOINTS = (
+    "checkpoint of step 1: config/metadata has changed since it was written",
+    "checkpoint of step 2: progress/metadata has changed since it was written",
+    "checkpoint of step 3: ",
+)
+
+
+def _checkpoint(run: Path, step: int) -> None:
+    """A checkpoint without arrays."""
+    progress = Progress(step, LoaderState(0)).to_json()
+    config: dict[str, Any] = {key: {} for key in ("run", "model", "data", "train")}
+    for item, value in (("config", config), ("progress", progress), ("state", {})):
+        folder = run / "checkpoints" / str(step) / item
+        folder.mkdir(parents=True)
+        (folder / "metadata").write_text(json.dumps(value))
+        write_checksums(folder)
 
 
 def test_a_run_of_an_earlier_version_has_no_checksums(copied: Path) -> None:
