@@ -14,7 +14,7 @@ from typing import Any
 import grain
 from absl import flags
 
-from data.loading.shared import list_semaphores, pack, prefix, remove_own, unpack
+from data.loading.shared import Hold, pack, unpack
 from data.sample import DataError
 from data.waits import Table, tell_in
 from data.workers import end_with_parent
@@ -56,28 +56,28 @@ class Prefetched(Iterator[Any]):
         self._processes: set[Any] = set()
         self._others = set(multiprocessing.active_children())
         self._waits = Table() if workers else None
-        self._shared = prefix() if workers else ""
+        self._shared = Hold() if workers else None
         self._iterator = self._started()
 
     def _started(self) -> Any:
         """The elements that have not been taken."""
         elements = self._elements(self._taken)
-        if self._waits is None:
+        if self._waits is None or self._shared is None:
             ahead = self._ahead
             made = grain.experimental.ThreadPrefetchIterDataset(
                 elements, prefetch_buffer_size=ahead
             )
         else:
             # Grain's own shared memory has names that tell nobody whose it is.
-            made = elements.map(partial(pack, self._shared)).mp_prefetch(
+            made = elements.map(partial(pack, self._shared.begin)).mp_prefetch(
                 grain.MultiprocessingOptions(
                     num_workers=self._workers, per_worker_buffer_size=self._ahead
                 ),
                 partial(_begin_work, self._waits.path),
             )
         iterator = made.__iter__()
-        if self._workers:
-            list_semaphores(self._shared)
+        if self._shared is not None:
+            self._shared.list_semaphores()
         return iterator
 
     def __next__(self) -> Any:
@@ -88,10 +88,12 @@ class Prefetched(Iterator[Any]):
                 self._go_on(error)
                 continue
             self._taken += 1
+            if self._shared is None:
+                return element
             if len(self._processes) < self._workers:
                 self._processes = set(multiprocessing.active_children()) - self._others
-                list_semaphores(self._shared)
-            return unpack(element) if self._workers else element
+                self._shared.list_semaphores()
+            return unpack(element)
 
     def _go_on(self, error: RuntimeError) -> None:
         """Start the workers again after the death of one.
@@ -130,6 +132,8 @@ class Prefetched(Iterator[Any]):
     def close(self) -> None:
         """Stop workers and threads; idempotent. After it, `next` raises StopIteration."""
         self._end()
+        if self._shared is not None:
+            self._shared.close()
         if self._waits is not None:
             self._waits.close()
 
@@ -139,8 +143,8 @@ class Prefetched(Iterator[Any]):
             close()
         # Grain's iterators close again in __del__, which must not wait for the interpreter's end.
         self._iterator = iter(())
-        if self._workers:
-            remove_own(self._shared)
+        if self._shared is not None:
+            self._shared.remove_elements()
 
 
 def _begin_work(waits: str, number: int, count: int) -> None:

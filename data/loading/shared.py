@@ -1,22 +1,26 @@
 """Elements of worker processes in shared memory, under names that say whose they are.
 
     /dev/shm/mllm-jax-<run>-<pid>-<start>-<loader>-<worker>-<random>    an element on its way
-                                                  -semaphores           names of semaphores
+                                                  -lock                 names of semaphores
 
-What a process leaves behind that is killed with all of its workers, the next start of its run
-removes (`remove_left`). A process that ends in any other way leaves nothing.
+A loader has its lock (`flock`) for as long as its process lives, which holds between containers
+that share the memory and number processes by themselves. What a process leaves behind that is
+killed with all of its workers, the next start of its run removes (`remove_left`), and what is of no
+run, `none`, the next loader with workers of any process. A process that ends in any other way
+leaves nothing.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import logging
 import os
 import pickle
 import re
 import secrets
-from contextlib import suppress
-from itertools import count
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 from typing import Any
@@ -31,11 +35,13 @@ FOLDER = Path("/dev/shm")
 SMALL = 2**16
 #: Bytes that arrays begin at multiples of.
 _ALIGNED = 64
-_BEGIN, _LIST = "mllm-jax", "semaphores"
-_NAME = re.compile(rf"{_BEGIN}-[0-9a-z]+-(\d+)-(\d+)-\d+-.+")
-_SEMAPHORE = re.compile(r"sem\.mp-\w+")
-_loaders = count()
-_run = "none"
+_BEGIN, _LOCK = "mllm-jax", "lock"
+_NAME = re.compile(rf"({_BEGIN}-[0-9a-z]+-(\d+)-(\d+)-[0-9a-f]{{8}}-).+")
+#: Semaphores of Python, which have names of loky's once a library has loaded that.
+_SEMAPHORE = re.compile(r"sem\.(?:mp|loky)-[\w-]+")
+#: The owner of what is of no run.
+NO_RUN = "none"
+_run = NO_RUN
 
 #: The name of an element's shared memory, or "", its pickle, and the bytes of its arrays, or sizes.
 Packed = tuple[str, bytes, list[bytes] | list[int]]
@@ -54,7 +60,7 @@ def own_for(run: str) -> None:
 
 def prefix() -> str:
     """What the names of one loader of this process begin with."""
-    return f"{_BEGIN}-{_run}-{os.getpid()}-{_started(os.getpid())}-{next(_loaders)}-"
+    return f"{_BEGIN}-{_run}-{os.getpid()}-{_started(os.getpid())}-{secrets.token_hex(4)}-"
 
 
 def pack(begin: str, element: Any) -> Packed:
@@ -108,32 +114,65 @@ def _places(sizes: list[int]) -> tuple[list[int], int]:
     return places, end
 
 
-def remove_own(begin: str) -> None:
-    """Remove what the workers of a loader have made, and nobody has taken, once they have ended."""
-    for path in FOLDER.glob(f"{begin}*"):
-        if path.name == f"{begin}{_LIST}":
-            path.unlink(missing_ok=True)
-            continue
-        with suppress(FileNotFoundError):  # Python's tracker of resources has removed it
-            memory = SharedMemory(name=path.name)
-            memory.close()
-            memory.unlink()
+class Hold:
+    """The lock of a loader, which tells others that its process lives; close it.
 
-
-def list_semaphores(begin: str) -> None:
-    """Keep the names of this process' semaphores, for a start that finds them left behind.
-
-    A semaphore is made under another name and linked to its own, so that memory is mapped from a
-    file of the first name: the files are the same.
+    Attributes:
+        begin: `prefix` of the loader.
     """
-    maps = Path("/proc/self/maps")
-    if not maps.exists():
-        return
-    lines = [line.split() for line in maps.read_text().splitlines() if f"{FOLDER}/sem." in line]
-    mapped = {int(line[4]) for line in lines}
-    with suppress(OSError):  # without room nothing else could be made, either
-        names = [own.name for own in FOLDER.glob("sem.mp-*") if _inode(own) in mapped]
-        (FOLDER / f"{begin}{_LIST}").write_text("\n".join(sorted(names)))
+
+    def __init__(self) -> None:
+        remove_left(NO_RUN)
+        self.begin = prefix()
+        self._path = FOLDER / f"{self.begin}{_LOCK}"
+        self._file: int | None = None
+        with suppress(OSError):  # there is no such folder, or no room in it
+            self._file = self._locked()
+
+    def _locked(self) -> int:
+        """The locked file; another process may remove one before it is locked."""
+        while True:
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if _inode(self._path) == os.fstat(file).st_ino:
+                return file
+            os.close(file)
+
+    def list_semaphores(self) -> None:
+        """Keep the names of this process' semaphores, for a start that finds them left behind.
+
+        A semaphore is made under another name and linked to its own, so that memory is mapped from
+        a file of the first name: the files are the same.
+        """
+        maps = Path("/proc/self/maps")
+        if not maps.exists() or self._file is None:
+            return
+        lines = [line.split() for line in maps.read_text().splitlines() if f"{FOLDER}/sem." in line]
+        mapped = {int(line[4]) for line in lines}
+        with suppress(OSError):  # without room nothing else could be made, either
+            every = (own for own in FOLDER.glob("sem.*") if _SEMAPHORE.fullmatch(own.name))
+            names = [own.name for own in every if _inode(own) in mapped]
+            text = "\n".join(sorted(names)).encode()
+            os.pwrite(self._file, text, 0)
+            os.ftruncate(self._file, len(text))
+
+    def remove_elements(self) -> None:
+        """Remove what the workers have made, and nobody has taken, once they have ended."""
+        for path in FOLDER.glob(f"{self.begin}*"):
+            if path == self._path:
+                continue
+            with suppress(FileNotFoundError):  # Python's tracker of resources has removed it
+                memory = SharedMemory(name=path.name)
+                memory.close()
+                memory.unlink()
+
+    def close(self) -> None:
+        """Remove all of it; idempotent."""
+        self.remove_elements()
+        if self._file is not None:
+            self._path.unlink(missing_ok=True)
+            os.close(self._file)
+            self._file = None
 
 
 def _inode(path: Path) -> int | None:
@@ -143,25 +182,66 @@ def _inode(path: Path) -> int | None:
 
 
 def remove_left(run: str) -> None:
-    """Remove what processes of a run have left that live no more; who calls has the run's lock."""
+    """Remove what processes of a run, or of none, have left that live no more.
+
+    Who calls for a run has the run's lock.
+    """
     bytes_, files = 0, 0
-    for path in FOLDER.glob(f"{_BEGIN}-{run}-*"):
-        owner = _NAME.fullmatch(path.name)
-        if owner is None or _started(int(owner[1])) == owner[2]:
-            continue
-        left = [path]
-        with suppress(OSError):  # it is another user's, or gone
-            if path.name.endswith(_LIST):
-                left += [FOLDER / own for own in _SEMAPHORE.findall(path.read_text())]
-            for own in left:
-                size = own.stat().st_size if own.exists() else 0
-                own.unlink(missing_ok=True)
+    for begin in sorted(
+        {own[1] for path in FOLDER.glob(f"{_BEGIN}-{run}-*") if (own := _of(path))}
+    ):
+        with _gone(begin, run) as gone, suppress(OSError):  # it is another user's, or gone
+            for path in _left(begin) if gone else ():
+                size = path.stat().st_size if path.exists() else 0
+                path.unlink(missing_ok=True)
                 bytes_, files = bytes_ + size, files + 1
     if files:
         logger.info(
-            "%d files (%.1f MiB) that an earlier start of the run has left in %s are removed",
-            *(files, bytes_ / 2**20, FOLDER),
+            "%d files (%.1f MiB) that %s has left in %s are removed",
+            files,
+            bytes_ / 2**20,
+            "an earlier command" if run == NO_RUN else "an earlier start of the run",
+            FOLDER,
         )
+
+
+def _of(path: Path) -> re.Match[str] | None:
+    """The parts of a name that a loader has given."""
+    return _NAME.fullmatch(path.name)
+
+
+@contextmanager
+def _gone(begin: str, run: str) -> Iterator[bool]:
+    """Context in which it is known whether the process of a loader is gone.
+
+    Its number says nothing of a process in another container, but the lock does. Who has the run's
+    lock knows that of a run without it, too.
+    """
+    path = FOLDER / f"{begin}{_LOCK}"
+    owner, file = _of(path), None
+    assert owner is not None, "names that `remove_left` has found"
+    gone = _started(int(owner[2])) != owner[3]
+    try:
+        if gone:
+            file = os.open(path, os.O_RDONLY)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        gone = run != NO_RUN
+    except OSError:  # somebody has the lock, or it is another user's
+        gone = False
+    try:
+        yield gone
+    finally:
+        if file is not None:
+            os.close(file)
+
+
+def _left(begin: str) -> list[Path]:
+    """What a loader has left, its lock at the end."""
+    lock = FOLDER / f"{begin}{_LOCK}"
+    names = _SEMAPHORE.findall(lock.read_text()) if lock.exists() else []
+    elements = [path for path in FOLDER.glob(f"{begin}*") if path != lock]
+    return [*elements, *(FOLDER / name for name in names), *([lock] if lock.exists() else [])]
 
 
 def _started(pid: int) -> str:

@@ -59,7 +59,7 @@ def kept_budgets(folder: Path) -> Kept:
     Raises:
         DataError: neither its configuration nor a checkpoint says them.
     """
-    reasons = []
+    reasons: list[str] = []
     for file in (folder / RESOLVED, *_of_checkpoints(folder)):
         try:
             return Kept(_budgets(file), file, "; ".join(reasons[:_NAMED]))

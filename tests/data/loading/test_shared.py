@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
+import gc
+import multiprocessing.synchronize
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +22,16 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from data.loading import shared
-from data.loading.shared import FOLDER, own_for, owner_of, pack, prefix, remove_left, unpack
+from data.loading.shared import (
+    FOLDER,
+    Hold,
+    own_for,
+    owner_of,
+    pack,
+    prefix,
+    remove_left,
+    unpack,
+)
 from tests.configs import ROOT
 
 ARRAYS = arrays(
@@ -56,73 +69,164 @@ def test_elements_arrive_as_they_were_sent(own: list[Any], least: int) -> None:
 
 
 def test_what_nobody_has_taken_is_removed_with_its_loader(small: None) -> None:
-    first, other = prefix(), prefix()
-    for begin in (first, first, other):
-        pack(begin, np.zeros(10))
-    shared.list_semaphores(first)
-    assert len(held(first)) == 3
-    shared.remove_own(first)
-    assert (held(first), len(held(other))) == ([], 1)
-    shared.remove_own(other)
+    first, other = Hold(), Hold()
+    for hold in (first, first, other):
+        pack(hold.begin, np.zeros(10))
+    first.list_semaphores()
+    assert len(held(first.begin)) == 3
+    first.remove_elements()
+    assert held(first.begin) == [f"{first.begin}lock"]
+    assert len(held(other.begin)) == 2
+    for hold in (first, first, other):
+        hold.close()
+        assert held(hold.begin) == []
+
+
+@pytest.mark.parametrize("library", ["mp", "loky"])
+def test_names_of_semaphores_are_those_of_now(
+    library: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = count(os.getpid() * 1000)
+    make = staticmethod(lambda: f"/{library}-{next(names)}-x")
+    monkeypatch.setattr(multiprocessing.synchronize.SemLock, "_make_name", make)
+    hold = Hold()
+    try:
+        semaphore = multiprocessing.get_context("spawn").Semaphore()
+        name = f"sem.{semaphore._semlock.name[1:]}"  # type: ignore[attr-defined]
+        hold.list_semaphores()
+        assert name in listed(hold)
+        del semaphore
+        gc.collect()
+        hold.list_semaphores()
+        assert name not in listed(hold)
+    finally:
+        hold.close()
+
+
+def listed(hold: Hold) -> set[str]:
+    return {*(FOLDER / f"{hold.begin}lock").read_text().split("\n")}
+
+
+@pytest.fixture(params=["a run", "no run"])
+def run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An owner of shared memory, a run or none, that no other test has."""
+    name = owner_of(tmp_path)
+    if request.param == "no run":
+        monkeypatch.setattr(shared, "NO_RUN", name)
+    return name
 
 
 @pytest.fixture
-def killed(tmp_path: Path) -> Iterator[str]:
-    """A run whose process was killed with its workers and all that they have started."""
-    run = owner_of(tmp_path)
+def killed(run: str, tmp_path: Path) -> Iterator[str]:
+    """What names begin with of a process that was killed with its workers and all others."""
     words = [sys.executable, "-m", "tests.data.loading.left_workers", str(tmp_path), run]
     parent = subprocess.Popen(
         words, stdout=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True
     )
+    begin = f"mllm-jax-{run}-{parent.pid}-"
     assert parent.stdout is not None
     with parent.stdout:
         assert parent.stdout.readline().split()
         until = time.monotonic() + 60
-        while len(held(f"mllm-jax-{run}-")) < 2 and time.monotonic() < until:
+        while len(held(begin)) < 2 and time.monotonic() < until:
             time.sleep(0.05)  # until elements wait for the process
+        remove_left(run)
+        assert len(held(begin)) > 1, "it lives"
         os.killpg(parent.pid, signal.SIGKILL)
     parent.wait()
-    yield run
+    yield begin
     remove_left(run)
 
 
-def test_a_run_that_is_killed_leaves_nothing_behind_its_next_start(
-    killed: str, caplog: pytest.LogCaptureFixture
+def test_what_is_killed_leaves_nothing_behind_the_next_start(
+    run: str, killed: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    mine = held(f"mllm-jax-{killed}-")
-    (listed,) = [name for name in mine if name.endswith("semaphores")]
-    semaphores = (FOLDER / listed).read_text().split()
+    mine = held(killed)
+    (lock,) = [name for name in mine if name.endswith("-lock")]
+    semaphores = (FOLDER / lock).read_text().split()
     assert semaphores
     assert all((FOLDER / name).exists() for name in semaphores)
     assert len(mine) > 1
     remove_left(owner_of(ROOT))  # another run's start
-    assert held(f"mllm-jax-{killed}-") == mine
-    remove_left(killed)
-    assert held(f"mllm-jax-{killed}-") == []
+    assert held(killed) == mine
+    if run == shared.NO_RUN:
+        Hold().close()  # a loader's, of any process
+    else:
+        remove_left(run)
+    assert held(killed) == []
     assert not [name for name in semaphores if (FOLDER / name).exists()]
-    assert f"{len(mine) + len(semaphores)} files (" in caplog.text
+    assert " files (" in caplog.text
+    assert ("an earlier command" if run == shared.NO_RUN else "an earlier start of") in caplog.text
     caplog.clear()
-    remove_left(killed)
+    remove_left(run)
     assert not caplog.text
 
 
-def test_what_a_process_has_that_lives_is_left_alone(small: None, tmp_path: Path) -> None:
-    """Another one of the same run, or one that has got the number of a process that is gone."""
-    run = owner_of(tmp_path)
+def test_what_a_process_has_that_lives_is_left_alone(small: None, run: str) -> None:
+    """Also one of another container, whose number is here that of nobody, or of another process."""
     own_for(run)
     try:
-        begin = prefix()
+        hold = Hold()
     finally:
         own_for("none")
-    pack(begin, np.zeros(10))
-    gone = begin.replace(f"-{os.getpid()}-", f"-{os.getpid()}-1")
+    pack(hold.begin, np.zeros(10))
+    number, foreign = f"-{os.getpid()}-", f"-{os.getpid()}-1"
+    gone = hold.begin.replace(number, foreign)
     pack(gone, np.zeros(10))
+    lock = FOLDER / f"{gone}lock"
+    lock.write_text("sem.mp-none\n../strange")
     strange = FOLDER / f"mllm-jax-{run}-x"
     strange.write_text("")
+    with lock.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # as its process has it, in a container of its own
+        remove_left(run)
+        assert len(held(gone)) == 2
     remove_left(run)
-    assert len(held(begin)) == 1
     assert held(gone) == []
+    assert len(held(hold.begin)) == 2
     assert strange.exists()
     strange.unlink()
-    shared.remove_own(begin)
+    hold.close()
+
+
+def test_elements_without_a_lock_go_with_their_run_alone(small: None, run: str) -> None:
+    """Of a run nobody else has processes; what is of none may be that of a process anywhere."""
+    begin = prefix().replace("-none-", f"-{run}-").replace(f"-{os.getpid()}-", "-999999999-")
+    pack(begin, np.zeros(10))
+    remove_left(run)
+    assert bool(held(begin)) == (run == shared.NO_RUN)
+    for name in held(begin):
+        (FOLDER / name).unlink()
+
+
+def test_a_lock_that_is_removed_before_it_is_taken_is_made_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken: list[int] = []
+    flock = fcntl.flock
+
+    def late(file: int, how: int) -> None:
+        if not taken:
+            (held_lock,) = held(f"mllm-jax-none-{os.getpid()}-")
+            (FOLDER / held_lock).unlink()
+        taken.append(file)
+        flock(file, how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shared, "remove_left", lambda run: None)
+        patch.setattr(fcntl, "flock", late)
+        hold = Hold()
+    assert len(taken) == 2
+    assert held(hold.begin) == [f"{hold.begin}lock"]
+    hold.close()
+
+
+def test_without_a_folder_for_them_there_are_no_locks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(shared, "FOLDER", tmp_path / "none")
+    hold = Hold()
+    hold.list_semaphores()
+    hold.close()
+    assert not [*tmp_path.iterdir()]
