@@ -7,6 +7,7 @@ members that have some, interleaved evenly, so that the first ones come from all
 from __future__ import annotations
 
 import hashlib
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -14,7 +15,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from data.config import DataConfig, MixtureSource
-from data.sample import DataError, Sample, SampleError
+from data.sample import DataError, Sample, SampleError, StorageError
 from data.sources.kept import home_of
 from data.sources.order import Mixed, Order, interleaved
 from data.sources.source import Source, Split, has_split
@@ -45,7 +46,7 @@ class Mixture:
         if not options:
             raise DataError(f"data.source has no member with the split {split!r}")
         self.members: Mapping[str, Source] = {
-            name: make(config.model_copy(update={"source": member.source}), split)
+            name: _made(name, config.model_copy(update={"source": member.source}), split, make)
             for name, member in options.items()
         }
         self._names, self._list = list(options), list(self.members.values())
@@ -92,8 +93,31 @@ class Mixture:
         try:
             return replace(self._list[member][own], name=self.name(index))
         except SampleError as error:
-            raise SampleError(self.name(index), error.fault) from error
+            text = _of_member(self._names[member], error.fault.text)
+            raise SampleError(self.name(index), replace(error.fault, text=text)) from error
 
     def order(self, seed: int) -> Order:
         """The order in which samples come up."""
         return Mixed(self._sizes, self._weights, seed)
+
+
+def _made(
+    name: str, config: DataConfig, split: Split, make: Callable[[DataConfig, Split], Source]
+) -> Source:
+    """The source of a member.
+
+    Raises:
+        DataError: as of `make`; the message names keys as they are in the mixture.
+    """
+    try:
+        return make(config, split)
+    except StorageError:
+        raise
+    except DataError as error:
+        raise DataError(_of_member(name, str(error))) from error
+
+
+def _of_member(name: str, told: str) -> str:
+    """A message whose keys of the source are those of a member."""
+    own = f"data.source.members.{name}.source"
+    return re.sub(r"\bdata\.source(?=: |\.(?:fields|ignore|media)\b)", lambda _: own, told)

@@ -41,6 +41,14 @@ def test_a_right_answer_that_is_no_choice_is_told(tmp_path: Path, answer: Any) -
         references(tmp_path, answer=answer).reference(0)
 
 
+@pytest.mark.parametrize("name", ["answer", "answers"])
+def test_questions_of_vqa_are_read_with_their_answers(tmp_path: Path, name: str) -> None:
+    own = {"prompt": None, "choices": None, "question": "What?", name: ["a cat", "cat"]}
+    found = references(tmp_path, **own)
+    assert found.reference(0).answers == ("a cat", "cat")
+    assert [turn.text for turn in found[0].turns] == ["What?"]
+
+
 ASKED = "Answer with the option's letter from the given choices directly."
 
 

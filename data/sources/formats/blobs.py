@@ -235,7 +235,8 @@ def check_relative(name: str) -> None:
         raise MediaError(FaultKind.PLACE, f"{quoted(name)} is not a usable path")
     if "://" in name:
         raise MediaError(
-            FaultKind.PLACE, f"{quoted(name)} is a URL; media are read from data.source.media alone"
+            FaultKind.PLACE,
+            f"{quoted(name)} is a URL; media are read from the folder of media alone",
         )
     if name.startswith("/") or ".." in parts or "\\" in name:
         raise MediaError(FaultKind.PLACE, f"{quoted(name)} is outside of the media folder")

@@ -1,8 +1,9 @@
 """The keys of records, of their messages and of parts of messages: all are read, or told.
 
 A key that is not read, not listed here as harmless and not named in `data.source.ignore` makes a
-bad sample, because it may decide what is learnt. Some are known, and refused with the way out.
-A key whose value is null is as good as absent, whatever it is called.
+bad sample, because it may decide what is learnt. Some are known, and refused with the way out;
+`records/advice.py` says what can be done about the others. A key whose value is null is as good as
+absent, whatever it is called. Questions for a model are read as strictly, and ignore nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 from data.faults import FaultKind
 from data.kinds.modality import Kind
 from data.kinds.registry import KINDS
-from data.quotes import enumerated, quoted
+from data.quotes import quoted
 from data.sample import DataError
 
 
@@ -57,32 +58,35 @@ HARMLESS = frozenset(" ".join(HARMLESS_KEYS.values()).split())
 
 #: Keys of messages that say whether an answer is learnt.
 WEIGHTS = ("weight", "loss", "train", "trainable", "loss_mask")
-_READ_OF_TURNS = ("role", "content", "from", "value", "user", "assistant", "type", "text")
+#: Keys of turns that say who speaks and what is said, and keys of parts.
+TURNS = ("role", "content", "from", "value", "user", "assistant")
+_READ_OF_TURNS = (*TURNS, "type", "text")
 
 _TOOLS = (
-    "tools and calls of tools are not learnt yet; valid: records without, or with the call written "
+    "tools and calls of tools are not read yet; valid: records without, or with the call written "
     "as text of an answer and its result as text of the user"
 )
 _REASONING = (
-    "reasoning is not learnt by itself yet; valid: write it into the text of the answer, or "
+    "reasoning is not read by itself yet; valid: write it into the text of the answer, or "
     "remove the key"
 )
 _PREFERENCE = (
-    "pairs of a better and a worse answer are not learnt; valid: messages with the better one"
+    "pairs of a better and a worse answer are not read; valid: messages with the better one"
 )
-_TOKENS = "text is learnt, not tokens; valid: messages"
+_TOKENS = "texts are read, not tokens; valid: messages"
 _WEIGHT = "records have no weights; valid: weight 0 or 1 in a message, or weights of a mixture"
+_NO_WEIGHT = "questions have no weights; valid: without this key"
+_OF_MESSAGES = "parts have no weights; valid: weight 0 or 1 in the message"
 _REGIONS = "regions of images are not read; valid: write them into the text"
 _NAME = "names of speakers are not read; valid: write them into the text, or remove the key"
 _SIZES = "sizes of media are set for all by data.image and data.video; valid: without this key"
-_SYSTEM = "valid: system, or data.source.fields: {{system: {}}}"
 _ANTHROPIC = (
     "media are under the part's type; valid: {type: image, image: PATH, DATA URI or BASE64}"
 )
 
 
 def _each(keys: str, reason: str) -> dict[str, str]:
-    return {key: reason.format(key) if "{}" in reason else reason for key in keys.split()}
+    return dict.fromkeys(keys.split(), reason)
 
 
 #: Keys that decide what is learnt and are not read, with the way out. They cannot be ignored.
@@ -91,14 +95,18 @@ REFUSED: Mapping[str, str] = (
     | _each("tool_call_id tool_responses tool_results", _TOOLS)
     | _each("reasoning reasoning_content reasoning_details thinking thought thoughts", _REASONING)
 )
+_RECORD_WEIGHTS = " ".join((*WEIGHTS, "loss_weight", "sample_weight"))
+#: Keys of a system message that stands before a conversation, which is read from another key.
+SYSTEM_WORDS = ("system_prompt", "system_message", "sys")
 REFUSED_OF_RECORDS = (
     dict(REFUSED)
     | _each("chosen rejected rejected_response rejected_messages", _PREFERENCE)
     | _each("input_ids labels attention_mask", _TOKENS)
-    | _each(" ".join((*WEIGHTS, "loss_weight", "sample_weight")), _WEIGHT)
+    | _each(_RECORD_WEIGHTS, _WEIGHT)
     | _each("objects bbox bboxes boxes", _REGIONS)
-    | _each("system_prompt system_message sys", _SYSTEM)
+    | _each(" ".join(SYSTEM_WORDS), "a system message has another key")
 )
+REFUSED_OF_QUESTIONS = dict(REFUSED_OF_RECORDS) | _each(_RECORD_WEIGHTS, _NO_WEIGHT)
 REFUSED_OF_MESSAGES = (
     dict(REFUSED)
     | _each("name", _NAME)
@@ -108,6 +116,7 @@ REFUSED_OF_MESSAGES = (
 REFUSED_OF_PARTS = (
     dict(REFUSED)
     | _each("source", _ANTHROPIC)
+    | _each(" ".join(WEIGHTS), _OF_MESSAGES)
     | _each("min_pixels max_pixels total_pixels resized_height resized_width", _SIZES)
     | _each("fps nframes max_frames video_start video_end", _SIZES)
 )
@@ -127,6 +136,8 @@ def check_ignored(paths: Sequence[str], read: Collection[str]) -> None:
         before, _, key = path.rpartition(".")
         if not key or paths.count(path) > 1:
             raise DataError(f"data.source.ignore: {quoted(path)}; valid: keys, each once")
+        if path.startswith("."):  # a member
+            continue
         if key in REFUSED or key in ((*WEIGHTS, *_READ_OF_TURNS) if before else read):
             raise DataError(
                 f"data.source.ignore: {quoted(path)} decides what is learnt and cannot be ignored; "
@@ -144,9 +155,32 @@ class Level:
 
 
 RECORD = Level("record", HARMLESS, REFUSED_OF_RECORDS)
+QUESTION = Level("record", HARMLESS, REFUSED_OF_QUESTIONS)
 MESSAGE = Level("message", frozenset(HARMLESS_OF_MESSAGES.split()), REFUSED_OF_MESSAGES)
 PART = Level("part", frozenset(HARMLESS_OF_PARTS.split()), REFUSED_OF_PARTS)
 MEDIUM = Level("medium", frozenset(), {})
+
+
+@dataclass(frozen=True)
+class Purpose:
+    """What records are read for.
+
+    Attributes:
+        level: what is known of keys of records.
+        done: what becomes of their texts, in messages.
+        which: what is to be done about two keys of which one can be read.
+        beside: keys that are read by whoever compares answers.
+        is_learnt: whether they are learnt, from a source that `data.source` describes.
+    """
+
+    level: Level
+    done: str
+    which: str
+    beside: tuple[str, ...] = ()
+    is_learnt: bool = True
+
+
+TRAINING = Purpose(RECORD, "learnt", "data.source.fields says which one is meant")
 
 
 @dataclass
@@ -178,22 +212,61 @@ class Allowed:
 NONE_ALLOWED = Allowed()
 
 
+@dataclass(frozen=True)
+class Unread:
+    """A key that nobody reads, and that is not known as harmless.
+
+    Attributes:
+        key: the key.
+        place: its place in the record: `messages.1.seen`.
+        path: its place without numbers of lists: `messages.seen`.
+        level: where it stands.
+        read: keys that are read there, whether they are there or not.
+        there: keys that have a value there.
+    """
+
+    key: str
+    place: str
+    path: str
+    level: Level
+    read: Sequence[str]
+    there: Collection[str]
+
+
+class UnreadKey(ShapeError):  # noqa: N818  - a record of wrong shape
+    """A record with a key that nobody reads; `unread` says which."""
+
+    def __init__(self, unread: Unread) -> None:
+        super().__init__(f"{shortened(unread.place)}: it is not read")
+        self.unread = unread
+
+
 class Keys:
     """The keys of a mapping; `close` tells of those that nobody has asked for.
 
     Args:
         values: the mapping.
-        level: where it stands.
-        place: its place in the record: `messages.1`; empty for the record itself.
+        purpose: what the record is read for.
         allowed: see `Allowed`.
-        met: takes the keys that are met.
+        met: takes the keys that are met; None: nobody asks for them.
+        level: where the mapping stands; None: it is the record itself.
+        place: its place in the record: `messages.1`.
+        path: its place without numbers of lists.
     """
 
     def __init__(
-        self, values: Mapping[Any, Any], level: Level, place: str, allowed: Allowed, met: Met
+        self,
+        values: Mapping[Any, Any],
+        purpose: Purpose,
+        allowed: Allowed = NONE_ALLOWED,
+        met: Met | None = None,
+        level: Level | None = None,
+        place: str = "",
+        path: str = "",
     ) -> None:
-        self._values, self._level, self.place = values, level, place
-        self._allowed, self.met = allowed, met
+        self._values, self.purpose, self._allowed = values, purpose, allowed
+        self.met = Met() if met is None else met
+        self._level, self.place, self._path = level or purpose.level, place, path
         self._asked: dict[str, None] = {}
 
     def __contains__(self, key: str) -> bool:
@@ -209,6 +282,11 @@ class Keys:
     def names(self) -> list[Any]:
         """All keys."""
         return [*self._values]
+
+    @property
+    def values(self) -> Mapping[Any, Any]:
+        """The mapping, nothing of which is read thereby."""
+        return self._values
 
     def has(self, key: str) -> bool:
         """Whether the mapping has the key, be it with null."""
@@ -228,26 +306,30 @@ class Keys:
             raise ShapeError(f"{self._at()}it has {both}; {advice}")
         return present[0] if present else (every[0][0], None)
 
-    def inner(self, values: Mapping[Any, Any], level: Level, place: str) -> Keys:
-        """The keys of a mapping inside of this one."""
-        return Keys(values, level, self.at(place), self._allowed, self.met)
+    def inner(
+        self, values: Mapping[Any, Any], level: Level, field: str, number: int | None = None
+    ) -> Keys:
+        """The keys of a mapping in a field of this one, or in item `number` of the field."""
+        place = self.at(field if number is None else f"{field}.{number}")
+        path = _below(self._path, field)
+        return Keys(values, self.purpose, self._allowed, self.met, level, place, path)
 
     def at(self, key: object) -> str:
         """The place of a key in the record."""
-        return f"{self.place}.{key}" if self.place else str(key)
+        return _below(self.place, key)
 
     def close(self) -> None:
         """Tell of the first key that nobody has asked for, and that is not known as harmless.
 
         Raises:
-            ShapeError: there is one.
+            UnreadKey: there is one. ShapeError: there is one that is refused by name.
         """
         for key, value in self._values.items():
             if value is None:
                 continue
             if not isinstance(key, str):
                 raise ShapeError(f"{self._at()}the key {quoted(key)} is no text")
-            path = self._path(key)
+            path = _below(self._path, key)
             if key in self._asked:
                 self.met.read[path] = None
             elif key in self._level.harmless or path in self._allowed.ignored:
@@ -257,57 +339,35 @@ class Keys:
 
     def _tell(self, key: str, value: Any, path: str) -> None:
         """Raise ShapeError for a key that is not read, unless it says nothing."""
-        if key in self._level.refused:
-            if value in ("", [], {}):
-                self.met.passed[path] = None
-                return
-            raise ShapeError(f"{_short(self.at(key))}: {self._level.refused[key]}")
-        told = advice(key, [*self._asked], path, self._level)
-        if self._allowed.others and self._level is RECORD and not told.is_like:
+        if key in self._level.refused and value in ("", [], {}):
             self.met.passed[path] = None
             return
-        raise ShapeError(f"{_short(self.at(key))}: {told}")
-
-    def _path(self, key: str) -> str:
-        """The path of a key without numbers."""
-        return ".".join(p for p in (*self.place.split("."), key) if p and not p.isdecimal())
+        others = self._allowed.others and not self.place
+        if others and key not in self._level.refused and not is_like_one(key, self._asked):
+            self.met.passed[path] = None
+            return
+        there = [own for own in self._values if own in self]
+        raise UnreadKey(Unread(key, self.at(key), path, self._level, [*self._asked], there))
 
     def _at(self) -> str:
         return f"{self.place}: " if self.place else ""
 
 
-@dataclass(frozen=True)
-class Advice:
-    """What is to be done about a key that is not read, and whether it is like one that is."""
-
-    text: str
-    is_like: bool
-
-    def __str__(self) -> str:
-        return self.text
+def _below(place: str, key: object) -> str:
+    return f"{place}.{key}" if place else str(key)
 
 
-def advice(key: str, read: Collection[str], path: str, level: Level = RECORD) -> Advice:
-    """What is to be done about a key that is not read, beside keys that are."""
-    ignore = f"data.source.ignore: [{_short(path)}]"
-    near = like(key, read)
-    medium = medium_of(key)
-    if medium is not None and level is RECORD and key in KINDS[medium].fields:
-        told = f"{medium} media are read from another key, as data.source.fields says"
-        return Advice(f"{told}; if this one decides nothing, {ignore}", True)
-    if medium is not None:
-        valid = " or ".join(KINDS[medium].fields)
-        if level is RECORD:
-            valid += f", or data.source.fields: {{{medium}: {_short(key)}}}"
-        elif level is PART:
-            valid = f"a part of its own, {{type: {medium}, {medium}: ...}}"
-        told = f"{medium} media are not read from this key; valid: {valid}"
-        return Advice(f"{told}; or, if it decides nothing, {ignore}", True)
-    if near is not None:
-        told = f"it is not read, and like {near}, which is"
-        return Advice(f"{told}; if it is another and decides nothing, {ignore}", True)
-    told = f"it is not read; read are {enumerated(read)}; if it decides nothing, {ignore}"
-    return Advice(told, False)
+def shortened(path: str) -> str:
+    """A path in a message."""
+    return path if len(path) <= 100 else f"{path[:100]}..."
+
+
+# ---- words of keys -------------------------------------------------------------------------------
+
+
+def is_like_one(key: str, read: Collection[str]) -> bool:
+    """Whether a key is like one that is read, or is called as media are."""
+    return medium_of(key) is not None or like(key, read) is not None
 
 
 def like(key: str, read: Collection[str]) -> str | None:
@@ -326,7 +386,7 @@ _MEDIA_WORDS: Mapping[Kind, tuple[str, ...]] = {
 #: Words that such keys have beside, if they name the medium itself.
 _PLACE_WORDS = frozenset(("path", "paths", "file", "files", "url", "urls", "name", "names"))
 _PLACE_WORDS |= frozenset(
-    ("filename", "filepath", "bytes", "data", "base64", "list", "0", "1", "2")
+    ("filename", "filepath", "bytes", "data", "base64", "list", "input", "0", "1", "2")
 )
 
 
@@ -339,7 +399,3 @@ def medium_of(key: str) -> Kind | None:
         if len(rest) < len(words) and all(word in _PLACE_WORDS for word in rest):
             return kind
     return None
-
-
-def _short(path: str) -> str:
-    return path if len(path) <= 100 else f"{path[:100]}..."

@@ -5,29 +5,32 @@
     {"messages": [{"role": "user", "content": [{"type": "image", "image": "a.png"},
                                                {"type": "text", "text": "What is this?"}]}]}
 
-Conversations and media are as in training (`record.py`); an answer at the end of a conversation is
-no part of the question. Media of a `prompt` that its text does not mention come first.
+Conversations and media are as in training (`record.py`), and keys are read as strictly; an answer
+at the end of a conversation is no part of the question. A `question`, `query` or `instruction` is a
+prompt, too. Media of a prompt that its text does not mention come first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, ClassVar, Protocol
 
 import numpy as np
 
 from data.config import DataConfig, FieldsConfig, LlavaSource
 from data.faults import Fault, FaultKind
 from data.kinds.blob import Blob
-from data.quotes import enumerated, quoted
+from data.quotes import quoted
 from data.sample import DataError, MediaError, Sample, SampleError
 from data.sources.formats.conversations import ConversationSet, Records
-from data.sources.formats.keys import Allowed
+from data.sources.formats.keys import QUESTION, Keys, Purpose, ShapeError
 from data.sources.formats.llava import records_of
-from data.sources.formats.record import CONVERSATIONS, Conversation, Pair, RecordForm
+from data.sources.formats.record import Conversation, RecordForm
+from data.sources.formats.records.fields import CONVERSATIONS, PAIRS, QUESTIONS, Pair
+from data.sources.formats.records.forms import listed_keys, refused_key
 from data.sources.formats.turns import Media
 from data.sources.source import Source
 from data.text.chat import marks_of
@@ -38,9 +41,14 @@ PROMPT = "prompt"
 REFERENCES = ("answer", "answers", "choices")
 
 
+ASKING = Purpose(QUESTION, "asked", "valid: one of them", REFERENCES, is_learnt=False)
+
+
 @dataclass(frozen=True)
 class QuestionForm(RecordForm):
     """Understands records of questions."""
+
+    purpose: ClassVar[Purpose] = ASKING
 
     def parse(self, name: str, record: object, beside: Media | None = None) -> Conversation:
         """The conversation of a record, up to its question.
@@ -48,20 +56,33 @@ class QuestionForm(RecordForm):
         Raises:
             SampleError: the record has a wrong structure; the message says where.
         """
-        if isinstance(record, Mapping) and not self.is_told(record) and PROMPT not in record:
-            fields = " or ".join((*CONVERSATIONS, PROMPT))
-            told = f"{fields}: Field required; it has {enumerated(record)}"
-            raise _misshapen(name, told)
         found = super().parse(name, record, beside)
         if not found.turns:
             raise _misshapen(name, "there is no question; valid: one with a text or with media")
         return found
 
     def texts(self, keys: Collection[str]) -> tuple[str, ...] | Pair:
-        """See `RecordForm.texts`; a prompt is a question without an answer."""
-        found = super().texts(keys)
-        is_prompt = not isinstance(found, Pair) and not {*found} & {*keys} and PROMPT in keys
-        return Pair(PROMPT, None) if is_prompt else found
+        """See `RecordFields.texts`; a question needs no answer, and `REFERENCES` are none."""
+        asked = [pair for pair in PAIRS if pair.question in keys]
+        if not asked or {*CONVERSATIONS} & {*keys}:
+            return CONVERSATIONS
+        if len(asked) > 1:
+            both = " and ".join(pair.question or "" for pair in asked)
+            raise ShapeError(f"it has {both}; {self.purpose.which}")
+        (pair,) = asked
+        is_told = pair.answer in keys and pair.answer not in REFERENCES
+        return pair if is_told else replace(pair, answer=None)
+
+    def _nothing(self, keys: Keys, beside: Media | None) -> str:
+        record = keys.values
+        refused = refused_key(record, self.reading({}))
+        if refused is not None:
+            return refused
+        likely = (name for name in (*QUESTIONS, "text") if isinstance(record.get(name), str))
+        meant = next(likely, None)
+        hint = "" if meant is None else f"; {meant} may be meant as {PROMPT}"
+        fields = " or ".join((*CONVERSATIONS, PROMPT))
+        return f"{fields}: Field required; it has {listed_keys(record)}{hint}"
 
 
 #: Field of a record's own name, which goes with its answer.
@@ -177,6 +198,4 @@ def _misshapen(name: str, told: str) -> SampleError:
 
 
 def _form(config: DataConfig) -> QuestionForm:
-    return QuestionForm(
-        FieldsConfig(), marks_of(config), Allowed(frozenset(REFERENCES), others=True)
-    )
+    return QuestionForm(FieldsConfig(), marks_of(config))

@@ -15,18 +15,19 @@ or a list), and belong to the placeholders in order, or to the parts of messages
 or they are in the turns, or in the parts of a message. Each is a path, a data URI, base64, bytes,
 or `{"bytes", "path"}` as hubs have it. Where a kind has several encoders, the field `image_encoder`
 or `image_encoders` may name that of all images, or a list that of each, null for those of
-`data.routes`. `data.source.fields` gives all of these other names. `keys.py` says what becomes of
-other keys: some are harmless, and all others make a bad sample.
+`data.routes`. `data.source.fields` gives all of these other names (`records/fields.py`). `keys.py`
+says what becomes of other keys: some are harmless, and all others make a bad sample.
+`records/forms.py` says what a record is that has no conversation.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from data.config import ONLY_WHERE_TAKEN, FieldsConfig
+from data.config import ONLY_WHERE_TAKEN
 from data.faults import Fault, FaultKind
 from data.kinds.modality import Kind
 from data.kinds.registry import KINDS
@@ -34,14 +35,18 @@ from data.quotes import enumerated, quoted
 from data.sample import SampleError, Turn, pattern_of
 from data.sources.formats.keys import (
     NONE_ALLOWED,
-    RECORD,
-    REFUSED_OF_RECORDS,
+    TRAINING,
     Allowed,
     Keys,
     Met,
+    Purpose,
     ShapeError,
-    like,
+    UnreadKey,
+    shortened,
 )
+from data.sources.formats.records.advice import Reading, advice
+from data.sources.formats.records.fields import Pair, RecordFields, present
+from data.sources.formats.records.forms import no_conversation, no_text, sort_of
 from data.sources.formats.turns import (
     Media,
     Reference,
@@ -57,56 +62,10 @@ from data.sources.formats.turns import (
 S = TypeVar("S")
 MEDIA = FaultKind.MEDIA
 
-#: Fields that hold conversations, if `data.source.fields` names none.
-CONVERSATIONS = ("conversations", "messages", "texts")
-#: Field of a system message that stands before a conversation, if `data.source.fields` names none.
-SYSTEM = "system"
-#: Fields of a question and an answer that are likely, in messages.
-_QUESTIONS = ("question", "query", "prompt", "instruction", "problem", "input", "user")
-_ANSWERS = (
-    *("answer", "response", "output", "completion", "solution", "caption", "text"),
-    *("multiple_choice_answer", "answers", "label", "assistant"),
-)
-#: Fields of the path of a medium, which is likely an image.
-_FILES = ("file_name", "filename", "image_path", "img")
-_CHATS = ("conversation", "chat", "dialog", "dialogue", "turns", "history")
-
 #: Encoders of media, None for that of `data.routes`.
 Names = tuple[str | None, ...]
 #: By kind, the encoder that each medium is for.
 Encoders = Mapping[Kind, Names]
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Fields of a question and its answer.
-
-    Attributes:
-        question: field of what the user says; None: nothing but the media.
-        answer: field of what is learnt; None for a question alone.
-        behind: field of a text behind the question, which may be absent or empty.
-        history: field of earlier questions with their answers, likewise.
-    """
-
-    question: str | None
-    answer: str | None
-    behind: str | None = None
-    history: str | None = None
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """All fields."""
-        every = (self.question, self.answer, self.behind, self.history)
-        return tuple(name for name in every if name is not None)
-
-
-#: Questions and answers that are read if `data.source.fields` names none.
-PAIRS = (
-    Pair("question", "answer"),
-    Pair("query", "response", history="history"),
-    Pair("prompt", "completion"),
-    Pair("instruction", "output", "input", "history"),
-)
 
 
 @dataclass(frozen=True)
@@ -134,81 +93,17 @@ class Caption:
 
 
 @dataclass(frozen=True)
-class RecordForm:
+class RecordForm(RecordFields):
     """Understands records.
 
     fields: where a record keeps its parts; marks: placeholders of media in the text; allowed: keys
     that need not be read.
     """
 
-    fields: FieldsConfig
+    purpose: ClassVar[Purpose] = TRAINING
+
     marks: Mapping[Kind, str]
     allowed: Allowed = NONE_ALLOWED
-
-    # ---- fields ----------------------------------------------------------------------------------
-
-    def texts(self, keys: Collection[str]) -> tuple[str, ...] | Pair:
-        """The fields of which a record with such keys has one, its conversation; or its pair.
-
-        Args:
-            keys: keys that have a value.
-
-        Raises:
-            ShapeError: there are several pairs.
-        """
-        given = self.fields
-        if given.answer is not None:
-            return Pair(given.question, given.answer)
-        if given.conversation is not None:
-            return (given.conversation,)
-        pairs = [pair for pair in PAIRS if pair.question in keys and pair.answer in keys]
-        if not pairs or {*CONVERSATIONS} & {*keys}:
-            return CONVERSATIONS
-        if len(pairs) > 1:
-            both = " and ".join(f"{pair.question}, {pair.answer}" for pair in pairs)
-            raise ShapeError(f"it has {both}; data.source.fields says which are meant")
-        return pairs[0]
-
-    @property
-    def system(self) -> str:
-        """Field of a system message."""
-        return self.fields.system or SYSTEM
-
-    def media_fields(self, kind: Kind) -> tuple[str, ...]:
-        """Fields of which a record may have one."""
-        given = getattr(self.fields, kind, None)
-        return KINDS[kind].fields if given is None else (given,)
-
-    def encoder_fields(self, kind: Kind) -> tuple[str, ...]:
-        """Fields of which one may name the encoders of media."""
-        given = getattr(self.fields, f"{kind}_encoder", None)
-        return (f"{kind}_encoder", f"{kind}_encoders") if given is None else (given,)
-
-    def fields_for(self, texts: tuple[str, ...] | Pair) -> tuple[str, ...]:
-        """All fields that are read of a record with such texts."""
-        named = texts.fields if isinstance(texts, Pair) else texts
-        media = [name for kind in KINDS for name in self.media_fields(kind)]
-        encoders = [name for kind in KINDS for name in self.encoder_fields(kind)]
-        return (*named, self.system, *media, *encoders)
-
-    def is_told(self, record: object) -> bool:
-        """Whether a record has a conversation or an answer."""
-        if not isinstance(record, Mapping):
-            return False
-        texts = self.texts(_present(record))
-        wanted = (texts.answer or "",) if isinstance(texts, Pair) else texts
-        return any(record.get(name) is not None for name in wanted)
-
-    @property
-    def names(self) -> frozenset[str]:
-        """All fields that are read of some record."""
-        texts = [self.texts(()), *(PAIRS if self._is_open else ())]
-        return frozenset(name for own in texts for name in self.fields_for(own))
-
-    @property
-    def _is_open(self) -> bool:
-        """Whether no field of texts has a name given."""
-        return self.fields.answer is None and self.fields.conversation is None
 
     def check_metadata(self, record: Mapping[Any, Any]) -> None:
         """See that what lies beside a caption has nothing in it that records are read for.
@@ -225,10 +120,13 @@ class RecordForm:
                     f"{name}: it is not read beside a caption; valid: a record with the caption as "
                     "its answer, or metadata without this key"
                 )
-        keys = Keys(record, RECORD, "", Allowed(self.allowed.ignored, others=True), Met())
+        keys = Keys(record, self.purpose, Allowed(self.allowed.ignored, others=True))
         for name in self.names:
             keys.value(name)
-        keys.close()
+        try:
+            keys.close()
+        except UnreadKey as error:
+            raise self._told(error, {}) from error
 
     # ---- records ---------------------------------------------------------------------------------
 
@@ -261,17 +159,37 @@ class RecordForm:
             return Conversation(self._placed("", record.text, media), media)
         if not isinstance(record, Mapping):
             raise ShapeError(f"{what(record)}, not a mapping of fields")
-        keys = Keys(record, RECORD, "", self.allowed, Met())
-        texts = self.texts(_present(record))
+        try:
+            return self._fields_of(Keys(record, self.purpose, self.allowed), beside)
+        except UnreadKey as error:
+            raise self._told(error, record) from error
+
+    def _fields_of(self, keys: Keys, beside: Media | None) -> Conversation:
+        texts = self.texts(present(keys.values))
         if isinstance(texts, Pair):
             return self._pair(keys, texts, beside)
         return self._dialogue(keys, texts, beside)
+
+    def _close(self, keys: Keys) -> None:
+        """Tell of keys that nobody has read, but for those of answers that are compared."""
+        for name in self.purpose.beside:
+            keys.value(name)
+        keys.close()
+
+    def _told(self, error: UnreadKey, record: Mapping[Any, Any]) -> ShapeError:
+        """What is to be done about a key of a record."""
+        reading = self.reading(record)
+        return ShapeError(f"{shortened(error.unread.place)}: {advice(error.unread, reading)}")
+
+    def reading(self, record: Mapping[Any, Any]) -> Reading:
+        """How a record is read that has such keys with values."""
+        return Reading(self, self.allowed, self.purpose, self.settled(record))
 
     # ---- a question and its answer ---------------------------------------------------------------
 
     def _pair(self, keys: Keys, pair: Pair, beside: Media | None) -> Conversation:
         asked, told = (
-            None if name is None else self._text(keys, name, keys.value(name))
+            None if name is None else self._whole_text(keys, pair, name)
             for name in (pair.question, pair.answer)
         )
         behind = None if pair.behind is None else keys.value(pair.behind)
@@ -281,10 +199,11 @@ class RecordForm:
         system, listed = self._system(keys), self._listed(keys)
         media = {kind: listed[kind] or (beside or {}).get(kind, ()) for kind in KINDS}
         encoders = self._encoders(keys, media)
-        keys.close()
+        self._close(keys)
         self._check_media(keys, media, beside)
         if not asked and not any(media.values()):
-            raise ShapeError("there is neither a question nor a medium before the answer", MEDIA)
+            before = "" if pair.answer is None else " before the answer"
+            raise ShapeError(f"there is neither a question nor a medium{before}", MEDIA)
         turns = self._in_front((*earlier, *self._turns(asked or "", told)), media)
         return Conversation((*system, *turns), media, encoders, keys.met)
 
@@ -298,6 +217,14 @@ class RecordForm:
             asked, told = (self._text(keys, f"{name}.{number}", own) for own in pair)
             turns += [Turn("user", asked), Turn("assistant", told)]
         return turns
+
+    def _whole_text(self, keys: Keys, pair: Pair, name: str) -> str:
+        """A question or an answer."""
+        value = keys.value(name)
+        told = None if isinstance(value, str) else no_text(pair, name, sort_of(value), self.purpose)
+        if told is not None:
+            raise ShapeError(told)
+        return self._text(keys, name, value)
 
     def _placed(self, asked: str, told: str, media: Media) -> tuple[Turn, ...]:
         """Turns of a question and its answer; media that neither mentions come first."""
@@ -337,13 +264,15 @@ class RecordForm:
             return
         if fields:
             raise ShapeError(
-                f"{enumerated(fields)} holds no medium, and the texts would be learnt without; "
+                f"{enumerated(fields)} holds no medium, and the texts would be "
+                f"{self.purpose.done} without; "
                 "valid: a medium, messages for a conversation without, or a record without the key",
                 MEDIA,
             )
         if beside is not None:
             raise ShapeError(
-                "no member of the sample is a medium, and the texts would be learnt without; "
+                "no member of the sample is a medium, and the texts would be "
+                f"{self.purpose.done} without; "
                 "valid: a medium, or messages for a conversation without",
                 MEDIA,
             )
@@ -351,9 +280,9 @@ class RecordForm:
     # ---- conversations ---------------------------------------------------------------------------
 
     def _dialogue(self, keys: Keys, fields: tuple[str, ...], beside: Media | None) -> Conversation:
-        name, value = keys.one_of(fields, "data.source.fields says which one is meant")
+        name, value = keys.one_of(fields, self.purpose.which)
         if value is None:
-            raise ShapeError(self._nothing(keys, fields))
+            raise ShapeError(self._nothing(keys, beside))
         turns = _from_json(name, value) if isinstance(value, str) else value
         told = self._spoken(keys, name, turns)
         system, listed = self._system(keys), self._listed(keys)
@@ -366,7 +295,7 @@ class RecordForm:
             for kind in KINDS
         }
         encoders = self._encoders(keys, media)
-        keys.close()
+        self._close(keys)
         if system and any(turn.role == "system" for turn in told.turns):
             raise ShapeError(f"{self.system}: the conversation has a system message, too")
         said = told.turns
@@ -379,20 +308,9 @@ class RecordForm:
     def _spoken(self, keys: Keys, name: str, turns: object) -> Spoken:
         return spoken(utterances_of(keys, name, turns), self.marks)
 
-    def _nothing(self, keys: Keys, fields: tuple[str, ...]) -> str:
+    def _nothing(self, keys: Keys, beside: Media | None) -> str:
         """Why a record without a conversation is none, and what may be meant."""
-        for name in keys.names:
-            if name in keys and name in REFUSED_OF_RECORDS:
-                return f"{name}: {REFUSED_OF_RECORDS[name]}"
-        has = enumerated(keys.names) or "no keys"
-        if self.fields.conversation is not None:
-            return f"{fields[0]}: Field required; it has {has}"
-        pairs = ", ".join(f"{pair.question} and {pair.answer}" for pair in PAIRS)
-        texts = ((name, like(str(name), fields)) for name in keys.names)
-        near = [f"{name} is like {own}" for name, own in texts if own is not None]
-        has = f"{has}; {enumerated(near)}" if near else has
-        told = f"it has {has}; valid: {' or '.join(fields)}; {pairs}; or others by"
-        return f"{told} data.source.fields{meant(keys.names)}"
+        return no_conversation(keys.values, self.reading({}), media=any((beside or {}).values()))
 
     # ---- what goes with either -------------------------------------------------------------------
 
@@ -414,9 +332,7 @@ class RecordForm:
         """Media in fields of their own."""
         found: dict[Kind, list[Reference]] = {}
         for kind in KINDS:
-            name, value = keys.one_of(
-                self.media_fields(kind), "data.source.fields says which one is meant"
-            )
+            name, value = keys.one_of(self.media_fields(kind), self.purpose.which)
             found[kind] = [] if _is_number(kind, value) else references(keys, name, value)
         return found
 
@@ -424,9 +340,7 @@ class RecordForm:
         """Encoders that a record names for its media, in the order in which it lists these."""
         found = {}
         for kind in KINDS:
-            name, value = keys.one_of(
-                self.encoder_fields(kind), "data.source.fields says which one is meant"
-            )
+            name, value = keys.one_of(self.encoder_fields(kind), self.purpose.which)
             if value is not None and media[kind]:
                 found[kind] = _names(name, value, len(media[kind]), kind)
         return found
@@ -435,24 +349,6 @@ class RecordForm:
 def _is_number(kind: Kind, value: object) -> bool:
     """Whether a field named like media of a kind holds a number, as in many data sets."""
     return kind in ONLY_WHERE_TAKEN and isinstance(value, int | float)
-
-
-def meant(names: Collection[object]) -> str:
-    """`: {question: problem, answer: solution}`, if some keys are likely to be these."""
-    answer = next((name for name in _ANSWERS if name in names), None)
-    question = next((name for name in _QUESTIONS if name in names and name != answer), None)
-    chat = next((name for name in _CHATS if name in names), None)
-    if chat is not None and answer is None:
-        return f": {{conversation: {chat}}}"
-    if answer is None:
-        return ""
-    asked = f"question: {question}, " if question else ""
-    image = next((f", image: {name}" for name in _FILES if name in names), "")
-    return f": {{{asked}answer: {answer}{image}}}"
-
-
-def _present(record: Mapping[Any, Any]) -> set[Any]:
-    return {key for key, value in record.items() if value is not None}
 
 
 def _names(field: str, value: object, count: int, kind: Kind) -> Names:

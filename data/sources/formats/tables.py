@@ -25,8 +25,11 @@ from data.quotes import cut, enumerated, quoted
 from data.sample import DataError, MediaError, SampleError
 from data.sources.formats.blobs import Bytes, MediaFolder
 from data.sources.formats.conversations import Records
-from data.sources.formats.keys import HARMLESS, REFUSED_OF_RECORDS, ShapeError, advice
-from data.sources.formats.record import Pair, RecordForm, meant
+from data.sources.formats.keys import HARMLESS, REFUSED_OF_RECORDS, ShapeError, Unread
+from data.sources.formats.record import RecordForm
+from data.sources.formats.records.advice import advice
+from data.sources.formats.records.fields import Pair
+from data.sources.formats.records.forms import CHATS, Sort, is_turn, known_form, meant, no_text
 from data.sources.formats.storage import File
 from data.sources.formats.turns import Media
 
@@ -151,7 +154,7 @@ def columns_of(file: File, schema: pa.Schema, form: RecordForm) -> Columns:
     plain = [name for name in form.fields_for(texts) if name in names]
     for name in plain:
         if name in (texts.fields[:2] if isinstance(texts, Pair) else texts):
-            _check_text(file, name, schema.field(name).type, turns=not isinstance(texts, Pair))
+            _check_text(file, name, schema.field(name).type, texts)
     late = [name for name in media if _is_late(file, name, schema.field(name).type)]
     others = _others(file, schema, names, form, plain)
     rest = [name for name in (*plain, *others) if name not in media]
@@ -170,19 +173,41 @@ def _check_needed(
     if missing:
         raise DataError(
             f"data.source: {file.path} has the columns {listed(schema)}; expected "
-            f"{', '.join(missing)} (data.source.fields says what they are called{_meant(schema)})"
+            f"{', '.join(missing)} ({_meant(schema, form, texts)})"
         )
     for path in sorted(form.allowed.ignored):
-        if path.partition(".")[0] not in schema.names:
+        if not {path, path.partition(".")[0]} & {*schema.names}:
             raise DataError(
                 f"data.source.ignore: {quoted(path)} is no column of {file.path}; it has "
                 f"{enumerated(schema.names)}"
             )
 
 
-def _meant(schema: pa.Schema) -> str:
-    found = meant(schema.names)
-    return f"; {found[2:]} may be meant" if found else ""
+def _meant(schema: pa.Schema, form: RecordForm, texts: tuple[str, ...] | Pair) -> str:
+    """What the columns of a table may be that has not all that are needed."""
+    told = "data.source.fields says what they are called"
+    if isinstance(texts, Pair) or {*texts} & {*schema.names}:
+        return told
+    sorts = {name: _sort(name, schema.field(name).type) for name in schema.names}
+    media = any(_media_columns(schema, form, kind) for kind in KINDS)
+    named = known_form(sorts, media=media)
+    if named is not None:
+        return named
+    names = meant(sorts, media=media)
+    advised = form.reading({}).naming(**names) if names else None
+    named = advised and advised.removeprefix("data.source.fields: ")
+    return f"{told}; {named} may be meant" if named else told
+
+
+def _sort(name: str, kind: pa.DataType) -> Sort:
+    """What the values of a column may be; turns may be JSON."""
+    if _is_text(kind):
+        return "turns" if name in CHATS else "text"
+    if is_list(kind):
+        item = kind.value_type
+        turns = pa.types.is_struct(item) and is_turn(part.name for part in item)
+        return "turns" if turns else "several"
+    return "several" if pa.types.is_struct(kind) else "other"
 
 
 def _others(
@@ -197,7 +222,9 @@ def _others(
     numbers = [n for kind in ONLY_WHERE_TAKEN for n in form.media_fields(kind) if n in rest]
     unread = [name for name in rest if name not in (*REFUSED_OF_RECORDS, *numbers)]
     if unread:
-        first = advice(unread[0], read, unread[0])
+        name = unread[0]
+        own = Unread(name, name, name, form.purpose.level, read, names)
+        first = advice(own, form.reading(dict.fromkeys(names, "")))
         raise DataError(
             f"data.source: {file.path} has columns that are not read: {enumerated(unread)}. "
             f"{unread[0]}: {first}; the columns are {listed(schema)}"
@@ -241,9 +268,13 @@ def _is_binary(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
-def _check_text(file: File, name: str, kind: pa.DataType, turns: bool) -> None:
+def _check_text(file: File, name: str, kind: pa.DataType, texts: tuple[str, ...] | Pair) -> None:
+    """Raise DataError for a column that can hold no texts, or no turns."""
+    turns = not isinstance(texts, Pair)
     if not _is_text(kind) and not (turns and is_list(kind) and pa.types.is_struct(kind.value_type)):
         valid = "a list of structs, or string (JSON)" if turns else "string"
+        named = no_text(texts, name, _sort(name, kind)) if isinstance(texts, Pair) else None
+        valid = f"{valid}; {named}" if named else valid
         raise DataError(
             f"data.source: {file.path}: column {name!r} is {cut(str(kind), 200)}; valid: {valid}"
         )

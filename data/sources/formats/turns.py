@@ -43,12 +43,12 @@ TOOL_ROLES = (
 REFUSED_PARTS: Mapping[str, str] = {
     **dict.fromkeys(
         ("reasoning", "thinking", "redacted_thinking"),
-        "reasoning is not learnt by itself yet; valid: write it into a part of type text, or "
+        "reasoning is not read by itself yet; valid: write it into a part of type text, or "
         "leave it out",
     ),
     **dict.fromkeys(
         ("tool_use", "tool_result", "tool_call", "tool_response", "function_call", "function"),
-        "calls of tools are not learnt yet; valid: write them into parts of type text",
+        "calls of tools are not read yet; valid: write them into parts of type text",
     ),
     **dict.fromkeys(("input_text", "output_text"), "valid: text"),
     **dict.fromkeys(("file", "document", "input_file"), "documents are not read; valid: images"),
@@ -199,10 +199,10 @@ def utterances_of(keys: Keys, field: str, value: object) -> list[Utterance]:
         raise ShapeError(f"{field}: {what(value)}, not a list of turns")
     found: list[Utterance] = []
     for number, turn in enumerate(value):
-        place = f"{field}.{number}"
         if not isinstance(turn, Mapping):
-            raise ShapeError(f"{place}: {what(turn)}, not a turn such as {{role, content}}")
-        own = keys.inner(turn, MESSAGE, place)
+            told = f"{what(turn)}, not a turn such as {{role, content}}"
+            raise ShapeError(f"{field}.{number}: {told}")
+        own = keys.inner(turn, MESSAGE, field, number)
         found += _exchange(own) if ASKED in own or TOLD in own else [_utterance(own)]
     return found
 
@@ -213,7 +213,7 @@ def _utterance(keys: Keys) -> Utterance:
     media, learnt = _media_of_turn(keys), _learnt(keys)
     if isinstance(name, str) and name in TOOL_ROLES:
         raise ShapeError(
-            f"{keys.at(speaker)}: {name!r}: tools and calls of tools are not learnt yet; valid: "
+            f"{keys.at(speaker)}: {name!r}: tools and calls of tools are not read yet; valid: "
             "records without, or with their results as text of the user"
         )
     keys.close()
@@ -249,8 +249,12 @@ def _exchange(keys: Keys) -> list[Utterance]:
 
 
 def _learnt(keys: Keys) -> bool | None:
-    """Whether a turn says that it is learnt; None if it does not say."""
+    """Whether a turn says that it is learnt; None if it does not say, or nothing is learnt."""
     said: dict[str, bool] = {}
+    if not keys.purpose.is_learnt:
+        for key in WEIGHTS:
+            keys.value(key)
+        return None
     for key in WEIGHTS:
         value = keys.value(key)
         if value is None:
@@ -287,10 +291,10 @@ def _media_of_turn(keys: Keys) -> dict[Kind, list[Reference]]:
 
 def _parts(keys: Keys, said: str, values: list[Any]) -> Iterator[str | TypedMedium]:
     for number, part in enumerate(values):
-        place = f"{said}.{number}"
         if not isinstance(part, Mapping):
-            raise ShapeError(f"{keys.at(place)}: {what(part)}, not a part such as {{type, text}}")
-        own = keys.inner(part, PART, place)
+            place = keys.at(f"{said}.{number}")
+            raise ShapeError(f"{place}: {what(part)}, not a part such as {{type, text}}")
+        own = keys.inner(part, PART, said, number)
         kind = own.value("type")
         if kind == "text":
             text = own.value("text")
@@ -342,24 +346,28 @@ def references(keys: Keys, field: str, value: Any) -> list[Reference]:
         return []
     if not isinstance(value, list):
         return [reference(keys, field, value)]
-    return [reference(keys, f"{field}.{number}", own) for number, own in enumerate(value)]
+    return [reference(keys, field, own, number) for number, own in enumerate(value)]
 
 
-def reference(keys: Keys, field: str, value: Any) -> Reference:
-    """A medium of a record. Raises ShapeError: it is none."""
+def reference(keys: Keys, field: str, value: Any, number: int | None = None) -> Reference:
+    """A medium in a field, or in item `number` of it. Raises ShapeError: it is none."""
     if isinstance(value, bytes | Blob) or (isinstance(value, str) and value):
         return value
-    if isinstance(value, Mapping):
-        own = keys.inner(value, MEDIUM, field)
+    if isinstance(value, Mapping) and _is_stored(value):
+        own = keys.inner(value, MEDIUM, field, number)
         data, path = own.value("bytes"), own.value("path")
         own.close()
         if isinstance(data, bytes) or (data is None and isinstance(path, str) and path):
             return Stored(data, path if isinstance(path, str) else None)
         value = {"bytes": what(data), "path": what(path)}
     raise ShapeError(
-        f"{keys.at(field)}: {quoted(value)} is no medium; valid: a path, a data URI, bytes, or "
-        "{bytes, path}"
+        f"{keys.at(field if number is None else f'{field}.{number}')}: {quoted(value)} is no "
+        "medium; valid: a path, a data URI, bytes, or {bytes, path}"
     )
+
+
+def _is_stored(value: Mapping[Any, Any]) -> bool:
+    return value.get("bytes") is not None or value.get("path") is not None
 
 
 def text_of(keys: Keys, field: str, value: object) -> str:

@@ -239,8 +239,9 @@ class TarRecords(Records):
 
     def _unread(self, index: int, member: _Member, told: str) -> SampleError:
         """The error of a member that nothing reads."""
-        ignore = f"if it decides nothing, data.source.ignore: ['.{member.ending[:100]}']"
-        return self._fault(index, f"{quoted(member.name)} is not read: {told}; {ignore}")
+        drop = self._form.reading({}).ignoring(f".{member.ending}") or "leave it out"
+        told = f"{told}; if it decides nothing, {drop}"
+        return self._fault(index, f"{quoted(member.name)} is not read: {told}")
 
     def _fault(self, index: int, told: str) -> SampleError:
         return SampleError(self.name(index), Fault(FaultKind.RECORD, told))

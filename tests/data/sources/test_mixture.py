@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from data.config import DataConfig
+from data.config import DataConfig, MixtureSource
 from data.loading.loader import Loader
 from data.loading.on_read import Alone, ReadingLoader
 from data.planning.lengths import open_lengths
@@ -199,6 +199,22 @@ def test_a_member_without_samples_is_named(mixture: Any, tmp_path: Path) -> None
     (tmp_path / "json_list" / "train.json").unlink()
     with pytest.raises(DataError, match="cannot read"):
         Mixture(config, "train", make_source)
+
+
+def test_messages_about_a_member_name_its_keys(mixture: Any, tmp_path: Path) -> None:
+    """A mixture has no fields of its own, and ignores nothing."""
+    config = mixture({"json_list": 1.0, "webdataset": 1.0})
+    turns = [{"from": "gpt", "value": "a"}]
+    records = [{"conversations": turns, "seen": 1}] * 2
+    (tmp_path / "json_list" / "train.json").write_text(json.dumps(records))
+    own = r"data\.source\.members\.json_list\.source"
+    with pytest.raises(SampleError, match=own + r"\.ignore: \[seen\]"):
+        make_source(config)[0]
+    members = {name: member.model_dump() for name, member in config.source.members.items()}
+    members["json_list"]["source"]["ignore"] = ["image"]
+    source = {"kind": "mixture", "members": members}
+    with pytest.raises(DataError, match=own + r"\.ignore: 'image' decides what is learnt"):
+        make_source(config.model_copy(update={"source": MixtureSource(**source)}))
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 import data.sources.formats.parquet
 from data.processing.processor import make_processor
@@ -18,6 +20,7 @@ from tests.data.samples import AUDIO, VISION, MakeConfig
 from tests.data.sources.formats.writers import STORED, encoded_image
 
 TURNS = [{"from": "human", "value": "<image> What?"}, {"from": "gpt", "value": "A cat."}]
+ASK = {"role": "user", "content": "What?"}
 PNG = encoded_image((40, 16))
 
 
@@ -115,6 +118,28 @@ def test_a_text_is_read_without_its_images(
         ({"a": [1, 2, 3, 4]}, {"fields": {"answer": "a"}}, "column 'a' is int64; valid: string"),
         ({"Image": [b""] * 4}, {}, "columns that are not read: Image. Image: image media are not"),
         ({"seen": [1.0] * 4}, {}, r"not read: seen. .*data.source.ignore: \[seen\]"),
+        ({"question": ["a"] * 4}, {}, r"with data.source.ignore: \[question\]; the columns"),
+        ({"tools.": [1] * 4}, {}, "if it decides nothing, leave it out; the columns"),
+        (
+            {"conversations": None, "question": ["a"] * 4, "answers": [["b", "c"]] * 4},
+            {},
+            r"expected conv.* texts \(answers: several right answers, as for evaluation",
+        ),
+        (
+            {"conversations": None, "question": ["a"] * 4, "answer": [["b", "c"]] * 4},
+            {},
+            "column 'answer' is list.*; valid: string; answer: several right answers",
+        ),
+        (
+            {"conversations": None, "prompt": [[ASK]] * 4, "completion": [[ASK]] * 4},
+            {},
+            "column 'prompt' is list.*; valid: string; prompt: a list of messages, as TRL",
+        ),
+        (
+            {"conversations": None, "image": None, "text": ["a"] * 4},
+            {},
+            r"expected conv.* texts \(text: a text alone, as for pretraining",
+        ),
         ({}, {"ignore": ["sene"]}, "data.source.ignore: 'sene' is no column"),
         ({}, {"ignore": ["image"]}, "data.source.ignore: 'image' decides what is learnt"),
     ],
@@ -124,6 +149,23 @@ def test_wrong_columns_are_listed_with_those_expected(
 ) -> None:
     with pytest.raises(DataError, match=message):
         opened(table(**columns), **options)
+
+
+def test_columns_are_ignored_as_is_advised(opened: Any) -> None:
+    columns: dict[str, Any] = {
+        "question": ["a"] * 4,
+        "seen.at": [1] * 4,
+        "0": [2] * 4,
+        "it's": ["b"] * 4,
+    }
+    options: dict[str, Any] = {}
+    for _ in columns:
+        with pytest.raises(DataError) as caught:
+            opened(table(**columns), **options)
+        advised = re.findall(r"data\.source\.(\w+): (\{.*?\}|\[.*?\])", str(caught.value))
+        options |= {name: yaml.safe_load(value) for name, value in advised}
+    assert set(options["ignore"]) == {*columns}
+    assert len(opened(table(**columns), **options)[0]) == 4
 
 
 def test_files_with_other_columns_are_refused(opened: Any) -> None:
@@ -202,7 +244,9 @@ def test_large_row_groups_are_warned_of(
 def test_rows_of_nothing_are_bad_samples(opened: Any) -> None:
     turns = pa.array([TURNS, None], table(1).schema.field("conversations").type)
     source, _ = opened(table(2, conversations=turns))
-    with pytest.raises(SampleError, match=r"it has conversations, image; .*valid: conversations"):
+    with pytest.raises(
+        SampleError, match="it has image, null in conversations; valid: conversations"
+    ):
         source[1]
     with pytest.raises(IndexError):
         source[2]

@@ -184,12 +184,16 @@ PLACED: dict[str, Any] = {"type": "image"}
         ([], {}, "a list, not a mapping of fields"),
         (None, {}, "null, not a mapping of fields"),
         (
-            {"id": 1, "text": ""},
+            {"id": 1, "text": "a"},
             {},
-            "it has id, text; .*valid: conv.*: {answer: text}",
+            "text: a text alone, as for pretraining; only answers are learnt; valid: messages",
         ),
         ({"id": 1}, {"conversation": "chat"}, "chat: Field required; it has id"),
-        ({"chat": []} | {"messages": None}, {}, "it has chat, .*fields: {conversation: chat}"),
+        (
+            {"chat": [], "messages": None},
+            {},
+            "it has chat, null in messages; valid: conv.*fields: {conversation: chat}",
+        ),
         ({"conversations": [{}], "messages": [MESSAGE]}, {}, "it has conversations and messages"),
         (
             {"messages": [MESSAGE], "image": "a", "images": ["b"]},

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -258,6 +259,17 @@ def test_files_that_belong_to_no_sample_are_told_once(
     caplog.clear()
     opened()
     assert not caplog.text
+
+
+@pytest.mark.parametrize("ending", ["tools", "image", "seen.weight", "it's", "null", "5"])
+def test_a_member_that_decides_nothing_can_be_ignored_as_is_advised(
+    ending: str, opened: Any
+) -> None:
+    members = [("7.txt", b"A."), ("7.png", PNG), (f"7.{ending}", b"")]
+    with pytest.raises(SampleError) as caught:
+        opened(members)[0][0]
+    advised = yaml.safe_load(str(caught.value).partition("data.source.ignore: ")[2])
+    assert texts(opened(members, ignore=advised)[0][0]) == ["<image>\n", "A."]
 
 
 @pytest.mark.parametrize(

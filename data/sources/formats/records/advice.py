@@ -1,0 +1,185 @@
+"""What can be done about a key that is not read: nothing is advised that would be refused.
+
+For training, `data.source.ignore` and `data.source.fields` are advised where the configuration
+takes them; everywhere else the record itself must change.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from data.config import FieldsConfig
+from data.kinds.modality import Kind
+from data.kinds.registry import KINDS
+from data.quotes import enumerated
+from data.sample import DataError
+from data.sources.formats.keys import (
+    MESSAGE,
+    PART,
+    SYSTEM_WORDS,
+    TURNS,
+    Allowed,
+    Purpose,
+    Unread,
+    check_ignored,
+    like,
+    medium_of,
+    shortened,
+)
+from data.sources.formats.records.fields import ANSWERS, OPTIONS, RecordFields
+
+_LONGEST = 100  # characters of a name that a message writes out, as half of one is no advice
+_PLAIN = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
+_YAML_WORDS = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n"))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a record is read, and which settings a configuration takes beside those that it has.
+
+    Attributes:
+        fields: the fields that are read.
+        allowed: what is not told though nobody reads it.
+        purpose: what records are read for.
+        settled: see `RecordFields.settled`.
+    """
+
+    fields: RecordFields
+    allowed: Allowed
+    purpose: Purpose
+    settled: Mapping[str, str]
+
+    def naming(self, **names: str) -> str | None:
+        """`data.source.fields` with further names; None where they cannot be given."""
+        own = None if self.allowed.others else self._named(names)
+        return None if own is None or not self._takes(own, self.allowed.ignored) else _fields(own)
+
+    def ignoring(self, path: str) -> str | None:
+        """`data.source.ignore` with a further path; None where it cannot be given."""
+        before, paths = self.allowed.ignored, {*self.allowed.ignored, path}
+        given = self._named({})
+        if given is not None and self._takes(given, paths):
+            return _ignore(path, before)
+        settled = self._named(dict(self.settled)) if self.settled else None
+        if settled is not None and self._takes(settled, paths):
+            return f"{_fields(settled)} with {_ignore(path, before)}"
+        return None
+
+    def _named(self, names: dict[str, str]) -> dict[str, str] | None:
+        """Names that are given with further ones; None where there is no place for them."""
+        given = self.fields.fields.model_dump(exclude_none=True)
+        known = {*names} <= {*FieldsConfig.model_fields}
+        return {**given, **names} if self.purpose.is_learnt and known else None
+
+    def _takes(self, names: dict[str, str], ignored: Collection[str]) -> bool:
+        """Whether the configuration takes names and ignored paths, and a message can tell them."""
+        if not all(map(_is_writable, (*names.values(), *ignored))):
+            return False
+        try:
+            check_ignored([*ignored], RecordFields(FieldsConfig(**names)).names)
+        except (ValidationError, DataError):
+            return False
+        return True
+
+
+def advice(unread: Unread, reading: Reading) -> str:
+    """What is to be done about a key that is not read."""
+    key, level = unread.key, unread.level
+    is_record = level is reading.purpose.level
+    if is_record and key in SYSTEM_WORDS:
+        return _of_system(key, reading)
+    if key in level.refused:
+        return level.refused[key]
+    drop = _drop(unread, reading)
+    kind = medium_of(key)
+    if kind is not None and is_record and key in KINDS[kind].fields:
+        told = f"{kind} media are read from another key, as data.source.fields says"
+        return f"{told}; if this one decides nothing, {drop}"
+    if kind is not None:
+        told = f"{kind} media are not read from this key; valid: {_media(unread, kind, reading)}"
+        return f"{told}; or, if it decides nothing, {drop}"
+    if level is MESSAGE and key in TURNS:
+        beside = enumerated(own for own in unread.there if own in TURNS and own in unread.read)
+        told = f"it is not read{' beside ' if beside else ''}{beside}; valid: role and content, "
+        return f"{told}from and value, or user and assistant"
+    if level is PART and key == "text":
+        return "only parts of type text have one; valid: a part of its own, {type: text, text: ...}"
+    near = like(key, unread.read) or (_of_question(key, reading) if is_record else None)
+    if near is not None:
+        told = f"it is not read, and like {near}, which is"
+        return f"{told}; if it is another and decides nothing, {drop}"
+    return f"it is not read; read are {enumerated(unread.read)}; if it decides nothing, {drop}"
+
+
+def _of_question(key: str, reading: Reading) -> str | None:
+    """What a key of a question is meant as, if it is likely that of an answer or of options."""
+    if reading.purpose.is_learnt:
+        return None
+    return "answer" if key in ANSWERS else "choices" if key in OPTIONS else None
+
+
+def _of_system(key: str, reading: Reading) -> str:
+    """What is to be done about a system message under another name."""
+    named = None if reading.fields.fields.system else reading.naming(system=key)
+    valid = reading.fields.system
+    return f"valid: {valid}" if named is None else f"valid: {valid}, or {named}"
+
+
+def _media(unread: Unread, kind: Kind, reading: Reading) -> str:
+    """Where media under another name would be read."""
+    if unread.level is PART:
+        return f"a part of its own, {{type: {kind}, {kind}: ...}}"
+    is_record = unread.level is reading.purpose.level
+    valid = reading.fields.media_fields(kind) if is_record else KINDS[kind].fields
+    several = [own for own in unread.there if own in valid or medium_of(str(own)) == kind]
+    if len(several) > 1:
+        return f"all {kind} media in one list, {valid[-1]}"
+    told = " or ".join(map(shortened, valid))
+    named = reading.naming(**{kind: unread.key}) if is_record and len(valid) > 1 else None
+    return told if named is None else f"{told}, or {named}"
+
+
+def _drop(unread: Unread, reading: Reading) -> str:
+    """What is to be done about a key that decides nothing."""
+    ignore = reading.ignoring(unread.path)
+    if ignore is not None:
+        return ignore
+    if not reading.purpose.is_learnt and "metadata" in unread.level.harmless:
+        return "write it below metadata, or leave it out"
+    return "leave it out"
+
+
+# ---- the configuration, as it is written ---------------------------------------------------------
+
+
+def _is_writable(name: str) -> bool:
+    return name.isprintable() and len(name) <= _LONGEST
+
+
+def _fields(names: Mapping[str, str]) -> str:
+    return f"data.source.fields: {written(names)}"
+
+
+def written(names: Mapping[str, str]) -> str:
+    """`{answer: caption, image: file_name}`, as YAML reads it."""
+    return f"{{{', '.join(f'{name}: {_yaml(value)}' for name, value in names.items())}}}"
+
+
+def _ignore(path: str, before: Collection[str]) -> str:
+    """`data.source.ignore` with a path beside those that it has before, unless these are many."""
+    told = ", ".join(map(_yaml, (*sorted(before), path)))
+    if len(told) > _LONGEST and before:
+        return f"{_yaml(path)} in data.source.ignore, too"
+    return f"data.source.ignore: [{told}]"
+
+
+def _yaml(name: str) -> str:
+    """A text as YAML reads it in a list or a mapping."""
+    if _PLAIN.fullmatch(name) and name.lower() not in _YAML_WORDS:
+        return name
+    return f"'{name}'" if "'" not in name else json.dumps(name, ensure_ascii=False)

@@ -1,0 +1,148 @@
+"""Which fields of a record are read, by their names or by those that `data.source.fields` gives."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from data.config import FieldsConfig
+from data.kinds.modality import Kind
+from data.kinds.registry import KINDS
+from data.sources.formats.keys import ShapeError
+
+#: Fields that hold conversations, if `data.source.fields` names none.
+CONVERSATIONS = ("conversations", "messages", "texts")
+#: Field of a system message that stands before a conversation, if `data.source.fields` names none.
+SYSTEM = "system"
+#: Fields of a question and an answer that are likely.
+QUESTIONS = ("question", "query", "prompt", "instruction", "problem", "input", "user")
+ANSWERS = (
+    *("answer", "response", "output", "completion", "solution", "caption", "text"),
+    *("multiple_choice_answer", "answers", "label", "assistant", "captions"),
+)
+#: Fields of options of an answer that are likely.
+OPTIONS = ("options", "candidates", "multiple_choices")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Fields of a question and its answer.
+
+    Attributes:
+        question: field of what the user says; None: nothing but the media.
+        answer: field of what is learnt; None for a question alone.
+        behind: field of a text behind the question, which may be absent or empty.
+        history: field of earlier questions with their answers, likewise.
+    """
+
+    question: str | None
+    answer: str | None
+    behind: str | None = None
+    history: str | None = None
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """All fields."""
+        every = (self.question, self.answer, self.behind, self.history)
+        return tuple(name for name in every if name is not None)
+
+
+#: Questions and answers that are read if `data.source.fields` names none.
+PAIRS = (
+    Pair("question", "answer"),
+    Pair("query", "response", history="history"),
+    Pair("prompt", "completion"),
+    Pair("instruction", "output", "input", "history"),
+)
+
+
+@dataclass(frozen=True)
+class RecordFields:
+    """Which fields are read of records; `fields`: names that a configuration gives them."""
+
+    fields: FieldsConfig
+
+    def texts(self, keys: Collection[str]) -> tuple[str, ...] | Pair:
+        """The fields of which a record with such keys has one, its conversation; or its pair.
+
+        Args:
+            keys: keys that have a value.
+
+        Raises:
+            ShapeError: there are several pairs.
+        """
+        given = self.fields
+        if given.answer is not None:
+            return Pair(given.question, given.answer)
+        if given.conversation is not None:
+            return (given.conversation,)
+        pairs = [pair for pair in PAIRS if pair.question in keys and pair.answer in keys]
+        if not pairs or {*CONVERSATIONS} & {*keys}:
+            return CONVERSATIONS
+        if len(pairs) > 1:
+            both = " and ".join(f"{pair.question}, {pair.answer}" for pair in pairs)
+            raise ShapeError(f"it has {both}; data.source.fields says which are meant")
+        return pairs[0]
+
+    @property
+    def system(self) -> str:
+        """Field of a system message."""
+        return self.fields.system or SYSTEM
+
+    def media_fields(self, kind: Kind) -> tuple[str, ...]:
+        """Fields of which a record may have one."""
+        given = getattr(self.fields, kind, None)
+        return KINDS[kind].fields if given is None else (given,)
+
+    def encoder_fields(self, kind: Kind) -> tuple[str, ...]:
+        """Fields of which one may name the encoders of media."""
+        given = getattr(self.fields, f"{kind}_encoder", None)
+        return (f"{kind}_encoder", f"{kind}_encoders") if given is None else (given,)
+
+    def fields_for(self, texts: tuple[str, ...] | Pair) -> tuple[str, ...]:
+        """All fields that are read of a record with such texts."""
+        named = texts.fields if isinstance(texts, Pair) else texts
+        media = [name for kind in KINDS for name in self.media_fields(kind)]
+        encoders = [name for kind in KINDS for name in self.encoder_fields(kind)]
+        return (*named, self.system, *media, *encoders)
+
+    def is_told(self, record: object) -> bool:
+        """Whether a record has a conversation or an answer."""
+        if not isinstance(record, Mapping):
+            return False
+        texts = self.texts(present(record))
+        wanted = (texts.answer or "",) if isinstance(texts, Pair) else texts
+        return any(record.get(name) is not None for name in wanted)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All fields that are read of some record."""
+        texts = [self.texts(()), *(PAIRS if self._is_open else ())]
+        return frozenset(name for own in texts for name in self.fields_for(own))
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether no field of texts has a name given."""
+        return self.fields.answer is None and self.fields.conversation is None
+
+    def settled(self, record: Mapping[Any, Any]) -> dict[str, str]:
+        """Values of `data.source.fields` that name what is read of a record now, and no more.
+
+        Empty where they are given already, and for records of which they would lose a text.
+        """
+        if not self._is_open:
+            return {}
+        there = present(record)
+        texts = self.texts(there)
+        if not isinstance(texts, Pair):
+            own = next((name for name in texts if name in there), None)
+            return {} if own is None else {"conversation": own}
+        if texts.question is None or texts.answer is None or {*texts.fields[2:]} & there:
+            return {}
+        return {"question": texts.question, "answer": texts.answer}
+
+
+def present(record: Mapping[Any, Any]) -> set[Any]:
+    """The keys of a record that have a value."""
+    return {key for key, value in record.items() if value is not None}
