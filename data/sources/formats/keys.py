@@ -60,7 +60,9 @@ HARMLESS = frozenset(" ".join(HARMLESS_KEYS.values()).split())
 WEIGHTS = ("weight", "loss", "train", "trainable", "loss_mask")
 #: Keys of turns that say who speaks and what is said, and keys of parts.
 TURNS = ("role", "content", "from", "value", "user", "assistant")
-_READ_OF_TURNS = (*TURNS, "type", "text")
+_READ_WITHIN = frozenset(
+    (*WEIGHTS, *TURNS, "type", "text", *(name for kind in KINDS.values() for name in kind.fields))
+)
 
 _TOOLS = (
     "tools and calls of tools are not read yet; valid: records without, or with the call written "
@@ -138,7 +140,7 @@ def check_ignored(paths: Sequence[str], read: Collection[str]) -> None:
             raise DataError(f"data.source.ignore: {quoted(path)}; valid: keys, each once")
         if path.startswith("."):  # a member
             continue
-        if key in REFUSED or key in ((*WEIGHTS, *_READ_OF_TURNS) if before else read):
+        if key in REFUSED or key in (_READ_WITHIN if before else read):
             raise DataError(
                 f"data.source.ignore: {quoted(path)} decides what is learnt and cannot be ignored; "
                 "valid: keys that decide nothing"

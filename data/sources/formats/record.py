@@ -203,7 +203,8 @@ class RecordForm(RecordFields):
         self._check_media(keys, media, beside)
         if not asked and not any(media.values()):
             before = "" if pair.answer is None else " before the answer"
-            raise ShapeError(f"there is neither a question nor a medium{before}", MEDIA)
+            none = f"there is neither a question nor a medium{before}"
+            raise ShapeError(f"{none}; valid: one of them, or messages", MEDIA)
         turns = self._in_front((*earlier, *self._turns(asked or "", told)), media)
         return Conversation((*system, *turns), media, encoders, keys.met)
 
@@ -297,7 +298,9 @@ class RecordForm(RecordFields):
         encoders = self._encoders(keys, media)
         self._close(keys)
         if system and any(turn.role == "system" for turn in told.turns):
-            raise ShapeError(f"{self.system}: the conversation has a system message, too")
+            raise ShapeError(
+                f"{self.system}: the conversation has a system message, too; valid: one of them"
+            )
         said = told.turns
         if told.paired:
             self._check_media(keys, media, beside)

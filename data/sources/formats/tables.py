@@ -25,7 +25,13 @@ from data.quotes import cut, enumerated, quoted
 from data.sample import DataError, MediaError, SampleError
 from data.sources.formats.blobs import Bytes, MediaFolder
 from data.sources.formats.conversations import Records
-from data.sources.formats.keys import HARMLESS, REFUSED_OF_RECORDS, ShapeError, Unread
+from data.sources.formats.keys import (
+    HARMLESS,
+    REFUSED_OF_RECORDS,
+    ShapeError,
+    Unread,
+    shortened,
+)
 from data.sources.formats.record import RecordForm
 from data.sources.formats.records.advice import advice
 from data.sources.formats.records.fields import Pair
@@ -226,8 +232,8 @@ def _others(
         own = Unread(name, name, name, form.purpose.level, read, names)
         first = advice(own, form.reading(dict.fromkeys(names, "")))
         raise DataError(
-            f"data.source: {file.path} has columns that are not read: {enumerated(unread)}. "
-            f"{unread[0]}: {first}; the columns are {listed(schema)}"
+            f"data.source: {file.path} has columns that are not read: {enumerated(unread)}; all "
+            f"columns are {listed(schema)}. {shortened(name)}: {first}"
         )
     return [name for name in rest if name in REFUSED_OF_RECORDS]
 

@@ -33,7 +33,9 @@ from data.sources.formats.keys import (
 )
 from data.sources.formats.records.fields import ANSWERS, OPTIONS, RecordFields
 
-_LONGEST = 100  # characters of a name that a message writes out, as half of one is no advice
+#: Characters of a name, and of all settings together, that a message writes out: half of one is no
+#: advice, and of a long message the end is kept.
+_LONGEST, _ALL = 100, 300
 _PLAIN = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
 _YAML_WORDS = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n"))
 
@@ -57,17 +59,19 @@ class Reading:
     def naming(self, **names: str) -> str | None:
         """`data.source.fields` with further names; None where they cannot be given."""
         own = None if self.allowed.others else self._named(names)
-        return None if own is None or not self._takes(own, self.allowed.ignored) else _fields(own)
+        if own is None or not self._takes(own, self.allowed.ignored):
+            return None
+        return _unless_long(_fields(own))
 
     def ignoring(self, path: str) -> str | None:
         """`data.source.ignore` with a further path; None where it cannot be given."""
         before, paths = self.allowed.ignored, {*self.allowed.ignored, path}
         given = self._named({})
         if given is not None and self._takes(given, paths):
-            return _ignore(path, before)
+            return _unless_long(_ignore(path, before))
         settled = self._named(dict(self.settled)) if self.settled else None
         if settled is not None and self._takes(settled, paths):
-            return f"{_fields(settled)} with {_ignore(path, before)}"
+            return _unless_long(f"{_fields(settled)} with {_ignore(path, before)}")
         return None
 
     def _named(self, names: dict[str, str]) -> dict[str, str] | None:
@@ -161,13 +165,14 @@ def _is_writable(name: str) -> bool:
     return name.isprintable() and len(name) <= _LONGEST
 
 
+def _unless_long(told: str) -> str | None:
+    return told if len(told) <= _ALL else None
+
+
 def _fields(names: Mapping[str, str]) -> str:
-    return f"data.source.fields: {written(names)}"
-
-
-def written(names: Mapping[str, str]) -> str:
-    """`{answer: caption, image: file_name}`, as YAML reads it."""
-    return f"{{{', '.join(f'{name}: {_yaml(value)}' for name, value in names.items())}}}"
+    """`data.source.fields: {answer: caption, image: file_name}`, as YAML reads it."""
+    told = ", ".join(f"{name}: {_yaml(value)}" for name, value in names.items())
+    return f"data.source.fields: {{{told}}}"
 
 
 def _ignore(path: str, before: Collection[str]) -> str:

@@ -16,10 +16,10 @@ CONVERSATIONS = ("conversations", "messages", "texts")
 #: Field of a system message that stands before a conversation, if `data.source.fields` names none.
 SYSTEM = "system"
 #: Fields of a question and an answer that are likely.
-QUESTIONS = ("question", "query", "prompt", "instruction", "problem", "input", "user")
+QUESTIONS = ("question", "query", "prompt", "instruction", "problem", "input", "inputs", "user")
 ANSWERS = (
     *("answer", "response", "output", "completion", "solution", "caption", "text"),
-    *("multiple_choice_answer", "answers", "label", "assistant", "captions"),
+    *("multiple_choice_answer", "answers", "label", "assistant", "captions", "target", "targets"),
 )
 #: Fields of options of an answer that are likely.
 OPTIONS = ("options", "candidates", "multiple_choices")

@@ -47,6 +47,7 @@ _MESSAGES = (
     "messages, with weight: 0 for answers of the prompt"
 )
 _ASKED = "a list of messages; valid: this list as messages, in place of a text"
+_RIGHT = "several right answers; valid: answers"
 
 
 # ---- records -------------------------------------------------------------------------------------
@@ -128,7 +129,9 @@ def no_text(pair: Pair, name: str, sort: Sort, purpose: Purpose = TRAINING) -> s
     """What a field of a question or an answer holds that is no text, if that is known."""
     if sort == "turns":
         return f"{name}: {_MESSAGES if purpose.is_learnt else _ASKED}"
-    return f"{name}: {_ONE_ANSWER}" if sort == "several" and name == pair.answer else None
+    if sort == "several" and name == pair.answer:
+        return f"{name}: {_ONE_ANSWER if purpose.is_learnt else _RIGHT}"
+    return None
 
 
 # ---- forms ---------------------------------------------------------------------------------------

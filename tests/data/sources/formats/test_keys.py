@@ -101,6 +101,19 @@ def test_an_unknown_key_is_told_at_every_level(record: Any) -> None:
     assert path in parse(record, path).met.passed
 
 
+@pytest.mark.parametrize(
+    ("record", "path"),
+    [
+        (messages(ASK, ANSWER, **{"0": 1}), "0"),
+        (messages(ASK | {"12": 1}, ANSWER), "messages.12"),
+        (messages(ASK, ANSWER, images=[{"bytes": b"a", "1": 1}]), "images.1"),
+    ],
+)
+def test_a_key_of_digits_is_no_number_of_a_list(record: Any, path: str) -> None:
+    assert re.search(rf"data\.source\.ignore: \['?{path}'?\]$", told(record))
+    assert path in parse(record, path).met.passed
+
+
 def test_null_is_absent_everywhere() -> None:
     nothing = {"tool_calls": None, "refusal": None, "name": None, "seen": None, "weight": None}
     part = {"type": "text", "text": "What?", "image": None, "image_url": None, "seen": None}
@@ -241,7 +254,16 @@ def test_a_key_that_is_there_twice_is_told() -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["image", "messages", "tools", "messages.tool_calls", "messages.weight", "a.content", ""],
+    [
+        "image",
+        "messages",
+        "tools",
+        "messages.tool_calls",
+        "messages.weight",
+        "messages.images",
+        "a.content",
+        "",
+    ],
 )
 def test_keys_that_decide_cannot_be_ignored(path: str) -> None:
     with pytest.raises(DataError, match=r"data\.source\.ignore: "):
