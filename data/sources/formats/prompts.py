@@ -12,6 +12,7 @@ prompt, too. Media of a prompt that its text does not mention come first.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -175,9 +176,15 @@ def open_questions(config: DataConfig, path: str, media: str | None = None) -> Q
     try:
         records = records_of(config, options, path)
     except DataError as error:
-        told = str(error).removeprefix("data.source: ")
-        raise DataError(told.replace("data.source.media: ", "the folder of media: ")) from error
+        raise DataError(_without_keys(str(error))) from error
     return QuestionSet(records, _form(config), config)
+
+
+def _without_keys(told: str) -> str:
+    """A message about a file of training for one of questions, which no configuration names."""
+    told = re.sub(r", which kind: \w+ reads[^;]*", "", told.removeprefix("data.source: "))
+    told = told.replace("valid for kind: llava: ", "valid: ")
+    return told.replace("data.source.media: ", "the folder of media: ")
 
 
 def given_questions(

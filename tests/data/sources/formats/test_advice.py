@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.config import DataConfig, FieldsConfig, LlavaSource
-from data.sample import SampleError
+from data.sample import DataError, SampleError
 from data.sources.formats.conversations import form_of
 from data.sources.formats.keys import HARMLESS, REFUSED_OF_RECORDS, TURNS, WEIGHTS
-from data.sources.formats.prompts import QuestionForm, given_questions
+from data.sources.formats.prompts import QuestionForm, given_questions, open_questions
 from data.sources.formats.record import RecordForm
 from data.sources.formats.records.fields import ANSWERS, CONVERSATIONS, QUESTIONS
 from data.sources.formats.records.forms import CHATS
@@ -282,6 +282,19 @@ def test_a_key_of_a_question_that_nobody_reads_is_told(key: str) -> None:
         "if it decides nothing, write it below metadata, or leave it out"
     )
     assert source[1].turns[0].text == "What?"
+
+
+@pytest.mark.parametrize(
+    "begin", [b"PAR1", b"ARROW1", b"\x1f\x8b", b"\0" * 257 + b"ustar\0", b"[\n"]
+)
+def test_a_file_of_no_questions_is_told_without_keys_of_a_configuration(
+    begin: bytes, tmp_path: Path
+) -> None:
+    file = tmp_path / "questions.jsonl"
+    file.write_bytes(begin)
+    with pytest.raises(DataError, match=r"jsonl (is|begins with) ") as told:
+        open_questions(data_config(), str(file))
+    assert not re.search(r"kind|data\.source", str(told.value).partition("jsonl")[2])
 
 
 @pytest.mark.parametrize(
