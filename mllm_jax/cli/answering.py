@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from data.sources.formats.prompts import QuestionSet
 from mllm_jax.cli.answer import Answer
-from mllm_jax.cli.options import MEDIA
+from mllm_jax.cli.inputs import media_of
 from mllm_jax.cli.shared import begin
-from mllm_jax.config.sections import ConfigError
 from mllm_jax.console import open_console
-from mllm_jax.evaluation.evaluate import check_metrics, evaluate
-from mllm_jax.evaluation.metrics import METRICS
+from mllm_jax.evaluation.evaluate import evaluate
+from mllm_jax.evaluation.metrics import named_metrics
 from mllm_jax.generate.answers import Answers, Reply
 from mllm_jax.generate.generator import Generator, Wanted
 from mllm_jax.generate.kept import AnswerFile
@@ -35,13 +34,11 @@ SHOWN = 5
 
 def answer(args: argparse.Namespace, console: Console) -> Answer:
     """The answers to `--prompt`, or to the prompts of `--batch`."""
-    _check_prompts(args)
     # Answers may be lines of JSON on the standard output, which nothing else goes to.
     told = open_console(as_json=True) if args.batch and not args.output else console
     generator, wanted = _opened(args, told)
     if args.batch is None:
-        media = {kind: own for kind in MEDIA if (own := _media(args, kind))}
-        answers = generator({"prompt": args.prompt, **media}, wanted)
+        answers = generator({"prompt": args.prompt, **media_of(args)}, wanted)
         text = answers.replies[0].text or ""
         return Answer(answers.to_json(), lines=[text, "", str(answers.timing)])
     questions = generator.questions(Path(args.batch), _folder(args))
@@ -54,9 +51,7 @@ def answer(args: argparse.Namespace, console: Console) -> Answer:
 
 def questions(args: argparse.Namespace, console: Console) -> Answer:
     """The metrics of answers to the questions of a file."""
-    named = ",".join(METRICS) if args.metrics is None else args.metrics
-    metrics = tuple(filter(None, named.split(",")))
-    check_metrics(metrics)
+    metrics = named_metrics(args.metrics)
     generator, wanted = _opened(args, console)
     result = evaluate(generator, Path(args.questions), metrics, wanted, _folder(args))
     lines = [str(result.timing)]
@@ -85,29 +80,6 @@ def _opened(args: argparse.Namespace, console: Console) -> tuple[Generator, Want
 def _given(**values: Any) -> dict[str, Any]:
     """The values of options that were given; others have the defaults of whoever takes them."""
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _check_prompts(args: argparse.Namespace) -> None:
-    """Raise ConfigError unless there is one source of prompts."""
-    problems = []
-    if (args.prompt is None) == (args.batch is None):
-        given = "neither is given" if args.prompt is None else "both are given"
-        problems.append(f"--prompt and --batch: {given}; valid: one of them")
-    beside = [f"--{kind}" for kind in MEDIA if _media(args, kind)]
-    if args.prompt is not None and not args.prompt.strip() and not beside:
-        problems.append("--prompt: it asks nothing; valid: a text, or media beside it")
-    if args.batch is not None and beside:
-        problems.append(f"{' and '.join(beside)}: a file names its media; valid: --prompt")
-    for name in ("output", "media"):
-        if args.batch is None and getattr(args, name) is not None:
-            problems.append(f"--{name} is an option of --batch")
-    if problems:
-        raise ConfigError("generate", problems)
-
-
-def _media(args: argparse.Namespace, kind: str) -> list[str]:
-    found: list[str] = getattr(args, kind)
-    return found
 
 
 def _folder(args: argparse.Namespace) -> Path | None:

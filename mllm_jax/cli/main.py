@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from mllm_jax.cli.answer import Answer, show
 from mllm_jax.cli.commands import COMMANDS, keys
 from mllm_jax.cli.folders import check_folders, check_run
+from mllm_jax.cli.inputs import check_inputs
 from mllm_jax.cli.options import WITHOUT_CONFIG, of_keys, of_model, parse
 from mllm_jax.runtime.exits import Exit, code_of
 from mllm_jax.runtime.part import leave_process, peers
@@ -72,6 +73,7 @@ def _run(args: argparse.Namespace, console: Console) -> Answer:
     if of_keys(args):
         return keys(args.write_keys)
     check_folders(args)
+    check_inputs(args)
     if args.name in WITHOUT_CONFIG or args.name == "generate":
         found: Answer = args.command(args, console)
     elif of_model(args):

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from data.sample import SampleError
-from mllm_jax.config.sections import ConfigError
-from mllm_jax.evaluation.metrics import METRICS, OF_CHOICES, Reference, Score
+from mllm_jax.evaluation.metrics import METRICS, OF_CHOICES, Reference, Score, check_metrics
 from mllm_jax.evaluation.references import ReferencedSet
 from mllm_jax.generate.answers import Reply, Timing
 from mllm_jax.generate.generator import Generator, Wanted
@@ -124,22 +123,6 @@ class Evaluated:
         """Write every question with its answer and scores, as JSON Lines."""
         lines = [json.dumps(own.to_json(), ensure_ascii=False) + "\n" for own in self.judged]
         write_atomically(path, "".join(lines))
-
-
-def check_metrics(names: Sequence[str]) -> None:
-    """See that there are such metrics.
-
-    Raises:
-        ConfigError: one is unknown, or none is named.
-    """
-    valid = ", ".join(METRICS)
-    if not names:
-        raise ConfigError("evaluate", [f"--metrics names none; valid: {valid}"])
-    unknown = [name for name in names if name not in METRICS]
-    if unknown:
-        raise ConfigError(
-            "evaluate", [f"--metrics: {name!r} is no metric; valid: {valid}" for name in unknown]
-        )
 
 
 def evaluate(

@@ -170,3 +170,32 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
 )
 #: Metrics of references that have options, and of no others.
 OF_CHOICES = frozenset({"choice"})
+
+
+def named_metrics(text: str | None) -> tuple[str, ...]:
+    """The metrics of `--metrics`, names with commas between; all of them without it.
+
+    Raises:
+        ConfigError: as of `check_metrics`.
+    """
+    names = tuple(METRICS) if text is None else tuple(filter(None, text.split(",")))
+    check_metrics(names)
+    return names
+
+
+def check_metrics(names: Sequence[str]) -> None:
+    """See that there are such metrics.
+
+    Raises:
+        ConfigError: one is unknown, or none is named.
+    """
+    from mllm_jax.config.sections import ConfigError  # which --help does not need
+
+    valid = ", ".join(METRICS)
+    if not names:
+        raise ConfigError("evaluate", [f"--metrics names none; valid: {valid}"])
+    unknown = [name for name in names if name not in METRICS]
+    if unknown:
+        raise ConfigError(
+            "evaluate", [f"--metrics: {name!r} is no metric; valid: {valid}" for name in unknown]
+        )

@@ -27,6 +27,7 @@ from mllm_jax.models.released.rules import Rule
 from mllm_jax.release.export_weights import CARD, DTYPES, Export, Exported, put_files
 from mllm_jax.release.model_card import adapters_card
 from mllm_jax.release.origin import Origin
+from mllm_jax.release.parts import NO_ADAPTERS
 from mllm_jax.train.state.copies.offers import saved_parameters
 
 #: Type of adapters, as they are trained.
@@ -52,10 +53,7 @@ class AdapterExport:
         """
         adapters = self.whole.model.adapters
         if adapters is None:
-            raise PretrainedError(
-                "train.lora: null, so the run has no adapters; export all of its weights, without "
-                "--adapters"
-            )
+            raise PretrainedError(NO_ADAPTERS)
         found: list[tuple[str, Rule]] = []
         for module, rules in self.whole.family.rules(self.whole.composition).items():
             place = self.whole.names[module]

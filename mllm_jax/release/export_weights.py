@@ -46,6 +46,7 @@ from mllm_jax.release.export_processor import (
     without_template,
 )
 from mllm_jax.release.model_card import card
+from mllm_jax.release.parts import CONNECTOR, parts_of
 from mllm_jax.train.state.copies.offers import saved_parameters
 from mllm_jax.train.state.regroup import resized
 from mllm_jax.train.state.saved import SavedParameters
@@ -55,8 +56,6 @@ Added = Callable[[NDArray[Any], int], NDArray[Any]]
 #: Types of exported tensors, as safetensors and as `config.json` name them.
 DTYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16"}
 CARD = "README.md"
-#: Ending of the name of a connector.
-_CONNECTOR = ".connector"
 #: Keys of an encoder that only configurations of whole models have.
 _OF_WHOLE = ("connector", "tiles", "class_token", "lookahead")
 _VIDEO = ("video_token_index", "video_token_id")
@@ -155,8 +154,8 @@ class Export:
     @cached_property
     def names(self) -> dict[str, str]:
         """The place of each module's parameters in the run, by its name in the checkpoint."""
-        if self.part and self.part.endswith(_CONNECTOR):
-            return {"connector": f"encoders.{self.part.removesuffix(_CONNECTOR)}"}
+        if self.part and self.part.endswith(CONNECTOR):
+            return {"connector": f"encoders.{self.part.removesuffix(CONNECTOR)}"}
         encoders = [self.part] if self.part else [*self.model.encoders]
         decoder = {"decoder": "decoder"} if self.part in (None, "decoder") else {}
         return decoder | {
@@ -168,8 +167,7 @@ class Export:
     @property
     def valid_parts(self) -> list[str]:
         """Valid values of `part`."""
-        encoders = [*self.model.encoders]
-        return ["decoder", *encoders, *(f"{name}{_CONNECTOR}" for name in encoders)]
+        return parts_of(self.model.encoders)
 
     @cached_property
     def composition(self) -> Composition:
@@ -193,9 +191,9 @@ class Export:
             )
         if self.part == "decoder":
             return Composition(decoder.model_copy(update={"extra_tokens": 0}))
-        self._check_deepstack([self.part.removesuffix(_CONNECTOR)])
-        own = encoders[self.part.removesuffix(_CONNECTOR)]
-        if self.part.endswith(_CONNECTOR):
+        self._check_deepstack([self.part.removesuffix(CONNECTOR)])
+        own = encoders[self.part.removesuffix(CONNECTOR)]
+        if self.part.endswith(CONNECTOR):
             return Composition(connector=Connector(own.connector, own.connected, decoder.d_model))
         return Composition(encoders={own.released_name: alone(own)})
 

@@ -158,10 +158,6 @@ def _write(
 ) -> Imported:
     settings = _settings(folders, joined, dtype)
     pretrained = settings.pretrained
-    began, size = time.perf_counter(), 0
-    for folder in dict.fromkeys(folders.values()):
-        size += examine(Release.open(folder), tell)
-    seconds = time.perf_counter() - began
     final = _moved(pretrained, draft, out)
     processor = _processor(folders, draft) if joined else folders["decoder"]
     values = configuration(settings, final, _moved(str(processor), draft, out), out, devices)
@@ -170,6 +166,13 @@ def _write(
     if joined:
         _check_processor(settings, data, draft, out)
     resolve(values | {"data": data}, str(out / CONFIG))
+    # Read once all else is known to be right, as that takes long.
+    releases = [Release.open(folder) for folder in dict.fromkeys(folders.values())]
+    for release in releases:
+        release.check()
+    began = time.perf_counter()
+    size = sum(examine(release, tell) for release in releases)
+    seconds = time.perf_counter() - began
     text = HEAD + yaml.safe_dump(values, sort_keys=False)
     (draft / CONFIG).write_text(text, encoding="utf-8")
     parts = settings.model_copy(update={"pretrained": final}).sources

@@ -193,7 +193,7 @@ PROMPT = ("--prompt", "What is it?")
             "a.mp4' cannot be opened: No such file or directory",
         ),
         (
-            ("--release", PLAIN, *PROMPT, "--video", "{folder}/a.mp4"),
+            ("--release", PLAIN, *PROMPT, "--video", "{folder}/wave.mkv"),
             Exit.BAD_DATA,
             "has video media, but no encoder takes video; valid: image",
         ),

@@ -1,0 +1,18 @@
+"""The parts of a model that are exported by themselves, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+#: Ending of the name of a connector.
+CONNECTOR = ".connector"
+#: Why there are no adapters.
+NO_ADAPTERS = (
+    "train.lora: null, so the run has no adapters; export all of its weights, without --adapters"
+)
+
+
+def parts_of(encoders: Iterable[str]) -> list[str]:
+    """The parts of a model with such encoders."""
+    names = [*encoders]
+    return ["decoder", *names, *(f"{name}{CONNECTOR}" for name in names)]
