@@ -40,6 +40,7 @@ class Benchmark:
         one_thread: whether every emulated device has one thread: two cores are two devices.
         options: options that only this benchmark has.
         without: what it does without these options, for the help.
+        needs: what a configuration must have, see `needs.py`.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Benchmark:
     one_thread: bool = False
     options: tuple[Option, ...] = ()
     without: str | None = None
+    needs: tuple[str, ...] = ()
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -63,17 +65,19 @@ EMULATED = 2
 
 _BALANCE = "configs/bench/balance.yaml"
 _PIPELINE = "configs/bench/pipeline.yaml"
+_MIXTURE = "configs/bench/mixture.yaml"
+_OF_MIXTURES = ("stages", "one encoder", "own rows")
 
 _ALL = (
     Benchmark("data", file="loop"),
     Benchmark("sharding", file="loop"),
     Benchmark("step", "configs/bench/step.yaml", one_thread=True),
-    Benchmark("pipeline", _PIPELINE, one_thread=True),
+    Benchmark("pipeline", _PIPELINE, one_thread=True, needs=("stages", "encoder")),
     Benchmark("microbatches", _PIPELINE, file="pipeline"),
-    Benchmark("schedules", "configs/bench/schedules.yaml"),
-    Benchmark("mixture", "configs/bench/mixture.yaml", one_thread=True),
-    Benchmark("following", "configs/bench/mixture.yaml", one_thread=True),
-    Benchmark("lanes", "configs/bench/lanes.yaml", one_thread=True),
+    Benchmark("schedules", "configs/bench/schedules.yaml", needs=("stages",)),
+    Benchmark("mixture", _MIXTURE, one_thread=True, needs=_OF_MIXTURES),
+    Benchmark("following", _MIXTURE, one_thread=True, needs=_OF_MIXTURES),
+    Benchmark("lanes", "configs/bench/lanes.yaml", one_thread=True, needs=("short and long",)),
     Benchmark("experts", "configs/bench/experts.yaml", one_thread=True),
     Benchmark("exchange", "configs/bench/cost.yaml", one_thread=True),
     Benchmark("placing", "configs/optimus/dual_22b_5b_gpt175b_512.yaml", devices="host"),
@@ -140,6 +144,7 @@ _ALL = (
         "recovery",
         "configs/bench/recovery.yaml",
         devices="host",
+        needs=("synthetic", "data alone"),
         options=(
             Option("faults", "count", "N", "faults in all runs (default: 12)"),
             Option("seed", "number", "N", "seed of the faults (default: 0)"),

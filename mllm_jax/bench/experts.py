@@ -36,7 +36,10 @@ def bench_experts(config: ExperimentConfig, tell: Tell) -> list[Row]:
     """
     own = config.model.decoder.experts
     if own is None:
-        raise ConfigError("bench experts", ["model.decoder.experts: the decoder has none"])
+        told = (
+            "the decoder has none; valid: experts in every layer, as in configs/bench/experts.yaml"
+        )
+        raise ConfigError("bench experts", [f"model.decoder.experts: {told}"])
     _check_all_layers(own)
     counts = [0, *(n for n in (2 * own.top_k, 8 * own.top_k) if n < own.count), own.count]
     runs = []

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mllm_jax.bench.benchmarks import BENCHMARKS
+from mllm_jax.bench.benchmarks import BENCHMARKS, Benchmark
 from mllm_jax.cli.answer import Answer
 from mllm_jax.cli.models import export, generate, import_
 from mllm_jax.cli.planning import budgets, calibrate, compile, plan, simulate, submit  # noqa: A004
@@ -186,6 +186,7 @@ def bench(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
     """Measure parts of a step one by one."""
     _check_options(args)
     own = BENCHMARKS[args.benchmark]
+    _check_needs(own, config)
     if own.devices == "host":
         from mllm_jax.runtime.devices import use_host
 
@@ -208,6 +209,13 @@ def bench(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
     if isinstance(result, dict):
         return Answer(result, [((args.benchmark, "value"), list(_flat(result)))])
     return Answer(result, [table_of(result)])
+
+
+def _check_needs(own: Benchmark, config: ExperimentConfig) -> None:
+    """Raise ConfigError for a configuration that lacks what the benchmark measures."""
+    from mllm_jax.bench.needs import check_needs
+
+    check_needs(own, config)
 
 
 def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
