@@ -158,6 +158,9 @@ def _write(
 ) -> Imported:
     settings = _settings(folders, joined, dtype)
     pretrained = settings.pretrained
+    releases = [Release.open(folder) for folder in dict.fromkeys(folders.values())]
+    for release in releases:
+        release.check()
     final = _moved(pretrained, draft, out)
     processor = _processor(folders, draft) if joined else folders["decoder"]
     values = configuration(settings, final, _moved(str(processor), draft, out), out, devices)
@@ -166,10 +169,7 @@ def _write(
     if joined:
         _check_processor(settings, data, draft, out)
     resolve(values | {"data": data}, str(out / CONFIG))
-    # Read once all else is known to be right, as that takes long.
-    releases = [Release.open(folder) for folder in dict.fromkeys(folders.values())]
-    for release in releases:
-        release.check()
+    # Values are read once all else is known to be right, as that takes long.
     began = time.perf_counter()
     size = sum(examine(release, tell) for release in releases)
     seconds = time.perf_counter() - began

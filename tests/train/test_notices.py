@@ -140,6 +140,29 @@ def test_waiting_for_data_is_told_once_with_what_helps(
     assert advice in record.getMessage()
 
 
+@pytest.mark.parametrize(
+    ("cores", "workers"), [(1, 1), (2, 1), (3, 1), (4, 2), (7, 3), (8, 4), (9, 4), (64, 4)]
+)
+def test_half_of_the_cores_are_advised_and_four_at_most(
+    cores: int, workers: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    Waiting(config(data__workers=0).data, cores)(report(0.5))
+    assert caplog.messages[-1].endswith(f"set data.workers={workers}")
+
+
+def test_a_share_at_the_limit_and_other_processes_are_not_told(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell = Waiting(config(data__workers=0).data, 4)
+    tell(report(notices.WAITING))
+    monkeypatch.setattr(notices, "is_primary", lambda: False)
+    tell(report(0.9))
+    assert not caplog.messages
+    monkeypatch.setattr(notices, "is_primary", lambda: True)
+    tell(report(notices.WAITING + 0.01))
+    assert len(caplog.messages) == 1
+
+
 def test_the_first_step_that_spills_is_told_with_the_buffer_and_what_helps(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

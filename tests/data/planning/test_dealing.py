@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import permutations
 from typing import Any, get_args
 
 import numpy as np
@@ -11,13 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.config import Balance
+from data.config import Balance, DataConfig
 from data.faults import FaultKind
 from data.kinds.modality import Lane, LaneCost
 from data.kinds.rows import DECODER
 from data.loading.assemble import Assembler, Batch
 from data.planning.balance import lpt
 from data.planning.cuts import group_seconds, lane_seconds
+from data.planning.dealing import Dealer
+from data.planning.ladder import Ladder
 from data.planning.lengths import measure
 from data.planning.packing import make_capacity, spans_of
 from data.planning.problem import Problem
@@ -29,6 +33,7 @@ from tests.data.planning.test_packing import sample_lengths
 from tests.data.samples import (
     AUDIO,
     CAPACITY,
+    UNITS,
     VISION,
     WORK,
     ListSource,
@@ -397,3 +402,37 @@ def test_a_bad_medium_is_blank_and_reported(processor: Processor, make_config: M
     assert not any(batch["decoder"][name].any() for name in DECODER)
     _, holes = assembler.holes(plan.placements, CAPACITY)
     assert holes == tuple((placement, (name, fault)) for placement in plan.placements)
+
+
+@pytest.mark.parametrize("balance", ["decoder", "per_phase"])
+@settings(max_examples=20)
+@given(
+    lengths=st.lists(st.integers(1, 100), min_size=4, max_size=12),
+    readers=st.lists(st.integers(0, 1), min_size=12, max_size=12),
+)
+def test_rows_lie_where_most_of_their_tokens_are_read(
+    balance: Balance, lengths: list[int], readers: list[int]
+) -> None:
+    """However rows are numbered, no more tokens would stay on the host that has read them."""
+    where, samples = [0, 0, 1, 1], [Lengths(n) for n in lengths]
+    hosts = dict.fromkeys(("decoder", "vision", "audio"), where)
+    config = deal_config(balance, len(where))
+    packed = StepPacker(CAPACITY, len(where), 1, balance == "per_phase", evenly=False)(samples)
+    here = packed.placed
+    ladder = Ladder.build(config, UNITS)
+    dealer = Dealer(config, CAPACITY, ladder, WORK, hosts)
+    own = [samples[i] for i in here]
+    dealt = dealer(own, packed.of(here), readers=readers[: len(own)])
+
+    def kept(order: Sequence[int]) -> int:
+        rows = [where[order[row]] for row in dealt.rows]
+        return sum(
+            one.tokens for one, row, read in zip(own, rows, readers, strict=False) if row == read
+        )
+
+    assert kept(range(4)) == max(map(kept, permutations(range(4))))
+
+
+def deal_config(balance: Balance, rows: int) -> DataConfig:
+    budgets = {name: CAPACITY.limit(name) for name in ("tokens", "vision", "audio", "segments")}
+    return DataConfig.model_validate({"budgets": budgets, "balance": balance, "rows": rows})

@@ -12,6 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from jax.experimental import topologies
+from pydantic import ValidationError
 
 from scheduling.costs import hardware
 from scheduling.costs.hardware import (
@@ -429,3 +430,19 @@ def test_a_folder_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for ask in (names, lambda: named("h100"), lambda: of_kind("TPU v4")):
         with pytest.raises(HardwareError, match=r"holds no descriptions .* install it again"):
             ask()
+
+
+def test_a_description_never_changes_and_has_finite_numbers() -> None:
+    own = named("h100")
+    parts = [own, *(part for _, part in own if isinstance(part, hardware._Data))]
+    assert len(parts) > 1
+    for part in parts:
+        key, value = next(iter(part))
+        with pytest.raises(ValidationError, match="frozen"):
+            setattr(part, key, value)
+        with pytest.raises(ValidationError, match="extra"):
+            type(part).model_validate({**part.model_dump(), "strange": 1})
+    link = next(part for part in parts if isinstance(part, Link))
+    for number in (float("inf"), float("nan")):
+        with pytest.raises(ValidationError, match="finite"):
+            Link.model_validate({**link.model_dump(), "bandwidth": number})
