@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -63,8 +64,8 @@ def test_processes_are_killed_once_they_stand(
     monkeypatch.setattr(session, "_read", lambda path: b"")
     monkeypatch.setattr(session, "_send", lambda process, how: sent.append((process, how)))
     monkeypatch.setattr(session, "_runs", lambda process: next(left))
-    monkeypatch.setattr(session.time, "sleep", sleep)
-    monkeypatch.setattr(session.time, "monotonic", lambda: 0.0)
+    clock = SimpleNamespace(sleep=sleep, monotonic=lambda: 0.0)
+    monkeypatch.setattr(session, "time", clock)
     Session(1).kill()
     assert len(slept) == waits
     assert sent == ([(7, signal.SIGSTOP), (7, signal.SIGKILL)] if looks else [])
@@ -73,14 +74,14 @@ def test_processes_are_killed_once_they_stand(
 def test_processes_that_do_not_stand_are_killed_in_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    clock = iter([0.0, 0.1, 0.3])
+    times = iter([0.0, 0.1, 0.3])
     sent: list[int] = []
     monkeypatch.setattr(Session, "members", lambda _: [7])
     monkeypatch.setattr(session, "_read", lambda path: b"")
     monkeypatch.setattr(session, "_send", lambda process, how: sent.append(how))
     monkeypatch.setattr(session, "_runs", lambda process: True)
-    monkeypatch.setattr(session.time, "sleep", lambda seconds: None)
-    monkeypatch.setattr(session.time, "monotonic", lambda: next(clock))
+    clock = SimpleNamespace(sleep=lambda seconds: None, monotonic=lambda: next(times))
+    monkeypatch.setattr(session, "time", clock)
     Session(1).kill()
     assert sent == [signal.SIGSTOP, signal.SIGKILL]
 
