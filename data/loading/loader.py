@@ -23,6 +23,7 @@ from data.loading.assemble import Assembler, Batch, Rows, capacity_of
 from data.loading.prefetch import Prefetched, Sliced, Unseekable
 from data.planning.dealing import Loads
 from data.planning.groups.group import WHOLE, Group
+from data.planning.groups.turns import Taken
 from data.planning.lengths import LengthTable, open_lengths
 from data.planning.packing import Capacity
 from data.planning.stream import (
@@ -54,7 +55,7 @@ class MicrobatchStats:
     dearest item, the name of its sample and its row; crossing: per encoder, outputs that go to
     another host; seconds: duration of planning; sent: bytes that hosts have sent each other, of
     samples that one has read for another (`data.lengths: on_read`); group: the hosts; placements:
-    where the placed samples lie.
+    where the placed samples lie; taken: as of `MicrobatchPlan`.
     """
 
     samples: int
@@ -69,6 +70,7 @@ class MicrobatchStats:
     group: Group = WHOLE
     placements: tuple[Placement, ...] = ()
     offered: int = 0
+    taken: tuple[Taken, ...] = ()
 
     @property
     def positions(self) -> tuple[int, ...]:
@@ -176,6 +178,7 @@ def microbatch_stats(plan: MicrobatchPlan, rows: int, sent: int = 0) -> Microbat
         plan.group,
         plan.placements,
         plan.offered,
+        plan.taken,
     )
 
 

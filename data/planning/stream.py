@@ -31,6 +31,7 @@ from data.planning.cuts import cut_lanes, has_cuts, of_group, relaid
 from data.planning.dealing import Dealer, Dealt, Hosts, Loads
 from data.planning.epochs import Epoch, on_offer, readable
 from data.planning.groups.group import WHOLE, Group
+from data.planning.groups.turns import Taken
 from data.planning.ladder import Ladder
 from data.planning.microbatches import costs_of, spread_over_time
 from data.planning.packing import Capacity, spans_of
@@ -167,7 +168,8 @@ class MicrobatchPlan:
     after balancing; dearest: by phase, the work of the dearest item, the name of its sample and its
     row; crossing: by encoder, number of outputs whose tokens are on another host; seconds: duration
     of planning; group: the hosts whose plan this is: `loads` and `dearest` are of their rows alone,
-    in the order of `group.rows`; offered: number of samples that the step could choose from.
+    in the order of `group.rows`; offered: number of samples that the step could choose from; taken:
+    the samples of all microbatches of the step, if there are several groups.
     """
 
     placements: tuple[Placement, ...]
@@ -180,6 +182,7 @@ class MicrobatchPlan:
     seconds: float = field(compare=False)
     group: Group = WHOLE
     offered: int = 0
+    taken: tuple[Taken, ...] = ()
 
 
 def lay_out(
@@ -335,15 +338,22 @@ class Planner:
         after = LoaderState(first.seed, first.step + 1, self._position, carry)
         states = [replace(first, done=m) for m in range(1, len(shares))] + [after]
         skipped, self._skipped = tuple(self._skipped), []
+        taken = self._told(placed)
         seconds = (time.perf_counter() - began) / len(shares)
         capacity = capacity.with_limits(limits)
         return [
             replace(
                 self._plan(part, own, capacity, state, () if m else skipped, seconds),
                 offered=len(offered),
+                taken=taken,
             )
             for m, (part, own, state) in enumerate(zip(parts, dealt, states, strict=True))
         ]
+
+    def _told(self, placed: Sequence[_Waiting]) -> tuple[Taken, ...]:
+        """The samples of a step, as other groups are told of them if there are any."""
+        several = self._group.count > 1
+        return tuple(Taken(item.position, *item.epoch, item.index) for item in placed if several)
 
     def _cut(self, offered: Sequence[int]) -> Capacity:
         """The capacity with the lanes of the step, by which the samples on offer go from now."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 import jax
@@ -21,6 +23,7 @@ from data.loading.identity import (
 )
 from data.loading.loader import Loader, MicrobatchLoader
 from data.loading.on_read import Alone, ReadingLoader
+from data.loading.turns import TurnsLoader
 from data.planning.dealing import Hosts
 from data.planning.groups.group import WHOLE, Group, Rows, sizes_of_groups
 from data.planning.lengths import LengthTable, open_lengths
@@ -29,6 +32,7 @@ from data.planning.unusable import refuse, unusable_samples
 from data.processing.processor import Processor, make_processor
 from data.sample import AwayError, DataError, Lengths, SampleError
 from data.sources.make import make_source
+from data.sources.mixture import Mixture
 from data.sources.source import Source
 from data.waits import SOURCE
 from mllm_jax.config.lanes import planned
@@ -40,7 +44,7 @@ from mllm_jax.runtime.part import peers, waiting
 from mllm_jax.runtime.together import compiled_together
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.group_size import choose
-from mllm_jax.train.groups import own_group
+from mllm_jax.train.groups import own_group, told_by_groups
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.step.batch import process_rows, row_hosts
 from sharding.hosts import ProcessCluster
@@ -73,11 +77,33 @@ def open_loader(experiment: Experiment, state: LoaderState) -> MicrobatchLoader:
         own = consumer(experiment, _group(experiment, rows, lambda: _first_lengths(*common[:2])))
         hosts = ProcessCluster(compiled_together, own.group.hosts or None, waiting)
         held = [rows[host] for host in hosts.members]
-        return together(lambda: ReadingLoader(*common, held, state, own, hosts))
+        begin = _begin(state, own.group)
+        read = together(lambda: ReadingLoader(*common, held, begin, own, hosts))
+        return _in_turn(read, state, own, source)
     here = rows[jax.process_index()]
     lengths = shared_lengths(config, experiment.processor, source)
     own = consumer(experiment, _group(experiment, rows, lambda: _some(lengths)))
-    return together(lambda: Loader(*common, here, state, own, lengths))
+    begin = _begin(state, own.group)
+    loader = together(lambda: Loader(*common, here, begin, own, lengths))
+    return _in_turn(loader, state, own, source)
+
+
+def _begin(state: LoaderState, group: Group) -> LoaderState:
+    """The state that a group's loader begins from, if all begin from `state`.
+
+    Of several groups some may wait in a step, so that it is not known here who has begun it.
+    """
+    return state if group.count == 1 else replace(state, done=0)
+
+
+def _in_turn(
+    loader: MicrobatchLoader, state: LoaderState, own: Consumer, source: Source
+) -> MicrobatchLoader:
+    """The microbatches of a group's loader, as they go with those of the other groups."""
+    if own.group.count == 1:
+        return loader
+    mixed, tell = isinstance(source, Mixture), partial(told_by_groups, own.group)
+    return TurnsLoader(loader, state, own.group, own.microbatches, mixed, tell)
 
 
 def _group(

@@ -38,18 +38,27 @@ def own_group(config: DataConfig, rows: Sequence[Rows], size: int | None) -> Gro
     return make_groups(config, rows, size)[jax.process_index() // size]
 
 
-def among_groups(group: Group) -> Among:
-    """How the groups tell each other of the media of a step; `group` is that of this process.
+def told_by_groups(group: Group, name: str, own: Any) -> list[Any]:
+    """What every group says, in the order of their numbers; `group` is that of this process.
 
     The first process of each group speaks for it.
+
+    Args:
+        name: what is told.
+        own: what this group says, as JSON.
     """
+    speaks = peers().index == group.hosts[0]
+    said = peers().gather(name, [group.number, own] if speaks else None)
+    return list(dict(filter(None, said)).values())
+
+
+def among_groups(group: Group) -> Among:
+    """How the groups tell each other of the media of a step; `group` is that of this process."""
     if group.count == 1:
         return ALONE
 
     def told(name: str, own: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        speaks = peers().index == group.hosts[0]
-        said = peers().gather(name, [group.number, dict(own)] if speaks else None)
-        return list(dict(filter(None, said)).values())
+        return told_by_groups(group, name, dict(own))
 
     def feeds(own: Mapping[str, Feeds]) -> dict[str, Feeds]:
         groups = told("what encoder microbatches feed", own)

@@ -206,6 +206,14 @@ class Notices:
         config = microbatches[0].stats.group.share(self.experiment.config.data)
         held = sum(microbatch.stats.samples for microbatch in microbatches)
         offered = microbatches[0].stats.offered
+        if not held:
+            if self._once("waits"):
+                logger.info(
+                    "the rows of this group of hosts are padding in a step: it has come to the "
+                    "end of an epoch and waits for other groups, so that no sample comes again "
+                    "before all have come"
+                )
+            return
         if held == offered < config.pool(len(microbatches)):
             if self._once("epoch"):
                 logger.info(

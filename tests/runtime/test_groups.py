@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from mllm_jax.runtime.exits import Exit
+from tests.configs import CHANGES
 from tests.train.runs import keep_until
 from tests.train.test_run import finish, free_port, losses, start, write_config
 
@@ -68,6 +70,37 @@ def test_a_run_in_groups_reads_each_sample_once_and_resumes_exactly(lengths, siz
     rest = four(tmp_path, "again", **how)
     assert losses(tmp_path / "again") == losses(tmp_path / "grouped")[2:]
     assert all({*later} < {*own} for later, own in zip(rest, reads, strict=True))
+
+
+@pytest.mark.multihost
+@pytest.mark.slow
+@pytest.mark.parametrize(("lengths", "size"), [("cached", 45), ("cached", 1), ("on_read", 1)])
+def test_groups_of_a_run_are_in_the_same_epoch(lengths, size, tmp_path):
+    """A step has samples of one epoch alone, and each epoch has every sample once.
+
+    Of one sample in all, one of two groups waits in every step.
+    """
+    plan = {"devices": 4, "decoder": {"data": 4}, "encoders": {"vision": {"data": 4}}}
+    plan["encoders"]["audio"] = {"data": 4}
+    source = {**CHANGES["data__source"], "train": size}
+    how = {"parallel": plan, "data__source": source, "data__lengths": lengths}
+    how |= {"data__balance_group": 1, "train__steps": 12, "run__list_samples": True}
+    grouped(tmp_path, "few", 2, 0, **how)
+    steps: dict[int, list[int]] = {}
+    waits = 0
+    files = sorted((tmp_path / "few").glob("samples*.jsonl"))
+    assert len(files) == 2
+    for line in (json.loads(own) for file in files for own in file.read_text().splitlines()):
+        steps.setdefault(line["step"], []).extend(line["samples"])
+        waits += not line["samples"]
+    assert {*steps} == {*range(1, 13)}
+    assert waits == 12 or size > 1
+    epochs = [{position // size for position in own} for own in steps.values()]
+    assert [len(own) for own in epochs] == [1] * 12
+    last = max(min(own) for own in epochs)
+    assert last > 1
+    every = sorted(position for own in steps.values() for position in own)
+    assert [position for position in every if position < last * size] == [*range(last * size)]
 
 
 @pytest.mark.multihost

@@ -82,6 +82,13 @@ def test_other_processes_tell_nothing(
     assert not messages(caplog, Notices(experiment()), [microbatch((9.0, "big.png", 2))])
 
 
+def test_a_group_that_waits_for_others_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    step = [microbatch(samples=0, offered=0, items=0, group=Group(0, 2, (0,)))] * 2
+    for samples in (None, 16):
+        (message,) = messages(caplog, Notices(experiment(samples)), step, step)
+        assert message.startswith("the rows of this group of hosts are padding in a step: it has")
+
+
 def test_steps_of_too_few_samples_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
     notice, step = Notices(experiment(samples=9)), [microbatch(), microbatch()]
     (message,) = messages(caplog, notice, step, step)

@@ -9,7 +9,8 @@ Every group has rows of its own of every tower, and its own samples of the strea
 A group plans its rows from the lengths of its own samples, so that only its hosts exchange lengths,
 samples and encoder outputs (grouped reordering of MegaScale-Omni, arXiv 2605.08962). The groups
 together take every position of the stream once. Some take fewer samples for a step than others, so
-that they are at different positions; `data.planning.stream.joined` makes one state of all.
+that they are at different positions; `data.planning.groups.turns` says which of them wait at the
+end of an epoch, and `data.planning.stream.joined` makes one state of all.
 """
 
 from __future__ import annotations

@@ -1,0 +1,142 @@
+"""The microbatches of a group of hosts, of which some steps are padding while others go on.
+
+`data.planning.groups.turns` says which groups take part in a step. A step that waits stays as it
+is: it is the group's next one as soon as the group takes part.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from data.loading.assemble import Batch
+from data.loading.loader import Microbatch, MicrobatchLoader
+from data.planning.dealing import Loads
+from data.planning.groups.group import Group
+from data.planning.groups.turns import Offer, contested, of_oldest_epoch, without_repeats
+from data.planning.stream import LoaderState
+
+#: Tells what all groups have to say, in the order of their numbers, from what this one says (JSON).
+Tell = Callable[[str, Any], list[Any]]
+
+
+class TurnsLoader(MicrobatchLoader):
+    """The microbatches of a group, of which no step has a sample that another group has in it.
+
+    All processes must take their microbatches in the same steps.
+
+    Args:
+        loader: the group's own microbatches from `state` on, but from the begin of its step.
+        state: the state to continue from.
+        group: the group.
+        microbatches: number of microbatches of a step.
+        mixed: whether the source is a mixture.
+        tell: how the groups tell each other.
+    """
+
+    def __init__(
+        self,
+        loader: MicrobatchLoader,
+        state: LoaderState,
+        group: Group,
+        microbatches: int,
+        mixed: bool,
+        tell: Tell,
+    ) -> None:
+        self._loader, self._count, self._mixed, self._tell = loader, microbatches, mixed, tell
+        self._state = replace(state, carry=tuple(filter(group.has, state.carry)), done=0)
+        self._done = state.done
+        self._waits: Microbatch | None = None
+        self._ready: deque[Microbatch] = deque()
+
+    def __next__(self) -> Microbatch:
+        if not self._ready:
+            self._ready.extend(self._step())
+            for _ in range(self._done):
+                self._ready.popleft()
+            self._done = 0
+        own = self._ready.popleft()
+        self._state = own.state
+        return own
+
+    def close(self) -> None:
+        """Stop workers and threads; idempotent. After it, `next` raises StopIteration."""
+        self._ready.clear()
+        self._waits = None
+        self._loader.close()
+
+    def _step(self) -> list[Microbatch]:
+        """The microbatches of the next step."""
+        first = self._waits or next(self._loader)
+        before = self._state
+        if self._goes(first):
+            self._waits = None
+            every = [first, *islice(self._loader, self._count - 1)]
+            return [_numbered(own, own.state, before.step) for own in every]
+        self._waits = first
+        states = [replace(before, done=own) for own in (*range(1, self._count), 0)]
+        return [_numbered(padding_of(first), own, before.step) for own in states]
+
+    def _goes(self, first: Microbatch) -> bool:
+        """Whether this group takes part in the next step with the samples that it has for it."""
+        samples = first.stats.taken
+        own = Offer.of(samples)
+        told = self._tell("epochs of the samples", [own.first, [*own.epochs.items()]])
+        offers = [Offer(begin, dict(map(tuple, epochs))) for begin, epochs in told]
+        number, several = first.stats.group.number, contested(offers)
+        if not several:
+            return True
+        if not self._mixed:
+            return of_oldest_epoch(offers)[number]
+        indices = [own.index for own in samples if own.member in several]
+        return without_repeats(offers, self._tell("samples of a step", indices))[number]
+
+
+def _numbered(own: Microbatch, state: LoaderState, step: int) -> Microbatch:
+    """A microbatch of step `step` of the run, which may not be that of the group's own samples."""
+    return replace(own, state=replace(state, step=step if state.done else step + 1))
+
+
+def padding_of(own: Microbatch) -> Microbatch:
+    """A microbatch like `own`, without a sample."""
+    stats = own.stats
+    loads = {
+        name: Loads(np.zeros_like(load.before), np.zeros_like(load.after), (0.0, 0, 0))
+        for name, load in stats.loads.items()
+    }
+    empty = replace(
+        stats,
+        samples=0,
+        used=dict.fromkeys(stats.used, 0),
+        lengths={name: lengths[:0] for name, lengths in stats.lengths.items()},
+        loads=loads,
+        dearest=dict.fromkeys(stats.dearest, (0.0, "", 0)),
+        crossing=dict.fromkeys(stats.crossing, 0),
+        seconds=0.0,
+        sent=0,
+        placements=(),
+        offered=0,
+        taken=(),
+    )
+    return Microbatch(_padding(own.batch), empty, (), own.state)
+
+
+def _padding(batch: Batch) -> Batch:
+    """A batch of the same shapes, without a sample; see `data.kinds.rows`."""
+    decoder, encoders = batch["decoder"], batch["encoders"]
+    media = {name: np.full_like(own, -1) for name, own in decoder["media"].items()}
+    rows = {name: np.zeros_like(own) for name, own in decoder.items() if name != "media"}
+    listed = {key: own for key, own in batch.items() if key not in ("decoder", "encoders")}
+    return {
+        "decoder": rows | {"media": media},
+        "encoders": {
+            name: {key: np.zeros_like(own) for key, own in arrays.items()}
+            for name, arrays in encoders.items()
+        },
+        **{key: {name: own[:0] for name, own in lists.items()} for key, lists in listed.items()},
+    }
