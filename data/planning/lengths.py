@@ -30,7 +30,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -40,10 +40,10 @@ from numpy.typing import NDArray
 
 from data.config import DataConfig
 from data.faults import Fault
-from data.folders import Hold, drop_damaged, drop_superseded, put_folder
+from data.folders import Hold, drop_damaged, put_folder
 from data.processing.processor import Processor
 from data.sample import DataError, Lengths, SampleError
-from data.sources.kept import unwritable
+from data.sources.kept import keep_last, unwritable
 from data.sources.mixture import Mixture
 from data.sources.source import Source
 from data.workers import end_with_parent
@@ -59,8 +59,6 @@ _CHUNK = 1 << 10  # samples measured between two looks at the clock
 _SECONDS = 5.0  # between two messages
 _TOKENS, _UNUSABLE, _PARTS = "tokens.npy", "unusable.json", ("offsets", "lengths", "starts")
 _PREFIX = "lengths-"
-#: Settings of a source whose lengths are kept.
-KEPT = 4
 #: Samples of which one must be a whole record before all are measured.
 _LOOKED_AT = 64
 
@@ -289,11 +287,10 @@ def open_lengths(source: Source, processor: Processor, config: DataConfig) -> Le
     with _keeping(folder):
         drop_damaged(folder, "measured lengths")
     if folder.is_dir():
-        with suppress(OSError):
-            os.utime(folder)  # it is used again
         table = _load(folder, size, *encoders)
         again = _measured_again(table, source, processor)
         if again == table.unusable:
+            keep_last(folder, _PREFIX, _TOKENS)
             return table
         logger.info("%d of %d unusable samples have changed", *_changes(table, again))
         samples = [again.get(i, table[i]) for i in range(size)]
@@ -309,8 +306,9 @@ def open_lengths(source: Source, processor: Processor, config: DataConfig) -> Le
         table = measure(source, processor, [open_lengths(m, processor, config) for m in known])
     with _keeping(folder):
         _save(table, folder)
-    drop_superseded(folder, f"{_PREFIX}*", _TOKENS, KEPT)
-    return _load(folder, size, *encoders)
+    table = _load(folder, size, *encoders)
+    keep_last(folder, _PREFIX, _TOKENS)
+    return table
 
 
 @contextmanager

@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from data.folders import may_pass
+from data.folders import drop_superseded, may_pass
 from data.sample import AwayError, DataError
+
+#: Folders of a kind that are kept of each source, those that were used last.
+KEPT = 4
+
+
+def keep_last(folder: Path, prefix: str, held: str) -> None:
+    """Note that a folder of a source is used, and remove older ones of its kind beside it.
+
+    Those that a process uses stay.
+
+    Args:
+        folder: the folder.
+        prefix: begin of the names of folders of the kind.
+        held: name of the file in each that its users hold.
+    """
+    with suppress(OSError):
+        os.utime(folder)
+    drop_superseded(folder, f"{prefix}*", held, KEPT)
 
 
 def home_of(cache: Path, names: Sequence[str]) -> Path:

@@ -25,7 +25,7 @@ from data.sources.formats.blobs import MediaFolder, media_folder
 from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
 from data.sources.formats.copies import local_copy
 from data.sources.formats.index import Arrays, Index, open_index
-from data.sources.formats.storage import File, find_files
+from data.sources.formats.storage import File, find_files, home_of_files
 from data.sources.formats.turns import Media
 
 logger = logging.getLogger(__name__)
@@ -50,7 +50,8 @@ def open_arrayrecord(config: DataConfig, options: ArrayRecordSource, path: str) 
         form_of(options, config),
     )
     what = f"arrayrecord {fingerprint_of(files)}"
-    index = open_index(config.cache, what, ("ends",), lambda: _index(files, config.cache))
+    home = home_of_files(config.cache, files)
+    index = open_index(home, what, ("ends",), lambda: _index(files, config.cache))
     media = None if options.media is None else media_folder(options.media, options.retry_seconds)
     return ConversationSet(PackedRecords(files, index, media, config.cache), form, config)
 

@@ -30,7 +30,7 @@ from data.sources.formats.conversations import ConversationSet, fingerprint_of, 
 from data.sources.formats.copies import local_copy
 from data.sources.formats.index import Arrays, Index, open_index
 from data.sources.formats.record import RecordForm
-from data.sources.formats.storage import File, find_files
+from data.sources.formats.storage import File, find_files, home_of_files
 from data.sources.formats.tables import (
     ERRORS,
     Columns,
@@ -57,7 +57,8 @@ def open_arrow(config: DataConfig, options: ArrowSource, path: str) -> Conversat
     found = find_files(path, (".arrow", _STATE), options.retry_seconds)
     files, form = _files(path, found), form_of(options, config)
     what = f"arrow {fingerprint_of(files)} {options.fields.model_dump_json()}"
-    index = open_index(config.cache, what, _NAMES, lambda: _index(files, form, config.cache))
+    home = home_of_files(config.cache, files)
+    index = open_index(home, what, _NAMES, lambda: _index(files, form, config.cache))
     columns = columns_of(files[0], _Stream(files[0], config.cache).schema, form)
     media = None if options.media is None else media_folder(options.media, options.retry_seconds)
     records = ArrowRecords(files, index, media, columns, config.cache)

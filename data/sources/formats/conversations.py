@@ -29,9 +29,8 @@ from data.sources.formats.blobs import (
 )
 from data.sources.formats.keys import Allowed, Met, check_ignored
 from data.sources.formats.record import RecordForm
-from data.sources.formats.storage import File
+from data.sources.formats.storage import File, home_of_files
 from data.sources.formats.turns import Media, Reference, Stored
-from data.sources.kept import home_of
 from data.text.chat import marks_of
 
 _VERSION = 3  # of what a record becomes
@@ -133,7 +132,7 @@ class ConversationSet:
     @property
     def home(self) -> Path:
         """See `Source.home`; it stays the same when the files change."""
-        return home_of(self._config.cache, [file.path for file in self._records.files])
+        return home_of_files(self._config.cache, self._records.files)
 
     def name(self, index: int) -> str:
         """`train.json[17]`."""

@@ -1,34 +1,40 @@
 """The places where the records of files begin, found once and mapped by every process.
 
 An index is a few arrays in a folder `index-<fingerprint>`, whose name is a fingerprint of the files
-that it is of: of other files, or files that have changed, there is none yet.
+that it is of: of other files, or files that have changed, there is none yet. Each source has a
+folder of its own for the last few of its indexes; older ones that no process uses are removed.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from data.folders import drop_damaged, put_folder
+from data.folders import Hold, drop_damaged, put_folder
 from data.sample import DataError
-from data.sources.kept import in_cache
+from data.sources.kept import in_cache, keep_last
 
 _VERSION = 2  # of what indexes hold
+_PREFIX = "index-"
 Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class Index:
-    """The arrays of an index, mapped; pickled, it is the name of its folder."""
+    """The arrays of an index, mapped; pickled, it is the name of its folder.
+
+    held: keeps the folder from being removed as long as the index is there.
+    """
 
     folder: Path
     arrays: Arrays
+    held: Hold = field(repr=False)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.arrays[name]
@@ -37,13 +43,13 @@ class Index:
         return _load, (self.folder, tuple(self.arrays))
 
 
-def open_index(cache: Path, what: str, names: Sequence[str], build: Callable[[], Arrays]) -> Index:
+def open_index(home: Path, what: str, names: Sequence[str], build: Callable[[], Arrays]) -> Index:
     """The index of `what`; built now, and then kept, if there is none yet.
 
     One whose files are damaged is built again.
 
     Args:
-        cache: folder that indexes are kept in.
+        home: folder for what is kept of the source, as of `home_of`.
         what: fingerprint of the files and of the way they are indexed.
         names: names of the arrays.
         build: makes the arrays.
@@ -52,24 +58,32 @@ def open_index(cache: Path, what: str, names: Sequence[str], build: Callable[[],
         DataError: the index cannot be built, kept or read.
     """
     name = hashlib.sha256(f"{_VERSION} {what}".encode()).hexdigest()[:16]
-    folder = cache / f"index-{name}"
+    folder = home / f"{_PREFIX}{name}"
     with in_cache(folder):
         drop_damaged(folder, "places of records")
     if not folder.is_dir():
         arrays = build()
         with in_cache(folder):
             put_folder(folder, lambda draft: _write(draft, arrays), seal=True)
-    return _load(folder, tuple(names))
+    index = _load(folder, tuple(names))
+    keep_last(folder, _PREFIX, _file(names[0]))
+    return index
 
 
 def _write(folder: Path, arrays: Arrays) -> None:
     for name, array in arrays.items():
-        np.save(folder / f"{name}.npy", array, allow_pickle=False)
+        np.save(folder / _file(name), array, allow_pickle=False)
+
+
+def _file(name: str) -> str:
+    """The file of an array."""
+    return f"{name}.npy"
 
 
 def _load(folder: Path, names: Sequence[str]) -> Index:
     try:
-        return Index(folder, {name: _mapped(folder / f"{name}.npy") for name in names})
+        held = Hold(folder / _file(names[0]))
+        return Index(folder, {name: _mapped(folder / _file(name)) for name in names}, held)
     except (OSError, EOFError, ValueError) as error:
         raise DataError(f"the index in {folder} is damaged: {error}; delete it") from error
 

@@ -22,7 +22,7 @@ from data.sources.formats.blobs import MediaFolder, media_folder
 from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
 from data.sources.formats.index import Arrays, Index, open_index
 from data.sources.formats.record import loads
-from data.sources.formats.storage import File, find_files
+from data.sources.formats.storage import File, find_files, home_of_files
 from data.sources.formats.turns import Media
 
 #: Ends of the names of lists of records, and of files of lines in a folder. A file that is given by
@@ -59,7 +59,8 @@ def records_of(config: DataConfig, options: LlavaSource, path: str) -> JsonRecor
         DataError: no such file, an unreadable one, or one that is no list of records.
     """
     files = find_files(path, (LIST, LINES), options.retry_seconds)
-    index = open_index(config.cache, fingerprint_of(files), _NAMES, lambda: _index(files))
+    home = home_of_files(config.cache, files)
+    index = open_index(home, fingerprint_of(files), _NAMES, lambda: _index(files))
     media = None if options.media is None else media_folder(options.media, options.retry_seconds)
     return JsonRecords(files, index, media)
 

@@ -24,7 +24,7 @@ from data.sources.formats.blobs import MediaFolder, media_folder
 from data.sources.formats.conversations import ConversationSet, fingerprint_of, form_of
 from data.sources.formats.index import Arrays, Index, open_index
 from data.sources.formats.record import RecordForm
-from data.sources.formats.storage import File, Ranges, find_files
+from data.sources.formats.storage import File, Ranges, find_files, home_of_files
 from data.sources.formats.tables import (
     ERRORS,
     Columns,
@@ -55,7 +55,8 @@ def open_parquet(config: DataConfig, options: ParquetSource, path: str) -> Conve
         form_of(options, config),
     )
     what = f"parquet {fingerprint_of(files)} {options.fields.model_dump_json()}"
-    index = open_index(config.cache, what, _NAMES, lambda: _index(files, form))
+    home = home_of_files(config.cache, files)
+    index = open_index(home, what, _NAMES, lambda: _index(files, form))
     columns = columns_of(files[0], _opened(files[0]).schema_arrow, form)
     media = None if options.media is None else media_folder(options.media, options.retry_seconds)
     return ConversationSet(ParquetRecords(files, index, media, columns), form, config)

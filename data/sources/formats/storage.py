@@ -21,6 +21,7 @@ import fsspec
 from data.credentials import hidden
 from data.sample import AwayError, DataError, StorageError
 from data.sources.formats.patience import Patient, limits, patiently
+from data.sources.kept import home_of
 from data.waits import SOURCE
 
 _REMOTE = re.compile(r"[\w.+-]+(://|::)")
@@ -215,6 +216,11 @@ def _local_files(path: Path, suffixes: Sequence[str]) -> tuple[File, ...]:
     else:
         found = [path]
     return tuple(local_file(f) for f in sorted(found) if f.is_file())
+
+
+def home_of_files(cache: Path, files: Sequence[File]) -> Path:
+    """The folder for what is derived from files; it stays the same when these change."""
+    return home_of(cache, [file.path for file in files])
 
 
 def local_file(path: Path) -> File:

@@ -39,7 +39,7 @@ from data.sources.formats.conversations import ConversationSet, Records, fingerp
 from data.sources.formats.index import Arrays, Index, open_index
 from data.sources.formats.keys import Met, ShapeError
 from data.sources.formats.record import Caption, RecordForm, loads
-from data.sources.formats.storage import File, find_files
+from data.sources.formats.storage import File, find_files, home_of_files
 from data.sources.formats.turns import Media, what
 
 logger = logging.getLogger(__name__)
@@ -122,7 +122,8 @@ def open_webdataset(config: DataConfig, options: WebDatasetSource, path: str) ->
         form_of(options, config),
     )
     what = f"webdataset {fingerprint_of(files)}"
-    index = open_index(config.cache, what, _NAMES, lambda: _index(files))
+    home = home_of_files(config.cache, files)
+    index = open_index(home, what, _NAMES, lambda: _index(files))
     return ConversationSet(TarRecords(files, index, form), form, config)
 
 

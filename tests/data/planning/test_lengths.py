@@ -22,6 +22,7 @@ from data.planning.lengths import LengthTable, lengths_folder, measure, open_len
 from data.planning.stream import Consumer, LoaderState, Planner
 from data.processing.processor import Processor, make_processor
 from data.sample import DataError, Lengths, Sample, SampleError
+from data.sources.kept import KEPT
 from data.sources.make import make_source
 from tests.data.samples import (
     AUDIO,
@@ -95,7 +96,7 @@ def test_lengths_of_a_few_settings_are_kept_and_none_that_is_in_use(
         config = make_config(image={"height": height})
         return open_lengths(source, make_processor(config, [VISION, AUDIO]), config)
 
-    tables = [opened(16 * (number + 1)) for number in range(data.planning.lengths.KEPT + 1)]
+    tables = [opened(16 * (number + 1)) for number in range(KEPT + 1)]
     assert all(own.folder and own.folder.is_dir() for own in tables)  # each is in use
     gone = [tables[1].folder, tables[2].folder]
     folder, kept = tables[0].folder, tables[3:]
@@ -109,7 +110,7 @@ def test_lengths_of_a_few_settings_are_kept_and_none_that_is_in_use(
     assert again.folder == folder
     assert not any(own.is_dir() for own in gone if own)
     assert all(own.folder and own.folder.is_dir() for own in kept)
-    assert len([*folder.parent.iterdir()]) <= data.planning.lengths.KEPT + 1
+    assert len([*folder.parent.iterdir()]) <= KEPT + 1
 
 
 def test_a_source_without_a_whole_record_ends_at_once(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,8 +12,13 @@ from threading import Barrier
 import numpy as np
 import pytest
 
+from data.planning.lengths import open_lengths
+from data.processing.processor import Processor
 from data.sample import DataError
 from data.sources.formats.index import Arrays, Index, open_index
+from data.sources.kept import KEPT
+from data.sources.make import make_source
+from tests.data.samples import MakeConfig
 from tests.timing import PATIENCE
 
 NAMES = ("a", "b")
@@ -84,6 +91,45 @@ def test_a_damaged_one_is_told_and_made_again(
     (told,) = caplog.messages
     assert f"records in {folder} are damaged and are made again: a.npy missing or not" in told
     assert folders(tmp_path) == [folder.name]
+
+
+def test_the_last_few_indexes_of_a_source_are_kept_and_all_that_are_in_use(tmp_path: Path) -> None:
+    held = [open_index(tmp_path, str(number), NAMES, arrays) for number in range(KEPT + 2)]
+    first, second, _, fourth, *_ = [index.folder for index in held]
+    assert all(index.folder.is_dir() for index in held)  # each is in use
+    again: Index = pickle.loads(pickle.dumps(held[0]))
+    held.clear()
+    open_index(tmp_path, "one more", NAMES, arrays)
+    assert first.is_dir()  # by a process that has it from another one
+    assert not second.is_dir()
+    np.testing.assert_array_equal(again["a"], np.arange(1000))
+    del again
+    os.utime(fourth, (1, 1))
+    open_index(tmp_path, "3", NAMES, lambda: pytest.fail("it is there"))  # used again
+    open_index(tmp_path, "and one more", NAMES, arrays)
+    assert fourth.is_dir()
+    assert not first.is_dir()
+    assert len(folders(tmp_path)) == KEPT
+
+
+def test_indexes_and_lengths_of_a_source_are_in_one_folder(
+    tmp_path: Path, make_config: MakeConfig, processor: Processor
+) -> None:
+    """Data that change once a day leave no more than a few of each."""
+    path = tmp_path / "train.jsonl"
+    source = {"kind": "llava", "path": path}
+    config = make_config(source=source, tokenizer="bytes", cache=tmp_path / "cache")
+    told = {"conversations": [{"from": "human", "value": "?"}, {"from": "gpt", "value": "A."}]}
+    for day in range(KEPT + 3):
+        path.write_text((json.dumps(told) + "\n") * (day + 1))
+        found = make_source(config)
+        open_lengths(found, processor, config)
+        home = found.home
+        del found
+    (only,) = (tmp_path / "cache").iterdir()
+    assert only == home
+    kinds = [name.partition("-")[0] for name in folders(home)]
+    assert kinds == ["index"] * KEPT + ["lengths"] * KEPT
 
 
 def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
