@@ -8,6 +8,7 @@ running plan, which may differ from the one that saved.
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import threading
 import time
@@ -400,9 +401,12 @@ def _written(size: int) -> str:
 def _drafted_bytes(directory: Path) -> int:
     """Bytes of the files of all checkpoints that are not whole."""
     total = 0
-    for path in directory.glob(f"*{_DRAFT}/**/*"):
-        with suppress(OSError):  # it was moved or removed meanwhile
-            total += path.stat().st_size
+    for draft in directory.glob(f"*{_DRAFT}"):
+        # What is moved or removed meanwhile is left out, folders by `os.walk` itself.
+        for folder, _, names in os.walk(draft):
+            for name in names:
+                with suppress(OSError):
+                    total += (Path(folder) / name).stat().st_size
     return total
 
 

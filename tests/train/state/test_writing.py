@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ from mllm_jax.train.state import checkpoint
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
 from tests.configs import config
+from tests.timing import soon
 
 MIB = bytes(2**20)
 
@@ -71,6 +73,23 @@ def test_files_that_grow_are_events_that_may_take_long(
     events.clear()
     own.close()
     assert told == [event.event for event in events[:3]]
+
+
+def test_a_draft_may_be_renamed_while_it_is_looked_at(
+    tmp_path: Path, events: list[Activity], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "5.orbax-checkpoint-tmp" / "state").mkdir(parents=True)
+    scan, looks = os.scandir, list[str]()
+
+    def renamed(place: Any) -> Any:
+        if "orbax" in str(place):
+            looks.append(str(place))
+            raise FileNotFoundError(place)
+        return scan(place)
+
+    monkeypatch.setattr(os, "scandir", renamed)
+    with checkpoint.telling_of_writes(tmp_path):
+        soon(lambda: len(looks) > 2)
 
 
 def test_a_pause_before_the_last_save_is_tried_again_may_take_long(
