@@ -145,7 +145,7 @@ def bound(lengths: Ints, cost: LaneCost) -> float:
     Media fill rows to the last position, but no two of more than half a row lie in one; groups have
     equally many rows.
     """
-    rows = max(math.ceil(lengths.sum() / cost.row), np.count_nonzero(2 * lengths > cost.row))
+    rows = max(math.ceil(lengths.sum() / cost.row), int(np.count_nonzero(2 * lengths > cost.row)))
     media = float(cost.media_seconds(lengths).sum()) / cost.groups
     return (cost.fixed + math.ceil(rows / cost.groups) * cost.row_seconds + media) * (rows > 0)
 

@@ -15,7 +15,7 @@ import logging
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -170,13 +170,14 @@ def read_lines(path: Path, form: Callable[[Values], Form]) -> Lines:
     if not path.exists():
         return Lines(path)
     *ended, last = path.read_bytes().split(b"\n")
-    parsed = [*map(_parse, ended), *(own for own in [_parse(last)] if own.whole)]
+    parsed = [*map(_parse, ended), *_parse_last(last)]
     checked = any(own.signed for own in parsed)
     values, damage, unknown = list[dict[str, Any]](), dict[int, str](), dict[str, None]()
     for number, own in enumerate(parsed, 1):
-        why = own.why or _problem(own, form, checked)
-        if why:
+        problem = _problem(own, form, checked) if own.values or not own.why else ""
+        if why := own.why or problem:
             damage[number] = why
+        if problem:
             continue
         values += own.values
         unknown |= dict.fromkeys(key for v in own.values for key in form(v).unknown(v))
@@ -203,7 +204,7 @@ class _Parsed:
 
     Attributes:
         values: its record; several where line breaks between them are damaged.
-        why: why it holds none.
+        why: why it holds none, or why it may have held more.
         signed: whether it has a checksum, right or wrong.
     """
 
@@ -211,17 +212,13 @@ class _Parsed:
     why: str = ""
     signed: bool = False
 
-    @property
-    def whole(self) -> bool:
-        return bool(self.values)
-
 
 def _parse(data: bytes) -> _Parsed:
     """The record on a line, whose checksum holds if it has one."""
     if (found := _verified(data)) is not None:
         return _Parsed([found], signed=True)
-    if several := [*_several(data)]:
-        return _Parsed(several, signed=True)
+    if several := _several(data):
+        return several
     if _TAIL.search(data):
         return _Parsed(why="its checksum does not hold", signed=True)
     if any(_sum(data[:-size]).encode() == data[digits] for size, digits in _ENDS.items()):
@@ -247,14 +244,23 @@ def _verified(data: bytes) -> dict[str, Any] | None:
     return found
 
 
-def _several(data: bytes) -> Iterator[dict[str, Any]]:
-    """Whole records of one line: a byte behind each was a line break."""
-    begin = 0
+def _parse_last(data: bytes) -> list[_Parsed]:
+    """What stands behind the last line break: nothing, the beginning of a record, or damage."""
+    own = _parse(data)
+    broke_off = not own.values and data[:1] in (b"", b"{") and b"\0" not in data
+    return [] if broke_off else [own]
+
+
+def _several(data: bytes) -> _Parsed | None:
+    """Whole records of one line, behind which line breaks are damaged or lost; None without any."""
+    found, begin = list[dict[str, Any]](), 0
     for end in _END.finditer(data):
-        found = _verified(data[begin : end.end()])
-        if found is not None:
-            yield found
-            begin = end.end() + 1
+        if (values := _verified(data[begin : end.end()])) is not None:
+            found.append(values)
+            lost = data[end.end() : end.end() + 1] == b"{"
+            begin = end.end() + (not lost)
+    rest = "" if begin >= len(data) else "a part of it has no checksum that holds"
+    return _Parsed(found, rest, signed=True) if found else None
 
 
 def _problem(own: _Parsed, form: Callable[[Values], Form], checked: bool) -> str:

@@ -193,7 +193,7 @@ class RecordForm(RecordFields):
             for name in (pair.question, pair.answer)
         )
         behind = None if pair.behind is None else keys.value(pair.behind)
-        if behind:
+        if behind is not None and behind != "":
             asked = f"{asked}\n{self._text(keys, pair.behind or '', behind)}"
         earlier = [] if pair.history is None else self._history(keys, pair.history)
         system, listed = self._system(keys), self._listed(keys)

@@ -240,7 +240,10 @@ class TarRecords(Records):
 
     def _unread(self, index: int, member: _Member, told: str) -> SampleError:
         """The error of a member that nothing reads."""
-        drop = self._form.reading({}).ignoring(f".{member.ending}") or "leave it out"
+        drop = self._form.reading({}).ignoring(f".{member.ending}")
+        others = (own for own in self._members(index) if own.name != member.name)
+        if drop is None or any(member.ending in (own.ending, own.type) for own in others):
+            drop = "leave it out"  # others that are read would be ignored with it
         told = f"{told}; if it decides nothing, {drop}"
         return self._fault(index, f"{quoted(member.name)} is not read: {told}")
 

@@ -84,7 +84,7 @@ def _passes(work: TowerWork, lengths: ArrayLike, weights: float) -> float:
     Args:
         weights: share of the products whose parameters have gradients.
     """
-    linear = work.linear * float(np.sum(lengths))
+    linear = work.linear * float(np.asarray(lengths).sum())
     return TRAINING_FACTOR * (work.flops(lengths) - linear) + (2 + weights) * linear
 
 

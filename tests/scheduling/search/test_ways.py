@@ -120,7 +120,10 @@ def test_units_that_share_microbatches_fit_where_nothing_waits(sizes: tuple[int,
     """Units that each go on with another microbatch than they began with, some behind many."""
     last, rng = compiled(*sizes)[0].ways()[-1:], np.random.default_rng(0)
     for _ in range(20):
-        feeds = {name: chain(rng, sizes[1], rng.choice([0.0, 0.2, 0.6])) for name, _, _ in ENCODERS}
+        feeds = {
+            name: chain(rng, sizes[1], float(rng.choice([0.0, 0.2, 0.6])))
+            for name, _, _ in ENCODERS
+        }
         assert fits(sizes, feeds, last)
 
 

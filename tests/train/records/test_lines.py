@@ -89,6 +89,40 @@ def test_no_bit_of_a_file_of_lines_flips_unnoticed(folder: Path, records: Any) -
             assert bool(found.told) == bool(found.damage)
 
 
+def test_a_line_break_that_is_lost_loses_no_record(folder: Path) -> None:
+    path = folder / "joined.jsonl"
+    data = text_of(RECORDS, ascii_only=False).encode()
+    for at in (at for at, byte in enumerate(data) if byte == ord("\n")):
+        path.write_bytes(data[:at] + data[at + 1 :])
+        found = read_lines(path, FORM)
+        assert (found.values, found.damage) == (RECORDS, {})
+
+
+def test_a_part_of_a_line_that_is_no_record_is_told(folder: Path) -> None:
+    """Two line breaks are lost, and a byte of the record between them has changed."""
+    path = folder / "parts.jsonl"
+    for number in range(len(RECORDS)):
+        lines = [line_of(own).removesuffix("\n") for own in RECORDS]
+        lines[number] = lines[number].replace('"step"', '"stop"')
+        path.write_text("".join(lines) + "\n")
+        found = read_lines(path, FORM)
+        if found.values:
+            assert found.values == RECORDS[:number]
+        assert [*found.damage] == [1]
+        assert found.told
+
+
+@pytest.mark.parametrize("zeros", [1, 4096])
+def test_zeros_that_a_lost_machine_leaves_behind_are_told(folder: Path, zeros: int) -> None:
+    path, text = folder / "zeros.jsonl", text_of(RECORDS).encode()
+    for whole in (0, len(text), len(text) - 10):
+        path.write_bytes(text[:whole] + bytes(zeros))
+        found = read_lines(path, FORM)
+        assert found.values == (RECORDS[: 3 if whole == len(text) else 2] if whole else [])
+        assert found.damage
+        assert found.told
+
+
 @given(st.integers(0, 10**6), st.integers(1, 255), st.booleans())
 def test_no_byte_of_a_document_changes_unnoticed(
     folder: Path, at: int, mask: int, lines: bool

@@ -219,6 +219,10 @@ PLACED: dict[str, Any] = {"type": "image"}
         ({"messages": [MESSAGE], "audio": {"a": object()}, "image": {"bytes": 1}}, {}, "image"),
         ({"q": "a", "a": 7}, {"question": "q", "answer": "a"}, "a: an int, not a text"),
         ({"a": "b"}, {"question": "q", "answer": "a"}, "q: null, not a text"),
+        *(
+            ({"instruction": "a", "input": empty, "output": "b"}, {}, "input: .*, not a text")
+            for empty in (0, False, 0.0, [], {})
+        ),
         (
             {
                 "messages": [{"role": "user", "content": [{"type": "image", "image": "a"}]}],

@@ -230,6 +230,14 @@ def test_a_member_that_nothing_reads_makes_a_bad_sample_unless_it_is_ignored(
         assert opened(ignore=[ending.upper()])[0][0].turns
 
 
+def test_a_type_of_members_that_are_read_is_not_to_be_ignored(opened: Any) -> None:
+    named = ("7.json", with_keys(images=["0.png"]))
+    source, _ = opened([named, ("7.0.png", PNG), ("7.png", PNG)])
+    with pytest.raises(SampleError, match=r"'7\.png' is not read") as raised:
+        source[0]
+    assert str(raised.value).endswith("if it decides nothing, leave it out")
+
+
 def test_the_page_lists_all_harmless_members() -> None:
     page = (Path(__file__).parents[4] / "docs/how-to/formats.md").read_text()
     listed = page.partition("Harmless are members that\nend in ")[2].partition(".\n")[0]
