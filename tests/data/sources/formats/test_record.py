@@ -177,6 +177,9 @@ def test_the_one_answer_of_several_is_proposed() -> None:
 MESSAGE = {"role": "user", "content": "a"}
 PLACED: dict[str, Any] = {"type": "image"}
 
+#: Values that are false, and yet not absent.
+FALSE: list[Any] = [0, False, 0.0, [], {}]
+
 
 @pytest.mark.parametrize(
     ("record", "fields", "message"),
@@ -221,7 +224,7 @@ PLACED: dict[str, Any] = {"type": "image"}
         ({"a": "b"}, {"question": "q", "answer": "a"}, "q: null, not a text"),
         *(
             ({"instruction": "a", "input": empty, "output": "b"}, {}, "input: .*, not a text")
-            for empty in (0, False, 0.0, [], {})
+            for empty in FALSE
         ),
         (
             {
