@@ -62,7 +62,7 @@ test-browser: $(TEST) ## Install Debian's chromium, as root, and open pages in i
 		{ echo "error: test-browser installs Debian's chromium, for which it must be root on Debian"; exit 1; }
 	dpkg --status chromium >/dev/null || \
 		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes chromium; }
-	$(BIN)/python -m pytest -n 0 -m browser tests/report tests/preview $(ARGS)
+	$(BIN)/python -m pytest -n 0 -m browser tests/pages $(ARGS)
 
 install: $(CREATED) ## Install only: EXTRAS=cuda13 (NVIDIA), tpu, demo, test, ...
 	$(INSTALL) ".[$(EXTRAS)]"

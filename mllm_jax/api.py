@@ -183,6 +183,7 @@ def find_plans(
         PlanningError: no plan fits, or the file cannot be written.
         HardwareError: there is no such hardware.
     """
+    from mllm_jax.plan.comparison import other_systems
     from mllm_jax.plan.planner import Planner
     from mllm_jax.plan.report import plan as run
     from mllm_jax.plan.settled import settled
@@ -194,4 +195,4 @@ def find_plans(
     name = hardware or config.schedule.hardware or "h100"
     planner = Planner(config, named(name), name, memory, within)
     target = config.run.path / "plan.yaml" if file is None else Path(file)
-    return run(planner, top, target, time.perf_counter, tell)
+    return run(planner, top, target, time.perf_counter, tell, systems=other_systems())

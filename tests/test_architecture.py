@@ -79,7 +79,7 @@ def test_every_package_is_drawn(floor: str) -> None:
 
 def test_the_floors_are_drawn() -> None:
     names = re.findall(r"(?m)^ (?:floor \d|       )   ([\w.]+)/?", DRAWING)
-    assert names == ["launch.py", "configs", *FLOORS[:3]]
+    assert names == ["launch.py", "configs", "benchmarks", *FLOORS[:3]]
     assert all((ROOT / name).exists() for name in names)
     assert [home for floor in FLOORS for home in drawn(floor)] == [
         "mllm_jax",
@@ -117,10 +117,10 @@ def test_no_room_holds_too_many_files() -> None:
     """About fifteen that are not alike; benchmarks are alike."""
     counts = {
         folder: len([*folder.glob("*.py")]) - (folder / "__init__.py").exists()
-        for floor in ("mllm_jax", "scheduling", "data", "sharding", "tests")
+        for floor in ("benchmarks", "mllm_jax", "scheduling", "data", "sharding", "tests")
         for folder in {path.parent for path in (ROOT / floor).rglob("*.py")}
     }
-    alike = {ROOT / "mllm_jax" / "bench", ROOT / "tests" / "bench"}
+    alike = {ROOT / "benchmarks", ROOT / "tests" / "benchmarks"}
     crowded = {str(f): n for f, n in counts.items() if n > 16 and f not in alike}
     assert not crowded
 

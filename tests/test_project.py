@@ -22,6 +22,7 @@ PINS = [
     for line in (ROOT / "constraints.txt").read_text().splitlines()
     if line and not line.startswith("#")
 ]
+FLOORS = ("benchmarks", "data", "mllm_jax", "scheduling", "sharding")
 
 
 def pins() -> dict[str, Requirement]:
@@ -66,14 +67,14 @@ def all_needed() -> set[str]:
 def imported() -> set[str]:
     """Top-level modules of others that our packages import."""
     found = set()
-    for floor in ("data", "mllm_jax", "scheduling", "sharding"):
+    for floor in FLOORS:
         for path in (ROOT / floor).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Import):
                     found |= {name.name.split(".")[0] for name in node.names}
                 elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                     found.add(node.module.split(".")[0])
-    return found - {*sys.stdlib_module_names, "data", "mllm_jax", "scheduling", "sharding"}
+    return found - {*sys.stdlib_module_names, *FLOORS}
 
 
 def test_what_is_imported_is_declared() -> None:

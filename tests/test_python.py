@@ -85,7 +85,7 @@ def test_options_go_where_they_are_for(monkeypatch, tmp_path):
     config, told = mllm_jax.load("configs/demo.yaml"), []
 
     def told_of(module: str, name: str) -> None:
-        def tell(*arguments: Any) -> str:
+        def tell(*arguments: Any, **options: Any) -> str:
             told.append(arguments)
             return f"from {name}"
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import jax
 import numpy as np
 
+from benchmarks.registry import BENCHMARKS
 from data.kinds.image.modality import ImageModality
 from data.kinds.image.tiles import Tiling
 from data.kinds.rows import DECODER
-from mllm_jax.bench.benchmarks import BENCHMARKS
 from mllm_jax.cli.commands import COMMANDS
 from mllm_jax.config.modalities import modalities
 from mllm_jax.models.multimodal import abstract_parameters

@@ -21,7 +21,7 @@ import numpy as np
 from data.planning.balance import deal
 from data.planning.packing import pack
 from data.planning.problem import Ints, Problem
-from mllm_jax.pages.markup import Markup, joined, tag
+from mllm_jax.pages.html.markup import Markup, joined, tag
 from scheduling.costs.work import TowerWork
 from sharding.grid import JointGrid, View
 from sharding.plan import AXES, ParallelPlan

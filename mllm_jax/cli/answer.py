@@ -29,6 +29,11 @@ class Answer:
     told: bool = False
 
 
+def table_of(rows: list[dict[str, object]]) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+    """Columns and rows of a table whose rows name their columns."""
+    return tuple(rows[0]), [tuple(row.values()) for row in rows]
+
+
 def show(console: Console, answer: Answer, *, as_json: bool) -> None:
     """Write an answer where its reader expects it."""
     from mllm_jax.console import print_json, print_table

@@ -9,14 +9,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mllm_jax.bench.benchmarks import BENCHMARKS, Benchmark
 from mllm_jax.cli.answer import Answer
+from mllm_jax.cli.benchmark import answer_of, registered
 from mllm_jax.cli.models import export, generate, import_
 from mllm_jax.cli.planning import budgets, calibrate, compile, plan, simulate, submit  # noqa: A004
 from mllm_jax.cli.shared import (
@@ -24,7 +24,6 @@ from mllm_jax.cli.shared import (
     begin_any,
     code,
     processes_of,
-    table_of,
     teller,
     with_budgets,
 )
@@ -184,55 +183,32 @@ def keys(folder: str | None) -> Answer:
 
 def bench(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
     """Measure parts of a step one by one."""
+    from mllm_jax.checkout import require_benchmarks
+
+    require_benchmarks("registry", f"bench {args.benchmark}")
     _check_options(args)
-    own = BENCHMARKS[args.benchmark]
-    _check_needs(own, config)
-    if own.devices == "host":
+    benchmark = registered()[args.benchmark]
+    require_benchmarks("needs", f"bench {args.benchmark}").check_needs(benchmark, config)
+    if benchmark.devices == "host":
         from mllm_jax.runtime.devices import use_host
 
         use_host()
-    elif own.devices == "any":
+    elif benchmark.devices == "any":
         begin_any(args)
     else:
-        begin(args, config, one_thread=own.one_thread)
-    from mllm_jax.bench.findings import Findings, Verdict
-
-    names = [option.name for option in own.options]
+        begin(args, config, one_thread=benchmark.one_thread)
+    names = [option.name for option in benchmark.options]
     options = {name: value for name in names if (value := getattr(args, name)) is not None}
     config = with_budgets(config, console)
-    result = own.function(config, teller(console), **options)
-    if isinstance(result, Findings):
-        return Answer(result.rows, lines=[result.markdown], code=code(result.ok))
-    if isinstance(result, Verdict):
-        tables = [table_of([*result.rows])] if result.rows else []
-        return Answer(result.values, tables, result.lines, code(result.ok))
-    if isinstance(result, dict):
-        return Answer(result, [((args.benchmark, "value"), list(_flat(result)))])
-    return Answer(result, [table_of(result)])
-
-
-def _check_needs(own: Benchmark, config: ExperimentConfig) -> None:
-    """Raise ConfigError for a configuration that lacks what the benchmark measures."""
-    from mllm_jax.bench.needs import check_needs
-
-    check_needs(own, config)
-
-
-def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Values by name; those within others have the names of both."""
-    for name, value in values.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{before}{name} ")
-        else:
-            yield before + name, value
+    return answer_of(args.benchmark, benchmark.function(config, teller(console), **options))
 
 
 def _check_options(args: argparse.Namespace) -> None:
     """Raise ConfigError for an option of another benchmark."""
     from mllm_jax.config.sections import ConfigError
 
-    for name, own in BENCHMARKS.items():
-        names = [option.name for option in own.options]
+    for name, benchmark in registered().items():
+        names = [option.name for option in benchmark.options]
         given = [f"--{option}" for option in names if getattr(args, option) is not None]
         if given and args.benchmark != name:
             problems = [f"{option} is an option of bench {name}" for option in given]
@@ -283,8 +259,8 @@ def data(args: argparse.Namespace, console: Console) -> Answer:
 
 def preview(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
     """Write a page of what the model sees: the first samples, as the loader packs them."""
-    from mllm_jax.preview.page import COLUMNS
-    from mllm_jax.preview.page import preview as run
+    from mllm_jax.pages.samples.page import COLUMNS
+    from mllm_jax.pages.samples.page import preview as run
     from mllm_jax.runtime.devices import use_host
 
     use_host()
@@ -296,7 +272,7 @@ def preview(args: argparse.Namespace, config: ExperimentConfig, console: Console
 
 def report(args: argparse.Namespace, console: Console) -> Answer:
     """Write a page about a run: its figures, time, schedule, plan, samples and configuration."""
-    from mllm_jax.report.page import report as run
+    from mllm_jax.pages.run.page import report as run
 
     file = run(Path(args.run), Path(args.output) if args.output else None)
     return Answer({"file": str(file)}, lines=[f"written: {file}"])

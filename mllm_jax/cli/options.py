@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from data.places import local
-from mllm_jax.bench.benchmarks import BENCHMARKS
+from mllm_jax.checkout import ADVICE, ROOT
 from mllm_jax.cli.answer import Answer
+from mllm_jax.cli.benchmark import registered
 from mllm_jax.evaluation.metrics import METRICS
-from mllm_jax.plan.mixture.shares import Mixture, mixtures
+from mllm_jax.plan.mixtures import Mixture, mixtures
 from mllm_jax.runtime.exits import table
 
 EPILOG = """\
@@ -30,7 +30,7 @@ Exit codes:
 
 #: Requirements of commands besides a configuration.
 INPUTS = {
-    "bench": "{" + ",".join(BENCHMARKS) + "} [--config FILE]",
+    "bench": "{" + ",".join(registered()) + "} [--config FILE]",
     "compile": "--config FILE (--topology TOPOLOGY | --save DIR)",
     "submit": "--cluster NAME|FILE --nodes N --config FILE",
     "report": "--run DIR",
@@ -60,9 +60,9 @@ def parse(argv: Sequence[str], commands: Sequence[Command]) -> argparse.Namespac
         if rest:
             parser.error(f"{rest[0]!r} is no option of {args.name}")
         return args
-    own = BENCHMARKS.get(getattr(args, "benchmark", ""))
-    if own and own.config and args.config is None:
-        args.config = Path(__file__).parents[2] / own.config
+    benchmark = registered().get(getattr(args, "benchmark", ""))
+    if benchmark and benchmark.config and args.config is None:
+        args.config = ROOT / benchmark.config
     for text in rest:
         if text.startswith("-") or "=" not in text:
             bare = text.lstrip("-")
@@ -240,14 +240,12 @@ def _names(text: str) -> list[str]:
 
 
 def _bench(sub: argparse.ArgumentParser) -> None:
-    names = ", ".join(name for name, own in BENCHMARKS.items() if own.config)
-    sub.add_argument(
-        "benchmark",
-        choices=tuple(BENCHMARKS),
-        help=f"what to measure; {names} bring their own configuration",
-    )
+    benchmarks = registered()
+    names = ", ".join(name for name, own in benchmarks.items() if own.config)
+    told = f"what to measure; {names} bring their own configuration" if benchmarks else ADVICE
+    sub.add_argument("benchmark", choices=tuple(benchmarks) or None, help=told)
     reads = {"count": _positive, "number": _whole, "path": _path, "names": _names}
-    for own in BENCHMARKS.values():
+    for own in benchmarks.values():
         if own.options:
             without = f" (default: {own.without})" if own.without else ""
             group = sub.add_argument_group(f"bench {own.name}{without}")

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mllm_jax.cli.answer import Answer
-from mllm_jax.cli.shared import begin, code, hardware_of, table_of, teller, with_budgets
+from mllm_jax.cli.answer import Answer, table_of
+from mllm_jax.cli.shared import begin, code, hardware_of, seed_of, teller, with_budgets
 
 if TYPE_CHECKING:  # which --help does not need
     from rich.console import Console
@@ -24,67 +24,31 @@ def simulate(args: argparse.Namespace, config: ExperimentConfig, console: Consol
     from scheduling.costs.hardware import named
 
     config = with_budgets(config, console)
-    if args.ablate:
-        return _ablation(args, config)
-    if args.mixture:
-        return _mixture(args, config, console)
+    if args.ablate or args.mixture:
+        return _simulate_systems(args, config, console)
     if args.even:
         raise ConfigError("simulate", ["--even is an option of --mixture; valid: both or neither"])
-    variation = Variation(dict(args.slow), args.vary or 0.0, _seed(args, config))
+    variation = Variation(dict(args.slow), args.vary or 0.0, seed_of(args, config))
     hardware = named(hardware_of(args, config))
     result = run(config, hardware, Path(args.output or config.run.path), variation)
     return Answer(result.to_json(), [(("what", "seconds", "share"), result.rows)], result.notes)
 
 
-def _ablation(args: argparse.Namespace, config: ExperimentConfig) -> Answer:
-    """Predict the gains of MegaScale's techniques."""
-    from mllm_jax.config.sections import ConfigError
-    from mllm_jax.plan.ablate import COLUMNS, ablate
-    from scheduling.costs.hardware import named
+def _simulate_systems(
+    args: argparse.Namespace, config: ExperimentConfig, console: Console
+) -> Answer:
+    """Predict steps of this framework beside other systems, which a checkout has."""
+    from mllm_jax.checkout import require_benchmarks
 
-    others = {"--mixture": args.mixture, "--slow": args.slow, "--vary": args.vary is not None}
-    if given := [name for name, value in others.items() if value]:
-        problems = [f"{' and '.join(given)} is of other predictions; valid: --ablate alone"]
-        raise ConfigError("simulate --ablate", problems)
-    result = ablate(config, named(hardware_of(args, config)))
-    return Answer(result.to_json(), [(COLUMNS, [row.cells for row in result.rows])], result.notes)
-
-
-def _seed(args: argparse.Namespace, config: ExperimentConfig) -> int:
-    """The seed that is asked for, else that of the run."""
-    seed: int = config.train.seed if args.seed is None else args.seed
-    return seed
-
-
-def _mixture(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
-    """Predict the step under several mixtures of media and text, beside other systems."""
-    from mllm_jax.config.sections import ConfigError
-    from mllm_jax.plan.mixture.compare import compare
-    from mllm_jax.plan.mixture.draws import SIGMA, Draw
-    from mllm_jax.plan.mixture.files import write
-    from mllm_jax.plan.report import own_run
-    from mllm_jax.runtime.devices import use_host
-    from mllm_jax.runtime.folder import prepare_folder
-    from scheduling.costs.hardware import named
-
-    if args.slow or (args.even and args.vary is not None):
-        problems = ["--slow changes one step, and even rows do not vary; valid: --even or --vary"]
-        raise ConfigError("simulate --mixture", problems)
-    use_host()
-    folder = Path(args.output or config.run.path)
-    # Whether it takes files is told before the search takes time.
-    prepare_folder(folder)
-    name, sigma = hardware_of(args, config), SIGMA if args.vary is None else args.vary
-    draw = None if args.even else Draw(sigma, _seed(args, config))
-    result = compare(config, named(name), name, args.mixture, draw, teller(console))
-    files = write(result, folder)
-    notes = [*result.notes, *(f"written: {file}" for file in files), own_run(files[0])]
-    value = result.to_json() | {"files": [str(file) for file in files]}
-    return Answer(value, [(result.columns, result.rows)], notes)
+    name = "ablate" if args.ablate else "mixture"
+    module = require_benchmarks("systems.simulate", f"simulate --{name}")
+    answer: Answer = getattr(module, name)(args, config, console)
+    return answer
 
 
 def plan(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
     """Search the fastest plans for the model, the rows of a step and the devices."""
+    from mllm_jax.plan.comparison import other_systems
     from mllm_jax.plan.planner import Planner
     from mllm_jax.plan.prediction import COLUMNS
     from mllm_jax.plan.report import plan as run
@@ -102,7 +66,8 @@ def plan(args: argparse.Namespace, config: ExperimentConfig, console: Console) -
     name = hardware_of(args, config)
     planner = Planner(config, named(name), name, memory, args.within, args.all_devices)
     file = Path(args.output) if args.output else config.run.path / "plan.yaml"
-    result = run(planner, args.top, file, time.perf_counter, teller(console), chosen)
+    how = teller(console), chosen, other_systems()
+    result = run(planner, args.top, file, time.perf_counter, *how)
     return Answer(result.to_json(), [(COLUMNS, result.rows)], result.notes)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mllm_jax.bench.benchmarks import EMULATED
+from mllm_jax.cli.benchmark import EMULATED
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.part import Processes, peers
 
@@ -18,11 +18,6 @@ if TYPE_CHECKING:  # which --help does not need
     from mllm_jax.config.sections import ExperimentConfig
 
 
-def table_of(rows: list[dict[str, object]]) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
-    """Columns and rows of a table whose rows name their columns."""
-    return tuple(rows[0]), [tuple(row.values()) for row in rows]
-
-
 def code(well: bool) -> Exit:
     return Exit.OK if well else Exit.FAILED
 
@@ -30,6 +25,12 @@ def code(well: bool) -> Exit:
 def hardware_of(args: argparse.Namespace, config: ExperimentConfig) -> str:
     """The description that was asked for, or that the configuration was planned for."""
     return args.hardware or config.schedule.hardware or "h100"
+
+
+def seed_of(args: argparse.Namespace, config: ExperimentConfig) -> int:
+    """The seed that is asked for, else that of the run."""
+    seed: int = config.train.seed if args.seed is None else args.seed
+    return seed
 
 
 def teller(console: Console) -> Callable[[object], None]:

@@ -2,7 +2,8 @@
 
 ::
 
-    panels, made with `markup.py` and `charts.py` -> `document.py` with page.css and page.js
+    panels, made with `html/markup.py` and `html/charts.py`
+        -> `html/document.py` with page.css and page.js
 
-`mllm_jax.report` shows a run, `mllm_jax.preview` what the model sees.
+`run` shows a run, `samples` what the model sees.
 """

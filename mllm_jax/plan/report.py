@@ -8,8 +8,15 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mllm_jax.checkout import ADVICE
 from mllm_jax.config.load import ExperimentConfig, resolve, to_yaml
-from mllm_jax.plan.baselines import compared, own_ways, simulated_baselines, smallest
+from mllm_jax.plan.comparison import (
+    OtherSystems,
+    compared,
+    own_ways,
+    predicted_ways,
+    smallest,
+)
 from mllm_jax.plan.exchanges import LaneExchange, lane_exchanges
 from mllm_jax.plan.memory import room
 from mllm_jax.plan.planner import Planner
@@ -38,7 +45,7 @@ class Planned:
 
     Attributes:
         best: the fastest strategies, the fastest first.
-        baselines: predictions of the baselines by name.
+        baselines: predictions of parts of the space and of other systems, by name.
         found: the search.
         seconds: seconds that the search took.
         file: the configuration that was written.
@@ -47,6 +54,7 @@ class Planned:
         budgets: the present and the chosen budgets, where they were to be chosen.
         same_remat: the fastest plan with the configured remat; None if not requested.
         exchanges: of every lane of the best, its exchange and predicted seconds of all.
+        alone: whether no other system could be compared.
     """
 
     best: tuple[Prediction, ...]
@@ -59,6 +67,7 @@ class Planned:
     budgets: Advice | None = None
     same_remat: Prediction | None = None
     exchanges: tuple[LaneExchange, ...] = ()
+    alone: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """`{"best", "top", "same_remat", "baselines": {name}, "hardware", "search_seconds",
@@ -109,6 +118,7 @@ class Planned:
             f"{self.seconds:.1f} s",
             *missed,
             *refused,
+            *([f"no other system is compared: {ADVICE}"] if self.alone else ()),
             *(self.budgets.notes if self.budgets else ()),
             f"written: {self.file}",
             own_run(self.file),
@@ -122,6 +132,7 @@ def plan(
     clock: Callable[[], float],
     tell: Callable[[str], None] = lambda text: None,
     budgets: Advice | None = None,
+    systems: OtherSystems | None = None,
 ) -> Planned:
     """Search, compare with baselines and write the best as a configuration.
 
@@ -131,6 +142,7 @@ def plan(
         clock: clock of the search, in seconds.
         tell: shows a line of progress.
         budgets: how the planner's budgets were chosen, to be told.
+        systems: predicts steps of other systems; None: there are none to compare with.
 
     Raises:
         PlanningError: no strategy fits, and the message says by how much and what would; or the
@@ -151,16 +163,14 @@ def plan(
     if not found.best:
         raise PlanningError(_no_plan(planner, found))
     best = _shown(planner, found.best)
-    baselines = {
-        name: compared(own, best[0], planner.space.memory)
-        for name, own in simulated_baselines(planner, ways).items()
-    }
+    others = predicted_ways(planner, ways) | (systems(planner) if systems else {})
+    baselines = {name: compared(own, best[0], planner.space.memory) for name, own in others.items()}
     equal = same_remat(planner, found.best[0], known, _progress(tell, clock, f"{NAME}: "))
     write(planner, found.best[0], file)
     told, chosen = _told(planner), planner.configured(found.best[0].strategy)
     exchanges = lane_exchanges(chosen, planner.hardware)
     made = best, baselines, found, seconds, file, told, planner.within, budgets, equal
-    return Planned(*made, exchanges)
+    return Planned(*made, exchanges, alone=systems is None)
 
 
 def _told(planner: Planner) -> str:

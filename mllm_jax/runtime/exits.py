@@ -48,6 +48,7 @@ CODES = {
     ("data.sample", "DataError"): Exit.BAD_DATA,
     ("data.sample", "SampleError"): Exit.BAD_DATA,
     ("data.sample", "AwayError"): Exit.OUT_OF_REACH,
+    ("mllm_jax.checkout", "CheckoutError"): Exit.BAD_INPUT,
     ("mllm_jax.config.sections", "ConfigError"): Exit.BAD_INPUT,
     ("mllm_jax.runtime.devices", "DeviceError"): Exit.BAD_INPUT,
     ("mllm_jax.runtime.devices", "LostError"): Exit.UNFIT,

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from mllm_jax.bench import cost as bench_cost
+from benchmarks import cost as bench_cost
 from mllm_jax.calibrate import measure as calibrate
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.attention.limits import causal_share

@@ -16,9 +16,10 @@ import pytest
 import yaml
 
 import launch
-from mllm_jax.bench.benchmarks import BENCHMARKS, Benchmark
+from benchmarks.registry import BENCHMARKS
 from mllm_jax.cli import main as cli
 from mllm_jax.cli.answer import Answer
+from mllm_jax.cli.benchmark import Benchmark
 from mllm_jax.config.load import ConfigError, load
 from mllm_jax.runtime.devices import DeviceError, start
 from mllm_jax.runtime.exits import MEANINGS, Exit

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mllm_jax.bench.benchmarks import BENCHMARKS
-from mllm_jax.bench.startup import bench_startup
+from benchmarks.registry import BENCHMARKS
+from benchmarks.startup import bench_startup
 from mllm_jax.runtime.exits import CODES, code_of
 from tests.configs import ROOT, config
 
@@ -85,7 +85,7 @@ def test_every_error_that_is_told_is_where_it_is_looked_for() -> None:
 
 
 def test_the_start_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mllm_jax.bench.startup.TURNS", 1)
+    monkeypatch.setattr("benchmarks.startup.TURNS", 1)
     rows = bench_startup(config())
     assert [row["command"] for row in rows] == ["help", "a misspelt key", "config"]
     assert all(0 < float(row["cached"]) < float(row["uncached"]) for row in rows)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mllm_jax.bench import generate, peers
+from benchmarks import generate, peers
 from mllm_jax.config.load import ConfigError, ExperimentConfig, load
 from tests.configs import ROOT
 

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import pytest
 
-from mllm_jax.bench.pipeline import changed, compile_gradients
+from benchmarks.pipeline import changed, compile_gradients
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.compile.target import training_batch
 from mllm_jax.config.load import ExperimentConfig, load

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mllm_jax.plan.baselines import WITHOUT_EXCHANGE, WITHOUT_TICKS, compared
+from mllm_jax.plan.comparison import WITHOUT_EXCHANGE, WITHOUT_TICKS, compared
 from mllm_jax.plan.prediction import COLUMNS, Prediction, describe, gib
 from mllm_jax.plan.simulate import NO_VARIATION, simulate
 from scheduling.costs.hardware import named

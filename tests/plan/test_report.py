@@ -20,7 +20,7 @@ from mllm_jax.config.checks import check
 from mllm_jax.config.load import ExperimentConfig, load, resolve
 from mllm_jax.config.lower import lower
 from mllm_jax.plan import report as module
-from mllm_jax.plan.baselines import own_ways
+from mllm_jax.plan.comparison import other_systems, own_ways
 from mllm_jax.plan.memory import memory
 from mllm_jax.plan.planner import Planner
 from mllm_jax.plan.prediction import COLUMNS, Prediction
@@ -34,7 +34,7 @@ from scheduling.search.space import with_stages
 from sharding.plan import ParallelPlan
 from tests.configs import ROOT, values
 
-WAYS = ["megatron", "balanced", "fsdp", "prologue", "optimus"]
+WAYS = ["fsdp", "prologue", "megatron", "balanced", "optimus"]
 KEYS = {
     *("plan", "devices", "step_seconds", "encoder_hidden", "mfu", "mfu_with_recomputation"),
     *("memory_bytes", "compute_seconds", "idle_seconds", "reason"),
@@ -103,7 +103,8 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The plans for the small configuration."""
     planner, _ = found()
     file = tmp_path_factory.mktemp("usual") / "plan.yaml"
-    made = module.plan(planner, 3, file, time.perf_counter).to_json()
+    systems = other_systems()
+    made = module.plan(planner, 3, file, time.perf_counter, systems=systems).to_json()
     copy: dict[str, Any] = json.loads(json.dumps(made))
     return copy
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mllm_jax.bench.joining import PHASES, joined
+from benchmarks.joining import PHASES, joined
 from mllm_jax.config.load import ConfigError
 
 

@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
 
-from mllm_jax.bench.overlap import TARGETS
+from benchmarks.overlap import TARGETS
 from mllm_jax.compile.target import Target
 from sharding.collectives import psum
 from sharding.exchange import all_to_all, is_ragged

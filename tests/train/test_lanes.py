@@ -13,6 +13,7 @@ import jax
 import numpy as np
 import pytest
 
+from benchmarks.pipeline import changed
 from data.kinds.modality import LaneCost
 from data.loading.assemble import Assembler
 from data.loading.evaluation import example_batches, heldout_indices
@@ -22,7 +23,6 @@ from data.planning.lengths import open_lengths
 from data.planning.packing import make_capacity, pack
 from data.planning.stream import Consumer, LoaderState, MicrobatchPlan, Planner, lay_out
 from data.sources.make import make_source
-from mllm_jax.bench.pipeline import changed
 from mllm_jax.check.verify import compare, initial_parameters
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.modalities import modalities

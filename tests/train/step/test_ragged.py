@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mllm_jax.bench.overlap import TARGETS
+from benchmarks.overlap import TARGETS
 from mllm_jax.check.verify import verify
 from mllm_jax.compile.target import Target, training_batch
 from mllm_jax.train.step import batch as batches

@@ -1,0 +1,65 @@
+"""Benchmark of the exchange of experts: how much of it has compute scheduled beside it.
+
+The gradients of the configuration are compiled from shapes alone, for accelerators that are not
+here (`mllm_jax.compile.target`). `mllm_jax.compile.overlap` reads the compiled schedule.
+"""
+
+from __future__ import annotations
+
+import time
+
+from benchmarks.pipeline import Row, Tell
+from mllm_jax.compile.hlo import parse
+from mllm_jax.compile.overlap import Speeds, overlap
+from mllm_jax.compile.target import Target, check_installed, for_target, training_batch
+from mllm_jax.config.load import ConfigError, ExperimentConfig
+from mllm_jax.train.step.build import gradient_step
+
+TARGETS = (Target("v5p", (2, 2, 2)), Target("h100", (1, 8)))
+#: The smallest share of the exchanged bytes that has compute beside it.
+LIMIT = 0.5
+
+
+def bench_dispatch(config: ExperimentConfig, tell: Tell) -> list[Row]:
+    """Share of the exchange of experts beside compute, for every target.
+
+    Columns: `exchanges` in the program; `gib` that one device sends in a step, and the `seconds`
+    of the links for it at their peak; `beside`, the share of these bytes with any compute beside
+    them, with a `limit`; `hidden`, the share of the seconds with compute all along, by FLOPs over
+    peak; `compile_seconds`.
+
+    Raises:
+        ConfigError: no ranks share experts.
+        DeviceError: a compiler is not installed.
+    """
+    if config.parallel.decoder.expert == 1:
+        reason = "1 exchanges nothing; valid: 2 or more"
+        raise ConfigError("bench dispatch", [f"parallel.decoder.expert: {reason}"])
+    check_installed(TARGETS)
+    rows = []
+    for target in TARGETS:
+        tell(f"compiling for {target}")
+        rows.append(measured(config, target))
+    return rows
+
+
+def measured(config: ExperimentConfig, target: Target) -> Row:
+    """One row of `bench_dispatch`."""
+    config = for_target(config, target)
+    step = gradient_step(config, target.devices())
+    lowered = step.gradients.lower(step.abstract["params"], training_batch(config, step))
+    begin = time.perf_counter()
+    compiled = lowered.compile(compiler_options=dict(target.compiler.options))
+    seconds = time.perf_counter() - begin
+    by_kind = overlap(parse(compiled.as_text() or ""), Speeds.of(target.hardware))
+    found = by_kind["ragged-all-to-all"]
+    return {
+        "target": str(target),
+        "exchanges": found.collectives,
+        "gib": found.bytes / 2**30,
+        "seconds": found.seconds,
+        "beside": found.share_beside,
+        "limit": LIMIT,
+        "hidden": found.hidden_share,
+        "compile_seconds": seconds,
+    }

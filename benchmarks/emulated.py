@@ -1,0 +1,177 @@
+"""A pipeline on one device, or on the few that there are.
+
+Stages are devices: no two of them can share one. On one device the executor runs all of it as a
+single stage with a virtual chunk for every stage that is emulated: the same tasks, tables and
+buffers, and no sends. It must give the gradients of the plain step, in about its time. How long the
+tasks take, measured one by one, then says through the schedule of `STAGES` stages how long a step
+would take on that many such devices whose sends cost nothing. Several devices run stages of their
+own, as many as divide `STAGES`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+
+from benchmarks.pipeline import (
+    PLACEMENTS,
+    compile_gradients,
+    predicted_seconds,
+    single_tasks,
+)
+from mllm_jax.check.synthetic import synthetic_batch
+from mllm_jax.check.verify import (
+    LIMIT,
+    compare,
+    initial_parameters,
+    loss_and_gradients,
+    shrink,
+)
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.config.lower import lower
+from mllm_jax.config.pipeline_plan import PipelinePlan, check_layers
+from mllm_jax.train.step.build import build_step
+from scheduling.schedules.check import check
+from scheduling.search.make import pipeline_schedule
+from sharding.plan import ParallelPlan
+
+#: Stages that are emulated, each with a layer of the decoder; pieces of an encoder; microbatches.
+STAGES, PIECES, MICROBATCHES = 4, 2, 8
+
+#: Name, measured figure, figure to compare with, unit, note, and whether the figure is good.
+Figures = tuple[str, float, float | None, str, str, bool]
+Seconds = Callable[[Mapping[Any, Callable[[], Any]]], dict[Any, float]]
+
+
+def emulated_rows(
+    config: ExperimentConfig, devices: Sequence[jax.Device], seconds: Seconds
+) -> Iterator[Figures]:
+    """Errors against the plain step, then times.
+
+    Args:
+        config: a configuration; its model is cut to `STAGES` layers.
+        seconds: times programs in turns.
+    """
+    count = math.gcd(len(devices), STAGES)
+    own = staged(config, count, STAGES // count)
+    yield from errors(own)
+    one = staged(config, 1, STAGES)
+    plain = build_step(one.model, one.parallel.plans, devices=devices[:1])
+    piped = build_step(own.model, own.parallel.plans, plan_of(own), devices=devices[:count])
+    runs = {"plain": compile_gradients(one, plain), "pipeline": compile_gradients(own, piped)}
+    tasks = single_tasks({"pipeline": own}, {"pipeline": runs["pipeline"]})
+    found = seconds({name: program.run for name, program in runs.items()} | tasks)
+    yield from _times(own, found)
+    for name in PLACEMENTS:
+        placed = _placed(staged(config, STAGES, 1), name)
+        yield _emulated(placed, found, count)
+
+
+def staged(config: ExperimentConfig, stages: int, chunks: int) -> ExperimentConfig:
+    """A shallow model of the same width in `stages` stages, with the rows of one device."""
+    model, rows = config.model, config.data.rows // config.parallel.devices
+    shallow = {"layers": STAGES}
+    encoders = {name: own.model_copy(update=shallow) for name, own in model.encoders.items()}
+    decoder = model.decoder.model_copy(update=shallow)
+    over = dict.fromkeys(model.lanes, ParallelPlan(data=stages))
+    changes: dict[str, dict[str, Any]] = {
+        "model": {"decoder": decoder, "encoders": encoders},
+        "parallel": {"devices": stages, "decoder": ParallelPlan(stage=stages), "encoders": over},
+        "schedule": {"chunks": chunks, "pieces": dict.fromkeys(model.lanes, PIECES)},
+        # Every stage takes its share of an encoder's rows.
+        "data": {"rows": math.lcm(max(1, rows), STAGES)},
+        "train": {"accumulate": MICROBATCHES},
+    }
+    sections = {name: getattr(config, name).model_copy(update=own) for name, own in changes.items()}
+    return config.model_copy(update=sections)
+
+
+def plan_of(config: ExperimentConfig) -> PipelinePlan:
+    """The pipeline plan of `config`; a single stage is allowed.
+
+    Raises:
+        ScheduleError: the sizes do not fit together.
+    """
+    own = lower(config)
+    schedule = pipeline_schedule(own.workload, own.strategy, own.times)
+    check_layers(config.model, schedule, pad=False)
+    check(schedule)
+    return PipelinePlan(schedule, co_issue=False)
+
+
+def errors(config: ExperimentConfig) -> Iterator[Figures]:
+    """Loss and gradients of a small model in float32, against the plain step on one device."""
+    small = _float32(_small(config))
+    model, budgets = small.model, small.data.budgets
+    media = {name: budgets[name] for name in model.lanes}
+    batches = [
+        synthetic_batch(model, small.data.rows, budgets["tokens"], media, seed)
+        for seed in range(small.train.accumulate)
+    ]
+    run = partial(loss_and_gradients, model)
+    params, single = (
+        initial_parameters(model, 0),
+        dict.fromkeys(small.parallel.plans, ParallelPlan()),
+    )
+    got = run(small.parallel.plans, params, batches, plan_of(small))
+    found = compare(got, run(single, params, batches))
+    for name, error in {"loss": found.loss_error, **found.worst}.items():
+        good = error < LIMIT
+        note = "" if good else f"FAILED: above {LIMIT:g}"
+        yield f"{_title(config)}: error of {name}, float32", error, 0.0, "share", note, good
+
+
+def _small(config: ExperimentConfig) -> ExperimentConfig:
+    """A batch as `verify` makes it, in the microbatches of `config`."""
+    small = shrink(config)
+    shallow = {"layers": STAGES}
+    model = small.model
+    encoders = {name: own.model_copy(update=shallow) for name, own in model.encoders.items()}
+    decoder = model.decoder.model_copy(update=shallow)
+    own = model.model_copy(update={"decoder": decoder, "encoders": encoders})
+    train = small.train.model_copy(update={"accumulate": STAGES})
+    return small.model_copy(update={"model": own, "train": train})
+
+
+def _float32(config: ExperimentConfig) -> ExperimentConfig:
+    changed = {"dtype": "float32", "attention": "reference"}
+    return config.model_copy(update={"model": config.model.model_copy(update=changed)})
+
+
+def _times(config: ExperimentConfig, found: Mapping[Any, float]) -> Iterator[Figures]:
+    """The step by the executor beside the plain one, and by its own tasks."""
+    title, plain = _title(config), found["plain"]
+    note = f"beside: the plain step on one device, {found['pipeline'] / plain:.3g} of its time"
+    yield f"{title}: gradients", found["pipeline"], plain, "s", note, True
+    predicted = predicted_seconds(plan_of(config).schedule, found)
+    error = predicted / found["pipeline"] - 1
+    note = f"beside: its tasks, one by one, through its schedule, {error:+.1%}"
+    yield f"{title}: gradients", found["pipeline"], predicted, "s", note, True
+
+
+def _emulated(config: ExperimentConfig, found: Mapping[Any, float], stages: int) -> Figures:
+    """A step of `STAGES` stages from tasks that were measured on `stages` devices."""
+    idle = found["idle"]
+    # Work that all stages share is measured on fewer of them.
+    shared = {"shared": idle + (found["shared"] - idle) * stages / STAGES}
+    seconds = predicted_seconds(plan_of(config).schedule, {**found, **shared})
+    bound = found["plain"] / STAGES
+    name = config.schedule.encoder_placement
+    note = f"not run: measured tasks, no sends; beside: the plain step over {STAGES}"
+    return f"{STAGES} stages, encoders in {name}", seconds, bound, "s", note, True
+
+
+def _placed(config: ExperimentConfig, name: str) -> ExperimentConfig:
+    schedule = config.schedule.model_copy(update={"encoder_placement": name})
+    return config.model_copy(update={"schedule": schedule})
+
+
+def _title(config: ExperimentConfig) -> str:
+    stages, chunks = config.parallel.decoder.stage, config.schedule.chunks
+    if stages == 1:
+        return f"executor on one device, {chunks} chunks"
+    return f"{stages} stages on {stages} devices, {chunks} chunks"

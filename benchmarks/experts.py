@@ -1,0 +1,108 @@
+"""Benchmark of mixture-of-experts layers: time follows the experts of a token, not all experts."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import jax
+
+from benchmarks.pipeline import Row, Tell
+from mllm_jax.check.synthetic import synthetic_batch
+from mllm_jax.config.load import ConfigError, ExperimentConfig
+from mllm_jax.models.config.experts import ExpertsConfig
+from mllm_jax.models.multimodal import model_flops
+from mllm_jax.train.step.batch import place
+from mllm_jax.train.step.build import gradient_step
+
+#: Times that every model's gradients are computed; the fastest counts.
+TURNS = 5
+#: The largest ratio to the dense model that is no failure to use the experts of a token alone.
+LIMIT = 1.5
+
+
+def bench_experts(config: ExperimentConfig, tell: Tell) -> list[Row]:
+    """Forward and backward of the configured decoder, beside that of a dense one.
+
+    The dense model has an MLP as wide as all experts of a token together. Between them stand models
+    of fewer experts with the same `top_k`. All compute the same batch, in turns.
+
+    Columns: `experts`, 0 of the dense model; `parameters`; `flops` of the model for the batch;
+    `seconds`; `over_dense`, this over that of the dense model; `limit` on it.
+
+    Raises:
+        ConfigError: the decoder has no experts, or layers without them. Such layers keep their own
+            width, so that no dense model has equally many active parameters in every layer.
+    """
+    own = config.model.decoder.experts
+    if own is None:
+        told = (
+            "the decoder has none; valid: experts in every layer, as in configs/bench/experts.yaml"
+        )
+        raise ConfigError("bench experts", [f"model.decoder.experts: {told}"])
+    _check_all_layers(own)
+    counts = [0, *(n for n in (2 * own.top_k, 8 * own.top_k) if n < own.count), own.count]
+    runs = []
+    for count in counts:
+        tell(f"compiling {f'{count} experts' if count else 'the dense model'}")
+        runs.append(_Run(_with_experts(config, count)))
+    for turn in range(TURNS):
+        tell(f"turn {turn + 1} of {TURNS}")
+        for run in runs:
+            run.measure()
+    return [
+        {"experts": count, **run.row, "over_dense": run.seconds / runs[0].seconds, "limit": LIMIT}
+        for count, run in zip(counts, runs, strict=True)
+    ]
+
+
+def _check_all_layers(own: ExpertsConfig) -> None:
+    """Raise ConfigError if some layers have an MLP in place of experts."""
+    for key, value, valid in (("every", own.every, 1), ("first_dense", own.first_dense, 0)):
+        if value != valid:
+            reason = f"{value} leaves layers whose MLP is not compared; valid: {valid}"
+            raise ConfigError("bench experts", [f"model.decoder.experts.{key}: {reason}"])
+
+
+def _with_experts(config: ExperimentConfig, count: int) -> ExperimentConfig:
+    """The experiment with another number of experts, or without any but equally active."""
+    decoder = config.model.decoder
+    assert decoder.experts is not None  # as the benchmark has checked
+    changes: dict[str, Any]
+    if count:
+        changes = {"experts": decoder.experts.model_copy(update={"count": count})}
+    else:
+        width = decoder.experts.active_d_ff
+        changes = {"family": "llama", "experts": None, "d_ff": width}
+    model = config.model.model_copy(update={"decoder": decoder.model_copy(update=changes)})
+    return config.model_copy(update={"model": model})
+
+
+class _Run:
+    """The gradients of one model."""
+
+    def __init__(self, config: ExperimentConfig) -> None:
+        self._step = gradient_step(config)
+        tokens, rows = config.data.budgets["tokens"], config.data.rows
+        batch = synthetic_batch(config.model, rows, tokens, {}, seed=0)
+        self._params = self._step.init(jax.random.key(config.train.seed))["params"]
+        placed = place([batch], self._step)
+        self._batch = self._step.primed(self._params, placed)
+        self._flops = model_flops(config.model, {"decoder": [tokens] * rows}, targets=rows * tokens)
+        self.seconds = float("inf")
+        self._compute()
+
+    def _compute(self) -> None:
+        jax.block_until_ready(self._step.gradients(self._params, self._batch))
+
+    def measure(self) -> None:
+        """Compute the gradients once more, and keep the time if it is the shortest."""
+        begin = time.perf_counter()
+        self._compute()
+        self.seconds = min(self.seconds, time.perf_counter() - begin)
+
+    @property
+    def row(self) -> Row:
+        """Columns of the table."""
+        count = sum(leaf.size for leaf in jax.tree.leaves(self._params))
+        return {"parameters": count, "flops": self._flops, "seconds": self.seconds}

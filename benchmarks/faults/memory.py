@@ -1,0 +1,42 @@
+"""The snapshots of a run in the memory of its hosts, and which of them a fault damages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from benchmarks.faults.hosts import Hosts
+from mllm_jax.train.state.snapshots.share import Index, Share, ShareError
+
+#: Shares of all runs of this user below the folder of files in memory.
+_SHARES = "mllm_jax-*/*/[0-9]*/[0-9]*/[01]"
+
+
+def shares(hosts: Hosts, run: Path, origin: int) -> list[tuple[Share, Index]]:
+    """Whole shares of what process `origin` held, on all hosts, the newest first.
+
+    Args:
+        run: folder of the run, as its hosts see it.
+    """
+    places = dict.fromkeys(hosts.shared_memory(host) for host in range(hosts.count))
+    every = (own for place in places for own in _whole(place))
+    ours = [own for own in every if own[1].origin.folder == str(run)]
+    mine = [own for own in ours if own[1].origin.process == origin]
+    return sorted(mine, key=lambda own: -own[1].origin.step)
+
+
+def chosen(hosts: Hosts, run: Path, origin: int, choice: float) -> list[Share]:
+    """Shares to damage: the newest one of the process itself, also its copies, or all there are."""
+    found = shares(hosts, run, origin)
+    newest = [own for own in found if own[1].origin.step == found[0][1].origin.step]
+    itself = [own for own in newest if own[0].holder == origin]
+    few = [itself, newest, found][int(choice * 3)]
+    return [share for share, _ in few]
+
+
+def _whole(memory: Path) -> Iterator[tuple[Share, Index]]:
+    for path in sorted(memory.glob(_SHARES)):
+        share = Share(path)
+        with suppress(ShareError):  # it is being written, or was damaged before
+            yield share, share.index()

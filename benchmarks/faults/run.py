@@ -1,0 +1,287 @@
+"""One run of training under faults: it is watched from outside, struck, and waited for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from pathlib import Path
+from uuid import uuid4
+
+from benchmarks.faults.account import newest_step
+from benchmarks.faults.faults import KINDS, Fault
+from benchmarks.faults.host import Host, Line, names
+from benchmarks.faults.hosts import Hosts
+from benchmarks.faults.processes import MARK, kill_all, orphans
+from benchmarks.faults.strike import Site, Undo, ready, steps_of, strike
+from mllm_jax.runtime.exits import Exit
+
+Tell = Callable[[str], None]
+
+LAUNCH = Path(__file__).parents[2] / "launch.py"
+#: Port at which supervisors meet.
+_PORT = 12377
+#: Seconds between two looks at a run.
+_LOOK = 0.02
+#: Seconds after which a run that takes no new step has not recovered.
+PATIENCE = 300.0
+#: Seconds after which a supervisor that has ended is started again.
+_AGAIN = 0.5
+#: Seconds within which processes that were left behind must have ended.
+_ENDING = 3.0
+#: Codes after which a supervisor is started again, as those who run clusters do: it was killed, or
+#: found a disk that is full.
+_PASSING = {-signal.SIGKILL, Exit.OUT_OF_REACH}
+
+
+class FailedError(RuntimeError):
+    """A run that does not go on."""
+
+
+@dataclass(frozen=True)
+class Struck:
+    """A fault that was brought about.
+
+    Attributes:
+        fault: the fault.
+        what: what it has struck.
+        step: newest step before.
+        detected: seconds until a supervisor has told of it; None if none did.
+        named: whether one named the process of the host.
+        recovered: seconds until the first step that is new; None if another fault came before, or
+        if the fault has ended no attempt.
+    """
+
+    fault: Fault
+    what: str
+    step: int
+    detected: float | None = None
+    named: bool = False
+    recovered: float | None = None
+
+    @property
+    def undetected(self) -> bool:
+        """Whether no supervisor has told of it, though it always ends the attempt."""
+        return KINDS[self.fault.kind].ends and self.detected is None
+
+    def __str__(self) -> str:
+        told = "not told of" if self.detected is None else f"told of after {self.detected:.1f} s"
+        told += "" if self.detected is None or self.named else ", not by its name"
+        again = "-" if self.recovered is None else f"new step after {self.recovered:.1f} s"
+        return f"{self.fault}\n      {self.what}, after step {self.step}: {told}; {again}"
+
+
+class Run:
+    """A run of `launch.py train --supervise` on some hosts.
+
+    Args:
+        name: name of the run.
+        hosts: the hosts.
+        config: file of the configuration, and overrides of its keys.
+        folder: folder for logs.
+        tell: is told of what happens.
+
+    Attributes:
+        struck: the faults so far.
+        left: processes that nobody tended any more.
+        alike: newest step that must be as in an undisturbed run, to the bit; None: all. Fewer hosts
+            sum in another order.
+    """
+
+    def __init__(
+        self, name: str, hosts: Hosts, config: Sequence[str], folder: Path, tell: Tell
+    ) -> None:
+        self.mark = f"{name}-{uuid4().hex}"
+        self._tell, self._hosts, self._folder = tell, hosts, folder
+        self.run = hosts.seen / "runs" / name
+        self.temporary = folder / "temporary"
+        self.temporary.mkdir(parents=True)
+        own = [f"run.name={name}", f"run.directory={hosts.disk / 'runs'}"]
+        self._options = ["--config", *config, *own, f"data.cache={hosts.disk / 'data'}"]
+        self.hosts = [self._host(number) for number in range(hosts.count)]
+        self._site = Site(hosts, self.hosts, self.run, hosts.disk / "runs" / name)
+        self._undo: tuple[float, Undo] | None = None
+        self._since = time.monotonic()
+        self._best = 0
+        self._before = set[int | None]()
+        self.struck = list[Struck]()
+        self.left: list[str] = []
+        self.alike: int | None = None
+
+    def _host(self, number: int) -> Host:
+        place = ["--coordinator", f"{self._hosts.address(0)}:{_PORT}"]
+        place += ["--processes", str(self._hosts.count), "--process", str(number)]
+        tied = ["setpriv", "--pdeathsig", "KILL"] if self._hosts.able else []
+        command = [*self._hosts.enter(number), *tied, sys.executable, str(LAUNCH), "train"]
+        variables = {
+            MARK: self.mark,
+            "XDG_CACHE_HOME": str(self._hosts.disk / "cache"),
+            "TMPDIR": str(self.temporary),
+        }
+        log = self._folder / f"host-{number}.log"
+        words = [*command, *self._options, "--supervise", *place]
+        return Host(number, words, os.environ | variables, log, self.mark)
+
+    @property
+    def step(self) -> int:
+        """Newest step that the run has told of."""
+        return newest_step(self.run / "metrics.jsonl")
+
+    def suffer(self, faults: Sequence[Fault]) -> list[Struck]:
+        """Bring faults about one after the other, and wait for the end of the run.
+
+        Raises:
+            FailedError: the run has not recovered, or has ended.
+        """
+        try:
+            self._until(lambda: self.step > 0, "takes no first step")
+            for fault, following in zip_longest(faults, faults[1:]):
+                self._wait_for(fault)
+                if self._ended():
+                    break
+                self.struck.append(self._strike(fault))
+                adds = following is not None and following.moment == "start"
+                await_ = self._detected if adds else self._recovered
+                self.struck[-1] = await_(self.struck[-1])
+                self._tell(str(self.struck[-1]))
+            self._until(self._ended, "does not end")
+        except FailedError as error:
+            self.struck[-1:] = map(self._told, self.struck[-1:])
+            told = [*map(str, self.struck[-1:]), *(host.last_words() for host in self.hosts)]
+            raise FailedError("\n".join([str(error), *told])) from None
+        finally:
+            self.close()
+        return self.struck
+
+    def close(self) -> None:
+        """End what is left of the run; what should not have been left is noted."""
+        if self._undo:
+            self._undo[1]()
+            self._undo = None
+        living = [host.supervisor.pid for host in self.hosts if host.code is None]
+        self._look_for_orphans(living)
+        kill_all(self.mark)
+        for host in self.hosts:
+            host.supervisor.wait()
+
+    def _wait_for(self, fault: Fault) -> None:
+        """Wait for the moment of a fault."""
+        if fault.moment != "start":
+            aim = self._best + fault.steps
+            self._until(lambda: self.step >= aim, f"does not come to step {aim}")
+        self._until(lambda: ready(fault, self._site), f"has nothing yet for a {fault.kind}")
+        if fault.moment == "save":
+            self._until(self._saving, "does not save", _LOOK / 10)
+        until = time.monotonic() + fault.delay
+        self._until(lambda: time.monotonic() >= until, "")
+        host = self.hosts[fault.host]
+        self._until(lambda: host.training() is not None, f"starts no process on host {host.number}")
+
+    def _saving(self) -> bool:
+        """Whether a checkpoint is being written."""
+        return any((self.run / "checkpoints").glob("*.orbax-checkpoint-tmp"))
+
+    def _strike(self, fault: Fault) -> Struck:
+        if self._undo is not None:
+            self._lift()
+        if KINDS[fault.kind].last:  # the run may go back to any of its checkpoints
+            self.alike = min(steps_of(self.run), default=0)
+        self._begun, self._before = time.monotonic(), {host.training() for host in self.hosts}
+        undo, what = strike(fault, self._site)
+        self._struck = time.monotonic()
+        if undo is not None:
+            self._undo = self._struck + fault.seconds, undo
+        self._best = max(self._best, self.step)
+        return Struck(fault, what, self._best)
+
+    def _detected(self, struck: Struck) -> Struck:
+        """A fault once it is told of, or if it ends no attempt, once it is over."""
+        must = KINDS[struck.fault.kind].ends
+
+        def over() -> bool:
+            return self._undo is None and not must
+
+        self._until(lambda: self._lines() != [] or over(), "does not tell of it")
+        return self._told(struck)
+
+    def _recovered(self, struck: Struck) -> Struck:
+        """A fault once the run has recovered from it."""
+        self._until(lambda: self._goes_on(struck.fault), "takes no new step", 5 * _LOOK)
+        now = time.monotonic()
+        self._best = max(self._best, self.step)
+        struck = self._told(struck)
+        self._look_for_orphans([host.supervisor.pid for host in self.hosts])
+        if struck.detected is None:
+            return struck
+        return replace(struck, recovered=now - self._struck)
+
+    @property
+    def _leading(self) -> Host:
+        """The host with process 0 of the present attempt, or of the next one."""
+        return next(host for host in self.hosts if not host.lost)
+
+    def _goes_on(self, fault: Fault) -> bool:
+        """Whether a step is new; one that the attempt of the fault still takes is none."""
+        told = bool(self._lines())
+        of_before = told and self._leading.training() in {None, *self._before}
+        if of_before or (KINDS[fault.kind].ends and not told):
+            self._best = max(self._best, self.step)
+            return False
+        return self._undo is None and self.step > self._best
+
+    def _told(self, struck: Struck) -> Struck:
+        lines = self._lines()
+        if not lines:
+            return struck
+        named = any(names(line.text, struck.fault.host) for line in lines)
+        return replace(struck, detected=max(0.0, lines[0].time - self._struck), named=named)
+
+    def _lines(self) -> list[Line]:
+        """Lines that tell of a fault since the last one was brought about."""
+        every = [line for host in self.hosts for line in host.told]
+        return sorted((line for line in every if line.time > self._begun), key=lambda own: own.time)
+
+    def _until(self, holds: Callable[[], bool], otherwise: str, look: float = _LOOK) -> None:
+        """Wait, and tend the run meanwhile."""
+        until = time.monotonic() + PATIENCE
+        while not holds() and not self._ended():
+            if time.monotonic() > until:
+                raise FailedError(f"the run {otherwise} within {PATIENCE:g} s")
+            self._tend()
+            time.sleep(look)
+
+    def _tend(self) -> None:
+        """Start supervisors again that have ended, and end what lasts no longer."""
+        if self._undo is not None and time.monotonic() >= self._undo[0]:
+            self._lift()
+        for host in self.hosts:
+            code = host.code
+            if host.lost or code is None or code == Exit.OK:
+                continue
+            if code not in _PASSING:
+                raise FailedError(
+                    f"the supervisor of host {host.number} has ended with code {code}"
+                )
+            time.sleep(_AGAIN)
+            host.start()
+
+    def _lift(self) -> None:
+        assert self._undo is not None
+        self._undo[1]()
+        self._undo = None
+
+    def _ended(self) -> bool:
+        return all(host.lost or host.code == Exit.OK for host in self.hosts)
+
+    def _look_for_orphans(self, supervisors: Sequence[int]) -> None:
+        """Note processes that nobody tends any more, but those that are about to end."""
+        until = time.monotonic() + _ENDING
+        while found := orphans(self.mark, supervisors):
+            if time.monotonic() > until:
+                self.left += [str(process) for process in found]
+                return
+            time.sleep(_LOOK)

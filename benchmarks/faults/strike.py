@@ -1,0 +1,250 @@
+"""How each kind of fault is brought about, and how what does not last for ever ends."""
+
+from __future__ import annotations
+
+import errno
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.faults.faults import Fault
+from benchmarks.faults.host import Host
+from benchmarks.faults.hosts import Hosts
+from benchmarks.faults.memory import chosen, shares
+from benchmarks.faults.processes import send, stand
+from benchmarks.faults.thread import hold
+from mllm_jax.train.stragglers.heat import RANKS
+
+#: Ends a fault.
+Undo = Callable[[], None]
+#: Name of the file that fills the disk.
+BALLAST = "ballast"
+#: Bytes of a file that are changed.
+_CHANGED = 64
+#: Seconds of a pulse in which a slow rank is stopped, and of the next, in which it is not.
+_PULSE = 0.1
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where faults strike.
+
+    Attributes:
+        hosts: the hosts.
+        each: what runs on each of them.
+        run: folder of the run, as this process sees it.
+        there: the same folder, as the hosts see it.
+    """
+
+    hosts: Hosts
+    each: Sequence[Host]
+    run: Path
+    there: Path
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """Files, and folders whose files, are damaged or deleted, by what is in them.
+
+        Figures and samples of steps are left whole, as they are compared in the end; so is the
+        identity of the run, without which snapshots in memory are of no use.
+        """
+        whole = steps_of(self.run)
+        newest = {"checkpoint": self.run / "checkpoints" / str(whole[-1])} if whole else {}
+        shared = self.hosts.seen
+        others = {"compiled programs": shared / "cache", "lengths of samples": shared / "data"}
+        records = {"records of attempts": self.run / "attempts", "times": self.run / RANKS}
+        return {**newest, **others, **records}
+
+
+def strike(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    """Bring a fault about.
+
+    Returns:
+        What ends the fault, if it ends by itself; and what was struck, in words.
+    """
+    return _STRIKES[fault.kind](fault, site)
+
+
+def ready(fault: Fault, site: Site) -> bool:
+    """Whether there is already what a fault strikes."""
+    match fault.kind:
+        case "damage" | "delete":
+            return len(steps_of(site.run)) > 1
+        case "damage_snapshot":
+            return bool(shares(site.hosts, site.there, fault.host))
+    return True
+
+
+def steps_of(run: Path) -> list[int]:
+    """Steps of the whole checkpoints of a run, oldest first."""
+    folder = run / "checkpoints"
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    return sorted(int(name) for name in names if name.isdigit())
+
+
+def _signal(number: int, host: Host) -> str:
+    """Send a signal to the training process."""
+    pid = host.training()
+    send(number, [pid] if pid else [])
+    return f"process {pid}" if pid else "a process that has just ended"
+
+
+def _kill(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    return None, _signal(signal.SIGKILL, site.each[fault.host])
+
+
+def _stop(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    return None, _signal(signal.SIGSTOP, site.each[fault.host])
+
+
+def _stuck(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    pid = site.each[fault.host].training()
+    try:
+        if pid is not None:
+            hold(pid)
+    except OSError:
+        if site.each[fault.host].training() == pid:
+            raise
+    return None, f"the main thread of process {pid}"
+
+
+def _kill_supervisor(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    pid = site.each[fault.host].supervisor.pid
+    send(signal.SIGKILL, [pid])
+    return None, f"supervisor {pid}"
+
+
+def _lose(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    host = site.each[fault.host]
+    host.lose()
+    site.hosts.lose_memory(fault.host)
+    return None, f"supervisor {host.supervisor.pid}, for good"
+
+
+def _freeze(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    frozen = site.each[fault.host].everything()
+    send(signal.SIGSTOP, frozen)
+    return lambda: send(signal.SIGCONT, reversed(frozen)), f"processes {frozen}"
+
+
+def _cut(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    site.hosts.cut(fault.host, whole=False)
+    return lambda: site.hosts.cut(fault.host, whole=True), f"link of host {fault.host}"
+
+
+def _slow_link(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    site.hosts.slow(fault.host, whole=False)
+    return lambda: site.hosts.slow(fault.host, whole=True), f"link of host {fault.host}"
+
+
+def _slow_rank(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    host, over = site.each[fault.host], threading.Event()
+    pid = host.training()
+
+    def pulse() -> None:
+        while pid and not over.is_set():
+            send(signal.SIGSTOP, [pid])
+            over.wait(_PULSE)
+            send(signal.SIGCONT, [pid])
+            over.wait(_PULSE)
+
+    thread = threading.Thread(target=pulse, daemon=True)
+    thread.start()
+
+    def undo() -> None:
+        over.set()
+        thread.join()
+
+    return undo, f"process {pid}"
+
+
+def _damage(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    path = _file(fault, site)
+    if path is not None:
+        _change(path, fault.choice)
+    return None, f"{path} and {_kill(fault, site)[1]}"
+
+
+def _damage_snapshot(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    pid = site.each[fault.host].training()
+    if pid is not None:
+        stand(pid)  # what it is still copying would be summed with the damage
+    found = chosen(site.hosts, site.there, fault.host, fault.choice)
+    files = [_one_of(_below(own.folder), fault.choice) for own in found]
+    for path in files:
+        _change(path, fault.choice)
+    return None, f"{', '.join(map(str, files))} and {_kill(fault, site)[1]}"
+
+
+def _delete(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    path = _file(fault, site)
+    if path is not None:
+        path.unlink()
+    return None, f"{path} and {_kill(fault, site)[1]}"
+
+
+def _change(path: Path, choice: float) -> None:
+    """Change some bytes in the middle of a file."""
+    with path.open("r+b") as file:
+        at = int(choice * max(0, path.stat().st_size - _CHANGED))
+        file.seek(at)
+        before = file.read(_CHANGED)
+        file.seek(at)
+        file.write(bytes(byte ^ 0xFF for byte in before))
+
+
+def _full(fault: Fault, site: Site) -> tuple[Undo | None, str]:
+    ballast = site.hosts.seen / BALLAST
+    fill(ballast)
+    return lambda: ballast.unlink(missing_ok=True), f"disk and {_kill(fault, site)[1]}"
+
+
+def fill(path: Path) -> None:
+    """Write a file that takes all the room that there is, while others write, too."""
+    zeros = bytes(2**20)
+    with path.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(zeros)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+
+
+def _file(fault: Fault, site: Site) -> Path | None:
+    """The file of a choice: half of them are of the newest checkpoint; None if there is none."""
+    found = [files for folder in site.files.values() if (files := _below(folder))]
+    if not found:
+        return None
+    spread = fault.choice * 2 * len(found)
+    files = found[0] if spread < len(found) else found[int(spread - len(found))]
+    return _one_of(files, fault.choice)
+
+
+def _below(folder: Path) -> list[Path]:
+    """The files below a folder; a file alone."""
+    return sorted(path for path in (folder, *folder.rglob("*")) if path.is_file())
+
+
+def _one_of(files: Sequence[Path], choice: float) -> Path:
+    return files[int(choice * 1009) % len(files)]
+
+
+_STRIKES: dict[str, Callable[[Fault, Site], tuple[Undo | None, str]]] = {
+    "kill": _kill,
+    "supervisor": _kill_supervisor,
+    "coordinator": _kill_supervisor,
+    "stop": _stop,
+    "stuck": _stuck,
+    "freeze": _freeze,
+    "cut": _cut,
+    "slow_link": _slow_link,
+    "slow_rank": _slow_rank,
+    "damage": _damage,
+    "delete": _delete,
+    "damage_snapshot": _damage_snapshot,
+    "full": _full,
+    "lost_host": _lose,
+}

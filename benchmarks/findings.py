@@ -1,0 +1,84 @@
+"""Results of benchmarks that may fail; those of many unlike parts are a table for LOG.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mllm_jax.cli.answer import Answer, table_of
+from mllm_jax.cli.shared import code
+
+#: `beside` is the value to compare with; the note says where it comes from.
+COLUMNS = ("part", "what", "measured", "beside", "unit", "note")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Results for programs (`values`) and for people (`rows` of a table, and `lines` behind it).
+
+    `ok` says whether all is well.
+    """
+
+    values: Mapping[str, Any]
+    rows: Sequence[dict[str, Any]] = field(default=())
+    lines: Sequence[str] = field(default=())
+    ok: bool = True
+
+    @property
+    def answer(self) -> Answer:
+        """The answer of the command."""
+        tables = [table_of([*self.rows])] if self.rows else []
+        return Answer(self.values, tables, self.lines, code(self.ok))
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Measured `rows` with `COLUMNS`, and whether they `failed`."""
+
+    rows: Sequence[dict[str, Any]]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing failed."""
+        return not any(row["failed"] for row in self.rows)
+
+    @property
+    def answer(self) -> Answer:
+        """The answer of the command."""
+        return Answer(self.rows, lines=[self.markdown], code=code(self.ok))
+
+    @property
+    def markdown(self) -> str:
+        """A table for LOG.md."""
+        head = [_line(COLUMNS), _line(["---"] * len(COLUMNS))]
+        return "\n".join([*head, *map(line_of, self.rows)])
+
+
+def line_of(row: Mapping[str, Any]) -> str:
+    """The line of a row in the table for LOG.md."""
+    return _line([_cell(row[name]) for name in COLUMNS])
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _cell(value: object) -> str:
+    text = "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+    return text.replace("|", "\\|")
+
+
+def row(
+    part: str,
+    what: str,
+    measured: float | None,
+    beside: float | None = None,
+    unit: str = "s",
+    note: str = "",
+    *,
+    failed: bool = False,
+) -> dict[str, Any]:
+    """A row of the table."""
+    values = (part, what, measured, beside, unit, note)
+    return dict(zip(COLUMNS, values, strict=True)) | {"failed": failed}

@@ -1,0 +1,170 @@
+"""The same answers here and by transformers: tokens per second of prompts and of answers."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.peers import QUIET, check_installed, write_tensors
+from benchmarks.turns import Worker
+from data.kinds.rows import empty_decoder
+from data.loading.evaluation import Slot
+from mllm_jax.check.verify import initial_parameters
+from mllm_jax.config.load import ConfigError, ExperimentConfig
+from mllm_jax.models.pretrained.families import family_named
+from mllm_jax.models.released.family import Composition
+from mllm_jax.train.decoding.columns import Columns
+from mllm_jax.train.decoding.programs import Decoding, Written
+from mllm_jax.train.decoding.sampling import Sampling
+from mllm_jax.train.experiment import Experiment
+
+Tell = Callable[[str], None]
+Tokens = NDArray[np.int32]
+
+#: Tokens of a prompt, and of an answer, which nothing ends sooner.
+PROMPT, ANSWER = 128, 128
+#: Prompts that are answered together.
+BATCHES = (1, 8)
+#: Timed turns of every way, one after the other; their median counts.
+TURNS = 5
+PEER = "benchmarks.generating_peer"
+
+
+def bench_generate(config: ExperimentConfig, tell: Tell) -> list[dict[str, Any]]:
+    """Answer the same random prompts greedily here and with transformers, in turns.
+
+    Both have the same random parameters, float32, a cache, and all cores. Compiling and a first
+    turn are left out. transformers' `generate` gets prompts as tokens, and so does our `Decoding`;
+    a time is that of the whole call, from tokens to tokens. A second call for one token tells the
+    time of transformers for the prompts.
+
+    Returns:
+        By number of prompts: tokens of answers per second of both, `speedup`, the same of the
+        tokens behind the first ones alone (`decode_...`), seconds for the prompts, and the share
+        of answers that are the same to the last token.
+
+    Raises:
+        ConfigError: torch or transformers is missing, or the model has encoders.
+    """
+    check(config)
+    with TemporaryDirectory(prefix="mllm_jax-") as name:
+        folder = Path(name)
+        params = initial_parameters(config.model, config.train.seed)
+        write_release(folder, config, params)
+        ours = Ours(config, params)
+        with Worker(PEER, name, environment=QUIET) as peer:
+            return [compared(ours, peer, batch, tell) for batch in BATCHES]
+
+
+def check(config: ExperimentConfig) -> None:
+    """See that both sides can run, and do the same.
+
+    Raises:
+        ConfigError: the message lists what the comparison does not allow.
+    """
+    problems = check_installed()
+    if config.model.encoders:
+        problems.append(f"model.encoders: {', '.join(config.model.encoders)}; valid: none")
+    if config.model.dtype != "float32":
+        problems.append(f"model.dtype: {config.model.dtype}; valid: float32")
+    if problems:
+        raise ConfigError("bench generate", problems)
+
+
+def write_release(folder: Path, config: ExperimentConfig, params: Any) -> None:
+    """The parameters as the decoder's family releases them."""
+    composition = Composition(config.model.decoder)
+    write_tensors(folder, family_named(config.model.decoder.family), composition, params)
+
+
+class Ours:
+    """Our way.
+
+    Args:
+        config: configuration of the experiment.
+        params: parameters of the model, as numpy arrays.
+    """
+
+    def __init__(self, config: ExperimentConfig, params: Any) -> None:
+        step = Experiment.build(config).forward
+        self._decoding = Decoding(step, ())
+        layout = jax.tree.map(lambda leaf: leaf.sharding, step.abstract["params"])
+        stored = jax.device_put(step.form.stored(params), layout)
+        self._params = self._decoding.prepared(stored)
+
+    def answer(self, prompts: Tokens) -> tuple[Written, float]:
+        """Answers to prompts `[rows, tokens]`, and seconds of the call without compiling."""
+        began = time.perf_counter()
+        batch, slots = _rows(prompts)
+        limits = [ANSWER] * len(slots)
+        columns = Columns.of(slots, range(len(slots)), self._decoding.columns_unit, limits)
+        whole = {"decoder": batch, "encoders": {}}
+        written = self._decoding.write(self._params, whole, columns, ANSWER, Sampling())
+        return written, time.perf_counter() - began - written.compile_seconds
+
+
+def _rows(prompts: Tokens) -> tuple[dict[str, Any], list[Slot]]:
+    """Prompts in a row each, and where they lie."""
+    batch = empty_decoder(prompts.shape, [])
+    batch["tokens"][:], batch["segment_ids"][:] = prompts, 1
+    batch["positions"][:] = np.arange(prompts.shape[1])
+    slots = [Slot(row, row, 0, prompts.shape[1], 1, ()) for row in range(len(prompts))]
+    return batch, slots
+
+
+def compared(ours: Ours, peer: Worker, batch: int, tell: Tell) -> dict[str, Any]:
+    """The row of a number of prompts."""
+    rng = np.random.default_rng(batch)
+    prompts = rng.integers(0, 256, (batch, PROMPT)).astype(np.int32)
+    asked = {"prompts": prompts.tolist(), "tokens": ANSWER}
+    turns: list[dict[str, float]] = []
+    for turn in range(1 + TURNS):
+        written, seconds = ours.answer(prompts)
+        theirs = peer.ask("generate", **asked)
+        first = peer.ask("generate", **asked | {"tokens": 1})
+        if turn:
+            turns.append(_turn(written, seconds, theirs, first))
+            tell(f"{batch} prompts, turn {turn} of {TURNS}: {json.dumps(turns[-1])}")
+    pairs = zip(written.answers, theirs["answers"], strict=True)
+    same = sum(own == other for own, other in pairs) / batch
+    return report(batch, turns) | {"same": same}
+
+
+def _turn(
+    written: Written, seconds: float, theirs: Mapping[str, Any], first: Mapping[str, Any]
+) -> dict[str, float]:
+    """Seconds of a turn."""
+    return {
+        "ours": seconds,
+        "ours_prefill": written.prefill_seconds,
+        "ours_decode": written.decode_seconds,
+        "transformers": theirs["seconds"],
+        "transformers_prefill": first["seconds"],
+    }
+
+
+def report(batch: int, turns: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+    """Rates of the medians of turns."""
+    seconds = {name: median(turn[name] for turn in turns) for name in turns[0]}
+    decode = seconds["transformers"] - seconds["transformers_prefill"]
+    whole, behind = batch * ANSWER, batch * (ANSWER - 1)
+    return {
+        "prompts": batch,
+        "tokens_per_second": whole / seconds["ours"],
+        "transformers_tokens_per_second": whole / seconds["transformers"],
+        "speedup": seconds["transformers"] / seconds["ours"],
+        "decode_tokens_per_second": behind / seconds["ours_decode"],
+        "transformers_decode_tokens_per_second": behind / decode,
+        "decode_speedup": decode / seconds["ours_decode"],
+        "prefill_seconds": seconds["ours_prefill"],
+        "transformers_prefill_seconds": seconds["transformers_prefill"],
+    }

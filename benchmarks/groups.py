@@ -1,0 +1,250 @@
+"""Benchmark of balancing in groups of hosts: what a group loses in evenness, and what it saves.
+
+Every rank has one row without a limit and as many samples as every other, as they come; the media
+of a sample may go to other ranks than its text (`data.balance: per_phase`). Each group deals its
+samples as a host does in training (`data.planning.dealing`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+from statistics import mean
+
+import numpy as np
+
+from benchmarks.pipeline import Row, Tell
+from data.kinds.modality import Modality
+from data.kinds.rows import WORD, words_of
+from data.loading.on_read import numbers_of
+from data.planning.dealing import Dealer, Dealt
+from data.planning.groups.evenness import Shares, draw_steps
+from data.planning.ladder import Ladder
+from data.planning.microbatches import in_turn
+from data.planning.packing import make_capacity
+from data.planning.steps import Packed
+from data.sample import Lengths
+from data.sources.distributions import draw
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.config.modalities import modalities
+from mllm_jax.models.multimodal import compute_dtype
+from mllm_jax.models.work.flops import tower_works
+
+#: Ranks, of which every host has `LOCAL`, and samples of each.
+RANKS, LOCAL, SAMPLES = (320, 2560), 8, 25
+#: Steps of other samples, over which figures are means.
+STEPS = 2
+#: Samples from which the cost model draws steps.
+OTHERS = 4096
+#: Positions and segments of a row: more than a group has.
+ROOM = {"tokens": 2**28, "segments": 2**16}
+
+
+@dataclass
+class _Step:
+    """One step of all groups, as dealt.
+
+    Attributes:
+        loads: by phase, work of the ranks.
+        told: bytes of lengths that a host is told by the others of its group.
+        samples, outputs: bytes that all hosts send: of samples that they have read for others, and
+            of encoder outputs with their gradients.
+        seconds: CPU seconds of dealing, of every group.
+    """
+
+    loads: dict[str, list[np.ndarray]] = field(default_factory=lambda: defaultdict(list))
+    told: list[int] = field(default_factory=list)
+    samples: int = 0
+    outputs: int = 0
+    seconds: list[float] = field(default_factory=list)
+
+
+def bench_groups(
+    config: ExperimentConfig, tell: Tell = lambda line: None, picture: str | None = None
+) -> list[Row]:
+    """Evenness, moved bytes, told bytes and seconds of planning, against the size of a group.
+
+    Returns:
+        For every number of ranks and of hosts in a group, means of `STEPS` steps: `decoder` and
+        the encoders' names, work of the heaviest rank of all groups over the mean of all; `step`,
+        that of all phases one after the other; `predicted`, what the cost model says of `step`
+        (`data.planning.groups.evenness`); `told`, bytes of lengths that a host receives if lengths
+        are known only after reading; `samples` and `outputs`, bytes that a host sends to others, of
+        samples that it has read and of encoder outputs with their gradients; `seconds`, CPU seconds
+        in which a host deals its group's step.
+
+    Args:
+        config: configuration whose model gives the work of samples.
+        tell: callback for messages of progress.
+        picture: file of a picture to be drawn.
+    """
+    rows = [
+        _measured(config, ranks, hosts, tell) for ranks in RANKS for hosts in sizes(ranks // LOCAL)
+    ]
+    if picture is not None:
+        _draw(rows, Path(picture))
+    return rows
+
+
+def sizes(hosts: int) -> list[int]:
+    """Sizes of groups of `hosts` hosts, each at least twice as large as the one before."""
+    found: list[int] = []
+    for size in range(1, hosts + 1):
+        if hosts % size == 0 and (not found or size >= 2 * found[-1]):
+            found.append(size)
+    return [*found[:-1], hosts] if 2 * found[-1] > hosts else [*found, hosts]
+
+
+def _measured(config: ExperimentConfig, ranks: int, hosts: int, tell: Tell) -> Row:
+    """Figures of groups of `hosts` hosts."""
+    tell(f"{ranks} ranks in groups of {hosts} hosts")
+    steps = [_dealt(config, ranks, hosts, seed) for seed in range(STEPS)]
+    count = ranks // LOCAL
+    uneven = {
+        phase: mean(float(np.max(own.loads[phase]) / np.mean(own.loads[phase])) for own in steps)
+        for phase in steps[0].loads
+    }
+    return {
+        "ranks": ranks,
+        "hosts": hosts,
+        **uneven,
+        "step": mean(map(_of_step, steps)),
+        "predicted": _predicted(config, ranks, count // hosts),
+        "told": mean(chain.from_iterable(own.told for own in steps)),
+        "samples": mean(own.samples for own in steps) / count,
+        "outputs": mean(own.outputs for own in steps) / count,
+        "seconds": mean(chain.from_iterable(own.seconds for own in steps)),
+    }
+
+
+def _predicted(config: ExperimentConfig, ranks: int, groups: int) -> float:
+    """`step` of groups by the cost model, from other samples."""
+    work, own = tower_works(config.model), ranks // groups
+    capacity = make_capacity(_budgets(modalities(config.model)), modalities(config.model))
+    shares = Shares(groups, own, dict.fromkeys(work, own), own * SAMPLES)
+    drawn = draw_steps(draw("web", OTHERS, seed=STEPS), capacity, work, shares)
+    return sum(drawn.heaviest.values()) / sum(drawn.mean.values())
+
+
+def _budgets(kinds: Sequence[Modality]) -> dict[str, int]:
+    """Budgets of a row that has room for all."""
+    return ROOM | {kind.name: ROOM["tokens"] // kind.reduction * kind.reduction for kind in kinds}
+
+
+def _of_step(step: _Step) -> float:
+    """Work that the heaviest ranks of all phases do one after the other, over that of the mean."""
+    heaviest = sum(float(np.max(own)) for own in step.loads.values())
+    return heaviest / sum(float(np.mean(own)) for own in step.loads.values())
+
+
+def _dealt(config: ExperimentConfig, ranks: int, hosts: int, seed: int) -> _Step:
+    """One step of samples, dealt by every group."""
+    drawn, kinds = draw("web", ranks * SAMPLES, seed), modalities(config.model)
+    deal, own = _dealer(config, kinds, hosts), hosts * LOCAL * SAMPLES
+    width = 2 * config.model.decoder.d_model * compute_dtype(config.model).itemsize
+    step = _Step()
+    for first in range(0, len(drawn), own):
+        samples = drawn[first : first + own]
+        readers = [i // (LOCAL * SAMPLES) for i in range(own)]
+        began = time.process_time()
+        dealt = deal(samples, readers)
+        step.seconds.append(time.process_time() - began)
+        for phase, loads in dealt.loads.items():
+            step.loads[phase].append(loads.after)
+        words = sum(len(numbers_of(_with_starts(lengths), kinds)) for lengths in samples)
+        step.told.append(WORD * words * (hosts - 1) // hosts)
+        step.samples += WORD * sum(_sent(samples, readers, dealt, kinds))
+        step.outputs += width * sum(dealt.crossing.values())
+    return step
+
+
+def _dealer(
+    config: ExperimentConfig, kinds: Sequence[Modality], hosts: int
+) -> Callable[[Sequence[Lengths], Sequence[int]], Dealt]:
+    """Deals the samples of a group, given the hosts that have read them."""
+    rows = hosts * LOCAL
+    budgets = _budgets(kinds)
+    data = config.data.model_copy(update={"rows": rows, "budgets": budgets})
+    capacity = make_capacity(budgets, kinds)
+    ladder = Ladder.build(data, {"tokens": 1} | {kind.name: kind.reduction for kind in kinds})
+    places = {name: [row // LOCAL for row in range(rows)] for name in ("decoder", *budgets)}
+    dealer = Dealer(data, capacity, ladder, tower_works(config.model), places)
+
+    def deal(samples: Sequence[Lengths], readers: Sequence[int]) -> Dealt:
+        packed = Packed.together(samples, in_turn(len(samples), rows))
+        return dealer(samples, packed, readers=readers)
+
+    return deal
+
+
+def _with_starts(lengths: Lengths) -> Lengths:
+    """Lengths that also say where media land, as those of real samples; anywhere."""
+    return replace(lengths, starts=lengths.media)
+
+
+def _sent(
+    samples: Sequence[Lengths], readers: Sequence[int], dealt: Dealt, kinds: Sequence[Modality]
+) -> list[int]:
+    """Words of every sample that its reader sends to other hosts."""
+    sent = []
+    for lengths, reader, row, media in zip(samples, readers, dealt.rows, dealt.media, strict=True):
+        words = 3 * lengths.tokens * (row // LOCAL != reader)
+        for kind in kinds:
+            parts = zip(
+                media.get(kind.name, ()),
+                lengths.media.get(kind.name, ()),
+                kind.grids(lengths),
+                strict=True,
+            )
+            words += sum(words_of(kind, n, grid) * (r // LOCAL != reader) for r, n, grid in parts)
+        sent.append(words)
+    return sent
+
+
+def _draw(rows: Sequence[Row], path: Path) -> None:
+    """Write the picture: a panel for each number of ranks, and one for what a group saves."""
+    # The drawing library is loaded only where something is drawn.
+    from matplotlib.figure import Figure
+
+    phases = [name for name in rows[0] if name not in FIGURES]
+    figure = Figure(figsize=(12.0, 3.6), layout="constrained")
+    panels = figure.subplots(1, len(RANKS) + 1)
+    for panel, ranks in zip(panels, RANKS, strict=False):
+        own = [row for row in rows if row["ranks"] == ranks]
+        for phase in phases:
+            panel.plot([r["hosts"] for r in own], [r[phase] for r in own], "o-", label=phase)
+        panel.set_title(f"{ranks} ranks, {ranks // LOCAL} hosts")
+        panel.set_ylabel("work of the heaviest rank over the mean")
+        panel.legend()
+    own = [row for row in rows if row["ranks"] == RANKS[-1]]
+    whole = own[-1]
+    for name, label in FIGURES.items():
+        if label:
+            some = [row for row in own if row[name]]  # one host alone sends nothing
+            shares = [row[name] / whole[name] for row in some]
+            panels[-1].plot([r["hosts"] for r in some], shares, "o-", label=label)
+    panels[-1].set_title(f"{RANKS[-1]} ranks, relative to one group")
+    panels[-1].set_yscale("log")
+    panels[-1].legend(fontsize=8, loc="lower right")
+    for panel in panels:
+        panel.set_xscale("log", base=2)
+        panel.set_xlabel("hosts in a group")
+        panel.grid(alpha=0.3)
+    figure.savefig(path, dpi=120)
+
+
+#: Figures of a row that are of no phase, with their name in the picture.
+FIGURES: Mapping[str, str] = {
+    "ranks": "",
+    "hosts": "",
+    "step": "",
+    "predicted": "",
+    "told": "lengths told to a host, bytes",
+    "samples": "samples sent by a host, bytes",
+    "outputs": "outputs sent by a host, bytes",
+    "seconds": "planning, seconds",
+}

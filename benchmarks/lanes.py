@@ -1,0 +1,165 @@
+"""Benchmark of lanes: short media whole and long ones split, beside either way alone.
+
+A mixture with a heavy tail, of lengths up to 32 times the median, is dealt by the planner of
+training runs and goes through one encoder in the three ways of `mllm_jax.plan.lanes`. On the
+devices that are here compiled steps are timed; on many accelerators dealt steps are simulated. Both
+are predicted before, from lengths and from what rows of each lane cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.pipeline import Tell, changed, parameters
+from data.kinds.modality import LaneCost
+from data.loading.assemble import BatchArrays
+from data.planning.cuts import lane_seconds
+from data.planning.packing import make_capacity
+from data.planning.stream import MicrobatchPlan, media_of_plan, runs_of_plan, used_lengths
+from data.sample import Example, Lengths
+from mllm_jax.calibrate.timing import medians
+from mllm_jax.config.lanes import lane_cost
+from mllm_jax.config.load import ExperimentConfig, load
+from mllm_jax.config.modalities import modalities
+from mllm_jax.plan.lanes import WAYS, Found, Way, alone, median, sample, simulated
+from mllm_jax.runtime.folder import prepare_folder
+from mllm_jax.train.step.batch import place
+from mllm_jax.train.step.build import gradient_step
+
+#: Lengths of the media of a step that is timed, in medians.
+MEDIANS = (*[1] * 12, 2, 2, 32)
+#: Timed repetitions of a step.
+REPETITIONS = 9
+#: The configuration of the simulated steps.
+SIMULATED = Path(__file__).resolve().parents[1] / "configs" / "bench" / "lanes_64.yaml"
+
+#: What runs a planned step.
+Runs = Callable[[MicrobatchPlan], Callable[[], Any]]
+
+
+def bench_lanes(config: ExperimentConfig, tell: Tell) -> dict[str, Any]:
+    """Seconds of a step by `WAYS`, timed here and simulated for the devices of `SIMULATED`.
+
+    A simulated step is drawn as `lanes.png` in the run's folder.
+    """
+    folder = config.run.path
+    prepare_folder(folder)
+    drawn = simulated(load(SIMULATED), folder / "lanes.png")
+    return {"real": timed(config, tell), "simulated": drawn}
+
+
+def timed(config: ExperimentConfig, tell: Tell) -> Found:
+    """Seconds of compiled steps on the devices that are here, predicted from those of full rows.
+
+    Rows with media are computed whole: of each way alone, these are all rows.
+    """
+    tell("compiling steps with lanes, and timing full rows of each lane")
+    text, whole, costs, run_lanes = calibrated(config)
+    (step,) = Way.of(config, "lanes", costs).plans(of_medians(config, MEDIANS), 1)
+    rows = config.data.rows
+    predicted = {
+        "lanes": text + sum(lane_seconds(own, costs[n]) for n, own in by_lane(config, step)),
+        "short": text + whole,
+        "long": text + costs["long"].fixed + rows * costs["long"].row_seconds,
+    }
+    runs = {"lanes": run_lanes(step)}
+    for name in WAYS[1:]:
+        tell(f"{name}: compiling")
+        way = Way.of(alone(config, name), name, {})
+        (plan,) = way.plans(of_medians(config, MEDIANS), 1)
+        runs[name] = compiled(way, plan)(plan)
+    for name, seconds in predicted.items():
+        tell(f"{name}: {seconds:.3f} s predicted")
+    tell("timing the steps in turns")
+    found = medians(runs, REPETITIONS)
+    return {n: {"seconds": found[n], "predicted_seconds": predicted[n]} for n in WAYS}
+
+
+def of_medians(config: ExperimentConfig, lengths: Sequence[int]) -> list[Lengths]:
+    """Samples with a medium each, of so many medians."""
+    (encoder,) = {own.encoder for own in modalities(config.model)}
+    (reduction,) = {own.reduction for own in modalities(config.model)}
+    return [sample(encoder, n * median(config), reduction) for n in lengths]
+
+
+def by_lane(config: ExperimentConfig, plan: MicrobatchPlan) -> list[tuple[str, np.ndarray]]:
+    """Lengths of the media of each lane in a planned step."""
+    used = used_lengths(plan.placements, plan.capacity.modalities)
+    return [(name, used[name]) for name in config.model.lanes]
+
+
+def compiled(way: Way, plan: MicrobatchPlan) -> Runs:
+    """The compiled gradients of steps that are shaped like a planned one."""
+    step = gradient_step(way.config)
+    params = parameters(way.config, step)
+
+    def placed(plan: MicrobatchPlan) -> Any:
+        return step.primed(params, place([batch_of(way, plan)], step))
+
+    program = step.gradients.lower(params, placed(plan)).compile()
+    return lambda plan: partial(program, params, placed(plan))
+
+
+def batch_of(way: Way, plan: MicrobatchPlan) -> dict[str, Any]:
+    """All rows of a planned step, with noise for media and text."""
+    rng, rows = np.random.default_rng(0), range(way.config.data.rows)
+    capacity = make_capacity(way.config.data.budgets, way.lanes)
+    kinds = {own.name: own for own in way.lanes}
+    arrays = BatchArrays(dict.fromkeys(("decoder", *kinds), rows), kinds, capacity)
+    for placed in plan.placements:
+        tokens = rng.integers(0, way.config.model.decoder.vocab_size, placed.lengths.tokens)
+        weight = np.ones(len(tokens), np.float32)
+        own = tokens.astype(np.int32)
+        arrays.write_text(placed, Example(own, own, weight, {}, placed.lengths.starts))
+        for lane, number in arrays.wanted_media(placed):
+            count = kinds[lane].outputs(placed.lengths.media[lane][number])
+            medium = kinds[lane].sketch(rng, count)
+            noise = rng.normal(size=medium.inputs.shape).astype(np.float32)
+            arrays.write_medium(placed, lane, number, replace(medium, inputs=noise))
+    runs = runs_of_plan(plan.placements, way.lanes)
+    return {**arrays.batch, "runs": runs, "places": media_of_plan(plan.placements, way.lanes)}
+
+
+def calibrated(config: ExperimentConfig) -> tuple[float, float, Mapping[str, LaneCost], Runs]:
+    """Seconds of full rows, as long as those of the steps, in programs that have both lanes.
+
+    Returns:
+        Seconds of a step without media; of as many whole media of the longest kind as there are
+        ranks, one on each; the costs of both lanes; and the program whose rows they are.
+    """
+    data, encoders = config.data, config.parallel.encoders
+    short = encoders["short"].batch
+    rows = {name: data.budgets[name] for name in ("short", "long")}
+    longest, full = rows["long"] // median(config), rows["short"] // median(config)
+    way = Way.of(config, "lanes", {})
+    loads: dict[str, list[Lengths]] = {
+        "text": [Lengths(median(config))] * short,
+        "short": of_medians(config, [full] * short),
+        "long": of_medians(config, [longest]),
+        "longer": of_medians(config, [longest] * 2),
+    }
+    plans = {name: way.plans(own, 1)[0] for name, own in loads.items()}
+    run = compiled(way, plans["long"])
+    as_long = changed(config, "data", budgets={**data.budgets, "short": rows["long"]})
+    other = Way.of(as_long, "lanes", {})
+    (plan,) = other.plans(of_medians(config, [longest] * short), 1)
+    runs = {name: run(own) for name, own in plans.items()}
+    seconds = medians(runs | {"whole": compiled(other, plan)(plan)}, REPETITIONS)
+    text, row = seconds["text"], seconds["longer"] - seconds["long"]
+    fixed, each = max(0.0, seconds["long"] - text - row), seconds["short"] - text
+    costs = {
+        "short": measured(lane_cost(config, "short"), 0.0, each),
+        "long": measured(lane_cost(config, "long"), fixed, row),
+    }
+    return text, seconds["whole"] - text, costs, run
+
+
+def measured(cost: LaneCost, fixed: float, row: float) -> LaneCost:
+    """The cost of a lane of which a step with any media takes `fixed` seconds, and a row `row`."""
+    return replace(cost, fixed=fixed, linear=row / cost.row, quadratic=0.0)

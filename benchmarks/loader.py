@@ -1,0 +1,265 @@
+"""Benchmark of the loader: packed and balanced, against plain Grain and torch that pad."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import PIL.Image
+import soundfile
+
+from benchmarks.padded import Batches, Reader, grain_batches, padded_share, torch_batches
+from benchmarks.pipeline import Row, Tell
+from data.config import LlavaSource
+from data.kinds.image.modality import ImageModality
+from data.loading.loader import MicrobatchLoader, MicrobatchStats
+from data.processing.processor import Processor, make_processor
+from data.sample import Lengths
+from data.sources.distributions import REDUCTION, draw
+from data.sources.make import make_source
+from mllm_jax.config.load import ConfigError, ExperimentConfig
+from mllm_jax.config.modalities import modalities
+from mllm_jax.train.feed import lone_loader
+
+#: Samples of the folder, and how much shorter they are than those of the distribution.
+SAMPLES, SCALE = 256, 1 / 8
+#: Worker processes: none (a thread makes the batches), and as many as two cores can use.
+WORKERS = (0, 2)
+REPETITIONS = 3
+#: The name of every loader, and the message if torch is missing.
+PACKED, GRAIN, TORCH = "packed", "grain", "torch"
+NO_TORCH = "torch is not installed, its rows are left out; to have them: pip install torch"
+
+#: Starts a loader with so many workers; yields the number of samples of batch after batch.
+Start = Callable[[int], AbstractContextManager[Iterator[int]]]
+
+
+def bench_loader(config: ExperimentConfig, tell: Tell) -> list[Row]:
+    """Samples per second of loaders on the same files, with the same processor.
+
+    A folder in LLaVA's format is written for it: `SAMPLES` conversations with images and clips, as
+    long as `data.sources.distributions.web` says times `SCALE`. `packed` is our loader as
+    configured. `grain` and `torch` shuffle as it does, and pad batches of as many samples as one of
+    its microbatches holds on average. All find the lengths of the samples measured.
+
+    Every loader starts, makes a first pass over the folder, and then one that is timed; the fastest
+    of `REPETITIONS`, in turns. Nobody works on the batches: loaders run as fast as they can.
+
+    Columns: `over_plain` is samples per second over those of `grain` with as many workers;
+    `first_over_plain` the same for the first pass, with the start of workers; `padding` the share
+    of unused positions over all towers, of `packed` 1 - used / capacity, of the others that of
+    their batches padded to the longest (see `padded_share`).
+
+    Raises:
+        ConfigError: data.source is not of kind llava, or an encoder for images or clips is missing.
+        SampleError: a sample exceeds data.budgets.
+    """
+    _check(config)
+    with TemporaryDirectory(prefix="mllm_jax-") as folder:
+        tell(f"writing {SAMPLES} samples")
+        config = with_source(config, write_folder(Path(folder), config))
+        processor = make_processor(config.data, modalities(config.model))
+        stats = _packed_microbatches(config, processor)
+        samples = sum(own.samples for own in stats)
+        batches = Batches(SAMPLES, config.train.seed, round(samples / len(stats)))
+        tell(f"a microbatch holds {samples / len(stats):.1f} samples; batches of {batches.batch}")
+        reader = make_reader(config, processor)
+        padding = _padding(stats, reader, batches)
+        loaders = _loaders(config, reader, batches)
+        if TORCH not in loaders:
+            tell(NO_TORCH)
+        rows: list[Row] = []
+        for workers in WORKERS:
+            tell(f"{workers} workers: {REPETITIONS} x {' and '.join(loaders)}")
+            rates = _rates(loaders, workers)
+            rows += [_row(name, workers, rates, padding) for name in loaders]
+        return rows
+
+
+def _check(config: ExperimentConfig) -> None:
+    """Raise ConfigError unless the folder that is written can be read."""
+    problems = []
+    if not isinstance(config.data.source, LlavaSource):
+        problems.append(
+            f"data.source.kind: {config.data.source.kind}; valid: llava, as which the benchmark "
+            "writes its files"
+        )
+    kinds = {modality.kind for modality in modalities(config.model)}
+    for kind in ("image", "audio"):
+        if kind not in kinds:
+            problems.append(f"model.encoders: none takes {kind}, which the files hold")
+    if problems:
+        raise ConfigError("bench loader", problems)
+
+
+# ------------------------------------------------------------------ files
+
+
+def with_source(config: ExperimentConfig, path: Path) -> ExperimentConfig:
+    """`config` that reads the conversations at `path`."""
+    source = LlavaSource(kind="llava", path=path)
+    return config.model_copy(update={"data": config.data.model_copy(update={"source": source})})
+
+
+def write_folder(root: Path, config: ExperimentConfig) -> Path:
+    """Write conversations with media into `root`; the path of their JSON Lines."""
+    rng = np.random.default_rng(config.train.seed)
+    drawn = draw("web", SAMPLES, seed=config.train.seed)
+    records = [_write_sample(root, str(i), n, config, rng) for i, n in enumerate(drawn)]
+    path = root / "train.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+def _write_sample(
+    root: Path, name: str, lengths: Lengths, config: ExperimentConfig, rng: np.random.Generator
+) -> dict[str, Any]:
+    """Write the media of one sample; its record."""
+    images = [f"{name}-{i}.png" for i in range(len(lengths.media["vision"]))]
+    clips = [f"{name}-{i}.wav" for i in range(len(lengths.media["audio"]))]
+    patch = next(m.patch for m in modalities(config.model) if isinstance(m, ImageModality))
+    for file, n in zip(images, lengths.media["vision"], strict=True):
+        _picture(n * SCALE * math.prod(patch), rng).save(root / file, compress_level=1)
+    audio = config.data.audio
+    for file, n in zip(clips, lengths.media["audio"], strict=True):
+        wave = rng.normal(0, 0.1, math.ceil(n * SCALE) * audio.hop)
+        soundfile.write(root / file, wave, audio.sample_rate)
+    landed = sum(-(-n // REDUCTION[name]) for name, ns in lengths.media.items() for n in ns)
+    half = math.ceil((lengths.tokens - landed) * SCALE / 2)
+    marks = [config.data.image.placeholder] * len(images)
+    marks += [config.data.audio.placeholder] * len(clips)
+    turns = [
+        {"from": "human", "value": "\n".join([*marks, _words(half, rng)])},
+        {"from": "gpt", "value": _words(half, rng)},
+    ]
+    return {"image": images, "audio": clips, "conversations": turns}
+
+
+def _picture(pixels: float, rng: np.random.Generator) -> PIL.Image.Image:
+    """About so many pixels, smooth with noise: as a PNG about half as large, like a photo."""
+    aspect = rng.uniform(3 / 4, 4 / 3)
+    wide, high = (max(1, round(math.sqrt(pixels * a))) for a in (aspect, 1 / aspect))
+    coarse = rng.integers(0, 240, (high // 32 + 2, wide // 32 + 2, 3), np.uint8)
+    smooth = np.asarray(PIL.Image.fromarray(coarse).resize((wide, high)))
+    return PIL.Image.fromarray(smooth + rng.integers(0, 12, smooth.shape, np.uint8))
+
+
+def _words(length: int, rng: np.random.Generator) -> str:
+    """A text of so many letters and spaces that neither begins nor ends with a space."""
+    inner = "".join(rng.choice(list("etaoin shrdlu"), max(0, length - 2)))
+    return f"e{inner}s"
+
+
+# ------------------------------------------------------------------ loaders
+
+
+def packed_loader(config: ExperimentConfig, processor: Processor, workers: int) -> MicrobatchLoader:
+    """Our loader, with all rows of every tower."""
+    data = config.data.model_copy(update={"workers": workers})
+    return lone_loader(config.model_copy(update={"data": data}), make_source(data), processor)
+
+
+def make_reader(config: ExperimentConfig, processor: Processor) -> Reader:
+    """The source, processor and lengths for the other loaders."""
+    source = make_source(config.data)
+    lengths = tuple(processor.measure(source[i]) for i in range(len(source)))
+    return Reader(source, processor, lengths)
+
+
+def _loaders(config: ExperimentConfig, reader: Reader, batches: Batches) -> dict[str, Start]:
+    """Starters of the loaders by name; torch only if it is installed."""
+    ahead = config.data.prefetch
+
+    @contextmanager
+    def packed(workers: int) -> Iterator[Iterator[int]]:
+        with packed_loader(config, reader.processor, workers) as microbatches:
+            yield (microbatch.stats.samples for microbatch in microbatches)
+
+    def padded(make: Callable[..., AbstractContextManager[Iterator[Any]]]) -> Start:
+        @contextmanager
+        def start(workers: int) -> Iterator[Iterator[int]]:
+            with make(reader, batches, workers, ahead) as made:
+                yield (len(batch["decoder"]["tokens"]) for batch in made)
+
+        return start
+
+    loaders = {PACKED: packed, GRAIN: padded(grain_batches)}
+    return loaders | ({TORCH: padded(torch_batches)} if find_spec("torch") else {})
+
+
+def _packed_microbatches(config: ExperimentConfig, processor: Processor) -> list[MicrobatchStats]:
+    """Statistics of the microbatches of one pass."""
+    stats: list[MicrobatchStats] = []
+    with packed_loader(config, processor, 0) as microbatches:
+        while sum(own.samples for own in stats) < SAMPLES:
+            stats.append(next(microbatches).stats)
+    return stats
+
+
+def _padding(
+    stats: Sequence[MicrobatchStats], reader: Reader, batches: Batches
+) -> dict[str, float]:
+    """The share of unused positions over all towers, of one pass of every loader."""
+    used, capacity = (
+        sum(sum(getattr(own, name).values()) for own in stats) for name in ("used", "capacity")
+    )
+    passed = islice(batches, math.ceil(SAMPLES / batches.batch))
+    padded = padded_share([[reader.lengths[i] for i in batch] for batch in passed])
+    return {PACKED: 1 - used / capacity, GRAIN: padded, TORCH: padded}
+
+
+# ------------------------------------------------------------------ measuring
+
+Rates = Mapping[str, tuple[float, float]]
+
+
+def _rates(loaders: Mapping[str, Start], workers: int) -> Rates:
+    """Samples per second of the first pass and of the one after, by loader."""
+    measured: dict[str, list[tuple[float, float]]] = {name: [] for name in loaders}
+    for _ in range(REPETITIONS):
+        for name, start in loaders.items():
+            measured[name].append(_passes(start, workers))
+    return {
+        name: (max(first for first, _ in rates), max(later for _, later in rates))
+        for name, rates in measured.items()
+    }
+
+
+def _passes(start: Start, workers: int) -> tuple[float, float]:
+    """Samples per second of the first pass, with what starting takes, and of the one after."""
+    begin = time.perf_counter()
+    with start(workers) as counts:
+        first = _pass(counts)
+        middle = time.perf_counter()
+        later = _pass(counts)
+        end = time.perf_counter()
+    return first / (middle - begin), later / (end - middle)
+
+
+def _pass(counts: Iterator[int]) -> int:
+    """Take as many samples as the folder has, or up to a batch more; how many."""
+    taken = 0
+    while taken < SAMPLES:
+        taken += next(counts)
+    return taken
+
+
+def _row(name: str, workers: int, rates: Rates, padding: Mapping[str, float]) -> Row:
+    (first, later), (plain_first, plain_later) = rates[name], rates[GRAIN]
+    return {
+        "loader": name,
+        "workers": workers,
+        "samples_per_second": later,
+        "over_plain": later / plain_later,
+        "first_over_plain": first / plain_first,
+        "padding": padding[name],
+    }

@@ -1,0 +1,114 @@
+"""Benchmarks of the loop: its data alone, and its steps beside those of one device.
+
+Every figure leaves out one-time work: compilation, the first batch, starting workers.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import islice
+
+import jax
+
+from benchmarks.pipeline import Tell
+from data.loading.loader import MicrobatchStats
+from data.planning.stream import LoaderState
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.runtime.hardware.peak import peak_flops
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.feed import open_loader
+from mllm_jax.train.figures import Recording
+from mllm_jax.train.loop import steps
+from mllm_jax.train.records.metrics import Meter
+from mllm_jax.train.state.progress import Progress
+from sharding.plan import ParallelPlan
+
+#: Steps that are measured, after as many as `WARM_UP`.
+STEPS, WARM_UP = 20, 3
+
+
+def bench_data(config: ExperimentConfig, tell: Tell) -> dict[str, float]:
+    """The loader alone: how fast it could feed the step, and how full its batches are.
+
+    Returns:
+        Steps, samples and tokens per second; the padding share of each budget; and beside it, as
+        `longest_<name>`, the padding of the same samples padded to the longest of their microbatch
+        (0 for a modality that no sample has).
+    """
+    tell(f"loading {WARM_UP + STEPS} steps")
+    experiment, each = Experiment.build(config), config.train.accumulate
+    with open_loader(experiment, LoaderState(config.train.seed)) as loader:
+        for _ in islice(loader, WARM_UP * each):
+            pass
+        begin = time.perf_counter()
+        stats = [microbatch.stats for microbatch in islice(loader, STEPS * each)]
+        seconds = time.perf_counter() - begin
+    return {
+        "steps_per_second": STEPS / seconds,
+        "samples_per_second": sum(s.samples for s in stats) / seconds,
+        "tokens_per_second": sum(s.used["tokens"] for s in stats) / seconds,
+        **_padding(stats),
+    }
+
+
+def _padding(stats: list[MicrobatchStats]) -> dict[str, float]:
+    shares: dict[str, float] = {}
+    for name in stats[0].capacity:
+        tower = "decoder" if name == "tokens" else name
+        used = sum(s.used[name] for s in stats)
+        lengths = [s.lengths[tower] for s in stats]
+        to_longest = sum(len(n) * int(n.max(initial=0)) for n in lengths)
+        shares[f"padding_{name}"] = 1 - used / sum(s.capacity[name] for s in stats)
+        shares[f"longest_{name}"] = 1 - used / to_longest if to_longest else 0.0
+    return shares
+
+
+def bench_sharding(config: ExperimentConfig, tell: Tell) -> dict[str, float]:
+    """The train step with its data, beside that of a single device.
+
+    Returns:
+        Seconds of the first step (it compiles), tokens per second, MFU where the peak of the
+        device is known, and the share of time spent waiting for data. In a single process also
+        `over_one_device`: tokens per second over those of one device on the same batches. Emulated
+        CPU devices share the host's cores, so that there 1 means that sharding costs nothing.
+    """
+    tell(f"training {WARM_UP + STEPS} steps")
+    figures = _measured(config)
+    if jax.process_count() == 1 and config.parallel.devices > 1:
+        one = {name: ParallelPlan() for name in config.parallel.encoders}
+        parallel = {"devices": 1, "decoder": ParallelPlan(), "encoders": one}
+        tell("the same steps on one device")
+        alone = config.parallel.model_copy(update=parallel)
+        baseline = _measured(config.model_copy(update={"parallel": alone}))
+        ratio = figures["tokens_per_second"] / baseline["tokens_per_second"]
+        figures |= {"over_one_device": ratio}
+    return figures
+
+
+def _measured(config: ExperimentConfig) -> dict[str, float]:
+    train = config.train.model_copy(update={"steps": WARM_UP + STEPS})
+    experiment = Experiment.build(config.model_copy(update={"train": train}))
+    peak = peak_flops(experiment.mesh.devices.flat[0])
+    meter = Meter(STEPS, None if peak is None else peak * experiment.grid.devices)
+    seed = config.train.seed
+    first = None
+    begin = time.perf_counter()
+    state = experiment.step.init(jax.random.key(seed))
+    recording = Recording(experiment)
+    for _, taken in steps(experiment, state, Progress(0, LoaderState(seed)), recording):
+        first = first or time.perf_counter() - begin
+        record = recording.record(taken)
+        if record.step >= WARM_UP:
+            meter.add(record)
+    return {"first_step_seconds": first or 0.0, **_flat(meter.totals())}
+
+
+def _flat(values: dict[str, object]) -> dict[str, float]:
+    """The numbers of `values`; numbers of nested mappings are named `outer_inner`."""
+    flat: dict[str, float] = {}
+    for name, value in values.items():
+        if isinstance(value, dict):
+            flat |= _flat({f"{name}_{inner}": item for inner, item in value.items()})
+        elif isinstance(value, int | float):
+            flat[name] = float(value)
+    return flat

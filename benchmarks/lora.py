@@ -1,0 +1,98 @@
+"""Benchmark of adapters: a step that trains them beside one that trains all of the model.
+
+The machine is calibrated in the same go, as for `bench cost`. FLOPs are those of the products of
+the decoder's layers in the compiled programs; products of loops whose length is known to no
+compiler, those of the head and of encoders, are not among them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+
+from benchmarks.cost import CompiledStep, at_once, compiled_steps, told
+from benchmarks.pipeline import Row, Tell
+from mllm_jax.calibrate.measure import REPETITIONS, Bench
+from mllm_jax.calibrate.timing import lower_quartiles
+from mllm_jax.compile.hlo import parse, total_flops
+from mllm_jax.config.load import ConfigError, ExperimentConfig
+from mllm_jax.config.lower import on_platform, strategy, workload
+from mllm_jax.plan.memory import memory
+from mllm_jax.plan.simulate import simulated_step
+from scheduling.costs.flops import task_flops
+from scheduling.costs.hardware import Hardware
+
+Values = dict[str, float]
+
+
+def bench_lora(config: ExperimentConfig, tell: Tell) -> list[Row]:
+    """Seconds, bytes and FLOPs of a step with adapters and of one without, and their ratios.
+
+    Both are predicted by one set of constants, under the plans of the configuration.
+
+    Raises:
+        ConfigError: the configuration has no adapters.
+    """
+    if config.train.lora is None:
+        raise ConfigError("bench lora", ["train.lora: null has no adapters; valid: a section"])
+    configs = {"all": whole(config), "adapters": config}
+    steps: dict[str, list[CompiledStep]] = {}
+    for name, own in configs.items():
+        tell(f"{name}: compiling")
+        steps[name] = compiled_steps(own, jax.devices()[: own.parallel.devices])
+    bench = Bench.build(configs["all"], tell)
+    tell(f"timing steps and what predicts them in turns, {REPETITIONS} times")
+    seconds = lower_quartiles(
+        {n: at_once(s) for n, s in steps.items()} | bench.programs, REPETITIONS
+    )
+    found = told(bench.fit(seconds, "calibrated"), tell)
+    predicted = {name: _predicted(own, found) for name, own in configs.items()}
+    measured = {name: _measured(steps[name][0], seconds[name]) for name in configs}
+    return [
+        *(
+            _row(f"{name}: {unit}", predicted[name][unit], measured[name][unit])
+            for name in configs
+            for unit in measured[name]
+        ),
+        *(
+            _row(
+                f"adapters over all: {unit}", *(_ratio(own, unit) for own in (predicted, measured))
+            )
+            for unit in measured["all"]
+        ),
+    ]
+
+
+def whole(config: ExperimentConfig) -> ExperimentConfig:
+    """The same model without adapters, of which all trains."""
+    train = config.train.model_copy(update={"lora": None, "freeze": ()})
+    model = config.model.adapted_like(None)
+    return config.model_copy(update={"train": train, "model": model})
+
+
+def _predicted(config: ExperimentConfig, hardware: Hardware) -> Values:
+    settled = on_platform(config, hardware.platform)
+    tasks = task_flops(workload(settled), strategy(settled, hardware.platform))
+    devices = config.parallel.decoder.devices
+    return {
+        "seconds": simulated_step(config, hardware).makespan,
+        "bytes": memory(config, hardware).total,
+        "FLOPs": config.train.accumulate * (tasks.forward + tasks.backward) / devices,
+    }
+
+
+def _measured(step: CompiledStep, seconds: float) -> Values:
+    text = step.program.as_text()
+    assert text is not None  # every backend that we compile for tells
+    flops = total_flops(parse(text))
+    return {"seconds": seconds, "bytes": float(step.bytes), "FLOPs": flops}
+
+
+def _ratio(values: dict[str, Values], unit: str) -> float:
+    return values["adapters"][unit] / values["all"][unit]
+
+
+def _row(what: str, predicted: float, measured: float) -> dict[str, Any]:
+    error = predicted / measured - 1
+    return {"what": what, "predicted": predicted, "measured": measured, "error": error}

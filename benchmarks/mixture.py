@@ -1,0 +1,368 @@
+"""Benchmark of a moving mixture: one program that follows it, beside programs made for it.
+
+The work of the decoder is the same in all phases, and the encoder's goes from a ninth of it to nine
+times as much. All programs are compiled first; then their steps are timed in turns over all phases
+(`bench.rotation`), in which every phase gets about the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from math import ceil
+from operator import itemgetter
+from typing import Any
+
+import jax
+import numpy as np
+
+from benchmarks.pipeline import (
+    Row,
+    Tell,
+    changed,
+    encoder_share,
+    on_every_device,
+    parameters,
+)
+from benchmarks.rotation import Group, Turn, in_turns, median_of
+from data.kinds.rows import empty_decoder, empty_rows, write_medium
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.config.modalities import modalities
+from mllm_jax.train.step.batch import place
+from mllm_jax.train.step.build import gradient_step
+from sharding.routes import runs_of
+
+#: Tenths of the work that are images, by phase.
+TENTHS = range(1, 10)
+#: Turns; the phase with the shortest steps takes part in all of them.
+TURNS = 6
+#: Outputs of an image.
+OUTPUTS = 4
+#: The group of what is the same in all phases, and runs in every turn.
+BESIDE = "all"
+#: The event that JAX records for a compilation.
+COMPILATION = "/jax/core/compile/backend_compile_duration"
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A mixture of images and text.
+
+    Attributes:
+        name: image work to text work, in tenths.
+        images: images of a microbatch.
+        share: share of the FLOPs that are the images'.
+    """
+
+    name: str
+    images: int
+    share: float
+
+
+def bench_mixture(config: ExperimentConfig, tell: Tell) -> list[Row]:
+    """Useful tokens per second while image work to text work goes from 1:9 to 9:1.
+
+    - `first_stage`: the encoder on the first stage, each phase compiled by itself;
+    - `fixed`: rows and schedule of the mean mixture; of other mixtures a step takes as much as
+      these rows hold;
+    - `ours`: `config`, compiled once;
+    - `replanned`: each phase planned and compiled by itself. Phases that need the same room share
+      a program, which for the phase with the most images is that of `ours`.
+
+    All of them compute rows of the same size. `bound` is the speed of all work divided by all
+    devices, see `bound_seconds`. Speeds are of median seconds. `ours_over` has medians of ratios of
+    speeds within a turn, which slow moments of the machine change less. `compilations` counts the
+    programs that were compiled for `ours` in the phase.
+    """
+    phases, programs = phases_of(config), _Programs(config, tell)
+    ours = programs.made_for(max(phase.images for phase in phases))
+    mean = programs.made_for(_mean(phases).images)
+    beside = _one_device_each(config, tell) | {"fixed": mean.run(_mean(phases).images)}
+    compiled: dict[str, list[str]] = {phase.name: [] for phase in phases}
+    groups = [
+        Group(
+            phase.name,
+            {
+                "first_stage": programs.made_for(phase.images, "first_stage").run(phase.images),
+                "ours": _counted(ours.run(phase.images), compiled[phase.name]),
+                "replanned": programs.made_for(phase.images).run(phase.images),
+            },
+            # Of a step twice as long there are half as many.
+            (1 - phases[0].share) / (1 - phase.share),
+        )
+        for phase in phases
+    ]
+    turns = in_turns([Group(BESIDE, beside), *groups], TURNS, tell)
+    counts = {name: len(found) for name, found in compiled.items()}
+    counts[phases[0].name] += ours.compilations
+    return rows_of(config, phases, turns, counts)
+
+
+def phases_of(config: ExperimentConfig) -> list[Phase]:
+    """The phases, in their order."""
+    images = [images_of(config, tenths / 10) for tenths in TENTHS]
+    return [
+        Phase(f"{tenths}:{10 - tenths}", count, share_of(config, count))
+        for tenths, count in zip(TENTHS, images, strict=True)
+    ]
+
+
+def _mean(phases: Sequence[Phase]) -> Phase:
+    return phases[len(phases) // 2]
+
+
+def rows_of(
+    config: ExperimentConfig,
+    phases: Sequence[Phase],
+    turns: Sequence[Turn],
+    compiled: Mapping[str, int],
+) -> list[Row]:
+    """What the turns say of every phase.
+
+    Args:
+        turns: seconds of the programs; those of a phase are in a group of its name.
+        compiled: programs that were compiled in a phase for `ours`.
+    """
+    return [
+        _row(config, turns, phase, _mean(phases)) | {"compilations": compiled[phase.name]}
+        for phase in phases
+    ]
+
+
+def _row(config: ExperimentConfig, turns: Sequence[Turn], phase: Phase, mean: Phase) -> Row:
+    """What the turns say of a phase, without compilations."""
+    # Rows for the mean mixture hold fewer tokens of one with more images.
+    held = min(1.0, mean.images / phase.images)
+    seconds: dict[str, Callable[[Turn], float]] = {
+        "first_stage": itemgetter((phase.name, "first_stage")),
+        "fixed": lambda turn: turn[BESIDE, "fixed"] / held,
+        "ours": itemgetter((phase.name, "ours")),
+        "replanned": itemgetter((phase.name, "replanned")),
+    }
+    bound = partial(bound_seconds, config, images=phase.images)
+    others = {name: of for name, of in seconds.items() if name != "ours"} | {"bound": bound}
+
+    def median(value: Callable[[Turn], float]) -> float:
+        return median_of(turns, value, (phase.name, "ours"))
+
+    def ratio(other: Callable[[Turn], float]) -> float:
+        return median(lambda turn: other(turn) / seconds["ours"](turn))
+
+    return {
+        "phase": phase.name,
+        "share": phase.share,
+        "tokens_per_second": {name: tokens(config) / median(of) for name, of in seconds.items()},
+        "bound": tokens(config) / median(bound),
+        "ours_over": {name: ratio(of) for name, of in others.items()},
+    }
+
+
+def tokens(config: ExperimentConfig) -> int:
+    """Useful tokens of a step: its rows are full."""
+    return config.data.budgets["tokens"] * config.data.rows * config.train.accumulate
+
+
+class _Programs:
+    """The programs of a benchmark, which share their parameters.
+
+    Args:
+        config: configuration without a budget of images.
+        tell: shows a line of progress.
+    """
+
+    def __init__(self, config: ExperimentConfig, tell: Tell) -> None:
+        self._config, self._tell = config, tell
+        self._made: dict[tuple[str, int], _Program] = {}
+        self._params: Any = None
+
+    def made_for(self, images: int, placement: str = "bubbles") -> _Program:
+        """The program whose microbatches have room for so many images."""
+        own = with_images(self._config, images)
+        own = changed(own, "schedule", encoder_placement=placement)
+        (modality,) = modalities(own.model)
+        key = placement, own.data.budgets[modality.name]
+        if key not in self._made:
+            self._tell(f"compiling program {len(self._made) + 1}: {placement}, {images} images")
+            self._made[key] = _Program(own, self._params)
+            self._params = self._made[key].params
+        return self._made[key]
+
+
+class _Program:
+    """The compiled gradients of a configuration, for steps of any number of images.
+
+    Args:
+        config: the configuration.
+        params: initial parameters as its step stores them; None makes them.
+
+    Attributes:
+        params: the parameters.
+        compilations: number of programs that were compiled for it.
+    """
+
+    def __init__(self, config: ExperimentConfig, params: Any = None) -> None:
+        self._config = config
+        self._step = gradient_step(config)
+        self.params = parameters(config, self._step) if params is None else params
+        batch = self._placed(1)
+        lowered = self._step.gradients.lower(self.params, batch)
+        with compilations() as compiled:
+            self._program = lowered.compile()
+        self.compilations = len(compiled)
+        jax.block_until_ready(self._program(self.params, batch))  # the first run is slower
+
+    def run(self, images: int) -> Callable[[], Any]:
+        """A step whose microbatches have so many images each."""
+        batch = self._placed(images)
+        return lambda: self._program(self.params, batch)
+
+    def _placed(self, images: int) -> Any:
+        batches = microbatches(self._config, images)
+        return self._step.primed(self.params, place(batches, self._step))
+
+
+def _one_device_each(config: ExperimentConfig, tell: Tell) -> dict[str, Callable[[], Any]]:
+    """Steps without stages, by every device for itself and all at once, for `bound_seconds`.
+
+    A device alone would borrow the cores of the others.
+    """
+    images = images_of_row(config)
+    budgets = config.data.budgets | {"tokens": 2 * OUTPUTS * images}
+    little = changed(config, "data", budgets=budgets)
+    batches = [
+        {key: batch[key] for key in ("decoder", "encoders")}
+        for batch in microbatches(little, images)
+    ]
+    tell("compiling the steps of single devices")
+    runs = {
+        "text": _text(config),
+        "images": on_every_device(plain(with_images(little, images)), batches),
+        "little": _text(little),
+    }
+    for run in runs.values():
+        run()  # the first run is slower
+    return runs
+
+
+def bound_seconds(config: ExperimentConfig, turn: Turn, images: int) -> float:
+    """Seconds of all work divided by all devices, for microbatches with so many images.
+
+    What a row of the encoder takes is the difference of a step with one in every microbatch and of
+    one without images, both with little text: much text would hide the difference in its noise.
+    """
+    count = config.train.accumulate
+    row = (turn[BESIDE, "images"] - turn[BESIDE, "little"]) / count
+    rows = ceil(count * images / images_of_row(config))
+    return (turn[BESIDE, "text"] + rows * row) / config.parallel.devices
+
+
+def _text(config: ExperimentConfig) -> Callable[[], Any]:
+    """A step of the decoder alone by every device, without images."""
+    alone = config.model_copy(
+        update={
+            "model": config.model.model_copy(update={"encoders": {}}),
+            "parallel": config.parallel.model_copy(update={"encoders": {}}),
+        }
+    )
+    batches = [
+        {"decoder": batch["decoder"] | {"media": {}}, "encoders": {}}
+        for batch in microbatches(config, images_of_row(config))
+    ]
+    return on_every_device(plain(alone), batches)
+
+
+def _counted(run: Callable[[], Any], found: list[str]) -> Callable[[], Any]:
+    """`run`, which adds the programs that it compiles to `found`."""
+
+    def counted() -> Any:
+        with compilations() as compiled:
+            result = run()
+        found.extend(compiled)
+        return result
+
+    return counted
+
+
+@contextmanager
+def compilations() -> Iterator[list[str]]:
+    """The programs that are compiled meanwhile."""
+    found: list[str] = []
+
+    def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
+        if event == COMPILATION and duration_secs >= 0:
+            found.append(str(kwargs.get("fun_name")))
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        yield found
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+
+
+def images_of(config: ExperimentConfig, share: float) -> int:
+    """Images of a microbatch that make the encoder's share of the FLOPs the nearest to `share`."""
+    most = config.data.budgets["tokens"] // OUTPUTS
+    return min(range(1, most + 1), key=lambda n: abs(share_of(config, n) - share))
+
+
+def share_of(config: ExperimentConfig, images: int) -> float:
+    """Share of the FLOPs that are the encoder's, in full rows of its own microbatches."""
+    full = images_of_row(config)
+    one = encoder_share(plain(with_images(config, full)))
+    work = one / (1 - one) * images / full
+    return work / (1 + work)
+
+
+def images_of_row(config: ExperimentConfig) -> int:
+    """Images that fill a row of the encoder's own microbatches."""
+    (modality,) = modalities(config.model)
+    return config.schedule.encoder_budgets[modality.name] // (OUTPUTS * modality.reduction)
+
+
+def with_images(config: ExperimentConfig, images: int) -> ExperimentConfig:
+    """`config` with room for so many images in a row of a microbatch."""
+    (modality,) = modalities(config.model)
+    budget = max(images, images_of_row(config)) * OUTPUTS * modality.reduction
+    return changed(config, "data", budgets={**config.data.budgets, modality.name: budget})
+
+
+def plain(config: ExperimentConfig) -> ExperimentConfig:
+    """`config` whose encoders have the decoder's microbatches."""
+    usual = {"encoder_microbatches": "decoder", "encoder_budgets": {}, "encoder_rows": {}}
+    return changed(config, "schedule", **usual)
+
+
+def microbatches(config: ExperimentConfig, images: int) -> list[dict[str, Any]]:
+    """The microbatches of a step, with so many images in every row."""
+    return [microbatch(config, images, seed) for seed in range(config.train.accumulate)]
+
+
+def microbatch(config: ExperimentConfig, images: int, seed: int) -> dict[str, Any]:
+    """A microbatch of full rows: text with so many images in every row."""
+    rng, rows = np.random.default_rng(seed), config.data.rows
+    (modality,), tokens = modalities(config.model), config.data.budgets["tokens"]
+    budget, span = config.data.budgets[modality.name], OUTPUTS * modality.reduction
+    encoder, places = empty_rows(modality, rows, max(budget, images * span)), []
+    for row in range(rows):
+        for i in range(images):
+            medium = modality.sketch(rng, OUTPUTS)
+            write_medium(encoder, modality, row, i * span, i + 1, medium)
+            places.append((row, i * span, span, i + 1, 1))
+    encoder["inputs"] = rng.normal(size=encoder["inputs"].shape).astype(np.float32)
+    outputs = encoder["segment_ids"].shape[1] // modality.reduction
+    decoder = empty_decoder((rows, tokens), [modality.name])
+    landed, here = decoder["media"][modality.name], np.arange(images * OUTPUTS)
+    landed[:, : len(here)] = np.arange(rows)[:, None] * outputs + here
+    for name in ("tokens", "targets"):
+        decoder[name][:] = rng.integers(0, config.model.decoder.vocab_size, (rows, tokens))
+    decoder["loss_weight"][:] = landed < 0
+    decoder["segment_ids"][:] = 1
+    decoder["positions"][:] = np.arange(tokens)
+    return {
+        "decoder": decoder,
+        "encoders": {modality.name: encoder},
+        "runs": {modality.name: runs_of(landed, outputs)},
+        "places": {modality.name: np.array(places, np.int64).reshape(-1, 5)},
+    }

@@ -1,0 +1,88 @@
+"""What benchmarks need of a configuration, told before any device is looked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from mllm_jax.cli.benchmark import Benchmark
+from mllm_jax.config.sections import ConfigError, ExperimentConfig
+
+#: What is missing, and what is valid; empty if nothing is.
+Check = Callable[[ExperimentConfig], str]
+
+
+def check_needs(own: Benchmark, config: ExperimentConfig) -> None:
+    """See that a configuration has what a benchmark measures.
+
+    Raises:
+        ConfigError: it lacks something; the message names all of it, and a file that has it.
+    """
+    found = [problem for need in own.needs if (problem := NEEDS[need](config))]
+    if found:
+        raise ConfigError(f"bench {own.name}", [f"{why}, as in {own.config}" for why in found])
+
+
+def _stages(config: ExperimentConfig) -> str:
+    stages = config.parallel.decoder.stage
+    return (
+        "" if stages > 1 else f"parallel.decoder.stage: {stages} is no pipeline; valid: 2 or more"
+    )
+
+
+def _encoder(config: ExperimentConfig) -> str:
+    return "" if config.model.encoders else "model.encoders: there is none; valid: an encoder"
+
+
+def _one_encoder(config: ExperimentConfig) -> str:
+    lanes = config.model.lanes
+    if len(lanes) == 1:
+        return ""
+    told = f"{', '.join(lanes)} are {len(lanes)}" if lanes else "there is none"
+    return f"model.encoders: {told}; valid: one encoder without lanes"
+
+
+def _own_rows(config: ExperimentConfig) -> str:
+    missing = [name for name in config.model.lanes if name not in config.schedule.encoder_budgets]
+    if not missing:
+        return ""
+    return (
+        f"schedule.encoder_budgets: there is none of {', '.join(missing)}; valid: positions of a "
+        "row of the encoder's own microbatches"
+    )
+
+
+def _short_and_long(config: ExperimentConfig) -> str:
+    lanes = [*config.model.lanes]
+    if {*lanes} == {"short", "long"} and len(config.model.encoders) == 1:
+        return ""
+    told = ", ".join(lanes) or "nothing"
+    return f"model.encoders: media go through {told}; valid: one encoder with lanes short and long"
+
+
+def _synthetic(config: ExperimentConfig) -> str:
+    kind = config.data.source.kind
+    return "" if kind == "synthetic" else f"data.source.kind: {kind}; valid: synthetic"
+
+
+def _data_alone(config: ExperimentConfig) -> str:
+    split = ("context", "tensor", "expert", "stage")
+    found = {
+        name: [f"{axis} {degree}" for axis in split if (degree := getattr(plan, axis)) > 1]
+        for name, plan in config.parallel.plans.items()
+    }
+    told = [f"{name} has {' and '.join(own)}" for name, own in found.items() if own]
+    if not told:
+        return ""
+    return f"parallel: {', '.join(told)}, and hosts are lost and come back; valid: data and fsdp"
+
+
+#: Checks by the names in `Benchmark.needs`.
+NEEDS: Mapping[str, Check] = {
+    "stages": _stages,
+    "encoder": _encoder,
+    "one encoder": _one_encoder,
+    "own rows": _own_rows,
+    "short and long": _short_and_long,
+    "synthetic": _synthetic,
+    "data alone": _data_alone,
+}

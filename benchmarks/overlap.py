@@ -1,0 +1,92 @@
+"""Benchmark of collectives beside compute: every piece of `parallel.overlap`, before and after.
+
+The gradients of the configuration are compiled from shapes alone, for accelerators that are not
+here (`mllm_jax.compile.target`). `mllm_jax.compile.overlap` reads the compiled schedule.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from benchmarks.pipeline import Row, Tell
+from mllm_jax.compile.hlo import parse
+from mllm_jax.compile.overlap import Overlap, Speeds, overlap
+from mllm_jax.compile.target import Target, check_installed, for_target, training_batch
+from mllm_jax.config.load import ConfigError, ExperimentConfig
+from mllm_jax.train.step.build import gradient_step
+
+TARGETS = (Target("v5p", (4, 4, 2)), Target("h100", (4, 8)))
+#: Values of `parallel.overlap`, the first without any, the last as it is by default.
+SETTINGS: tuple[str | list[str], ...] = (
+    "off",
+    ["flags"],
+    ["flags", "gather", "scatter"],
+    ["flags", "tensor"],
+    ["flags", "gather", "scatter", "tensor"],
+    "auto",
+)
+#: The least gain of `auto` over none.
+LIMIT = 1.5
+
+
+def bench_overlap(config: ExperimentConfig, tell: Tell) -> list[Row]:
+    """Share of the bytes of all collectives beside compute, for every target and setting.
+
+    Columns: `overlap`, the value of `parallel.overlap`; `collectives` in the program; `gib` that
+    one device sends for the gradients of a step; `beside`, the share of these bytes with any
+    compute beside them; `hidden`, the share of the links' time with compute all along, by FLOPs
+    over peak; `gain` of `beside` over that without overlap, None if there was none, and for `auto`
+    its `limit`; `temporaries`, GiB of a device; `compile_seconds`.
+
+    Raises:
+        ConfigError: the configuration has stages, or nothing to overlap.
+        DeviceError: a compiler is not installed.
+    """
+    if config.parallel.decoder.stage > 1:
+        reason = "is measured by bench co_issue; valid: 1"
+        stages = f"parallel.decoder.stage: {config.parallel.decoder.stage} {reason}"
+        raise ConfigError("bench overlap", [stages])
+    check_installed(TARGETS)
+    rows: list[Row] = []
+    for target in TARGETS:
+        before: Row | None = None
+        for setting in SETTINGS:
+            tell(f"compiling for {target}: {_name(setting)}")
+            row = measured(config, target, setting)
+            before = before or row
+            rows.append(row | _gain(row, before, setting))
+    return rows
+
+
+def _gain(row: Row, before: Row, setting: str | Sequence[str]) -> Row:
+    gain = row["beside"] / before["beside"] if before["beside"] else None
+    return {"gain": gain, "limit": LIMIT if setting == SETTINGS[-1] else None}
+
+
+def measured(config: ExperimentConfig, target: Target, setting: str | list[str]) -> Row:
+    """One row of `bench_overlap`, without its gain."""
+    config = for_target(config, target, overlap=setting)
+    step = gradient_step(config, target.devices())
+    lowered = step.gradients.lower(step.abstract["params"], training_batch(config, step))
+    begin = time.perf_counter()
+    compiled = lowered.compile(compiler_options=dict(target.compiler.options))
+    seconds = time.perf_counter() - begin
+    found = overlap(parse(compiled.as_text() or ""), Speeds.of(target.hardware))
+    total = sum(found.values(), Overlap())
+    sizes = compiled.memory_analysis()
+    assert sizes is not None  # both compilers tell
+    return {
+        "target": str(target),
+        "overlap": _name(setting),
+        "collectives": total.collectives,
+        "gib": total.bytes / 2**30,
+        "beside": total.share_beside,
+        "hidden": total.hidden_share,
+        "temporaries": sizes.temp_size_in_bytes / 2**30,
+        "compile_seconds": seconds,
+    }
+
+
+def _name(setting: str | Sequence[str]) -> str:
+    return setting if isinstance(setting, str) else "+".join(setting)

@@ -1,0 +1,342 @@
+"""The same training here and with transformers: tokens per second, memory and padding."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import jax
+import numpy as np
+import PIL.Image
+from numpy.typing import NDArray
+
+from benchmarks.peer import IGNORED, Samples, Setting
+from benchmarks.turns import Worker
+from data.config import LlavaSource
+from data.processing.processor import make_processor
+from data.sample import Example, Lengths, Medium
+from data.sources.distributions import REDUCTION, draw
+from data.sources.make import make_source
+from mllm_jax.check.verify import initial_parameters
+from mllm_jax.config.load import AdamWConfig, ConfigError, ExperimentConfig, to_yaml
+from mllm_jax.config.modalities import modalities
+from mllm_jax.models.encoders.clip.config import ClipConfig
+from mllm_jax.models.pretrained.llava import LLAVA
+from mllm_jax.models.pretrained.write import Draft
+from mllm_jax.models.released.configs import CONFIG
+from mllm_jax.models.released.family import Composition, Family
+from mllm_jax.runtime.devices import use_host
+from mllm_jax.runtime.folder import RunError
+from mllm_jax.train.state.regroup import leaf_name
+
+Tell = Callable[[str], None]
+
+#: Samples of an epoch, and how much shorter they are than those of the distribution.
+SAMPLES, SCALE = 128, 1 / 8
+#: Timed turns of every way, one after the other; together an epoch.
+TURNS = 4
+#: Samples that warm up a way.
+WARM_UP = 16
+#: Settings of a user of transformers who keeps the defaults.
+DEFAULT = Setting(batch=8)
+#: Settings of a user who tunes; the fastest of them is the best setting.
+CANDIDATES = (
+    Setting(batch=8, grouped=True),
+    Setting(batch=16, grouped=True),
+    Setting(batch=4, packed=True),
+    Setting(batch=8, packed=True),
+)
+#: Largest difference of two losses that is summation order and not a mistake.
+LIMIT = 1e-4
+#: `tokens` and `seconds` of a part of an epoch.
+Turn = Mapping[str, float]
+EXTRA = "parity"
+OURS, PEER = "benchmarks.ours", "benchmarks.peer"
+#: Environment of transformers: all files are in the folder, and loading them is no news.
+QUIET = {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+#: Environment of all ways: arrays of a step are made anew in every step, and with small pages the
+#: kernel takes a tenth of the time to do so.
+LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+
+
+def bench_peers(config: ExperimentConfig, tell: Tell) -> dict[str, Any]:
+    """Train the same small LLaVA on the same samples here and with transformers, in turns.
+
+    A folder is written with `SAMPLES` conversations as long as `data.sources.distributions.web`
+    says times `SCALE`, and with the initial parameters in LLaVA's released form. Every way reads
+    them in a process of its own; their losses on the same samples are compared before anything is
+    timed. A turn is a part of an epoch, as long for all: `SAMPLES` are enough for batches of
+    similar lengths to have little padding. Our time has the reading of files and the packing in it;
+    transformers gets arrays to pad.
+
+    Returns:
+        `ours`, `transformers_default` and `transformers_best`, each with `tokens_per_second`
+        (of all turns: tokens and media's outputs in the decoder, without padding),
+        `peak_bytes` of its process, `padding` (share of the decoder's positions) and `loss` on the
+        samples compared; transformers' with their `setting`, and how much faster `ours` is as
+        `speedup`. `best_of`: tokens per second of all settings tried.
+
+    Raises:
+        ConfigError: torch or transformers is missing, or the configuration cannot be compared.
+        RunError: the models do not have the same loss.
+    """
+    check(config)
+    use_host()
+    with TemporaryDirectory(prefix="mllm_jax-") as name:
+        folder = Path(name)
+        tell(f"writing {SAMPLES} samples and a checkpoint")
+        samples = write(folder, config)
+        tried = {str(own): _tried(folder, own, tell) for own in CANDIDATES}
+        best = max(CANDIDATES, key=lambda own: tried[str(own)])
+        settings = {"transformers_default": DEFAULT, "transformers_best": best}
+        with ExitStack() as stack:
+            ours = stack.enter_context(Worker(OURS, name, str(SAMPLES), environment=LARGE_PAGES))
+            peers = {key: stack.enter_context(_peer(folder, own)) for key, own in settings.items()}
+            losses = compared(ours, peers, tell)
+            turns = in_turns({"ours": ours, **peers}, sum(samples.lengths), tell)
+            figures = {key: way.ask("figures") for key, way in {"ours": ours, **peers}.items()}
+    return report(figures, turns, losses, settings) | {"best_of": tried}
+
+
+def check(config: ExperimentConfig) -> None:
+    """See that both sides can run, and train the same.
+
+    Raises:
+        ConfigError: the message lists the keys that the comparison does not allow.
+    """
+    problems = check_installed()
+    train = config.train
+    alike = {
+        "data.source.kind": (config.data.source.kind, "llava"),
+        "model.dtype": (config.model.dtype, "float32"),
+        "train.optimizer.kind": (train.optimizer.kind, "adamw"),
+        "train.clip_norm": (train.clip_norm, None),
+        "train.accumulate": (train.accumulate, 1),
+        "train.freeze": (train.freeze, ()),
+        "train.warmup_steps": (train.warmup_steps, 0),
+        "train.final_learning_rate_ratio": (train.final_learning_rate_ratio, 1.0),
+    }
+    for key, (value, valid) in alike.items():
+        if value != valid:
+            problems.append(f"{key}: {value} is not what transformers is held to; valid: {valid}")
+    for name, encoder in config.model.encoders.items():
+        if (name, encoder.family) != ("vision", "clip"):
+            problems.append(
+                f"model.encoders: {name} of family {encoder.family}; valid: vision of family clip, "
+                "as in LLaVA"
+            )
+    if problems:
+        raise ConfigError("bench peers", problems)
+
+
+def check_installed() -> list[str]:
+    """What is wrong if torch or transformers is not installed."""
+    missing = [name for name in ("torch", "transformers") if find_spec(name) is None]
+    if not missing:
+        return []
+    return [
+        f"{' and '.join(missing)} not installed; to have them: pip install -c constraints.txt "
+        f"-e '.[{EXTRA}]' (the extra {EXTRA})"
+    ]
+
+
+# ------------------------------------------------------------------ files
+
+
+def write(folder: Path, config: ExperimentConfig) -> Samples:
+    """Write the files that both sides read; samples are in the form for transformers."""
+    vision = config.model.encoders["vision"]
+    assert isinstance(vision, ClipConfig)
+    source = LlavaSource(kind="llava", path=str(write_samples(folder, vision)))
+    data = config.data.model_copy(update={"source": source})
+    model = config.model.model_copy(update={"pretrained": str(folder / "release")})
+    own = config.model_copy(update={"data": data, "model": model})
+    (folder / "config.yaml").write_text(to_yaml(own), encoding="utf-8")
+    processor = make_processor(data, modalities(config.model))
+    write_release(folder / "release", config, processor.placeholder_id("vision"))
+    opened = make_source(data)
+    examples = [processor.process(opened[i]) for i in range(len(opened))]
+    samples = as_released(examples, vision)
+    samples.save(folder / "samples.npz")
+    (folder / "optimizer.json").write_text(json.dumps(optimizer(config)), encoding="utf-8")
+    return samples
+
+
+def optimizer(config: ExperimentConfig) -> dict[str, Any]:
+    """Arguments of torch's AdamW."""
+    train, own = config.train, config.train.optimizer
+    assert isinstance(own, AdamWConfig)
+    return {
+        "lr": train.learning_rate,
+        "betas": [own.beta1, own.beta2],
+        "eps": own.epsilon,
+        "weight_decay": train.weight_decay,
+    }
+
+
+def write_samples(folder: Path, vision: ClipConfig) -> Path:
+    """Conversations about images of the encoder's grid; the path of their JSON Lines."""
+    rng = np.random.default_rng(0)
+    high, wide = (side * patch for side, patch in zip(vision.grid, vision.patch, strict=True))
+    records = []
+    for number, lengths in enumerate(draw("web", SAMPLES, seed=0)):
+        images = [f"{number}-{i}.png" for i in range(len(lengths.media["vision"]))]
+        for name in images:
+            pixels = rng.integers(0, 256, (high, wide, vision.channels), np.uint8)
+            PIL.Image.fromarray(pixels.squeeze()).save(folder / name, compress_level=1)
+        question, answer = (_letters(rng, _text(lengths) * SCALE / 2) for _ in range(2))
+        asked = "\n".join([*["<image>"] * len(images), question])
+        turns = [{"from": "human", "value": asked}, {"from": "gpt", "value": answer}]
+        records.append({"image": images, "conversations": turns})
+    path = folder / "train.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+def _text(lengths: Lengths) -> int:
+    """Tokens that are not of media."""
+    media = ((name, n) for name, own in lengths.media.items() for n in own)
+    return lengths.tokens - sum(-(-n // REDUCTION[name]) for name, n in media)
+
+
+def _letters(rng: np.random.Generator, count: float) -> str:
+    return "".join(rng.choice(list("etaoinshrdlu"), max(1, round(count))))
+
+
+def write_release(folder: Path, config: ExperimentConfig, image_token: int) -> None:
+    """Initial parameters of the model as LLaVA's are released.
+
+    Args:
+        folder: folder to make.
+        config: configuration of the experiment.
+        image_token: token at which outputs of the encoder land.
+    """
+    model = config.model
+    composition = Composition(model.decoder, model.encoders, {"vision": image_token})
+    write_tensors(folder, LLAVA, composition, initial_parameters(model, config.train.seed))
+
+
+def write_tensors(folder: Path, family: Family, composition: Composition, params: Any) -> None:
+    """Parameters of a model, as numpy arrays, in the form of a family.
+
+    Args:
+        folder: folder to fill; it is made if it is not there.
+    """
+    rules = family.rules(composition)
+    trees = {"decoder": params["decoder"], **params["encoders"]}
+    tensors = dict(family.idle(composition))
+    for module, tree in trees.items():
+        leaves = {leaf_name(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
+        for rule in rules[module]:
+            leaf = leaves[rule.parameter]
+            parts = [leaf] if rule.layers is None else leaf
+            released = [rule.form.released_from(part) for part in parts]
+            tensors |= dict(zip(rule.names, released, strict=True))
+    folder.mkdir(exist_ok=True)
+    draft = Draft.begin(folder, {name: (array.shape, "F32") for name, array in tensors.items()})
+    for name, array in tensors.items():
+        draft.put(name, array)
+    (folder / CONFIG).write_text(json.dumps(family.released(composition)), encoding="utf-8")
+
+
+def as_released(examples: Sequence[Example], vision: ClipConfig) -> Samples:
+    """Examples as transformers takes them."""
+    ids = [np.append(own.tokens, own.targets[-1]).astype(np.int64) for own in examples]
+    learnt = [np.where(own.loss_weight > 0, own.targets, IGNORED) for own in examples]
+    labels = [np.concatenate([[IGNORED], own]).astype(np.int64) for own in learnt]
+    pixels = [_pixels(own.media.get("vision", ()), vision) for own in examples]
+    return Samples(ids, labels, pixels)
+
+
+def _pixels(media: Sequence[Medium], vision: ClipConfig) -> NDArray[np.float32]:
+    """Images `[n, channels, height, width]` from their patches."""
+    (rows, columns), (high, wide) = vision.grid, vision.patch
+    shape = (len(media), rows, columns, high, wide, vision.channels)
+    # The class token has no pixels; it lies in row -1.
+    patches = [medium.inputs[medium.positions[:, 0] >= 0] for medium in media]
+    whole = np.array(patches, np.float32).reshape(shape).transpose(0, 5, 1, 3, 2, 4)
+    return whole.reshape(len(media), vision.channels, rows * high, columns * wide)
+
+
+# ------------------------------------------------------------------ measuring
+
+
+def _tried(folder: Path, setting: Setting, tell: Tell) -> float:
+    """Tokens per second of a turn with `setting`."""
+    with _peer(folder, setting) as peer:
+        peer.ask("turn", samples=WARM_UP)
+        rate = _rate([peer.ask("turn", samples=SAMPLES // TURNS)])
+    tell(f"transformers, {setting}: {rate:.0f} tokens/s")
+    return rate
+
+
+def _peer(folder: Path, setting: Setting) -> Worker:
+    return Worker(PEER, str(folder), setting.to_json(), environment=QUIET | LARGE_PAGES)
+
+
+def _rate(turns: Sequence[Turn]) -> float:
+    """Tokens per second of all: turns have batches of other lengths."""
+    tokens, seconds = (sum(own[key] for own in turns) for key in ("tokens", "seconds"))
+    return tokens / seconds
+
+
+def compared(ours: Worker, peers: Mapping[str, Worker], tell: Tell) -> dict[str, float]:
+    """Losses of all ways on the samples of our first step, before anything is learnt.
+
+    Raises:
+        RunError: the losses differ.
+    """
+    first = ours.ask("first")
+    losses = {"ours": first["loss"]}
+    losses |= {key: peer.ask("loss", samples=first["samples"]) for key, peer in peers.items()}
+    told = ", ".join(f"{key} {loss:.6f}" for key, loss in losses.items())
+    tell(f"loss of {len(first['samples'])} samples: {told}")
+    if not all(abs(loss - losses["ours"]) <= LIMIT for loss in losses.values()):
+        raise RunError(
+            f"bench peers: the losses of the same samples differ by more than {LIMIT:g}: {told}; "
+            "the compared models would not be the same"
+        )
+    return losses
+
+
+def in_turns(ways: Mapping[str, Worker], tokens: int, tell: Tell) -> dict[str, list[Turn]]:
+    """Tokens and seconds of every turn of every way.
+
+    Args:
+        ways: the compared ways by name, `ours` among them.
+        tokens: number of tokens of an epoch.
+        tell: shows a line of progress.
+    """
+    peers = {"samples": SAMPLES // TURNS}
+    options = {key: {"tokens": tokens // TURNS} if key == "ours" else peers for key in ways}
+    for key, way in ways.items():
+        way.ask("turn", **({"tokens": 1} if key == "ours" else {"samples": WARM_UP}))
+    turns: dict[str, list[Turn]] = {key: [] for key in ways}
+    for turn in range(TURNS):
+        for key, way in ways.items():
+            turns[key].append(way.ask("turn", **options[key]))
+        told = ", ".join(f"{key} {_rate(own[-1:]):.0f}" for key, own in turns.items())
+        tell(f"turn {turn + 1} of {TURNS}, tokens/s: {told}")
+    return turns
+
+
+def report(
+    figures: Mapping[str, Mapping[str, float]],
+    turns: Mapping[str, Sequence[Turn]],
+    losses: Mapping[str, float],
+    settings: Mapping[str, Setting],
+) -> dict[str, Any]:
+    """The result of `bench_peers`, without the settings tried."""
+    found: dict[str, Any] = {
+        key: {"tokens_per_second": _rate(own), **figures[key], "loss": losses[key]}
+        for key, own in turns.items()
+    }
+    for key, setting in settings.items():
+        speedup = found["ours"]["tokens_per_second"] / found[key]["tokens_per_second"]
+        found[key] |= {"speedup": speedup, "setting": str(setting)}
+    return found

@@ -1,0 +1,178 @@
+"""Steps that papers have measured, beside the cost model's predictions.
+
+No published step is fitted. Which constants come from which published figure is in
+docs/measurements/published.md, and every such figure is marked as `calibrated` here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+from benchmarks.pipeline import Row, Tell
+from benchmarks.systems.chain import Baseline, Chain, balanced, decoder_alone, megatron
+from benchmarks.systems.optimus import Optimus, optimus
+from mllm_jax.config.load import ExperimentConfig, load
+from mllm_jax.plan.planner import Planner
+from mllm_jax.plan.prediction import utilisation
+from mllm_jax.plan.simulate import simulated_step
+from scheduling.costs.hardware import named
+from scheduling.costs.strategy import Strategy
+from scheduling.simulate.simulation import IDLE_KINDS, Simulation
+
+CONFIGS = Path(__file__).resolve().parents[1] / "configs"
+#: Optimus' figures at 1536 and 3072 GPUs: seconds of the three ways, and shares hidden.
+OPTIMUS: Mapping[str, Mapping[str, float]] = {
+    "3072": {"megatron": 5.91, "balanced": 5.87, "optimus": 4.87, "coarse": 0.687, "fine": 0.85},
+    "2048": {},
+    "1536": {"megatron": 10.65, "balanced": 10.43, "optimus": 9.80, "coarse": 0.343, "fine": 0.575},
+}
+#: A production step of Optimus' authors, of 5.12 s: seconds in which devices are idle.
+IDLE: Mapping[str, float] = {
+    "gather": 0.167,
+    "scatter": 0.458,
+    "warm-up": 0.291,
+    "cool-down": 0.471,
+    "other": 0.445,
+    "tensor": 0.585,
+}
+#: Which of them constants are calibrated by.
+CALIBRATED = {
+    ("optimus 3072", "encoders hidden, coarse"),
+    ("optimus 1536", "encoders hidden, fine"),
+    ("optimus 3072", "seconds of a ViT-22B layer, forward"),
+    ("optimus 3072", "seconds of a ViT-22B layer, backward"),
+    ("production", "idle seconds: gather"),
+    ("production", "idle seconds: scatter"),
+    ("megascale 256", "speed gained by overlapped sends"),
+}
+
+
+def bench_published(config: ExperimentConfig, tell: Tell) -> list[Row]:
+    """Every published figure that can be predicted, and how far off that is.
+
+    `off` is a share of the published figure, None where there is none. A figure that a constant is
+    calibrated by is no prediction, and says so.
+
+    Args:
+        config: not used; every setting has a configuration of its own.
+        tell: callback for messages of progress.
+    """
+    rows = []
+    for setting in (_optimus, _megascale, _orchmllm):
+        for name, what, published, predicted in setting(tell):
+            rows.append(_row(name, what, published, predicted))
+    return rows
+
+
+def _row(name: str, what: str, published: float | None, predicted: float) -> Row:
+    off = None if published is None else predicted / published - 1
+    return {
+        "setting": name,
+        "figure": what,
+        "published": published,
+        "predicted": predicted,
+        "off": off,
+        "calibrated": "yes" if (name, what) in CALIBRATED else "",
+    }
+
+
+#: Setting, figure, its published value or None, and the predicted one.
+Figure = tuple[str, str, float | None, float]
+
+
+class Setting:
+    """A configuration on its hardware.
+
+    Args:
+        path: path of the configuration, in configs/.
+        hardware: name of it.
+    """
+
+    def __init__(self, path: str, hardware: str) -> None:
+        self.config = load(CONFIGS / path, planned=False)
+        self.planner = Planner(self.config, named(hardware), hardware)
+
+    @cached_property
+    def chain(self) -> Chain:
+        """The chain of all its modules under the decoder's plan."""
+        config = self.config
+        strategy = Strategy(
+            {"decoder": config.parallel.decoder},
+            config.train.accumulate,
+            config.schedule.chunks,
+            config.model.remat,
+            co_issue=False,
+        )
+        return Chain(self.planner.plain, strategy, self.planner.hardware)
+
+    @cached_property
+    def alone(self) -> Baseline:
+        """The decoder's step."""
+        return decoder_alone(self.chain)
+
+    @cached_property
+    def optimus(self) -> Optimus:
+        """Optimus' step."""
+        room = self.planner.hardware.room - self.alone.memory
+        return optimus(self.chain, self.alone.simulation, room)
+
+    def mfu(self, seconds: float) -> float:
+        """MFU of a step of `seconds`, recomputation not counted."""
+        own = self.chain
+        return utilisation(self.planner, own.strategy, seconds, own.workload)[0]
+
+
+def _optimus(tell: Tell) -> Iterator[Figure]:
+    """Strong scaling of ViT-22B + GPT-175B (arXiv 2408.03505)."""
+    for devices, published in OPTIMUS.items():
+        name = f"optimus {devices}"
+        tell(f"ViT-22B + GPT-175B on {devices} GPUs")
+        own = Setting(f"optimus/vit22b_gpt175b_{devices}.yaml", "h800")
+        first = megatron(own.chain).simulation
+        yield name, "seconds, megatron", published.get("megatron"), first.makespan
+        even = balanced(own.chain).simulation.makespan
+        yield name, "seconds, balanced", published.get("balanced"), even
+        yield name, "seconds, optimus", published.get("optimus"), own.optimus.seconds
+        yield name, "encoders hidden, coarse", published.get("coarse"), own.optimus.coarse
+        yield name, "encoders hidden, fine", published.get("fine"), own.optimus.hidden
+        if devices == "3072":
+            yield from _parts(name, own, first)
+
+
+def _parts(name: str, own: Setting, first: Simulation) -> Iterator[Figure]:
+    """Times of a step of the largest setting, by part."""
+    vision = own.chain.timings["vision"]
+    forward = vision.forward(1).seconds
+    yield name, "seconds of a ViT-22B layer, forward", 1.4e-3, forward
+    backward = vision.backward(1).seconds - forward
+    yield name, "seconds of a ViT-22B layer, backward", 2.0e-3, backward
+    work = own.chain.workload
+    yield name, "PFLOP of a step", 5120, 4 * sum(map(work.flops, work.towers)) / 1e15
+    for kind in IDLE_KINDS:
+        yield "production", f"idle seconds: {kind}", IDLE[kind], first.idle[kind]
+    yield "production", "seconds of compute", 5.12 - sum(IDLE.values()), first.compute
+
+
+def _megascale(tell: Tell) -> Iterator[Figure]:
+    """GPT-175B under Megatron-LM (arXiv 2402.15627)."""
+    for devices, published in (("256", 0.477), ("12288", 0.552 / 1.34)):
+        tell(f"GPT-175B on {devices} GPUs")
+        own = Setting(f"megascale/gpt175b_{devices}.yaml", "a100")
+        mfu = own.mfu(own.alone.simulation.makespan)
+        yield f"megascale {devices}", "MFU, megatron", published, mfu
+        if devices == "256":
+            free = decoder_alone(replace(own.chain, overlapped=True)).simulation.makespan
+            gained = own.alone.simulation.makespan / free - 1
+            # 47.7 % MFU after three other changes, 55.5 %, and with this one 58.0 %.
+            yield "megascale 256", "speed gained by overlapped sends", 58.0 / 55.5 - 1, gained
+
+
+def _orchmllm(tell: Tell) -> Iterator[Figure]:
+    """MLLM-84B on 2560 GPUs (arXiv 2503.23830), balanced."""
+    tell("MLLM-84B on 2560 GPUs")
+    own = Setting("orchmllm/84b.yaml", "h100")
+    made = simulated_step(own.config, own.planner.hardware)
+    yield "orchmllm 2560", "MFU", 0.416, own.mfu(made.makespan)

@@ -1,0 +1,325 @@
+"""Training under faults: does it lose anything, and how soon is it back?
+
+Runs of `launch.py train --supervise` on two to four hosts that this machine plays
+(`chaos/hosts.py`) are struck by faults that a seed draws (`chaos/faults.py`). Every run must end
+with the losses of an undisturbed one, to the bit, and with the same samples in every step. Once a
+host is lost for good, the others sum in another order: from there on the samples must be the same.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.faults.account import Difference, Record, left_over, median_and_worst
+from benchmarks.faults.faults import Fault, Need, Plan, draw, possible
+from benchmarks.faults.hosts import Hosts, Namespaces, probe
+from benchmarks.faults.run import FailedError, Run, Struck
+from benchmarks.faults.thread import probe_hold
+from benchmarks.findings import Verdict
+from mllm_jax.config.load import ExperimentConfig, to_yaml
+from mllm_jax.config.sections import ConfigError
+
+Tell = Callable[[str], None]
+
+#: Most seconds from a fault to its detection.
+DETECTION = 60.0
+#: Faults of a run of the benchmark that is told no number.
+FAULTS = 12
+#: Orphans and files that are told one by one.
+SHOWN = 5
+#: Counts that are told at the end.
+_COUNTS = (
+    *("samples_lost", "samples_repeated", "orphans", "left_over"),
+    *("failed_runs", "undetected", "too_late"),
+)
+#: Steps of a run besides those that its faults ask for; seconds of a short step.
+_MORE, _STEP = 30, 0.1
+#: File of the lengths of samples, and the lengths in it.
+_LENGTHS, _TOKENS = "lengths.jsonl", (8, 150, 3)
+
+
+@dataclass
+class Outcome:
+    """What a run has shown.
+
+    Attributes:
+        plan: the run and its faults.
+        struck: the faults that were brought about.
+        failed: why the run has not ended; empty if it has.
+        difference: its difference to an undisturbed run; None if it has not ended.
+        orphans, left: processes and files that it has left behind.
+    """
+
+    plan: Plan
+    struck: list[Struck] = field(default_factory=list)
+    failed: str = ""
+    difference: Difference | None = None
+    orphans: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+
+    @property
+    def bit_equal(self) -> bool:
+        """Whether its losses are those of an undisturbed run, as far as they must be."""
+        return self.difference is not None and not self.difference.steps
+
+    @property
+    def problems(self) -> list[str]:
+        """What should not be; empty if all is well."""
+        found = [f"run {self.plan.number} has failed: {self.failed}"] if self.failed else []
+        if own := self.difference:
+            if own.steps:
+                found.append(f"steps {own.steps[:8]} have other losses than an undisturbed run")
+            if own.lost or own.repeated:
+                found.append(f"{own.lost} samples are lost, {own.repeated} are repeated")
+        found += _first("an orphan", self.orphans) + _first("left over", self.left)
+        found += [f"not told of: {own}" for own in self.struck if own.undetected]
+        found += [f"late: {own}" for own in self.struck if (own.detected or 0.0) > DETECTION]
+        return found
+
+
+def bench_recovery(
+    config: ExperimentConfig,
+    tell: Tell = lambda line: None,
+    faults: int = FAULTS,
+    seed: int = 0,
+    run: int | None = None,
+    list: bool = False,  # noqa: A002 - named as the option
+) -> Verdict:
+    """Draw faults, bring them about, and account for what the runs have trained.
+
+    Args:
+        config: configuration of the runs, whose `parallel` is set by the number of hosts.
+        tell: is told of every fault.
+        faults: number of faults in all runs.
+        seed: seed of the faults.
+        run: number of the only run to make; None: all.
+        list: only tell the faults.
+
+    Returns:
+        `faults`; `bit_equal`, whether all losses are those of undisturbed runs; `samples_lost` and
+        `samples_repeated`; `orphans`; `left_over` files; `failed_runs`; `too_late`, faults whose
+        run had ended; `undetected`, faults that no supervisor has told of though they must have
+        ended an attempt; `detection_seconds` and `recovery_seconds`, to the first new step, of the
+        faults that have ended an attempt; `named`, how many of these were told of by their host;
+        and `ridden_out`, the faults that have ended none. The last five are told by kind of fault,
+        too. And `problems`, each with the command that reproduces it.
+
+    Raises:
+        ConfigError: there is no run of that number.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="mllm_jax-recovery-"))
+    with ExitStack() as ends:
+        ends.callback(shutil.rmtree, folder, ignore_errors=True)
+        make = _hosts(folder, tell)
+        plans = _chosen(draw(faults, seed, possible(_able(make, tell))), run)
+        if list:
+            told = [str(plan) for plan in plans]
+            return Verdict({"runs": [asdict(plan) for plan in plans]}, lines=told)
+        bench = _Bench(config, folder, make, tell)
+        counts = sorted({plan.hosts for plan in plans})
+        outcomes = [own for count in counts for own in bench.of(count, plans)]
+        told = _problems(outcomes, f"--faults {faults} --seed {seed}")
+        if told:
+            ends.pop_all()  # the logs are wanted
+            told.append(f"logs are in {folder}")
+    found = _account(outcomes) | {"problems": told}
+    return Verdict(found, _rows(found), [_summary(found), *told], ok=not told)
+
+
+def _chosen(drawn: Sequence[Plan], run: int | None) -> Sequence[Plan]:
+    """The runs to make."""
+    chosen = [plan for plan in drawn if run in (None, plan.number)]
+    if drawn and not chosen:
+        valid = f"1 to {len(drawn)}" if len(drawn) > 1 else "1"
+        problem = f"--run {run} is not one of the {len(drawn)} runs that are drawn; valid: {valid}"
+        raise ConfigError("bench recovery", [problem])
+    return chosen
+
+
+def _hosts(folder: Path, tell: Tell) -> type[Hosts]:
+    """The kind of hosts that is possible here; it is told if it is not the one with namespaces."""
+    why = probe(folder)
+    if not why:
+        return Namespaces
+    tell(f"hosts are plain processes, without faults of links and disks: {why}")
+    return Hosts
+
+
+def _able(make: type[Hosts], tell: Tell) -> list[Need]:
+    """What faults may need here; it is told if no process can be traced."""
+    why = probe_hold()
+    if not why:
+        return [*make.able, "trace"]
+    tell(f"no process is made to stand with a thread that beats: {why}")
+    return [*make.able]
+
+
+def _problems(outcomes: Sequence[Outcome], drawn: str) -> list[str]:
+    """All problems, each with what reproduces it."""
+    return [
+        f"{problem}\n  reproduce it: launch.py bench recovery {drawn} --run {own.plan.number}"
+        for own in outcomes
+        for problem in own.problems
+    ]
+
+
+@dataclass(frozen=True)
+class _Bench:
+    """Makes the runs.
+
+    Attributes:
+        config: as of `bench_recovery`.
+        folder: folder for all files.
+        make: makes hosts.
+        tell: is told of what happens.
+    """
+
+    config: ExperimentConfig
+    folder: Path
+    make: type[Hosts]
+    tell: Tell
+
+    def of(self, count: int, plans: Sequence[Plan]) -> Iterator[Outcome]:
+        """Outcomes of the runs on `count` hosts."""
+        own = [plan for plan in plans if plan.hosts == count]
+        place = self.folder / f"hosts-{count}"
+        place.mkdir()
+        with self.make(count, place) as hosts:
+            file = place / "config.yaml"
+            file.write_text(to_yaml(self._configured(hosts, own)))
+            lengths = [json.dumps({"tokens": tokens}) for tokens in range(*_TOKENS)]
+            (hosts.seen / _LENGTHS).write_text("\n".join(lengths))
+            self.tell(f"an undisturbed run of {count} hosts")
+            undisturbed = self._undisturbed(hosts, file, place)
+            for plan in own:
+                self.tell(f"run {plan.number} of {count} hosts")
+                outcome = self._outcome(plan, hosts, file, place, undisturbed)
+                for problem in outcome.problems:
+                    self.tell(f"  {problem}")
+                yield outcome
+
+    def _undisturbed(self, hosts: Hosts, file: Path, place: Path) -> Record:
+        run = Run("undisturbed", hosts, [str(file)], place / "undisturbed", self.tell)
+        run.suffer([])
+        return Record.read(run.run)
+
+    def _outcome(
+        self, plan: Plan, hosts: Hosts, file: Path, place: Path, undisturbed: Record
+    ) -> Outcome:
+        name = f"run-{plan.number}"
+        run = Run(name, hosts, [str(file)], place / name, self.tell)
+        outcome, before = Outcome(plan), _shared(hosts)
+        try:
+            outcome.struck = run.suffer(plan.faults)
+            outcome.difference = Difference.of(Record.read(run.run), undisturbed, run.alike)
+            outcome.left = [*self._left(run), *sorted(_shared(hosts) - before)]
+        except FailedError as error:
+            outcome.failed, outcome.struck = str(error), run.struck
+        outcome.orphans = run.left
+        if outcome.problems:
+            shutil.copytree(run.run, place / name / "run", dirs_exist_ok=True)
+        shutil.rmtree(run.run)
+        return outcome
+
+    def _left(self, run: Run) -> list[str]:
+        keep = self.config.checkpoint.keep + 1
+        aside = sum(own.fault.kind in ("damage", "delete") for own in run.struck)
+        return [*left_over(run.run, keep, aside), *map(str, run.temporary.iterdir())]
+
+    def _configured(self, hosts: Hosts, plans: Sequence[Plan]) -> ExperimentConfig:
+        """The configuration of runs on hosts, each with one device."""
+        given = self.config.model_dump()
+        steps = max((_steps(plan.faults) for plan in plans), default=_MORE)
+        given["train"]["steps"] = max(steps, self.config.train.steps)
+        given["data"]["source"]["distribution"] = str(hosts.disk / _LENGTHS)
+        given["parallel"]["devices"] = hosts.count
+        # What two hosts share the parameters of is nowhere else but in a neighbour's copy.
+        fsdp = 1 if hosts.count % 2 else 2
+        for plan in (given["parallel"]["decoder"], *given["parallel"]["encoders"].values()):
+            plan |= {"data": hosts.count // fsdp, "fsdp": fsdp}
+        return ExperimentConfig.model_validate(given)
+
+
+def _shared(hosts: Hosts) -> set[str]:
+    """What is in the shared memory of all hosts."""
+    places = (hosts.shared_memory(i) for i in range(hosts.count))
+    return {str(path) for place in places for path in place.iterdir()}
+
+
+def _first(what: str, found: Sequence[str]) -> list[str]:
+    """The first few of many."""
+    more = [f"{what}: {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+    return [f"{what}: {own}" for own in found[:SHOWN]] + more
+
+
+def _steps(faults: Sequence[Fault]) -> int:
+    """Steps of a run that should go on until its last fault."""
+    slow = {own.number: own.seconds for own in faults if own.kind in ("slow_link", "slow_rank")}
+    seconds = (own.delay + slow.get(own.number, 0.0) for own in faults if own.moment != "start")
+    return _MORE + sum(own.steps for own in faults) + int(sum(seconds) / _STEP)
+
+
+def _account(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """The figures of all runs."""
+    struck = [own for outcome in outcomes for own in outcome.struck]
+    ended = [outcome.difference for outcome in outcomes if outcome.difference]
+    by_kind = defaultdict[str, list[Struck]](list)
+    for own in struck:
+        by_kind[own.fault.kind].append(own)
+    return {
+        "faults": len(struck),
+        "bit_equal": all(own.bit_equal for own in outcomes),
+        "samples_lost": sum(own.lost for own in ended),
+        "samples_repeated": sum(own.repeated for own in ended),
+        "orphans": sum(len(own.orphans) for own in outcomes),
+        "left_over": sum(len(own.left) for own in outcomes),
+        "failed_runs": sum(bool(own.failed) for own in outcomes),
+        "too_late": sum(len(own.plan.faults) - len(own.struck) for own in outcomes),
+        **_seconds(struck),
+        "by_kind": {kind: {"faults": len(own), **_seconds(own)} for kind, own in by_kind.items()},
+    }
+
+
+def _rows(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Figures of all faults, and of those of each kind."""
+    return [
+        {
+            "kind": kind,
+            "faults": own["faults"],
+            "undetected": own["undetected"],
+            "ridden out": own["ridden_out"],
+            "named": own["named"],
+            **{
+                f"{what}, {which}": own[f"{what}_seconds"][which]
+                for what in ("detection", "recovery")
+                for which in ("median", "worst")
+            },
+        }
+        for kind, own in {"all": found, **found["by_kind"]}.items()
+    ]
+
+
+def _summary(found: Mapping[str, Any]) -> str:
+    """`30 faults: losses equal to the bit; 0 samples lost, ...`"""
+    equal = "equal to the bit" if found["bit_equal"] else "NOT equal"
+    counts = ", ".join(f"{found[name]} {name.replace('_', ' ')}" for name in _COUNTS)
+    return f"{found['faults']} faults: losses {equal}; {counts}"
+
+
+def _seconds(struck: Sequence[Struck]) -> dict[str, Any]:
+    told = [own for own in struck if own.detected is not None]
+    return {
+        "undetected": sum(own.undetected for own in struck),
+        "ridden_out": sum(own.detected is None and not own.undetected for own in struck),
+        "named": sum(own.named for own in told),
+        "detection_seconds": median_and_worst(own.detected for own in told),
+        "recovery_seconds": median_and_worst(own.recovered for own in struck),
+    }

@@ -1,0 +1,183 @@
+"""Cost of snapshots in memory: how long training stands still for one, beside its steps.
+
+An interval are `checkpoint.local_every` steps. A turn has an interval behind a snapshot and one
+behind none, every other turn the other way round: what slows the machine for longer than a turn
+favours neither. The cost has two parts: what the loop waits for, and what the work beside training
+takes from the steps behind the snapshot: its checksums, and its copy on the next machine. Several
+processes of one machine stand for as many machines.
+
+Behind the turns come snapshots without steps, each with all of its work. The time of processors
+that one takes, over that of an interval, is its cost where steps leave no processor idle; other
+programs disturb it less than any time on a clock.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import jax
+
+from benchmarks.pipeline import Tell
+from data.planning.stream import LoaderState
+from mllm_jax.calibrate.timing import median_between
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.config.sections import ConfigError
+from mllm_jax.runtime.part import peers
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.loop import steps
+from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.state.snapshots.memory import Memory, opened
+
+#: Turns, and snapshots without steps, after one that warms up.
+TURNS = 16
+#: Most seconds for the work of a snapshot.
+LONGEST = 60.0
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Seconds of an interval.
+
+    Attributes:
+        blocking: of the snapshot before it, in which no step runs; 0 without one.
+        stepping: of its steps.
+        computing: of its steps, in all threads of this process.
+    """
+
+    blocking: float
+    stepping: float
+    computing: float
+
+
+@dataclass(frozen=True)
+class Alone:
+    """Seconds of a snapshot with all of its work, while no step runs.
+
+    Attributes:
+        lasting: until its copy is whole.
+        computing: in all threads of this process.
+    """
+
+    lasting: float
+    computing: float
+
+
+def bench_snapshots(
+    config: ExperimentConfig, tell: Tell = lambda text: None, turns: int = TURNS
+) -> dict[str, float]:
+    """Steps with and without snapshots in memory, in turns.
+
+    Args:
+        turns: number of turns, after one that warms up.
+
+    Returns:
+        `bytes` of the state; `copied`, those that another machine keeps of what this process has;
+        `local_every`; medians of seconds: `step` without snapshots, `blocking`, for which the loop
+        waits at a snapshot, and `lasting`, until one is whole with its copy while no step runs.
+        Medians of the ratios within a turn, of an interval with a snapshot to one without:
+        `blocking_share`, what the loop waits for, and `share`, with what the work beside the steps
+        costs. `computing_share`: the time of processors of a snapshot with all of its work over
+        that of an interval without. `low` and `high` are the ends of the interval in which each of
+        these medians lies, see `median_between`.
+
+    Raises:
+        ConfigError: the configuration takes no snapshots.
+    """
+    every = config.checkpoint.local_every
+    if every is None or not config.checkpoint.enabled:
+        raise ConfigError(
+            "bench snapshots",
+            ["checkpoint.local_every null: there is nothing to measure; valid: at least 1"],
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        train = config.train.model_copy(update={"steps": (2 * turns + 2) * every})
+        run = config.run.model_copy(update={"directory": folder})
+        config = config.model_copy(update={"train": train, "run": run})
+        config.run.path.mkdir(parents=True)
+        experiment = Experiment.build(config)
+        with opened(config, over=()) as memory:
+            assert memory is not None, "the configuration takes snapshots"
+            state = experiment.step.init(jax.random.key(config.train.seed))
+            progress = Progress(0, LoaderState(config.train.seed))
+            intervals, state = _intervals(experiment, state, progress, memory, tell)
+            alone = [_alone(memory, state, progress) for _ in range(TURNS + 1)][1:]
+            copied = memory.copied
+        size = experiment.state_bytes()
+    pairs = [
+        sorted(turn, key=lambda own: own.blocking)
+        for turn in zip(intervals[::2], intervals[1::2], strict=True)
+    ]
+    computing = median(without.computing for without, _ in pairs)
+    return {
+        "bytes": float(size),
+        "copied": float(copied),
+        "local_every": float(every),
+        "step": median(without.stepping for without, _ in pairs) / every,
+        "blocking": median(own.blocking for _, own in pairs),
+        "lasting": median(own.lasting for own in alone),
+        **_share("blocking_share", [own.blocking / without.stepping for without, own in pairs]),
+        **_share(
+            "share",
+            [(own.blocking + own.stepping) / without.stepping - 1 for without, own in pairs],
+        ),
+        **_share("computing_share", [own.computing / computing for own in alone]),
+    }
+
+
+def _intervals(
+    experiment: Experiment, state: Any, progress: Progress, memory: Memory, tell: Tell
+) -> tuple[list[Interval], Any]:
+    """All intervals but the first two, which warm up, and the last state."""
+    config, found = experiment.config, list[Interval]()
+    every = config.checkpoint.local_every
+    assert every is not None, "the configuration takes snapshots"
+    count = config.train.steps // every
+    began, computed, blocking = time.perf_counter(), time.process_time(), 0.0
+    for state, taken in steps(  # noqa: B020 - the old is donated
+        experiment, state, progress, awaited=lambda step: step % every == 0
+    ):
+        if taken.step % every:
+            continue
+        now, number = time.perf_counter(), taken.step // every
+        found.append(Interval(blocking, now - began, time.process_time() - computed))
+        tell(f"interval {number} of {count}")
+        blocking = 0.0
+        if _with_one(number) and number < count:
+            blocking = _take(memory, state, progress)
+        began, computed = time.perf_counter(), time.process_time()
+    return found[2:], state
+
+
+def _alone(memory: Memory, state: Any, progress: Progress) -> Alone:
+    """A snapshot while no step runs."""
+    memory.wait(LONGEST)
+    peers().gather("a snapshot begins", None)
+    began, computed = time.perf_counter(), time.process_time()
+    memory.take(progress.step, state, progress.to_json())
+    memory.wait(LONGEST)
+    lasting = time.perf_counter() - began
+    # The other machine may still be sending its copy.
+    peers().gather("a snapshot is whole", None)
+    return Alone(lasting, time.process_time() - computed)
+
+
+def _with_one(number: int) -> bool:
+    """Whether a snapshot follows an interval; the one behind it is measured."""
+    turn, second = divmod(number, 2)
+    return (turn + second) % 2 == 0
+
+
+def _take(memory: Memory, state: object, progress: Progress) -> float:
+    """Seconds of a snapshot."""
+    began = time.perf_counter()
+    memory.take(progress.step, state, progress.to_json())
+    return time.perf_counter() - began
+
+
+def _share(name: str, values: list[float]) -> dict[str, float]:
+    low, high = median_between(values)
+    return {name: median(values), f"{name}_low": low, f"{name}_high": high}

@@ -1,0 +1,133 @@
+"""Benchmark of the train step: the gain of balancing, beside its prediction by loads of ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, get_args
+
+import jax
+
+from benchmarks.pipeline import Row, Tell
+from data.config import Balance
+from data.planning.stream import LoaderState
+from mllm_jax.config.load import ConfigError, ExperimentConfig
+from mllm_jax.runtime.hardware.peak import peak_flops
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.figures import Recording
+from mllm_jax.train.loop import steps
+from mllm_jax.train.records.metrics import StepRecord
+from mllm_jax.train.state.progress import Progress
+
+#: Steps that are measured, after as many as `WARM_UP`; the fastest of so many passes over them.
+STEPS, WARM_UP, REPETITIONS = 6, 1, 3
+
+
+def bench_step(config: ExperimentConfig, tell: Tell) -> list[Row]:
+    """Train steps on the same samples under every balance, as the loop runs them.
+
+    With `data.batch: samples` the steps of every `data.balance` have the same samples, and there is
+    a row for each; otherwise there is one row, for the balance of the configuration.
+
+    Columns: `tokens_per_second`; `over_none`, this over that of the first row; `predicted`, what
+    that should be if every phase took as long as its heaviest rank has work; `padding`, the share
+    of the computed positions of all towers that hold no sample; `mfu`, null where the peak of the
+    device is unknown; `wait`, the share of time spent waiting for data. A pass over the steps has
+    compiled all their shapes before; the fastest pass of each balance counts, in turns.
+
+    Raises:
+        ConfigError: samples wait for the next step under one balance and not under another.
+    """
+    fixed = config.data.batch == "samples"
+    names: Sequence[Balance] = get_args(Balance) if fixed else (config.data.balance,)
+    runs = {}
+    for name in names:
+        tell(f"balance {name}: compiling for {WARM_UP + STEPS} steps")
+        runs[name] = _Run(config, name)
+    for repetition in range(REPETITIONS):
+        tell(f"pass {repetition + 1} of {REPETITIONS}")
+        for run in runs.values():
+            run.measure()
+    _check_same(runs)
+    first = next(iter(runs.values()))
+    return [{"balance": name, **run.row(first)} for name, run in runs.items()]
+
+
+class _Run:
+    """The steps of one balance."""
+
+    def __init__(self, config: ExperimentConfig, balance: Balance) -> None:
+        data = config.data.model_copy(update={"balance": balance})
+        train = config.train.model_copy(update={"steps": WARM_UP + STEPS})
+        self._experiment = Experiment.build(
+            config.model_copy(update={"data": data, "train": train})
+        )
+        self._seconds = float("inf")
+        self.records = self._pass()
+
+    def _pass(self) -> list[StepRecord]:
+        """Take the steps from the beginning; those that are measured."""
+        experiment = self._experiment
+        seed = experiment.config.train.seed
+        state: Any = experiment.step.init(jax.random.key(seed))
+        records, recording = [], Recording(experiment)
+        for _, taken in steps(experiment, state, Progress(0, LoaderState(seed)), recording):
+            # Until the step is over: the next is not dispatched before.
+            float(taken.loss)
+            records.append(recording.record(taken))
+        return records[WARM_UP:]
+
+    def measure(self) -> None:
+        """Take the steps once more, and keep the pass if it is the fastest."""
+        records = self._pass()
+        seconds = sum(record.seconds for record in records)
+        if seconds < self._seconds:
+            self._seconds, self.records = seconds, records
+
+    @property
+    def tokens(self) -> list[int]:
+        """Tokens of every step."""
+        return [record.used["tokens"] for record in self.records]
+
+    @property
+    def rate(self) -> float:
+        """Tokens per second."""
+        return sum(self.tokens) / self._seconds
+
+    @property
+    def work(self) -> float:
+        """Work of the heaviest rank of every phase of every step, in forward FLOPs."""
+        return sum(load.balanced for record in self.records for load in record.loads.values())
+
+    def row(self, first: _Run) -> dict[str, float | None]:
+        """Columns of the table, beside the `first` run."""
+        records, grid = self.records, self._experiment.grid
+        peak = peak_flops(self._experiment.mesh.devices.flat[0])
+        flops = sum(record.model_flops for record in records) / self._seconds
+        used, capacity = (
+            sum(sum(own.values()) for own in (getattr(record, kind) for record in records))
+            for kind in ("used", "capacity")
+        )
+        return {
+            "tokens_per_second": self.rate,
+            "over_none": self.rate / first.rate,
+            "predicted": first.work / self.work,
+            "padding": 1 - used / capacity,
+            "mfu": None if peak is None else flops / (peak * grid.devices),
+            "wait": sum(record.wait_seconds for record in records) / self._seconds,
+        }
+
+
+def _check_same(runs: dict[Balance, _Run]) -> None:
+    """Raise ConfigError unless all runs have had the same tokens in every step."""
+    tokens = {name: run.tokens for name, run in runs.items()}
+    for name, own in tokens.items():
+        for number, (mine, other) in enumerate(zip(own, next(iter(tokens.values())), strict=True)):
+            if mine != other:
+                raise ConfigError(
+                    "bench step",
+                    [
+                        f"data.budgets: step {number} holds {mine} tokens with balance {name} and "
+                        f"{other} without, as samples wait for room; raise the budgets, or lower "
+                        "data.samples"
+                    ],
+                )

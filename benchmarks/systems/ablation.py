@@ -1,0 +1,261 @@
+"""The gains of MegaScale's techniques, one after the other, predicted and as published.
+
+Jiang et al., "MegaScale: scaling large language model training to more than 10,000 GPUs" (arXiv
+2402.15627), the ablation of a 175B decoder on 256 GPUs. Every row has all techniques of the rows
+before it. The step that they change is Megatron-LM's under this project's cost model
+(`benchmarks.systems.chain`), as in the paper; a last row is this project's own step with all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from benchmarks.systems.chain import Chain, decoder_alone, megatron
+from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve
+from mllm_jax.config.lower import on_platform, workload
+from mllm_jax.plan.prediction import model_step_flops
+from mllm_jax.plan.simulate import Variation, simulated_step
+from scheduling.costs.hardware import Hardware
+from scheduling.costs.strategy import Strategy
+from scheduling.costs.workload import Workload
+from sharding.exchanges import Piece
+
+COLUMNS = ("technique", "MFU", "gain", "published", "why they differ")
+#: Share of a row that a token sees through the window; MegaScale's window is not published.
+WINDOW = 0.5
+#: Batches of LAMB for each of AdamW.
+LARGER = 3
+#: Spread of the work of microbatches that nothing balances: of the logarithm.
+SPREAD = 0.1
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A step of Megatron-LM, and the techniques that it has.
+
+    Attributes:
+        overlap: collectives of layers beside compute.
+        sends: whether stages send and receive beside compute.
+        by_chunk: whether parameters are gathered and gradients scattered chunk by chunk.
+    """
+
+    config: ExperimentConfig
+    hardware: Hardware
+    overlap: frozenset[Piece] = frozenset()
+    sends: bool = False
+    by_chunk: bool = False
+
+    @cached_property
+    def workload(self) -> Workload:
+        """The work of a step."""
+        return workload(on_platform(self.config, self.hardware.platform))
+
+    @cached_property
+    def strategy(self) -> Strategy:
+        """The decoder's plan and chunks, which encoders share."""
+        config = self.config
+        return Strategy(
+            {"decoder": config.parallel.decoder},
+            config.train.accumulate,
+            config.schedule.chunks,
+            config.model.remat,
+            co_issue=False,
+            overlap=self.overlap,
+        )
+
+    @cached_property
+    def seconds(self) -> float:
+        """Seconds of the step; encoders are in the first stage."""
+        own = self.workload, self.strategy, self.hardware
+        chain = Chain(*own, overlapped=self.sends, by_chunk=self.by_chunk)
+        baseline = megatron(chain) if self.config.model.encoders else decoder_alone(chain)
+        return baseline.simulation.makespan
+
+    def changed(self, section: str, **values: Any) -> Setting:
+        """The same with other values in a section of its configuration, e.g. `model.decoder`."""
+        whole = self.config.model_dump(mode="json")
+        node = whole
+        for part in section.split("."):
+            node = node[part]
+        node.update(values)
+        return replace(self, config=resolve(whole, source="simulate --ablate"))
+
+
+@dataclass(frozen=True)
+class Technique:
+    """A row of the paper's table.
+
+    Attributes:
+        published: points of MFU that the paper gains.
+        why: why the prediction differs.
+        change: adds the technique to a setting; None: the cost model has it in every row.
+    """
+
+    name: str
+    published: float | None
+    why: str
+    change: Callable[[Setting], Setting] | None = None
+
+
+def _window(own: Setting) -> Setting:
+    window = round(own.config.data.budgets["tokens"] * WINDOW)
+    return own.changed("model.decoder", window=window)
+
+
+def _larger_batch(own: Setting) -> Setting:
+    rows = own.config.train.accumulate * LARGER
+    return own.changed("train", accumulate=rows, optimizer={"kind": "lamb"})
+
+
+#: In the order of the paper's table.
+TECHNIQUES = (
+    Technique(
+        "parallel block",
+        4.6,
+        "one gather and one scatter in place of two are counted; fewer and larger kernels are not",
+        lambda own: own.changed("model.decoder", parallel_block=True),
+    ),
+    Technique(
+        "sliding window",
+        1.0,
+        f"the paper's window is unknown, {WINDOW:.0%} of a row here",
+        _window,
+    ),
+    Technique(
+        "tensor-parallel overlap",
+        2.2,
+        "a ring hides rows beside all products here; kernels in blocks are as fast as whole ones",
+        lambda own: replace(own, overlap=frozenset({"tensor"})),
+    ),
+    Technique(
+        "pipeline overlap",
+        2.5,
+        "sends of two transfers in turn were calibrated by this row, behind the paper's baseline",
+        lambda own: replace(own, sends=True),
+    ),
+    Technique(
+        "data-parallel overlap",
+        1.5,
+        "all but a chunk's gather and scatter is hidden here, as if the network had nothing else",
+        lambda own: replace(own, by_chunk=True),
+    ),
+    Technique(
+        "efficient operators",
+        1.7,
+        "every row here has fused attention, norms and activations",
+    ),
+    Technique(
+        "data pipeline, problem code",
+        1.1,
+        "a simulated step waits neither for data nor for the host",
+    ),
+    Technique(
+        f"LAMB, batch x {LARGER}",
+        3.0,
+        "warm-up, cool-down and the optimizer weigh less; a larger batch costs nothing here",
+        _larger_batch,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the table; MFU in percent, gains in points of it."""
+
+    name: str
+    mfu: float
+    gain: float | None
+    published: float | None
+    why: str
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The row as it is printed."""
+        gain, published = (
+            "" if own is None else f"{own:+.1f}" for own in (self.gain, self.published)
+        )
+        return self.name, f"{self.mfu:.1f}", gain, published, self.why
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """The table, with the published figure of the baseline."""
+
+    hardware: Hardware
+    rows: tuple[Row, ...] = field(default_factory=tuple)
+
+    @property
+    def notes(self) -> list[str]:
+        """Lines below the table."""
+        return [
+            f"MFU in % on {self.hardware.name}, by the FLOPs of the model of the first row",
+            "published: MegaScale, arXiv 2402.15627, 175B on 256 A100: 47.7 % before, 65.3 % after",
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"hardware", "rows": [{"name", "mfu", "gain", "published", "why"}]}`."""
+        rows = [vars(row) for row in self.rows]
+        return {"hardware": self.hardware.name, "rows": rows}
+
+
+def ablate(config: ExperimentConfig, hardware: Hardware) -> Ablation:
+    """The table for `config` on `hardware`, which need not be here.
+
+    Raises:
+        ConfigError: the configuration has a technique already, or no pipeline.
+    """
+    _check(config)
+    return Ablation(hardware, tuple(_rows(Setting(config, hardware))))
+
+
+def _check(config: ExperimentConfig) -> None:
+    decoder, problems = config.model.decoder, []
+    taken = {"parallel_block": decoder.parallel_block, "window": decoder.window is not None}
+    for key in (key for key, there in taken.items() if there):
+        problems.append(f"model.decoder.{key}: is a row of the table; valid: leave it out")
+    if config.train.optimizer.kind == "lamb":
+        problems.append("train.optimizer.kind: lamb is a row of the table; valid: adamw, muon")
+    if config.parallel.decoder.stage == 1:
+        problems.append("parallel.decoder.stage: 1 has no pipeline to overlap; valid: 2 or more")
+    if problems:
+        raise ConfigError("simulate --ablate", problems)
+
+
+def _rows(base: Setting) -> Iterator[Row]:
+    own = base
+    mfu = _mfu(base, own, own.seconds)
+    yield Row("Megatron-LM", mfu, None, None, "47.7 % published; its settings are assumed")
+    for technique in TECHNIQUES:
+        before = mfu
+        if technique.change is not None:
+            own = technique.change(own)
+            mfu = _mfu(base, own, own.seconds)
+        yield Row(technique.name, mfu, mfu - before, technique.published, technique.why)
+    yield from _own_rows(base, own, mfu)
+
+
+def _own_rows(base: Setting, last: Setting, mfu: float) -> Iterator[Row]:
+    """This project's step with the techniques that it has, and what uneven work would cost it."""
+    even = _mfu(base, last, simulated_step(last.config, last.hardware).makespan)
+    why = (
+        "stages meet in every tick, and sums of tensor ranks are float32; no rings and no gathers "
+        "by chunk"
+    )
+    yield Row("this project's step", even, even - mfu, None, why)
+    vary = Variation({}, SPREAD, last.config.train.seed)
+    uneven = _mfu(base, last, simulated_step(last.config, last.hardware, vary).makespan)
+    why = (
+        f"microbatches whose work varies by {SPREAD:.0%} (log-normal) are what balancing evens out"
+    )
+    yield Row("without balance", uneven, uneven - even, None, why)
+
+
+def _mfu(base: Setting, own: Setting, seconds: float) -> float:
+    """MFU in percent, by the FLOPs of the base's model; a larger batch has as many more of them."""
+    batches = own.config.train.accumulate / base.config.train.accumulate
+    flops = model_step_flops(base.workload) * batches
+    devices = own.config.parallel.devices
+    return 100 * flops / (own.hardware.peak(base.workload.dtype) * devices * seconds)

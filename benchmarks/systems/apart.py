@@ -1,0 +1,199 @@
+"""Encoders and decoder on devices of their own, as disaggregated training runs them.
+
+Encoders run whole on their devices: data and tensor parallel, microbatch by microbatch for all
+pipelines of the decoder, whose stages have the other devices. Two stages of the decoder, E the
+encoders' devices, e = their forward, b = their backward::
+
+    stage 0       F0 F1 B0 F2 ..
+    stage 1          F0 B0 F1 ..
+    E          e0 e1 e2    b0 e3 ..
+
+Forwards go `ahead` of the first backward as far as is fastest with the memory there is. After each
+task the encoders' devices stop to exchange, as long as a stage of the decoder does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from benchmarks.systems.chain import Baseline, Chain, decoder_alone, even_seconds, stopped_seconds
+from benchmarks.systems.memory import state_bytes
+from scheduling.costs.estimate import Timing
+from scheduling.costs.loads import Uneven
+from scheduling.costs.memory import everything, kept
+from scheduling.costs.times import TaskTime
+from scheduling.costs.workload import Workload
+from scheduling.schedules.task_kinds import EB, EF, TaskKind
+from scheduling.schedules.tasks import Bundle, Task
+from scheduling.simulate.orders import Ordered, OrderTimes, run_order, seconds_of_cases
+from scheduling.simulate.simulation import Options, Simulation, Step
+from sharding.plan import ParallelPlan
+
+#: Name of all encoders together in the simulated order.
+ENCODERS = "encoders"
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A step with encoders on devices of their own.
+
+    Attributes:
+        chain: the decoder's; its plan has the decoder's devices only.
+        plan: plan of the encoders on their devices: data and tensor.
+        ahead: forwards of the encoders before their first backward.
+    """
+
+    chain: Chain
+    plan: ParallelPlan
+    ahead: int
+
+    def under(self, workload: Workload, uneven: Uneven | None = None) -> Apart:
+        """The same plans for another workload of the same model."""
+        return replace(self, chain=self.chain.under(workload, uneven))
+
+    @cached_property
+    def decoder(self) -> Baseline:
+        """The decoder's step, as if its inputs were always there."""
+        return decoder_alone(self.chain)
+
+    @cached_property
+    def timings(self) -> list[Timing]:
+        """Timings of the encoders on their devices."""
+        chain, plans = self.chain, {"decoder": self.plan}
+        own = replace(chain.strategy, plans=plans, pieces={})
+        return [
+            chain.timing(replace(own, plans=plans | {name: self.plan}), name)
+            for name in chain.workload.encoders
+        ]
+
+    @cached_property
+    def forward(self) -> TaskTime:
+        """All encoders' forward of one microbatch of all pipelines."""
+        return _joined([timing.forward(timing.tower.layers) for timing in self.timings])
+
+    @cached_property
+    def backward(self) -> TaskTime:
+        """The backward of the same."""
+        return _joined([self.chain.backward(own, own.tower.layers) for own in self.timings])
+
+    @property
+    def bound(self) -> float:
+        """Seconds that the step takes at least.
+
+        The decoder's pipeline, even as it can be, between the first forward and the last backward
+        of the encoders; or all of the encoders' work.
+        """
+        each = self.forward.seconds + self.backward.seconds
+        work = self.chain.strategy.microbatches * each
+        return max(self.alone_bound + each, work)
+
+    @cached_property
+    def alone_bound(self) -> float:
+        """Seconds of the decoder's even pipeline."""
+        return even_seconds(self.chain, self.chain.decoder) + stopped_seconds(self.chain)
+
+    @cached_property
+    def memory(self) -> float:
+        """Bytes of the device that needs most, of the decoder's or the encoders'."""
+        return max(self.decoder.memory, sum(self._of(timing) for timing in self.timings))
+
+    def _of(self, timing: Timing) -> float:
+        """Bytes of one encoder's state, waiting activations and work."""
+        layers, plan = timing.tower.layers, self.plan
+        full = timing.remat == "full"
+        each = timing.activation / plan.tensor if full else kept(timing, layers)
+        again = {"none": 0.0, "layer": 1.0, "full": float(layers)}[timing.remat]
+        state = state_bytes(timing) * (timing.tower.parameters if timing.holds else 0) / plan.tensor
+        return state + self.ahead * each + again * everything(timing)
+
+    @cached_property
+    def step(self) -> Step:
+        """The simulated step.
+
+        Raises:
+            ScheduleError: encoders and decoder wait for each other, as too few forwards go ahead.
+        """
+        options = Options(co_issue=False, replicas=self.chain.strategy.decoder.batch)
+        return run_order(self._whole(), self._times(), options)
+
+    def _whole(self) -> Ordered:
+        """The orders of the decoder's stages, then that of the encoders."""
+        order = self.decoder.order
+        return Ordered((*order.orders, self._order()), order.after, apart=1)
+
+    def _times(self) -> OrderTimes:
+        """Times of all tasks."""
+        times = self.chain.times(self.decoder.cuts, self.decoder.layers)
+        own = {EF: self.forward, EB: self.backward}
+
+        def time(task: Task, stage: int) -> TaskTime:
+            return own[task.kind] if task.kind.encoder else times.time(task, stage)
+
+        ends = zip(("gather", "scatter", "update"), self.chain.ends(self.timings), strict=True)
+        longer = {name: max(getattr(times, name), seconds) for name, seconds in ends}
+        return replace(times, time=time, **longer)
+
+    def _order(self) -> tuple[Bundle, ...]:
+        """Forwards ahead, then backwards and forwards in turn."""
+        count = self.chain.strategy.microbatches
+        tasks = [Task(EF, m, 0, ENCODERS) for m in range(min(self.ahead, count))]
+        for m in range(count):
+            tasks.append(Task(EB, m, 0, ENCODERS))
+            if m + self.ahead < count:
+                tasks.append(Task(EF, m + self.ahead, 0, ENCODERS))
+        return tuple((task,) for task in tasks)
+
+    @cached_property
+    def seconds(self) -> float:
+        """Seconds of the step; the mean of several whose rows are uneven.
+
+        The encoders' devices share the media of a microbatch of all pipelines evenly.
+
+        Raises:
+            ScheduleError: as `step`.
+        """
+        uneven = self.chain.uneven
+        if uneven is None:
+            return self.step.makespan
+        count, times = self.chain.strategy.microbatches, self._times()
+        shares = {n: s[..., 0] for n, s in uneven.of(count, 1).items()}
+        works = {EF: self._seconds(EF), EB: self._seconds(EB)}
+
+        def seconds(task: Task, stage: int) -> np.ndarray:
+            if not task.kind.encoder:
+                return np.full(uneven.steps, times.time(task, stage).seconds)
+            work = works[task.kind]
+            found: np.ndarray = sum(work[n] * s[task.microbatch] for n, s in shares.items())
+            return found
+
+        return float(seconds_of_cases(self._whole(), times, seconds).mean())
+
+    def _seconds(self, kind: TaskKind) -> dict[str, float]:
+        """Seconds of each encoder's forward, or backward, of one microbatch of all pipelines."""
+        if kind.forward:
+            return {own.name: own.forward(own.tower.layers).seconds for own in self.timings}
+        return {
+            own.name: self.chain.backward(own, own.tower.layers).seconds for own in self.timings
+        }
+
+    @property
+    def simulation(self) -> Simulation:
+        """The step in all its parts; the last stage is the encoders' devices."""
+        return self.step.simulation()
+
+    @property
+    def computing(self) -> float:
+        """Share of the devices' time in which they compute."""
+        made, own = self.simulation, self.chain.strategy.decoder
+        encoders = self.plan.devices
+        busy = sum(use.compute for use in made.stages[:-1]) / own.stage * own.devices
+        busy += made.stages[-1].compute * encoders
+        return busy / (own.devices + encoders) / self.seconds
+
+
+def _joined(times: list[TaskTime]) -> TaskTime:
+    """One task after the other."""
+    return TaskTime(tuple(segment for time in times for segment in time.segments))

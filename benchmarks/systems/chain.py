@@ -1,0 +1,381 @@
+"""Steps of other systems for the same model and devices, under the same cost model.
+
+`megatron`: encoders in the first pipeline stage, in front of the decoder's layers (Megatron-LM).
+`balanced`: encoder and decoder layers cut into virtual stages whose longest is as short as can be.
+`optimus`: encoders with plans of their own in the bubbles of the decoder's pipeline (Feng et al.,
+arXiv 2408.03505): whole forwards before and whole backwards after it (coarse), then microbatch by
+microbatch inside it (fine). All run asynchronous interleaved 1F1B, whose stages stop to exchange
+what they have made, and gather parameters and scatter gradients over data-parallel ranks without
+overlap (Megatron-LM with its overlaps off).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from benchmarks.systems.memory import chain_memory
+from scheduling.costs.estimate import Timing
+from scheduling.costs.hardware import Hardware
+from scheduling.costs.loads import Uneven
+from scheduling.costs.strategy import Strategy
+from scheduling.costs.times import Segment, TaskTime
+from scheduling.costs.workload import WIDE, Workload
+from scheduling.schedules.schedule import ScheduleError
+from scheduling.schedules.tasks import Task
+from scheduling.simulate.orders import (
+    Ordered,
+    OrderTimes,
+    exchanged_in_pairs,
+    megatron_orders,
+    run_order,
+    seconds_of_cases,
+)
+from scheduling.simulate.simulation import Options, Simulation, Step
+from sharding.plan import ParallelPlan, divisors
+
+#: Transfers that delay a stage after each task: a send, then a receive. Calibrated
+#: (docs/measurements/published.md): with two in sequence, overlapping them makes GPT-175B on 256
+#: A100 4.4 % faster; MegaScale's ablation (arXiv 2402.15627: MFU 55.5 to 58.0 %) says 4.5 %.
+TRANSFERS = 2
+#: Relative rounding error of sums in another order.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer of the chain that virtual stages cut: its tower, and times of both directions."""
+
+    tower: str
+    forward: TaskTime
+    backward: TaskTime
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of forward and backward."""
+        return self.forward.seconds + self.backward.seconds
+
+
+@dataclass(frozen=True)
+class Chain:
+    """All towers as one chain of layers under the decoder's plan, head included.
+
+    Attributes:
+        workload, strategy, hardware: as of `scheduling.costs.estimate.step_times`; encoders take
+            the decoder's plan, all with parameters whole along the data-parallel ranks.
+        overlapped: whether stages send and receive beside compute, and not between tasks.
+        by_chunk: whether each virtual chunk gathers its parameters and scatters its gradients
+            beside the compute of others: only the first gather and the last scatter are waited for.
+        uneven: rows of several steps that bring unequal work to the encoders; None: all bring the
+            same. The decoder's rows are full, and all take the same.
+    """
+
+    workload: Workload
+    strategy: Strategy
+    hardware: Hardware
+    overlapped: bool = False
+    by_chunk: bool = False
+    uneven: Uneven | None = None
+
+    @cached_property
+    def timings(self) -> dict[str, Timing]:
+        """Timings of the towers, encoders first."""
+        decoder = self.strategy.decoder
+        # Parameters are whole on every rank: layers have nothing to gather.
+        whole = decoder.model_copy(update={"data": decoder.data * decoder.fsdp, "fsdp": 1})
+        plans = dict.fromkeys(self.workload.towers, whole)
+        own = replace(self.strategy, plans=plans, pieces={})
+        names = [*self.workload.encoders, "decoder"]
+        return {name: self.timing(own, name) for name in names}
+
+    def timing(self, strategy: Strategy, name: str) -> Timing:
+        """Timing of a tower whose tensor ranks sum in the activations' type, as in Megatron-LM."""
+        own = replace(self.workload, sums=self.workload.size)
+        return Timing(own, strategy, self.hardware, name)
+
+    def under(self, workload: Workload, uneven: Uneven | None = None) -> Chain:
+        """The same chain for another workload of the same model and rows."""
+        return replace(self, workload=workload, uneven=uneven)
+
+    def shares(self, uneven: Uneven) -> dict[str, np.ndarray]:
+        """By encoder, `[microbatches, steps x replicas]`: the work of every microbatch."""
+        own = uneven.of(self.strategy.microbatches, self.strategy.decoder.batch)
+        return {name: share.reshape(len(share), -1) for name, share in own.items()}
+
+    @staticmethod
+    def slowest(uneven: Uneven, seconds: np.ndarray) -> float:
+        """Mean seconds of the steps, each of which waits for its slowest replica.
+
+        Args:
+            seconds: `[steps x replicas]`.
+        """
+        return float(seconds.reshape(uneven.steps, -1).max(1).mean())
+
+    @cached_property
+    def encoders(self) -> list[Layer]:
+        """Layers of all encoders."""
+        return [
+            Layer(name, timing.forward(1), self.backward(timing, 1))
+            for name, timing in self.timings.items()
+            if name != "decoder"
+            for _ in range(timing.tower.layers)
+        ]
+
+    def backward(self, timing: Timing, layers: int) -> TaskTime:
+        """The backward of a run of layers; frozen layers have none."""
+        return timing.backward(layers) if self._trains(timing) else TaskTime()
+
+    def _trains(self, timing: Timing) -> bool:
+        return timing.name not in self.workload.frozen
+
+    @cached_property
+    def decoder(self) -> list[Layer]:
+        """Layers of the decoder; the last one carries the head."""
+        timing = self.timings["decoder"]
+        layers = [Layer("decoder", timing.forward(1), timing.backward(1))] * timing.tower.layers
+        end = timing.compute(timing.tower.end)
+        last = layers[-1]
+        forward = TaskTime((*last.forward.segments, Segment(end)))
+        backward = TaskTime((Segment(2 * end), *last.backward.segments))
+        return [*layers[:-1], Layer("decoder", forward, backward)]
+
+    def times(self, cuts: Sequence[int], layers: Sequence[Layer]) -> OrderTimes:
+        """Times of virtual stages that end after `cuts` layers."""
+        stages = self.strategy.decoder.stage
+        ends = list(zip([0, *cuts], cuts, strict=False))
+        made = [
+            tuple(
+                TaskTime(tuple(s for layer in layers[a:b] for s in kind(layer).segments))
+                for kind in (lambda layer: layer.forward, lambda layer: layer.backward)
+            )
+            for a, b in ends
+        ]
+
+        def time(task: Task, stage: int) -> TaskTime:
+            return made[task.part * stages + stage][not task.kind.forward]
+
+        towers = {layer.tower for layer in layers} | {"decoder"}
+        around = self.ends([self.timings[name] for name in self.timings if name in towers])
+        send = self.timings["decoder"].send()
+        sends = (send, 0.0) if self.overlapped else (0.0, TRANSFERS * send)
+        return OrderTimes(time, *sends, *around)
+
+    def ends(self, timings: Iterable[Timing]) -> tuple[float, float, float]:
+        """Seconds of gather, scatter and optimizer of some towers."""
+        own = list(timings)
+        gather, scatter, update = (
+            sum(map(kind, own)) for kind in (self.gather, self.scatter, self.update)
+        )
+        alone = self.strategy.chunks if self.by_chunk else 1
+        return gather / alone, scatter / alone, update
+
+    def shared(self, timing: Timing) -> float:
+        """Parameters of a tower on one device; the optimizer's state is spread over the ranks."""
+        plan = timing.plan
+        return timing.tower.parameters / (plan.stage * plan.tensor)
+
+    def gather(self, timing: Timing) -> float:
+        """Seconds of the gather of a tower's parameters, in the type of the activations."""
+        data = self.workload.size * self.shared(timing)
+        return self._over_ranks(data, timing.plan)
+
+    def scatter(self, timing: Timing) -> float:
+        """Seconds of the scatter of a tower's gradients, in float32."""
+        if not self._trains(timing):
+            return 0.0
+        return self._over_ranks(WIDE * self.shared(timing), timing.plan)
+
+    def update(self, timing: Timing) -> float:
+        """Seconds of a tower's optimizer, spread over the ranks."""
+        if not self._trains(timing):
+            return 0.0
+        values = 3 + 2 * self.workload.moments
+        speed = self.hardware.memory_bandwidth * self.hardware.efficiency.memory
+        return values * WIDE * self.shared(timing) / timing.plan.tokens / speed
+
+    def _over_ranks(self, data: float, plan: ParallelPlan) -> float:
+        return self.hardware.group_seconds(data, plan.tokens, plan.devices)
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A step of a chain; it is simulated once it is asked for.
+
+    Attributes:
+        chain: the chain.
+        cuts: ends of its virtual stages.
+        alone: whether the decoder's layers are its only ones.
+    """
+
+    chain: Chain
+    cuts: tuple[int, ...]
+    alone: bool = False
+
+    @cached_property
+    def layers(self) -> list[Layer]:
+        """The layers that are cut."""
+        return [*([] if self.alone else self.chain.encoders), *self.chain.decoder]
+
+    @cached_property
+    def memory(self) -> float:
+        """Bytes of the device that needs most."""
+        ends = zip([0, *self.cuts], self.cuts, strict=False)
+        parts = [[layer.tower for layer in self.layers[a:b]] for a, b in ends]
+        return chain_memory(self.chain.timings, parts)
+
+    @cached_property
+    def order(self) -> Ordered:
+        """Interleaved 1F1B as the chain exchanges."""
+        strategy = self.chain.strategy
+        orders = megatron_orders(strategy.decoder.stage, strategy.chunks, strategy.microbatches)
+        pairs = strategy.chunks > 1 and not self.chain.overlapped
+        return exchanged_in_pairs(orders) if pairs else Ordered(orders)
+
+    @cached_property
+    def step(self) -> Step:
+        """The simulated step."""
+        options = Options(co_issue=False, replicas=self.chain.strategy.decoder.batch)
+        return run_order(self.order, self.chain.times(self.cuts, self.layers), options)
+
+    @cached_property
+    def seconds(self) -> float:
+        """Seconds of the step; the mean of several whose rows are uneven."""
+        uneven = self.chain.uneven
+        if uneven is None:
+            return self.step.makespan
+        times, shares = self.chain.times(self.cuts, self.layers), self.chain.shares(uneven)
+        parts, stages = self._seconds_of_parts(), self.chain.strategy.decoder.stage
+        cases = next(iter(shares.values())).shape[1]
+
+        def seconds(task: Task, stage: int) -> np.ndarray:
+            own = parts[task.part * stages + stage][not task.kind.forward]
+            found = np.full(cases, own["decoder"])
+            for name, share in shares.items():
+                found += own[name] * share[task.microbatch]
+            return found
+
+        return self.chain.slowest(uneven, seconds_of_cases(self.order, times, seconds))
+
+    def _seconds_of_parts(self) -> list[tuple[dict[str, float], dict[str, float]]]:
+        """By virtual stage, seconds of its forward and its backward, each by tower."""
+        found = []
+        for start, end in zip([0, *self.cuts], self.cuts, strict=False):
+            forward, backward = (dict.fromkeys(self.chain.timings, 0.0) for _ in range(2))
+            for layer in self.layers[start:end]:
+                forward[layer.tower] += layer.forward.seconds
+                backward[layer.tower] += layer.backward.seconds
+            found.append((forward, backward))
+        return found
+
+    @property
+    def computing(self) -> float:
+        """Share of the devices' time in which they compute."""
+        return self.simulation.compute / self.seconds
+
+    def under(self, workload: Workload, uneven: Uneven | None = None) -> Baseline:
+        """The same cuts for another workload of the same model."""
+        return replace(self, chain=self.chain.under(workload, uneven))
+
+    @cached_property
+    def simulation(self) -> Simulation:
+        """The step in all its parts."""
+        return self.step.simulation()
+
+
+def even_seconds(chain: Chain, layers: Iterable[Layer]) -> float:
+    """Seconds of interleaved 1F1B whose virtual stages all take the same time, without its ends.
+
+    (M / P + (P - 1) / (P V)) times all layers of a microbatch (Narayanan et al., arXiv 2104.04473,
+    section 2.2).
+    """
+    stages, chunks = chain.strategy.decoder.stage, chain.strategy.chunks
+    rounds = chain.strategy.microbatches / stages + (stages - 1) / (stages * chunks)
+    return rounds * sum(layer.seconds for layer in layers)
+
+
+def stopped_seconds(chain: Chain) -> float:
+    """Seconds in which every stage stops to exchange, after each of its tasks."""
+    strategy = chain.strategy
+    if chain.overlapped or strategy.decoder.stage == 1:
+        return 0.0
+    return 2 * strategy.microbatches * strategy.chunks * TRANSFERS * chain.timings["decoder"].send()
+
+
+def balanced_cuts(costs: Sequence[float], parts: int) -> list[int]:
+    """Ends of `parts` runs, none of them empty, that minimise the largest sum.
+
+    A dynamic programme over layers; among the cuts with the same largest sum it takes those with
+    the least sum of squares.
+
+    Raises:
+        ScheduleError: there are fewer layers than parts.
+    """
+    count = len(costs)
+    if not 1 <= parts <= count:
+        raise ScheduleError(
+            f"{count} layers cannot be cut into {parts} virtual stages; valid: 1 to {count}"
+        )
+    total = np.concatenate([[0.0], np.cumsum(costs)])
+    # Sums of the runs from each layer to each end.
+    runs = np.where(np.tri(count + 1, k=-1, dtype=bool), total[:, None] - total, np.inf)
+    largest = runs[:, 0]
+    for _ in range(parts - 1):
+        largest = np.maximum(largest, runs).min(axis=1)
+    limit = largest[count] * (1 + ROUNDING)
+    return _evenest(np.where(runs <= limit, runs**2, np.inf), parts)
+
+
+def _evenest(squares: np.ndarray, parts: int) -> list[int]:
+    """Ends of the `parts` runs that have the least sum of `squares` `[ends, starts]`."""
+    best, starts = squares[:, 0], []
+    for _ in range(parts - 1):
+        sums = best + squares
+        starts.append(sums.argmin(axis=1))
+        best = sums.min(axis=1)
+    cuts = [len(squares) - 1]
+    for start in reversed(starts):
+        cuts.append(int(start[cuts[-1]]))
+    return cuts[::-1]
+
+
+def megatron(chain: Chain) -> Baseline:
+    """The fastest of `megatron_ways`."""
+    return min(megatron_ways(chain), key=lambda made: made.step.makespan)
+
+
+def megatron_ways(chain: Chain) -> list[Baseline]:
+    """Encoders at the start of the first virtual stage; the decoder over all stages or the others.
+
+    Both are tried with every number of virtual chunks up to the strategy's: where the first virtual
+    stage is long, more chunks only make its round longer.
+    """
+    stages, encoders = chain.strategy.decoder.stage, chain.encoders
+    tried = []
+    for chunks in divisors(chain.strategy.chunks):
+        own = replace(chain, strategy=replace(chain.strategy, chunks=chunks))
+        parts = stages * chunks
+        for first in (True, False) if encoders and parts > 1 else (True,):
+            rest = balanced_cuts([1.0] * len(chain.decoder), parts - (not first))
+            cuts = [len(encoders) + end for end in ([] if first else [0]) + rest]
+            tried.append(Baseline(own, tuple(cuts)))
+    return tried
+
+
+def balanced(chain: Chain) -> Baseline:
+    """Virtual stages as even as whole layers allow."""
+    strategy = chain.strategy
+    layers = [*chain.encoders, *chain.decoder]
+    cuts = balanced_cuts(
+        [layer.seconds for layer in layers], strategy.decoder.stage * strategy.chunks
+    )
+    return Baseline(chain, tuple(cuts))
+
+
+def decoder_alone(chain: Chain) -> Baseline:
+    """The decoder's layers over all virtual stages, with no work and no parameters of encoders."""
+    parts = chain.strategy.decoder.stage * chain.strategy.chunks
+    cuts = balanced_cuts([1.0] * len(chain.decoder), parts)
+    return Baseline(chain, tuple(cuts), alone=True)

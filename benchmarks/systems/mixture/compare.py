@@ -1,0 +1,396 @@
+"""One program that follows a moving mixture, beside systems whose plans were made for the mean one.
+
+The decoder's rows are full in every mixture, so that its work stays; the tokens of media, and with
+them the work of the encoders, grow with their share. Every system is planned once: for the mean
+mixture, with room for the one with most media. Then only the load moves. Loads are even, every row
+brings the same; or samples of unequal lengths are drawn (`draws.py`), which this framework
+deals over ranks and microbatches, and the others take as they arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from math import exp, log
+from typing import Any
+
+from benchmarks.systems.apart import Apart
+from benchmarks.systems.chain import Baseline
+from benchmarks.systems.mixture.draws import MEDIA, Draw, Drawn
+from benchmarks.systems.planned import PlannedOptimus, Question, System, planned
+from mllm_jax.config.load import ConfigError, ExperimentConfig
+from mllm_jax.plan.mixtures import Mixture
+from mllm_jax.plan.planner import Planner
+from mllm_jax.plan.prediction import describe, gib
+from scheduling.costs.hardware import Hardware
+from scheduling.costs.loads import Load, Uneven, loaded
+from scheduling.costs.strategy import Strategy
+from scheduling.schedules.schedule import ScheduleError
+from scheduling.schedules.tasks import Feeds
+from scheduling.search.following import Following, search_following
+
+#: The system of this framework among the others.
+OURS = "ours"
+#: Strategies of the search between two lines of progress.
+LINES = 100
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One system under one mixture.
+
+    Attributes:
+        seconds: seconds of a step.
+        memory: bytes of a device.
+        idle: share of the devices' time in which they do not compute; None where it is not known.
+        collectives: the part of it that waits for collectives within tasks; None likewise.
+    """
+
+    seconds: float
+    memory: float
+    idle: float | None = None
+    collectives: float | None = None
+
+
+@dataclass(frozen=True)
+class Compared:
+    """All systems under all mixtures.
+
+    Attributes:
+        name: name of the run.
+        hardware: hardware of the devices.
+        tokens: tokens of a step.
+        limit: bytes of a device that a step may take.
+        mixtures: the mixtures.
+        draw: how samples were drawn; None: all rows brought the same.
+        plans: plan of every system in words, ours first; or why it has none.
+        cells: by mixture, the systems that have a plan.
+        planned: configuration of our plan, which can be trained.
+    """
+
+    name: str
+    hardware: Hardware
+    tokens: int
+    limit: float
+    mixtures: tuple[Mixture, ...]
+    draw: Draw | None
+    plans: Mapping[str, str]
+    cells: tuple[Mapping[str, Cell], ...]
+    planned: ExperimentConfig
+
+    def gain(self, cells: Mapping[str, Cell]) -> float | None:
+        """Seconds of the fastest other system that has room, over ours."""
+        others = [
+            own.seconds for name, own in cells.items() if name != OURS and own.memory <= self.limit
+        ]
+        return min(others) / cells[OURS].seconds if others else None
+
+    def busy_gain(self, cells: Mapping[str, Cell]) -> float | None:
+        """The gain of a step in which our devices computed all the time, as much as they do."""
+        gain, idle = self.gain(cells), cells[OURS].idle
+        return None if gain is None or idle is None else gain / (1 - idle)
+
+    @property
+    def mean_gain(self) -> float | None:
+        """Geometric mean of the gains over the mixtures in which another system has room."""
+        return _mean(map(self.gain, self.cells))
+
+    @property
+    def mean_busy_gain(self) -> float | None:
+        """Geometric mean of `busy_gain`, likewise."""
+        return _mean(map(self.busy_gain, self.cells))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Head of the table."""
+        return ("media:text", *self.plans, "gain", "never idle", "idle", "collectives")
+
+    @property
+    def rows(self) -> list[tuple[str, ...]]:
+        """Seconds by mixture and system, our gain over the best other, and our idle time.
+
+        Beside the gain stands what it would be if our devices were never idle.
+        """
+        return [
+            (
+                str(mixture),
+                *(self._seconds(own.get(name)) for name in self.plans),
+                _times(self.gain(own)),
+                _times(self.busy_gain(own)),
+                _percent(own[OURS].idle),
+                _percent(own[OURS].collectives),
+            )
+            for mixture, own in zip(self.mixtures, self.cells, strict=True)
+        ]
+
+    def _seconds(self, own: Cell | None) -> str:
+        if own is None:
+            return "-"
+        return f"{own.seconds:.4g}" + ("" if own.memory <= self.limit else " no room")
+
+    @property
+    def notes(self) -> list[str]:
+        """Lines below the table: every plan with its memory, and the mean gain."""
+        last = self.cells[-1]
+        lines = [
+            f"{name}: {plan}" + (f"; {gib(last[name].memory)} GiB at most" if name in last else "")
+            for name, plan in self.plans.items()
+        ]
+        mean = self.mean_gain
+        told = "no other system has room" if mean is None else f"{mean:.3f}x in the geometric mean"
+        lines.append(f"over the best other system: {told}")
+        if (busy := self.mean_busy_gain) is not None:
+            lines.append(f"if our devices were never idle: {busy:.3f}x")
+        return lines
+
+    def to_json(self) -> dict[str, Any]:
+        """`{"name", "hardware", "tokens", "limit_bytes", "draw": {"sigma", "seed"} or null if all
+        rows bring the same, "plans", "gain", "busy_gain", "mixtures": [{"mixture", "share", "gain",
+        "busy_gain", "systems": {name: {"step_seconds", "tokens_per_second", "memory_bytes", "fits",
+        "idle_share", "collectives_share"}}}]}`."""
+        return {
+            "name": self.name,
+            "hardware": self.hardware.name,
+            "tokens": self.tokens,
+            "limit_bytes": self.limit,
+            "draw": None if self.draw is None else asdict(self.draw),
+            "plans": dict(self.plans),
+            "gain": self.mean_gain,
+            "busy_gain": self.mean_busy_gain,
+            "mixtures": [
+                {
+                    "mixture": str(mixture),
+                    "share": mixture.share,
+                    "gain": self.gain(own),
+                    "busy_gain": self.busy_gain(own),
+                    "systems": {name: self._cell(cell) for name, cell in own.items()},
+                }
+                for mixture, own in zip(self.mixtures, self.cells, strict=True)
+            ],
+        }
+
+    def _cell(self, own: Cell) -> dict[str, Any]:
+        return {
+            "step_seconds": own.seconds,
+            "tokens_per_second": self.tokens / own.seconds,
+            "memory_bytes": own.memory,
+            "fits": own.memory <= self.limit,
+            "idle_share": own.idle,
+            "collectives_share": own.collectives,
+        }
+
+
+def _mean(gains: Iterable[float | None]) -> float | None:
+    """Geometric mean of those that are known, None if none is."""
+    logs = [log(gain) for gain in gains if gain is not None]
+    return exp(sum(logs) / len(logs)) if logs else None
+
+
+def _times(gain: float | None) -> str:
+    return "-" if gain is None else f"{gain:.2f}x"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"
+
+
+def compare(
+    config: ExperimentConfig,
+    hardware: Hardware,
+    name: str,
+    mixtures: Sequence[Mixture],
+    draw: Draw | None,
+    tell: Tell,
+) -> Compared:
+    """Plan all systems for the mean of the mixtures, and run them under each.
+
+    The plans, `schedule.encoder_rows` and `model.remat` of `config` are not used: every system
+    finds its own.
+
+    Args:
+        name: how `schedule.hardware` calls `hardware`.
+        mixtures: in any order; the one with most media must have room.
+        draw: how samples are drawn; None: all rows bring the same.
+
+    Raises:
+        ConfigError: the encoders have no microbatches of their own, the decoder's schedule is not
+            1F1B, or a mixture brings more than `data.budgets` of an encoder.
+        ScheduleError: no plan of ours has room.
+    """
+    ordered = tuple(sorted(mixtures, key=lambda own: own.share))
+    _check(config, ordered[-1], draw)
+    loads = [_Loads(config, own.share, draw) for own in ordered]
+    usual = _Loads(config, sum(own.share for own in ordered) / len(ordered), draw)
+    tell("tracing what layers keep for their backwards")
+    schedule = config.schedule.model_copy(update={"encoder_rows": {}})
+    planner = Planner(config.model_copy(update={"schedule": schedule}), hardware, name)
+    space = replace(planner.space, counts=(config.parallel.devices,))
+    workload = planner.workload
+    tell(f"searching the plan of {OURS}")
+    moving = [loads[0].mean, usual.mean, loads[-1].mean]
+    ours = search_following(space, workload, hardware, moving, _teller(tell))
+    plans = {OURS: _described(ours.strategy) + _rows(ours)}
+    cells: list[dict[str, Cell]] = [{OURS: own} for own in _followed(ours, loads, tell)]
+    mean, largest = (loaded(workload, own.mean) for own in (usual, loads[-1]))
+    question = Question(space, mean, largest, hardware, usual.uneven)
+    for system, search in planned(question).items():
+        tell(f"searching the plan of {system}")
+        try:
+            made = search()
+        except ScheduleError as error:
+            plans[system] = f"none: {error}"
+            continue
+        plans[system] = _plan(made)
+        for own, load in zip(cells, loads, strict=True):
+            own[system] = _cell(made.under(loaded(workload, load.mean), load.uneven))
+    tokens = workload.rows * workload.positions["decoder"]
+    told = config.run.name, hardware, tokens, space.memory, ordered, draw, plans
+    return Compared(*told, tuple(cells), _configured(planner, ours))
+
+
+def _configured(planner: Planner, ours: Following) -> ExperimentConfig:
+    """The configuration of our plan, with the rows of the encoders' own microbatches."""
+    config, spread = planner.configured(ours.strategy), ours.workload.spread
+    rows = {name: count for name, count in spread.items() if count > 1}
+    schedule = config.schedule.model_copy(update={"encoder_rows": rows})
+    return config.model_copy(update={"schedule": schedule})
+
+
+@dataclass(frozen=True)
+class _Loads:
+    """Loads of a mixture, which has a share of media.
+
+    Attributes:
+        draw: how its samples are drawn; None: all rows bring the same.
+    """
+
+    config: ExperimentConfig
+    share: float
+    draw: Draw | None
+
+    @cached_property
+    def drawn(self) -> Drawn | None:
+        """Its samples."""
+        return None if self.draw is None else Drawn.of(self.config, self.share, self.draw)
+
+    @cached_property
+    def mean(self) -> Load:
+        """What a row brings in the mean."""
+        return _load(self.config, self.share) if self.drawn is None else self.drawn.load
+
+    @cached_property
+    def uneven(self) -> Uneven | None:
+        """Rows of systems that run samples as they arrive."""
+        return None if self.drawn is None else self.drawn.uneven
+
+    def dealt(self, ours: Following) -> list[list[dict[str, Feeds]]]:
+        """In every step, the ways in which the encoders' own microbatches may feed."""
+        if self.drawn is None:
+            return [[ours.feeds(self.mean)]]
+        return self.drawn.dealt(ours.workload, ours.strategy.microbatches)
+
+
+def _load(config: ExperimentConfig, share: float) -> Load:
+    """Input positions for each row of the decoder; all lanes have equally many tokens."""
+    model, tokens = config.model, config.data.budgets["tokens"]
+    outputs = max(1, round(share * tokens / max(1, len(model.lanes))))
+    return {name: outputs * model.encoder(name).reduction for name in model.lanes}
+
+
+def _fullest_row(config: ExperimentConfig, most: Mixture, draw: Draw | None) -> Load:
+    """The most input positions of a row; of samples with media of one encoder, each has all."""
+    if draw is None:
+        return _load(config, most.share)
+    tokens, share = config.data.budgets["tokens"], max(MEDIA, most.share)
+    return {
+        name: int(share * tokens) * config.model.encoder(name).reduction
+        for name in config.model.lanes
+    }
+
+
+def _check(config: ExperimentConfig, most: Mixture, draw: Draw | None) -> None:
+    """Raise ConfigError for a configuration whose step cannot follow the mixtures."""
+    load = _fullest_row(config, most, draw)
+    problems = []
+    if config.schedule.encoder_microbatches != "own":
+        problems.append(
+            f"schedule.encoder_microbatches: {config.schedule.encoder_microbatches} does not "
+            "follow a mixture; valid: own"
+        )
+    if config.schedule.kind != "1f1b":
+        problems.append(
+            f"schedule.kind: {config.schedule.kind} has no effect, as every system is searched "
+            "with the decoder's schedule 1f1b alone; valid: 1f1b"
+        )
+    if not load:
+        problems.append("model.encoders: a model of text alone has no mixture; valid: an encoder")
+    problems += [
+        f"data.budgets.{name}: {config.data.budgets[name]} holds no row of mixture {most}, which "
+        f"brings {positions} positions; valid: {positions} or more, or mixtures with less media"
+        for name, positions in load.items()
+        if positions > config.data.budgets[name]
+    ]
+    if problems:
+        raise ConfigError("simulate --mixture", problems)
+
+
+def _teller(tell: Tell) -> Callable[[int, float], None]:
+    """Tells every so many strategies."""
+
+    def told(scheduled: int, limit: float) -> None:
+        if scheduled % LINES == 0:
+            tell(f"{scheduled} strategies scheduled, the fastest with room takes {limit:.4g} s")
+
+    return told
+
+
+def _followed(ours: Following, loads: Sequence[_Loads], tell: Tell) -> list[Cell]:
+    """Our step under every load, the mean of its steps, within the one compiled program."""
+    cells = []
+    for own in loads:
+        schedules = [ours.fitted(ways) for ways in own.dealt(ours)]
+        if full := sum(schedule is ours.standing for schedule in schedules):
+            tell(
+                f"{full} of {len(schedules)} steps with {own.share:.0%} media fit no schedule "
+                "within what is compiled; their encoders run as if they were full"
+            )
+        made = [ours.simulation(schedule) for schedule in schedules]
+        seconds = sum(step.makespan for step in made)
+        idle = 1 - sum(step.compute for step in made) / seconds
+        collectives = sum(step.idle["tensor"] for step in made) / seconds
+        cells.append(Cell(seconds / len(made), ours.memory.total, idle, collectives))
+    return cells
+
+
+def _cell(own: System) -> Cell:
+    computing = own.computing
+    return Cell(own.seconds, own.memory, None if computing is None else 1 - computing)
+
+
+def _described(strategy: Strategy) -> str:
+    """A strategy in one line, with encoders that recompute otherwise."""
+    others = {n: r for n, r in strategy.remats.items() if r != strategy.remat}
+    apart = "".join(f", {name} remat {remat}" for name, remat in others.items())
+    return describe(strategy) + apart
+
+
+def _rows(own: Following) -> str:
+    """Rows of own microbatches, of encoders that have more than the decoder."""
+    more = {name: rows for name, rows in own.workload.spread.items() if rows > 1}
+    return "".join(f", {name} {rows} rows for each" for name, rows in more.items())
+
+
+def _plan(made: System) -> str:
+    """The plan of a system in words."""
+    if isinstance(made, Apart):
+        encoders = f"encoders {made.plan} on devices of their own, {made.ahead} forwards ahead"
+        return f"{_described(made.chain.strategy)}; {encoders}"
+    if isinstance(made, PlannedOptimus):
+        own = made.made
+        encoders = f"encoders in stages {own.stages} x tensor {own.tensor}"
+        return f"{_described(made.chain.strategy)}; {encoders}"
+    assert isinstance(made, Baseline)
+    return _described(made.chain.strategy)

@@ -1,0 +1,332 @@
+"""Optimus, simulated: encoders in the bubbles of a decoder's asynchronous pipeline.
+
+After Feng et al., arXiv 2408.03505. The encoders have their own plans on the devices of the
+decoder's pipeline: their stages divide the decoder's, their tensor degree its tensor degree, and m
+encoder pipelines share the microbatches of one decoder pipeline. Coarse: all encoder forwards of a
+device before its first decoder task, all backwards after its last; what does not fit is exposed.
+Fine: one microbatch after another of the pipeline that exposes most goes into bubbles inside the
+decoder's run, gaps between its tasks and its tensor-parallel collectives, as long as the finish
+times, sorted, keep the decoder's deadlines, sorted. Backwards are the same in reversed time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+
+from benchmarks.systems.chain import Chain
+from benchmarks.systems.memory import state_bytes
+from benchmarks.systems.packing import Packing, Side, Work
+from scheduling.costs.estimate import Timing
+from scheduling.costs.loads import Uneven
+from scheduling.costs.memory import everything, kept
+from scheduling.costs.times import TaskTime
+from scheduling.schedules.schedule import ScheduleError
+from scheduling.schedules.task_kinds import B, F, TaskKind
+from scheduling.simulate.simulation import Simulation
+from scheduling.simulate.timeline import Span
+from sharding.plan import ParallelPlan, divisors
+
+#: Share of a bubble inside the decoder's run that encoder kernels fill: kernels do not fit bubbles
+#: exactly, and wait for their own collectives. Calibrated (docs/measurements/published.md): with it
+#: Optimus hides 57.5 % of ViT-22B's work on 1536 devices, as published.
+FILLED = 0.095
+#: Share of the time of the decoder's gather and scatter in which encoders compute, as their own
+#: parameters use the same links. Calibrated (docs/measurements/published.md): with it 68.7 % of the
+#: encoders' work is hidden before and after the decoder's run on 3072 devices, as published.
+BESIDE = 0.735
+
+
+@dataclass(frozen=True)
+class Optimus:
+    """A step of Optimus.
+
+    Attributes:
+        stages, tensor: degrees of the encoders' plan.
+        seconds: seconds of a step.
+        coarse, hidden: share of the encoders' time in bubbles, without and with packing inside.
+        memory: bytes of a device for the encoders: their state, and the tensors that all forwards
+            of a pipeline, which come before its first backward, keep.
+        packings: places of the forwards, and of the backwards.
+    """
+
+    stages: int
+    tensor: int
+    seconds: float
+    coarse: float
+    hidden: float
+    memory: float
+    packings: tuple[Packing, ...] = field(compare=False)
+
+
+def optimus(chain: Chain, alone: Simulation, memory: float) -> Optimus:
+    """The step with the fastest of the encoders' plans.
+
+    Args:
+        chain: chain of the decoder's strategy.
+        alone: the decoder's step with no encoder work in it.
+        memory: as of `fitting_degrees`.
+
+    Raises:
+        ScheduleError: as of `fitting_degrees`.
+    """
+    return planned_optimus(chain, alone, fitting_degrees(chain, memory))
+
+
+def planned_optimus(chain: Chain, alone: Simulation, degrees: Sequence[tuple[int, int]]) -> Optimus:
+    """The step with the fastest of the given stages and tensor degrees of the encoders."""
+    tried = [_with_plan(chain, alone, *own) for own in degrees]
+    return min(tried, key=lambda own: own.seconds)
+
+
+def fitting_degrees(
+    chain: Chain, memory: float, largest: Chain | None = None
+) -> list[tuple[int, int]]:
+    """Stages and tensor degrees of the encoders' plans that can be had, at least one.
+
+    Args:
+        chain: chain of the decoder's strategy.
+        memory: bytes of a device for the encoders' own plans, which hold more parameters than the
+            decoder's plan: 6 bytes for each additional one (section 4 of the paper).
+        largest: the chain with the workload for which the encoders must have room, too: their
+            state and all that waits take at most `memory`.
+
+    Raises:
+        ScheduleError: no plan of the encoders has equal stages and the memory it needs.
+    """
+    decoder = chain.strategy.decoder
+    encoders = chain.workload.encoders.values()
+    found = [
+        (stages, tensor)
+        for stages in divisors(decoder.stage)
+        for tensor in divisors(decoder.tensor)
+        if 6 * _more_parameters(chain, stages * tensor) <= memory
+        and all(tower.layers % stages == 0 for tower in encoders)
+        and (largest is None or _largest(largest, stages, tensor) <= memory)
+    ]
+    if not found:
+        raise ScheduleError(
+            "encoders: no plan has equal stages, degrees that divide those of the decoder's plan "
+            f"{decoder}, and parameters of at most {memory / 2**30:.3g} GiB above those of that one"
+        )
+    return found
+
+
+def _largest(chain: Chain, stages: int, tensor: int) -> float:
+    """Bytes of a device for all that encoders need."""
+    return _memory(chain, stages, tensor, max(_dealt(chain, stages, tensor)))
+
+
+def _dealt(chain: Chain, stages: int, tensor: int) -> tuple[int, ...]:
+    """Microbatches of each encoder pipeline."""
+    decoder, count = chain.strategy.decoder, chain.strategy.microbatches
+    pipelines = decoder.stage // stages * (decoder.sequence // tensor)
+    return tuple(count // pipelines + (q < count % pipelines) for q in range(pipelines))
+
+
+def _more_parameters(chain: Chain, ways: int) -> float:
+    """Encoder parameters of a device, split so many ways, above those under the decoder's plan."""
+    encoders = chain.workload.encoders.items()
+    total = sum(tower.parameters for name, tower in encoders if chain.workload.holds(name))
+    decoder = chain.strategy.decoder
+    return total / ways - total / (decoder.stage * decoder.tensor)
+
+
+def _with_plan(chain: Chain, alone: Simulation, stages: int, tensor: int) -> Optimus:
+    dealt = _dealt(chain, stages, tensor)
+    works = [_work(chain, kind, stages, tensor) for kind in ("forward", "backward")]
+    packings = [
+        Packing(side, work, stages, dealt, (0,) * len(dealt))
+        for side, work in zip(_sides(chain, alone), works, strict=True)
+    ]
+    coarse = sum(packing.longest for packing in packings)
+    finest = tuple(packing.finest() for packing in packings)
+    fine = sum(packing.longest for packing in finest)
+    return _made(chain, alone, (stages, tensor), finest, coarse, fine)
+
+
+def _made(
+    chain: Chain,
+    alone: Simulation,
+    degrees: tuple[int, int],
+    packings: tuple[Packing, ...],
+    coarse: float,
+    fine: float,
+) -> Optimus:
+    """The step whose encoders expose so many seconds, without and with packing inside."""
+    dealt = [sum(pair) for pair in zip(packings[0].outside, packings[0].inside, strict=True)]
+    whole = sum(dealt) / len(dealt) * sum(own.work.seconds for own in packings)
+    # Gathers and scatters of all modules use the same links, one after the other.
+    ends = sum(chain.ends(_timings(chain, *degrees)))
+    return Optimus(
+        *degrees,
+        seconds=alone.makespan + fine + ends,
+        coarse=_share(coarse, whole),
+        hidden=_share(fine, whole),
+        memory=_memory(chain, *degrees, max(dealt)),
+        packings=packings,
+    )
+
+
+def held(chain: Chain, alone: Simulation, made: Optimus) -> Optimus:
+    """The step of `chain` whose encoders keep the plan of another workload, and all places.
+
+    Args:
+        chain: as that of `made`, with another workload of the same model and rows.
+        alone: as of `optimus`.
+        made: the step that was planned.
+    """
+    degrees = made.stages, made.tensor
+    works = (_work(chain, kind, *degrees) for kind in ("forward", "backward"))
+    packings = tuple(replace(p, work=w) for p, w in zip(made.packings, works, strict=True))
+    if chain.uneven is None:
+        late = sum(own.late for own in packings)
+    else:
+        weights = _weights(chain, chain.uneven, degrees)
+        late = chain.slowest(chain.uneven, _late(made.packings, packings, weights))
+    return _made(chain, alone, degrees, packings, late, late)
+
+
+def _late(
+    planned: Sequence[Packing], packings: Sequence[Packing], weights: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Seconds by which the decoder's run takes longer in every case, `[cases]`.
+
+    Every place keeps the microbatch that it has in the planned order.
+
+    Args:
+        planned: the packings of forwards and backwards as planned.
+        packings: the same with the work of another workload.
+        weights: of both, `[microbatches, cases]`, in the order of time.
+    """
+    late = np.zeros(weights[0].shape[1])
+    for plan, packing, own in zip(planned, packings, weights, strict=True):
+        for case in range(len(late)):
+            each = tuple(own[numbers, case] for numbers in plan.numbers)
+            late[case] += replace(packing, weights=each).late
+    return late
+
+
+def _weights(chain: Chain, uneven: Uneven, degrees: tuple[int, int]) -> list[np.ndarray]:
+    """Work of the microbatches of both directions, `[microbatches, cases]`, over that of `_work`.
+
+    Backwards are in reversed time, so that the last microbatch comes first.
+    """
+    shares = chain.shares(uneven)
+    found = []
+    for kind, turn in (("forward", 1), ("backward", -1)):
+        times = _times_by_encoder(chain, kind, *degrees)
+        seconds = {name: time.seconds for name, time in times.items()}
+        whole = sum(seconds.values())
+        own = sum(seconds[name] / whole * share for name, share in shares.items())
+        found.append(np.asarray(own)[::turn])
+    return found
+
+
+def _memory(chain: Chain, stages: int, tensor: int, waiting: int) -> float:
+    """Bytes of a device for encoders of which `waiting` microbatches are encoded at a time."""
+    total = 0.0
+    scale = chain.strategy.decoder.sequence // tensor
+    for timing in _timings(chain, stages, tensor):
+        held = timing.tower.parameters if timing.holds else 0
+        total += state_bytes(timing) * held / (stages * tensor)
+        layers = timing.tower.layers / stages
+        full = timing.remat == "full"
+        each = timing.activation / tensor if full else kept(timing, layers)
+        again = {"none": 0.0, "layer": 1.0, "full": layers}[timing.remat]
+        total += scale * (waiting * each + again * everything(timing))
+    return total
+
+
+def _share(exposed: float, whole: float) -> float:
+    """Share of `whole` that is not exposed."""
+    return max(0.0, 1 - exposed / whole) if whole else 1.0
+
+
+def _work(chain: Chain, kind: str, stages: int, tensor: int) -> Work:
+    """The work of one microbatch in all encoders, on one of their stages."""
+    times = [*_times_by_encoder(chain, kind, stages, tensor).values()]
+    # `Timing` deals a microbatch's rows to the pipelines of a stage; here each has its own.
+    scale = chain.strategy.decoder.sequence // tensor
+    return Work(scale * sum(t.seconds for t in times), scale * sum(t.compute for t in times))
+
+
+def _times_by_encoder(chain: Chain, kind: str, stages: int, tensor: int) -> dict[str, TaskTime]:
+    """The task of one stage of every encoder."""
+    found = {}
+    for timing in _timings(chain, stages, tensor):
+        run = timing.forward if kind == "forward" else partial(chain.backward, timing)
+        found[timing.name] = run(timing.tower.layers // stages)
+    return found
+
+
+def _timings(chain: Chain, stages: int, tensor: int) -> Iterator[Timing]:
+    """Timings of all encoders under their plan."""
+    decoder = chain.strategy.decoder
+    plan = ParallelPlan(data=decoder.devices // (stages * tensor), stage=stages, tensor=tensor)
+    for name in chain.workload.encoders:
+        own = replace(chain.strategy, plans={"decoder": decoder, name: plan}, pieces={})
+        yield chain.timing(own, name)
+
+
+def _sides(chain: Chain, alone: Simulation) -> tuple[Side, Side]:
+    """The decoder's step forwards and backwards in time."""
+    stages = chain.strategy.decoder.stage
+    timing = chain.timings["decoder"]
+    tasks = {F: timing.forward(1), B: timing.backward(1)}
+    idle = {kind: time.collective / time.seconds for kind, time in tasks.items()}
+    rows = [_decoder_spans(alone, stage, idle) for stage in range(stages)]
+    gather, scatter = ((1 - BESIDE) * own(timing) for own in (chain.gather, chain.scatter))
+    end = alone.makespan - chain.update(timing)
+    turned = [[(end - b, end - a, c) for a, b, c in reversed(row)] for row in rows]
+    inputs = np.sort([span.start for span in _first_chunk(alone, F)])
+    returns = np.sort([end - span.end for span in _first_chunk(alone, B)])
+    return _side(rows, inputs, gather), _side(turned, returns, scatter)
+
+
+def _decoder_spans(
+    alone: Simulation, stage: int, idle: Mapping[TaskKind, float]
+) -> list[tuple[float, float, float]]:
+    """Start, end and idle share of the tasks of a stage."""
+    spans = [s for s in alone.timeline.spans if s.stage == stage and s.tasks]
+    spans.sort(key=lambda span: span.start)
+    return [(s.start, s.end, idle[s.tasks[0].kind]) for s in spans]
+
+
+def _first_chunk(alone: Simulation, kind: TaskKind) -> list[Span]:
+    """The tasks that take a microbatch in, or give its gradient back."""
+    return [
+        span
+        for span in alone.timeline.spans
+        if span.stage == 0
+        for task in span.tasks
+        if (task.kind, task.part) == (kind, 0)
+    ]
+
+
+def _side(
+    rows: Sequence[Sequence[tuple[float, float, float]]], deadlines: np.ndarray, begin: float = 0.0
+) -> Side:
+    """A side in seconds after `begin`, the time at which encoders begin."""
+    made = [_bubbles(row) for row in rows]
+    return Side(
+        tuple(row[0][0] - begin for row in rows),
+        tuple(points - begin for points, _ in made),
+        tuple(free for _, free in made),
+        deadlines - begin,
+    )
+
+
+def _bubbles(row: Sequence[tuple[float, float, float]]) -> tuple[np.ndarray, np.ndarray]:
+    """Times, and the bubble seconds until each, in gaps and in idle shares of tasks."""
+    points, free = [row[0][0]], [0.0]
+    for start, end, share in row:
+        if start > points[-1]:
+            free.append(free[-1] + FILLED * (start - points[-1]))
+            points.append(start)
+        free.append(free[-1] + FILLED * share * (end - start))
+        points.append(end)
+    return np.array(points), np.array(free)

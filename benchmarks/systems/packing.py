@@ -1,0 +1,195 @@
+"""Encoder microbatches in the bubbles of a decoder's pipeline, packed as Optimus does.
+
+After Feng et al., arXiv 2408.03505: outside the decoder's run, and one by one inside it; see
+`optimus.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from benchmarks.systems.chain import ROUNDING
+
+#: Seconds behind a step that no encoder needs.
+FAR = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One direction of time on all stages of a decoder's pipeline.
+
+    Attributes:
+        room: `[stages]`: seconds before the first decoder task of a stage.
+        points, free: by stage, times in seconds, and the bubble seconds inside the decoder's run
+            that encoders can fill until each time.
+        deadlines: `[microbatches]`, rising: seconds at which the decoder needs its inputs.
+    """
+
+    room: tuple[float, ...]
+    points: tuple[np.ndarray, ...]
+    free: tuple[np.ndarray, ...]
+    deadlines: np.ndarray
+
+    @cached_property
+    def open(self) -> Side:
+        """The side with room without end behind the last bubble of every stage."""
+        far = float(self.deadlines.max(initial=0.0)) + FAR
+        points = tuple(np.append(own, own[-1] + far) for own in self.points)
+        free = tuple(np.append(own, own[-1] + far) for own in self.free)
+        return replace(self, points=points, free=free)
+
+    def packed(self, stage: int, start: float, seconds: float) -> float:
+        """The time at which `seconds` of bubbles from `start` on have gone by on a stage."""
+        points, free = self.points[stage], self.free[stage]
+        wanted = float(np.interp(start, points, free)) + seconds
+        index = int(np.searchsorted(free, wanted))
+        if index == len(free):
+            return float("inf")
+        if index == 0:
+            return max(start, float(points[0]))
+        share = (free[index] - free[index - 1]) / (points[index] - points[index - 1])
+        return max(start, float(points[index] - (free[index] - wanted) / share))
+
+
+@dataclass(frozen=True)
+class Work:
+    """Work of one stage of an encoder pipeline for a microbatch, in one direction.
+
+    Attributes:
+        seconds: seconds outside the decoder's run, collectives included.
+        compute: seconds in bubbles, where collectives run beside the decoder's compute.
+    """
+
+    seconds: float
+    compute: float
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Microbatches of every encoder pipeline: outside the decoder's run, and inside it.
+
+    Attributes:
+        side: the room for encoders.
+        work: work of one microbatch on one stage.
+        stages: number of stages of an encoder pipeline.
+        outside, inside: by pipeline, the number of microbatches placed there.
+        weights: by pipeline, work of each of its microbatches, those outside first, over `work`;
+            None: all have the same.
+    """
+
+    side: Side
+    work: Work
+    stages: int
+    outside: tuple[int, ...]
+    inside: tuple[int, ...]
+    weights: tuple[np.ndarray, ...] | None = field(default=None, compare=False)
+
+    def _base(self, pipeline: int) -> int:
+        """The first decoder stage of a pipeline."""
+        return pipeline % (len(self.side.room) // self.stages) * self.stages
+
+    def exposed(self, pipeline: int) -> float:
+        """Seconds by which the work outside exceeds the room there."""
+        if not self.outside[pipeline]:
+            return 0.0
+        base, stages = self._base(pipeline), range(self.stages)
+        ends = [self._encoded(pipeline, k)[-1] - self.side.room[base + k] for k in stages]
+        return float(max(0.0, *ends))
+
+    def _encoded(self, pipeline: int, stage: int) -> np.ndarray:
+        """Times at which the microbatches outside leave a stage of their pipeline.
+
+        Each has equal work on all stages, so the longest so far holds up every further stage.
+        """
+        count = self.outside[pipeline]
+        if self.weights is None:
+            return (np.arange(1, count + 1) + stage) * self.work.seconds
+        own = self.weights[pipeline][:count]
+        ends: np.ndarray = np.cumsum(own) + stage * np.maximum.accumulate(own)
+        return ends * self.work.seconds
+
+    @cached_property
+    def longest(self) -> float:
+        """The most seconds that any pipeline exposes, by which the decoder starts later."""
+        ends = np.sort(_joined(self._outside()))
+        late = float((ends - self.side.deadlines[: len(ends)]).max(initial=0.0))
+        return max(late, *map(self.exposed, range(len(self.outside))))
+
+    def _outside(self) -> list[np.ndarray]:
+        """By pipeline, times at which the microbatches outside are encoded."""
+        return [self._encoded(q, self.stages - 1) for q in range(len(self.outside))]
+
+    def _inside(self) -> list[list[float]]:
+        """By pipeline, times at which the microbatches inside are encoded, in turn."""
+        return [list(self._packed(q)) for q in range(len(self.inside))]
+
+    def _packed(self, pipeline: int) -> Iterator[float]:
+        base, count = self._base(pipeline), self.inside[pipeline]
+        weights = [1.0] * count
+        if self.weights is not None:
+            weights = self.weights[pipeline][self.outside[pipeline] :].tolist()
+        own = {base + k: self.side.room[base + k] for k in range(self.stages)}
+        for weight in weights:
+            done = 0.0
+            for stage in own:
+                start = max(done, own[stage])
+                done = own[stage] = self.side.packed(stage, start, weight * self.work.compute)
+            yield done
+
+    @property
+    def _ends(self) -> list[np.ndarray]:
+        """By pipeline, times from the decoder's start at which all microbatches are encoded."""
+        pairs = zip(self._outside(), self._inside(), strict=True)
+        return [np.concatenate([outside - self.longest, inside]) for outside, inside in pairs]
+
+    @cached_property
+    def numbers(self) -> list[np.ndarray]:
+        """By pipeline, which of the decoder's microbatches its own ones are, as they end."""
+        ends = self._ends
+        ranks = np.argsort(np.argsort(_joined(ends), kind="stable"), kind="stable")
+        return np.split(ranks, np.cumsum([len(own) for own in ends])[:-1])
+
+    @property
+    def kept(self) -> bool:
+        """Whether the finish times, sorted, keep the deadlines, sorted.
+
+        The decoder's run, with the work inside it, starts later by `longest` seconds.
+        """
+        ends = np.sort(_joined(self._ends))
+        return bool((ends <= self.side.deadlines * (1 + ROUNDING) + ROUNDING).all())
+
+    @property
+    def late(self) -> float:
+        """Seconds by which the decoder's run takes longer, with all microbatches where they are.
+
+        Work inside that has outgrown its bubbles keeps the decoder waiting.
+        """
+        ends = np.sort(_joined(replace(self, side=self.side.open)._ends))
+        return self.longest + float((ends - self.side.deadlines).max(initial=0.0))
+
+    def moved(self, pipeline: int) -> Packing:
+        """The packing with one more microbatch of `pipeline` inside."""
+        outside, inside = list(self.outside), list(self.inside)
+        outside[pipeline] -= 1
+        inside[pipeline] += 1
+        return replace(self, outside=tuple(outside), inside=tuple(inside))
+
+    def finest(self) -> Packing:
+        """The packing after moving microbatches inside, from the pipeline that exposes most."""
+        best, now = self, self
+        while now.longest > 0 and any(now.outside):
+            worst = max(range(len(now.outside)), key=lambda q: (now.exposed(q), now.outside[q]))
+            now = now.moved(worst)
+            if not now.kept:
+                break
+            best = min(best, now, key=lambda own: own.longest)
+        return best
+
+
+def _joined(ends: Iterable[np.ndarray]) -> np.ndarray:
+    """The times of all pipelines, of which there may be none."""
+    return np.concatenate([np.zeros(0), *ends])

@@ -1,0 +1,284 @@
+"""Systems whose plan is made for one workload and held while the load of encoders moves.
+
+Each has a search of its own: the fastest plan for the usual workload, of those that have room for
+the largest one, so that no load ends the run. Rows may be uneven: samples go to replicas and
+microbatches in their order, and a step takes as long as its slowest replica. What a device needs is
+counted for even rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import islice
+from math import inf
+from typing import Protocol, Self
+
+from benchmarks.systems.apart import Apart
+from benchmarks.systems.chain import (
+    Baseline,
+    Chain,
+    balanced,
+    decoder_alone,
+    even_seconds,
+    megatron_ways,
+    stopped_seconds,
+)
+from benchmarks.systems.optimus import Optimus, fitting_degrees, held, planned_optimus
+from benchmarks.systems.plans import chains, ideal_seconds, plain_space, strategies
+from scheduling.costs.hardware import Hardware
+from scheduling.costs.loads import Uneven
+from scheduling.costs.workload import Workload
+from scheduling.schedules.schedule import ScheduleError
+from scheduling.search.bounds import tower_compute
+from scheduling.search.space import Space, decoder_plans
+from sharding.plan import ParallelPlan, divisors
+
+#: Plans with room of which a system takes the fastest, the most promising ones.
+TRIED = 24
+#: Numbers of devices for the decoder are tried whose slower part computes at most so many times as
+#: long as in the most even split, with so many plans of each whose decoder has room.
+UNEVEN, OF_SPLIT = 1.7, 8
+#: Of them all, the most promising ones that are simulated.
+SIMULATED = 400
+
+
+class System(Protocol):
+    """A planned step that can be run under other workloads."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the step."""
+
+    @property
+    def memory(self) -> float:
+        """Bytes of the device that needs most."""
+
+    @property
+    def computing(self) -> float | None:
+        """Share of the devices' time in which they compute; None where only the sum is known."""
+
+    def under(self, workload: Workload, uneven: Uneven | None = None) -> Self:
+        """The same plan for another workload of the same model and rows."""
+
+
+@dataclass(frozen=True)
+class PlannedOptimus:
+    """Optimus with its plan and the places of its encoders' microbatches.
+
+    Attributes:
+        chain: chain of the decoder's strategy.
+        alone: the decoder's step with no encoder work in it.
+        made: the planned step.
+    """
+
+    chain: Chain
+    alone: Baseline
+    made: Optimus
+    computing: None = None
+
+    @cached_property
+    def own(self) -> Optimus:
+        """The step under the chain's workload."""
+        return held(self.chain, self.alone.simulation, self.made)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the step."""
+        return self.own.seconds
+
+    @property
+    def memory(self) -> float:
+        """Bytes of a device for decoder and encoders."""
+        return self.alone.memory + self.own.memory
+
+    def under(self, workload: Workload, uneven: Uneven | None = None) -> PlannedOptimus:
+        """The same plan and places for another workload; the decoder's step is the same."""
+        return replace(self, chain=self.chain.under(workload, uneven))
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the systems are planned for.
+
+    Attributes:
+        space: the plans that can be had; `memory` bounds what a device may take.
+        usual, largest: the workload to be fast for, and the one to have room for.
+        hardware: hardware of the devices.
+        uneven: rows of the usual workload; None: all are alike.
+    """
+
+    space: Space
+    usual: Workload
+    largest: Workload
+    hardware: Hardware
+    uneven: Uneven | None = None
+
+    @cached_property
+    def chains(self) -> list[Chain]:
+        """Chains for the usual workload, the most promising first."""
+        found = chains(padded(self.space), self.usual, self.hardware, apart=True)
+        return [own.under(self.usual, self.uneven) for own in sorted(found, key=_bound)]
+
+    def fits(self, own: System) -> bool:
+        """Whether a plan has room for the largest workload."""
+        return own.under(self.largest).memory <= self.space.memory
+
+
+def padded(space: Space) -> Space:
+    """The space whose stages need not divide the layers, as these systems cut them anywhere."""
+    return replace(space, pad=True)
+
+
+#: Makes a system's ways to run a chain; each is simulated only when it is asked for its seconds.
+Ways = Callable[[Question, Chain], Iterable[System]]
+
+
+def planned(question: Question) -> Mapping[str, Callable[[], System]]:
+    """The searches of all systems, by name.
+
+    Each raises ScheduleError if no plan can be run.
+    """
+    ways: dict[str, Ways] = {
+        "megatron": lambda _, chain: megatron_ways(chain),
+        "balanced": lambda _, chain: [balanced(chain)],
+        "optimus": _optimus,
+    }
+    searches: dict[str, Callable[[], System]] = {
+        name: partial(_fastest, question, name, own) for name, own in ways.items()
+    }
+    return {
+        "megatron": searches["megatron"],
+        "apart": partial(_apart, question),
+        "balanced": searches["balanced"],
+        "optimus": searches["optimus"],
+    }
+
+
+def _fastest(question: Question, name: str, ways: Ways) -> System:
+    """The fastest of the first `TRIED` chains with room; the leanest if none has."""
+    best, leanest, tried = None, None, 0
+    for chain in _without_chunks(question.chains) if name == "megatron" else question.chains:
+        # Optimus' bubbles may hide all work of the encoders.
+        alone = even_seconds(chain, chain.decoder) + stopped_seconds(chain)
+        bound = alone if name == "optimus" else _bound(chain)
+        if tried == TRIED or (best is not None and bound >= best.seconds):
+            break
+        try:
+            made = list(ways(question, chain))
+            room = [own for own in made if question.fits(own)]
+        except ScheduleError:
+            continue
+        tried += bool(room)
+        best = min([*room, *([best] if best else [])], key=lambda own: own.seconds, default=None)
+        if best is None:
+            given = [*made, *([leanest] if leanest else [])]
+            leanest = min(given, key=lambda own: own.memory, default=None)
+    found = best or leanest
+    if found is None:
+        raise ScheduleError(f"{name}: no degrees divide the devices, the rows and the model")
+    return found
+
+
+def _without_chunks(chains: Iterable[Chain]) -> list[Chain]:
+    """One chain with the most virtual chunks of those that differ in nothing else."""
+    found: dict[str, Chain] = {}
+    for chain in chains:
+        key = str(replace(chain.strategy, chunks=1))
+        held = found.get(key)
+        if held is None or held.strategy.chunks < chain.strategy.chunks:
+            found[key] = chain
+    return sorted(found.values(), key=_bound)
+
+
+def _bound(chain: Chain) -> float:
+    """Seconds of the step with even stages, the time in which they stop included."""
+    return ideal_seconds(chain) + stopped_seconds(chain)
+
+
+def _optimus(question: Question, chain: Chain) -> Iterator[System]:
+    """Optimus' step, where the decoder alone leaves room."""
+    alone = decoder_alone(chain)
+    room = question.space.memory - alone.memory
+    if room > 0:
+        largest = replace(chain, workload=question.largest)
+        degrees = fitting_degrees(chain, room, largest)
+        yield PlannedOptimus(chain, alone, planned_optimus(chain, alone.simulation, degrees))
+
+
+# ---- devices of their own ------------------------------------------------------------------------
+
+
+def _apart(question: Question) -> System:
+    """The fastest split of the devices, and plans of both parts."""
+    best: Apart | None = None
+    leanest: Apart | None = None
+    tried = 0
+    for own in _by_bound(question):
+        if tried == SIMULATED or (best is not None and own.bound >= best.seconds):
+            break
+        if not question.fits(own):
+            leanest = own if leanest is None or own.memory < leanest.memory else leanest
+            continue
+        tried += 1
+        if _seconds(own) < (inf if best is None else best.seconds):
+            best = own
+    found = best or leanest
+    if found is None:
+        raise ScheduleError(
+            "apart: no split leaves devices and room for both; valid: more of either"
+        )
+    return found
+
+
+def _seconds(own: Apart) -> float:
+    """Seconds of a step; without end if too few forwards go ahead."""
+    try:
+        return own.seconds
+    except ScheduleError:
+        return inf
+
+
+def _by_bound(question: Question) -> Sequence[Apart]:
+    """Plans of the most promising splits, the lowest bound first."""
+    space, usual = question.space, question.usual
+    found: list[Apart] = []
+    plain = replace(plain_space(padded(space)), devices=space.devices - 1, counts=None)
+    plans = decoder_plans(plain, usual)
+    for devices in _splits(question, list(plans)):
+        made = [
+            Chain(usual, own, question.hardware, uneven=question.uneven)
+            for own in strategies(plain, usual, plans[devices])
+        ]
+        made.sort(key=lambda own: even_seconds(own, own.decoder) + stopped_seconds(own))
+        room = (own for own in made if decoder_alone(own).memory <= space.memory)
+        for chain in islice(room, OF_SPLIT):
+            found += _sides(question, chain, space.devices - devices)
+    return sorted(found, key=lambda own: own.bound)
+
+
+def _splits(question: Question, counts: Iterable[int]) -> list[int]:
+    """Numbers of devices for the decoder that leave both parts about as much compute."""
+    usual, hardware = question.usual, question.hardware
+
+    def slower(devices: int) -> float:
+        others = question.space.devices - devices
+        encoders = sum(tower_compute(usual, n, others, "none", hardware) for n in usual.encoders)
+        return max(tower_compute(usual, "decoder", devices, "none", hardware), encoders)
+
+    seconds = {devices: slower(devices) for devices in counts}
+    most = UNEVEN * min(seconds.values(), default=0.0)
+    return [devices for devices, own in seconds.items() if own <= most]
+
+
+def _sides(question: Question, chain: Chain, devices: int) -> Iterator[Apart]:
+    """Ways to run the encoders on so many devices beside a decoder."""
+    count, stages = chain.strategy.microbatches, chain.strategy.decoder.stage
+    most = question.space.domain or devices
+    for tensor in divisors(devices):
+        plan = ParallelPlan(data=devices // tensor, tensor=tensor)
+        if tensor > most or not all(question.space.fits(n, plan) for n in question.usual.encoders):
+            continue
+        for ahead in sorted({min(count, 2 * stages), count}):
+            yield Apart(chain, plan, ahead)

@@ -1,0 +1,142 @@
+"""Predictions for other systems with the same model and devices, beside the best plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+from benchmarks.systems.chain import Baseline, Chain, balanced, decoder_alone, megatron
+from benchmarks.systems.optimus import optimus
+from benchmarks.systems.plans import chains
+from mllm_jax.plan.planner import Planner
+from mllm_jax.plan.prediction import Prediction, counted, of_simulation, utilisation
+from scheduling.costs.strategy import Strategy
+from scheduling.schedules.schedule import ScheduleError
+
+#: Chains that have room of which a baseline without a configured plan takes the fastest.
+TRIED = 8
+
+
+def predictions(planner: Planner) -> dict[str, Prediction]:
+    """Predictions with the decoder's configured plan, or each system's best one, by its name."""
+    choice = _Choice.of(planner)
+    results = {}
+    for name, make in SYSTEMS.items():
+        try:
+            results[name] = choice.best(planner, name, make)
+        except ScheduleError as error:
+            results[name] = Prediction(name, "", reason=str(error))
+    return results
+
+
+#: Makes a baseline's step of a chain.
+Make = Callable[[Planner, Chain], Prediction]
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """Chains that a baseline may run, the most promising first, and whose plans they have."""
+
+    chains: Sequence[Chain]
+    whose: str
+
+    @classmethod
+    def of(cls, planner: Planner) -> _Choice:
+        """The configured plan if it fits the devices, otherwise the plans to choose from."""
+        workload, hardware = planner.plain, planner.hardware
+        configured = _configured(planner)
+        if configured is not None:
+            return cls([Chain(workload, configured, hardware)], "as configured")
+        found = chains(planner.space, workload, hardware)
+        return cls(found, f"its own plan, the fastest of {min(TRIED, len(found))}")
+
+    def best(self, planner: Planner, name: str, make: Make) -> Prediction:
+        """The fastest of the first `TRIED` that can be run and have room; the leanest if none has.
+
+        Raises:
+            ScheduleError: no plan can be run.
+        """
+        made: list[Prediction] = []
+        problem = ScheduleError("no degrees divide the devices, the rows and the model")
+        for chain in self.chains:
+            if sum(self._has_room(planner, own) for own in made) == TRIED:
+                break
+            try:
+                made.append(make(planner, chain))
+            except ScheduleError as error:
+                problem = error
+        if not made:
+            raise problem
+        fitting = [own for own in made if self._has_room(planner, own)]
+        if fitting:
+            best = min(fitting, key=lambda own: own.seconds or inf)
+        else:
+            best = min(made, key=lambda own: own.memory or inf)
+        return replace(best, name=name, plan=f"{best.plan}; {self.whose}")
+
+    def _has_room(self, planner: Planner, own: Prediction) -> bool:
+        return own.memory is not None and own.memory <= planner.space.memory
+
+
+def _configured(planner: Planner) -> Strategy | None:
+    """The configured strategy of the decoder, if it fits the devices, the model and the rows.
+
+    The systems that are compared share no experts between ranks.
+    """
+    config, space = planner.settled, planner.space
+    decoder, rows = config.parallel.decoder, planner.workload.rows
+    fits = decoder.devices == space.devices and (
+        decoder.context in (space.contexts or ()) and decoder.tensor in (space.tensors or ())
+    )
+    dealt = rows % (config.train.accumulate * decoder.batch) == 0
+    if not (fits and dealt and space.fits("decoder", decoder)) or decoder.expert > 1:
+        return None
+    return Strategy(
+        {"decoder": decoder},
+        config.train.accumulate,
+        config.schedule.chunks,
+        config.model.remat,
+        co_issue=False,
+    )
+
+
+def _megatron(planner: Planner, chain: Chain) -> Prediction:
+    return _chained(planner, chain, megatron(chain))
+
+
+def _balanced(planner: Planner, chain: Chain) -> Prediction:
+    return _chained(planner, chain, balanced(chain))
+
+
+def _chained(planner: Planner, chain: Chain, made: Baseline) -> Prediction:
+    own = of_simulation(planner, "", chain.strategy, made.simulation, chain.workload)
+    return replace(own, memory=made.memory)
+
+
+def _optimus(planner: Planner, chain: Chain) -> Prediction:
+    alone = decoder_alone(chain)
+    room = max(0.0, planner.space.memory - alone.memory)
+    made = optimus(chain, alone.simulation, room)
+    own = of_simulation(planner, "", chain.strategy, alone.simulation, chain.workload)
+    mfu, recomputed = utilisation(planner, chain.strategy, made.seconds, chain.workload)
+    encoders = (
+        f"; encoders in {counted(made.stages, 'stage', 'stages')} x tensor {made.tensor}; "
+        f"{made.coarse:.1%} hidden without packing"
+    )
+    plan = own.plan + (encoders if planner.workload.encoders else "")
+    return replace(
+        own,
+        plan=plan,
+        seconds=made.seconds,
+        compute=None,
+        idle=None,
+        hidden=made.hidden if planner.workload.encoders else None,
+        memory=alone.memory + made.memory,
+        mfu=mfu,
+        recomputed=recomputed,
+    )
+
+
+#: Other systems in the order of the table.
+SYSTEMS: dict[str, Make] = {"megatron": _megatron, "balanced": _balanced, "optimus": _optimus}

@@ -1,0 +1,70 @@
+"""Plans that are tried for the baselines that run a model as one chain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from benchmarks.systems.chain import Chain, even_seconds
+from scheduling.costs.hardware import Hardware
+from scheduling.costs.strategy import PARAMETERS, Strategy
+from scheduling.costs.workload import Workload
+from scheduling.programs.program import Remat
+from scheduling.search.space import Space, decoder_plans, families
+from sharding.plan import ParallelPlan
+
+
+def chains(
+    space: Space, workload: Workload, hardware: Hardware, *, apart: bool = False
+) -> list[Chain]:
+    """Chains on as many devices as can be used, the most promising first.
+
+    Their ranks have data and tensor parallelism and stages; microbatches, virtual chunks and
+    rematerialisation are free. The order is that of `ideal_seconds`.
+
+    Args:
+        apart: whether encoders may keep all where the decoder keeps inputs of layers, or the other
+            way round.
+    """
+    plain = plain_space(space)
+    plans = next(iter(decoder_plans(plain, workload).values()), [])
+    found = [Chain(workload, own, hardware) for own in strategies(plain, workload, plans)]
+    if apart:
+        found += [other for own in found for other in _recomputing_apart(own)]
+    return sorted(found, key=ideal_seconds)
+
+
+def plain_space(space: Space) -> Space:
+    """The space of plans that these systems have: data, tensor and stages, and no rings of rows."""
+    return replace(space, contexts=(1,), experts=(1,), gathers=("step",), overlap=PARAMETERS)
+
+
+def _recomputing_apart(chain: Chain) -> Iterator[Chain]:
+    """The chain whose encoders recompute otherwise than its decoder."""
+    others: dict[str, Remat] = {"none": "layer", "layer": "none"}
+    strategy, encoders = chain.strategy, chain.workload.encoders
+    if encoders and strategy.remat in others:
+        remats = dict.fromkeys(encoders, others[strategy.remat])
+        yield replace(chain, strategy=replace(strategy, remats=remats))
+
+
+def strategies(
+    space: Space, workload: Workload, plans: Iterable[ParallelPlan]
+) -> Iterator[Strategy]:
+    """Strategies of some plans of the decoder that a chain can run."""
+    for own in families(space, workload, [plan for plan in plans if plan.fsdp == 1]):
+        interleaves = own.chunks == 1 or own.microbatches % own.decoder.stage == 0
+        if interleaves and own.chunks * own.decoder.stage <= workload.towers["decoder"].periods:
+            yield own
+
+
+def ideal_seconds(chain: Chain) -> float:
+    """Seconds of a step of interleaved 1F1B whose virtual stages all take the same time.
+
+    `even_seconds` of all layers, with gather, scatter and optimizer.
+    """
+    ends = sum(
+        chain.gather(timing) + chain.scatter(timing) + chain.update(timing)
+        for timing in chain.timings.values()
+    )
+    return even_seconds(chain, (*chain.encoders, *chain.decoder)) + ends

@@ -1,0 +1,1 @@
+"""What all pages are made of: markup, charts, and the document around them."""

@@ -1,0 +1,69 @@
+"""A whole page: its head, its main figures in large letters, and its panels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from mllm_jax.pages.html.markup import Markup, tag
+from mllm_jax.pages.html.panel import Panel
+from mllm_jax.runtime.folder import RunError
+
+#: Names and words of the main figures.
+Figures = Iterable[tuple[str, str]]
+
+
+def document(title: str, told: str, figures: Figures, panels: Sequence[Panel]) -> str:
+    """The text of a page; it names no other file, and asks no network for anything.
+
+    Args:
+        title: heading.
+        told: a sentence below it.
+    """
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", f"{title} \N{MIDDLE DOT} mllm_jax"),
+        tag("style", Markup(_own("page.css"))),
+    )
+    links = tag("nav", *(panel.link for panel in panels))
+    body = tag(
+        "body",
+        tag("header", tag("h1", title), tag("p", told), links),
+        tag("main", _tiles(figures), *(panel.section for panel in panels)),
+        tag("script", Markup(_own("page.js"))),
+    )
+    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+
+
+def write(text: str, path: Path, option: str) -> Path:
+    """Write a page; returns its file.
+
+    Args:
+        option: the option that names another file.
+
+    Raises:
+        RunError: the file cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RunError(f"{path} cannot be written: {error.strerror}; choose {option}") from error
+    return path
+
+
+def _own(name: str) -> str:
+    """Text of a file beside this module."""
+    return files("mllm_jax.pages.html").joinpath(name).read_text(encoding="utf-8")
+
+
+def _tiles(figures: Figures) -> Markup:
+    """The main figures."""
+    tiles = [
+        tag("div", tag("span", name), tag("b", value), class_="tile") for name, value in figures
+    ]
+    return tag("div", *tiles, class_="tiles")

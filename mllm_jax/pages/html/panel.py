@@ -1,0 +1,47 @@
+"""A panel of a page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mllm_jax.pages.html.markup import Markup, joined, note, tag
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A panel with its heading.
+
+    Attributes:
+        key: name of its place in the page, for links.
+        title: heading.
+        content: drawings, tables and words; empty without data.
+        empty: why there is nothing to show, if there is not.
+        told: a sentence that says how to read the content.
+        wide: whether it takes the whole width of the page.
+    """
+
+    key: str
+    title: str
+    content: Markup
+    empty: str
+    told: str = ""
+    wide: bool = False
+
+    @property
+    def body(self) -> Markup:
+        """What stands below the heading."""
+        if not self.content:
+            return note(self.empty)
+        return Markup((note(self.told) if self.told else Markup()) + self.content)
+
+    @property
+    def section(self) -> Markup:
+        """The panel in the page."""
+        heading = tag("h2", self.title)
+        shape = " ".join(["panel", *["wide"] * self.wide, *["empty"] * (not self.content)])
+        return tag("section", joined((heading, self.body)), id=self.key, class_=shape)
+
+    @property
+    def link(self) -> Markup:
+        """A link to the panel, pale without data."""
+        return tag("a", self.title, href=f"#{self.key}", class_="" if self.content else "pale")

@@ -1,0 +1,8 @@
+"""A run to look at: one HTML page that needs no network, made of the files in the run's folder.
+
+::
+
+    metrics.jsonl, attempts/, skipped.jsonl, resolved.yaml, summary.json
+        -> RunFiles (`files.py`) -> panels (`panels/`), drawn with `mllm_jax.pages.html`
+        -> page (`page.py`)
+"""

@@ -1,7 +1,0 @@
-"""What the model sees: one HTML page of the first samples of a run, as the loader packs them.
-
-::
-
-    config -> the loader that trains (`mllm_jax.train.feed.lone_loader`) -> Preview (`seen.py`)
-        -> panels (`panels/`), drawn with `mllm_jax.pages` -> page (`page.py`)
-"""

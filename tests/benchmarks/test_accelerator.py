@@ -1,0 +1,149 @@
+"""`bench accelerator` with tiny shapes on a CPU: it works, and tells what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from benchmarks import accelerator, emulated
+from benchmarks.accelerator import SMALL_SIZES, Setting, bench_accelerator, on_devices
+from benchmarks.findings import Findings, row
+from mllm_jax.check import grouped
+from mllm_jax.check.exchange import Landing
+from mllm_jax.check.grouped import LIMIT
+from mllm_jax.config.load import ConfigError, ExperimentConfig, load
+from mllm_jax.models.experts.grouped import grouped_product
+from tests.configs import ROOT
+
+
+def silent(line: object) -> None:
+    """Progress that nobody reads."""
+
+
+@pytest.fixture(scope="module")
+def config() -> ExperimentConfig:
+    return load(ROOT / "configs" / "bench" / "accelerator.yaml")
+
+
+@pytest.fixture(scope="module")
+def setting(config: ExperimentConfig) -> Setting:
+    devices = jax.devices()[:1]
+    return Setting(on_devices(config, devices), devices, SMALL_SIZES, None, silent)
+
+
+def test_what_fails_is_told_and_the_rest_is_measured(
+    config: ExperimentConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(setting: Setting) -> Iterator[tuple[str, Callable[[], Iterator[dict[str, Any]]]]]:
+        def measure() -> Iterator[dict[str, Any]]:
+            yield row("", "before", 1.0)
+            raise RuntimeError("no | such kernel\nwith a long story")
+
+        yield "kernel", measure
+
+    chosen = {name: accelerator.PARTS[name] for name in ("step", "exchange")}
+    monkeypatch.setattr(accelerator, "PARTS", {"broken": broken, **chosen})
+    found = bench_accelerator(config, silent, jax.devices()[:1])
+    assert [each["what"] for each in found.rows if each["failed"]] == ["kernel"]
+    assert not found.ok
+    lines = found.markdown.splitlines()
+    assert lines[4] == "| broken | kernel | - | - | - | FAILED: RuntimeError: no \\| such kernel |"
+    assert lines[3].startswith("| broken | before | 1 |")
+    assert {line.count("|") - line.count("\\|") for line in lines} == {7}
+    measured = {each["what"]: each["measured"] for each in found.rows}
+    # Of eight emulated devices one alone borrows the cores of the others: it may pass its peak.
+    assert measured["train step, attention reference: MFU"] > 0
+    assert measured["padded: error"] == 0
+
+
+def test_only_the_named_parts_are_measured(config: ExperimentConfig) -> None:
+    found = bench_accelerator(config, silent, jax.devices()[:1], parts=["exchange"])
+    assert {each["part"] for each in found.rows} == {"device", "exchange"}
+    with pytest.raises(ConfigError, match="no part 'kernels'; valid: products, step, cost_model"):
+        bench_accelerator(config, silent, jax.devices()[:1], parts=["kernels"])
+
+
+def test_what_is_measured_is_logged_before_an_interruption(
+    config: ExperimentConfig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def interrupted(
+        setting: Setting,
+    ) -> Iterator[tuple[str, Callable[[], Iterator[dict[str, Any]]]]]:
+        def measure() -> Iterator[dict[str, Any]]:
+            yield row("", "before", 1.5, 2.0, "GB/s", "a note")
+            raise KeyboardInterrupt
+
+        yield "copy", measure
+
+    monkeypatch.setattr(accelerator, "PARTS", {"products": interrupted})
+    with caplog.at_level("INFO", accelerator.__name__), pytest.raises(KeyboardInterrupt):
+        bench_accelerator(config, silent, jax.devices()[:1])
+    device, measured = caplog.messages
+    assert device.startswith("| device | ")
+    assert measured == "| products | before | 1.5 | 2 | GB/s | a note |"
+
+
+def test_products_by_groups_stand_beside_a_dense_one(
+    config: ExperimentConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(accelerator, "PARTS", {"experts": accelerator.experts})
+    seconds = {"grouped": 3.0, "ragged_dot": 8.0, "dense": 2.0}
+    monkeypatch.setattr(
+        accelerator, "lower_quartiles", lambda runs, _: {way: seconds[way] for way in runs}
+    )
+    found = bench_accelerator(config, silent, jax.devices()[:1])
+    assert found.ok, found.rows
+    errors, beside = found.rows[1:3], {each["what"]: each for each in found.rows[3:]}
+    assert [each["what"].split()[-1] for each in errors] == ["outputs", "gradients"]
+    assert all(0 < each["measured"] < LIMIT for each in errors)
+    assert {way: (own["measured"], own["beside"]) for way, own in beside.items()} == {
+        "grouped": (3.0, 2.0),
+        "ragged_dot": (8.0, 2.0),
+    }
+    assert "96 rows of 4 groups, 16 to 8; 1.5 times a dense product" in beside["grouped"]["note"]
+
+
+def test_products_of_the_wrong_group_fail(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(rows: jax.Array, kernels: jax.Array, counts: jax.Array) -> jax.Array:
+        return grouped_product(rows, kernels[::-1], counts)
+
+    monkeypatch.setattr(grouped, "grouped_product", wrong)
+    measures = dict(accelerator.experts(setting))
+    rows = list(measures["grouped product: errors"]())
+    assert all(each["failed"] and "FAILED: above" in each["note"] for each in rows)
+
+
+@pytest.mark.slow
+def test_the_executor_of_a_single_stage_gives_the_gradients_of_the_plain_step(
+    setting: Setting,
+) -> None:
+    own = emulated.staged(setting.config, 1, emulated.STAGES)
+    rows = list(emulated.errors(own))
+    assert [name.split()[-2] for name, *_ in rows] == ["loss,", "decoder,", "vision,"]
+    assert all(good for *_, good in rows), rows
+
+
+@pytest.mark.slow
+def test_a_pipeline_is_put_together_from_its_tasks(setting: Setting) -> None:
+    rows = list(emulated.emulated_rows(setting.config, setting.devices, setting.seconds))
+    emulations = [each for each in rows if each[0].startswith("4 stages")]
+    assert len(emulations) == 3
+    assert all(seconds > 0 for _, seconds, *_ in emulations)
+
+
+def test_what_lands_wrongly_is_an_error() -> None:
+    landing = Landing(jax.devices()[:2], 2, 4, 8, 3, ragged=False)
+    moved, gradient = landing.program()()
+    assert landing.error((moved, gradient)) == 0
+    assert landing.error((np.roll(moved, 1), gradient)) > 0
+    assert landing.error((moved, np.roll(gradient, 1))) > 0
+
+
+def test_a_table_without_failures_is_well() -> None:
+    assert Findings([row("a", "b", None)]).ok

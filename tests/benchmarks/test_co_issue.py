@@ -1,0 +1,111 @@
+"""Tensor-parallel communication hidden by co-issue, compiled for accelerators that are not here."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.co_issue import TARGETS, measured, within_tensor
+from mllm_jax.compile.hlo import Instruction
+from mllm_jax.compile.overlap import loop_share
+from mllm_jax.config.load import load
+from mllm_jax.config.lower import lower
+from mllm_jax.runtime.devices import DeviceError
+from scheduling.programs.compile import compile_program
+from scheduling.programs.frame import PHASES, Frame
+from scheduling.programs.program import IDLE
+from scheduling.schedules.task_kinds import EB, EF, TaskKind
+from sharding.grid import JointGrid
+from tests.configs import ROOT
+
+CONFIG = ROOT / "configs" / "bench" / "co_issue.yaml"
+#: Fewer kinds of bundles, narrow and short.
+SMALL = (
+    "model.decoder.d_model=1024",
+    "model.decoder.heads=8",
+    "model.decoder.d_ff=4096",
+    "model.encoders={}",
+    "parallel.encoders={}",
+    "schedule.pieces={}",
+    "data.budgets={tokens: 2048, segments: 8}",
+)
+
+
+def test_a_step_without_stages_is_refused():
+    plans = [
+        "parallel.devices=32",
+        "parallel.decoder={data: 4, tensor: 8}",
+        "data.rows=4",
+        "schedule.pieces={}",
+    ]
+    config = load(CONFIG, [*plans, "parallel.encoders.vision={data: 4, tensor: 8}"])
+    with pytest.raises(DeviceError, match=r"parallel\.decoder\.stage: 1 has no pipeline"):
+        measured(config, TARGETS[0], co_issue=True)
+
+
+def test_groups_within_a_stage_count():
+    grid = JointGrid.build(load(CONFIG).parallel.plans)
+    assert within_tensor(grid, (tuple(range(8)), tuple(range(8, 16))))
+    assert within_tensor(grid, ((0, 1, 2, 3),))
+    assert not within_tensor(grid, ((0, 8, 16, 24),))
+    assert not within_tensor(grid, (tuple(range(32)),))
+
+
+def test_loops_count_as_often_as_the_schedule_has_them():
+    schedule = lower(load(CONFIG)).schedule
+    program = compile_program(schedule, "layer")
+    frame = Frame.of(program)
+    share = loop_share(program, frame)
+
+    def runs(scopes: str) -> float:
+        metadata = f', metadata={{op_name="jit(run)/{scopes}"}}'
+        return share(Instruction("w", "()", "while", "", metadata, False))
+
+    span = schedule.phases[1]
+    assert runs("middle_ticks/while") == len(span)
+    scan = "middle_ticks/while/body/"
+    kinds = {kind: runs(f"{scan}{kind}/while") for kind in frame.kinds[1]}
+    ticks = schedule.ticks[span.start : span.stop]
+    bundles = [[(task.kind, task.module) for task in bundle] for tick in ticks for bundle in tick]
+    assert kinds[IDLE] == pytest.approx(bundles.count([]) / len(bundles))
+    # However bundles are cut into parts, each of their tasks runs once.
+    for task in {task for bundle in bundles for task in bundle}:
+        found = sum(share for kind, share in kinds.items() if task in kind.tasks)
+        assert found == pytest.approx(sum(task in bundle for bundle in bundles) / len(bundles))
+    assert runs(f"{scan}F+B/while/body/while") == 1
+    assert runs("while") == 1
+
+    meetings = runs(f"{scan}meeting/while") * len(ticks)
+    assert meetings == pytest.approx(schedule.meetings[span.start : span.stop].sum())
+    assert meetings < len(ticks), "all ticks meet: the test shows nothing"
+    count = schedule.microbatches
+    for scope, times in (("head", count), ("return", count), ("embed", count - 1)):  # one before
+        inside = runs(f"{scan}meeting/while/body/{scope}/while")
+        assert inside * meetings == pytest.approx(times)
+
+    def ends(task: TaskKind, scope: str) -> float:
+        """Runs of a loop in bundles with an encoder task, over all phases and stages."""
+        total = 0.0
+        for phase, kinds in zip(PHASES, frame.kinds, strict=True):
+            scan = f"{phase}_ticks/while/body/"
+            ticks = runs(f"{phase}_ticks/while")
+            for kind in kinds:
+                if task in dict(kind.tasks):
+                    inside = runs(f"{scan}{kind}/while/body/{scope}/while")
+                    total += runs(f"{scan}{kind}/while") * inside * ticks * schedule.stages
+        return total
+
+    for scope in ("EF_first", "EF_last"):
+        assert ends(EF, scope) == pytest.approx(count)
+    for scope in ("EB_first", "EB_last"):
+        assert ends(EB, scope) == pytest.approx(count)
+
+
+@pytest.mark.slow
+@pytest.mark.tpu_compile
+@pytest.mark.timeout(600)
+def test_co_issue_hides_more_on_a_tpu():
+    pytest.importorskip("libtpu")
+    config = load(CONFIG, SMALL)
+    without, with_it = (measured(config, TARGETS[0], co_issue) for co_issue in (False, True))
+    assert without["collective_seconds"] == pytest.approx(with_it["collective_seconds"])
+    assert with_it["hidden_share"] > 2 * without["hidden_share"]

@@ -1,0 +1,110 @@
+"""The benchmark of lanes: what it deals, what it computes, and how it predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import lanes
+from data.kinds.modality import LaneCost
+from data.planning.stream import MicrobatchPlan
+from mllm_jax.config.load import ExperimentConfig, load
+from mllm_jax.plan import lanes as ways_of
+from mllm_jax.plan.lanes import TAIL, WAYS, Way, alone, median
+from tests.configs import ROOT
+
+#: Costs of devices whose rows are computed whole; a row of `long` is as dear as five of `short`.
+COSTS = {
+    "short": LaneCost(2, 0.0, 1.0, 0.0, 512),
+    "long": LaneCost(1, 50.0, 1.25, 0.0, 2048),
+}
+#: Seconds of the same devices without media, and of a row that each computes in the lane `short`,
+#: per position and per pair.
+TEXT, LINEAR, QUADRATIC = 10.0, 0.5, 1 / 1024
+
+
+@pytest.fixture(scope="module")
+def config() -> ExperimentConfig:
+    return load(ROOT / "configs" / "bench" / "lanes.yaml")
+
+
+@pytest.fixture(scope="module")
+def ways(config: ExperimentConfig) -> dict[str, Way]:
+    found = {name: Way.of(alone(config, name), name, {}) for name in WAYS[1:]}
+    return {"lanes": Way.of(config, "lanes", COSTS), **found}
+
+
+def rows_of(way: Way, plan: MicrobatchPlan) -> dict[str, set[int]]:
+    """The rows of each lane that have media."""
+    places = [p.media for p in plan.placements]
+    return {own.name: {row for m in places for row, *_ in m[own.name]} for own in way.lanes}
+
+
+def test_the_tail_is_32_times_the_median(config: ExperimentConfig) -> None:
+    assert np.median(lanes.MEDIANS) == 1
+    assert max(lanes.MEDIANS) == TAIL == 32
+    assert TAIL * median(config) == config.data.image.max_patches
+
+
+def test_rows_hold_the_whole_step(config: ExperimentConfig, ways: dict[str, Way]) -> None:
+    for way in ways.values():
+        (plan,) = way.plans(lanes.of_medians(config, lanes.MEDIANS), 1)
+        assert len(plan.placements) == len(lanes.MEDIANS)
+        batch = lanes.batch_of(way, plan)
+        filled = sum(np.count_nonzero(b["segment_ids"]) for b in batch["encoders"].values())
+        assert filled == sum(lanes.MEDIANS) * median(config)
+        landed = [np.count_nonzero(m >= 0) for m in batch["decoder"]["media"].values()]
+        assert sum(landed) == sum(lanes.MEDIANS) * median(config) // 16
+    # The long medium alone is split, and half of the others fill the row of either rank.
+    (plan,) = ways["lanes"].plans(lanes.of_medians(config, lanes.MEDIANS), 1)
+    assert {name: len(rows) for name, rows in rows_of(ways["lanes"], plan).items()} == {
+        "short": 2,
+        "long": 1,
+    }
+    assert 2 * config.data.budgets["short"] == (sum(lanes.MEDIANS) - TAIL) * median(config)
+
+
+def test_predictions_are_those_of_full_rows(
+    config: ExperimentConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Devices that take so many seconds for every row are predicted exactly."""
+
+    def seconds(way: Way, plan: MicrobatchPlan) -> float:
+        found = TEXT
+        for name, rows in rows_of(way, plan).items():
+            n, split = way.config.data.budgets[name], way.config.parallel.encoders[name].context
+            groups = way.config.parallel.encoders[name].batch
+            most = max(np.bincount([r * groups // 2 for r in rows], minlength=1), default=0)
+            found += most * (LINEAR * n + QUADRATIC * n**2) / split + (split > 1 and most > 0) * 5
+        return found
+
+    def compiled(way: Way, _: MicrobatchPlan) -> lanes.Runs:
+        return lambda plan: lambda: seconds(way, plan)
+
+    def medians(runs: Mapping[str, Callable[[], float]], _: int) -> dict[str, float]:
+        return {name: run() for name, run in runs.items()}
+
+    monkeypatch.setattr(lanes, "compiled", compiled)
+    monkeypatch.setattr(lanes, "medians", medians)
+    found = lanes.timed(config, lambda _: None)
+    for own in found.values():
+        assert own["predicted_seconds"] == pytest.approx(own["seconds"])
+    row = LINEAR * 2048 + QUADRATIC * 2048**2
+    assert found["short"]["seconds"] == TEXT + row
+    assert found["long"]["seconds"] == TEXT + row + 5
+    assert found["lanes"]["seconds"] == TEXT + row / 2 + 5 + LINEAR * 512 + QUADRATIC * 512**2
+
+
+def test_lanes_pay_where_they_are_simulated(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(ways_of, "STEPS", 2)
+    found = ways_of.simulated(load(lanes.SIMULATED), tmp_path / "lanes.png")
+    seconds = {name: own["seconds"] for name, own in found.items()}
+    assert min(seconds["short"], seconds["long"]) > 1.15 * seconds["lanes"]
+    for own in found.values():
+        assert own["seconds"] == pytest.approx(own["predicted_seconds"], rel=0.1)
+    assert (tmp_path / "lanes.png").stat().st_size > 0

@@ -1,0 +1,271 @@
+"""Faults on purpose: how they are drawn and brought about, and how what they leave is counted."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks import recovery
+from benchmarks.faults.account import (
+    Difference,
+    Record,
+    left_over,
+    median_and_worst,
+    newest_step,
+)
+from benchmarks.faults.faults import DELAYS, KINDS, STEPS, draw, possible
+from benchmarks.faults.host import TOLD
+from benchmarks.faults.hosts import Hosts, HostsError, Namespaces, probe
+from benchmarks.faults.processes import MARK, below, kill_all, marked, orphans
+from benchmarks.faults.strike import fill
+from benchmarks.recovery import DETECTION, bench_recovery
+from mllm_jax.config.load import load
+from mllm_jax.config.sections import ConfigError
+from mllm_jax.runtime.watch import LIMITS
+from mllm_jax.supervise.conductor import Conductor, Ended, Joined, Left, Say
+from mllm_jax.supervise.ends import End
+from tests.configs import ROOT
+from tests.timing import soon
+
+EVERY = list(KINDS.values())
+
+
+@given(st.integers(1, 60), st.integers(0, 2**32))
+def test_faults_are_drawn_by_the_seed_alone_and_fit_their_hosts(faults: int, seed: int) -> None:
+    plans = draw(faults, seed, EVERY)
+    assert plans == draw(faults, seed, EVERY)
+    every = [(plan, fault) for plan in plans for fault in plan.faults]
+    assert [fault.number for _, fault in every] == [*range(1, faults + 1)]
+    assert [plan.number for plan in plans] == [*range(1, len(plans) + 1)]
+    for plan, fault in every:
+        kind = KINDS[fault.kind]
+        places = {"first": [0], "others": range(1, plan.hosts), "any": range(plan.hosts)}
+        assert fault.host in places[kind.hosts]
+        assert fault.moment in kind.moments
+        assert 0 <= fault.delay <= DELAYS[fault.moment]
+        assert (fault.moment == "start") == (fault.steps == 0)
+        assert fault.steps <= STEPS
+        assert (fault.seconds > 0) == (kind.lasts is not None)
+    assert all(plan.faults[0].moment != "start" for plan in plans)
+    assert not any(KINDS[fault.kind].last for plan in plans for fault in plan.faults[:-1])
+
+
+def test_every_kind_and_moment_is_drawn_and_links_only_where_there_are_some() -> None:
+    every = [fault for plan in draw(600, 1, EVERY) for fault in plan.faults]
+    assert {*Counter(fault.kind for fault in every)} == {*KINDS}
+    assert {fault.moment for fault in every} == {*DELAYS}
+    assert {kind.name for kind in EVERY} - {kind.name for kind in possible(())} == {
+        *("cut", "slow_link", "full", "stuck")
+    }
+    assert possible((*Namespaces.able, "trace")) == EVERY
+
+
+def test_a_plan_tells_its_faults() -> None:
+    plan = draw(2, 3, [KINDS["cut"]])[0]
+    first, second = plan.faults
+    lines = str(plan).splitlines()
+    assert lines[0] == f"run 1 of {plan.hosts} hosts"
+    assert lines[1].split()[:4] == ["1", "cut", "host", str(first.host)]
+    assert lines[2].endswith(f"for {second.seconds:.1f} s")
+
+
+def record(losses: list[float], samples: list[list[int]]) -> Record:
+    return Record(
+        {n: (loss, 1.0) for n, loss in enumerate(losses, 1)},
+        {n: tuple(own) for n, own in enumerate(samples, 1)},
+    )
+
+
+def test_losses_are_compared_to_the_bit_and_samples_step_by_step() -> None:
+    whole = record([3.0, 2.0, 1.0], [[0, 1], [2, 4], [3]])
+    assert Difference.of(whole, whole) == Difference((), 0, 0)
+    other = record([3.0, 2.0 + 2**-50, 1.0], [[0, 1], [2, 4], [3]])
+    assert Difference.of(other, whole) == Difference((2,), 0, 0)
+    assert Difference.of(other, whole, alike=1) == Difference((), 0, 0)
+    assert Difference.of(other, whole, alike=2) == Difference((2,), 0, 0)
+    short = record([3.0, 2.0], [[0, 1], [2, 4]])
+    assert Difference.of(short, whole, alike=1) == Difference((3,), 1, 0)
+    assert Difference.of(short, whole) == Difference((3,), 1, 0)
+    again = record([3.0, 2.0, 1.0], [[0, 1], [2, 2, 4], [1]])
+    assert Difference.of(again, whole) == Difference((), 1, 2)
+
+
+def test_a_record_is_read_from_the_files_of_a_run(tmp_path: Path) -> None:
+    lines = [{"step": 1, "loss": 0.1, "gradient_norm": 2.0}, {"step": 1, "heldout_loss": 4.0}]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(own) + "\n" for own in lines))
+    (tmp_path / "samples.jsonl").write_text('{"step": 1, "samples": [3, 1]}\n')
+    assert Record.read(tmp_path) == Record({1: (0.1, 2.0)}, {1: (3, 1)})
+
+
+def test_the_newest_step_is_that_of_the_last_whole_line(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    assert newest_step(path) == 0
+    path.write_text('{"step": 1}\n{"step": 2}\n{"ste')
+    assert newest_step(path) == 2
+    path.write_text("".join(f'{{"step": {n}, "x": "{"-" * 500}"}}\n' for n in range(100)))
+    assert newest_step(path) == 99
+
+
+def test_what_a_run_may_leave_is_told_from_what_it_may_not(tmp_path: Path) -> None:
+    allowed = ["metrics.jsonl", "attempts/12.supervisor.json", ".lock", "checkpoints/20/state/a"]
+    allowed += ["checkpoints/25/state/a", "checkpoints/damaged-20-123/a", ".supervisor-1"]
+    allowed += [".identity", "plans/hosts-3.yaml"]
+    for name in allowed:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert left_over(tmp_path, keep=2, damaged=1) == []
+    assert left_over(tmp_path, keep=1, damaged=0) == [
+        "2 checkpoints, of which it keeps 1",
+        "1 damaged checkpoints, of which there can be 0",
+    ]
+    (tmp_path / "checkpoints" / "30.orbax-checkpoint-tmp").mkdir()
+    (tmp_path / "attempts" / ".3.json.812").touch()
+    assert left_over(tmp_path, keep=2, damaged=1) == [
+        "attempts/.3.json.812",
+        "checkpoints/30.orbax-checkpoint-tmp",
+    ]
+
+
+def test_medians_and_worst() -> None:
+    assert median_and_worst([3.0, 1.0, 2.0, 8.0]) == {"median": 2.5, "worst": 8.0}
+    assert median_and_worst([0.0, None, 1.0]) == {"median": 0.5, "worst": 1.0}
+    assert median_and_worst([None]) == {"median": None, "worst": None}
+
+
+def test_processes_are_found_wherever_they_have_gone() -> None:
+    mark = f"test-{os.getpid()}"
+    program = (
+        "import subprocess, sys, time; s = [sys.executable, '-c', 'import time; time.sleep(60)'];"
+        "subprocess.Popen(s, start_new_session=True, stdout=subprocess.DEVNULL);"
+        "print(flush=True); time.sleep(60)"
+    )
+    first = subprocess.Popen(
+        [sys.executable, "-c", program], env=os.environ | {MARK: mark}, stdout=subprocess.PIPE
+    )
+    assert first.stdout is not None
+    first.stdout.readline()
+    every = marked(mark)
+    assert len(every) == 2
+    assert len(below(first.pid, every)) == 1
+    assert orphans(mark, [first.pid]) == []
+    first.kill()
+    first.communicate()
+    (left,) = orphans(mark, [first.pid])
+    assert "time.sleep(60)" in str(left)
+    kill_all(mark)
+    soon(lambda: not marked(mark))
+
+
+def test_what_supervisors_tell_of_faults_is_understood() -> None:
+    own = Conductor(2, limits=LIMITS)
+    for process in (0, 1):
+        own.hear(Joined(process, "ab"[process], 811), 0.0)
+    own.tick(0.0)
+    said = own.tick(61.0) + own.hear(Left(1), 62.0)
+    said += own.hear(Ended(1, End(0, "a", 812, -signal.SIGKILL, halted=True)), 63.0)
+    lines = [action.text for action in said if isinstance(action, Say)]
+    assert len(lines) == 2
+    assert all(TOLD.search(line) for line in lines)
+    assert not TOLD.search("step 12/80  loss 4.1  attempt")
+
+
+needs_root = pytest.mark.skipif(bool(os.geteuid()), reason="namespaces need root")
+
+
+@needs_root
+def test_hosts_have_links_and_a_disk_and_nothing_of_them_stays(tmp_path: Path) -> None:
+    if why := probe(tmp_path):
+        pytest.skip(why)
+    with Namespaces(2, tmp_path) as hosts:
+        server = "import socket; s = socket.create_server(('', 7)); s.accept(); s.accept()"
+        listens = subprocess.Popen([*hosts.enter(1), sys.executable, "-c", server])
+        assert reaches(hosts)
+        hosts.cut(1, whole=False)
+        assert not reaches(hosts, tries=1)
+        hosts.cut(1, whole=True)
+        hosts.slow(1, whole=False)
+        assert reaches(hosts)
+        hosts.slow(1, whole=True)
+        listens.wait()
+        name = subprocess.check_output([*hosts.enter(1), "uname", "-n"], text=True)
+        assert name == "host-1\n"
+        (hosts.seen / "file").write_text("of the disk")
+        words = [*hosts.enter(0), "cat", str(hosts.disk / "file")]
+        assert subprocess.check_output(words, text=True) == "of the disk"
+        for host in (0, 1):
+            (hosts.shared_memory(host) / "folder").mkdir()
+            (hosts.shared_memory(host) / "folder" / "file").touch()
+            (hosts.shared_memory(host) / "file").touch()
+        hosts.lose_memory(1)
+        assert [len([*hosts.shared_memory(host).iterdir()]) for host in (0, 1)] == [2, 0]
+        fill(hosts.seen / "ballast")
+        with pytest.raises(OSError, match="No space left on device"):
+            (hosts.seen / "more").write_bytes(bytes(2**20))
+    assert "of the disk" not in [path.name for path in tmp_path.rglob("*")]
+    assert str(tmp_path) not in Path("/proc/mounts").read_text()
+
+
+def reaches(hosts: Hosts, tries: int = 30) -> bool:
+    """Whether host 0 reaches what listens on host 1."""
+    program = f"import socket; socket.create_connection(({hosts.address(1)!r}, 7), timeout=0.5)"
+    for _ in range(tries):
+        words = [*hosts.enter(0), sys.executable, "-c", program]
+        if subprocess.run(words, capture_output=True, check=False).returncode == 0:
+            return True
+    return False
+
+
+def test_plain_hosts_have_no_links(tmp_path: Path) -> None:
+    with Hosts(2, tmp_path) as hosts, pytest.raises(HostsError, match="no link of its own"):
+        hosts.cut(1, whole=False)
+
+
+def test_faults_are_only_listed_if_asked(tmp_path: Path) -> None:
+    config = load(str(ROOT / "configs" / "bench" / "recovery.yaml"), [])
+    verdict = bench_recovery(config, faults=9, seed=4, list=True)
+    assert [len(run["faults"]) for run in verdict.values["runs"]] == [6, 3]
+    one = bench_recovery(config, faults=9, seed=4, run=2, list=True)
+    assert one.values["runs"] == verdict.values["runs"][1:]
+    assert "host" in "\n".join(one.lines)
+    for wrong in (0, 3):
+        with pytest.raises(ConfigError, match=f"--run {wrong} is not one of .* valid: 1 to 2"):
+            bench_recovery(config, faults=9, seed=4, run=wrong)
+
+
+def test_where_namespaces_are_not_allowed_hosts_are_plain_processes_and_that_is_said_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(recovery, "probe_hold", lambda: "ptrace: Operation not permitted")
+    config, said = load(str(ROOT / "configs" / "bench" / "recovery.yaml"), []), list[str]()
+    verdict = bench_recovery(config, said.append, faults=60, seed=4, list=True)
+    assert said == [
+        "hosts are plain processes, without faults of links and disks: namespaces of networks need "
+        "root",
+        "no process is made to stand with a thread that beats: ptrace: Operation not permitted",
+    ]
+    drawn = {fault["kind"] for run in verdict.values["runs"] for fault in run["faults"]}
+    assert drawn == {kind.name for kind in possible(())}
+
+
+@pytest.mark.slow
+@pytest.mark.multihost
+@pytest.mark.timeout(900)
+def test_training_loses_nothing_by_faults() -> None:
+    config = load(str(ROOT / "configs" / "bench" / "recovery.yaml"), [])
+    verdict = bench_recovery(config, print, faults=3, seed=3)
+    found = verdict.values
+    assert verdict.ok, "\n".join(verdict.lines)
+    assert found["faults"] == 3
+    assert found["bit_equal"]
+    assert found["samples_lost"] == found["samples_repeated"] == found["orphans"] == 0
+    assert found["detection_seconds"]["worst"] <= DETECTION
