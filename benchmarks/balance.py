@@ -32,7 +32,7 @@ def bench_balance(
 
     `before` has the samples as they come, as many on every rank. `bound` is what no deal can be
     below: the mean, or the dearest item. `seconds` is the median time of dealing the items of one
-    phase; a whole plan, which also packs and lays out, takes longer (LOG.md).
+    phase; a whole plan, which also packs and lays out, takes longer (`docs/log`).
 
     Args:
         config: configuration whose model gives the cost of a sample in every phase.

@@ -1,4 +1,4 @@
-"""Results of benchmarks that may fail; those of many unlike parts are a table for LOG.md."""
+"""Results of benchmarks that may fail; those of many unlike parts are a table for the log."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ class Findings:
 
     @property
     def markdown(self) -> str:
-        """A table for LOG.md."""
+        """A table for the log."""
         head = [_line(COLUMNS), _line(["---"] * len(COLUMNS))]
         return "\n".join([*head, *map(line_of, self.rows)])
 
 
 def line_of(row: Mapping[str, Any]) -> str:
-    """The line of a row in the table for LOG.md."""
+    """The line of a row in the table for the log."""
     return _line([_cell(row[name]) for name in COLUMNS])
 
 

@@ -39,7 +39,7 @@ _ALL = (
                 "shipped lengths by name (web), or a file with a JSON object a line",
             ),
         ),
-        without="the three settings of LOG.md",
+        without="the three settings of docs/log",
     ),
     Benchmark(
         "groups",

@@ -10,7 +10,13 @@ from mllm_jax.config.load import ExperimentConfig, resolve
 
 ROOT = Path(__file__).parent.parent
 #: Pages of the documentation, those of docs/ by folder.
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+#: Pages of the log, which tell of what was.
+LOG = sorted((ROOT / "docs" / "log").glob("*-*.md"))
+#: All other pages, which tell of what is.
+PAGES = [
+    ROOT / "README.md",
+    *(path for path in sorted((ROOT / "docs").rglob("*.md")) if path not in LOG),
+]
 #: Configurations of experiments: descriptions of hardware and of clusters have tests of their own.
 EXPERIMENTS = sorted(
     path

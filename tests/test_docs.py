@@ -11,13 +11,13 @@ import pytest
 import yaml
 
 from docs.site.drawings import DRAWINGS
-from tests.configs import PAGES, ROOT
+from tests.configs import LOG, PAGES, ROOT
 
 DOCS = ROOT / "docs"
 #: Words of the longest page.
 LONG = 2500
 #: Pages that the site's hook makes.
-MADE = {"index.md", "measurements/log.md", "reference/api.md"}
+MADE = {"index.md", "reference/api.md"}
 
 
 def pages(entries: list[Any]) -> Iterator[str]:
@@ -28,7 +28,7 @@ def pages(entries: list[Any]) -> Iterator[str]:
 
 def test_the_site_has_every_page_once() -> None:
     config = yaml.safe_load((DOCS / "site" / "mkdocs.yml").read_text())
-    there = {path.relative_to(DOCS).as_posix() for path in PAGES[1:]}
+    there = {path.relative_to(DOCS).as_posix() for path in [*PAGES[1:], *LOG]}
     assert sorted(pages(config["nav"])) == sorted({*there, *MADE})
 
 
@@ -50,10 +50,15 @@ def figures() -> list[tuple[str, list[str]]]:
 
 
 def test_every_figure_names_its_command_and_its_entry_in_the_log() -> None:
-    log = {slug(line) for line in (ROOT / "LOG.md").read_text().splitlines() if line[:3] == "## "}
+    log = {
+        (path.name, slug(line))
+        for path in LOG
+        for line in path.read_text().splitlines()
+        if line[:3] == "## "
+    }
     assert len(figures()) > 50
     for page, cells in figures():
-        anchors = re.findall(r"LOG\.md#([\w-]+)\)", cells[-1])
+        anchors = re.findall(r"log/([\d-]+\.md)#([\w-]+)\)", cells[-1])
         assert cells[-1].startswith("the same") or anchors, (page, cells)
         assert log.issuperset(anchors), (page, cells)
 
@@ -63,7 +68,7 @@ def slug(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lstrip("# ").lower()).replace(" ", "-")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[path.name for path in PAGES])
+@pytest.mark.parametrize("page", [*PAGES, *LOG], ids=[path.name for path in [*PAGES, *LOG]])
 def test_anchors_lead_to_headings(page: Path) -> None:
     """Of links between pages, and to the log."""
     for place, anchor in re.findall(r"\]\(([^)#\s]*\.md)?#([^)\s]+)\)", page.read_text()):

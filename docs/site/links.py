@@ -12,7 +12,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
 #: Files of the repository that are pages of the site, and the places of these.
-PAGES = {"README.md": "index.md", "LOG.md": "measurements/log.md"}
+PAGES = {"README.md": "index.md"}
 #: A link to a place of the repository: its text, the place, and an anchor.
 _LINK = re.compile(r"\[([^\]]+)\]\(([^):#\s]+)(#[^)\s]*)?\)")
 _API = """# Python API

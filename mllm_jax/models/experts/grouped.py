@@ -8,7 +8,7 @@ nothing::
                        results   aA aA bB bB bB cC 0 0   [rows, outputs]
 
 Each platform has its own way, as what compilers make of `jax.lax.ragged_dot` is often one dense
-product with all groups (LOG.md): `tiles` on CPUs, `triton` on GPUs, `tpu` on TPUs.
+product with all groups (`docs/log`): `tiles` on CPUs, `triton` on GPUs, `tpu` on TPUs.
 """
 
 from __future__ import annotations
