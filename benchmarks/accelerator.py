@@ -31,16 +31,17 @@ from mllm_jax.check.exchange import Landing
 from mllm_jax.check.grouped import GroupedCase
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.compile.report import temporary_bytes
+from mllm_jax.config.hardware import of_kind
 from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve
-from mllm_jax.models.attention.limits import PREFERRED, able_backends
-from mllm_jax.models.multimodal import model_flops
+from mllm_jax.layers.attention.limits import PREFERRED, able_backends
+from mllm_jax.models.module import model_flops
 from mllm_jax.models.work.profile import tower_parameters
 from mllm_jax.plan.memory import memory
 from mllm_jax.plan.simulate import simulated_step
 from mllm_jax.runtime.hardware.peak import peak_flops
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import train_step
-from scheduling.costs.hardware import Hardware, of_kind
+from scheduling.costs.hardware import Hardware
 
 logger = logging.getLogger(__name__)
 

@@ -24,8 +24,8 @@ import orbax.checkpoint as ocp
 from data.planning.stream import LoaderState
 from mllm_jax.calibrate.timing import median_between
 from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.train.components.guard import not_finite
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.guard import not_finite
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.saved import check_whole

@@ -17,7 +17,7 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.devices import DeviceError
 from mllm_jax.train.step.build import train_step, with_plan
 from mllm_jax.train.step.pipeline import PipelineProgram
-from mllm_jax.train.step.train_step import TrainStep
+from mllm_jax.train.step.step import TrainStep
 from sharding.grid import JointGrid
 
 TARGETS = (Target("v5p", (4, 4, 2)), Target("h100", (4, 8)))

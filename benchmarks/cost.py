@@ -21,13 +21,14 @@ from mllm_jax.calibrate.timing import lower_quartiles
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.compile.report import temporary_bytes
 from mllm_jax.config.checks import check
+from mllm_jax.config.configured_step import on_platform
+from mllm_jax.config.hardware import named
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.lower import on_platform
 from mllm_jax.plan.memory import memory
 from mllm_jax.plan.simulate import simulated_step
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import train_step
-from scheduling.costs.hardware import Hardware, named
+from scheduling.costs.hardware import Hardware
 from sharding.plan import ParallelPlan
 
 

@@ -31,12 +31,12 @@ from mllm_jax.check.verify import (
     loss_and_gradients,
     shrink,
 )
+from mllm_jax.config.configured_step import lower
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.lower import lower
 from mllm_jax.config.pipeline_plan import PipelinePlan, check_layers
 from mllm_jax.train.step.build import build_step
 from scheduling.schedules.check import check
-from scheduling.search.make import pipeline_schedule
+from scheduling.search.scheduler import pipeline_schedule
 from sharding.plan import ParallelPlan
 
 #: Stages that are emulated, each with a layer of the decoder; pieces of an encoder; microbatches.

@@ -17,11 +17,12 @@ from mllm_jax.calibrate.measure import REPETITIONS, unknown_hardware
 from mllm_jax.calibrate.probes import collective_probes
 from mllm_jax.calibrate.timing import lower_quartiles
 from mllm_jax.check.exchange import Landing
+from mllm_jax.config.hardware import of_kind
 from mllm_jax.config.load import ExperimentConfig
 from scheduling.costs.exchange import Exchanged
 from scheduling.costs.fit import Timed, fit_link
-from scheduling.costs.hardware import Hardware, of_kind
-from sharding.exchanges import EXCHANGES
+from scheduling.costs.hardware import Hardware
+from sharding.exchange_kinds import EXCHANGES
 
 #: Outputs and tokens of a device, by the name of the workload, and the width of an output.
 WORKLOADS: Mapping[str, tuple[int, int]] = {"sparse": (512, 4096), "dense": (4096, 2048)}

@@ -10,8 +10,8 @@ import jax
 from benchmarks.pipeline import Row, Tell
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.config.load import ConfigError, ExperimentConfig
-from mllm_jax.models.config.experts import ExpertsConfig
-from mllm_jax.models.multimodal import model_flops
+from mllm_jax.layers.config.experts import ExpertsConfig
+from mllm_jax.models.module import model_flops
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import gradient_step
 

@@ -19,8 +19,8 @@ from benchmarks.mixture import (
 )
 from benchmarks.pipeline import SHARES, Compiled, Row, Tell, changed, compile_gradients
 from benchmarks.rotation import Group, Turn, in_turns, median_of
+from mllm_jax.config.inputs import modalities
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.modalities import modalities
 from mllm_jax.train.step.build import gradient_step
 
 #: Compilations of each program, of which the fastest counts, and turns of the steps.

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from benchmarks.peers import QUIET, check_installed, write_tensors
 from benchmarks.turns import Worker
-from data.kinds.rows import empty_decoder
 from data.loading.evaluation import Slot
+from data.rows.pack import empty_decoder
 from mllm_jax.check.verify import initial_parameters
 from mllm_jax.config.load import ConfigError, ExperimentConfig
-from mllm_jax.models.pretrained.families import family_named
-from mllm_jax.models.released.family import Composition
+from mllm_jax.hf_format.family import Composition
+from mllm_jax.models.pretrained.releases import family_named
 from mllm_jax.train.decoding.columns import Columns
 from mllm_jax.train.decoding.programs import Decoding, Written
 from mllm_jax.train.decoding.sampling import Sampling

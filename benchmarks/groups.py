@@ -18,8 +18,6 @@ from statistics import mean
 import numpy as np
 
 from benchmarks.pipeline import Row, Tell
-from data.kinds.modality import Modality
-from data.kinds.rows import WORD, words_of
 from data.loading.on_read import numbers_of
 from data.planning.dealing import Dealer, Dealt
 from data.planning.groups.evenness import Shares, draw_steps
@@ -27,11 +25,13 @@ from data.planning.ladder import Ladder
 from data.planning.microbatches import in_turn
 from data.planning.packing import make_capacity
 from data.planning.steps import Packed
+from data.rows.pack import WORD, words_of
+from data.rows.spec import Modality
 from data.sample import Lengths
 from data.sources.distributions import draw
+from mllm_jax.config.inputs import modalities
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.modalities import modalities
-from mllm_jax.models.multimodal import compute_dtype
+from mllm_jax.models.module import compute_dtype
 from mllm_jax.models.work.flops import tower_works
 
 #: Ranks, of which every host has `LOCAL`, and samples of each.

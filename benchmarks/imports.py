@@ -18,11 +18,11 @@ import ml_dtypes
 import numpy as np
 
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.models.decoders.weights import decoder_rules, released_decoder
+from mllm_jax.hf_format.decoder_rules import decoder_rules, released_decoder
+from mllm_jax.hf_format.files import Tensors, open_tensors
+from mllm_jax.hf_format.rules import Rule
 from mllm_jax.models.pretrained.load import load
 from mllm_jax.models.pretrained.write import Draft
-from mllm_jax.models.released.files import Tensors, open_tensors
-from mllm_jax.models.released.rules import Rule
 from mllm_jax.train.state.regroup import leaf_name
 from mllm_jax.train.step.build import train_step
 

@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 
 from benchmarks.pipeline import Tell, changed, parameters
-from data.kinds.modality import LaneCost
 from data.loading.assemble import BatchArrays
-from data.planning.cuts import lane_seconds
+from data.planning.bucket_thresholds import lane_seconds
 from data.planning.packing import make_capacity
 from data.planning.stream import MicrobatchPlan, media_of_plan, runs_of_plan, used_lengths
+from data.rows.spec import LaneCost
 from data.sample import Example, Lengths
 from mllm_jax.calibrate.timing import medians
-from mllm_jax.config.lanes import lane_cost
+from mllm_jax.config.buckets import lane_cost
+from mllm_jax.config.inputs import modalities
 from mllm_jax.config.load import ExperimentConfig, load
-from mllm_jax.config.modalities import modalities
 from mllm_jax.plan.lanes import WAYS, Found, Way, alone, median, sample, simulated
 from mllm_jax.runtime.folder import prepare_folder
 from mllm_jax.train.step.batch import place

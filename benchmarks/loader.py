@@ -20,15 +20,15 @@ import soundfile
 from benchmarks.padded import Batches, Reader, grain_batches, padded_share, torch_batches
 from benchmarks.pipeline import Row, Tell
 from data.config import LlavaSource
-from data.kinds.image.modality import ImageModality
 from data.loading.loader import MicrobatchLoader, MicrobatchStats
+from data.media.image.modality import ImageModality
 from data.processing.processor import Processor, make_processor
 from data.sample import Lengths
 from data.sources.distributions import REDUCTION, draw
 from data.sources.make import make_source
+from mllm_jax.config.inputs import modalities
 from mllm_jax.config.load import ConfigError, ExperimentConfig
-from mllm_jax.config.modalities import modalities
-from mllm_jax.train.feed import lone_loader
+from mllm_jax.train.feed.feed import lone_loader
 
 #: Samples of the folder, and how much shorter they are than those of the distribution.
 SAMPLES, SCALE = 256, 1 / 8

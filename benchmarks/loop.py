@@ -16,11 +16,11 @@ from data.planning.stream import LoaderState
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.hardware.peak import peak_flops
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed import open_loader
-from mllm_jax.train.figures import Recording
-from mllm_jax.train.loop import steps
+from mllm_jax.train.feed.feed import open_loader
+from mllm_jax.train.listeners.figures import Recording
 from mllm_jax.train.records.metrics import Meter
 from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.trainer import steps
 from sharding.plan import ParallelPlan
 
 #: Steps that are measured, after as many as `WARM_UP`.

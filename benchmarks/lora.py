@@ -16,8 +16,8 @@ from benchmarks.pipeline import Row, Tell
 from mllm_jax.calibrate.measure import REPETITIONS, Bench
 from mllm_jax.calibrate.timing import lower_quartiles
 from mllm_jax.compile.hlo import parse, total_flops
+from mllm_jax.config.configured_step import on_platform, strategy, workload
 from mllm_jax.config.load import ConfigError, ExperimentConfig
-from mllm_jax.config.lower import on_platform, strategy, workload
 from mllm_jax.plan.memory import memory
 from mllm_jax.plan.simulate import simulated_step
 from scheduling.costs.flops import task_flops

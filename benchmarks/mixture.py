@@ -27,9 +27,9 @@ from benchmarks.pipeline import (
     parameters,
 )
 from benchmarks.rotation import Group, Turn, in_turns, median_of
-from data.kinds.rows import empty_decoder, empty_rows, write_medium
+from data.rows.pack import empty_decoder, empty_rows, write_medium
+from mllm_jax.config.inputs import modalities
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.modalities import modalities
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import gradient_step
 from sharding.routes import runs_of

@@ -16,12 +16,12 @@ from data.sources.order import shuffled
 from mllm_jax.config.load import load
 from mllm_jax.console import open_console
 from mllm_jax.runtime.devices import start
+from mllm_jax.train.components.start import initial_state
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.figures import Recording
-from mllm_jax.train.loop import steps
+from mllm_jax.train.listeners.figures import Recording
 from mllm_jax.train.records.metrics import StepRecord
-from mllm_jax.train.start import initial_state
 from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.trainer import steps
 
 
 class Ours:

@@ -23,13 +23,13 @@ from data.sample import Example, Lengths, Medium
 from data.sources.distributions import REDUCTION, draw
 from data.sources.make import make_source
 from mllm_jax.check.verify import initial_parameters
+from mllm_jax.config.inputs import modalities
 from mllm_jax.config.load import AdamWConfig, ConfigError, ExperimentConfig, to_yaml
-from mllm_jax.config.modalities import modalities
-from mllm_jax.models.encoders.clip.config import ClipConfig
-from mllm_jax.models.pretrained.llava import LLAVA
+from mllm_jax.families.clip.config import ClipConfig
+from mllm_jax.families.llava.release import LLAVA
+from mllm_jax.hf_format.configs import CONFIG
+from mllm_jax.hf_format.family import Composition, Family
 from mllm_jax.models.pretrained.write import Draft
-from mllm_jax.models.released.configs import CONFIG
-from mllm_jax.models.released.family import Composition, Family
 from mllm_jax.runtime.devices import use_host
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.state.regroup import leaf_name

@@ -20,14 +20,14 @@ from jax.sharding import PartitionSpec
 from mllm_jax.calibrate.timing import medians
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import initial_parameters
+from mllm_jax.config.configured_step import lower
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.lower import lower
-from mllm_jax.train.state.freeze import Frozen
+from mllm_jax.models.freeze import Frozen
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step, gradient_step
 from mllm_jax.train.step.pipeline import PipelineProgram
-from mllm_jax.train.step.train_step import TrainStep
-from scheduling.programs.program import IDLE, BundleKind
+from mllm_jax.train.step.step import TrainStep
+from scheduling.lowering.lowered import IDLE, BundleKind
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import Schedule
 from scheduling.schedules.task_kinds import EB, EF, B, F, W

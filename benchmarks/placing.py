@@ -9,14 +9,14 @@ from statistics import median
 
 import numpy as np
 
-from data.planning.units import Ints, plan_units
+from data.planning.independent_microbatches import Ints, plan_units
+from mllm_jax.config.configured_step import lower
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.lower import lower
 from scheduling.costs.strategy import Strategy
-from scheduling.programs.compile import compile_program
-from scheduling.programs.frame import Frame
+from scheduling.lowering.bounds import Frame
+from scheduling.lowering.lower import compile_program
 from scheduling.schedules.tasks import Feeds
-from scheduling.search.make import Follower, cut_encoders, make_schedule
+from scheduling.search.scheduler import Follower, cut_encoders, make_schedule
 from sharding.plan import ParallelPlan
 
 #: Stages and microbatches.
@@ -149,7 +149,7 @@ def _fits(follow: Follower, frame: Frame, feeds: Mapping[str, Feeds], step: _Ste
 
 
 def media_of(rng: np.random.Generator, rows: int, positions: int, load: float) -> Ints:
-    """Media of a microbatch, `[media, 5]` as of `data.planning.units`.
+    """Media of a microbatch, `[media, 5]` as of `data.planning.independent_microbatches`.
 
     Each row is filled to `load` of its positions, half more or half less, at most whole.
     """

@@ -14,11 +14,11 @@ from pathlib import Path
 from benchmarks.pipeline import Row, Tell
 from benchmarks.systems.chain import Baseline, Chain, balanced, decoder_alone, megatron
 from benchmarks.systems.optimus import Optimus, optimus
+from mllm_jax.config.hardware import named
 from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.plan.planner import Planner
 from mllm_jax.plan.prediction import utilisation
 from mllm_jax.plan.simulate import simulated_step
-from scheduling.costs.hardware import named
 from scheduling.costs.strategy import Strategy
 from scheduling.simulate.simulation import IDLE_KINDS, Simulation
 

@@ -28,9 +28,9 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.sections import ConfigError
 from mllm_jax.runtime.part import peers
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.loop import steps
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.snapshots.memory import Memory, opened
+from mllm_jax.train.trainer import steps
 
 #: Turns, and snapshots without steps, after one that warms up.
 TURNS = 16

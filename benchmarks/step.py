@@ -13,10 +13,10 @@ from data.planning.stream import LoaderState
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.runtime.hardware.peak import peak_flops
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.figures import Recording
-from mllm_jax.train.loop import steps
+from mllm_jax.train.listeners.figures import Recording
 from mllm_jax.train.records.metrics import StepRecord
 from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.trainer import steps
 
 #: Steps that are measured, after as many as `WARM_UP`; the fastest of so many passes over them.
 STEPS, WARM_UP, REPETITIONS = 6, 1, 3

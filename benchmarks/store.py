@@ -27,10 +27,10 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.sections import ConfigError
 from mllm_jax.runtime.folder import identity
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.loop import steps
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.copies.store import Store
 from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.trainer import steps
 
 #: Turns, after one that warms up.
 TURNS = 8

@@ -16,10 +16,10 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from mllm_jax.calibrate.probes import Probe
-from mllm_jax.config.lower import workload
+from mllm_jax.config.configured_step import workload
 from mllm_jax.config.sections import ExperimentConfig
-from mllm_jax.models.experts.block import dispatch
-from mllm_jax.models.multimodal import compute_dtype
+from mllm_jax.layers.experts.block import dispatch
+from mllm_jax.models.module import compute_dtype
 from scheduling.costs.estimate import Timing
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.strategy import Strategy

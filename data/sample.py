@@ -144,7 +144,7 @@ def pattern_of(marks: Iterable[str]) -> re.Pattern[str]:
 class Sample:
     """A conversation with its media by kind, in the order of their placeholders.
 
-    The type of a medium before it is read depends on its kind, see `data.kinds`. encoders: by kind,
+    The type of a medium before it is read depends on its kind, see `data.media`. encoders: by kind,
     the encoder that each medium is for, None if `data.routes` decides; a kind without an entry has
     None for all. keys: keys of its record that are read, and those that are passed over.
     """
@@ -167,9 +167,9 @@ class Lengths:
     starts: by encoder, the token at which the outputs of each medium begin to land; they land side
     by side, the outputs of a tiled image with newlines between.
     grids: by encoder whose media have grids: for a tiled image the (rows, columns) of outputs that
-    follow those of the whole image, for a video (-1, outputs); see `data.kinds.image.tiles`.
+    follow those of the whole image, for a video (-1, outputs); see `data.media.image.tiles`.
     numbers: by lane, which of its encoder's media go through it; nothing until a step is planned.
-    From then on all attributes are by lane (`data.planning.lanes`).
+    From then on all attributes are by lane (`data.planning.buckets`).
     """
 
     tokens: int
@@ -184,7 +184,7 @@ class Lengths:
 
 @dataclass(frozen=True)
 class Medium:
-    """A medium as encoder input, in arrays that `data.kinds.modality.Modality.arrays` lists.
+    """A medium as encoder input, in arrays that `data.rows.spec.Modality.arrays` lists.
 
     inputs: [n, F] float32, for a tiled image the inputs of its tiles one after the other, the whole
     image first; positions: [n, ...] int32; more: other arrays by name; grid: as in `Lengths`, for

@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # which `import mllm_jax` does not need
     from mllm_jax.plan.report import Planned
     from mllm_jax.train.decoding.sampling import Sampling
     from mllm_jax.train.experiment import Experiment
-    from mllm_jax.train.loop import StepResult
+    from mllm_jax.train.trainer import StepResult
 
 __all__ = [
     "Answers",
@@ -60,7 +60,7 @@ _HOMES = {
     "Generator": "mllm_jax.generate.generator",
     "Planned": "mllm_jax.plan.report",
     "Sampling": "mllm_jax.train.decoding.sampling",
-    "StepResult": "mllm_jax.train.loop",
+    "StepResult": "mllm_jax.train.trainer",
     "Verification": "mllm_jax.check.verify",
     "Wanted": "mllm_jax.generate.generator",
 }

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # which `import mllm_jax` does not need
     from mllm_jax.generate.generator import Generator, Wanted
     from mllm_jax.plan.report import Planned
     from mllm_jax.train.experiment import Experiment
-    from mllm_jax.train.loop import StepResult
+    from mllm_jax.train.trainer import StepResult
 
 
 def load(path: str | Path, *overrides: str, planned: bool = True) -> ExperimentConfig:
@@ -74,12 +74,12 @@ def steps(
         log: print what the command prints.
 
     Raises:
-        Exception: as of `mllm_jax.train.loop.train`.
+        Exception: as of `mllm_jax.train.trainer.train`.
     """
     from rich.console import Console
 
     from mllm_jax.console import open_console
-    from mllm_jax.train.loop import training
+    from mllm_jax.train.trainer import training
 
     return training(experiment, open_console() if log else Console(quiet=True), from_step)
 
@@ -183,12 +183,12 @@ def find_plans(
         PlanningError: no plan fits, or the file cannot be written.
         HardwareError: there is no such hardware.
     """
+    from mllm_jax.config.hardware import named
     from mllm_jax.plan.comparison import other_systems
     from mllm_jax.plan.planner import Planner
     from mllm_jax.plan.report import plan as run
     from mllm_jax.plan.settled import settled
     from mllm_jax.runtime.devices import use_host
-    from scheduling.costs.hardware import named
 
     use_host()
     config = settled(config, planned=False)

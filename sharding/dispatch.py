@@ -42,7 +42,7 @@ from jax import lax
 
 from sharding import collectives
 from sharding.collectives import axis_index, axis_size, vary
-from sharding.exchanges import NUMBER_COLUMNS, number_columns
+from sharding.exchange_kinds import NUMBER_COLUMNS, number_columns
 from sharding.grid import Axes
 
 Tree = Any

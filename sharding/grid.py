@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
-from sharding.exchanges import Piece
+from sharding.exchange_kinds import Piece
 from sharding.numbering import Span, numbering, overlap
 from sharding.plan import AXES, POSITIONS, ROWS, ParallelPlan, PlanError, divisors, factorizations
 
@@ -105,6 +105,10 @@ class View:
         """Number of devices along `axes`."""
         sizes = dict(self.sizes)
         return math.prod(sizes[axis] for axis in axes)
+
+
+#: The views of all modules, by their names.
+Views = Mapping[str, View]
 
 
 @dataclass(frozen=True)

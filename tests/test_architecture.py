@@ -8,8 +8,8 @@ from typing import get_args
 
 import pytest
 
-from mllm_jax.models.config.encoder import EncoderConfig
-from mllm_jax.models.model_config import AnyEncoderConfig
+from mllm_jax.layers.config.encoder import EncoderConfig
+from mllm_jax.models.graph import AnyEncoderConfig
 from tests.configs import ROOT
 
 PAGE = (ROOT / "docs" / "extending" / "architecture.md").read_text()

@@ -15,8 +15,8 @@ import pytest
 from jax.profiler import ProfileData
 
 import mllm_jax
-from mllm_jax.train.profile import FOLDER, STEP
-from scheduling.costs.hardware import named
+from mllm_jax.config.hardware import named
+from mllm_jax.train.phases import FOLDER, STEP
 from tests.config.test_startup import COMPUTES
 from tests.configs import ROOT
 
@@ -91,7 +91,7 @@ def test_options_go_where_they_are_for(monkeypatch, tmp_path):
 
         monkeypatch.setattr(import_module(module), name, tell)
 
-    told_of("mllm_jax.train.loop", "training")
+    told_of("mllm_jax.train.trainer", "training")
     for log in (False, True):
         assert mllm_jax.steps("experiment", 7, log=log) == "from training"
         experiment, console, from_step = told.pop()

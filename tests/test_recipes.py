@@ -13,16 +13,16 @@ import pytest
 
 from data.processing.processor import make_processor
 from data.sample import DataError
+from mllm_jax.config.hardware import named
+from mllm_jax.config.inputs import modalities
 from mllm_jax.config.load import ConfigError, ExperimentConfig, load
-from mllm_jax.config.modalities import modalities
-from mllm_jax.models.config.encoder import AudioEncoderConfig, ImageEncoderConfig
-from mllm_jax.models.multimodal import abstract_parameters
+from mllm_jax.layers.config.encoder import AudioEncoderConfig, ImageEncoderConfig
+from mllm_jax.models.freeze import Frozen
+from mllm_jax.models.module import abstract_parameters
 from mllm_jax.models.pretrained.release import composed
 from mllm_jax.models.work.flops import decoder_work
 from mllm_jax.plan.memory import memory
 from mllm_jax.plan.simulate import simulated_step
-from mllm_jax.train.state.freeze import Frozen
-from scheduling.costs.hardware import named
 from tests.configs import ROOT
 
 RECIPES = sorted((ROOT / "configs" / "recipes").glob("*.yaml"))

@@ -9,12 +9,12 @@ import jax
 import numpy as np
 
 from benchmarks.registry import BENCHMARKS
-from data.kinds.image.modality import ImageModality
-from data.kinds.image.tiles import Tiling
-from data.kinds.rows import DECODER
+from data.media.image.modality import ImageModality
+from data.media.image.tiles import Tiling
+from data.rows.pack import DECODER
 from mllm_jax.cli.commands import COMMANDS
-from mllm_jax.config.modalities import modalities
-from mllm_jax.models.multimodal import abstract_parameters
+from mllm_jax.config.inputs import modalities
+from mllm_jax.models.module import abstract_parameters
 from mllm_jax.runtime.exits import MEANINGS
 from mllm_jax.train.state.regroup import leaf_name
 from tests.configs import ROOT, config

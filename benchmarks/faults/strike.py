@@ -15,7 +15,7 @@ from benchmarks.faults.hosts import Hosts
 from benchmarks.faults.memory import chosen, shares
 from benchmarks.faults.processes import send, stand
 from benchmarks.faults.thread import hold
-from mllm_jax.train.stragglers.heat import RANKS
+from mllm_jax.train.listeners.stragglers.heat import RANKS
 
 #: Ends a fault.
 Undo = Callable[[], None]

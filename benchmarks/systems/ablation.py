@@ -14,14 +14,14 @@ from functools import cached_property
 from typing import Any
 
 from benchmarks.systems.chain import Chain, decoder_alone, megatron
+from mllm_jax.config.configured_step import on_platform, workload
 from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve
-from mllm_jax.config.lower import on_platform, workload
 from mllm_jax.plan.prediction import model_step_flops
 from mllm_jax.plan.simulate import Variation, simulated_step
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
-from sharding.exchanges import Piece
+from sharding.exchange_kinds import Piece
 
 COLUMNS = ("technique", "MFU", "gain", "published", "why they differ")
 #: Share of a row that a token sees through the window; MegaScale's window is not published.

@@ -9,7 +9,7 @@ from benchmarks.systems.chain import Chain, even_seconds
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.strategy import PARAMETERS, Strategy
 from scheduling.costs.workload import Workload
-from scheduling.programs.program import Remat
+from scheduling.lowering.lowered import Remat
 from scheduling.search.space import Space, decoder_plans, families
 from sharding.plan import ParallelPlan
 

@@ -12,11 +12,11 @@ from benchmarks.systems.mixture.draws import SIGMA, Draw
 from benchmarks.systems.mixture.files import write
 from mllm_jax.cli.answer import Answer
 from mllm_jax.cli.shared import hardware_of, seed_of, teller
+from mllm_jax.config.hardware import named
 from mllm_jax.config.sections import ConfigError, ExperimentConfig
 from mllm_jax.plan.report import own_run
 from mllm_jax.runtime.devices import use_host
 from mllm_jax.runtime.folder import prepare_folder
-from scheduling.costs.hardware import named
 
 if TYPE_CHECKING:
     from rich.console import Console

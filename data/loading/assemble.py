@@ -4,7 +4,7 @@
                  media: {lane: [R, T]}},
      "encoders": {lane: {inputs [R, Te, F], segment_ids [R, Te], positions [R, Te, ...], ...}}}
 
-An encoder has one lane of its own name, or several (`data.planning.lanes`). `data.kinds.rows` says
+An encoder has one lane of its own name, or several (`data.planning.buckets`). `data.rows.pack` says
 what rows of a lane hold. `media` is -1, or row * T_out + offset of the encoder output that lands at
 the position, where `row` is the lane's global row and T_out its outputs per row. Segment 0 is
 padding.
@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from data.config import DataConfig
-from data.kinds.modality import Modality, blank
-from data.kinds.rows import DECODER, empty_decoder, empty_rows, write_medium
-from data.planning.lanes import by_encoder, number_of
+from data.planning.buckets import by_encoder, number_of
 from data.planning.packing import Capacity, make_capacity
 from data.planning.stream import Placement, Skip, runs_of_plan
 from data.processing.processor import Processor
+from data.rows.pack import DECODER, empty_decoder, empty_rows, write_medium
+from data.rows.spec import Modality, blank
 from data.sample import DataError, Example, LengthError, Lengths, Medium, SampleError
 from data.sources.source import Source
 

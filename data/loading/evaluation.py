@@ -8,7 +8,7 @@ from functools import partial
 
 from data.config import DataConfig
 from data.loading.assemble import Assembler, Batch, Rows, capacity_of
-from data.planning.cuts import cut_lanes, has_cuts, relaid
+from data.planning.bucket_thresholds import cut_lanes, has_cuts, relaid
 from data.planning.packing import Capacity, pack
 from data.planning.stream import Placement, Skip, lay_out
 from data.processing.processor import Processor

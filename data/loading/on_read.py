@@ -23,13 +23,11 @@ from numpy.typing import NDArray
 
 from data.config import DataConfig
 from data.faults import Fault, FaultKind
-from data.kinds.modality import Modality
-from data.kinds.rows import WORD, Words, medium_of, medium_words, words_of
 from data.loading.assemble import BatchArrays, Rows, capacity_of, check_rows
 from data.loading.loader import Microbatch, MicrobatchLoader, microbatch_stats, state_of
 from data.loading.prefetch import Prefetched, Sliced, Unseekable
+from data.planning.buckets import number_of
 from data.planning.groups.group import WHOLE, Group
-from data.planning.lanes import number_of
 from data.planning.lengths import check_records
 from data.planning.stream import (
     Consumer,
@@ -42,6 +40,8 @@ from data.planning.stream import (
     stream,
 )
 from data.processing.processor import Processor
+from data.rows.pack import WORD, Words, medium_of, medium_words, words_of
+from data.rows.spec import Modality
 from data.sample import DataError, Example, Lengths, SampleError, Size
 from data.sources.order import Order
 from data.sources.source import Source

@@ -127,7 +127,7 @@ def padding_of(own: Microbatch) -> Microbatch:
 
 
 def _padding(batch: Batch) -> Batch:
-    """A batch of the same shapes, without a sample; see `data.kinds.rows`."""
+    """A batch of the same shapes, without a sample; see `data.rows.pack`."""
     decoder, encoders = batch["decoder"], batch["encoders"]
     media = {name: np.full_like(own, -1) for name, own in decoder["media"].items()}
     rows = {name: np.zeros_like(own) for name, own in decoder.items() if name != "media"}

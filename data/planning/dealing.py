@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from data.config import DataConfig, TowerBalancing
-from data.kinds.modality import Modality
 from data.planning.balance import SHIPPED, check_balancing, deal, lpt, refine
 from data.planning.ladder import Ladder
 from data.planning.microbatches import in_turn
@@ -22,6 +21,7 @@ from data.planning.packing import Capacity, FreeSpans, in_few_rows, pack, spans_
 from data.planning.placement import place
 from data.planning.problem import Ints, Problem, Work
 from data.planning.steps import MediaRows, Packed, by_tower
+from data.rows.spec import Modality
 from data.sample import DataError, Lengths
 
 #: Host of every row, by tower.

@@ -43,7 +43,7 @@ from data.faults import Fault
 from data.folders import Hold, drop_damaged, put_folder
 from data.processing.processor import Processor
 from data.sample import DataError, Lengths, SampleError
-from data.sources.kept import keep_last, unwritable
+from data.sources.cache import keep_last, unwritable
 from data.sources.mixture import Mixture
 from data.sources.source import Source
 from data.workers import end_with_parent

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.faults import Fault, FaultKind
-from data.kinds.modality import Modality
-from data.planning.lanes import by_lane
+from data.planning.buckets import by_lane
 from data.planning.problem import RESOLUTION
+from data.rows.spec import Modality
 from data.sample import DataError, Lengths
 
 #: Row of a sample that waits, in arrays of rows.

@@ -26,8 +26,7 @@ import numpy as np
 
 from data.config import DataConfig
 from data.faults import Fault
-from data.kinds.modality import Modality
-from data.planning.cuts import cut_lanes, has_cuts, of_group, relaid
+from data.planning.bucket_thresholds import cut_lanes, has_cuts, of_group, relaid
 from data.planning.dealing import Dealer, Dealt, Hosts, Loads
 from data.planning.epochs import Epoch, on_offer, readable
 from data.planning.groups.group import WHOLE, Group
@@ -37,6 +36,7 @@ from data.planning.microbatches import costs_of, spread_over_time
 from data.planning.packing import Capacity, spans_of
 from data.planning.problem import Work
 from data.planning.steps import Packed, StepPacker
+from data.rows.spec import Modality
 from data.sample import DataError, Lengths, SampleError, UnusableError
 from data.sources.mixture import Mixture
 from data.sources.order import Order, shuffled
@@ -502,7 +502,7 @@ def used_lengths(
 def media_of_plan(
     placements: Sequence[Placement], modalities: tuple[Modality, ...]
 ) -> dict[str, np.ndarray]:
-    """The places of all media by lane, `[media, 5]` int64, columns as of `data.planning.units`."""
+    """The places of all media by lane, `[media, 5]` int64, as `independent_microbatches` says."""
     found: dict[str, list[tuple[int, ...]]] = {m.name: [] for m in modalities}
     for p in placements:
         for m in modalities:

@@ -8,10 +8,10 @@ from math import ceil
 import numpy as np
 
 from data.faults import Fault
-from data.kinds.modality import Modality
-from data.planning.lanes import by_lane
+from data.planning.buckets import by_lane
 from data.planning.lengths import LengthTable
 from data.planning.packing import spans_of
+from data.rows.spec import Modality
 from data.sample import DataError
 from data.sources.order import Order
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.faults import Fault
-from data.kinds.modality import Modality
 from data.planning.lengths import LengthTable, MediaLengths
 from data.planning.packing import Capacity
 from data.planning.problem import Ints
+from data.rows.spec import Modality
 from data.sample import SampleError
 from data.sources.source import Source
 

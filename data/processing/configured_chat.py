@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import date
 
 from data.config import DataConfig, counts
-from data.kinds.modality import Kind
-from data.released.chat import ReleasedChat
-from data.released.files import ReleasedFiles, read_folder
+from data.hf_format.chat import ReleasedChat
+from data.hf_format.files import ReleasedFiles, read_folder
+from data.rows.spec import Kind
 from data.text.chat import Chat, ConfiguredChat, marks_of
 
 #: Date that chat templates use as today's, so that runs can be repeated; Llama's own default.

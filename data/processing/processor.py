@@ -21,13 +21,13 @@ import numpy as np
 
 from data.config import DataConfig, counts
 from data.faults import FaultKind
-from data.kinds.kind import Measured
-from data.kinds.look import Look
-from data.kinds.modality import Kind, Modality
-from data.kinds.registry import KINDS
+from data.hf_format.files import ReleasedFiles
+from data.hf_format.readers import released_reader
+from data.media.kind import Measured
+from data.media.preview import Look
+from data.media.registry import KINDS
 from data.processing.configured_chat import make_chat, read_files
-from data.released.files import ReleasedFiles
-from data.released.readers import released_reader
+from data.rows.spec import Kind, Modality
 from data.sample import (
     ConversationError,
     DataError,

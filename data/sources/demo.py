@@ -15,8 +15,8 @@ import numpy as np
 
 from data.config import DataConfig, DemoSource
 from data.sample import DataError, Sample, Turn
+from data.sources.cache import home_of
 from data.sources.digits import DigitShapes, make_strip
-from data.sources.kept import home_of
 from data.sources.source import Split
 from data.sources.speech import Clip, Clips, make_utterances
 

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.folders import drop_damaged, put_folder
-from data.kinds.image.modality import Image
+from data.media.image.modality import Image
 from data.sample import DataError
-from data.sources.kept import in_cache
+from data.sources.cache import in_cache
 
 SIDE = 16  # pixels; a scan is drawn at twice its size
 _VERSION = 1  # version of the drawings

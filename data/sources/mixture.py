@@ -16,7 +16,7 @@ from itertools import accumulate
 
 from data.config import DataConfig, MixtureSource
 from data.sample import DataError, Sample, SampleError, StorageError
-from data.sources.kept import home_of
+from data.sources.cache import home_of
 from data.sources.order import Mixed, Order, interleaved
 from data.sources.source import Source, Split, has_split
 

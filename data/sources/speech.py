@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.folders import drop_damaged, put_folder
-from data.kinds.audio.modality import Audio
+from data.media.audio.modality import Audio
 from data.sample import DataError
-from data.sources.kept import in_cache
+from data.sources.cache import in_cache
 
 WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 VOICES = (

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from data.config import DataConfig, SyntheticSource, counts
-from data.kinds.registry import KINDS
+from data.media.registry import KINDS
 from data.sample import DataError, Sample, Turn
+from data.sources.cache import home_of
 from data.sources.distributions import REDUCTION, draw
-from data.sources.kept import home_of
 from data.sources.source import Split
 from data.text.chat import marks_of
 

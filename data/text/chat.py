@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from data.config import DataConfig
-from data.kinds.modality import Kind
+from data.rows.spec import Kind
 from data.sample import Turn, pattern_of
 from data.text.tokenizer import ChatTokenizer
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from data.kinds.modality import Kind
-from data.kinds.registry import KINDS
+from data.rows.spec import Kind
+from data.media.registry import KINDS
 from data.quotes import quoted
 
 #: Kinds by the names of tags.

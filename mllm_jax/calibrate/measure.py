@@ -28,12 +28,13 @@ from mllm_jax.calibrate.probes import (
     update_probe,
 )
 from mllm_jax.calibrate.timing import lower_quartiles, samples
+from mllm_jax.config.configured_step import on_platform
+from mllm_jax.config.hardware import of_kind
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.lower import on_platform
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import prepare_folder
 from scheduling.costs.fit import Timed, fit_efficiency, fit_link, fit_rows
-from scheduling.costs.hardware import Efficiency, Hardware, HardwareError, Link, of_kind
+from scheduling.costs.hardware import Efficiency, Hardware, HardwareError, Link
 
 #: Repetitions of every program; the lower quartile counts, and the best for peaks.
 REPETITIONS = 9
@@ -257,7 +258,7 @@ def _rounded(hardware: Hardware) -> Hardware:
 
 
 def write(hardware: Hardware, path: Path) -> None:
-    """A file that `scheduling.costs.hardware.read` reads."""
+    """A file that `mllm_jax.config.hardware.read` reads."""
     device = jax.devices()[0]
     head = (
         "# Written by `launch.py calibrate`: constants of the cost model, measured.\n"

@@ -17,13 +17,13 @@ import optax
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from mllm_jax.config.configured_step import workload
+from mllm_jax.config.inputs import packing
 from mllm_jax.config.load import AdamWConfig, ExperimentConfig
-from mllm_jax.config.lower import workload
-from mllm_jax.config.modalities import packing
-from mllm_jax.models.kept import between
-from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.models.multimodal import Decoder, Encoder, abstract_parameters, compute_dtype
-from mllm_jax.models.parameters import run_layers
+from mllm_jax.layers.parameters import run_layers
+from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.module import Decoder, Encoder, abstract_parameters, compute_dtype
+from mllm_jax.plan.activation_bytes import between
 from mllm_jax.train.state.stored import StoredForm
 from mllm_jax.train.step.build import build_step
 from scheduling.costs.estimate import Timing

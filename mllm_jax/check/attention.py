@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from mllm_jax.models.attention.dispatch import attention
+from mllm_jax.layers.attention.dispatch import attention
 
 #: Lengths of the segments of a row of 512 tokens; the last ones are padding.
 SEGMENTS = (130, 1, 250, 67, 64)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sharding.collectives import psum
 from sharding.exchange import all_to_all, gather, reduce_scatter
-from sharding.exchanges import Exchange
+from sharding.exchange_kinds import Exchange
 from sharding.grid import JointGrid
 from sharding.mesh import make_mesh, shardings
 from sharding.plan import ParallelPlan

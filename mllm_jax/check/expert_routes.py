@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.models.config.experts import ExpertsConfig
-from mllm_jax.models.experts.router import choose
+from mllm_jax.layers.config.experts import ExpertsConfig
+from mllm_jax.layers.experts.router import choose
 from mllm_jax.runtime.folder import RunError, prepare_folder
 from mllm_jax.train.records.expert_history import drawn_experts
 

@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
-from mllm_jax.models.experts.grouped import grouped_product
+from mllm_jax.layers.experts.grouped import grouped_product
 
 #: Largest error of bfloat16, whose rounding is 2^-8, over the largest value.
 LIMIT = 0.02

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any
 
-from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.graph import ModelConfig
 
 #: Whether a lane has media in a row of a microbatch: from the number of the lane, of the microbatch
 #: and of the row.

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data.kinds.modality import Modality
-from data.kinds.rows import DECODER, Rows, empty_rows, write_medium
-from mllm_jax.config.modalities import modalities
-from mllm_jax.models.config.decoder import DecoderConfig
-from mllm_jax.models.model_config import ModelConfig
+from data.rows.pack import DECODER, Rows, empty_rows, write_medium
+from data.rows.spec import Modality
+from mllm_jax.config.inputs import modalities
+from mllm_jax.layers.config.decoder import DecoderConfig
+from mllm_jax.models.graph import ModelConfig
 from sharding.routes import runs_of
 
 Ints = NDArray[np.int32]
@@ -131,7 +131,7 @@ def _segments(rng: np.random.Generator, rows: int, tokens: int) -> tuple[Ints, I
 def _media(
     rng: np.random.Generator, modality: Modality, rows: int, budget: int, most: int
 ) -> tuple[Rows, NDArray[np.int64]]:
-    """Encoder rows of random media, and their places as `data.planning.units` says.
+    """Encoder rows of random media, and their places as `plan_units` takes them.
 
     The positions between media are random, too.
     """

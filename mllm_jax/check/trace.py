@@ -10,8 +10,8 @@ import jax
 import numpy as np
 
 from mllm_jax.check.synthetic import synthetic_batch
+from mllm_jax.config.configured_step import lower
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.lower import lower
 from mllm_jax.runtime.folder import RunError, prepare_folder
 from mllm_jax.runtime.hardware.peak import peak
 from mllm_jax.train.records.recorder import (
@@ -23,7 +23,7 @@ from mllm_jax.train.records.recorder import (
 )
 from mllm_jax.train.step.batch import local_rows, place, select_rows
 from mllm_jax.train.step.build import gradient_step, with_plan
-from mllm_jax.train.step.train_step import TrainStep
+from mllm_jax.train.step.step import TrainStep
 
 
 @dataclass(frozen=True)

@@ -21,21 +21,21 @@ from mllm_jax.check.hashed import HASHED
 from mllm_jax.check.loads import part_loads
 from mllm_jax.check.routers import routed
 from mllm_jax.check.synthetic import scattered, synthetic_batch
+from mllm_jax.config.configured_step import lower
+from mllm_jax.config.inputs import own_positions, own_rows
 from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
-from mllm_jax.config.lower import lower
-from mllm_jax.config.modalities import own_positions, own_rows
 from mllm_jax.config.overlap import Overlap
 from mllm_jax.config.overlap import overlap as overlap_of
 from mllm_jax.config.pipeline_plan import PipelinePlan
-from mllm_jax.models.config.decoder import DecoderConfig
-from mllm_jax.models.config.encoder import EncoderConfig, ImageEncoderConfig
-from mllm_jax.models.frozen import ADAPTERS
-from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.models.multimodal import init_parameters
-from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen
+from mllm_jax.layers.config.decoder import DecoderConfig
+from mllm_jax.layers.config.encoder import EncoderConfig, ImageEncoderConfig
+from mllm_jax.layers.trainable import ADAPTERS
+from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
+from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.module import init_parameters
 from mllm_jax.train.step.batch import local_rows, place, select_rows, whole
 from mllm_jax.train.step.build import NO_OVERLAP, build_step
-from sharding.exchanges import AS_USUAL, Exchanges
+from sharding.exchange_kinds import AS_USUAL, Exchanges
 from sharding.plan import ParallelPlan
 
 Plans = Mapping[str, ParallelPlan]

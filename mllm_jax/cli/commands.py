@@ -48,7 +48,7 @@ def train(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
     stands(untouched(config))
     begin(args, config, keep=True)
     pulse.begin()
-    from mllm_jax.train.loop import train as run
+    from mllm_jax.train.trainer import train as run
 
     return Answer(run(with_budgets(config, console), console, args.from_step))
 
@@ -57,7 +57,7 @@ def _supervise(args: argparse.Namespace, config: ExperimentConfig) -> Answer:
     """Keep training going in another process, which answers."""
     from mllm_jax.config.refit import fallbacks
     from mllm_jax.config.sections import ConfigError
-    from mllm_jax.runtime.clusters.place import found
+    from mllm_jax.runtime.backends.place import found
     from mllm_jax.runtime.watch import Limits
     from mllm_jax.runtime.wire import Address
     from mllm_jax.supervise.plans import Plans
@@ -124,7 +124,8 @@ def evaluate(args: argparse.Namespace, config: ExperimentConfig | None, console:
 
         return questions(args, console)
     begin(args, config, keep=True)
-    from mllm_jax.train.evaluate import evaluate_run, figures_of
+    from mllm_jax.train.components.evaluator import evaluate_run
+    from mllm_jax.train.records.evaluation_figures import figures_of
 
     result = evaluate_run(with_budgets(config, console))
     rows = [(name, f"{value:.4g}") for name, value in figures_of(result).items()]

@@ -182,7 +182,7 @@ def _usual(cache: str) -> DataConfig:
 
 def _check_release(option: str, source: str) -> None:
     """See that the folder of a release has a configuration in JSON."""
-    from mllm_jax.models.released.files import PretrainedError
+    from mllm_jax.hf_format.files import PretrainedError
 
     folder = Path(source)
     if not folder.exists():  # one of a hub, or nothing, which is told where it is fetched
@@ -210,7 +210,7 @@ def _newest_config(run: Path) -> dict[str, Any]:
 
 def _check_part(args: argparse.Namespace, config: Mapping[str, Any]) -> None:
     """See that a run has the part, or the adapters, that are to be exported."""
-    from mllm_jax.models.released.files import PretrainedError, listed
+    from mllm_jax.hf_format.files import PretrainedError, listed
     from mllm_jax.release.parts import NO_ADAPTERS, parts_of
 
     model, train = config.get("model"), config.get("train")
@@ -229,7 +229,7 @@ def _check_part(args: argparse.Namespace, config: Mapping[str, Any]) -> None:
 
 def _check_new(out: Path) -> None:
     """See that a folder is not there yet, and can be made."""
-    from mllm_jax.models.released.files import PretrainedError
+    from mllm_jax.hf_format.files import PretrainedError
 
     if out.exists() or out.is_symlink():
         raise PretrainedError(f"{out} is there already; choose another --out")

@@ -18,10 +18,10 @@ if TYPE_CHECKING:  # which --help does not need
 
 def simulate(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
     """Predict a step on hardware that need not be here, with idle time by kind."""
+    from mllm_jax.config.hardware import named
     from mllm_jax.config.sections import ConfigError
     from mllm_jax.plan.simulate import Variation
     from mllm_jax.plan.simulate import simulate as run
-    from scheduling.costs.hardware import named
 
     config = with_budgets(config, console)
     if args.ablate or args.mixture:
@@ -48,12 +48,12 @@ def _simulate_systems(
 
 def plan(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
     """Search the fastest plans for the model, the rows of a step and the devices."""
+    from mllm_jax.config.hardware import named
     from mllm_jax.plan.comparison import other_systems
     from mllm_jax.plan.planner import Planner
     from mllm_jax.plan.prediction import COLUMNS
     from mllm_jax.plan.report import plan as run
     from mllm_jax.runtime.devices import use_host
-    from scheduling.costs.hardware import named
 
     use_host()
     chosen = None

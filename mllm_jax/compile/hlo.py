@@ -258,7 +258,7 @@ def _gemm_flops(computation: Computation, call: Instruction) -> float:
 
 
 def _grouped_flops(computation: Computation, call: Instruction) -> float:
-    """FLOPs of kernels of `mllm_jax.models.experts.grouped`, as if all their rows were of groups.
+    """FLOPs of kernels of `mllm_jax.layers.experts.grouped`, as if all their rows were of groups.
 
     Such a kernel has one array of kernels, an operand or the result; both others have its rows.
     """

@@ -32,8 +32,8 @@ from mllm_jax.compile.hlo import (
 )
 from scheduling.costs.hardware import Hardware
 from scheduling.executor.pipeline import ticks_scope
-from scheduling.programs.frame import PHASES, Frame
-from scheduling.programs.program import Program
+from scheduling.lowering.bounds import PHASES, Frame
+from scheduling.lowering.lowered import Program
 
 Groups = tuple[tuple[int, ...], ...]
 

@@ -23,7 +23,7 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.plan.memory import memory, room
 from mllm_jax.train.step.build import train_step
 from mllm_jax.train.step.pipeline import PipelineProgram
-from mllm_jax.train.step.train_step import TrainStep
+from mllm_jax.train.step.step import TrainStep
 
 GIB = 2**30
 

@@ -20,12 +20,13 @@ from jax.experimental import topologies
 
 from data.loading.assemble import BatchArrays
 from data.planning.packing import make_capacity
+from mllm_jax.config.hardware import named
+from mllm_jax.config.inputs import modalities
 from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve
-from mllm_jax.config.modalities import modalities
 from mllm_jax.runtime.devices import DeviceError
 from mllm_jax.train.step.batch import abstract_batch
-from mllm_jax.train.step.train_step import TrainStep
-from scheduling.costs.hardware import Hardware, named
+from mllm_jax.train.step.step import TrainStep
+from scheduling.costs.hardware import Hardware
 
 #: libtpu asks the cloud which TPU this machine has, which takes minutes where there is none, and
 #: lets one process alone use it, which compiling does not.

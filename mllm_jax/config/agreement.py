@@ -5,10 +5,10 @@ from __future__ import annotations
 from data.processing.configured_chat import make_chat, read_files
 from data.sample import DataError
 from mllm_jax.config.checks import check, check_unplanned
-from mllm_jax.config.modalities import standing_in
+from mllm_jax.config.inputs import standing_in
 from mllm_jax.config.sections import ExperimentConfig
-from mllm_jax.models.config.adapters import AdapterError
-from scheduling.strict_yaml import shown
+from mllm_jax.config.strict_yaml import shown
+from mllm_jax.layers.config.adapters import AdapterError
 
 
 def agreed(config: ExperimentConfig, *, planned: bool) -> tuple[ExperimentConfig, list[str]]:

@@ -15,8 +15,9 @@ from typing import Any
 from data.planning.balance import check_balancing
 from data.planning.ladder import Ladder
 from data.sample import DataError
-from mllm_jax.config.lower import lower
-from mllm_jax.config.modalities import modalities, own_positions
+from mllm_jax.config.configured_step import lower
+from mllm_jax.config.hardware import names
+from mllm_jax.config.inputs import modalities, own_positions
 from mllm_jax.config.overlap import overlap_checks
 from mllm_jax.config.pipeline_checks import pipeline_checks
 from mllm_jax.config.plan_checks import (
@@ -29,9 +30,8 @@ from mllm_jax.config.plan_checks import (
 )
 from mllm_jax.config.problems import LEFT_OUT, Choice, Problem, Side, advised
 from mllm_jax.config.sections import ExperimentConfig, TrainConfig
-from mllm_jax.models.attention.limits import LIMITS, able_backends
-from mllm_jax.models.config.encoder import ImageEncoderConfig
-from scheduling.costs.hardware import names
+from mllm_jax.layers.attention.limits import LIMITS, able_backends
+from mllm_jax.layers.config.encoder import ImageEncoderConfig
 from scheduling.schedules.schedule import ScheduleError
 from sharding.plan import ParallelPlan
 

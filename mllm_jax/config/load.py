@@ -35,7 +35,7 @@ from mllm_jax.config.sections import (
     ScheduleConfig,
     TrainConfig,
 )
-from scheduling.strict_yaml import DEEPEST, YamlError, parse_yaml, read_yaml, shown, write_yaml
+from mllm_jax.config.strict_yaml import DEEPEST, YamlError, parse_yaml, read_yaml, shown, write_yaml
 
 __all__ = [
     "AdamWConfig",
@@ -119,8 +119,8 @@ def _as_released(values: Mapping[str, Any], source: str) -> Mapping[str, Any]:
     _check_local(pretrained, source)
     if not isinstance(model, dict) or not isinstance(pretrained, str | dict) or "decoder" in model:
         return values
+    from mllm_jax.hf_format.files import PretrainedError
     from mllm_jax.models.pretrained.release import composed
-    from mllm_jax.models.released.files import PretrainedError
 
     try:
         released = composed(pretrained)

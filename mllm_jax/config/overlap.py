@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from mllm_jax.config.problems import Choice, Problem
 from mllm_jax.config.sections import Asked, ExperimentConfig
-from sharding.exchanges import PIECES, Piece
+from sharding.exchange_kinds import PIECES, Piece
 
 #: Options of XLA's compiler by name, as `jax.jit(compiler_options=..)` takes them.
 Options = Mapping[str, str | bool]

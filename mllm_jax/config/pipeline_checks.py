@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from mllm_jax.config.modalities import longest, unbounded_by
+from mllm_jax.config.hardware import named, names
+from mllm_jax.config.inputs import longest, unbounded_by
 from mllm_jax.config.pipeline_plan import LayerStack
 from mllm_jax.config.plan_checks import (
     covering_plans,
@@ -17,7 +18,7 @@ from mllm_jax.config.plan_checks import (
 )
 from mllm_jax.config.problems import LEFT_OUT, Choice, Problem, Side
 from mllm_jax.config.sections import ExperimentConfig
-from scheduling.costs.hardware import HardwareError, named, names
+from scheduling.costs.hardware import HardwareError
 from scheduling.schedules.kinds import WEIGHTS_APART
 from scheduling.schedules.schedule import MOST_FORWARDS, most_microbatches
 from scheduling.schedules.tasks import valid_pieces

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mllm_jax.models.model_config import ModelConfig
-from scheduling.programs.frame import Frame
+from mllm_jax.models.graph import ModelConfig
+from scheduling.lowering.bounds import Frame
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.tasks import Observer
-from scheduling.search.make import Follower
+from scheduling.search.scheduler import Follower
 
 
 @dataclass(frozen=True)

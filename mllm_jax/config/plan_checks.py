@@ -9,10 +9,10 @@ from math import gcd, lcm, log2
 
 from mllm_jax.config.problems import LEFT_OUT, Choice, Problem, Side
 from mllm_jax.config.sections import ExperimentConfig
-from sharding.exchanges import possible
+from sharding.exchange_kinds import possible
 from sharding.grid import JointGrid
-from sharding.lanes import check_lane
 from sharding.plan import AXES, ParallelPlan, PlanError, Requirement, divisors, factorizations
+from sharding.shared_parameters import check_lane
 from sharding.stages import StageViews, undivided_without_stages, without_stages
 
 #: Products of plan axes that split a dimension together.

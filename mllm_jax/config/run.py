@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from data.places import LocalText, without_credentials
-from mllm_jax.models.config.parts import Section
+from mllm_jax.layers.config.parts import Section
 from sharding.plan import ParallelPlan
 
 #: An entry of `run.loggers`.

@@ -16,9 +16,9 @@ from data.faults import LONGEST
 from data.places import LocalText, Place
 from data.quotes import cut
 from mllm_jax.config.run import RunConfig
-from mllm_jax.models.config.parts import Section
-from mllm_jax.models.frozen import FrozenParts
-from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.layers.config.parts import Section
+from mllm_jax.layers.trainable import FrozenParts
+from mllm_jax.models.graph import ModelConfig
 from scheduling.schedules.kinds import ScheduleKind
 from sharding.grid import Sums
 from sharding.plan import ParallelPlan

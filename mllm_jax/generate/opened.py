@@ -14,11 +14,11 @@ import numpy as np
 from pydantic import ValidationError
 
 from mllm_jax.config.load import ConfigError, ExperimentConfig, ScheduleConfig, overridden, resolve
-from mllm_jax.models import multimodal
-from mllm_jax.models.released.ranges import narrowed
+from mllm_jax.hf_format.ranges import narrowed
+from mllm_jax.models import module as multimodal
 from mllm_jax.release.import_weights import as_released
+from mllm_jax.runtime.compiled.synchronized import compiled_together
 from mllm_jax.runtime.folder import RunError
-from mllm_jax.runtime.together import compiled_together
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.state.copies.offers import saved_parameters
 from mllm_jax.train.state.fit import check_same_model

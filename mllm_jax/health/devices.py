@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from mllm_jax.config.hardware import of_kind
 from mllm_jax.health.finding import Finding, per_second
 from mllm_jax.runtime.part import peers
-from scheduling.costs.hardware import of_kind
 
 Multiply = Callable[[jax.Array, jax.Array], jax.Array]
 

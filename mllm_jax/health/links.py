@@ -27,10 +27,10 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
+from mllm_jax.config.hardware import of_kind
 from mllm_jax.health.devices import SIZES, place_of, timed
 from mllm_jax.health.finding import Finding, per_second
 from mllm_jax.runtime.part import peers, waiting
-from scheduling.costs.hardware import of_kind
 
 #: Name of the one axis of the devices.
 ALL = "all"

@@ -18,16 +18,17 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from mllm_jax.models import multimodal, vocabulary
-from mllm_jax.models.attention.cached import Past
-from mllm_jax.models.decoders import decoder as decoders
-from mllm_jax.models.layers import gathered
-from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.models.parameters import Params
-from scheduling.executor.layers import LayerTraits
+from mllm_jax.layers import transformer as decoders
+from mllm_jax.layers import vocabulary
+from mllm_jax.layers.attention.cached import Past
+from mllm_jax.layers.modules import gathered
+from mllm_jax.layers.parameters import Params
+from mllm_jax.models import module as multimodal
+from mllm_jax.models.graph import ModelConfig
 from sharding.axes import stored_dimension
 from sharding.collectives import all_gather, shard_slice, vary
 from sharding.grid import View
+from sharding.layerstack.run import LayerTraits
 
 
 class Cache(NamedTuple):

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from data.faults import Fault
-from data.kinds.modality import Modality
 from data.loading.loader import microbatch_stats
 from data.planning.lengths import LengthTable, open_lengths
 from data.planning.packing import make_capacity
@@ -22,15 +21,16 @@ from data.planning.stream import Consumer, LoaderState, Planner
 from data.planning.suggest import MULTIPLE, needs_of, suggest_budgets
 from data.planning.unusable import names, unusable_samples
 from data.processing.processor import make_processor
+from data.rows.spec import Modality
 from data.sample import DataError
 from data.sources.make import make_source
 from data.sources.mixture import Mixture
 from data.sources.order import Order
 from data.sources.source import Source
+from mllm_jax.config.buckets import planned
 from mllm_jax.config.checks import check_unplanned
-from mllm_jax.config.lanes import planned
+from mllm_jax.config.inputs import TOKENS, modalities, rounded, with_budgets, with_plans
 from mllm_jax.config.load import ConfigError, ExperimentConfig
-from mllm_jax.config.modalities import TOKENS, modalities, rounded, with_budgets, with_plans
 from mllm_jax.models.work.flops import tower_works
 
 #: Least number of microbatches, in whole steps, that are planned to assess budgets.

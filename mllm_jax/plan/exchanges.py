@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mllm_jax.config.configured_step import lower
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.lower import lower
 from scheduling.costs.exchange import Exchanged, exchange_of
 from scheduling.costs.hardware import Hardware
-from sharding.exchanges import Exchange
+from sharding.exchange_kinds import Exchange
 
 
 @dataclass(frozen=True)

@@ -13,20 +13,20 @@ from pathlib import Path
 
 import numpy as np
 
-from data.kinds.modality import Lane, LaneCost, Modality
-from data.planning.cuts import group_seconds
+from data.planning.bucket_thresholds import group_seconds
 from data.planning.packing import make_capacity
 from data.planning.problem import Ints
 from data.planning.stream import Consumer, LoaderState, MicrobatchPlan, Planner, used_lengths
+from data.rows.spec import Lane, LaneCost, Modality
 from data.sample import Lengths
-from mllm_jax.config.lanes import cost_of
+from mllm_jax.config.buckets import cost_of
+from mllm_jax.config.configured_step import lower
+from mllm_jax.config.hardware import named
+from mllm_jax.config.inputs import modalities, own_positions
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.lower import lower
-from mllm_jax.config.modalities import modalities, own_positions
 from mllm_jax.models.work.flops import tower_works
 from mllm_jax.plan.known_lengths import KnownLengths
 from scheduling.costs.estimate import step_times
-from scheduling.costs.hardware import named
 
 #: Ways of the media through the encoder.
 WAYS = ("lanes", "short", "long")

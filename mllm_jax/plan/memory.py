@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from mllm_jax.config.configured_step import lower, on_platform
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.lower import lower, on_platform
 from mllm_jax.plan.traced import traced_workload
 from mllm_jax.runtime.hardware.gpu_memory import own_share
 from scheduling.costs.hardware import GPU_SHARE, Hardware

@@ -8,10 +8,10 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
+from mllm_jax.config.configured_step import on_platform
 from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
-from mllm_jax.config.lower import on_platform
 from mllm_jax.config.overlap import pieces_without_stages
-from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.graph import ModelConfig
 from mllm_jax.plan.memory import room
 from mllm_jax.plan.traced import traced_workload
 from scheduling.costs.hardware import Hardware
@@ -27,8 +27,8 @@ from scheduling.search.branch_and_bound import (
     leanest,
     search,
 )
-from scheduling.search.make import Scheduler
 from scheduling.search.outcome import Outcome
+from scheduling.search.scheduler import Scheduler
 from scheduling.search.space import Space, with_stages
 from sharding.plan import Requirement, divisors
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from mllm_jax.config.configured_step import lower
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.lower import lower
 from mllm_jax.plan.exchanges import LaneExchange, lane_exchanges
 from mllm_jax.runtime.folder import prepare_folder
 from scheduling.costs import estimate

@@ -11,11 +11,11 @@ from functools import lru_cache
 
 import jax
 
-from mllm_jax.config.lower import workload
-from mllm_jax.config.modalities import packing
+from mllm_jax.config.configured_step import workload
+from mllm_jax.config.inputs import packing
 from mllm_jax.config.sections import ExperimentConfig
-from mllm_jax.models.kept import Trained, kept_bytes, pairs_bytes
-from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.graph import ModelConfig
+from mllm_jax.plan.activation_bytes import Trained, kept_bytes, pairs_bytes
 from scheduling.costs.workload import Split, Workload
 
 

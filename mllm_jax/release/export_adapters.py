@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from data.folders import put_folder
-from mllm_jax.models.frozen import FrozenParts
+from mllm_jax.hf_format.files import PretrainedError, listed
+from mllm_jax.hf_format.ranges import told_vanished
+from mllm_jax.hf_format.rules import Rule
+from mllm_jax.layers.trainable import FrozenParts
 from mllm_jax.models.pretrained.adapters import (
     CONFIG,
     PREFIX,
@@ -21,9 +24,6 @@ from mllm_jax.models.pretrained.adapters import (
     adapter_rules,
 )
 from mllm_jax.models.pretrained.write import Draft
-from mllm_jax.models.released.files import PretrainedError, listed
-from mllm_jax.models.released.ranges import told_vanished
-from mllm_jax.models.released.rules import Rule
 from mllm_jax.release.export_weights import CARD, DTYPES, Export, Exported, put_files
 from mllm_jax.release.model_card import adapters_card
 from mllm_jax.release.origin import Origin

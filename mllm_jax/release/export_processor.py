@@ -12,12 +12,12 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer
 
 from data.config import AnswersBegin
+from data.hf_format.chat import ReleasedChat
+from data.hf_format.files import GENERATION, ReleasedFiles, read_folder
+from data.hf_format.media import PREPROCESSOR, VIDEOS
+from data.hf_format.tokens import ReleasedTokenizer
 from data.processing.configured_chat import TODAY
-from data.released.chat import ReleasedChat
-from data.released.files import GENERATION, ReleasedFiles, read_folder
-from data.released.media import PREPROCESSOR, VIDEOS
-from data.released.tokens import ReleasedTokenizer
-from mllm_jax.models.released.files import PretrainedError
+from mllm_jax.hf_format.files import PretrainedError
 
 TOKENIZER, SETTINGS = "tokenizer.json", "tokenizer_config.json"
 PROCESSOR = "processor_config.json"

@@ -16,21 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.folders import put_folder
-from data.released.files import GENERATION
-from data.released.media import PREPROCESSOR, VIDEOS
+from data.hf_format.files import GENERATION
+from data.hf_format.media import PREPROCESSOR, VIDEOS
 from mllm_jax.config.sections import LoraConfig
-from mllm_jax.models.config.encoder import EncoderConfig
-from mllm_jax.models.decoders.experts_weights import check_biases
-from mllm_jax.models.frozen import ADAPTERS, LOAD
-from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.hf_format.configs import CONFIG
+from mllm_jax.hf_format.expert_rules import check_biases
+from mllm_jax.hf_format.family import Composition, Connector, Family
+from mllm_jax.hf_format.files import PretrainedError, listed
+from mllm_jax.hf_format.ranges import told_vanished
+from mllm_jax.hf_format.rules import Rule
+from mllm_jax.layers.config.encoder import EncoderConfig
+from mllm_jax.layers.trainable import ADAPTERS, LOAD
+from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.pretrained.forms import form_of
 from mllm_jax.models.pretrained.release import Release
 from mllm_jax.models.pretrained.write import Draft
-from mllm_jax.models.released.configs import CONFIG
-from mllm_jax.models.released.family import Composition, Connector, Family
-from mllm_jax.models.released.files import PretrainedError, listed
-from mllm_jax.models.released.ranges import told_vanished
-from mllm_jax.models.released.rules import Rule
 from mllm_jax.release.export_processor import (
     FILES,
     OLD_TEMPLATE,

@@ -18,16 +18,16 @@ from pydantic import ValidationError
 
 from data.config import DataConfig
 from data.folders import put_folder
-from data.kinds.registry import KINDS
+from data.hf_format.media import MEDIA_KEYS, PREPROCESSOR, VIDEOS
+from data.media.registry import KINDS
 from data.processing.processor import make_processor
-from data.released.media import MEDIA_KEYS, PREPROCESSOR, VIDEOS
 from data.sample import DataError
+from mllm_jax.config.inputs import modalities
 from mllm_jax.config.load import resolve
-from mllm_jax.config.modalities import modalities
-from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.hf_format.files import PretrainedError, listed
+from mllm_jax.hf_format.ranges import beyond_all, reason
+from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.pretrained.release import Release, composed
-from mllm_jax.models.released.files import PretrainedError, listed
-from mllm_jax.models.released.ranges import beyond_all, reason
 from mllm_jax.release.origin import Origin
 
 #: Files that are fetched from a hub: safetensors, configurations, tokenizers, the card with the

@@ -9,7 +9,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from mllm_jax.models.released.files import PretrainedError
+from mllm_jax.hf_format.files import PretrainedError
 
 FILE = "origin.json"
 

@@ -21,7 +21,7 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-from mllm_jax.runtime.clusters.listening import outward
+from mllm_jax.runtime.backends.listening import outward
 from mllm_jax.runtime.part import JoinError, PeerError, Peers, deadline, peers, take_part
 from mllm_jax.runtime.peers import join
 from mllm_jax.runtime.watch import LIMITS, Limits

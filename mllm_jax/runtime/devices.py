@@ -15,7 +15,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 from mllm_jax.config.load import ParallelConfig
-from mllm_jax.runtime.clusters.listening import listening
+from mllm_jax.runtime.backends.listening import listening
 from mllm_jax.runtime.collective import join_found
 from mllm_jax.runtime.hardware.gpu_memory import set_share
 from mllm_jax.runtime.part import ALONE, PeerError, Processes, deadline, peers

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mllm_jax.runtime.agreement import versions
-from mllm_jax.submit.clusters import AnyCluster, Slurm
+from mllm_jax.submit.backends import AnyCluster, Slurm
 
 #: Folder of `launch.py`.
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from mllm_jax.config.strict_yaml import write_yaml
 from mllm_jax.runtime.folder import prepare_folder
 from mllm_jax.submit import kubernetes, slurm
-from mllm_jax.submit.clusters import AnyCluster, Slurm
+from mllm_jax.submit.backends import AnyCluster, Slurm
 from mllm_jax.submit.environment import ROOT
 from mllm_jax.submit.job import Job
-from scheduling.strict_yaml import write_yaml
 
 
 def write_files(job: Job, cluster: AnyCluster) -> tuple[Path, ...]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mllm_jax.runtime.folder import prepare_folder
 from mllm_jax.runtime.lock import check_unlocked, check_unsupervised
-from mllm_jax.submit.clusters import AnyCluster, Kubernetes, Slurm
+from mllm_jax.submit.backends import AnyCluster, Kubernetes, Slurm
 from mllm_jax.submit.job import Job
 from mllm_jax.submit.programs import SubmitError, need, run
 

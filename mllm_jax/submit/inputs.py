@@ -14,10 +14,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from data.places import is_url
+from mllm_jax.config.hardware import names
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.submit import access
-from mllm_jax.submit.clusters import AnyCluster, Slurm
-from scheduling.costs.hardware import names
+from mllm_jax.submit.backends import AnyCluster, Slurm
 
 #: Keys whose values are read, as far as they are paths: by section, or by a source of data.
 INPUTS = {

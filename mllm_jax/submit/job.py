@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mllm_jax.config.configured_step import lower
+from mllm_jax.config.inputs import standing_in
 from mllm_jax.config.load import ConfigError, ExperimentConfig, to_yaml
-from mllm_jax.config.lower import lower
-from mllm_jax.config.modalities import standing_in
 from mllm_jax.config.sections import AdamWConfig, OptimizerConfig
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.submit import access
-from mllm_jax.submit.clusters import HOST_CHIPS, AnyCluster, Kubernetes, Slurm
+from mllm_jax.submit.backends import HOST_CHIPS, AnyCluster, Kubernetes, Slurm
 from mllm_jax.submit.environment import record
 from mllm_jax.submit.inputs import input_problems
 from mllm_jax.supervise import ends

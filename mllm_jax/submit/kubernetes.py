@@ -18,7 +18,7 @@ from typing import Any
 
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.lock import JOBSET
-from mllm_jax.submit.clusters import (
+from mllm_jax.submit.backends import (
     CONFIG_FOLDER,
     PROCESS,
     PULSE_FOLDER,

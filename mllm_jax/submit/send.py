@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mllm_jax.submit.clusters import AnyCluster, Kubernetes, Slurm
+from mllm_jax.submit.backends import AnyCluster, Kubernetes, Slurm
 from mllm_jax.submit.holder import check_free
 from mllm_jax.submit.job import Job
 from mllm_jax.submit.programs import SubmitError, run

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.messages.secret import VARIABLE as SECRET
-from mllm_jax.submit.clusters import Slurm
+from mllm_jax.submit.backends import Slurm
 from mllm_jax.submit.job import FINAL, Job
 from mllm_jax.supervise.agent import SUPERVISE
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mllm_jax.config.sections import ExperimentConfig
-from mllm_jax.submit.clusters import Slurm, named
+from mllm_jax.submit.backends import Slurm, named
 from mllm_jax.submit.files import write_files
 from mllm_jax.submit.holder import claimed
 from mllm_jax.submit.job import Job, make_job

@@ -10,12 +10,12 @@ import jax
 from jax.sharding import Mesh
 
 from data.processing.processor import Processor, make_processor
-from mllm_jax.config.lanes import planned
+from mllm_jax.config.buckets import planned
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.compiled.precompiled import Precompiled
 from mllm_jax.train.step.build import build_step, train_step, with_plan
 from mllm_jax.train.step.plain import PlainProgram
-from mllm_jax.train.step.train_step import TrainStep
+from mllm_jax.train.step.step import TrainStep
 from scheduling.schedules.tasks import Observer
 from sharding.grid import JointGrid
 from sharding.stages import without_stages

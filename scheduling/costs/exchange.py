@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
-from sharding.exchanges import Exchange, possible
+from sharding.exchange_kinds import Exchange, possible
 from sharding.numbering import Span, numbering
 
 

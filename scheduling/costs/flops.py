@@ -7,7 +7,7 @@ from dataclasses import replace
 from scheduling.costs.strategy import Strategy, encoder_pieces
 from scheduling.costs.work import TowerProfile
 from scheduling.costs.workload import Workload
-from scheduling.programs.program import Remat
+from scheduling.lowering.lowered import Remat
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.task_kinds import W
 from scheduling.schedules.tasks import EncoderPieces

@@ -1,6 +1,6 @@
 """Accelerators as data: speeds and sizes of a chip and its links, and the fractions reached.
 
-A description is a YAML file in `configs/hardware/`, or one that `launch.py calibrate` has written.
+`mllm_jax.config.hardware` reads descriptions, YAML files, by name.
 Figures are peaks of data sheets; `efficiency` says which fractions of them real layers and
 collectives reach. Links are two-level: `domain` devices are joined by the fast `link` (NVLink,
 the torus of a TPU slice), and domains by the `network`.
@@ -9,17 +9,10 @@ the torus of a TPU slice), and domains by the `network`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache
 from math import ceil
-from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
-from pydantic_core import ErrorDetails
-
-from scheduling.strict_yaml import YamlError, read_yaml, shown
-
-FOLDER = Path(__file__).resolve().parents[2] / "configs" / "hardware"
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 Positive = Annotated[float, Field(gt=0)]
 Fraction = Annotated[float, Field(gt=0, le=1)]
@@ -290,93 +283,3 @@ class Hardware(_Data):
         """Seconds in which one device sends `data` bytes to another, `distance` numbers away."""
         link = self.reached_link if distance < self.domain else self.reached_network
         return link.send_seconds(data)
-
-
-def named(name: str) -> Hardware:
-    """The description in `configs/hardware/<name>.yaml`, or in the file of that path.
-
-    Raises:
-        HardwareError: there is no such description, or it is wrong.
-    """
-    if name.endswith((".yaml", ".yml")):
-        return read(Path(name))
-    if name not in names():
-        raise HardwareError(
-            f"hardware {name!r} is unknown; valid: {', '.join(names())}, or a file NAME.yaml that "
-            "`launch.py calibrate` has written"
-        )
-    return _shipped(name)
-
-
-def names() -> list[str]:
-    """The shipped descriptions.
-
-    Raises:
-        HardwareError: the folder has none.
-    """
-    found = sorted(path.stem for path in FOLDER.glob("*.yaml"))
-    if not found:
-        raise HardwareError(
-            f"{FOLDER}: holds no descriptions of hardware; they come with the project in "
-            "configs/hardware/: install it again"
-        )
-    return found
-
-
-@cache
-def _shipped(name: str) -> Hardware:
-    return read(FOLDER / f"{name}.yaml")
-
-
-def read(path: Path) -> Hardware:
-    """The description in a YAML file.
-
-    Raises:
-        HardwareError: the file cannot be read or is no description; the message says which keys are
-            wrong and why.
-    """
-    try:
-        values = read_yaml(path)
-    except YamlError as error:
-        raise HardwareError(f"{path}: {error}") from None
-    if not isinstance(values, dict):
-        raise HardwareError(f"{path}: must hold keys such as `flops:`, not {shown(values)}")
-    try:
-        return Hardware.model_validate(values)
-    except ValidationError as error:
-        problems = map(_explain, error.errors(include_url=False))
-        raise HardwareError(f"{path}: {'; '.join(problems)}") from None
-
-
-def _explain(detail: ErrorDetails) -> str:
-    """Dotted key, value, reason and, for an unknown key, the valid ones."""
-    *parents, _ = path = [str(part) for part in detail["loc"]]
-    name = ".".join(path)
-    if detail["type"] == "extra_forbidden":
-        section = _SECTIONS[parents[0]] if parents else Hardware
-        return f"{name}: unknown key; valid: {', '.join(section.model_fields)}"
-    if detail["type"] == "missing":
-        return f"{name}: required, but not given"
-    reason = detail["msg"].removeprefix("Value error, ")
-    return f"{name}: {shown(detail['input'])} is refused: {reason}"
-
-
-_SECTIONS: Mapping[str, type[BaseModel]] = {
-    "link": Link,
-    "network": Link,
-    "efficiency": Efficiency,
-}
-
-
-def of_kind(device_kind: str) -> Hardware | None:
-    """The shipped description of a `jax.Device.device_kind`, None if there is none.
-
-    If several prefixes match, the longest one counts.
-    """
-    found = [
-        (len(kind), hardware)
-        for hardware in map(named, names())
-        for kind in hardware.kinds
-        if device_kind.startswith(kind)
-    ]
-    return max(found, key=lambda pair: pair[0])[1] if found else None

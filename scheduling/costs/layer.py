@@ -22,7 +22,7 @@ from scheduling.costs.times import Segment, TaskTime
 from scheduling.costs.tower import Tower
 from scheduling.costs.work import ExpertWork, Part, TowerWork
 from scheduling.costs.workload import WIDE
-from sharding.exchanges import Piece
+from sharding.exchange_kinds import Piece
 from sharding.numbering import Span, numbering
 
 

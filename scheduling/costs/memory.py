@@ -15,7 +15,7 @@ from scheduling.costs.hardware import Hardware
 from scheduling.costs.shares import elements, entries
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import WIDE, Workload
-from scheduling.programs.program import DecoderSizes, EncoderSizes
+from scheduling.lowering.lowered import DecoderSizes, EncoderSizes
 from scheduling.schedules.schedule import ScheduleError
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import get_args
 
 from scheduling.costs.workload import Workload
-from scheduling.programs.program import Remat
+from scheduling.lowering.lowered import Remat
 from scheduling.schedules.bubbles import Fill, Placement
 from scheduling.schedules.kinds import WEIGHTS_APART
 from scheduling.schedules.tasks import EncoderPieces
-from sharding.exchanges import Piece
+from sharding.exchange_kinds import Piece
 from sharding.plan import ParallelPlan
 
 #: The gather of parameters and the scatter of gradients, layer by layer.

@@ -9,7 +9,7 @@ from scheduling.costs.shares import elements
 from scheduling.costs.strategy import Strategy, encoder_pieces
 from scheduling.costs.work import ExpertWork, Parameters, TowerProfile
 from scheduling.costs.workload import VECTOR_MOMENTS, WIDE, Split, Workload
-from scheduling.programs.program import Remat
+from scheduling.lowering.lowered import Remat
 from scheduling.schedules.tasks import EncoderPieces
 from sharding.axes import LogicalAxes, is_matrix
 from sharding.plan import ParallelPlan

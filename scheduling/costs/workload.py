@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from scheduling.costs.work import Parameters, TowerProfile
-from sharding.exchanges import Exchange
+from sharding.exchange_kinds import Exchange
 
 #: Bytes of an element by type.
 SIZES = {"float32": 4, "bfloat16": 2}
@@ -69,7 +69,7 @@ class Workload:
         lanes: by the name of a lane, its encoder; a tower that is not named shares no parameters.
         media_apart: whether media are in rows of their own, and not in those of their samples.
         exchange: the exchange of encoder outputs that is asked for, one of
-            `sharding.exchanges.EXCHANGES`; `auto`: of every lane the cheapest.
+            `sharding.exchange_kinds.EXCHANGES`; `auto`: of every lane the cheapest.
     """
 
     towers: Mapping[str, TowerProfile]

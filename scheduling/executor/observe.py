@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import io_callback
 
-from scheduling.executor.loops import Tree
-from scheduling.programs.program import BundleKind
+from scheduling.lowering.lowered import BundleKind
 from scheduling.schedules.task_kinds import TaskKind
 from scheduling.schedules.tasks import Observer, Task
 from sharding.collectives import Axes, axis_index, vary
+from sharding.layerstack.loops import Tree
 
 
 def stamp(

@@ -24,16 +24,17 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from scheduling.executor.layers import Aux
-from scheduling.executor.loops import Tree, add, once_if, run_tasks, write
+from scheduling.executor.control import once_if, run_tasks
+from scheduling.executor.modules import DecoderFunctions, EncoderFunctions, Tower
 from scheduling.executor.observe import probes, stamp
 from scheduling.executor.tasks import Tasks
-from scheduling.executor.towers import DecoderFunctions, EncoderFunctions, Tower
-from scheduling.programs.frame import PHASES, Frame
-from scheduling.programs.program import IDLE, BundleKind
+from scheduling.lowering.bounds import PHASES, Frame
+from scheduling.lowering.lowered import IDLE, BundleKind
 from scheduling.schedules.task_kinds import EB, EF, B, F
 from scheduling.schedules.tasks import Observer
 from sharding.collectives import Axes, axis_index, ppermute, psum, vary
+from sharding.layerstack.loops import Tree, add, write
+from sharding.layerstack.run import Aux
 
 
 def ticks_scope(phase: int) -> str:
@@ -88,7 +89,7 @@ class Pipeline:
                 next that it works ahead for; `encoders`: by name `[slots, rows, ...]`, the
                 microbatches that this device's stage encodes; `routes`: by name, of each of the
                 stage's pairs of microbatches, `[pairs, ...]`, if outputs go by routes; `schedule`:
-                the arrays of `scheduling.programs.frame.Rows`, of this stage, `[1, ...]`.
+                the arrays of `scheduling.lowering.bounds.Rows`, of this stage, `[1, ...]`.
             weight: divisor of the sum of the losses.
             aux: factors of the sums of auxiliary losses in the loss.
             carried: outputs that the step before has made for this one, by encoder that works

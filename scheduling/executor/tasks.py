@@ -13,13 +13,14 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from scheduling.executor.layers import Aux
-from scheduling.executor.loops import TaskLoops, Tree, add, each_of, given, once_if, read, write
-from scheduling.executor.towers import Tower
-from scheduling.programs.frame import Frame
-from scheduling.programs.program import BundleKind
+from scheduling.executor.control import TaskLoops, each_of, given, once_if
+from scheduling.executor.modules import Tower
+from scheduling.lowering.bounds import Frame
+from scheduling.lowering.lowered import BundleKind
 from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind, W
 from sharding.collectives import Axes, vary
+from sharding.layerstack.loops import Tree, add, read, write
+from sharding.layerstack.run import Aux
 
 
 class Tasks:

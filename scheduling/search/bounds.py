@@ -14,7 +14,7 @@ from scheduling.costs.memory import least_memory
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import TaskTime
 from scheduling.costs.workload import WIDE, Workload
-from scheduling.programs.program import Remat
+from scheduling.lowering.lowered import Remat
 from scheduling.schedules.make import decoder_schedule
 from scheduling.schedules.task_kinds import EB, EF
 from scheduling.simulate.lockstep import makespan

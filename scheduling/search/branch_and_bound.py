@@ -29,8 +29,8 @@ from scheduling.costs.workload import Workload
 from scheduling.schedules.bubbles import Placement
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.search.bounds import Bounds, gathers_and_scatters, least_compute, least_state
-from scheduling.search.make import Scheduler
 from scheduling.search.outcome import Outcome, as_cut, memory_of, options_of
+from scheduling.search.scheduler import Scheduler
 from scheduling.search.space import Space, decoder_plans, families, members
 from scheduling.simulate.lockstep import makespan
 from sharding.plan import ParallelPlan

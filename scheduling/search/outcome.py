@@ -11,10 +11,10 @@ from scheduling.costs.memory import Memory, Sizes, step_memory
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import StepTimes
 from scheduling.costs.workload import Workload
-from scheduling.programs.compile import compile_program
-from scheduling.programs.frame import roomier
+from scheduling.lowering.bounds import roomier
+from scheduling.lowering.lower import compile_program
 from scheduling.schedules.schedule import Schedule
-from scheduling.search.make import Scheduler
+from scheduling.search.scheduler import Scheduler
 from scheduling.simulate.lockstep import makespan, simulate
 from scheduling.simulate.simulation import Options, Simulation
 

@@ -14,14 +14,14 @@ from typing import get_args
 
 from scheduling.costs.strategy import PARAMETERS, Strategy, communicates
 from scheduling.costs.workload import Workload
-from scheduling.programs.program import Remat
+from scheduling.lowering.lowered import Remat
 from scheduling.schedules.bubbles import Placement
 from scheduling.schedules.kinds import ScheduleKind
 from scheduling.schedules.schedule import MOST_FORWARDS, ScheduleError, most_microbatches
-from sharding.exchanges import Piece
+from sharding.exchange_kinds import Piece
 from sharding.grid import JointGrid
-from sharding.lanes import tower_views
 from sharding.plan import ParallelPlan, PlanError, Requirement, divisors
+from sharding.shared_parameters import tower_views
 from sharding.stages import StageViews, undivided_without_stages, without_stages
 
 #: Placements of encoders that are tried; on the first stage is a baseline.

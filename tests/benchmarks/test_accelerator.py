@@ -16,7 +16,7 @@ from mllm_jax.check import grouped
 from mllm_jax.check.exchange import Landing
 from mllm_jax.check.grouped import LIMIT
 from mllm_jax.config.load import ConfigError, ExperimentConfig, load
-from mllm_jax.models.experts.grouped import grouped_product
+from mllm_jax.layers.experts.grouped import grouped_product
 from tests.configs import ROOT
 
 

@@ -7,12 +7,12 @@ import pytest
 from benchmarks.co_issue import TARGETS, measured, within_tensor
 from mllm_jax.compile.hlo import Instruction
 from mllm_jax.compile.overlap import loop_share
+from mllm_jax.config.configured_step import lower
 from mllm_jax.config.load import load
-from mllm_jax.config.lower import lower
 from mllm_jax.runtime.devices import DeviceError
-from scheduling.programs.compile import compile_program
-from scheduling.programs.frame import PHASES, Frame
-from scheduling.programs.program import IDLE
+from scheduling.lowering.bounds import PHASES, Frame
+from scheduling.lowering.lower import compile_program
+from scheduling.lowering.lowered import IDLE
 from scheduling.schedules.task_kinds import EB, EF, TaskKind
 from sharding.grid import JointGrid
 from tests.configs import ROOT

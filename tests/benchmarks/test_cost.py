@@ -10,10 +10,10 @@ import pytest
 
 from benchmarks import cost, tokens
 from benchmarks.cost import bench_cost, variants
+from mllm_jax.config.hardware import named
 from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.plan.memory import memory
 from mllm_jax.plan.simulate import simulated_step
-from scheduling.costs.hardware import named
 from tests.configs import ROOT
 
 FILE = ROOT / "configs" / "bench" / "cost_experts.yaml"

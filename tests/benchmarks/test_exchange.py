@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import exchange
 from benchmarks.exchange import bench_exchange
-from sharding.exchanges import EXCHANGES
+from sharding.exchange_kinds import EXCHANGES
 from tests.scheduling.workloads import hardware
 
 

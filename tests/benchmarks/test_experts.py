@@ -9,7 +9,7 @@ import pytest
 from benchmarks import experts
 from benchmarks.experts import LIMIT, TURNS, bench_experts
 from mllm_jax.config.load import ConfigError, ExperimentConfig, load
-from mllm_jax.models.multimodal import model_flops
+from mllm_jax.models.module import model_flops
 from mllm_jax.models.work.profile import tower_parameters
 from tests.configs import ROOT
 

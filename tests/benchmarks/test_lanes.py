@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from benchmarks import lanes
-from data.kinds.modality import LaneCost
 from data.planning.stream import MicrobatchPlan
+from data.rows.spec import LaneCost
 from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.plan import lanes as ways_of
 from mllm_jax.plan.lanes import TAIL, WAYS, Way, alone, median

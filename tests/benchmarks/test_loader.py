@@ -18,8 +18,8 @@ from benchmarks.padded import Batches, grain_batches, pad, padded_share, torch_b
 from data.processing.processor import make_processor
 from data.sample import Example, Lengths, Medium, SampleError
 from data.sources.distributions import draw
+from mllm_jax.config.inputs import modalities
 from mllm_jax.config.load import ConfigError, load
-from mllm_jax.config.modalities import modalities
 from mllm_jax.runtime.exits import Exit
 from tests.configs import ROOT
 

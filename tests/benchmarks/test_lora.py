@@ -11,8 +11,8 @@ import pytest
 from benchmarks.lora import whole
 from mllm_jax.compile.hlo import parse, total_flops
 from mllm_jax.compile.target import training_batch
+from mllm_jax.config.configured_step import on_platform, strategy, workload
 from mllm_jax.config.load import ExperimentConfig, load
-from mllm_jax.config.lower import on_platform, strategy, workload
 from mllm_jax.train.step.build import train_step
 from scheduling.costs.flops import task_flops
 from tests.configs import ROOT

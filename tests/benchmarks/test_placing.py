@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchmarks import placing
 from mllm_jax.config.load import load
-from scheduling.programs.frame import Frame
+from scheduling.lowering.bounds import Frame
 from tests.configs import ROOT
 
 

@@ -28,7 +28,7 @@ FAILED_TO_RUN = 70
 _LIST = """
 import json, sys
 from pathlib import Path
-import _pytest.assertion.rewrite, tests.conftest, mllm_jax.train.loop, mllm_jax.api
+import _pytest.assertion.rewrite, tests.conftest, mllm_jax.train.trainer, mllm_jax.api
 root = str(Path.cwd())
 files = {n: getattr(m, "__file__", None) or "" for n, m in sys.modules.items()}
 own = {n.split(".")[0] for n, f in files.items() if f.startswith(root) and ".venv" not in f}

@@ -85,7 +85,7 @@ def test_a_break_is_one_change_wherever_it_stands(tmp_path: Path) -> None:
 
 
 def test_drawn_breaks_can_be_compiled_and_a_seed_draws_the_same() -> None:
-    rooms = ["data/text", "mllm_jax/train/saves.py"]
+    rooms = ["data/text", "mllm_jax/train/components/saves.py"]
     own = drawn(ROOT, rooms, 3, 40)
     assert own == drawn(ROOT, rooms, 3, 40)
     assert len({*own}) == 40
@@ -114,7 +114,9 @@ def test_every_room_has_modules_and_tests() -> None:
 
 def bare(tree: Path, conftest: str, test: str) -> None:
     """Write the least that a copy needs, and one file of tests."""
-    files = dict.fromkeys(["tests/__init__.py", "tests/conftest.py", "mllm_jax/train/loop.py"], "")
+    files = dict.fromkeys(
+        ["tests/__init__.py", "tests/conftest.py", "mllm_jax/train/trainer.py"], ""
+    )
     files |= {"mllm_jax/api.py": "", "conftest.py": conftest, "tests/test_own.py": test}
     for path, source in (files | {ZYGOTE: (ROOT / ZYGOTE).read_text()}).items():
         (tree / path).parent.mkdir(parents=True, exist_ok=True)

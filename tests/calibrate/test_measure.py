@@ -10,11 +10,12 @@ import pytest
 
 from benchmarks import cost as bench_cost
 from mllm_jax.calibrate import measure as calibrate
+from mllm_jax.config.hardware import named, read
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.models.attention.limits import causal_share
+from mllm_jax.layers.attention.limits import causal_share
 from mllm_jax.plan.memory import memory
 from mllm_jax.plan.simulate import simulated_step
-from scheduling.costs.hardware import HardwareError, named, read
+from scheduling.costs.hardware import HardwareError
 from tests.configs import config
 
 

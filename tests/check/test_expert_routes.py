@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mllm_jax.check.expert_routes import TOKENS, Routes, draw, routes
-from mllm_jax.models.config.experts import ExpertsConfig
+from mllm_jax.layers.config.experts import ExpertsConfig
 from mllm_jax.runtime.folder import RunError
 from tests.configs import config
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from mllm_jax.check import verify
 from mllm_jax.check.routers import ONE_EXPERT, ONE_RANK
 from mllm_jax.check.verify import Verification, leaf_errors, relative_error, shrink_model
+from mllm_jax.config.configured_step import lower
 from mllm_jax.config.load import ScheduleConfig
-from mllm_jax.config.lower import lower
-from mllm_jax.train.step import media
+from mllm_jax.train.step import routes as media
 from sharding.plan import ParallelPlan
 from tests.configs import VALUES
 from tests.train.models import small_model

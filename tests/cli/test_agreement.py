@@ -14,9 +14,9 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime import devices
 from mllm_jax.runtime.agreement import AgreementError
 from mllm_jax.runtime.part import peers, take_part
-from mllm_jax.train import evaluate
-from mllm_jax.train.evaluate import evaluate_run
-from mllm_jax.train.feed import check_sources
+from mllm_jax.train.components import evaluator as evaluate
+from mllm_jax.train.components.evaluator import evaluate_run
+from mllm_jax.train.feed.feed import check_sources
 from tests.runtime.beside import Beside
 
 

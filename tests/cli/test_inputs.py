@@ -19,7 +19,7 @@ from mllm_jax.cli import inputs
 from mllm_jax.cli.commands import COMMANDS
 from mllm_jax.cli.inputs import check_inputs
 from mllm_jax.cli.options import parse
-from mllm_jax.models.released.files import PretrainedError
+from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.runtime.exits import Exit
 from tests.cli.test_folders import PROGRAM
 from tests.configs import ROOT

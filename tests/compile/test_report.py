@@ -29,7 +29,7 @@ from mllm_jax.config.load import ConfigError, load
 from mllm_jax.runtime.devices import DeviceError
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed import open_loader
+from mllm_jax.train.feed.feed import open_loader
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import train_step
 from scheduling.costs.hardware import HardwareError

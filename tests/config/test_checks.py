@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mllm_jax.config.configured_step import lower
 from mllm_jax.config.load import ConfigError, resolve
-from mllm_jax.config.lower import lower
 from sharding.plan import divisors
 from tests.config.test_load import holds_all, refused
 from tests.configs import VALUES, config, values

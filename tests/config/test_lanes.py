@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from data.kinds.modality import Lane, LaneCost
-from data.planning.cuts import has_cuts, lane_seconds
+from data.planning.bucket_thresholds import has_cuts, lane_seconds
 from data.planning.packing import make_capacity
-from mllm_jax.config.lanes import lane_cost, planned
+from data.rows.spec import Lane, LaneCost
+from mllm_jax.config.buckets import lane_cost, planned
+from mllm_jax.config.configured_step import lower, on_platform, workload
+from mllm_jax.config.hardware import named
+from mllm_jax.config.inputs import modalities
 from mllm_jax.config.load import ConfigError, ExperimentConfig
-from mllm_jax.config.lower import lower, on_platform, workload
-from mllm_jax.config.modalities import modalities
 from mllm_jax.plan.traced import traced_workload
 from scheduling.costs.estimate import Timing
-from scheduling.costs.hardware import named
 from scheduling.costs.memory import step_memory
 from tests.configs import VALUES, config
 

@@ -8,7 +8,7 @@ import pytest
 
 from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve, to_yaml
 from mllm_jax.config.refit import fallbacks, planned, searched
-from scheduling.strict_yaml import parse_yaml
+from mllm_jax.config.strict_yaml import parse_yaml
 from tests.configs import config, values
 
 EIGHT: dict[str, Any] = {

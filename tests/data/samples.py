@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from data.config import Balance, DataConfig
 from data.faults import Fault, FaultKind
-from data.kinds.audio.modality import Audio, AudioModality
-from data.kinds.image.modality import Image, ImageModality
-from data.kinds.video.files import Video
+from data.media.audio.modality import Audio, AudioModality
+from data.media.image.modality import Image, ImageModality
+from data.media.video.files import Video
 from data.planning.dealing import Dealer, Dealt, Hosts
 from data.planning.ladder import Ladder
 from data.planning.packing import Capacity, make_capacity

@@ -19,17 +19,17 @@ from pydantic import Field, create_model
 
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
-from mllm_jax.config.modalities import modalities
-from mllm_jax.models import multimodal
-from mllm_jax.models.config import decoder_families
-from mllm_jax.models.config.decoder import DecoderConfig
-from mllm_jax.models.config.decoder_families import DecoderFamily
-from mllm_jax.models.decoders.weights import decoder_rules
-from mllm_jax.models.encoders import families
-from mllm_jax.models.encoders.siglip.config import SiglipConfig
-from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.models.released.family import Composition
-from mllm_jax.models.released.files import OtherModulesError, PretrainedError
+from mllm_jax.config.inputs import modalities
+from mllm_jax.families import registry as families
+from mllm_jax.families.siglip.config import SiglipConfig
+from mllm_jax.hf_format.decoder_rules import decoder_rules
+from mllm_jax.hf_format.family import Composition
+from mllm_jax.hf_format.files import OtherModulesError, PretrainedError
+from mllm_jax.layers.config import decoder_families
+from mllm_jax.layers.config.decoder import DecoderConfig
+from mllm_jax.layers.config.decoder_families import DecoderFamily
+from mllm_jax.models import module as multimodal
+from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.work.flops import encoder_work
 from mllm_jax.models.work.profile import tower_profiles
 from sharding.grid import View
@@ -125,7 +125,7 @@ def test_the_page_is_followed_to_the_letter(tmp_path: Path) -> None:
     choice = "model.encoders.vision.family=aimv2"
     demo = ("launch.py", "config", "--config", "configs/demo.yaml", choice)
     assert "family: aimv2" in _run(tmp_path, *demo)
-    released = "from mllm_jax.models.pretrained.families import FAMILIES; print(*FAMILIES)"
+    released = "from mllm_jax.models.pretrained.releases import FAMILIES; print(*FAMILIES)"
     for first in ("encoders.aimv2.config", "layers"):  # circles depend on where one begins
         found = _run(tmp_path, "-c", f"import mllm_jax.models.{first}; {released}")
         assert "aimv2_vision_model" in found
@@ -311,9 +311,9 @@ TINY = {
 }
 #: Writes the released configuration of a decoder, and reads it again.
 ROUND_TRIP = """
-from mllm_jax.models.config.decoder import DecoderConfig
-from mllm_jax.models.pretrained.families import FAMILIES
-from mllm_jax.models.released.family import Composition
+from mllm_jax.layers.config.decoder import DecoderConfig
+from mllm_jax.models.pretrained.releases import FAMILIES
+from mllm_jax.hf_format.family import Composition
 
 sizes = dict(layers=2, d_model=16, heads=2, d_ff=16, vocab=32)
 composition = Composition(DecoderConfig(family="mine", **sizes))

@@ -24,7 +24,7 @@ SECTION = '''class CloudConfig(MediumConfig):
 
 '''
 FIELDS = "    cloud: str | None = None\n    cloud_encoder: str | None = None\n"
-IMPORT = "from data.kinds.cloud.{} import {}\n"
+IMPORT = "from data.media.cloud.{} import {}\n"
 MADE = """def _cloud(name: str, encoder: Any, decoder: DecoderConfig) -> Modality:
     return CloudModality(name, encoder.reduction)
 
@@ -38,14 +38,14 @@ from types import SimpleNamespace
 import numpy as np
 
 from data.config import DataConfig
-from data.kinds.image.modality import ImageModality
-from data.kinds.rows import empty_rows, write_medium
+from data.media.image.modality import ImageModality
+from data.rows.pack import empty_rows, write_medium
 from data.loading.loader import Loader
 from data.loading.on_read import Alone, ReadingLoader
 from data.planning.stream import Consumer
 from data.processing.processor import make_processor
 from data.sources.make import make_source
-from mllm_jax.config.modalities import MODALITIES
+from mllm_jax.config.inputs import MODALITIES
 from scheduling.costs.work import TowerWork
 
 clouds = MODALITIES["cloud"]("points", SimpleNamespace(reduction=4), None)
@@ -91,13 +91,13 @@ LINES = (
     ("data/config.py", "class ChatConfig", SECTION),
     ("data/config.py", "    image_encoder: str", FIELDS),
     ("data/config.py", "    cache: LocalPath", "    cloud: CloudConfig = CloudConfig()\n"),
-    ("data/kinds/registry.py", "VideoKind())", "CloudKind(), "),
-    ("data/kinds/registry.py", "from data.kinds.image", IMPORT.format("kind", "CloudKind")),
-    ("mllm_jax/config/modalities.py", '"audio": _audio}', '"cloud": _cloud, '),
-    ("mllm_jax/config/modalities.py", "#: Makers of modalities", MADE),
+    ("data/media/registry.py", "VideoKind())", "CloudKind(), "),
+    ("data/media/registry.py", "from data.media.image", IMPORT.format("kind", "CloudKind")),
+    ("mllm_jax/config/inputs.py", '"audio": _audio}', '"cloud": _cloud, '),
+    ("mllm_jax/config/inputs.py", "#: Makers of modalities", MADE),
     (
-        "mllm_jax/config/modalities.py",
-        "from data.kinds.image.mod",
+        "mllm_jax/config/inputs.py",
+        "from data.media.image.mod",
         IMPORT.format("modality", "CloudModality"),
     ),
 )

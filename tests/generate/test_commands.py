@@ -13,7 +13,7 @@ import pytest
 import soundfile
 
 import launch
-from data.kinds.registry import KINDS
+from data.media.registry import KINDS
 from data.sample import DataError
 from mllm_jax.cli import answering
 from mllm_jax.cli.options import MEDIA

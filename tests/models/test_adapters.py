@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from mllm_jax.models import multimodal
-from mllm_jax.models.adapters import has_linear
-from mllm_jax.models.config.adapters import AdapterError
-from mllm_jax.models.config.linear import HEAD, LinearLayer
-from mllm_jax.models.frozen import FrozenParts
-from mllm_jax.models.layers import Dense
-from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.models.parameters import Block
+from mllm_jax.layers.adapters import has_linear
+from mllm_jax.layers.config.adapters import AdapterError
+from mllm_jax.layers.config.linear import HEAD, LinearLayer
+from mllm_jax.layers.modules import Dense
+from mllm_jax.layers.parameters import Block
+from mllm_jax.layers.trainable import FrozenParts
+from mllm_jax.models import module as multimodal
+from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.work.flops import model_flops
 from mllm_jax.models.work.profile import tower_profiles
 from tests.train.models import small_model

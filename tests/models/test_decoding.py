@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mllm_jax.models import multimodal
+from mllm_jax.models import module as multimodal
 from mllm_jax.models.decoding import CachedDecoder, apart
-from mllm_jax.models.model_config import ModelConfig
-from scheduling.executor.layers import LayerTraits
+from mllm_jax.models.graph import ModelConfig
 from sharding.grid import View
+from sharding.layerstack.run import LayerTraits
 
 SIZES = {"layers": 2, "d_model": 16, "heads": 4, "d_ff": 24, "vocab": 32}
 #: Its outputs go to the inputs of two layers.

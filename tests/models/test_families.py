@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from mllm_jax.models import multimodal
-from mllm_jax.models.decoders.decoder import DecoderLayer, segments_of
-from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.models.pretrained.families import FAMILIES
-from mllm_jax.models.released.configs import read_config
+from mllm_jax.hf_format.configs import read_config
+from mllm_jax.layers.transformer import DecoderLayer, segments_of
+from mllm_jax.models import module as multimodal
+from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.pretrained.releases import FAMILIES
 from sharding.grid import View
 from tests.configs import ROOT
 from tests.models import references, towers

@@ -5,9 +5,9 @@ from typing import Any, get_args
 import pytest
 from pydantic import ValidationError
 
-from mllm_jax.models.config import decoder_families
-from mllm_jax.models.config.decoder import DecoderConfig
-from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.layers.config import decoder_families
+from mllm_jax.layers.config.decoder import DecoderConfig
+from mllm_jax.models.graph import ModelConfig
 from tests.models import towers
 
 *FIRST, LAST = get_args(DecoderConfig.model_fields["family"].annotation)

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mllm_jax.models import multimodal
-from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models import module as multimodal
+from mllm_jax.models.graph import ModelConfig
 from sharding.grid import View
 from tests.models import towers
 

@@ -10,12 +10,13 @@ import pytest
 from flax import nnx
 from jax.sharding import PartitionSpec as P
 
-from mllm_jax.models import multimodal, products
-from mllm_jax.models.config.elements import Dims
-from mllm_jax.models.layers import Dense
-from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.layers import products
+from mllm_jax.layers.config.elements import Dims
+from mllm_jax.layers.modules import Dense
+from mllm_jax.models import module as multimodal
+from mllm_jax.models.graph import ModelConfig
 from sharding.collectives import psum
-from sharding.exchanges import PIECES, Piece
+from sharding.exchange_kinds import PIECES, Piece
 from sharding.grid import JointGrid, Sums, View
 from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mllm_jax.models.config.parts import RopeScaling
-from mllm_jax.models.positions import grid_positions, rotary, rotate, sinusoids
+from mllm_jax.layers.config.parts import RopeScaling
+from mllm_jax.layers.positions import grid_positions, rotary, rotate, sinusoids
 
 GRID = (3, 4)
 TABLE = np.random.default_rng(0).normal(size=(12, 5)).astype(np.float32)

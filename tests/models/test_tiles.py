@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from data.kinds.image.tiles import Tiling, layout_of, taps_of
-from mllm_jax.models import multimodal
-from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.models.tiles import tapped
+from data.media.image.tiles import Tiling, layout_of, taps_of
+from mllm_jax.layers.tile_mixing import tapped
+from mllm_jax.models import module as multimodal
+from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.work.flops import tower_work
 from sharding.grid import View
 from tests.models import towers

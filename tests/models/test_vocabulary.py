@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
-from mllm_jax.models import vocabulary
+from mllm_jax.layers import vocabulary
 from sharding.grid import View
 from tests.models.towers import quick
 

@@ -9,11 +9,11 @@ from typing import Any, get_args
 import jax
 import numpy as np
 
-from mllm_jax.models import multimodal
-from mllm_jax.models.config import decoder_families
-from mllm_jax.models.config.encoder import AudioEncoderConfig, EncoderConfig, ImageEncoderConfig
-from mllm_jax.models.encoders import families
-from mllm_jax.models.model_config import AnyEncoderConfig, ModelConfig
+from mllm_jax.families import registry as families
+from mllm_jax.layers.config import decoder_families
+from mllm_jax.layers.config.encoder import AudioEncoderConfig, EncoderConfig, ImageEncoderConfig
+from mllm_jax.models import module as multimodal
+from mllm_jax.models.graph import AnyEncoderConfig, ModelConfig
 
 #: Families without experts, which have tests of their own.
 DECODERS = tuple(name for name, own in decoder_families.FAMILIES.items() if not own.experts)

@@ -18,9 +18,9 @@ import numpy as np
 import torch
 import transformers
 
-from mllm_jax.models import multimodal
-from mllm_jax.models.decoders import decoder
-from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.layers import transformer as decoder
+from mllm_jax.models import module as multimodal
+from mllm_jax.models.graph import ModelConfig
 from sharding.grid import View
 from tests.models.pretrained.conversations import example, packed
 from tests.models.pretrained.stored import LIMIT, ROOT, imported_from

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 import launch
+from mllm_jax.config.inputs import rounded
 from mllm_jax.config.load import load, resolve
-from mllm_jax.config.modalities import rounded
 from mllm_jax.runtime.exits import Exit
 from tests.configs import values
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import launch
+from mllm_jax.config.hardware import named
+from mllm_jax.config.inputs import standing_in
 from mllm_jax.config.load import load, resolve
-from mllm_jax.config.modalities import standing_in
 from mllm_jax.plan.planner import Planner
 from mllm_jax.plan.simulate import simulated_step
 from mllm_jax.runtime.exits import Exit
-from scheduling.costs.hardware import named
 from tests.configs import EXPERIMENTS, ROOT
 from tests.timing import ATTEMPTS
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from mllm_jax.config.configured_step import lower
+from mllm_jax.config.hardware import named
 from mllm_jax.config.load import ExperimentConfig, load
-from mllm_jax.config.lower import lower
 from mllm_jax.plan.exchanges import lane_exchanges
 from scheduling.costs.estimate import Timing
-from scheduling.costs.hardware import named
 from tests.configs import ROOT
 
 HARDWARE = "schedule.hardware=h100"

@@ -13,17 +13,17 @@ import pytest
 from benchmarks.pipeline import changed, compile_gradients
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.compile.target import training_batch
+from mllm_jax.config.configured_step import lower, on_platform, strategy
+from mllm_jax.config.hardware import named
 from mllm_jax.config.load import ExperimentConfig, load
-from mllm_jax.config.lower import lower, on_platform, strategy
 from mllm_jax.plan.memory import memory
 from mllm_jax.plan.traced import traced_workload
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import gradient_step
 from mllm_jax.train.step.pipeline import PipelineProgram
-from scheduling.costs.hardware import named
 from scheduling.costs.memory import Memory, step_memory
-from scheduling.programs.program import DecoderSizes, EncoderSizes
+from scheduling.lowering.lowered import DecoderSizes, EncoderSizes
 from scheduling.search.outcome import buffer_sizes
 from tests.configs import ROOT, config
 
@@ -227,7 +227,7 @@ def test_slots_to_spare_take_what_is_predicted(monkeypatch: pytest.MonkeyPatch) 
     """The bytes that a compiled step takes more than one without them."""
     own, found = following(), []
     for spare in (0, 4):
-        monkeypatch.setattr("scheduling.programs.frame.SPARE", spare)
+        monkeypatch.setattr("scheduling.lowering.bounds.SPARE", spare)
         step = gradient_step(own)
         lowered = step.gradients.lower(step.abstract["params"], training_batch(own, step))
         real = lowered.compile().memory_analysis()

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from mllm_jax.config.hardware import named
 from mllm_jax.plan.comparison import WITHOUT_EXCHANGE, WITHOUT_TICKS, compared
 from mllm_jax.plan.prediction import COLUMNS, Prediction, describe, gib
 from mllm_jax.plan.simulate import NO_VARIATION, simulate
-from scheduling.costs.hardware import named
 from scheduling.costs.strategy import Strategy
 from scheduling.simulate.simulation import IDLE_KINDS
 from sharding.plan import ParallelPlan

@@ -17,8 +17,9 @@ import yaml
 
 import launch
 from mllm_jax.config.checks import check
+from mllm_jax.config.configured_step import lower
+from mllm_jax.config.hardware import named
 from mllm_jax.config.load import ExperimentConfig, load, resolve
-from mllm_jax.config.lower import lower
 from mllm_jax.plan import report as module
 from mllm_jax.plan.comparison import other_systems, own_ways
 from mllm_jax.plan.memory import memory
@@ -27,9 +28,8 @@ from mllm_jax.plan.prediction import COLUMNS, Prediction
 from mllm_jax.plan.same_remat import beside
 from mllm_jax.plan.simulate import simulated_step
 from mllm_jax.runtime.exits import Exit
-from scheduling.costs.hardware import named
 from scheduling.costs.strategy import Strategy
-from scheduling.search.make import Scheduler
+from scheduling.search.scheduler import Scheduler
 from scheduling.search.space import with_stages
 from sharding.plan import ParallelPlan
 from tests.configs import ROOT, values

@@ -14,8 +14,8 @@ import yaml
 
 import launch
 from data.sample import DataError
+from mllm_jax.config.inputs import TOKENS
 from mllm_jax.config.load import ConfigError, ExperimentConfig, load, to_yaml
-from mllm_jax.config.modalities import TOKENS
 from mllm_jax.config.sections import ConfigError as Refused
 from mllm_jax.plan import settled as module
 from mllm_jax.plan.budgets import SAMPLES, usual_samples

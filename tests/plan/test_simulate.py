@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mllm_jax.config.configured_step import lower
+from mllm_jax.config.hardware import named
 from mllm_jax.config.load import load
-from mllm_jax.config.lower import lower
 from mllm_jax.plan.simulate import Variation, simulated_step, step_times
-from scheduling.costs.hardware import named
 from scheduling.simulate.lockstep import microbatches_of
 from tests.configs import ROOT
 

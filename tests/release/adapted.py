@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 import launch
-from mllm_jax.models.frozen import ADAPTERS
+from mllm_jax.layers.trainable import ADAPTERS
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.train.state.regroup import leaf_name
 from tests.release.test_import import PARITY, SHARDED, begun, imported, planned

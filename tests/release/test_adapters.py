@@ -16,11 +16,11 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import launch
-from mllm_jax.models.multimodal import abstract_parameters
+from mllm_jax.families.llava.release import LLAVA
+from mllm_jax.hf_format.configs import read_config
+from mllm_jax.hf_format.files import PretrainedError
+from mllm_jax.models.module import abstract_parameters
 from mllm_jax.models.pretrained.adapters import CONFIG, TENSORS, SavedAdapters, adapter_rules
-from mllm_jax.models.pretrained.llava import LLAVA
-from mllm_jax.models.released.configs import read_config
-from mllm_jax.models.released.files import PretrainedError
 from mllm_jax.release.origin import Origin
 from mllm_jax.runtime.exits import Exit
 from tests.models.pretrained.conversations import example, packed
@@ -239,7 +239,7 @@ def test_what_adapters_cannot_be(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Told before any weights are read, and by the names of `train.lora`."""
-    monkeypatch.setattr("mllm_jax.train.start.start_from", None)
+    monkeypatch.setattr("mllm_jax.train.components.start.start_from", None)
     with pytest.raises(PretrainedError, match=r"valid: train\.lora\.rank 3, train\.lora\.alpha 5,"):
         run_with(tmp_path / "rank", LORA | {"rank": 4, "begin_with": str(FOLDER)}, ALONE)
     with pytest.raises(PretrainedError, match=r"begin_with: .*nowhere has no adapter_config\.json"):

@@ -13,11 +13,11 @@ import pytest
 from tokenizers import Tokenizer
 
 import launch
+from data.hf_format.chat import ReleasedChat
+from data.hf_format.files import read_folder
 from data.processing.configured_chat import TODAY
-from data.released.chat import ReleasedChat
-from data.released.files import read_folder
 from data.sample import Turn
-from mllm_jax.models.released.files import PretrainedError
+from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.release.export_processor import TrainedProcessor
 from mllm_jax.release.export_weights import Export
 from mllm_jax.runtime.exits import Exit

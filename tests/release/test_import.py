@@ -20,21 +20,21 @@ from rich.console import Console
 from safetensors.numpy import load_file, save_file
 
 import launch
+from data.hf_format.files import read_folder
 from data.planning.stream import LoaderState
 from data.processing.processor import make_processor
-from data.released.files import read_folder
 from data.sample import DataError, Sample, SampleError, Turn
 from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve
-from mllm_jax.models.released.files import PretrainedError
+from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.release import import_weights
 from mllm_jax.release.origin import Origin
 from mllm_jax.runtime.exits import Exit
+from mllm_jax.train.components.start import initial_state
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed import check_sources
-from mllm_jax.train.loop import train
-from mllm_jax.train.start import initial_state
+from mllm_jax.train.feed.feed import check_sources
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.trainer import train
 from tests.configs import ROOT
 from tests.train.llava_folder import write_folder
 
@@ -587,7 +587,7 @@ def test_data_are_looked_at_before_weights_are_read(
 ) -> None:
     values = imported(tmp_path / "run", PARITY / "qwen2_5")
     values["data"]["source"] = {"kind": "llava", "path": str(tmp_path / "gone.json")}
-    monkeypatch.setattr("mllm_jax.train.start.initial_state", None)
+    monkeypatch.setattr("mllm_jax.train.components.start.initial_state", None)
     with pytest.raises(DataError, match=r"gone\.json"):
         train(planned(values, **SHARDED), Console(quiet=True))
 

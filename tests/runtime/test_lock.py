@@ -18,8 +18,8 @@ from mllm_jax.runtime.lock import (
     check_unlocked,
     locked,
 )
-from mllm_jax.train import start
-from mllm_jax.train.start import claimed
+from mllm_jax.train.components import start
+from mllm_jax.train.components.start import claimed
 from tests.configs import ROOT
 
 HOLD = "import sys, time; from pathlib import Path; from mllm_jax.runtime.lock import locked\n" + (

@@ -15,8 +15,8 @@ from jax import monitoring
 
 from mllm_jax.runtime.compiled import precompiled
 from mllm_jax.runtime.compiled.precompiled import Precompiled
+from mllm_jax.runtime.compiled.synchronized import compiled_together
 from mllm_jax.runtime.folder import RunError
-from mllm_jax.runtime.together import compiled_together
 
 NAME = "the train step"
 

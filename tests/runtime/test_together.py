@@ -11,8 +11,8 @@ import pytest
 from jax import monitoring
 
 from mllm_jax.runtime.agreement import AgreementError
+from mllm_jax.runtime.compiled.synchronized import compiled_together
 from mllm_jax.runtime.part import Peers, peers, take_part
-from mllm_jax.runtime.together import compiled_together
 
 
 class Two(Peers):

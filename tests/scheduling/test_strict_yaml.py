@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from scheduling.costs.hardware import HardwareError, named
-from scheduling.strict_yaml import (
+from mllm_jax.config.hardware import named
+from mllm_jax.config.strict_yaml import (
     DEEPEST,
     MOST_BYTES,
     YamlError,
@@ -20,6 +20,7 @@ from scheduling.strict_yaml import (
     shown,
     write_yaml,
 )
+from scheduling.costs.hardware import HardwareError
 
 TWICE = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n"
 BOMB = TWICE + "".join(

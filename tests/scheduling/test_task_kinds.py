@@ -13,13 +13,13 @@ import pytest
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import Segment, StepTimes, TaskTime
 from scheduling.costs.workload import Workload
-from scheduling.programs.compile import compile_program
+from scheduling.lowering.lower import compile_program
 from scheduling.schedules.check import check, peak_live
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import SCHEDULES, Schedule, ScheduleError, interleaved
 from scheduling.schedules.task_kinds import EB, EF, KINDS, B, F, W, kind_named
 from scheduling.schedules.tasks import EncoderPieces, Task
-from scheduling.search.make import make_schedule, seconds_on
+from scheduling.search.scheduler import make_schedule, seconds_on
 from scheduling.simulate.lockstep import simulate
 from scheduling.simulate.orders import Ordered, OrderTimes, simulate_order
 from scheduling.simulate.simulation import Options

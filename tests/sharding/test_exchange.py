@@ -8,7 +8,7 @@ from jax.sharding import PartitionSpec as P
 
 from sharding.collectives import psum
 from sharding.exchange import gather, reduce_scatter, shared_axes
-from sharding.exchanges import EXCHANGES, possible
+from sharding.exchange_kinds import EXCHANGES, possible
 from sharding.grid import JointGrid
 from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan

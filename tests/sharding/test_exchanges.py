@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sharding.exchanges import room
+from sharding.exchange_kinds import room
 
 
 @pytest.mark.parametrize(

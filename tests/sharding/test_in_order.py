@@ -13,7 +13,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from jax.sharding import Mesh, PartitionSpec
 
 from mllm_jax.compile.target import training_batch
-from mllm_jax.train.step import train_step
+from mllm_jax.train.step import step as train_step
 from mllm_jax.train.step.build import gradient_step
 from sharding.collectives import all_gather, all_gather_as, all_to_all, psum, vary
 from sharding.in_order import COLLECTIVES, shard_map

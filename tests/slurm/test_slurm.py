@@ -19,9 +19,9 @@ from pathlib import Path
 
 import pytest
 
+from mllm_jax.config.strict_yaml import write_yaml
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.supervise.agent import SUPERVISE
-from scheduling.strict_yaml import write_yaml
 from tests.configs import ROOT
 from tests.conftest import COMPILE_FAST
 from tests.slurm.cluster import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mllm_jax.submit.clusters import Kubernetes, Slurm
+from mllm_jax.submit.backends import Kubernetes, Slurm
 from mllm_jax.submit.job import Job, make_job
 from tests.configs import config
 

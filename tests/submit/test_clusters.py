@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mllm_jax.submit.clusters import FOLDER, ClusterError, named, names, read
+from mllm_jax.submit.backends import FOLDER, ClusterError, named, names, read
 from tests.configs import ROOT
 from tests.submit.jobs import KUBERNETES, slurm
 

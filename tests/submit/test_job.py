@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mllm_jax.config.load import ConfigError, load
-from mllm_jax.submit.clusters import Tpu
+from mllm_jax.submit.backends import Tpu
 from mllm_jax.submit.job import (
     LONGEST_NAME,
     STEP_SECONDS,

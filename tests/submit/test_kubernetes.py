@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mllm_jax.config.load import load
+from mllm_jax.config.strict_yaml import write_yaml
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.lock import JOBSET
-from mllm_jax.submit.clusters import Kubernetes, named, names
+from mllm_jax.submit.backends import Kubernetes, named, names
 from mllm_jax.submit.job import LONGEST_NAME, make_job
 from mllm_jax.submit.kubernetes import manifests
-from scheduling.strict_yaml import write_yaml
 from tests.configs import config
 from tests.submit.jobs import job, kubernetes
 from tests.submit.openapi import errors

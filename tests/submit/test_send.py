@@ -13,11 +13,11 @@ import pytest
 
 import launch
 from mllm_jax.config.load import load
+from mllm_jax.config.strict_yaml import write_yaml
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.runtime.lock import locked
 from mllm_jax.submit import programs
 from mllm_jax.submit.holder import claimed
-from scheduling.strict_yaml import write_yaml
 from tests.configs import VALUES
 from tests.submit.jobs import KUBERNETES, job, kubernetes, slurm
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mllm_jax.runtime.exits import Exit
-from mllm_jax.submit.clusters import Slurm
+from mllm_jax.submit.backends import Slurm
 from mllm_jax.submit.slurm import TRIES, script
 from tests.configs import ROOT
 from tests.submit.jobs import job, slurm

@@ -16,7 +16,7 @@ import pytest
 from mllm_jax.config.load import ParallelConfig
 from mllm_jax.runtime import agreement, collective, devices, peers
 from mllm_jax.runtime.agreement import AgreementError
-from mllm_jax.runtime.clusters.place import found
+from mllm_jax.runtime.backends.place import found
 from mllm_jax.runtime.devices import DeviceError
 from mllm_jax.runtime.part import JoinError, PeerError, Peers, Processes
 from mllm_jax.runtime.peers import First, Member

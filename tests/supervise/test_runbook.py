@@ -56,12 +56,12 @@ from mllm_jax.supervise.pace import KNOWN, Pace
 from mllm_jax.supervise.plans import Planning, Plans
 from mllm_jax.supervise.policy import Policy
 from mllm_jax.supervise.supervisor import Lead, Settings
-from mllm_jax.train.guard import DivergedError
-from mllm_jax.train.replicas.check import Difference
-from mllm_jax.train.replicas.corruption import CorruptionError, checked
-from mllm_jax.train.stragglers.compare import Comparing
-from mllm_jax.train.stragglers.judge import Straggler
-from mllm_jax.train.stragglers.window import HOST
+from mllm_jax.train.components.guard import DivergedError
+from mllm_jax.train.components.replicas.check import Difference
+from mllm_jax.train.components.replicas.corruption import CorruptionError, checked
+from mllm_jax.train.listeners.stragglers.compare import Comparing
+from mllm_jax.train.listeners.stragglers.judge import Straggler
+from mllm_jax.train.listeners.stragglers.window import HOST
 from tests.runbook import messages, unsaid
 from tests.supervise.starting import of_clusters, of_devices, of_the_start, too_long
 from tests.supervise.test_conductor import beat, paced

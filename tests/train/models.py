@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.graph import ModelConfig
 
 #: What Qwen2-Audio has beside Whisper's encoder, for clips of up to 64 frames.
 QWEN2_AUDIO = {

@@ -13,10 +13,10 @@ import numpy as np
 
 from data.planning.stream import LoaderState
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.goodput.ledger import COMPILED
-from mllm_jax.train.loop import steps
+from mllm_jax.train.listeners.goodput.ledger import COMPILED
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.trainer import steps
 
 
 @contextmanager

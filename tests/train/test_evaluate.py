@@ -16,10 +16,11 @@ from data.loading.evaluation import example_batches, prompt_batches
 from data.sample import Sample, SampleError
 from data.sources.make import make_source
 from data.sources.mixture import Mixture
-from mllm_jax.models import multimodal
-from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models import module as multimodal
+from mllm_jax.models.graph import ModelConfig
 from mllm_jax.runtime.folder import RunError
-from mllm_jax.train.evaluate import Evaluator, StoppedError, figures_of
+from mllm_jax.train.components.evaluator import Evaluator, StoppedError
+from mllm_jax.train.records.evaluation_figures import figures_of
 from sharding.grid import View
 
 

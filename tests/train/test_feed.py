@@ -14,12 +14,13 @@ from data.faults import Fault, FaultKind
 from data.planning.lengths import LengthTable
 from data.planning.stream import LoaderState
 from data.sample import AwayError, DataError, Lengths, SampleError
-from data.sources.kept import in_cache
+from data.sources.cache import in_cache
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.exits import Exit, code_of
 from mllm_jax.runtime.part import Peers
-from mllm_jax.train import feed, loop
+from mllm_jax.train import trainer as loop
 from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.feed import feed
 from tests.configs import config
 from tests.train.llava_folder import write_folder
 

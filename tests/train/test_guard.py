@@ -31,14 +31,16 @@ from mllm_jax.runtime.exits import Exit, code_of
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.interrupt import standing
 from mllm_jax.runtime.part import Peers
-from mllm_jax.train import evaluate, loop, saves, start
-from mllm_jax.train.evaluate import StoppedError
+from mllm_jax.train import trainer as loop
+from mllm_jax.train.components import evaluator as evaluate
+from mllm_jax.train.components import saves, start
+from mllm_jax.train.components.evaluator import StoppedError
+from mllm_jax.train.components.guard import DivergedError, Guard, not_finite
+from mllm_jax.train.components.saves import SaveError
 from mllm_jax.train.events import Listener, Taken
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed import open_loader
-from mllm_jax.train.guard import DivergedError, Guard, not_finite
+from mllm_jax.train.feed.feed import open_loader
 from mllm_jax.train.records.metrics import StepRecord
-from mllm_jax.train.saves import SaveError
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.step.batch import place
 from tests.train.runs import compilations, first_states

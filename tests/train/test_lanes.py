@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from benchmarks.pipeline import changed
-from data.kinds.modality import LaneCost
 from data.loading.assemble import Assembler
 from data.loading.evaluation import example_batches, heldout_indices
 from data.loading.loader import Loader
@@ -22,17 +21,18 @@ from data.planning.groups.group import make_groups
 from data.planning.lengths import open_lengths
 from data.planning.packing import make_capacity, pack
 from data.planning.stream import Consumer, LoaderState, MicrobatchPlan, Planner, lay_out
+from data.rows.spec import LaneCost
 from data.sources.make import make_source
 from mllm_jax.check.verify import compare, initial_parameters
+from mllm_jax.config.inputs import modalities
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.modalities import modalities
-from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.train.evaluate import Evaluator
+from mllm_jax.models.graph import ModelConfig
+from mllm_jax.train.components.evaluator import Evaluator
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed import consumer, open_loader, shared_source
-from mllm_jax.train.figures import Recording
-from mllm_jax.train.loop import steps
+from mllm_jax.train.feed.feed import consumer, open_loader, shared_source
+from mllm_jax.train.listeners.figures import Recording
 from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.trainer import steps
 from sharding.plan import ParallelPlan
 from tests.train.step.gradients import CompiledOnce
 

@@ -11,19 +11,20 @@ import pytest
 from rich.console import Console
 
 from data.planning.stream import LoaderState
-from mllm_jax.models.multimodal import abstract_parameters
-from mllm_jax.train import events, loop
-from mllm_jax.train.evaluate import StoppedError
+from mllm_jax.models.module import abstract_parameters
+from mllm_jax.train import events
+from mllm_jax.train import trainer as loop
+from mllm_jax.train.components.evaluator import StoppedError
+from mllm_jax.train.components.start import announce, tell_passed
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed import open_loader
-from mllm_jax.train.loop import steps, training
+from mllm_jax.train.feed.feed import open_loader
 from mllm_jax.train.records.metrics import Sums, Totals
-from mllm_jax.train.start import announce, tell_passed
 from mllm_jax.train.state.changes import tell_changes
 from mllm_jax.train.state.optimizer import learning_rate
 from mllm_jax.train.state.progress import Progress, ProgressError
 from mllm_jax.train.step.batch import place
-from scheduling.executor.apart import apart
+from mllm_jax.train.trainer import steps, training
+from sharding.layerstack.partition import apart
 from tests.train.runs import run
 
 

@@ -10,9 +10,9 @@ import pytest
 from data.planning.dealing import Loads
 from data.planning.groups.group import WHOLE, Group
 from data.planning.stream import LoaderState
-from mllm_jax.train import notices
 from mllm_jax.train.events import Placed, Taken
-from mllm_jax.train.notices import IDLE, Idle, Notices, Spilling, Waiting
+from mllm_jax.train.listeners import notices
+from mllm_jax.train.listeners.notices import IDLE, Idle, Notices, Spilling, Waiting
 from mllm_jax.train.records.metrics import Report
 from sharding.grid import View
 from tests.configs import config

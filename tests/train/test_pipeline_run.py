@@ -19,18 +19,18 @@ from mllm_jax.check.trace import trace
 from mllm_jax.check.verify import verify
 from mllm_jax.config.load import CheckpointConfig, ExperimentConfig
 from mllm_jax.runtime.folder import RunError
-from mllm_jax.train.batches import batch_of, microbatches
-from mllm_jax.train.evaluate import Evaluator
+from mllm_jax.train.components.evaluator import Evaluator
 from mllm_jax.train.events import Placed, Taken
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed import open_loader
-from mllm_jax.train.figures import Recording, pipeline_figures, positions_of_units
-from mllm_jax.train.loop import steps
+from mllm_jax.train.feed.batches import batch_of, microbatches
+from mllm_jax.train.feed.feed import open_loader
+from mllm_jax.train.listeners.figures import Recording, pipeline_figures, positions_of_units
 from mllm_jax.train.records.metrics import Meter
 from mllm_jax.train.records.scalars import scalars as scalars_of
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.saved import CheckpointError
+from mllm_jax.train.trainer import steps
 from tests.train.runs import compilations, run
 from tests.train.runs import save as write
 
@@ -315,7 +315,7 @@ def test_verify_holds_for_a_pipeline(small_config: Make) -> None:
 
 def test_the_plan_of_another_schedule_is_refused(small_config: Make) -> None:
     """A schedule that breaks a rule does not reach the devices."""
-    from scheduling.programs.compile import compile_program
+    from scheduling.lowering.lower import compile_program
     from scheduling.schedules.schedule import ScheduleError
 
     schedule = Experiment.build(small_config(**MODEL, **PIPELINED)).step.program.schedule

@@ -27,8 +27,8 @@ from mllm_jax.runtime.exits import Exit, code_of
 from mllm_jax.runtime.records import read_document, read_lines
 from mllm_jax.supervise import attempts
 from mllm_jax.supervise.ends import End
+from mllm_jax.train.components.saves import SaveError
 from mllm_jax.train.records.forms import SUMMARY, metrics
-from mllm_jax.train.saves import SaveError
 from tests.configs import CHANGES, ROOT, config, values
 from tests.train.runs import keep_until
 

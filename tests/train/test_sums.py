@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mllm_jax.models.frozen import LOAD
-from mllm_jax.train.step.program import GradientProgram, Gradients, with_aux
-from scheduling.executor.layers import Aux
+from mllm_jax.layers.trainable import LOAD
+from mllm_jax.train.step.gradient_program import GradientProgram, Gradients, with_aux
+from sharding.layerstack.run import Aux
 
 #: Factor of the auxiliary loss, and what the shares of a step are.
 FACTOR, LOSS, SUM, LOADS, GRADIENT = 0.25, 3.0, 8.0, (6.0, 2.0), (5.0, 7.0)

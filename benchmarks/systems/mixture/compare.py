@@ -28,7 +28,7 @@ from scheduling.costs.loads import Load, Uneven, loaded
 from scheduling.costs.strategy import Strategy
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.tasks import Feeds
-from scheduling.search.following import Following, search_following
+from scheduling.search.adaptive import Following, search_following
 
 #: The system of this framework among the others.
 OURS = "ours"

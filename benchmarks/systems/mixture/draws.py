@@ -19,13 +19,13 @@ from math import ceil
 import numpy as np
 
 from data.config import DataConfig
-from data.kinds.modality import Modality
+from data.planning.independent_microbatches import plan_units
 from data.planning.packing import make_capacity
 from data.planning.stream import Consumer, LoaderState, MicrobatchPlan, Planner, media_of_plan
-from data.planning.units import plan_units
+from data.rows.spec import Modality
 from data.sample import Lengths
+from mllm_jax.config.inputs import longest, modalities
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.modalities import longest, modalities
 from mllm_jax.models.work.flops import tower_works
 from mllm_jax.plan.known_lengths import KnownLengths
 from scheduling.costs.loads import Load, Uneven

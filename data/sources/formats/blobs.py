@@ -14,8 +14,8 @@ from typing import BinaryIO
 
 from data.credentials import hidden
 from data.faults import FaultKind
-from data.kinds.blob import Blob
-from data.kinds.registry import KINDS
+from data.media.blob import Blob
+from data.media.registry import KINDS
 from data.quotes import quoted
 from data.sample import DataError, MediaError, StorageError
 from data.sources.formats.patience import Patient

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from data.config import DataConfig, FileSource
 from data.faults import FaultKind
-from data.kinds.blob import Blob
-from data.kinds.modality import Kind
-from data.kinds.registry import KINDS
+from data.media.blob import Blob
+from data.media.registry import KINDS
 from data.quotes import quoted
+from data.rows.spec import Kind
 from data.sample import MediaError, Sample, SampleError
+from data.sources.cache import home_of
 from data.sources.formats.blobs import (
     Bytes,
     MediaFolder,

@@ -6,9 +6,9 @@ import hashlib
 from pathlib import Path
 
 from data.folders import put_folder
-from data.kinds.blob import STREAM
+from data.media.blob import STREAM
+from data.sources.cache import in_cache
 from data.sources.formats.storage import File
-from data.sources.kept import in_cache
 
 
 def local_copy(file: File, cache: Path) -> Path:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from data.folders import Hold, drop_damaged, put_folder
 from data.sample import DataError
-from data.sources.kept import in_cache, keep_last
+from data.sources.cache import in_cache, keep_last
 
 _VERSION = 2  # of what indexes hold
 _PREFIX = "index-"

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from data.faults import FaultKind
-from data.kinds.modality import Kind
-from data.kinds.registry import KINDS
+from data.rows.spec import Kind
+from data.media.registry import KINDS
 from data.quotes import quoted
 from data.sample import DataError
 

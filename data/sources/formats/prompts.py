@@ -23,7 +23,7 @@ import numpy as np
 
 from data.config import DataConfig, FieldsConfig, LlavaSource
 from data.faults import Fault, FaultKind
-from data.kinds.blob import Blob
+from data.media.blob import Blob
 from data.quotes import quoted
 from data.sample import DataError, MediaError, Sample, SampleError
 from data.sources.formats.conversations import ConversationSet, Records

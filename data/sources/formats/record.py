@@ -29,9 +29,9 @@ from typing import Any, ClassVar, TypeVar
 
 from data.config import ONLY_WHERE_TAKEN
 from data.faults import Fault, FaultKind
-from data.kinds.modality import Kind
-from data.kinds.registry import KINDS
+from data.media.registry import KINDS
 from data.quotes import enumerated, quoted
+from data.rows.spec import Kind
 from data.sample import SampleError, Turn, pattern_of
 from data.sources.formats.keys import (
     NONE_ALLOWED,

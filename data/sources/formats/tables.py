@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from data.config import ONLY_WHERE_TAKEN
 from data.faults import Fault, FaultKind
-from data.kinds.blob import Blob
-from data.kinds.modality import Kind
-from data.kinds.registry import KINDS
+from data.media.blob import Blob
+from data.media.registry import KINDS
 from data.quotes import cut, enumerated, quoted
+from data.rows.spec import Kind
 from data.sample import DataError, MediaError, SampleError
 from data.sources.formats.blobs import Bytes, MediaFolder
 from data.sources.formats.conversations import Records

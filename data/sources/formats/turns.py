@@ -18,10 +18,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from data.kinds.blob import Blob
-from data.kinds.modality import Kind
-from data.kinds.registry import KINDS
+from data.media.blob import Blob
+from data.media.registry import KINDS
 from data.quotes import quoted
+from data.rows.spec import Kind
 from data.sample import Role, Turn, pattern_of
 from data.sources.formats.keys import MEDIUM, MESSAGE, PART, WEIGHTS, Keys, ShapeError
 from data.text.tags import tagged

@@ -29,10 +29,10 @@ import numpy as np
 
 from data.config import DataConfig, WebDatasetSource
 from data.faults import Fault, FaultKind
-from data.kinds.blob import Blob
-from data.kinds.modality import Kind
-from data.kinds.registry import KINDS
+from data.media.blob import Blob
+from data.media.registry import KINDS
 from data.quotes import enumerated, quoted
+from data.rows.spec import Kind
 from data.sample import DataError, MediaError, SampleError
 from data.sources.formats.blobs import Part
 from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of

@@ -18,14 +18,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from mllm_jax.models.config.adapters import Adapters
-from mllm_jax.models.config.linear import LinearLayer
-from mllm_jax.models.frozen import ADAPTERS
-from mllm_jax.models.released.configs import ADAPTER_CONFIG
-from mllm_jax.models.released.family import Family
-from mllm_jax.models.released.files import PretrainedError, Stored, read_tensors
-from mllm_jax.models.released.forms import dense
-from mllm_jax.models.released.rules import Rule
+from mllm_jax.hf_format.configs import ADAPTER_CONFIG
+from mllm_jax.hf_format.family import Family
+from mllm_jax.hf_format.files import PretrainedError, Stored, read_tensors
+from mllm_jax.hf_format.forms import dense
+from mllm_jax.hf_format.rules import Rule
+from mllm_jax.layers.config.adapters import Adapters
+from mllm_jax.layers.config.linear import LinearLayer
+from mllm_jax.layers.trainable import ADAPTERS
 
 CONFIG, TENSORS = ADAPTER_CONFIG, "adapter_model.safetensors"
 #: Before the names of modules in PEFT's files.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from mllm_jax.models.pretrained.families import FAMILIES
-from mllm_jax.models.released.family import Composition, Family
-from mllm_jax.models.released.files import OtherModulesError, PretrainedError
+from mllm_jax.hf_format.family import Composition, Family
+from mllm_jax.hf_format.files import OtherModulesError, PretrainedError
+from mllm_jax.models.pretrained.releases import FAMILIES
 
 #: Forms that are told as near ones, at most.
 _NEAR = 3

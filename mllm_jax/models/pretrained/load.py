@@ -19,10 +19,10 @@ import numpy as np
 from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
 
-from mllm_jax.models.released.files import Stored
-from mllm_jax.models.released.forms import Form
-from mllm_jax.models.released.ranges import RangeError, beyond_all, reason
-from mllm_jax.models.released.rules import Rule
+from mllm_jax.hf_format.files import Stored
+from mllm_jax.hf_format.forms import Form
+from mllm_jax.hf_format.ranges import RangeError, beyond_all, reason
+from mllm_jax.hf_format.rules import Rule
 from sharding.collectives import axis_index, axis_size, psum
 from sharding.grid import Axes
 

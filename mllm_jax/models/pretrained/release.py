@@ -11,13 +11,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from mllm_jax.models.decoders.weights import EMBEDDING
-from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.models.pretrained.families import family_named
-from mllm_jax.models.released.configs import CONFIG, read_config
-from mllm_jax.models.released.family import HEAD, Composition, Family, Values
-from mllm_jax.models.released.files import PretrainedError, Stored, equal, listed, open_tensors
-from mllm_jax.models.released.rules import Rule, check
+from mllm_jax.hf_format.configs import CONFIG, read_config
+from mllm_jax.hf_format.decoder_rules import EMBEDDING
+from mllm_jax.hf_format.family import HEAD, Composition, Family, Values
+from mllm_jax.hf_format.files import PretrainedError, Stored, equal, listed, open_tensors
+from mllm_jax.hf_format.rules import Rule, check
+from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.pretrained.releases import family_named
 
 #: Parts of a module, and the prefixes of their parameters in its tree.
 CONNECTOR = "connector"

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mllm_jax.models.released.files import INDEX, SINGLE, STORED, Stored
-from mllm_jax.models.released.ranges import narrowed, vanished
+from mllm_jax.hf_format.files import INDEX, SINGLE, STORED, Stored
+from mllm_jax.hf_format.ranges import narrowed, vanished
 
 #: Bytes of a file above which another one is begun.
 FILE_BYTES = 5 * 10**9

@@ -9,10 +9,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mllm_jax.models.config.decoder import DecoderConfig
-from mllm_jax.models.config.encoder import EncoderConfig
-from mllm_jax.models.frozen import FrozenParts
-from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.layers.config.decoder import DecoderConfig
+from mllm_jax.layers.config.encoder import EncoderConfig
+from mllm_jax.layers.trainable import FrozenParts
+from mllm_jax.models.graph import ModelConfig
 from scheduling.costs.work import TRAINING_FACTOR, TowerWork
 
 #: All parts train.

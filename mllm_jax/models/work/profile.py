@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mllm_jax.models.config.decoder import DecoderConfig
-from mllm_jax.models.config.encoder import EncoderConfig
-from mllm_jax.models.config.linear import HEAD
-from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.layers.config.decoder import DecoderConfig
+from mllm_jax.layers.config.encoder import EncoderConfig
+from mllm_jax.layers.config.linear import HEAD
+from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.work.flops import expert_flops, work_parts
 from scheduling.costs.work import ExpertWork, Part, TowerProfile
 

@@ -13,20 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.faults import Fault
-from data.kinds.look import Look
-from data.kinds.modality import Modality
-from data.kinds.rows import read_medium
 from data.loading.loader import Microbatch
-from data.planning.lanes import number_of
+from data.media.preview import Look
+from data.planning.buckets import number_of
 from data.planning.stream import Placement
 from data.processing.processor import Processor, make_processor
+from data.rows.pack import read_medium
+from data.rows.spec import Modality
 from data.sample import UnusableError
 from data.sources.make import make_source
 from data.sources.mixture import Mixture
 from data.sources.source import Source
-from mllm_jax.config.lanes import planned
+from mllm_jax.config.buckets import planned
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.train.feed import lone_loader
+from mllm_jax.train.feed.feed import lone_loader
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from mllm_jax.config.hardware import of_kind
 from mllm_jax.runtime.compiled.cache import machine, user_caches
 from mllm_jax.runtime.records import (
     INT,
@@ -29,7 +30,6 @@ from mllm_jax.runtime.records import (
     read_document,
     write_atomically,
 )
-from scheduling.costs.hardware import of_kind
 
 logger = logging.getLogger(__name__)
 

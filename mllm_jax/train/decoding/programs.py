@@ -23,14 +23,14 @@ from jax import lax
 from jax.sharding import PartitionSpec
 
 from mllm_jax.models.decoding import Cache, CachedDecoder, in_type_of_use
-from mllm_jax.models.multimodal import parameter_axes
+from mllm_jax.models.model import Towers
+from mllm_jax.models.module import parameter_axes
+from mllm_jax.runtime.compiled.synchronized import Together, compiled_together
 from mllm_jax.runtime.part import waiting
-from mllm_jax.runtime.together import Together, compiled_together
 from mllm_jax.train.decoding.columns import NAMES, Columns
 from mllm_jax.train.decoding.sampling import Draw, Sampling, drawn
 from mllm_jax.train.step.batch import place, whole
-from mllm_jax.train.step.towers import Towers
-from mllm_jax.train.step.train_step import TrainStep
+from mllm_jax.train.step.step import TrainStep
 from sharding.collectives import psum, shard_slice, unsharded
 from sharding.in_order import shard_map
 from sharding.mesh import shardings

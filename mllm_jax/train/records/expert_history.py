@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mllm_jax.models.config.decoder import DecoderConfig
-from mllm_jax.models.config.experts import ExpertsConfig
+from mllm_jax.layers.config.decoder import DecoderConfig
+from mllm_jax.layers.config.experts import ExpertsConfig
 from mllm_jax.runtime.folder import RunError, prepare_folder
 from mllm_jax.runtime.records import read_lines
 from mllm_jax.train.records.forms import metrics as form

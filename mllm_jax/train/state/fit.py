@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from mllm_jax.models.frozen import ADAPTERS
+from mllm_jax.layers.trainable import ADAPTERS
 from mllm_jax.train.state.regroup import Regrouping, Shape, leaf_name
 from mllm_jax.train.state.saved import CheckpointError
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from mllm_jax.models.frozen import LOAD
+from mllm_jax.layers.trainable import LOAD
 from sharding.collectives import unsharded
 
 

@@ -19,8 +19,8 @@ import numpy as np
 import optax
 
 from mllm_jax.config.load import LambConfig, MuonConfig, OptimizerConfig, TrainConfig
-from mllm_jax.models.roles import role
-from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen, group_of
+from mllm_jax.layers.roles import role
+from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen, group_of
 from mllm_jax.train.state.lamb import scale_by_trust_ratio
 from mllm_jax.train.state.loads import follow_loads, is_load
 from sharding.axes import is_matrix, muon_role

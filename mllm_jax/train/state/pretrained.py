@@ -13,17 +13,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mllm_jax.models.config.decoder import DecoderConfig
-from mllm_jax.models.config.encoder import EncoderConfig
-from mllm_jax.models.frozen import ADAPTERS
-from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.models.multimodal import abstract_parameters
+from mllm_jax.hf_format.files import PretrainedError, Stored, listed
+from mllm_jax.hf_format.rules import Rule, check
+from mllm_jax.layers.config.decoder import DecoderConfig
+from mllm_jax.layers.config.encoder import EncoderConfig
+from mllm_jax.layers.trainable import ADAPTERS
+from mllm_jax.models.freeze import group_of
+from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.module import abstract_parameters
 from mllm_jax.models.pretrained.adapters import SavedAdapters, adapter_rules
 from mllm_jax.models.pretrained.load import Look, load
 from mllm_jax.models.pretrained.release import Release, differences
-from mllm_jax.models.released.files import PretrainedError, Stored, listed
-from mllm_jax.models.released.rules import Rule, check
-from mllm_jax.train.state.freeze import group_of
 from mllm_jax.train.state.loads import is_load
 from mllm_jax.train.state.regroup import leaf_name
 

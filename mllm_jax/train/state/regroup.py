@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 
 from mllm_jax.config.pipeline_plan import LayerStack
-from mllm_jax.runtime.together import compiled_together
+from mllm_jax.runtime.compiled.synchronized import compiled_together
 from sharding.grid import Axes
 
 Shape = tuple[int, ...]

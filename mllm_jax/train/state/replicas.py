@@ -23,7 +23,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from mllm_jax.runtime.together import compiled_together
+from mllm_jax.runtime.compiled.synchronized import compiled_together
 from mllm_jax.train.state.regroup import leaf_name
 from mllm_jax.train.state.snapshots.pieces import holders
 

@@ -16,14 +16,14 @@ from typing import Any
 import jax
 
 from mllm_jax.config.pipeline_plan import LayerStack
-from mllm_jax.models import multimodal
-from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models import module as multimodal
+from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.state.regroup import Regrouping, join_layers, leaf_name, resized, split_layers
-from scheduling.executor.apart import apart
 from sharding.axes import stored_dimension
 from sharding.grid import JointGrid
-from sharding.lanes import tower_views
+from sharding.layerstack.partition import apart
 from sharding.rules import is_axes, layouts
+from sharding.shared_parameters import tower_views
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class StoredForm:
         """The inverse of `stored`: layers stacked in their order, and no padding.
 
         Args:
-            params: all parameters, or some of them (see `scheduling.executor.apart`).
+            params: all parameters, or some of them (see `sharding.layerstack.partition`).
         """
         stacked, (shapes, _) = self._on_layers(join_layers, params), apart(self._shapes, params)
         return jax.tree.map(lambda leaf, own: resized(leaf, own.shape), stacked, shapes)

@@ -14,11 +14,11 @@ from jax.experimental import multihost_utils
 from jax.sharding import NamedSharding, PartitionSpec
 
 from mllm_jax.runtime.part import peers
-from mllm_jax.train.step.among import ALONE, Among
-from mllm_jax.train.step.media import Pair, lane_routes
-from mllm_jax.train.step.program import Dealing, StepTables
-from mllm_jax.train.step.train_step import TrainStep
-from mllm_jax.train.step.units import in_units
+from mllm_jax.train.step.gradient_program import Dealing, StepTables
+from mllm_jax.train.step.host_groups import ALONE, Among
+from mllm_jax.train.step.independent_microbatches import in_units
+from mllm_jax.train.step.routes import Pair, lane_routes
+from mllm_jax.train.step.step import TrainStep
 from sharding.exchange import is_ragged
 from sharding.mesh import laid_out, shardings
 

@@ -9,19 +9,19 @@ import jax
 import optax
 from jax.sharding import Mesh
 
+from mllm_jax.config.configured_step import lower
 from mllm_jax.config.load import ExperimentConfig, TrainConfig
-from mllm_jax.config.lower import lower
 from mllm_jax.config.overlap import Overlap
 from mllm_jax.config.overlap import overlap as overlap_of
 from mllm_jax.config.pipeline_plan import PipelinePlan
-from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen
+from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
+from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.state.optimizer import build_optimizer, learning_rate
+from mllm_jax.train.step.gradient_program import GradientProgram
 from mllm_jax.train.step.pipeline import PipelineProgram
 from mllm_jax.train.step.plain import PlainProgram
-from mllm_jax.train.step.program import GradientProgram
-from mllm_jax.train.step.train_step import TrainStep
-from sharding.exchanges import AS_USUAL, Exchanges
+from mllm_jax.train.step.step import TrainStep
+from sharding.exchange_kinds import AS_USUAL, Exchanges
 from sharding.grid import JointGrid, Sums
 from sharding.mesh import make_mesh, mesh_like
 from sharding.plan import ParallelPlan

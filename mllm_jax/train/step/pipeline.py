@@ -19,11 +19,10 @@ from jax import lax
 from jax.sharding import PartitionSpec
 
 from mllm_jax.config.pipeline_plan import PipelinePlan
-from mllm_jax.models import multimodal
-from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.train.state.freeze import Frozen
-from mllm_jax.train.step.media import Pair, Views
-from mllm_jax.train.step.program import (
+from mllm_jax.models import module as multimodal
+from mllm_jax.models.freeze import Frozen
+from mllm_jax.models.graph import ModelConfig
+from mllm_jax.train.step.gradient_program import (
     Dealing,
     Follow,
     GradientProgram,
@@ -32,22 +31,23 @@ from mllm_jax.train.step.program import (
     StepTables,
     with_aux,
 )
-from scheduling.executor.apart import chosen
-from scheduling.executor.layers import Aux
+from mllm_jax.train.step.routes import Pair
 from scheduling.executor.pipeline import Pipeline
-from scheduling.programs.check import check_program
-from scheduling.programs.compile import compile_program
-from scheduling.programs.frame import Frame
-from scheduling.programs.program import BundleKind, EncoderProgram, Program
+from scheduling.lowering.bounds import Frame
+from scheduling.lowering.check import check_program
+from scheduling.lowering.lower import compile_program
+from scheduling.lowering.lowered import BundleKind, EncoderProgram, Program
 from scheduling.schedules.schedule import Schedule
 from scheduling.schedules.tasks import Feeds
-from scheduling.search.make import Follower
+from scheduling.search.scheduler import Follower
 from sharding.axes import stored_dimension
 from sharding.collectives import axis_index, psum, reduce_scatter, vary
-from sharding.exchanges import AS_USUAL, Exchanges
-from sharding.grid import JointGrid, View
-from sharding.lanes import tower_views
+from sharding.exchange_kinds import AS_USUAL, Exchanges
+from sharding.grid import JointGrid, View, Views
+from sharding.layerstack.partition import chosen
+from sharding.layerstack.run import Aux
 from sharding.rules import Layout, gather_parameters
+from sharding.shared_parameters import tower_views
 from sharding.stages import StageViews
 
 #: Number of schedules that are kept for later steps of the same load.

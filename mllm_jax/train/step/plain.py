@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mllm_jax.train.step.program import GradientProgram, Gradients, with_aux
-from scheduling.executor.apart import joined
-from scheduling.executor.layers import Aux
+from mllm_jax.train.step.gradient_program import GradientProgram, Gradients, with_aux
 from sharding.collectives import vary
+from sharding.layerstack.partition import joined
+from sharding.layerstack.run import Aux
 
 
 class PlainProgram(GradientProgram):

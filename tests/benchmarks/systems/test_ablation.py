@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.systems.ablation import TECHNIQUES, Ablation, ablate
+from mllm_jax.config.hardware import named
 from mllm_jax.config.load import ConfigError, load
-from scheduling.costs.hardware import named
 from tests.configs import ROOT
 
 CONFIG = ROOT / "configs" / "megascale" / "gpt175b_256.yaml"

@@ -13,13 +13,13 @@ import launch
 from benchmarks.systems.mixture.compare import OURS, Compared, compare
 from benchmarks.systems.mixture.draws import Draw
 from benchmarks.systems.mixture.files import FILES, write
+from mllm_jax.config.configured_step import lower
+from mllm_jax.config.hardware import named
 from mllm_jax.config.load import ConfigError, ExperimentConfig, load
-from mllm_jax.config.lower import lower
 from mllm_jax.plan.memory import memory
 from mllm_jax.plan.mixtures import mixtures
 from mllm_jax.plan.prediction import describe
 from mllm_jax.runtime.exits import Exit
-from scheduling.costs.hardware import named
 from tests.configs import ROOT
 
 #: A small model on four devices, whose media may fill all of a row's tokens.

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from data.config import DataConfig, ImageConfig
-from data.kinds.image.modality import ClassToken, ImageModality
-from data.kinds.image.patches import images_of
-from data.kinds.image.reader import ConfiguredImages
-from data.kinds.look import COLUMNS, levels
-from data.kinds.rows import read_medium
 from data.loading.loader import Loader
+from data.media.image.modality import ClassToken, ImageModality
+from data.media.image.patches import images_of
+from data.media.image.reader import ConfiguredImages
+from data.media.preview import COLUMNS, levels
 from data.planning.stream import Consumer
 from data.processing.processor import Processor
+from data.rows.pack import read_medium
 from data.sample import WHOLE
 from data.sources.source import Source
 from tests.data.samples import AUDIO, VISION, WORK, all_rows

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.config import AudioConfig, DataConfig, ImageConfig
-from data.kinds.audio.frames import LOUDEST, frames_medium, frames_of, log_mel, mel_filters
-from data.kinds.audio.kind import AudioKind
-from data.kinds.audio.modality import AudioModality
-from data.kinds.image.modality import ImageModality
-from data.kinds.image.patches import grid_of, patches_of
+from data.media.audio.frames import LOUDEST, frames_medium, frames_of, log_mel, mel_filters
+from data.media.audio.kind import AudioKind
+from data.media.audio.modality import AudioModality
+from data.media.image.modality import ImageModality
+from data.media.image.patches import grid_of, patches_of
 from data.sample import MediaError
 
 SMALL = AudioConfig(sample_rate=1000, hop=10, window=32)

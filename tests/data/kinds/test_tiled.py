@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.faults import Fault, FaultKind
-from data.kinds.image.modality import ImageModality
 from data.loading.assemble import Assembler, Batch, BatchArrays
+from data.media.image.modality import ImageModality
 from data.planning.lengths import LengthTable, measure, open_lengths
 from data.planning.packing import make_capacity
 from data.planning.stream import Consumer, LoaderState, Placement, Planner, runs_of_plan

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from data.kinds.image.tiles import (
+from data.media.image.tiles import (
     Layout,
     Tiling,
     layout_of,

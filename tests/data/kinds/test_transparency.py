@@ -14,7 +14,7 @@ import PIL.Image
 import pytest
 from numpy.typing import NDArray
 
-from data.kinds.image.files import EncodedImage
+from data.media.image.files import EncodedImage
 from data.sample import MediaError
 from data.sources.formats.blobs import Bytes
 

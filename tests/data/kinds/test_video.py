@@ -16,9 +16,9 @@ import pytest
 from numpy.typing import NDArray
 
 from data.faults import FaultKind
-from data.kinds.blob import Blob
-from data.kinds.image.tiles import Tiling, newlines_of, runs_of, taps_of_frames, tokens_of
-from data.kinds.video.files import EncodedVideo
+from data.media.blob import Blob
+from data.media.image.tiles import Tiling, newlines_of, runs_of, taps_of_frames, tokens_of
+from data.media.video.files import EncodedVideo
 from data.sample import DataError, MediaError
 
 HIGH, WIDE = 32, 48

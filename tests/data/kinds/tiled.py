@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from data.config import DataConfig
-from data.kinds.image.modality import ImageModality
-from data.kinds.image.tiles import Layout, Tiling, layout_of, taps_of
-from data.kinds.modality import Modality
+from data.media.image.modality import ImageModality
+from data.media.image.tiles import Layout, Tiling, layout_of, taps_of
 from data.processing.processor import Processor
+from data.rows.spec import Modality
 from data.sample import WHOLE, Example, Lengths, MediaError, Medium, Sample, SampleError
 from tests.data.samples import ListSource, Picture, make_sample
 

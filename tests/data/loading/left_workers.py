@@ -11,7 +11,7 @@ from data.loading.loader import Loader
 from data.loading.shared import own_for
 from data.processing.processor import make_processor
 from data.sources.make import make_source
-from mllm_jax.config.lanes import planned
+from mllm_jax.config.buckets import planned
 from tests.configs import config
 
 

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.config import DataConfig
-from data.kinds.audio.modality import AudioModality
-from data.kinds.image.modality import ImageModality
-from data.kinds.modality import Lane, Modality
 from data.loading.assemble import Assembler, Batch
+from data.media.audio.modality import AudioModality
+from data.media.image.modality import ImageModality
 from data.planning.lengths import measure
 from data.planning.packing import make_capacity
 from data.planning.stream import NO_CONSUMER, LoaderState, Placement, Planner
 from data.processing.processor import Processor, make_processor
+from data.rows.spec import Lane, Modality
 from data.sample import Example
 from tests.data.samples import (
     AUDIO,

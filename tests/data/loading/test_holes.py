@@ -13,7 +13,7 @@ from data.loading.loader import Loader, Microbatch
 from data.planning.stream import Consumer
 from data.processing.processor import Processor
 from mllm_jax.runtime.part import Peers
-from mllm_jax.train import batches
+from mllm_jax.train.feed import batches
 from tests.data.samples import WORK, ListSource, MakeConfig, Picture, all_rows, make_sample
 
 #: Rows of both processes: the first holds all texts, the second all images.

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from data.kinds.rows import DECODER
 from data.loading.assemble import Assembler, check_rows, leave_out
 from data.planning.lengths import measure
 from data.planning.stream import NO_CONSUMER, LoaderState, Planner
 from data.processing.processor import Processor
+from data.rows.pack import DECODER
 from tests.data.samples import CAPACITY, MakeConfig, all_rows, mixed_source
 
 ROWS = 3

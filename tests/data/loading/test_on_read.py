@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from data.config import DataConfig
-from data.kinds.rows import Words
 from data.loading.loader import Loader, Microbatch
 from data.loading.on_read import Alone, Cluster, ReadingLoader, _Places
 from data.planning.groups.group import Group, make_groups
 from data.planning.stream import Consumer, LoaderState
 from data.processing.processor import Processor
+from data.rows.pack import Words
 from data.sample import SampleError
 from tests.data.loading.test_loader import arrays, assert_same_microbatch, take
 from tests.data.samples import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from data.kinds.image.kind import NoiseImage
-from data.kinds.video.kind import NoiseVideo
+from data.media.image.kind import NoiseImage
+from data.media.video.kind import NoiseVideo
 from data.processing.processor import make_processor
 from data.sample import LengthError, Sample, SampleError, Turn
 from tests.data.loading import test_on_read

@@ -18,13 +18,13 @@ from typing import Any, get_args
 import numpy as np
 
 from data.config import Balance
-from data.kinds.modality import Lane, LaneCost
 from data.planning.balance import contiguous, lpt, refine
-from data.planning.cuts import cut_lanes, lane_seconds
+from data.planning.bucket_thresholds import cut_lanes, lane_seconds
+from data.planning.independent_microbatches import units_of
 from data.planning.packing import Capacity, in_few_rows, make_capacity
 from data.planning.problem import Problem
 from data.planning.steps import StepPacker
-from data.planning.units import units_of
+from data.rows.spec import Lane, LaneCost
 from data.sample import Lengths
 from tests.data.samples import AUDIO, CAPACITY, VISION, WORK, deal
 

@@ -13,12 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.config import Balance
-from data.kinds.modality import Lane, LaneCost
-from data.planning.cuts import cut_at, cut_lanes, has_cuts, lane_seconds, of_group, relaid
+from data.planning.bucket_thresholds import (
+    cut_at,
+    cut_lanes,
+    has_cuts,
+    lane_seconds,
+    of_group,
+    relaid,
+)
 from data.planning.lengths import measure
 from data.planning.packing import Capacity, make_capacity
 from data.planning.stream import Consumer, LoaderState, MicrobatchPlan, Planner
 from data.processing.processor import Processor
+from data.rows.spec import Lane, LaneCost
 from data.sample import Lengths
 from tests.data.samples import AUDIO, CAPACITY, VISION, WORK, MakeConfig, mixed_source
 

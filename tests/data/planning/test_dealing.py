@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from data.config import Balance, DataConfig
 from data.faults import FaultKind
-from data.kinds.modality import Lane, LaneCost
-from data.kinds.rows import DECODER
+from data.rows.spec import Lane, LaneCost
+from data.rows.pack import DECODER
 from data.loading.assemble import Assembler, Batch
 from data.planning.balance import lpt
-from data.planning.cuts import group_seconds, lane_seconds
+from data.planning.bucket_thresholds import group_seconds, lane_seconds
 from data.planning.dealing import Dealer
 from data.planning.ladder import Ladder
 from data.planning.lengths import measure

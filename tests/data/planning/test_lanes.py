@@ -7,11 +7,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.kinds.modality import Lane, Modality
-from data.planning.lanes import by_encoder, by_lane, number_of
+from data.planning.buckets import by_encoder, by_lane, number_of
 from data.planning.lengths import LengthTable
 from data.planning.packing import make_capacity
 from data.planning.unusable import unusable_samples
+from data.rows.spec import Lane, Modality
 from data.sample import Lengths
 from tests.data.samples import AUDIO, VISION
 

@@ -22,7 +22,7 @@ from data.planning.lengths import LengthTable, lengths_folder, measure, open_len
 from data.planning.stream import Consumer, LoaderState, Planner
 from data.processing.processor import Processor, make_processor
 from data.sample import DataError, Lengths, Sample, SampleError
-from data.sources.kept import KEPT
+from data.sources.cache import KEPT
 from data.sources.make import make_source
 from tests.data.samples import (
     AUDIO,

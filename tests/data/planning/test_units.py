@@ -10,9 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.kinds.rows import empty_rows
-from data.planning.units import Ints, Units, feeds_of_all, plan_units, rows_of_units, units_of
-from mllm_jax.config.modalities import modalities
+from data.planning.independent_microbatches import (
+    Ints,
+    Units,
+    feeds_of_all,
+    plan_units,
+    rows_of_units,
+    units_of,
+)
+from data.rows.pack import empty_rows
+from mllm_jax.config.inputs import modalities
 from tests.train.models import small_model
 
 ROWS, POSITIONS = 3, 16

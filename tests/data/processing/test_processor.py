@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.kinds.image.modality import ImageModality
+from data.media.image.modality import ImageModality
 from data.processing.processor import Processor, make_processor
 from data.sample import DataError, Sample, SampleError, Turn
 from data.sources.source import Source

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from data.config import FieldsConfig, ImageConfig
-from data.kinds.image.modality import ImageModality
-from data.kinds.modality import Lane
-from data.kinds.registry import KINDS
 from data.loading.loader import Loader
 from data.loading.on_read import Alone, ReadingLoader
+from data.media.image.modality import ImageModality
+from data.media.registry import KINDS
 from data.planning.stream import Consumer
 from data.processing.processor import Processor, make_processor
+from data.rows.spec import Lane
 from data.sample import DataError, SampleError
 from data.sources.formats.record import RecordForm
 from data.text.chat import marks_of

@@ -14,8 +14,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from data.config import AnswersBegin
-from data.released.chat import ReleasedChat
-from data.released.files import AddedToken, read_folder
+from data.hf_format.chat import ReleasedChat
+from data.hf_format.files import AddedToken, read_folder
 from data.sample import ConversationError, DataError, Turn
 from data.text.chat import Told
 from tests.data.released.stored import DAY, ROOT

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from data.kinds.audio.frames import log_energies
-from data.kinds.audio.modality import AudioModality
-from data.released import audio
-from data.released.audio import ReleasedAudio, log_mel
-from data.released.files import read_folder
-from data.released.media import AudioSettings
+from data.hf_format import audio
+from data.hf_format.audio import ReleasedAudio, log_mel
+from data.hf_format.files import read_folder
+from data.hf_format.media import AudioSettings
+from data.media.audio.frames import log_energies
+from data.media.audio.modality import AudioModality
 from data.sample import DataError, MediaError
 from tests.data.released.stored import ROOT, arrays, wave
 

@@ -15,9 +15,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from data.config import AnswersBegin
-from data.kinds.modality import Kind
-from data.released.chat import ReleasedChat
-from data.released.files import AddedToken, ReleasedFiles, read_folder
+from data.hf_format.chat import ReleasedChat
+from data.hf_format.files import AddedToken, ReleasedFiles, read_folder
+from data.rows.spec import Kind
 from data.sample import ConversationError, DataError, Turn
 from data.text.chat import Told
 from tests.data.released.stored import CHATTING, DAY, ROOT, arrays, changed, composed, read_json

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from data.released.files import ReleasedFiles, read_folder
-from data.released.images import Exactly, PatchBudget, ShortestEdge
+from data.hf_format.files import ReleasedFiles, read_folder
+from data.hf_format.images import Exactly, PatchBudget, ShortestEdge
 from data.sample import DataError
 from tests.data.released.stored import ROOT, changed, composed
 

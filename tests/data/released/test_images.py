@@ -11,10 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from data.kinds.image.modality import ImageModality
-from data.kinds.image.tiles import Tiling
-from data.released.files import read_folder
-from data.released.images import (
+from data.hf_format.files import read_folder
+from data.hf_format.images import (
     Exactly,
     ImageTransforms,
     PatchBudget,
@@ -24,6 +22,8 @@ from data.released.images import (
     cropped,
     padded_to_square,
 )
+from data.media.image.modality import ImageModality
+from data.media.image.tiles import Tiling
 from data.sample import DataError, MediaError, Medium, Size
 from tests.data.released.stored import ROOT, arrays, changed, composed, image, read_json
 

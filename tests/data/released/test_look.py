@@ -6,8 +6,8 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from data.kinds.image.tiles import layout_of
-from data.released.images import tiles_of
+from data.hf_format.images import tiles_of
+from data.media.image.tiles import layout_of
 from tests.data.released.stored import CHATTING
 from tests.data.released.test_processor import TILED, processor_of, stored_samples
 

@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from data.config import DataConfig
-from data.kinds.audio.modality import Audio, AudioModality
-from data.kinds.image.modality import Image, ImageModality
-from data.kinds.image.tiles import Tiling
-from data.kinds.modality import Modality
 from data.loading.evaluation import prompt_batches
 from data.loading.loader import Loader, MicrobatchLoader
 from data.loading.on_read import Alone, ReadingLoader
+from data.media.audio.modality import Audio, AudioModality
+from data.media.image.modality import Image, ImageModality
+from data.media.image.tiles import Tiling
 from data.planning.stream import Consumer
 from data.processing.processor import Processor, make_processor
+from data.rows.spec import Modality
 from data.sample import DataError, LengthError, Sample, SampleError, Turn
 from tests.data.released.stored import (
     CHATTING,

@@ -4,8 +4,8 @@ from datetime import date
 
 import pytest
 
-from data.released.sandbox import LONGEST
-from data.released.template import LONGEST_TEMPLATE, ChatTemplate, TemplateError
+from data.hf_format.sandbox import LONGEST
+from data.hf_format.template import LONGEST_TEMPLATE, ChatTemplate, TemplateError
 from tests.data.released.stored import CHATTING, DAY, ROOT, read_json
 
 MESSAGES = [{"role": "user", "content": "hi"}]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from data.hf_format.files import read_folder
+from data.hf_format.images import Exactly
 from data.processing.processor import make_processor
-from data.released.files import read_folder
-from data.released.images import Exactly
 from data.sample import DataError, Sample, Turn
 from tests.data.released.stored import ROOT, arrays, changed, composed, read_json
 from tests.data.released.test_images import close, patches_of

@@ -22,7 +22,7 @@ from data.sources.shapes import (
     write_example,
 )
 from mllm_jax.config.load import load
-from mllm_jax.train.feed import lone_loader
+from mllm_jax.train.feed.feed import lone_loader
 from tests.configs import ROOT
 
 IMAGES = 12
@@ -104,7 +104,7 @@ def test_the_configuration_of_the_readme_reads_it(made: ExampleData) -> None:
     )
     from data.processing.processor import make_processor
     from data.sources.make import make_source
-    from mllm_jax.config.lanes import planned
+    from mllm_jax.config.buckets import planned
 
     processor = make_processor(config.data, planned(config))
     example = processor.process(make_source(config.data, "train")[0])

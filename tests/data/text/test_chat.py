@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from data.config import DataConfig
-from data.kinds.modality import Kind
+from data.rows.spec import Kind
 from data.sample import Role, Turn
 from data.text.chat import ConfiguredChat, marks_of
 from data.text.tokenizer import ChatTokenizer

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.config import FieldsConfig
-from data.kinds.registry import KINDS
+from data.media.registry import KINDS
 from data.sample import SampleError
 from data.sources.formats.keys import ShapeError
 from data.sources.formats.record import Caption, Conversation, RecordForm

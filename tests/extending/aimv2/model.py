@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from mllm_jax.models.encoders import patches
-from mllm_jax.models.encoders.family import EncoderFamily
-from mllm_jax.models.layers import (
+from mllm_jax.families.family import EncoderFamily
+from mllm_jax.layers import vision_transformer as patches
+from mllm_jax.layers.modules import (
     Dense,
     GatedMLP,
     RMSNorm,
@@ -17,8 +17,8 @@ from mllm_jax.models.layers import (
     normal,
     residual_gain,
 )
-from mllm_jax.models.parameters import Block, Params, Tower
-from mllm_jax.models.positions import grid_positions
+from mllm_jax.layers.parameters import Block, Params, Tower
+from mllm_jax.layers.positions import grid_positions
 from sharding.collectives import shard_slice
 from sharding.grid import View
 

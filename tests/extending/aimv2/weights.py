@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mllm_jax.models.released.family import Composition, Family, Values
-from mllm_jax.models.released.files import PretrainedError
-from mllm_jax.models.released.forms import dense, patches, same
-from mllm_jax.models.released.rules import Rule
+from mllm_jax.hf_format.family import Composition, Family, Values
+from mllm_jax.hf_format.files import PretrainedError
+from mllm_jax.hf_format.forms import dense, patches, same
+from mllm_jax.hf_format.rules import Rule
 
 from .config import Aimv2Config
 

@@ -10,8 +10,8 @@ from numpy.lib import format as npy
 
 from data.config import DataConfig
 from data.faults import FaultKind
-from data.kinds.blob import HEADER, STREAM, Blob
-from data.kinds.kind import Measured, MediumKind
+from data.media.blob import HEADER, STREAM, Blob
+from data.media.kind import Measured, MediumKind
 from data.sample import MediaError, Medium
 
 from .modality import CloudModality, medium_of

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from data.kinds.modality import Array, Kind, Modality
+from data.rows.spec import Array, Kind, Modality
 from data.sample import Medium
 
 

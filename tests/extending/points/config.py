@@ -6,8 +6,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from mllm_jax.models.config import elements
-from mllm_jax.models.config.encoder import EncoderConfig
+from mllm_jax.layers.config import elements
+from mllm_jax.layers.config.encoder import EncoderConfig
 
 
 class PointsConfig(EncoderConfig):

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from mllm_jax.models.encoders import patches
-from mllm_jax.models.encoders.family import EncoderFamily
-from mllm_jax.models.layers import (
+from mllm_jax.families.family import EncoderFamily
+from mllm_jax.layers import vision_transformer as patches
+from mllm_jax.layers.modules import (
     MLP,
     Dense,
     RMSNorm,
@@ -16,7 +16,7 @@ from mllm_jax.models.layers import (
     SelfAttention,
     residual_gain,
 )
-from mllm_jax.models.parameters import Block, Params, Tower
+from mllm_jax.layers.parameters import Block, Params, Tower
 from sharding.collectives import shard_slice
 from sharding.grid import View
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
-from mllm_jax.models.attention import kernels
-from mllm_jax.models.attention.dispatch import STAND_IN, attention
-from mllm_jax.models.attention.flash import flash
-from mllm_jax.models.attention.limits import LIMITS, AttentionError, check_backend
-from mllm_jax.models.attention.packed import packed
-from mllm_jax.models.attention.reference import reference
-from mllm_jax.models.attention.windowed import Kind, widths, windowed, windows
+from mllm_jax.layers.attention import kernels
+from mllm_jax.layers.attention.dispatch import STAND_IN, attention
+from mllm_jax.layers.attention.flash import flash
+from mllm_jax.layers.attention.limits import LIMITS, AttentionError, check_backend
+from mllm_jax.layers.attention.packed import packed
+from mllm_jax.layers.attention.reference import reference
+from mllm_jax.layers.attention.windowed import Kind, widths, windowed, windows
 from sharding.collectives import psum
 from tests.models.towers import quick
 

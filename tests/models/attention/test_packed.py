@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mllm_jax.models.attention.blocks import Blocks, cut_padding
-from mllm_jax.models.attention.packed import SIZES, Sizes, Tile, packed
-from mllm_jax.models.attention.reference import reference, visible
-from mllm_jax.models.attention.windowed import Kind
+from mllm_jax.layers.attention.blocks import Blocks, cut_padding
+from mllm_jax.layers.attention.packed import SIZES, Sizes, Tile, packed
+from mllm_jax.layers.attention.reference import reference, visible
+from mllm_jax.layers.attention.windowed import Kind
 
 TOKENS = 256
 KINDS = (Kind(False), Kind(True), Kind(True, 70))

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from mllm_jax.models.decoders.experts_weights import check_biases, mlp_rules, released_experts
-from mllm_jax.models.experts.block import dispatch
-from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.models.multimodal import Decoder, abstract_parameters
-from mllm_jax.models.released.files import PretrainedError
+from mllm_jax.hf_format.expert_rules import check_biases, mlp_rules, released_experts
+from mllm_jax.hf_format.files import PretrainedError
+from mllm_jax.layers.experts.block import dispatch
+from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.module import Decoder, abstract_parameters
 from mllm_jax.models.work.flops import tower_work
 from mllm_jax.models.work.profile import tower_profiles
 from sharding.grid import View

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mllm_jax.models.experts.block import Kernels, grouped_mlp
-from mllm_jax.models.experts.grouped import grouped_product
+from mllm_jax.layers.experts.block import Kernels, grouped_mlp
+from mllm_jax.layers.experts.grouped import grouped_product
 
 
 def case(counts: list[int], behind: int, inputs: int, outputs: int) -> tuple[np.ndarray, ...]:

@@ -15,8 +15,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from mllm_jax.compile.hlo import flops, parse
 from mllm_jax.compile.target import Target
-from mllm_jax.models.experts import tiles, tpu, triton
-from mllm_jax.models.experts.grouped import grouped_product
+from mllm_jax.layers.experts import tiles, tpu, triton
+from mllm_jax.layers.experts.grouped import grouped_product
 
 WAYS = {"cpu": (tiles, {}), "gpu": (triton, {"interpret": True}), "tpu": (tpu, {"interpret": True})}
 GROUPS, ROWS, INPUTS, OUTPUTS = 5, 300, 40, 24

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from mllm_jax.models.config.experts import ExpertsConfig
-from mllm_jax.models.experts.router import Router, Routing
-from mllm_jax.models.layers import Segments
+from mllm_jax.layers.config.experts import ExpertsConfig
+from mllm_jax.layers.experts.router import Router, Routing
+from mllm_jax.layers.modules import Segments
 from sharding.grid import View
 
 WIDTH, COUNT = 6, 8

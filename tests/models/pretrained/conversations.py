@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from data.kinds.image.modality import ImageModality
-from data.kinds.image.patches import with_class_token
-from data.kinds.image.tiles import Tiling, layout_of, taps_of
-from data.kinds.modality import Modality
 from data.loading.assemble import BatchArrays
+from data.media.image.modality import ImageModality
+from data.media.image.patches import with_class_token
+from data.media.image.tiles import Tiling, layout_of, taps_of
 from data.planning.packing import make_capacity
 from data.planning.stream import Placement, lay_out, runs_of_plan
+from data.rows.spec import Modality
 from data.sample import WHOLE, Example, Medium
-from mllm_jax.config.modalities import modalities
-from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.config.inputs import modalities
+from mllm_jax.models.graph import ModelConfig
 from tests.models.pretrained.stored import arrays, composition, cut
 
 

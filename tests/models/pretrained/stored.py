@@ -10,18 +10,18 @@ import jax
 import numpy as np
 
 from mllm_jax.check.verify import relative_error
-from mllm_jax.models import multimodal
-from mllm_jax.models.config.decoder import DecoderConfig
-from mllm_jax.models.config.encoder import EncoderConfig
-from mllm_jax.models.encoders.clip.config import ClipConfig
-from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.models.parameters import run_layers
-from mllm_jax.models.pretrained.families import family_named
+from mllm_jax.families.clip.config import ClipConfig
+from mllm_jax.hf_format.configs import read_config
+from mllm_jax.hf_format.family import Composition
+from mllm_jax.hf_format.files import Stored, open_tensors
+from mllm_jax.hf_format.rules import Rule, check
+from mllm_jax.layers.config.decoder import DecoderConfig
+from mllm_jax.layers.config.encoder import EncoderConfig
+from mllm_jax.layers.parameters import run_layers
+from mllm_jax.models import module as multimodal
+from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.pretrained.load import load
-from mllm_jax.models.released.configs import read_config
-from mllm_jax.models.released.family import Composition
-from mllm_jax.models.released.files import Stored, open_tensors
-from mllm_jax.models.released.rules import Rule, check
+from mllm_jax.models.pretrained.releases import family_named
 from mllm_jax.train.state.regroup import leaf_name
 from sharding.grid import JointGrid, View
 from sharding.mesh import make_mesh, shardings

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from mllm_jax.models.config.decoder import DecoderConfig
-from mllm_jax.models.decoders.weights import decoder_config, released_decoder
-from mllm_jax.models.encoders.clip.weights import clip_config
-from mllm_jax.models.encoders.siglip.weights import siglip_config
-from mllm_jax.models.encoders.whisper.weights import whisper_config
-from mllm_jax.models.released.configs import read_config
-from mllm_jax.models.released.files import PretrainedError
+from mllm_jax.families.clip.release import clip_config
+from mllm_jax.families.siglip.release import siglip_config
+from mllm_jax.families.whisper.release import whisper_config
+from mllm_jax.hf_format.configs import read_config
+from mllm_jax.hf_format.decoder_rules import decoder_config, released_decoder
+from mllm_jax.hf_format.files import PretrainedError
+from mllm_jax.layers.config.decoder import DecoderConfig
 
 SIZES: dict[str, Any] = {"layers": 2, "d_model": 64, "heads": 4, "d_ff": 96, "vocab": 128}
 TYPE = {"rope_type": "llama3"}

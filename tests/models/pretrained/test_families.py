@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from mllm_jax.models.encoders.clip.config import ClipConfig
-from mllm_jax.models.encoders.whisper.config import WhisperConfig
-from mllm_jax.models.frozen import LOAD
-from mllm_jax.models.multimodal import abstract_parameters
-from mllm_jax.models.pretrained.families import FAMILIES, family_named
+from mllm_jax.families.clip.config import ClipConfig
+from mllm_jax.families.whisper.config import WhisperConfig
+from mllm_jax.hf_format.configs import read_config
+from mllm_jax.hf_format.files import PretrainedError, open_tensors
+from mllm_jax.hf_format.rules import Rule, check
+from mllm_jax.layers.trainable import LOAD
+from mllm_jax.models.module import abstract_parameters
 from mllm_jax.models.pretrained.release import Release
-from mllm_jax.models.released.configs import read_config
-from mllm_jax.models.released.files import PretrainedError, open_tensors
-from mllm_jax.models.released.rules import Rule, check
+from mllm_jax.models.pretrained.releases import FAMILIES, family_named
 from mllm_jax.release.import_weights import examine
 from tests.models.pretrained.stored import ROOT, by_name, composition, imported, written
 

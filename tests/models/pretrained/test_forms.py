@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mllm_jax.config.load import load
+from mllm_jax.hf_format.family import Composition
+from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.models.pretrained.forms import form_of
-from mllm_jax.models.released.family import Composition
-from mllm_jax.models.released.files import PretrainedError
 from tests.configs import ROOT
 
 SIGLIP = (

@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
 from mllm_jax.config.pipeline_plan import PipelinePlan
-from mllm_jax.models.decoders.weights import decoder_rules
-from mllm_jax.models.encoders.siglip.weights import siglip_rules
-from mllm_jax.models.encoders.whisper.weights import whisper_rules
-from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.models.multimodal import abstract_parameters, init_parameters
+from mllm_jax.families.siglip.release import siglip_rules
+from mllm_jax.families.whisper.release import whisper_rules
+from mllm_jax.hf_format import files, forms
+from mllm_jax.hf_format.decoder_rules import decoder_rules
+from mllm_jax.hf_format.files import PretrainedError, open_tensors
+from mllm_jax.hf_format.ranges import RangeError
+from mllm_jax.hf_format.rules import Rule, check
+from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.module import abstract_parameters, init_parameters
 from mllm_jax.models.pretrained.load import load
-from mllm_jax.models.released import files, forms
-from mllm_jax.models.released.files import PretrainedError, open_tensors
-from mllm_jax.models.released.ranges import RangeError
-from mllm_jax.models.released.rules import Rule, check
 from mllm_jax.train.step.build import build_step
 from scheduling.schedules.schedule import interleaved
 from sharding.plan import ParallelPlan

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mllm_jax.models.config.encoder import ConnectorConfig
-from mllm_jax.models.decoders.weights import released_decoder
-from mllm_jax.models.encoders.siglip.config import SiglipConfig
-from mllm_jax.models.encoders.siglip.weights import released_siglip, siglip_config
-from mllm_jax.models.pretrained.llava_onevision import LLAVA_ONEVISION as FAMILY
-from mllm_jax.models.released.configs import read_config
-from mllm_jax.models.released.family import Composition
-from mllm_jax.models.released.files import PretrainedError, Stored, open_tensors
-from mllm_jax.models.released.rules import check
+from mllm_jax.families.llava_onevision.release import LLAVA_ONEVISION as FAMILY
+from mllm_jax.families.siglip.config import SiglipConfig
+from mllm_jax.families.siglip.release import released_siglip, siglip_config
+from mllm_jax.hf_format.configs import read_config
+from mllm_jax.hf_format.decoder_rules import released_decoder
+from mllm_jax.hf_format.family import Composition
+from mllm_jax.hf_format.files import PretrainedError, Stored, open_tensors
+from mllm_jax.hf_format.rules import check
+from mllm_jax.layers.config.encoder import ConnectorConfig
 from tests.models.pretrained.stored import ROOT, by_name, imported, tensors_of, written
 
 FOLDER = ROOT / "llava_onevision"

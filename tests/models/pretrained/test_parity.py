@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from mllm_jax.check.verify import relative_error
-from mllm_jax.models import multimodal
-from mllm_jax.models.decoders import decoder
-from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.layers import transformer as decoder
+from mllm_jax.models import module as multimodal
+from mllm_jax.models.graph import ModelConfig
 from sharding.grid import View
 from tests.models.pretrained.stored import (
     LIMIT,

@@ -10,10 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 from data.config import DataConfig
-from data.kinds.image.modality import Image
+from data.media.image.modality import Image
 from data.processing.processor import Processor, make_processor
 from data.sample import Sample, Turn
-from mllm_jax.config.modalities import modalities
+from mllm_jax.config.inputs import modalities
 from mllm_jax.generate.generator import Generator, Wanted
 from mllm_jax.generate.opened import open_model
 from tests.data.released.test_processor import Picture

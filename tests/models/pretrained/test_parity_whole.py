@@ -11,10 +11,10 @@ import pytest
 
 from data.planning.stream import Placement
 from mllm_jax.check.verify import loss_and_gradients, relative_error
-from mllm_jax.models import multimodal
-from mllm_jax.models.adapters import adapted_tower
-from mllm_jax.models.decoders import decoder
-from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.layers import transformer as decoder
+from mllm_jax.layers.adapters import adapted_tower
+from mllm_jax.models import module as multimodal
+from mllm_jax.models.graph import ModelConfig
 from sharding.grid import View
 from sharding.plan import ParallelPlan
 from tests.models.pretrained.conversations import example, packed

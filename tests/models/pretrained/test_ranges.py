@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
 from data.folders import put_folder
+from mllm_jax.hf_format.files import SINGLE, STORED
+from mllm_jax.hf_format.ranges import RangeError, beyond, narrowed, told_vanished, vanished
 from mllm_jax.models.pretrained.write import Draft
-from mllm_jax.models.released.files import SINGLE, STORED
-from mllm_jax.models.released.ranges import RangeError, beyond, narrowed, told_vanished, vanished
 
 TYPES = {name: STORED[name] for name in ("F16", "BF16", "F32")}
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mllm_jax.models.decoders.weights import text_config
-from mllm_jax.models.released.files import PretrainedError
+from mllm_jax.hf_format.decoder_rules import text_config
+from mllm_jax.hf_format.files import PretrainedError
 
 OWN = {"hidden_size": 64, "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 100}
 

@@ -7,11 +7,11 @@ import jax
 import numpy as np
 import pytest
 
-from mllm_jax.models import multimodal
-from mllm_jax.models.config.encoder import ImageEncoderConfig
-from mllm_jax.models.encoders.families import family_of
-from mllm_jax.models.encoders.siglip.config import SiglipConfig
-from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.families.registry import family_of
+from mllm_jax.families.siglip.config import SiglipConfig
+from mllm_jax.layers.config.encoder import ImageEncoderConfig
+from mllm_jax.models import module as multimodal
+from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.work.flops import encoder_work, model_flops, tower_work
 from mllm_jax.runtime.hardware.peak import peak_flops
 from scheduling.costs.work import TRAINING_FACTOR, TowerWork

@@ -12,20 +12,20 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec
 
-from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.models.multimodal import Decoder, Encoder, abstract_parameters
+from mllm_jax.config.hardware import named
+from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.module import Decoder, Encoder, abstract_parameters
 from mllm_jax.models.work.flops import model_flops
 from mllm_jax.models.work.profile import tower_profiles
 from mllm_jax.plan.traced import layer_bytes
 from mllm_jax.train.state.stored import StoredForm
 from scheduling.costs.estimate import Timing
-from scheduling.costs.hardware import named
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.work import TRAINING_FACTOR
 from scheduling.costs.workload import Split, Workload
-from scheduling.executor.layers import LayerRun
 from sharding.collectives import vary
 from sharding.grid import JointGrid
+from sharding.layerstack.run import LayerRun
 from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
 from sharding.rules import layouts

@@ -21,7 +21,7 @@ from mllm_jax.train.records.sinks import JsonlSink
 from mllm_jax.train.records.skips import Skips
 from mllm_jax.train.state.checksums import write_checksums
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.stragglers.heat import FORM
+from mllm_jax.train.listeners.stragglers.heat import FORM
 from tests.pages.run.runs import ended
 
 RECORDS = (

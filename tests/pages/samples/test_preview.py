@@ -20,7 +20,7 @@ import yaml
 from PIL import Image
 
 import launch
-from data.kinds.look import Look, Picture
+from data.media.preview import Look, Picture
 from data.planning.stream import LoaderState
 from data.sample import DataError
 from mllm_jax.config.load import ExperimentConfig, resolve
@@ -30,7 +30,7 @@ from mllm_jax.pages.samples.seen import Detail, Preview, quantiles, see, width
 from mllm_jax.plan.budgets import advise
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed import open_loader
+from mllm_jax.train.feed.feed import open_loader
 from tests.data.sources.formats.writers import FILMED, json_list
 from tests.pages.run.test_page import Reader
 from tests.pages.samples.folder import content

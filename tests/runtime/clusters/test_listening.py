@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mllm_jax.runtime.clusters import listening as module
-from mllm_jax.runtime.clusters.listening import Listening, listening
+from mllm_jax.runtime.backends import listening as module
+from mllm_jax.runtime.backends.listening import Listening, listening
 from mllm_jax.runtime.part import JoinError
 
 OPEN_MPI = {"OMPI_MCA_orte_hnp_uri": "8192.0;tcp://10.0.0.7,192.168.1.1:9999"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mllm_jax.runtime.clusters.place import found
+from mllm_jax.runtime.backends.place import found
 from mllm_jax.runtime.part import JoinError
 
 SLURM = {

@@ -6,12 +6,13 @@ import os
 
 import pytest
 
+from mllm_jax.config.hardware import named, names
 from mllm_jax.config.load import ParallelConfig
 from mllm_jax.config.sections import ConfigError
 from mllm_jax.plan.memory import room
 from mllm_jax.runtime.devices import StartedError, start
 from mllm_jax.runtime.hardware.gpu_memory import VARIABLES, own_share, set_share
-from scheduling.costs.hardware import GPU_SHARE, RESERVED, named, names
+from scheduling.costs.hardware import GPU_SHARE, RESERVED
 
 OURS, NEWER = VARIABLES
 

@@ -15,7 +15,7 @@ import pytest
 from data.planning.stream import LoaderState
 from mllm_jax.runtime.hardware import peak as own
 from mllm_jax.runtime.hardware.peak import Peak, host_peak
-from mllm_jax.train.figures import _peak
+from mllm_jax.train.listeners.figures import _peak
 from mllm_jax.train.state.progress import Progress, ProgressError
 
 

@@ -27,7 +27,7 @@ from scheduling.costs.memory import least_memory, step_memory
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.work import Parameters, Part, TowerProfile, TowerWork
 from scheduling.costs.workload import Workload
-from scheduling.programs.program import DecoderSizes, EncoderSizes
+from scheduling.lowering.lowered import DecoderSizes, EncoderSizes
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.search.bounds import (
     decoder_seconds,

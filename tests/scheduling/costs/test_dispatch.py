@@ -14,7 +14,7 @@ from scheduling.costs.hardware import Hardware
 from scheduling.costs.memory import step_memory
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
-from scheduling.programs.program import Remat
+from scheduling.lowering.lowered import Remat
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
 

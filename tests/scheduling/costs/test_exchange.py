@@ -15,7 +15,7 @@ from scheduling.costs.estimate import Timing
 from scheduling.costs.exchange import Exchanged, exchange_of
 from scheduling.costs.strategy import Strategy
 from sharding.exchange import shared_axes
-from sharding.exchanges import EXCHANGES, Exchange, possible
+from sharding.exchange_kinds import EXCHANGES, Exchange, possible
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan
 from sharding.routes import Routes, Side

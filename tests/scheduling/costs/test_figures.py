@@ -8,7 +8,7 @@ import pytest
 
 from scheduling.costs.memory import step_memory
 from scheduling.costs.strategy import Strategy
-from scheduling.programs.program import DecoderSizes, EncoderSizes
+from scheduling.lowering.lowered import DecoderSizes, EncoderSizes
 from scheduling.search.bounds import lower_bound
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small

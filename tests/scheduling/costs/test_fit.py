@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mllm_jax.config.hardware import named
 from scheduling.costs.fit import Timed, fit_efficiency, fit_link, fit_rows
-from scheduling.costs.hardware import Hardware, HardwareError, named
+from scheduling.costs.hardware import Hardware, HardwareError
 
 #: Linear and quadratic FLOPs, bytes and layers of tasks that tell all terms apart.
 TASKS = [

@@ -14,17 +14,9 @@ from hypothesis import strategies as st
 from jax.experimental import topologies
 from pydantic import ValidationError
 
-from scheduling.costs import hardware
-from scheduling.costs.hardware import (
-    Efficiency,
-    Hardware,
-    HardwareError,
-    Link,
-    named,
-    names,
-    of_kind,
-    read,
-)
+from mllm_jax.config import hardware
+from mllm_jax.config.hardware import named, names, of_kind, read
+from scheduling.costs.hardware import Efficiency, Hardware, HardwareError, Link
 
 SHIPPED = ["a100", "b200", "h100", "h100_pcie", "h200", "h800", "v4", "v5e", "v5p", "v6e"]
 

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.executor.apart import apart, chosen, joined
+from sharding.layerstack.partition import apart, chosen, joined
 
 NAMES = st.sampled_from("abc")
 TREES = st.recursive(

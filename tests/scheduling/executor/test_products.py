@@ -12,7 +12,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduling.executor.products import CutLayer
+from sharding.layerstack.split_backward import CutLayer
 
 WIDTH, TOKENS = 3, 4
 Step = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]

@@ -11,10 +11,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from data.planning.units import plan_units
-from scheduling.programs.compile import compile_program
-from scheduling.programs.frame import PHASES, RARE, Frame, leaves
-from scheduling.programs.program import BundleKind, Program
+from data.planning.independent_microbatches import plan_units
+from scheduling.lowering.bounds import PHASES, RARE, Frame, leaves
+from scheduling.lowering.lower import compile_program
+from scheduling.lowering.lowered import BundleKind, Program
 from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved
 from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind, W
 from scheduling.schedules.tasks import EncoderPieces

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from scheduling.programs.check import check_program
-from scheduling.programs.compile import compile_program
-from scheduling.programs.program import Remat
+from scheduling.lowering.check import check_program
+from scheduling.lowering.lower import compile_program
+from scheduling.lowering.lowered import Remat
 from scheduling.schedules.check import peak_live
 from scheduling.schedules.schedule import (
     Schedule,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduling.programs.compile import compile_program
+from scheduling.lowering.lower import compile_program
 from scheduling.schedules import bubbles as placement_of
 from scheduling.schedules.bubbles import choose_pieces, fill_ahead, lower_bound, place_encoders
 from scheduling.schedules.check import check

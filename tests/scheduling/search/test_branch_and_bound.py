@@ -16,10 +16,10 @@ from scheduling.costs.hardware import Hardware, Link
 from scheduling.costs.memory import least_memory
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
-from scheduling.programs.program import Remat
+from scheduling.lowering.lowered import Remat
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.search import bounds as of_bounds
-from scheduling.search import make as of_make
+from scheduling.search import scheduler as of_make
 from scheduling.search.bounds import Bounds, least_compute, least_state, lower_bound
 from scheduling.search.branch_and_bound import (
     NEAR,
@@ -28,8 +28,8 @@ from scheduling.search.branch_and_bound import (
     leanest,
     search,
 )
-from scheduling.search.make import Scheduler
 from scheduling.search.outcome import Outcome, evaluate
+from scheduling.search.scheduler import Scheduler
 from scheduling.search.space import Space, decoders, encoder_plans, members
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small

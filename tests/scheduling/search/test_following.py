@@ -10,12 +10,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scheduling.costs.hardware import Link
-from scheduling.programs.compile import compile_program
-from scheduling.programs.program import Remat
+from scheduling.lowering.lower import compile_program
+from scheduling.lowering.lowered import Remat
 from scheduling.schedules.bubbles import lower_bound
 from scheduling.schedules.check import check
 from scheduling.schedules.schedule import ScheduleError
-from scheduling.search.following import Following, search_following
+from scheduling.search.adaptive import Following, search_following
 from tests.scheduling import workloads as small
 
 #: Positions of a row of an encoder's own microbatches are 64; the full load needs four of them.

@@ -8,12 +8,12 @@ from scheduling.costs.estimate import step_times
 from scheduling.costs.memory import step_memory
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
+from scheduling.search.adaptive import LEAST_FIRST, _ways
 from scheduling.search.bounds import least_state
-from scheduling.search.following import LEAST_FIRST, _ways
 from scheduling.search.space import members
 from sharding.grid import JointGrid
-from sharding.lanes import HOLDING, tower_views
 from sharding.plan import ParallelPlan
+from sharding.shared_parameters import HOLDING, tower_views
 from sharding.stages import without_stages
 from tests.scheduling import workloads as small
 

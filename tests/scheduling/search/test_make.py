@@ -7,13 +7,13 @@ from typing import Any, get_args
 
 import pytest
 
-from mllm_jax.config.lower import lower
+from mllm_jax.config.configured_step import lower
 from scheduling.costs.flops import task_flops
 from scheduling.costs.strategy import Strategy
 from scheduling.schedules.check import check
 from scheduling.schedules.kinds import ScheduleKind
 from scheduling.schedules.schedule import SCHEDULES, Schedule, gpipe, interleaved, zero_bubble
-from scheduling.search.make import cut_encoders, make_schedule, seconds_on
+from scheduling.search.scheduler import cut_encoders, make_schedule, seconds_on
 from sharding.plan import ParallelPlan
 from tests.configs import config
 from tests.scheduling import workloads as small

@@ -12,8 +12,8 @@ from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
 from scheduling.search.bounds import lower_bound
 from scheduling.search.branch_and_bound import search
-from scheduling.search.make import Scheduler
 from scheduling.search.outcome import evaluate
+from scheduling.search.scheduler import Scheduler
 from scheduling.search.space import Space
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from scheduling.costs.strategy import Strategy
-from scheduling.programs.frame import roomier
-from scheduling.search.make import make_schedule, seconds_on
+from scheduling.lowering.bounds import roomier
 from scheduling.search.outcome import buffer_sizes
+from scheduling.search.scheduler import make_schedule, seconds_on
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
 

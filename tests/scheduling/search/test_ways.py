@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.planning.units import Ints, plan_units
+from data.planning.independent_microbatches import Ints, plan_units
 from scheduling.costs.strategy import Strategy
-from scheduling.programs.compile import compile_program
-from scheduling.programs.frame import Frame
+from scheduling.lowering.bounds import Frame
+from scheduling.lowering.lower import compile_program
 from scheduling.schedules.check import check
 from scheduling.schedules.tasks import Feeds
-from scheduling.search.make import Follower, Way, make_schedule, seconds_on
+from scheduling.search.scheduler import Follower, Way, make_schedule, seconds_on
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
 

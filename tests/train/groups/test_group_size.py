@@ -10,10 +10,10 @@ import pytest
 from data.planning.packing import make_capacity
 from data.sample import Lengths
 from data.sources.distributions import draw
+from mllm_jax.config.inputs import modalities
 from mllm_jax.config.load import ExperimentConfig, load
-from mllm_jax.config.modalities import modalities
-from mllm_jax.train import group_size
-from mllm_jax.train.group_size import GroupCost, choose
+from mllm_jax.train.feed import group_size
+from mllm_jax.train.feed.group_size import GroupCost, choose
 from tests.configs import ROOT
 
 PLAN = "{data: 40, fsdp: 8}"

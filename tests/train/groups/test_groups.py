@@ -10,7 +10,7 @@ import pytest
 from data.planning.groups.group import Group
 from data.planning.stream import LoaderState
 from mllm_jax.runtime.part import Peers, peers, take_part
-from mllm_jax.train.groups import among_groups, records_of_all, state_of_all
+from mllm_jax.train.feed.groups import among_groups, records_of_all, state_of_all
 from mllm_jax.train.records.metrics import Meter, PhaseLoad, StepRecord
 
 #: The group of this process.

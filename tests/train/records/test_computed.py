@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from mllm_jax.train.figures import computed
+from mllm_jax.train.listeners.figures import computed
 from mllm_jax.train.records.metrics import Sums
 
 CAPACITY = {"tokens": 64, "short": 32, "long": 128}

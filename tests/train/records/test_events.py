@@ -8,7 +8,7 @@ from dataclasses import replace
 from data.planning.stream import LoaderState
 from mllm_jax.runtime.part import Peers
 from mllm_jax.supervise.attempts import read
-from mllm_jax.train import listeners, loop
+from mllm_jax.train import trainer as loop
 from mllm_jax.train.events import (
     Agreed,
     Dispatched,
@@ -21,11 +21,12 @@ from mllm_jax.train.events import (
     Taken,
     Timed,
 )
-from mllm_jax.train.feed import open_loader
-from mllm_jax.train.figures import Recording
-from mllm_jax.train.goodput.ledger import Ledger
-from mllm_jax.train.goodput.listener import Goodput
-from mllm_jax.train.goodput.record import Record
+from mllm_jax.train.feed.feed import open_loader
+from mllm_jax.train.listeners import listeners
+from mllm_jax.train.listeners.figures import Recording
+from mllm_jax.train.listeners.goodput.ledger import Ledger
+from mllm_jax.train.listeners.goodput.listener import Goodput
+from mllm_jax.train.listeners.goodput.record import Record
 from mllm_jax.train.records.metrics import Meter
 from mllm_jax.train.state.progress import Progress
 

@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from mllm_jax.train.events import Reading, Taken
-from mllm_jax.train.notices import ESTIMATED_BY as STEPS
-from mllm_jax.train.notices import FirstLines
+from mllm_jax.train.listeners.notices import ESTIMATED_BY as STEPS
+from mllm_jax.train.listeners.notices import FirstLines
 from tests.configs import config
 
 

@@ -16,7 +16,7 @@ from data.planning.stream import LoaderState
 from mllm_jax.config.run import RunConfig
 from mllm_jax.runtime.asked import PROFILE, Asked
 from mllm_jax.train.events import Reading, Taken
-from mllm_jax.train.profile import Profile
+from mllm_jax.train.phases import Profile
 from mllm_jax.train.state.progress import Progress
 
 

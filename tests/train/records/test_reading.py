@@ -17,10 +17,11 @@ import pytest
 from data.loading.loader import Loader
 from data.planning.stream import LoaderState
 from data.processing.processor import Processor
-from mllm_jax.train import feed, loop
+from mllm_jax.train import trainer as loop
 from mllm_jax.train.events import Read
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed import open_loader
+from mllm_jax.train.feed import feed
+from mllm_jax.train.feed.feed import open_loader
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.step.batch import place
 from tests.timing import soon

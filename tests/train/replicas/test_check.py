@@ -12,11 +12,16 @@ from hypothesis import strategies as st
 from jax.sharding import Mesh
 
 from mllm_jax.check.synthetic import synthetic_batch
-from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.train.replicas.check import Difference, ReplicaCheck, _digest, rolled_devices
+from mllm_jax.models.graph import ModelConfig
+from mllm_jax.train.components.replicas.check import (
+    Difference,
+    ReplicaCheck,
+    _digest,
+    rolled_devices,
+)
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step, gradient_step
-from mllm_jax.train.step.train_step import TrainStep
+from mllm_jax.train.step.step import TrainStep
 from sharding.plan import ParallelPlan
 from tests.train.models import small_model
 

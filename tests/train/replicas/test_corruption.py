@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from mllm_jax.train import loop
+from mllm_jax.train import trainer as loop
+from mllm_jax.train.components.replicas.check import Difference
+from mllm_jax.train.components.replicas.corruption import CorruptionError
 from mllm_jax.train.events import Checked
-from mllm_jax.train.replicas.check import Difference
-from mllm_jax.train.replicas.corruption import CorruptionError
 from tests.configs import config
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.config.load import ConfigError, ExperimentConfig
-from mllm_jax.models.frozen import FrozenParts
-from mllm_jax.train.state.freeze import Frozen
+from mllm_jax.layers.trainable import FrozenParts
+from mllm_jax.models.freeze import Frozen
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import train_step
 

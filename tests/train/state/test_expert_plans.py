@@ -17,7 +17,7 @@ from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.step.build import build_step
-from mllm_jax.train.step.train_step import State, TrainStep
+from mllm_jax.train.step.step import State, TrainStep
 from scheduling.schedules.schedule import interleaved
 from sharding.plan import ParallelPlan
 from tests.configs import config

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.models.pretrained.families import family_named
-from mllm_jax.models.released.configs import read_config
-from mllm_jax.models.released.files import PretrainedError
+from mllm_jax.hf_format.configs import read_config
+from mllm_jax.hf_format.files import PretrainedError
+from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.pretrained.releases import family_named
 from mllm_jax.train.state.pretrained import FirstAdapters
 from tests.release.test_adapters import FOLDER, LORA, SCALE
 from tests.release.test_import import PARITY

@@ -33,12 +33,14 @@ from mllm_jax.runtime.records import line_of, read_lines
 from mllm_jax.runtime.wire import Address
 from mllm_jax.supervise import leader
 from mllm_jax.supervise.back import Back
-from mllm_jax.train import feed, listeners
-from mllm_jax.train.goodput import record
-from mllm_jax.train.goodput.ledger import Ledger
-from mllm_jax.train.listeners import Listeners
+from mllm_jax.train.components.saves import SaveError, Saves
+from mllm_jax.train.feed import feed
+from mllm_jax.train.listeners import listeners
+from mllm_jax.train.listeners.goodput import record
+from mllm_jax.train.listeners.goodput.ledger import Ledger
+from mllm_jax.train.listeners.listeners import Listeners
+from mllm_jax.train.listeners.stragglers.compare import Comparing
 from mllm_jax.train.records.forms import metrics
-from mllm_jax.train.saves import SaveError, Saves
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.copies.copier import _Copier, _put_records
 from mllm_jax.train.state.copies.offers import Offers
@@ -52,7 +54,6 @@ from mllm_jax.train.state.snapshots.neighbours import Desk, Member, Where
 from mllm_jax.train.state.snapshots.places import _check_own
 from mllm_jax.train.state.snapshots.reading import Reader
 from mllm_jax.train.state.snapshots.share import Index, Origin, Share, ShareError, found
-from mllm_jax.train.stragglers.compare import Comparing
 from tests.configs import config
 from tests.runbook import unsaid
 from tests.train.state.snapshots.test_channel import pretend

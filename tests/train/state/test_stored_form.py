@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 
 from mllm_jax.config.pipeline_plan import LayerStack
-from mllm_jax.models.multimodal import abstract_parameters
+from mllm_jax.models.module import abstract_parameters
 from mllm_jax.train.state.stored import StoredForm
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan

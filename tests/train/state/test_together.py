@@ -13,12 +13,13 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from mllm_jax.config.pipeline_plan import LayerStack
 from mllm_jax.config.sections import GuardConfig
+from mllm_jax.runtime.compiled.synchronized import compiled_together
 from mllm_jax.runtime.part import take_part, waiting
-from mllm_jax.runtime.together import compiled_together
-from mllm_jax.train import guard, loop
-from mllm_jax.train.guard import Guard, not_finite
+from mllm_jax.train import trainer as loop
+from mllm_jax.train.components import guard
+from mllm_jax.train.components.guard import Guard, not_finite
 from mllm_jax.train.state.regroup import Regrouping
-from mllm_jax.train.step.train_step import TrainStep
+from mllm_jax.train.step.step import TrainStep
 from sharding.hosts import ProcessCluster
 from tests.runtime.test_together import Two, events
 

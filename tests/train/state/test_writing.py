@@ -14,8 +14,8 @@ import pytest
 from data.planning.stream import LoaderState
 from mllm_jax.runtime import part
 from mllm_jax.runtime.part import Activity, peers
-from mllm_jax.train import saves as module
-from mllm_jax.train.saves import Saves
+from mllm_jax.train.components import saves as module
+from mllm_jax.train.components.saves import Saves
 from mllm_jax.train.state import checkpoint
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress

@@ -9,10 +9,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step
-from mllm_jax.train.step.train_step import TrainStep
+from mllm_jax.train.step.step import TrainStep
 from sharding.mesh import shardings
 from sharding.plan import ParallelPlan
 

@@ -21,12 +21,12 @@ from data.planning.stream import lay_out, runs_of_plan
 from data.processing.processor import make_processor
 from data.sources.make import make_source
 from mllm_jax.check.verify import Verification, compare, initial_parameters
+from mllm_jax.config.inputs import modalities
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.modalities import modalities
 from mllm_jax.models.work.flops import tower_works
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step
-from mllm_jax.train.step.train_step import TrainStep
+from mllm_jax.train.step.step import TrainStep
 from sharding.plan import ParallelPlan
 
 ROWS = 4

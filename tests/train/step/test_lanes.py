@@ -11,8 +11,8 @@ import pytest
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import PipelinePlan
-from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen
+from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
+from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.step.build import build_step
 from scheduling.schedules.bubbles import place_encoders
 from scheduling.schedules.costs import EncoderCosts, TaskCosts

@@ -14,16 +14,16 @@ import pytest
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import PipelinePlan
-from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.models.multimodal import Decoder, Encoder, abstract_parameters
-from mllm_jax.models.parameters import Block
+from mllm_jax.layers.parameters import Block
+from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.module import Decoder, Encoder, abstract_parameters
 from mllm_jax.models.work.profile import tower_profiles
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step
-from scheduling.executor.layers import LayerRun, LayerTraits
 from scheduling.schedules.schedule import Schedule, interleaved, zero_bubble
 from scheduling.schedules.tasks import EncoderPieces
 from sharding.grid import View
+from sharding.layerstack.run import LayerRun, LayerTraits
 from sharding.plan import ParallelPlan
 from tests.scheduling.placing import naive
 from tests.train.models import small_model

@@ -13,9 +13,10 @@ import pytest
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from mllm_jax.train.step.media import land, lane_routes, route_specs
+from mllm_jax.models.merge import land
+from mllm_jax.train.step.routes import lane_routes, route_specs
 from sharding.collectives import psum
-from sharding.exchanges import EXCHANGES, Exchange
+from sharding.exchange_kinds import EXCHANGES, Exchange
 from sharding.grid import JointGrid
 from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan

@@ -19,18 +19,18 @@ from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
 from mllm_jax.compile.hlo import parse
 from mllm_jax.config.pipeline_plan import PipelinePlan
-from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.train.state.freeze import Frozen
+from mllm_jax.models.freeze import Frozen
+from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.pipeline import PipelineProgram
-from scheduling.programs.compile import compile_program
-from scheduling.programs.frame import Frame
+from scheduling.lowering.bounds import Frame
+from scheduling.lowering.lower import compile_program
 from scheduling.schedules.bubbles import place_encoders
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import Schedule, gpipe, interleaved, zero_bubble
 from scheduling.schedules.tasks import EncoderPieces, Task
-from sharding.exchanges import EXCHANGES, Exchanges
+from sharding.exchange_kinds import EXCHANGES, Exchanges
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan, PlanError, factorizations
 from sharding.stages import StageViews

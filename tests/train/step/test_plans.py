@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, leaf_errors, loss_and_gradients
-from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.step.batch import place, select_rows
 from mllm_jax.train.step.build import build_step
-from sharding.exchanges import AS_USUAL, EXCHANGES, Exchanges
+from sharding.exchange_kinds import AS_USUAL, EXCHANGES, Exchanges
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan, PlanError, factorizations
 from tests.train.models import small_model

@@ -11,16 +11,16 @@ from jax.sharding import Mesh
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import LayerStack
-from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.train.state.freeze import Frozen
+from mllm_jax.models.freeze import Frozen
+from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step, gradient_step, train_step, with_plan
+from mllm_jax.train.step.gradient_program import GradientProgram, Gradients
 from mllm_jax.train.step.plain import PlainProgram
-from mllm_jax.train.step.program import GradientProgram, Gradients
-from mllm_jax.train.step.train_step import TrainStep
-from scheduling.executor.layers import Aux
+from mllm_jax.train.step.step import TrainStep
 from sharding.collectives import vary
 from sharding.grid import JointGrid
+from sharding.layerstack.run import Aux
 from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
 from tests.train.models import small_model

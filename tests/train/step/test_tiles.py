@@ -13,7 +13,7 @@ from mllm_jax.check import verify
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import PipelinePlan
-from mllm_jax.models.model_config import ModelConfig
+from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.work.profile import tower_profiles
 from scheduling.schedules.schedule import Schedule, interleaved
 from sharding.plan import ParallelPlan

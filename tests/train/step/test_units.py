@@ -13,31 +13,32 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
-from data.kinds.rows import empty_rows
-from data.planning.units import feeds_of_all
+from data.planning.independent_microbatches import feeds_of_all
+from data.rows.pack import empty_rows
 from mllm_jax.check.loads import part_loads
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters
-from mllm_jax.config.modalities import modalities
+from mllm_jax.config.inputs import modalities
 from mllm_jax.config.pipeline_plan import PipelinePlan
-from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.train.step import pipeline, units
-from mllm_jax.train.step.among import ALONE, Among
+from mllm_jax.models.graph import ModelConfig
+from mllm_jax.train.step import independent_microbatches as units
+from mllm_jax.train.step import pipeline
 from mllm_jax.train.step.batch import counted, place
 from mllm_jax.train.step.build import build_step
+from mllm_jax.train.step.gradient_program import Follow, Room, StepTables
+from mllm_jax.train.step.host_groups import ALONE, Among
+from mllm_jax.train.step.independent_microbatches import in_units
 from mllm_jax.train.step.pipeline import PipelineProgram
-from mllm_jax.train.step.program import Follow, Room, StepTables
-from mllm_jax.train.step.train_step import TrainStep
-from mllm_jax.train.step.units import in_units
-from scheduling.programs.compile import compile_program
-from scheduling.programs.frame import Frame
-from scheduling.programs.program import Program
+from mllm_jax.train.step.step import TrainStep
+from scheduling.lowering.bounds import Frame
+from scheduling.lowering.lower import compile_program
+from scheduling.lowering.lowered import Program
 from scheduling.schedules.bubbles import place_encoders
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved
 from scheduling.schedules.tasks import EncoderPieces, Feeds
-from scheduling.search.make import Way
-from sharding.exchanges import Exchanges
+from scheduling.search.scheduler import Way
+from sharding.exchange_kinds import Exchanges
 from sharding.grid import JointGrid
 from sharding.mesh import shardings
 from sharding.plan import ParallelPlan, PlanError, factorizations
@@ -65,7 +66,7 @@ WIDE = {
 
 @dataclass(frozen=True)
 class Following:
-    """Places the encoders' work of a step, as `scheduling.search.make.Follower` does.
+    """Places the encoders' work of a step, as `scheduling.search.scheduler.Follower` does.
 
     Attributes:
         room: positions of an encoder's own microbatches, over those of the media of a decoder's.

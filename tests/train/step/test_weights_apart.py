@@ -10,12 +10,12 @@ import pytest
 
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import initial_parameters
-from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.models.multimodal import Decoder
-from scheduling.executor.layers import LayerRun
+from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.module import Decoder
 from scheduling.schedules.schedule import Schedule, zero_bubble
 from scheduling.schedules.tasks import EncoderPieces
 from sharding.grid import View
+from sharding.layerstack.run import LayerRun
 from tests.train.models import small_model
 from tests.train.step.test_pipeline import Case, check, placed
 

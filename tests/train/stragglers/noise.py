@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from mllm_jax.train.stragglers.window import Times, Window, compared
+from mllm_jax.train.listeners.stragglers.window import Times, Window, compared
 
 #: Seconds of a healthy step, and of what its process does by itself.
 PACE = 1.0

@@ -17,8 +17,8 @@ from mllm_jax.runtime.peers import join
 from mllm_jax.runtime.watch import Limits
 from mllm_jax.runtime.wire import Address
 from mllm_jax.train.events import Dispatched, Done, Placed, Read, Stopwatch, Taken, nobody
-from mllm_jax.train.stragglers.compare import Comparing
-from mllm_jax.train.stragglers.timing import Timing
+from mllm_jax.train.listeners.stragglers.compare import Comparing
+from mllm_jax.train.listeners.stragglers.timing import Timing
 
 #: Steps of a window, windows, and seconds of the parts of a step.
 EVERY, WINDOWS = 5, 20

@@ -14,10 +14,10 @@ import pytest
 from mllm_jax.runtime.part import Peers, peers, take_part
 from mllm_jax.runtime.stop import AGREE, StopSignal
 from mllm_jax.train.events import Done, Event, Placed, Read, Stopwatch, Taken
-from mllm_jax.train.loop import _Between
-from mllm_jax.train.stragglers.judge import Judge
-from mllm_jax.train.stragglers.timing import NAME, Timing
-from mllm_jax.train.stragglers.window import Window, compared
+from mllm_jax.train.listeners.stragglers.judge import Judge
+from mllm_jax.train.listeners.stragglers.timing import NAME, Timing
+from mllm_jax.train.listeners.stragglers.window import Window, compared
+from mllm_jax.train.trainer import _Between
 from tests.configs import config
 
 STEPS, EVERY = 60, 5

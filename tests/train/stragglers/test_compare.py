@@ -19,12 +19,19 @@ from PIL import Image
 
 from mllm_jax.runtime.part import Peers, peers, take_part
 from mllm_jax.train.events import Dispatched, Done, Evaluated, Placed, Read, Saved, Taken
+from mllm_jax.train.listeners.stragglers.compare import AGAIN, LATEST, Comparing
+from mllm_jax.train.listeners.stragglers.heat import (
+    COLUMNS,
+    RANKS,
+    draw,
+    heat_maps,
+    kept_times,
+    slow_ones,
+)
+from mllm_jax.train.listeners.stragglers.probe import Probes
+from mllm_jax.train.listeners.stragglers.timing import NAME, Timing
+from mllm_jax.train.listeners.stragglers.window import DEVICE, HOST, OWN, Window
 from mllm_jax.train.records.sinks import JsonlSink
-from mllm_jax.train.stragglers.compare import AGAIN, LATEST, Comparing
-from mllm_jax.train.stragglers.heat import COLUMNS, RANKS, draw, heat_maps, kept_times, slow_ones
-from mllm_jax.train.stragglers.probe import Probes
-from mllm_jax.train.stragglers.timing import NAME, Timing
-from mllm_jax.train.stragglers.window import DEVICE, HOST, OWN, Window
 from tests.configs import ROOT
 from tests.runtime.test_peers import free_port
 from tests.timing import PATIENCE

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from mllm_jax.train.events import Reading, Taken
-from mllm_jax.train.stragglers.garbage import collected_together
+from mllm_jax.train.listeners.stragglers.garbage import collected_together
 
 
 class Knot:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mllm_jax.train.stragglers.judge import FEWEST, OFTEN, Judge, Straggler, _of_others
-from mllm_jax.train.stragglers.window import DEVICE, HOST, OWN
+from mllm_jax.train.listeners.stragglers.judge import FEWEST, OFTEN, Judge, Straggler, _of_others
+from mllm_jax.train.listeners.stragglers.window import DEVICE, HOST, OWN
 from tests.train.stragglers.noise import windows
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from data.config import FieldsConfig
-from data.kinds.modality import Kind
-from data.kinds.registry import KINDS
+from data.rows.spec import Kind
+from data.media.registry import KINDS
 from data.quotes import enumerated
 from data.sample import DataError
 from data.sources.formats.keys import (

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal
 
 from data.config import ONLY_WHERE_TAKEN
-from data.kinds.registry import KINDS
+from data.media.registry import KINDS
 from data.quotes import enumerated
 from data.sources.formats.keys import TRAINING, Purpose, Unread, like
 from data.sources.formats.records.advice import Reading, advice

@@ -8,7 +8,7 @@ from mllm_jax.pages.html.heat import heat_map, heat_scale
 from mllm_jax.pages.html.markup import Markup, joined, note, table
 from mllm_jax.pages.html.panel import Panel
 from mllm_jax.pages.run.files import RunFiles
-from mllm_jax.train.stragglers.heat import FACTOR, HeatMap, heat_maps, slow_ones
+from mllm_jax.train.listeners.stragglers.heat import FACTOR, HeatMap, heat_maps, slow_ones
 
 
 def ranks(run: RunFiles) -> Panel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from mllm_jax.config.lower import lower
+from mllm_jax.config.configured_step import lower
 from mllm_jax.pages.html.markup import Markup, facts, joined, tag
 from mllm_jax.pages.html.panel import Panel
 from mllm_jax.pages.html.words import percent, times

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from mllm_jax.config.load import ExperimentConfig, to_yaml
+from mllm_jax.config.strict_yaml import write_yaml
 from mllm_jax.pages.html.markup import Markup, facts, joined, table, tag
 from mllm_jax.pages.html.panel import Panel
 from mllm_jax.pages.html.words import number
 from mllm_jax.pages.run.files import RunFiles
-from scheduling.strict_yaml import write_yaml
 from sharding.grid import JointGrid
 from sharding.plan import AXES
 

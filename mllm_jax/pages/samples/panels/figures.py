@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mllm_jax.config.load import to_yaml
+from mllm_jax.config.strict_yaml import write_yaml
 from mllm_jax.pages.html import skips
 from mllm_jax.pages.html.charts import stacked_bars
 from mllm_jax.pages.html.markup import facts, joined, table, tag
 from mllm_jax.pages.html.panel import Panel
 from mllm_jax.pages.html.words import number, percent
 from mllm_jax.pages.samples.seen import Preview, SeenSample, quantiles, width
-from scheduling.strict_yaml import write_yaml
 
 #: Ranges of the histogram, about.
 RANGES = 12

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from PIL import Image
 
-from data.kinds.look import Picture, Sound
+from data.media.preview import Picture, Sound
 from mllm_jax.pages.html.charts import COLOURS
 from mllm_jax.pages.html.embedded import jpeg, png, wav
 from mllm_jax.pages.html.markup import Markup, facts, joined, note, tag

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.faults import Fault
-from data.kinds.modality import Lane, LaneCost
 from data.planning.balance import lpt
 from data.planning.groups.group import WHOLE, Group, make_groups, sizes_of_groups
 from data.planning.packing import make_capacity
@@ -26,6 +25,7 @@ from data.planning.stream import (
     Planner,
     joined,
 )
+from data.rows.spec import Lane, LaneCost
 from data.sample import DataError, Lengths
 from tests.data.planning.test_packing import sample_lengths
 from tests.data.samples import AUDIO, CAPACITY, VISION, WORK, ListSource, MakeConfig, make_sample

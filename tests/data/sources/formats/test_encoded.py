@@ -22,9 +22,9 @@ import PIL.TiffTags
 import pytest
 import soundfile
 
-from data.kinds.audio.files import EncodedAudio
-from data.kinds.blob import Blob
-from data.kinds.image.files import EncodedImage
+from data.media.audio.files import EncodedAudio
+from data.media.blob import Blob
+from data.media.image.files import EncodedImage
 from data.sample import MediaError, StorageError
 from data.sources.formats.blobs import Bytes, Part, data_uri, media_folder
 from data.sources.formats.patience import Patient

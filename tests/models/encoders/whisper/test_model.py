@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mllm_jax.models.encoders.whisper.model import taps
+from mllm_jax.families.whisper.model import taps
 from tests.models import towers
 
 FRAMES = 24

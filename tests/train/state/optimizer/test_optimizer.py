@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec as P
 
 from mllm_jax.config.load import TrainConfig
 from mllm_jax.config.sections import MuonConfig, OptimizerConfig
-from mllm_jax.train.state.freeze import NOTHING_FROZEN, Frozen
+from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
 from mllm_jax.train.state.lamb import trust_ratios
 from mllm_jax.train.state.loads import follow_loads
 from mllm_jax.train.state.optimizer import (
@@ -21,7 +21,7 @@ from mllm_jax.train.state.optimizer import (
     newton_schulz,
     orthogonalize,
 )
-from mllm_jax.train.step.train_step import specs_like
+from mllm_jax.train.step.step import specs_like
 from sharding.grid import JointGrid, View
 from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan

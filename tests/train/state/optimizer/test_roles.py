@@ -8,12 +8,12 @@ import jax
 import numpy as np
 import pytest
 
-from mllm_jax.models import multimodal
-from mllm_jax.models.config.decoder_families import FAMILIES as DECODERS
-from mllm_jax.models.encoders.families import FAMILIES as ENCODERS
-from mllm_jax.models.frozen import ADAPTERS, FIXED, LOAD
-from mllm_jax.models.model_config import ModelConfig
-from mllm_jax.models.roles import ROLES
+from mllm_jax.families.registry import FAMILIES as ENCODERS
+from mllm_jax.layers.config.decoder_families import FAMILIES as DECODERS
+from mllm_jax.layers.roles import ROLES
+from mllm_jax.layers.trainable import ADAPTERS, FIXED, LOAD
+from mllm_jax.models import module as multimodal
+from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.state.optimizer import decays
 from mllm_jax.train.state.regroup import leaf_name
 from sharding.axes import is_matrix

@@ -1,7 +1,0 @@
-module @jit_slice attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
-  sdy.mesh @empty_mesh = <[]> {stablehlo.mesh = {axes = []}}
-  func.func public @main(%arg0: tensor<2x2x24x96xf32> {sdy.sharding = #sdy.sharding<@empty_mesh, [{}, {}, {}, {}]>}) -> (tensor<1x2x24x96xf32> {jax.result_info = "result"}) {
-    %0 = stablehlo.slice %arg0 [1:2, 0:2, 0:24, 0:96] : (tensor<2x2x24x96xf32>) -> tensor<1x2x24x96xf32>
-    return %0 : tensor<1x2x24x96xf32>
-  }
-}

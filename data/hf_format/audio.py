@@ -1,0 +1,110 @@
+"""Clips as Whisper's processor makes them: log-mel frames in a window of fixed length.
+
+The processor pads a clip with silence to its window of 30 s. Here only the clip's frames are made,
+and the frames after them that convolutions read: this costs only the clip's own work, and gives the
+same result, as all later frames are silence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.faults import FaultKind
+from data.hf_format.media import AudioSettings
+from data.media.audio.frames import check_finite, log_energies, other_rate, scaled
+from data.media.audio.modality import AudioModality
+from data.sample import DataError, MediaError, Medium
+
+
+def log_mel(
+    wave: NDArray[np.float32], settings: AudioSettings, behind: int = 0
+) -> NDArray[np.float32]:
+    """Log-mel frames [frames + behind, mels] of a waveform [samples] no longer than the window.
+
+    Frame t is centred on sample t * hop of the window, whose ends are mirrored. Frames behind the
+    window are 0, as what convolutions read there.
+    """
+    hop, window, whole = settings.hop_length, settings.n_fft, settings.samples
+    half, frames = window // 2, -(-len(wave) // hop)
+    heard = -(-(len(wave) + half) // hop)  # frames that the clip is in, and so its loudest
+    count = min(whole // hop, max(frames + behind, heard))
+    read = max((count - 1) * hop + window, window + 1, half + len(wave))
+    padded = np.zeros(read, np.float32)
+    padded[half : half + len(wave)] = wave
+    padded[:half] = padded[2 * half : half : -1]
+    end = half + whole
+    over = len(padded) - end
+    if over > 0:
+        padded[end:] = padded[end - 1 - over : end - 1][::-1]
+    mels, rate = settings.feature_size, settings.sampling_rate
+    energies = log_energies(padded, count, mels, rate, hop, window)
+    found = scaled(energies)[: frames + behind]
+    return np.pad(found, ((0, frames + behind - len(found)), (0, 0)))
+
+
+@dataclass(frozen=True)
+class ReleasedAudio:
+    """Clips of one encoder as their released processor makes them.
+
+    Attributes:
+        settings: settings of the processor.
+        modality: modality of the encoder.
+
+    Raises:
+        DataError: the processor's frames do not fit the encoder.
+    """
+
+    settings: AudioSettings
+    modality: AudioModality
+
+    def __post_init__(self) -> None:
+        """Refuse what does not fit."""
+        if self.settings.feature_size != self.modality.mels:
+            raise DataError(
+                f"data.processor has feature_size {self.settings.feature_size}, but the encoder "
+                f"{self.modality.name!r} has mels {self.modality.mels}"
+            )
+
+    def measure(self, samples: int, rate: int) -> int:
+        """Input positions of a clip: a frame for each started hop, and those behind it.
+
+        Raises:
+            MediaError: the clip cannot be used.
+        """
+        settings, modality = self.settings, self.modality
+        if samples < 1:
+            raise MediaError(FaultKind.DURATION, "the clip has zero length")
+        if rate != settings.sampling_rate:
+            raise other_rate(rate, settings.sampling_rate, "that of data.processor is")
+        if samples > settings.samples:
+            raise MediaError(
+                FaultKind.DURATION,
+                f"clip of {samples / rate:.2f} s is longer than the {settings.chunk_length} s of "
+                "data.processor, which would cut it; cut the file",
+            )
+        frames = -(-samples // settings.hop_length)
+        if modality.longest is not None and frames > modality.longest:
+            raise MediaError(
+                FaultKind.DURATION,
+                f"the clip has {frames} frames, but the encoder has positions for "
+                f"{modality.longest}",
+            )
+        if not modality.outputs(frames + modality.lookahead):
+            raise MediaError(
+                FaultKind.DURATION, f"clip of {frames} frames is too short: it would have no output"
+            )
+        return frames + modality.lookahead
+
+    def read(self, wave: NDArray[np.float32]) -> Medium:
+        """A waveform [samples] as encoder input.
+
+        Raises:
+            MediaError: the clip cannot be used.
+        """
+        self.measure(len(wave), self.settings.sampling_rate)
+        check_finite(wave)
+        inputs = log_mel(wave, self.settings, self.modality.lookahead)
+        return Medium(inputs, np.arange(len(inputs), dtype=np.int32))

@@ -1,0 +1,302 @@
+"""The files of a released processor's folder: JSON and text, typed and checked, nothing run.
+
+    tokenizer.json, tokenizer_config.json, special_tokens_map.json, added_tokens.json
+    chat_template.jinja, or chat_template.json, or in processor_config.json or tokenizer_config.json
+    generation_config.json, of which only the tokens count that end an answer
+
+`data.hf_format.media` reads how media are made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+
+from data.hf_format.media import PREPROCESSOR, VIDEOS, MediaReader
+from data.hf_format.typed import TYPED, T, checked, said
+from data.rows.spec import Kind
+from data.sample import DataError
+
+#: May name more tokens which end an answer than the tokenizer does.
+GENERATION = "generation_config.json"
+_NAMES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "chat_template.jinja",
+    "chat_template.json",
+    "processor_config.json",
+    PREPROCESSOR,
+    VIDEOS,
+)
+#: Placeholders that processors have if their files name none, by kind of media.
+_PLACEHOLDERS = {
+    "LlavaProcessor": {"image": "<image>"},
+    "LlavaOnevisionProcessor": {"image": "<image>"},
+    "Qwen2AudioProcessor": {"audio": "<|AUDIO|>"},
+}
+
+
+class _File(BaseModel):
+    model_config = TYPED
+
+
+class AddedToken(_File):
+    """A token as tokenizer_config.json writes it."""
+
+    content: str
+    single_word: bool = False
+    lstrip: bool = False
+    rstrip: bool = False
+    normalized: bool = False
+    special: bool = True
+
+    @property
+    def flags(self) -> dict[str, bool]:
+        """All fields but the content."""
+        return self.model_dump(exclude={"content"})
+
+
+class _Named(_File):
+    name: str
+    template: str
+
+
+class TokenizerSettings(_File):
+    """tokenizer_config.json; special tokens by name are in `tokens`.
+
+    What added_tokens.json says is in `added_tokens`, if `added_tokens_decoder` is not there.
+    """
+
+    tokens: dict[str, AddedToken] = {}
+    extra: tuple[AddedToken, ...] = ()
+    added_tokens_decoder: dict[int, AddedToken] = {}
+    added_tokens: dict[str, int] = {}
+    add_bos_token: bool | None = None
+    add_eos_token: bool | None = None
+    chat_template: str | list[_Named] | None = None
+    processor_class: str | None = None
+
+
+class _Processor(_File):
+    processor_class: str | None = None
+    chat_template: str | None = None
+    vision_aspect_ratio: Annotated[str, Field(pattern=r"^anyres_max_[1-9]\d{0,3}$")] | None = None
+
+
+class _Template(_File):
+    chat_template: str
+
+
+@dataclass(frozen=True)
+class ReleasedFiles:
+    """A processor's folder.
+
+    Attributes:
+        folder: path of the folder.
+        tokenizer: tokenizer.json.
+        settings: settings of the tokenizer.
+        template: template of conversations.
+        multimodal: whether the folder holds more than a tokenizer.
+        placeholders: the special tokens that the files name, by what they stand for: `image` for
+            `image_token`, and so for every kind of media that has one.
+        media: how media are made, by kind, of those of which the files say it.
+        most_tiles: of an image's outputs, see `data.media.image.tiles.Tiling`; None if the files do
+            not say.
+        stops: ids of tokens at which generation stops by the release's own word.
+        fingerprint: fingerprint of all files that decide tokens and media.
+    """
+
+    folder: Path
+    tokenizer: bytes
+    settings: TokenizerSettings
+    template: str
+    multimodal: bool
+    placeholders: Mapping[Kind, str]
+    media: Mapping[Kind, Any]
+    most_tiles: int | None
+    stops: tuple[int, ...]
+    fingerprint: str
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # A worker process reads the folder itself.
+        return read_folder, (self.folder,)
+
+
+def read_folder(folder: Path) -> ReleasedFiles:
+    """Read a processor's folder.
+
+    Raises:
+        DataError: a file is missing, unreadable or holds what is not supported; the message says
+            which, why and what would be valid.
+    """
+    if not folder.is_dir():
+        raise DataError(f"data.processor: {folder} is not a folder")
+    found = {name: _bytes(folder / name) for name in _NAMES if (folder / name).is_file()}
+    if "tokenizer.json" not in found:
+        raise DataError(f"data.processor: {folder} has no tokenizer.json")
+    contents = {
+        name: _parsed(folder / name, text)
+        for name, text in found.items()
+        if name.endswith(".json") and name != "tokenizer.json"
+    }
+    return _Reader(folder, found, contents).files()
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"data.processor: cannot read {path}: {error.strerror}") from error
+
+
+def _parsed(path: Path, text: bytes) -> dict[str, Any]:
+    """A JSON object as `_said` gives it."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"data.processor: {path} is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise DataError(f"data.processor: {path} holds a {type(value).__name__}, not an object")
+    return said(value)
+
+
+class _Reader:
+    """Reads parsed files into types."""
+
+    def __init__(
+        self, folder: Path, found: Mapping[str, bytes], contents: Mapping[str, dict[str, Any]]
+    ) -> None:
+        self._folder, self._found, self._contents = folder, found, contents
+        self._processor = self._checked(_Processor, "processor_config.json")
+        self._tokenizer = self._settings()
+
+    def files(self) -> ReleasedFiles:
+        whole = hashlib.sha256()
+        for name, text in self._found.items():
+            whole.update(f"{name} {len(text)} ".encode() + text)
+        ratio = self._processor.vision_aspect_ratio
+        return ReleasedFiles(
+            self._folder,
+            self._found["tokenizer.json"],
+            self._tokenizer,
+            self._template(),
+            not {"processor_config.json", PREPROCESSOR}.isdisjoint(self._found),
+            self._placeholders(),
+            MediaReader(self._folder, self._contents).media(),
+            None if ratio is None else int(ratio.removeprefix("anyres_max_")),
+            _stops(self._folder / GENERATION),
+            whole.hexdigest(),
+        )
+
+    def _checked(self, kind: type[T], name: str) -> T:
+        """The contents of the file `name` as `kind`."""
+        return checked(kind, self._folder / name, self._contents.get(name, {}))
+
+    # ---- text ------------------------------------------------------------------------------------
+
+    def _settings(self) -> TokenizerSettings:
+        name = "tokenizer_config.json"
+        both = self._contents.get("special_tokens_map.json", {}) | self._contents.get(name, {})
+        listed = self._list("additional_special_tokens", both)
+        extra = both.get("extra_special_tokens", {})
+        tokens = {k: v for k, v in both.items() if k.endswith("_token") and not _is_flag(v)}
+        if isinstance(extra, dict):
+            tokens |= extra
+        else:
+            listed += self._list("extra_special_tokens", both)
+        own = {
+            "tokens": {k: _token(v) for k, v in tokens.items() if v is not None},
+            "extra": [_token(value) for value in listed],
+            "added_tokens": {},
+        }
+        if "added_tokens_decoder" not in both:
+            own["added_tokens"] = self._contents.get("added_tokens.json", {})
+        return checked(TokenizerSettings, self._folder / name, both | own)
+
+    def _list(self, key: str, values: Mapping[str, Any]) -> list[Any]:
+        """The tokens under `key`."""
+        found = values.get(key, [])
+        if not isinstance(found, list):
+            raise DataError(
+                f"data.processor: {self._folder}: {key} {found!r:.80} of the tokenizer; valid: a "
+                "list of tokens"
+            )
+        return [*found]
+
+    def _template(self) -> str:
+        """The first existing template; among several in one file, the one named `default`."""
+        if self._processor.chat_template is not None:
+            return str(self._processor.chat_template)
+        if "chat_template.json" in self._contents:
+            return self._checked(_Template, "chat_template.json").chat_template
+        if "chat_template.jinja" in self._found:
+            return self._decoded("chat_template.jinja")
+        template = self._tokenizer.chat_template
+        if isinstance(template, str):
+            return template
+        named = {each.name: each.template for each in template or ()}
+        if "default" not in named:
+            has = f"none named default, but {', '.join(named)}" if named else "none"
+            raise DataError(
+                f"data.processor: {self._folder} has no chat template; valid: chat_template.jinja, "
+                f"chat_template.json, or chat_template in tokenizer_config.json; there is {has}"
+            )
+        return named["default"]
+
+    def _decoded(self, name: str) -> str:
+        try:
+            return self._found[name].decode()
+        except UnicodeDecodeError as error:
+            raise DataError(f"data.processor: {self._folder / name} is not UTF-8") from error
+
+    def _placeholders(self) -> dict[Kind, str]:
+        """Tokens by the part of their names before `_token`; those of the tokenizer come first."""
+        where = "processor_config.json"
+        own = self._contents.get(where, {})
+        given = {k: v for k, v in own.items() if k.endswith("_token") and v and not _is_flag(v)}
+        for name, value in given.items():
+            if not isinstance(value, str):
+                raise DataError(
+                    f"data.processor: {self._folder / where}: {name}: Input should be a valid "
+                    f"string, got {value!r:.80}"
+                )
+        given |= {name: token.content for name, token in self._tokenizer.tokens.items()}
+        named = {k.removesuffix("_token"): v for k, v in given.items() if k.endswith("_token")}
+        return _PLACEHOLDERS.get(self._class or "", {}) | named
+
+    @property
+    def _class(self) -> str | None:
+        """Class of the processor."""
+        for name in ("processor_config.json", "preprocessor_config.json", "tokenizer_config.json"):
+            found = self._contents.get(name, {}).get("processor_class")
+            if isinstance(found, str):
+                return found
+        return None
+
+
+def _stops(path: Path) -> tuple[int, ...]:
+    """Tokens that end an answer by generation_config.json. Raises DataError."""
+    found = _parsed(path, _bytes(path)).get("eos_token_id") if path.is_file() else None
+    stops = found if isinstance(found, list) else [] if found is None else [found]
+    if not all(type(own) is int and own >= 0 for own in stops):
+        raise DataError(
+            f"data.processor: {path}: eos_token_id: {found!r:.80} is no token, nor a list of tokens"
+        )
+    return tuple(stops)
+
+
+def _is_flag(value: object) -> bool:
+    """Whether a key that ends in `_token` is one such as add_bos_token."""
+    return isinstance(value, bool)
+
+
+def _token(value: object) -> object:
+    return {"content": value} if isinstance(value, str) else value

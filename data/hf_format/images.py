@@ -1,0 +1,388 @@
+"""Images as released processors prepare them: to pixels, and to patches.
+
+    padded to a square -> resized -> cropped at the centre -> scaled, normalised -> patches
+
+Everything up to normalising is done with PIL on 8-bit pixels, as transformers' processors do; what
+they do with torchvision differs from that by less than a grey level.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import PIL.Image
+from numpy.typing import NDArray
+
+from data.faults import FaultKind
+from data.media.image.modality import ImageModality
+from data.media.image.patches import cut_patches, eight_bits, with_class_token
+from data.media.image.tiles import (
+    Layout,
+    Tiling,
+    grid_of_frames,
+    layout_of,
+    taps_of,
+    taps_of_frames,
+)
+from data.sample import WHOLE, DataError, MediaError, Medium, Size
+
+Pixels = NDArray[np.uint8]  # [height, width, channels]
+
+#: Resampling filters by PIL's numbers, which are what `resample` is.
+FILTERS = {int(kind): kind for kind in PIL.Image.Resampling}
+
+
+@dataclass(frozen=True)
+class ShortestEdge:
+    """Resize the shorter edge to so many pixels, the longer one with it (CLIP)."""
+
+    pixels: int
+
+    def of(self, size: Size) -> Size:
+        """The size that an image of `size` is resized to."""
+        shorter, longer = min(size), max(size)
+        other = int(self.pixels * longer / shorter)
+        return (other, self.pixels) if size[1] <= size[0] else (self.pixels, other)
+
+
+@dataclass(frozen=True)
+class Exactly:
+    """Resize to this size, whatever the shape was (SigLIP)."""
+
+    size: Size
+
+    def of(self, size: Size) -> Size:
+        """The size that an image of `size` is resized to."""
+        return self.size
+
+
+@dataclass(frozen=True)
+class PatchBudget:
+    """Resize, up or down, to as many whole patches as there may be (NaFlex, arXiv 2307.06304).
+
+    Attributes:
+        patch: pixels of a patch's side.
+        most: patches.
+    """
+
+    patch: int
+    most: int
+
+    def of(self, size: Size) -> Size:
+        """The new size of an image of `size`, by bisection of the scale, as released."""
+        low, high = 1e-6, 100.0
+        while high - low >= 1e-5:
+            middle = (low + high) / 2
+            low, high = (middle, high) if self._fits(size, middle) else (low, middle)
+        rows, columns = self._grid(size, low)
+        return rows * self.patch, columns * self.patch
+
+    def _grid(self, size: Size, scale: float) -> Size:
+        rows, columns = (max(1, math.ceil(side * scale / self.patch)) for side in size)
+        return rows, columns
+
+    def _fits(self, size: Size, scale: float) -> bool:
+        return math.prod(self._grid(size, scale)) <= self.most
+
+
+Resize = ShortestEdge | Exactly | PatchBudget
+
+
+@dataclass(frozen=True)
+class ImageTransforms:
+    """The transforms of an image: padding, resizing, cropping, scaling and normalising.
+
+    Attributes:
+        square: whether the image is first padded to a square.
+        resize: way of resizing; None to keep the size.
+        resample: PIL's number of the filter.
+        crop: (height, width) of the centre that is kept; None to keep everything. A smaller image
+            is put into the middle of a black one.
+        scale: factor on pixel values.
+        mean: mean by channel of scaled values.
+        std: standard deviation by channel of scaled values.
+        pinpoints: resolutions of which one is cut into tiles, if an image is the only one of its
+            conversation; the tiles are as large as `resize` says. None: images are seen whole.
+        border: colour of the padding, by channel in 8 bits.
+    """
+
+    square: bool
+    resize: Resize | None
+    resample: int
+    crop: Size | None
+    scale: float
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+    pinpoints: tuple[Size, ...] | None = None
+    border: tuple[int, ...] = (0, 0, 0)
+
+    def size_of(self, size: Size, most: int) -> Size:
+        """The size of an image of `size` after all transforms, from metadata alone.
+
+        Args:
+            size: size of the image.
+            most: pixels that an image may have, resized ones too.
+
+        Raises:
+            MediaError: the image is empty or has too many pixels.
+        """
+        if min(size) < 1:
+            raise MediaError(FaultKind.SHAPE, f"image of {size[0]} x {size[1]} pixels is empty")
+        check_pixels(size, most, "")
+        if self.square:
+            size = (max(size), max(size))
+            check_pixels(size, most, ", padded to a square,")
+        if self.resize is not None:
+            size = self.resize.of(size)
+            check_pixels(size, most, ", resized,")
+        return self.crop or size
+
+    def pixels(self, pixels: Pixels) -> NDArray[np.float32]:
+        """The normalised pixels [height, width, channels] of an image."""
+        if self.square:
+            pixels = padded_to_square(pixels, self.border)
+        if self.resize is not None:
+            high, wide = self.resize.of((pixels.shape[0], pixels.shape[1]))
+            pixels = resized(pixels, (high, wide), self.resample)
+        if self.crop is not None:
+            pixels = cropped(pixels, self.crop)
+        return self.normalised(pixels)
+
+    def normalised(self, pixels: Pixels) -> NDArray[np.float32]:
+        """Scaled, less the mean, by the standard deviation."""
+        mean, std = np.array(self.mean, np.float32), np.array(self.std, np.float32)
+        return (pixels * np.float32(self.scale) - mean) / std
+
+    def grey_levels(self, values: NDArray[np.float32]) -> Pixels:
+        """Pixels of normalised values [height, width, channels]."""
+        return eight_bits((values * np.array(self.std) + np.array(self.mean)) / self.scale)
+
+
+def check_pixels(size: Size, most: int, what: str) -> None:
+    """Raise MediaError for more pixels than an image may have; `what` qualifies the image."""
+    if math.prod(size) > most:
+        raise MediaError(
+            FaultKind.PIXELS,
+            f"image{what} of {size[0]} x {size[1]} pixels is above data.image.max_pixels {most} "
+            "(decompression bomb)",
+        )
+
+
+def resized(pixels: Pixels, size: Size, resample: int) -> Pixels:
+    """Pixels [*size, channels] by the filter `resample`."""
+    image = PIL.Image.fromarray(pixels)
+    return np.asarray(image.resize((size[1], size[0]), FILTERS[resample]))
+
+
+def cropped(pixels: NDArray[Any], size: Size) -> NDArray[Any]:
+    """The centre [*size, channels]; a smaller image gets a black border."""
+    result = np.zeros((*size, pixels.shape[2]), pixels.dtype)
+    (rows, above), (columns, left) = (
+        _centre(length, wanted) for length, wanted in zip(pixels.shape[:2], size, strict=True)
+    )
+    kept = pixels[rows, columns]
+    result[above : above + len(kept), left : left + kept.shape[1]] = kept
+    return result
+
+
+def _centre(length: int, wanted: int) -> tuple[slice, int]:
+    """The kept part of an axis, and its start among `wanted` pixels."""
+    start = (length - wanted) // 2
+    return slice(max(start, 0), max(start, 0) + wanted), max(-start, 0)
+
+
+def padded_to_square(pixels: Pixels, colour: tuple[int, ...]) -> Pixels:
+    """The image in the middle of a square of one colour."""
+    high, wide, channels = pixels.shape
+    side = max(high, wide)
+    square = np.empty((side, side, channels), pixels.dtype)
+    square[:] = colour
+    above, left = (side - high) // 2, (side - wide) // 2
+    square[above : above + high, left : left + wide] = pixels
+    return square
+
+
+# ---- encoder inputs ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ReleasedImages:
+    """Images of one encoder as their released processor makes them.
+
+    Attributes:
+        transforms: transforms of an image that is seen whole.
+        modality: modality of the encoder; its `tiling` describes tiles.
+        most: pixels that an image may have.
+        frames: transforms of a frame of a video; None: those of an image.
+
+    Raises:
+        DataError: the processor's images do not fit the encoder.
+    """
+
+    transforms: ImageTransforms
+    modality: ImageModality
+    most: int
+    frames: ImageTransforms | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what does not fit."""
+        resize, modality = self.transforms.resize, self.modality
+        if modality.channels != 3:
+            raise self._misfit("has images of 3 channels", f"channels {modality.channels}")
+        if isinstance(resize, PatchBudget):
+            if modality.patch != (resize.patch, resize.patch):
+                raise self._misfit(f"has patch_size {resize.patch}", f"patch {modality.patch}")
+            if modality.block != (1, 1):
+                raise self._misfit(
+                    "gives images of any number of patches",
+                    f"connector.stack {modality.block}, which joins whole blocks of them",
+                )
+        self._check_tiles()
+
+    def _check_tiles(self) -> None:
+        tiling, pinpoints = self.modality.tiling, self.transforms.pinpoints
+        if tiling is None and pinpoints is None:
+            return
+        if tiling is None:
+            raise self._misfit("cuts images into tiles", "none")
+        if pinpoints is None:
+            raise self._misfit("cuts no images into tiles", f"tiles of {tiling.tile} pixels")
+        for own, resize in (("tiles", self.transforms.resize), ("frames", self._frames.resize)):
+            if resize != Exactly(tiling.tile):
+                raise self._misfit(f"has {own} by {resize}", f"tiles of {tiling.tile}")
+        if pinpoints != tiling.pinpoints:
+            raise self._misfit(f"has pinpoints {pinpoints}", f"pinpoints {tiling.pinpoints}")
+        grid = self._grid(tiling.tile)
+        outputs = grid[0] // self.modality.block[0], grid[1] // self.modality.block[1]
+        if outputs != tiling.outputs:
+            raise self._misfit(f"has tiles of {outputs} outputs", f"tiles of {tiling.outputs}")
+
+    def _misfit(self, has: str, encoder: str) -> DataError:
+        return DataError(
+            f"data.processor {has}, but the encoder {self.modality.name!r} has {encoder}"
+        )
+
+    def measure(self, size: Size, alone: bool) -> tuple[int, Size | None]:
+        """Input positions of an image of `size`, and the grid of a tiled one (`Lengths.grids`).
+
+        Args:
+            size: size of the image.
+            alone: whether the image is its conversation's only one; only such images become tiles.
+
+        Raises:
+            MediaError: the image cannot be used.
+        """
+        tiling = self.modality.tiling
+        if tiling is None:
+            grid = self._grid(self.transforms.size_of(size, self.most))
+            return math.prod(grid) + self.modality.class_tokens, None
+        tile = tiling.whole * self.modality.reduction
+        if not alone:
+            self._square.size_of(size, self.most)
+            return tile, WHOLE
+        check_pixels(size, self.most, "")
+        layout = layout_of(size, tiling)
+        return tile * (1 + math.prod(layout.tiles)), layout.grid
+
+    def _grid(self, size: Size) -> Size:
+        """Rows and columns of patches. Raises MediaError: they are no whole blocks."""
+        (high, wide), (rows, columns) = self.modality.patch, self.modality.block
+        grid = size[0] // high, size[1] // wide
+        if min(grid) < 1 or grid[0] % rows or grid[1] % columns:
+            raise MediaError(
+                FaultKind.SHAPE,
+                f"image becomes {size[0]} x {size[1]} pixels, {grid[0]} x {grid[1]} patches, "
+                f"which are no whole blocks of {rows} x {columns}",
+            )
+        return grid
+
+    def read(self, pixels: Pixels, alone: bool) -> Medium:
+        """An image as encoder input.
+
+        Args:
+            pixels: pixels of the image, RGB.
+            alone: as in `measure`.
+
+        Raises:
+            MediaError: as `measure`.
+        """
+        size = (pixels.shape[0], pixels.shape[1])
+        self.measure(size, alone)
+        tiling = self.modality.tiling
+        if tiling is None:
+            return with_class_token(self._cut(self.transforms.pixels(pixels)), self.modality)
+        if not alone:
+            medium = self._cut(self._square.pixels(pixels))
+            return _tiled(medium, None, tiling)
+        layout = layout_of(size, tiling)
+        tiles = tiles_of(pixels, layout, tiling.tile, self.transforms.resample)
+        parts = [self._cut(self.transforms.normalised(tile)) for tile in tiles]
+        return _tiled(_joined(parts), layout, tiling)
+
+    def measure_frames(self, count: int) -> tuple[int, Size]:
+        """Input positions of a video of so many frames, and its grid (`Lengths.grids`)."""
+        tiling = self._tiling
+        return count * tiling.whole * self.modality.reduction, grid_of_frames(count, tiling)
+
+    def read_frames(self, frames: Iterable[Pixels]) -> Medium:
+        """A video as encoder input.
+
+        Args:
+            frames: frames [height, width, 3]; each is resized to a tile, whatever its shape.
+        """
+        parts = [self._cut(self._frames.pixels(frame)) for frame in frames]
+        taps, shares = taps_of_frames(len(parts), self._tiling)
+        more = {**parts[0].more, "taps": taps, "shares": shares}
+        return replace(_joined(parts), more=more, grid=grid_of_frames(len(parts), self._tiling))
+
+    def grey_levels(self, values: NDArray[np.float32]) -> Pixels:
+        """Pixels of normalised values [height, width, channels] of an image."""
+        return self.transforms.grey_levels(values)
+
+    def frame_levels(self, values: NDArray[np.float32]) -> Pixels:
+        """Pixels of normalised values [height, width, channels] of a frame."""
+        return self._frames.grey_levels(values)
+
+    def _cut(self, pixels: NDArray[np.float32]) -> Medium:
+        return cut_patches(pixels, self.modality)
+
+    @property
+    def _tiling(self) -> Tiling:
+        assert self.modality.tiling is not None, "an encoder without tiles takes no videos"
+        return self.modality.tiling
+
+    @property
+    def _frames(self) -> ImageTransforms:
+        return self.frames or self.transforms
+
+    @property
+    def _square(self) -> ImageTransforms:
+        return replace(self.transforms, square=True)
+
+
+def _joined(parts: Sequence[Medium]) -> Medium:
+    """Tiles, or frames, one after the other."""
+    inputs = np.concatenate([part.inputs for part in parts])
+    positions = np.concatenate([part.positions for part in parts])
+    return Medium(inputs, positions, parts[0].more)
+
+
+def _tiled(medium: Medium, layout: Layout | None, tiling: Tiling) -> Medium:
+    """The tiles of an image with how its outputs come from theirs."""
+    taps, shares = taps_of(layout, tiling)
+    grid = layout.grid if layout else WHOLE
+    return replace(medium, more={**medium.more, "taps": taps, "shares": shares}, grid=grid)
+
+
+def tiles_of(pixels: Pixels, layout: Layout, tile: Size, resample: int) -> list[Pixels]:
+    """Tiles [*tile, channels]: the whole image out of shape, then its parts row by row."""
+    (high, wide), (above, left) = layout.inner, layout.above
+    canvas = np.zeros((*layout.resolution, pixels.shape[2]), pixels.dtype)
+    canvas[above : above + high, left : left + wide] = resized(pixels, layout.inner, resample)
+    rows, columns = (range(0, n, step) for n, step in zip(layout.resolution, tile, strict=True))
+    parts = [canvas[y : y + tile[0], x : x + tile[1]] for y in rows for x in columns]
+    return [resized(pixels, tile, resample), *parts]

@@ -1,0 +1,84 @@
+"""Readers of media by a released processor, for the kinds that its folder describes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from data.config import DataConfig
+from data.hf_format.audio import ReleasedAudio
+from data.hf_format.files import ReleasedFiles
+from data.hf_format.images import ImageTransforms, ReleasedImages
+from data.media.audio.modality import AudioModality
+from data.media.image.modality import ImageModality
+from data.rows.spec import Kind, Modality
+from data.sample import DataError
+
+
+def released_reader(files: ReleasedFiles, config: DataConfig, modality: Modality) -> Any:
+    """The reader of media for one encoder; None if the folder does not describe them.
+
+    Raises:
+        DataError: the processor does not fit the encoder, or a key of `data` has no effect.
+    """
+    make = _READERS.get(modality.kind)
+    return make(files, config, modality) if make else None
+
+
+def _images(
+    files: ReleasedFiles, config: DataConfig, modality: ImageModality
+) -> ReleasedImages | None:
+    made = files.media.get("image")
+    if made is None or modality.encoder in config.image.encoders:
+        return None
+    _check_idle(config, "image", ("height", "max_patches", "mean", "std"))
+    tiling, most = modality.tiling, files.most_tiles
+    if tiling is not None and most is not None and tiling.most != most:
+        raise DataError(
+            f"data.processor keeps the outputs of {most} tiles of an image "
+            f"(vision_aspect_ratio), but the encoder {modality.name!r} those of {tiling.most}"
+        )
+    frames = _frames(files, config) if "video" in modality.kinds else None
+    return ReleasedImages(made, modality, config.image.max_pixels, frames)
+
+
+def _frames(files: ReleasedFiles, config: DataConfig) -> ImageTransforms | None:
+    """Transforms of the frames of videos; None if the folder does not describe them."""
+    made = files.media.get("video")
+    if made is None:
+        return None
+    if made.frames not in (None, config.video.frames):
+        raise DataError(
+            f"data.processor takes {made.frames} frames of a video (num_frames), but "
+            f"data.video.frames is {config.video.frames}; valid: {made.frames}"
+        )
+    transforms: ImageTransforms = made.transforms
+    return transforms
+
+
+def _audio(
+    files: ReleasedFiles, config: DataConfig, modality: AudioModality
+) -> ReleasedAudio | None:
+    made = files.media.get("audio")
+    if made is None:
+        return None
+    _check_idle(config, "audio", ("sample_rate", "hop", "window"))
+    return ReleasedAudio(made, modality)
+
+
+_READERS: Mapping[Kind, Callable[[ReleasedFiles, DataConfig, Any], Any]] = MappingProxyType(
+    {"image": _images, "audio": _audio}
+)
+
+
+def _check_idle(config: DataConfig, section: str, keys: tuple[str, ...]) -> None:
+    """Raise DataError for keys that a released processor leaves without effect."""
+    given = getattr(config, section)
+    for key in keys:
+        value, default = getattr(given, key), type(given).model_fields[key].default
+        if value != default:
+            raise DataError(
+                f"data.{section}.{key}: {value} has no effect, as data.processor says how "
+                f"{section} inputs are made; valid: leave it out"
+            )

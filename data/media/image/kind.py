@@ -1,0 +1,101 @@
+"""Images as a kind of media."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.config import DataConfig, SyntheticSource
+from data.media.blob import Blob
+from data.media.image.files import EncodedImage
+from data.media.image.modality import Image, ImageModality
+from data.media.image.patches import images_of
+from data.media.image.reader import ConfiguredImages
+from data.media.image.tiles import Tiling, layout_of
+from data.media.kind import Measured, MediumKind
+from data.media.preview import Look, Picture
+from data.sample import Medium, Size
+
+_PATCH = 16  # pixels of a side for each patch of noise, if the source does not say
+
+
+@dataclass(frozen=True)
+class NoiseImage(Image):
+    """Grey noise of `sides` (height, width) in pixels."""
+
+    sides: Size
+    seed: int
+
+    def size(self) -> Size:
+        """(height, width) in pixels."""
+        return self.sides
+
+    def load(self, channels: int) -> NDArray[np.uint8]:
+        """Pixels [height, width, channels]."""
+        noise = np.random.default_rng(self.seed).integers(0, 256, self.sides, np.uint8)
+        return np.repeat(noise[:, :, None], channels, axis=2)
+
+
+class ImageKind(MediumKind):
+    """See `MediumKind`; a reader has `measure(size, alone)`, `read(pixels, alone)`, and
+    `grey_levels(values)`, the inverse of normalising."""
+
+    name = "image"
+    endings = ("png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff", "ppm")
+    heads = (b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"BM", b"II*\0", b"MM\0*")
+
+    def open(self, blob: Blob, config: DataConfig) -> Image:
+        """The image in a file of one of the common formats."""
+        return EncodedImage(blob, config.image.max_pixels)
+
+    def reader(self, config: DataConfig, modality: ImageModality) -> ConfiguredImages:
+        """The reader that `data.image` and its keys for this encoder configure."""
+        return ConfiguredImages(config.image.of(modality.encoder), modality)
+
+    def measure(self, reader: Any, medium: Image, alone: bool) -> Measured:
+        """Patches, and the grid of a tiled image."""
+        found: Measured = reader.measure(medium.size(), alone)
+        return found
+
+    def read(self, reader: Any, modality: ImageModality, medium: Image, alone: bool) -> Medium:
+        """Patches of an image."""
+        found: Medium = reader.read(medium.load(modality.channels), alone)
+        return found
+
+    def look(self, reader: Any, modality: ImageModality, medium: Image, taken: Medium) -> Look:
+        """An image as in its file, and the pixels that its encoder gets: tiles as they lie."""
+        size, original = medium.size(), medium.load(modality.channels)
+        parts = [reader.grey_levels(part) for part in images_of(taken, modality)]
+        told = [_pixels(part) for part in parts]
+        if len(parts) > 1:
+            told = [f"whole, {told[0]}", *(f"tile {n}, {own}" for n, own in enumerate(told[1:], 1))]
+        pictures = [Picture(part, own) for part, own in zip(parts, told, strict=True)]
+        seen = _rows(pictures, size, modality.tiling)
+        return Look(_pixels(original), seen, Picture(original, "in the file"))
+
+    def noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> NoiseImage:
+        """About so many patches, no side more than twice the other."""
+        source = config.source
+        side = source.patch if isinstance(source, SyntheticSource) else _PATCH
+        rows = max(1, round(math.sqrt(positions * rng.uniform(0.5, 2.0))))
+        columns = max(1, round(positions / rows))
+        return NoiseImage((rows * side, columns * side), int(rng.integers(2**31)))
+
+
+def _pixels(pixels: NDArray[Any]) -> str:
+    return f"{pixels.shape[1]} x {pixels.shape[0]} pixels"
+
+
+def _rows(
+    pictures: list[Picture], size: Size, tiling: Tiling | None
+) -> tuple[tuple[Picture, ...], ...]:
+    """The whole image, then its tiles row by row."""
+    if tiling is None or len(pictures) == 1:
+        return (tuple(pictures),)
+    wide = layout_of(size, tiling).tiles[1]
+    tiles = range(1, len(pictures), wide)
+    return (tuple(pictures[:1]), *(tuple(pictures[at : at + wide]) for at in tiles))

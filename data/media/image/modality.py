@@ -1,0 +1,188 @@
+"""Images as an encoder takes them: patches, perhaps with a class token, perhaps cut into tiles."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.media.image.tiles import TAPS, Tiling, no_taps, outputs_in_text, runs_of, tokens_of
+from data.rows.spec import Array, Kind, Modality
+from data.sample import Medium, Size
+
+#: Whether images have a class token, and whether its output lands in the decoder.
+ClassToken = Literal["none", "dropped", "kept"]
+
+
+class Image(ABC):
+    """A picture whose pixels are read only when needed."""
+
+    @abstractmethod
+    def size(self) -> Size:
+        """(height, width) in pixels, from metadata alone. Raises MediaError."""
+
+    @abstractmethod
+    def load(self, channels: int) -> NDArray[np.uint8]:
+        """Pixels [height, width, channels]. Raises MediaError."""
+
+
+@dataclass(frozen=True)
+class ImageModality(Modality):
+    """Images for one encoder.
+
+    patch: (height, width) of a patch in pixels.
+    channels: 1 (grey) or 3 (RGB).
+    block: (rows, columns) of patches that pixel-shuffle merges into one output.
+    class_token: one more input position for each image, see
+        `data.media.image.patches.with_class_token`.
+    tiling: how images are cut into tiles; None for images seen as they are.
+    newline: token between the rows of a tiled image's outputs; None without tiles.
+
+    Raises:
+        ValueError: a size below 1, channels other than 1 and 3, or tiles without a newline.
+    """
+
+    kind: ClassVar[Kind] = "image"
+
+    patch: Size = (16, 16)
+    channels: int = 3
+    block: Size = (1, 1)
+    class_token: ClassToken = "none"
+    tiling: Tiling | None = None
+    newline: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse impossible values."""
+        if min(*self.patch, *self.block) < 1:
+            raise ValueError(f"encoder {self.name!r}: sizes must be at least 1, got {self}")
+        if self.channels not in (1, 3):
+            raise ValueError(f"encoder {self.name!r}: channels {self.channels} is not 1 or 3")
+        if (self.tiling is None) != (self.newline is None):
+            raise ValueError(
+                f"encoder {self.name!r}: tiles need a newline, and a newline tiles; got "
+                f"{self.tiling} and {self.newline}"
+            )
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Images, and videos where a frame can be a tile."""
+        return (self.kind,) if self.tiling is None else (self.kind, "video")
+
+    @property
+    def reduction(self) -> int:
+        """Patches of a block."""
+        return math.prod(self.block)
+
+    @property
+    def features(self) -> int:
+        """Values of a patch."""
+        return math.prod(self.patch) * self.channels
+
+    @property
+    def arrays(self) -> Mapping[str, Array]:
+        """`positions` and `sizes` are (row, column) of patches and (rows, columns) of the image.
+
+        A class token has the position (-1, -1). Output j of tiled images is the sum over k of
+        shares[j, k] times the output taps[j, k] of the connector, counted within the row.
+        """
+        place, size = Array("position", (2,)), Array("medium", (2,), blank=1)
+        inputs = Array("position", (self.features,), np.float32)
+        plain = {"inputs": inputs, "positions": place, "sizes": size}
+        if self.tiling is None:
+            return plain
+        taps, shares = (
+            Array("output", (TAPS,), is_place=True),
+            Array("output", (TAPS,), np.float32),
+        )
+        return plain | {"taps": taps, "shares": shares}
+
+    @property
+    def class_tokens(self) -> int:
+        """Input positions of an image that are no patches."""
+        return int(self.class_token != "none")
+
+    @property
+    def is_gridded(self) -> bool:
+        """Whether images are cut into tiles."""
+        return self.tiling is not None
+
+    @property
+    def unit(self) -> int | None:
+        """Outputs of a tile."""
+        return None if self.tiling is None else self.tiling.whole
+
+    def outputs(self, inputs: int) -> int:
+        """Outputs that land, all but that of a class token that is dropped."""
+        return -(-(inputs - (self.class_token == "dropped")) // self.reduction)
+
+    def segments(self, inputs: int) -> int:
+        """Tiles of an image, or frames of a video, which attend each to itself alone."""
+        return 1 if self.tiling is None else inputs // (self.tiling.whole * self.reduction)
+
+    def landing(self, inputs: int, grid: Size) -> Iterator[tuple[int, int, int]]:
+        """The places where an image's outputs land, see `Modality.landing`."""
+        if self.tiling is None:
+            return super().landing(inputs, grid)
+        return runs_of(self.tiling.whole, grid)
+
+    def landed(self, inputs: int, grid: Size) -> int:
+        """Outputs of an image that land."""
+        if self.tiling is None:
+            return self.outputs(inputs)
+        return outputs_in_text(self.tiling.whole, grid)
+
+    def in_text(self, inputs: int, grid: Size, placeholder: int) -> list[int]:
+        """The tokens of an image: `placeholder` where its outputs land, and newlines."""
+        if self.tiling is None or self.newline is None:
+            return super().in_text(inputs, grid, placeholder)
+        tokens = [self.newline] * tokens_of(self.tiling.whole, grid)
+        for _, first, count in self.landing(inputs, grid):
+            tokens[first : first + count] = [placeholder] * count
+        return tokens
+
+    # ---- of random images ------------------------------------------------------------------------
+
+    def sketch(self, rng: np.random.Generator, outputs: int) -> Medium:
+        """A strip of blocks, one high, whose last output is its class token's if it has one."""
+        tokens = self.class_tokens
+        wide = outputs - tokens
+        rows, columns = self.block
+        row, column = np.divmod(np.arange(rows * columns), columns)
+        shift = np.arange(wide)[:, None] * columns
+        place = np.stack([np.broadcast_to(row, (wide, row.size)), column + shift], -1)
+        around = (tokens, 0) if self.class_token == "kept" else (0, tokens)
+        positions = np.pad(
+            place.reshape(-1, 2).astype(np.int32), (around, (0, 0)), constant_values=-1
+        )
+        size = np.array((rows, columns * wide), np.int32)
+        inputs = np.zeros((len(positions), self.features), np.float32)
+        more: dict[str, NDArray[Any]] = {"sizes": size}
+        if self.tiling is not None:
+            more["taps"], more["shares"] = no_taps(0)  # see `remixed`
+        return Medium(inputs, positions, more)
+
+    def lands(self, rows: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
+        """All but those of class tokens that are dropped."""
+        every = super().lands(rows)
+        if self.class_token != "dropped":
+            return every
+        return every & (rows["positions"][:, :: self.reduction, 0] >= 0)
+
+    def remixed(
+        self, rng: np.random.Generator, rows: Mapping[str, NDArray[Any]]
+    ) -> dict[str, NDArray[Any]]:
+        """Sums of any four outputs of a row, for each output; only tiled images have such sums."""
+        if self.tiling is None:
+            return {}
+        owners = rows["segment_ids"][:, :: self.reduction]
+        taps, shares = no_taps(*owners.shape)
+        for row in range(len(owners)):
+            there = np.flatnonzero(owners[row])
+            taps[row, there] = rng.choice(there, (len(there), TAPS))
+            shares[row, there] = rng.dirichlet(np.ones(TAPS), len(there))
+        return {"taps": taps, "shares": shares}

@@ -1,0 +1,161 @@
+"""Images to encoder inputs: patches.
+
+`grid_of` plans on metadata alone, and a reader must agree with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import PIL.Image
+from numpy.typing import NDArray
+
+from data.config import ImageConfig
+from data.faults import FaultKind
+from data.media.image.modality import ImageModality
+from data.sample import MediaError, Medium
+
+
+def _fit(size: tuple[int, int], unit: tuple[int, int], most: int) -> tuple[int, int]:
+    """Largest (rows, columns) of `unit`-pixel blocks, at most `most`, near the image's aspect.
+
+    Never enlarges beyond rounding up to one block. Example: 300 x 600 pixels, units of 100, most
+    8: the natural grid 3 x 6 has 18 blocks, scaled by sqrt(8/18) it is 2 x 4.
+    """
+    natural = np.array(size) / np.array(unit)
+    scale = min(1.0, float(np.sqrt(most / natural.prod())))
+    rows, cols = np.maximum(1, np.round(natural * scale)).astype(int).tolist()
+    while rows * cols > most:  # rounding up, or a very long image whose short side became 1
+        rows, cols = (rows, cols - 1) if cols >= rows else (rows - 1, cols)
+    return rows, cols
+
+
+def _scaled(size: tuple[int, int], height: int) -> tuple[int, int]:
+    return height, max(1, round(size[1] * height / size[0]))
+
+
+def grid_of(size: tuple[int, int], modality: ImageModality, config: ImageConfig) -> tuple[int, int]:
+    """(rows, columns) of the patch grid of an image of `size` (height, width) in pixels.
+
+    Raises:
+        MediaError: an empty image, one above `max_pixels`, or (fixed height) above `max_patches`.
+    """
+    if min(size) < 1:
+        raise MediaError(FaultKind.SHAPE, f"image of {size[0]} x {size[1]} pixels is empty")
+    if size[0] * size[1] > config.max_pixels:
+        raise MediaError(
+            FaultKind.PIXELS,
+            f"image of {size[0]} x {size[1]} pixels is above data.image.max_pixels "
+            f"{config.max_pixels} (decompression bomb)",
+        )
+    block = modality.block
+    unit = (modality.patch[0] * block[0], modality.patch[1] * block[1])
+    if config.height is None:
+        rows, cols = _fit(size, unit, max(1, config.max_patches // modality.reduction))
+    else:
+        high, wide = _scaled(size, config.height)
+        rows, cols = -(-high // unit[0]), -(-wide // unit[1])
+    grid = rows * block[0], cols * block[1]
+    if grid[0] * grid[1] > config.max_patches:
+        raise MediaError(
+            FaultKind.SHAPE,
+            f"image of {size[0]} x {size[1]} pixels needs {grid[0]} x {grid[1]} patches, above "
+            f"data.image.max_patches {config.max_patches}",
+        )
+    return grid
+
+
+def _resize(pixels: NDArray[np.uint8], size: tuple[int, int]) -> NDArray[np.uint8]:
+    if pixels.shape[:2] == size:
+        return pixels
+    image = PIL.Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+    resized = image.resize((size[1], size[0]), PIL.Image.Resampling.BICUBIC)
+    return np.asarray(resized).reshape(*size, pixels.shape[2])
+
+
+@lru_cache(maxsize=4096)
+def _grid_positions(grid: tuple[int, int], block: tuple[int, int]) -> NDArray[np.int32]:
+    """(row, column) of each patch [n, 2], the patches of one block together."""
+    rows, cols = np.indices(grid, np.int32)
+    return np.stack([_by_block(rows, block), _by_block(cols, block)], axis=-1)
+
+
+def _by_block(values: NDArray, block: tuple[int, int]) -> NDArray:
+    """[rows, columns, ...] to [rows * columns, ...]: blocks row by row, and so within each.
+
+    Example, block (2, 2): the grid [[0 1 2 3], [4 5 6 7]] is read as 0 1 4 5 2 3 6 7.
+    """
+    rows, cols, *rest = values.shape
+    split = values.reshape(rows // block[0], block[0], cols // block[1], block[1], *rest)
+    return split.swapaxes(1, 2).reshape(rows * cols, *rest)
+
+
+def patches_of(pixels: NDArray[np.uint8], modality: ImageModality, config: ImageConfig) -> Medium:
+    """Cut an image [height, width, channels] into normalised patches, see `ImageConfig`.
+
+    A patch is flattened as (row, column, channel). Padding of the fixed-height form is black.
+    """
+    height, width, channels = pixels.shape
+    grid = grid_of((height, width), modality, config)
+    high, wide = grid[0] * modality.patch[0], grid[1] * modality.patch[1]
+    inner = (high, wide) if config.height is None else _scaled((height, width), config.height)
+    canvas = np.zeros((high, wide, channels), np.float32)
+    canvas[: inner[0], : inner[1]] = _resize(pixels, inner)
+    mean, std = np.array(config.mean, np.float32), np.array(config.std, np.float32)
+    return cut_patches((canvas / np.float32(255) - mean) / std, modality)
+
+
+def cut_patches(pixels: NDArray[np.float32], modality: ImageModality) -> Medium:
+    """Normalised pixels [height, width, channels] as patches, each (row, column, channel).
+
+    Remaining pixels on the right and below are cut off.
+    """
+    (ph, pw), channels = modality.patch, pixels.shape[2]
+    grid = pixels.shape[0] // ph, pixels.shape[1] // pw
+    whole = pixels[: grid[0] * ph, : grid[1] * pw]
+    tiles = whole.reshape(grid[0], ph, grid[1], pw * channels).swapaxes(1, 2)
+    inputs = _by_block(tiles.reshape(*grid, -1), modality.block)
+    positions = _grid_positions(grid, modality.block)
+    return Medium(np.ascontiguousarray(inputs), positions, {"sizes": np.array(grid, np.int32)})
+
+
+def images_of(medium: Medium, modality: ImageModality) -> list[NDArray[np.float32]]:
+    """The normalised pixels [height, width, channels] of each tile; the inverse of `cut_patches`.
+
+    A class token has no pixels.
+    """
+    parts = modality.segments(len(medium.inputs))
+    rows, columns = np.reshape(medium.more["sizes"], (-1, 2))[0].tolist()
+    (high, wide), channels = modality.patch, modality.channels
+    images = []
+    for inputs, places in zip(
+        np.split(medium.inputs, parts), np.split(medium.positions, parts), strict=True
+    ):
+        grid = np.zeros((rows, columns, high, wide, channels), np.float32)
+        real = places[:, 0] >= 0
+        row, column = places[real].T
+        grid[row, column] = inputs[real].reshape(-1, high, wide, channels)
+        images.append(grid.swapaxes(1, 2).reshape(rows * high, columns * wide, channels))
+    return images
+
+
+def eight_bits(values: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """Pixels from 0 to 255, rounded; normalising has rounded them, too."""
+    return np.clip(np.round(values), 0, 255).astype(np.uint8)
+
+
+def with_class_token(medium: Medium, modality: ImageModality) -> Medium:
+    """The image with its class token, if it has one: a position of zeros, in row and column -1.
+
+    A kept class token comes first, as its output lands first. A dropped one comes last, so that the
+    outputs that land are the first ones, and blocks of patches stay whole.
+    """
+    if modality.class_token == "none":
+        return medium
+    before, behind = (1, 0) if modality.class_token == "kept" else (0, 1)
+    around = ((before, behind), (0, 0))
+    inputs = np.pad(medium.inputs, around)
+    positions = np.pad(medium.positions, around, constant_values=-1)
+    return replace(medium, inputs=inputs, positions=positions)

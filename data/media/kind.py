@@ -1,0 +1,88 @@
+"""The interface of a kind of media: how it is found in records, opened, measured and read.
+
+Media are decoded late: `open` returns an object that knows its size from a header, and only `read`
+decodes it. A reader makes the inputs of one encoder; it is picklable, and `read` must return the
+lengths that `measure` returned.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from data.config import DataConfig
+from data.media.blob import Blob
+from data.media.preview import Look, levels
+from data.rows.spec import Kind
+from data.sample import Medium, Size
+
+#: Input positions of a medium, and its grid if it has one (`Lengths.grids`).
+Measured = tuple[int, Size | None]
+
+
+class MediumKind(ABC):
+    """A kind of media; `data.media.registry` lists all kinds."""
+
+    #: Name of its section of `data`, its key in samples, and its field in records (or with an s).
+    name: Kind
+    #: Endings of files of this kind.
+    endings: tuple[str, ...]
+    #: First bytes of such files, by which base64 without a data URI is known.
+    heads: tuple[bytes, ...] = ()
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Types of the parts of messages that hold a medium: `x`, `x_url`, or `input_x` in
+        base64."""
+        return (self.name, f"{self.name}_url")
+
+    @property
+    def fields(self) -> tuple[str, str]:
+        """Fields of records that hold such media, if `data.source.fields` names none."""
+        return (self.name, f"{self.name}s")
+
+    @abstractmethod
+    def open(self, blob: Blob, config: DataConfig) -> Any:
+        """The medium in a file, read late."""
+
+    @abstractmethod
+    def reader(self, config: DataConfig, modality: Any) -> Any:
+        """The reader of media by `data`. Raises DataError: `data` does not fit the encoder."""
+
+    @abstractmethod
+    def measure(self, reader: Any, medium: Any, alone: bool) -> Measured:
+        """Input positions of a medium, from metadata alone.
+
+        Args:
+            reader: reader of the encoder.
+            medium: medium as returned by `open`.
+            alone: whether the medium is the only one of its kind in its conversation.
+
+        Raises:
+            MediaError: the medium cannot be used.
+        """
+
+    @abstractmethod
+    def read(self, reader: Any, modality: Any, medium: Any, alone: bool) -> Medium:
+        """A medium as encoder input; see `measure`. Raises MediaError."""
+
+    def look(self, reader: Any, modality: Any, medium: Any, taken: Medium) -> Look:
+        """A medium to look at; by default the numbers that its encoder gets, position by position.
+
+        Args:
+            reader: reader of the encoder.
+            modality: modality of the encoder.
+            medium: medium as returned by `open`.
+            taken: the medium as encoder input.
+
+        Raises:
+            MediaError: the medium cannot be used.
+        """
+        told = f"{len(taken.inputs)} positions of {modality.features} numbers"
+        return Look(told, ((levels(taken.inputs.T, told),),))
+
+    @abstractmethod
+    def noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> Any:
+        """A medium of noise with about `positions` input positions; see `open`."""

@@ -1,0 +1,173 @@
+"""Videos in the encodings of files: numbers of frames from their headers, frames when needed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.faults import FaultKind
+from data.media.blob import HEADER, STREAM, Blob
+from data.sample import DataError, MediaError
+
+NO_AV = "videos need PyAV, which is not installed; valid: pip install mllm_jax[video]"
+
+
+class Video(ABC):
+    """A video whose frames are read only when needed."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """Number of frames that are taken, from metadata alone. Raises MediaError."""
+
+    @abstractmethod
+    def load(self) -> Iterator[NDArray[np.uint8]]:
+        """Frames [height, width, 3], one after the other. Raises MediaError."""
+
+
+@dataclass(frozen=True)
+class EncodedVideo(Video):
+    """A video in a format of FFmpeg, upright as its display matrix says.
+
+    Frame i of n that are taken, of N that there are, is number floor(i N / n).
+
+    Attributes:
+        blob: bytes of the file.
+        frames: most frames that are taken.
+        max_pixels: most pixels of a frame.
+        max_seconds: most seconds of the video.
+    """
+
+    blob: Blob
+    frames: int
+    max_pixels: int
+    max_seconds: float
+
+    def count(self) -> int:
+        """See `Video.count`."""
+        with self._open(HEADER) as (container, stream):
+            return min(self.frames, self._every(container, stream))
+
+    def load(self) -> Iterator[NDArray[np.uint8]]:
+        """See `Video.load`."""
+        with self._open(STREAM) as (container, stream):
+            every = self._every(container, stream)
+        taken = min(self.frames, every)
+        wanted = iter([number * every // taken for number in range(taken)])
+        with self._open(STREAM) as (container, stream):
+            stream.thread_type = "AUTO"
+            following, found = next(wanted, None), 0
+            for pixels in self._decoded(container, stream):
+                if found == following:
+                    yield pixels()
+                    following = next(wanted, None)
+                    if following is None:
+                        return
+                found += 1
+        raise MediaError(
+            FaultKind.VIDEO,
+            f"{self.blob.name!r} is cut off, or has a header that is wrong: it says {every} "
+            f"frames, and {found} can be decoded",
+        )
+
+    @contextmanager
+    def _open(self, chunk: int) -> Iterator[tuple[Any, Any]]:
+        """The container and its first stream of frames."""
+        av = _av()
+        with self.blob.open(chunk) as file:
+            with self._told("is not a readable video"):
+                container = av.open(file, metadata_errors="ignore")
+            with container:
+                if not container.streams.video:
+                    raise MediaError(FaultKind.VIDEO, f"{self.blob.name!r} has no frames")
+                stream = container.streams.video[0]
+                if stream.codec_context is None:
+                    raise MediaError(
+                        FaultKind.VIDEO,
+                        f"{self.blob.name!r} has frames that nothing here decodes; valid: a "
+                        "format that the installed PyAV knows",
+                    )
+                self._check(container, stream)
+                yield container, stream
+
+    def _check(self, container: Any, stream: Any) -> None:
+        """Refuse what is too large before anything is decoded."""
+        height, width, name = stream.height, stream.width, self.blob.name
+        if min(height, width) < 1 or height * width > self.max_pixels:
+            raise MediaError(
+                FaultKind.PIXELS,
+                f"{name!r} has frames of {height} x {width} pixels; valid: at least one, and at "
+                f"most data.image.max_pixels {self.max_pixels}",
+            )
+        seconds = None
+        if stream.duration is not None and stream.time_base is not None:
+            seconds = float(stream.duration * stream.time_base)
+        elif container.duration is not None:
+            seconds = container.duration / 1e6
+        if seconds is not None and seconds > self.max_seconds:
+            raise MediaError(
+                FaultKind.DURATION,
+                f"{name!r} lasts {seconds:.1f} s, above data.video.max_seconds {self.max_seconds}",
+            )
+
+    def _every(self, container: Any, stream: Any) -> int:
+        """Frames that are shown: by the header, or where it does not say, by the packets.
+
+        A video that was cut without being encoded again holds frames that are decoded only for
+        others.
+        """
+        with self._told("cannot be read"):
+            count = stream.frames - sum(entry.is_discard for entry in stream.index_entries)
+            if not stream.frames:
+                packets = container.demux(stream)
+                count = sum(packet.size > 0 and not packet.is_discard for packet in packets)
+        if count < 1:
+            raise MediaError(FaultKind.VIDEO, f"{self.blob.name!r} has no frames")
+        return int(count)
+
+    def _decoded(self, container: Any, stream: Any) -> Iterator[Callable[[], NDArray[np.uint8]]]:
+        """The frames, each as what makes its pixels."""
+        frames = container.decode(stream)
+        while True:
+            with self._told("cannot be decoded"):
+                frame = next(frames, None)
+            if frame is None:
+                return
+            yield partial(self._pixels, frame)
+
+    def _pixels(self, frame: Any) -> NDArray[np.uint8]:
+        """The pixels [height, width, 3] of a decoded frame, upright."""
+        with self._told("cannot be decoded"):
+            pixels: NDArray[np.uint8] = frame.to_ndarray(format="rgb24")
+            return np.ascontiguousarray(np.rot90(pixels, round(frame.rotation / 90)))
+
+    @contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        """Turn whatever a broken file provokes into MediaError, but not what concerns all files."""
+        try:
+            yield
+        except (DataError, MediaError):
+            raise
+        except Exception as error:
+            # An error of FFmpeg ends with what was opened, a place in memory.
+            told = getattr(error, "strerror", None) or error
+            raise MediaError(FaultKind.VIDEO, f"{self.blob.name!r} {what}: {told}") from error
+
+
+def _av() -> Any:
+    """PyAV, which not everybody needs.
+
+    Raises:
+        DataError: it is not installed, for which no single video is to blame.
+    """
+    try:
+        import av
+    except ImportError as error:
+        raise DataError(NO_AV) from error
+    return av

@@ -1,0 +1,85 @@
+"""Videos as a kind of media: frames for encoders of images that take tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.config import DataConfig
+from data.media.blob import Blob
+from data.media.image.modality import ImageModality
+from data.media.image.patches import images_of
+from data.media.kind import Measured, MediumKind
+from data.media.preview import Look, Picture
+from data.media.video.files import EncodedVideo, Video
+from data.sample import DataError, Medium, Size
+
+#: Frames side by side in a picture of what the encoder gets.
+_ACROSS = 8
+
+
+@dataclass(frozen=True)
+class NoiseVideo(Video):
+    """Grey noise: `frames` frames of `sides` (height, width) in pixels."""
+
+    frames: int
+    sides: Size
+    seed: int
+
+    def count(self) -> int:
+        """See `Video.count`."""
+        return self.frames
+
+    def load(self) -> Iterator[NDArray[np.uint8]]:
+        """See `Video.load`."""
+        rng = np.random.default_rng(self.seed)
+        for _ in range(self.frames):
+            yield np.repeat(rng.integers(0, 256, (*self.sides, 1), np.uint8), 3, axis=2)
+
+
+class VideoKind(MediumKind):
+    """See `MediumKind`; the reader is that of the encoder's images, with `measure_frames(count)`,
+    `read_frames(frames)` and `frame_levels(values)`, the inverse of normalising."""
+
+    name = "video"
+    endings = ("mp4", "mov", "m4v", "mkv", "webm", "avi", "mpg", "mpeg", "ts", "ogv")
+    heads = (b"\x1aE\xdf\xa3", b"\0\0\0\x18ftyp", b"\0\0\0\x1cftyp", b"\0\0\0 ftyp")
+
+    def open(self, blob: Blob, config: DataConfig) -> Video:
+        """The video in a file of a format of FFmpeg."""
+        own = config.video
+        return EncodedVideo(blob, own.frames, config.image.max_pixels, own.max_seconds)
+
+    def reader(self, config: DataConfig, modality: Any) -> Any:
+        """No encoder takes videos alone. Raises DataError."""
+        raise DataError(f"the encoder {modality.name!r} takes no videos alone; valid: images, too")
+
+    def measure(self, reader: Any, medium: Video, alone: bool) -> Measured:
+        """Patches of all frames, and the grid of a video."""
+        found: Measured = reader.measure_frames(medium.count())
+        return found
+
+    def read(self, reader: Any, modality: ImageModality, medium: Video, alone: bool) -> Medium:
+        """Patches of all frames."""
+        found: Medium = reader.read_frames(medium.load())
+        return found
+
+    def look(self, reader: Any, modality: ImageModality, medium: Video, taken: Medium) -> Look:
+        """The first frame as in its file, and all frames as the encoder gets them."""
+        parts = [reader.frame_levels(part) for part in images_of(taken, modality)]
+        pictures = [Picture(part, f"frame {n}") for n, part in enumerate(parts)]
+        seen = [tuple(pictures[at : at + _ACROSS]) for at in range(0, len(pictures), _ACROSS)]
+        (first,) = islice(medium.load(), 1)
+        size = f"{first.shape[1]} x {first.shape[0]} pixels"
+        told = f"{len(parts)} frames of {size} are taken of those"
+        return Look(told, tuple(seen), Picture(first, "first frame in the file"))
+
+    def noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> NoiseVideo:
+        """Frames of one size; so many positions only if a frame had one."""
+        count = min(config.video.frames, max(1, round(positions)))
+        return NoiseVideo(count, (16, 16), int(rng.integers(2**31)))

@@ -1,0 +1,232 @@
+"""Where a step cuts between the short and the long media of an encoder: by cost, from lengths.
+
+Of two lanes, the first encodes each medium whole on one rank, where a single long medium may keep
+all other ranks waiting. The second splits a medium over a group of ranks, which then exchange heads
+for positions in every layer. So the second lane takes the long media, and every step cuts where the
+heaviest ranks of both lanes together take the fewest seconds. Two ranks, a second for each position
+and one for the exchange of 30::
+
+    lengths             16 16 90
+    all short           rank 0: 90    rank 1: 16 16                          90 s
+    cut at 16           rank 0: 16    rank 1: 16     both: 90 / 2 + 3        64 s
+    all long            both: 122 / 2 + 122 / 30                             65 s
+
+`data.rows.spec.LaneCost` says what a medium costs in each lane. Where rows are computed whole,
+lanes cost by their rows: a short medium in a long row is as dear as the row. Rows of 24 and of 96::
+
+    cut at 16           a row for 16 16, one for 90
+    all long            a row for 90, and a row of 96 for 16 16, which has no room beside 90
+
+Every host finds the same cut: sums have one order, and of equal cuts the first in order counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.planning.balance import lpt
+from data.planning.buckets import by_encoder, by_lane
+from data.planning.packing import Capacity, in_few_rows
+from data.planning.problem import Ints, Problem
+from data.rows.spec import LaneCost, Modality
+from data.sample import Lengths
+
+#: Steps that media need, a lower bound of the seconds of both lanes in a step, and the cut.
+Candidate = tuple[float, float, int]
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """The lanes of an encoder that are cut by cost.
+
+    Attributes:
+        short, long: the lane of short media, and that of long ones.
+        most: the highest cut.
+        costs: costs of both.
+    """
+
+    short: Modality
+    long: Modality
+    most: int
+    costs: tuple[LaneCost, LaneCost]
+
+    def seconds(self, lengths: Ints, most: int) -> float:
+        """Seconds of both lanes, one after the other, under a cut of sorted lengths."""
+        taken = int(np.searchsorted(lengths, most, side="right"))
+        short, long = self.costs
+        return lane_seconds(lengths[:taken], short) + lane_seconds(lengths[taken:], long)
+
+
+def cut_lanes(
+    samples: Sequence[Lengths], capacity: Capacity, rows: int, apart: int = 1
+) -> Capacity:
+    """The capacity whose lanes by cost are cut for a step.
+
+    The cut is made for the oldest samples whose text fills a step. Both lanes' budgets count first:
+    a cut under which more media would wait for another step is not taken.
+
+    Args:
+        samples: lengths by lane of the samples on offer, oldest first.
+        capacity: capacity of a row, with its lanes at the highest cut.
+        rows: number of rows of the step.
+        apart: number of rows over which text and media of a sample may lie.
+    """
+    own = samples[: _filling(samples, capacity, rows)]
+    whole = [by_encoder(lengths, capacity.modalities) for lengths in own]
+
+    def holds(cut: Capacity) -> bool:
+        """Whether no sample is too large for the rows of its lanes."""
+        return not any(cut.misfit(cut.by_lane(lengths), apart) for lengths in whole)
+
+    for pair in _pairs(capacity):
+        encoder = pair.short.encoder
+        media = [n for lengths in whole for n in lengths.media.get(encoder, ())]
+        lengths, best = np.sort(np.array(media, np.int64)), (np.inf, np.inf)
+        for steps, bound, most in _candidates(lengths, capacity, rows, pair):
+            if (steps, bound) >= best:
+                break
+            seconds, cut = pair.seconds(lengths, most), cut_at(capacity, encoder, most)
+            if (steps, seconds) < best and holds(cut):
+                best, capacity = (steps, seconds), cut
+    return capacity
+
+
+def relaid(samples: Sequence[Lengths], capacity: Capacity) -> list[Lengths]:
+    """Lengths by the lanes of another cut, from those of any."""
+    modalities = capacity.modalities
+    return [by_lane(by_encoder(lengths, modalities), modalities) for lengths in samples]
+
+
+def has_cuts(capacity: Capacity) -> bool:
+    """Whether any encoder's lanes are cut by cost."""
+    return any(True for _ in _pairs(capacity))
+
+
+def lane_seconds(lengths: Ints, cost: LaneCost) -> float:
+    """Seconds of the heaviest group of devices of a lane; none without media.
+
+    Args:
+        lengths: `[media]`: input positions of the lane's media, which are dealt longest first; in
+            as few rows as hold them, of which every group has as many, if rows are computed whole.
+    """
+    if not len(lengths):
+        return 0.0
+    if cost.row:
+        # A medium above a row, which no cut that holds it has, counts as one.
+        rows = in_few_rows(np.minimum(lengths, cost.row), cost.row, len(lengths))
+        return cost.fixed + float(group_seconds(lengths, rows % cost.groups, rows, cost).max())
+    group = lpt(Problem(lengths, cost.groups, cost))
+    return cost.fixed + float(group_seconds(lengths, group, group, cost).max())
+
+
+def group_seconds(lengths: Ints, groups: Ints, rows: Ints, cost: LaneCost) -> NDArray[np.float64]:
+    """Seconds of every group of devices of a lane without `fixed`, `[groups]`.
+
+    Args:
+        lengths: `[media]`: input positions of the lane's media.
+        groups, rows: `[media]`: the group that encodes each, and its row.
+    """
+    seconds = np.bincount(groups, cost.media_seconds(lengths), minlength=cost.groups)
+    _, first = np.unique(rows, return_index=True)
+    return seconds + np.bincount(groups[first], minlength=cost.groups) * cost.row_seconds
+
+
+def cut_at(capacity: Capacity, encoder: str, most: int) -> Capacity:
+    """The capacity with the lanes of an encoder cut above media of `most` positions."""
+
+    def moved(modality: Modality) -> Modality:
+        lane = modality.lane
+        if lane is None or lane.encoder != encoder:
+            return modality
+        cut = replace(lane, above=most) if lane.up_to is None else replace(lane, up_to=most)
+        return replace(modality, lane=cut)
+
+    return replace(capacity, modalities=tuple(map(moved, capacity.modalities)))
+
+
+def of_group(capacity: Capacity, count: int) -> Capacity:
+    """The capacity whose lanes by cost have the devices of one of `count` equal groups of hosts."""
+
+    def shared(modality: Modality) -> Modality:
+        lane = modality.lane
+        if lane is None or lane.cost is None:
+            return modality
+        cost = replace(lane.cost, groups=lane.cost.groups // count)
+        return replace(modality, lane=replace(lane, cost=cost))
+
+    return replace(capacity, modalities=tuple(map(shared, capacity.modalities)))
+
+
+def _filling(samples: Sequence[Lengths], capacity: Capacity, rows: int) -> int:
+    """Number of the oldest samples whose text fills so many rows; at least one."""
+    ends = np.cumsum([lengths.tokens for lengths in samples])
+    room = capacity.limit("tokens") * rows
+    return max(1, int(np.searchsorted(ends, room, side="right")))
+
+
+def _pairs(capacity: Capacity) -> Iterator[_Pair]:
+    """The lanes of every encoder that are cut by cost."""
+    lanes = {m.name: m.lane for m in capacity.modalities if m.lane}
+    costs = {name: own.cost for name, own in lanes.items() if own.cost and not own.fixed}
+    for short in capacity.modalities:
+        if short.name in costs and short.lane and short.lane.up_to is not None:
+            own = (m for m in capacity.modalities if m.encoder == short.encoder)
+            long = next(m for m in own if m is not short)
+            yield _Pair(short, long, short.lane.up_to, (costs[short.name], costs[long.name]))
+
+
+def _candidates(lengths: Ints, capacity: Capacity, rows: int, pair: _Pair) -> list[Candidate]:
+    """All cuts between media of unlike lengths up to the highest; the best by their bounds first.
+
+    Args:
+        lengths: sorted lengths of all media of the encoder.
+    """
+    cuts = np.unique(np.concatenate([[0], lengths[lengths <= pair.most]]))
+    taken = np.searchsorted(lengths, cuts, side="right")
+    steps, bounds = np.ones(len(cuts)), np.zeros(len(cuts))
+    for modality, cost in zip((pair.short, pair.long), pair.costs, strict=True):
+        first, name = modality is pair.short, modality.name
+        spans = np.array([modality.span(n) for n in lengths.tolist()], np.int64)
+        for needs, resource in ((spans, name), (np.ones_like(spans), f"{name} segments")):
+            share = _sums(needs, taken, first) / (rows * capacity.limit(resource))
+            steps = np.maximum(steps, share)
+        bounds += _bounds(lengths, taken, first, cost)
+    return sorted(zip(steps.tolist(), bounds.tolist(), cuts.tolist(), strict=True))
+
+
+def _bounds(lengths: Ints, taken: Ints, first: bool, cost: LaneCost) -> NDArray[np.float64]:
+    """Lower bounds of `lane_seconds` for every cut: the mean of the groups, or the dearest medium.
+
+    Where rows are computed whole: as few of them as could hold the media.
+
+    Args:
+        lengths: sorted lengths of all media.
+        taken: for every cut, the number of media up to it.
+        first: whether the lane takes the media up to the cut, or those above.
+    """
+    if cost.row:
+        # No two media of more than half a row lie in one.
+        large = _sums((2 * lengths > cost.row).astype(np.int64), taken, first)
+        fitting = np.minimum(lengths, cost.row)
+        rows = np.maximum(-(-_sums(fitting, taken, first) // cost.row), large)
+        fullest = -(-rows // cost.groups) * cost.row_seconds
+        media = _sums(cost.media_seconds(lengths), taken, first)
+        mean = (rows * cost.row_seconds + media) / cost.groups
+        # Sums of another order than in `lane_seconds` may be larger by their rounding.
+        return np.where(rows > 0, cost.fixed + np.maximum(fullest, mean * (1 - 1e-9)), 0.0)
+    each, others = cost.media_seconds(lengths), len(lengths) - taken
+    last = taken - 1 if first else np.where(others > 0, len(lengths) - 1, -1)
+    heaviest = np.maximum(_sums(each, taken, first) / cost.groups, np.append(each, 0.0)[last])
+    some = taken > 0 if first else others > 0
+    return np.where(some, cost.fixed + heaviest * (1 - 1e-9), 0.0)
+
+
+def _sums(values: NDArray[Any], taken: Ints, first: bool) -> NDArray[Any]:
+    """Sums of the first `taken` values, or of all others."""
+    ends = np.concatenate([[0], np.cumsum(values)])
+    return ends[taken] if first else ends[-1] - ends[taken]

@@ -1,0 +1,304 @@
+"""Encoder microbatches of their own: the rows of a step's media, packed by themselves.
+
+Media have been dealt to the rows of their decoder microbatches. Each row of an encoder then takes
+the media of all microbatches of the step one behind the other, and goes on in the next of the
+encoder's own microbatches, a *unit*, where its budget ends. Media never change their rows, so that
+no other rank has to read them::
+
+    row 0 of microbatches 0 1 2     aaaaa.....  bb........  ccccc.....
+    row 0 of units 0 1              aaaaabb...  ccccc.....
+
+So the number of units follows the load of the step. A unit may feed several decoder microbatches,
+and a microbatch may be fed by several units.
+
+A unit may have several rows for each row of a microbatch, over which the media of that row are
+spread; so an encoder can be dealt over more ranks than a microbatch has rows::
+
+    row 0 of microbatches 0 1 2     aaaaabbbcc  ddeeee....  ffffff....
+    row 0 of units 0 1              aaaaa       eeee
+    row 1 of units 0 1              bbbccdd     ffffff
+
+Where rows fill unevenly, a unit may hold early media of a full row and late ones of an empty row,
+and so feed many microbatches. Rows that go on *together* skip to the unit which the furthest row
+had reached before the microbatch. That may take more units, but of any two neighbours the second
+feeds nothing before the last microbatch that the first one feeds::
+
+    row 0 of microbatches 0 1 2     aaaaa.....  bbbbbbb...  ..........
+    row 1 of microbatches 0 1 2     ..........  ..........  ccccc.....
+    units 0 1, alone                aaaaa       bbbbbbb        unit 0 feeds 0, 1 and 2
+                                    ccccc       .......        unit 1 feeds 1
+    units 0 1, together             aaaaa       bbbbbbb        unit 0 feeds 0
+                                    .....       ccccc..        unit 1 feeds 1 and 2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data.rows.spec import Modality
+
+Ints = NDArray[np.int64]
+#: First and last decoder microbatch that each unit feeds.
+Ends = Sequence[Sequence[int]]
+
+#: Columns of the media of a microbatch: encoder row, first input position, positions with those
+#: that round them up to whole outputs, first segment, segments.
+MEDIUM = ("row", "start", "span", "segment", "segments")
+#: Of these columns what places a medium: row, span and segments.
+_TAKEN = [0, 2, 4]
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """Places of one lane's media in units.
+
+    Attributes:
+        count: number of units.
+        media: the media, `[media, 5]` with the columns `MEDIUM`; by microbatch, row and start.
+        microbatch: microbatch of each, `[media]`.
+        unit, row, start, segment: its unit, the row, the first position and the first segment
+            there, `[media]`.
+    """
+
+    count: int
+    media: Ints
+    microbatch: Ints
+    unit: Ints
+    row: Ints
+    start: Ints
+    segment: Ints
+
+    @property
+    def feeds(self) -> tuple[tuple[int, int], ...]:
+        """First and last decoder microbatch that each unit feeds."""
+        ends = np.tile([self.microbatch.max(initial=0), 0], (self.count, 1))
+        np.minimum.at(ends[:, 0], self.unit, self.microbatch)
+        np.maximum.at(ends[:, 1], self.unit, self.microbatch)
+        return tuple((first, last) for first, last in ends.tolist())
+
+    def moved(self, microbatch: int, runs: Ints, reduction: int) -> Ints:
+        """Runs of a microbatch (`sharding.routes`) from where its media are now.
+
+        Args:
+            runs: `[runs, 5]`.
+            reduction: input positions per output.
+
+        Returns:
+            `[runs, 6]`: the sixth column is the unit.
+
+        Raises:
+            ValueError: a run is in no medium.
+        """
+        own = np.flatnonzero(self.microbatch == microbatch)
+        rows, starts, spans = self.media[own, :3].T // [[1], [reduction], [reduction]]
+        width = 1 + max(starts.max(initial=0), runs[:, 1].max(initial=0))
+        keys, found, rest = rows * width + starts, [np.zeros((0, 6), np.int64)], runs
+        while len(rest):
+            row, first, to, token, length = rest.T
+            at = np.searchsorted(keys, row * width + first, "right") - 1
+            left = np.where(rows[at] == row, starts[at] + spans[at] - first, 0)
+            if left.min() <= 0:
+                raise ValueError(f"run {rest[left.argmin()].tolist()} is in no medium of its row")
+            count, moved = np.minimum(length, left), self.start[own][at] // reduction - starts[at]
+            there, unit = self.row[own][at], self.unit[own][at]
+            found.append(np.column_stack([there, first + moved, to, token, count, unit]))
+            # A run may go on in the next medium, which may be in another unit.
+            more = np.column_stack([row, first + count, to, token + count, length - count])
+            rest = more[length > count]
+        return np.concatenate(found)
+
+
+def feeds_of_all(groups: Sequence[Ends]) -> tuple[tuple[int, int], ...]:
+    """What units feed, from what those of every group of hosts feed in the rows of the group.
+
+    Rows that fill by themselves are in the units in which they would be without groups.
+
+    Args:
+        groups: `Units.feeds` of every group.
+    """
+    found = []
+    for ends in zip_longest(*groups):
+        firsts, lasts = zip(*(own for own in ends if own is not None), strict=True)
+        found.append((min(firsts), max(lasts)))
+    return tuple(found)
+
+
+def units_of(budget: int, positions: int, longest: int, reduction: int, spread: int = 1) -> int:
+    """Number of units that hold whatever media of one microbatch lie in a row.
+
+    A row of a unit is left where the next medium does not fit any more. So all but the last are
+    filled to `positions - longest + reduction` or more, and two of them hold more than `positions`.
+
+    Args:
+        budget: positions of a row of the microbatch.
+        positions: positions of a row of a unit.
+        longest: most positions of a medium, whole outputs; at most `positions`.
+        reduction: positions per output.
+        spread: rows of a unit for each row of the microbatch.
+    """
+    if positions >= budget:
+        return 1
+    by_longest = 1 + (budget - reduction) // (positions - longest + reduction)
+    by_pairs = 1 + 2 * (budget - reduction) // (positions + reduction)
+    return -(-min(by_longest, by_pairs) // spread)
+
+
+def plan_units(
+    media: Sequence[Ints],
+    rows: int,
+    positions: int,
+    each: int | None = None,
+    spread: int = 1,
+    together: bool = False,
+) -> Units:
+    """Units for the media of a step's microbatches.
+
+    Args:
+        media: of each microbatch, `[media, 5]` with the columns `MEDIUM`, of all rows.
+        rows: number of rows of a microbatch.
+        positions: positions of a row of a unit.
+        each: number of units of every microbatch, of which none then serves another; None: units go
+            on in the next microbatch.
+        spread: rows of a unit for each row of a microbatch.
+        together: rows that lag skip to the unit that the furthest row had reached before the
+            microbatch. Then a unit feeds no microbatch behind the first that the next one feeds.
+
+    Raises:
+        ValueError: a medium does not fit a unit, or a microbatch does not fit `each` of them.
+    """
+    ordered = [own[np.lexsort((own[:, 1], own[:, 0]))] for own in media]
+    every = np.concatenate(ordered)
+    microbatch = np.repeat(np.arange(len(media)), [len(own) for own in ordered])
+    _refuse_longer(every, positions)
+    # Bins of each row of the microbatches: `spread` for every unit, those of a unit together.
+    fill = _Fill(rows, positions, spread * (each or 1))
+    least = 0
+    for number, own in enumerate(ordered):
+        least = number * fill.count if each else least
+        furthest = fill.take(own, least)
+        if together:
+            least = max(least, furthest // spread * spread)
+    bins, start, segment = (np.array(own, np.int64) for own in fill.places)
+    unit, row = bins // spread, every[:, 0] * spread + bins % spread
+    if each is None:
+        return Units(int(unit.max(initial=-1)) + 1, every, microbatch, unit, row, start, segment)
+    most = int((unit - microbatch * each).max(initial=0)) + 1
+    if most > each:
+        raise ValueError(
+            f"media of a microbatch need {most} units of {positions} positions each; "
+            f"valid: at most {each}"
+        )
+    return Units(len(media) * each, every, microbatch, unit, row, start, segment)
+
+
+class _Fill:
+    """Bins for the media of each row of the microbatches: first fit among the open ones.
+
+    A plain loop over integers: what a medium finds depends on all before it.
+
+    Args:
+        rows: number of rows.
+        positions: positions of a bin.
+        count: number of bins of a row that are open at a time; where none has room, the next ones
+            open.
+
+    Attributes:
+        places: bin, first position and first segment there of all media so far.
+    """
+
+    def __init__(self, rows: int, positions: int, count: int) -> None:
+        self._positions, self.count = positions, count
+        self._first = [0] * rows
+        self._filled, self._held = ([[0] * count for _ in range(rows)] for _ in range(2))
+        self.places: tuple[list[int], list[int], list[int]] = ([], [], [])
+
+    def take(self, media: Ints, least: int) -> int:
+        """Place media, `[media, 5]` with the columns `MEDIUM`, in no bin before `least`.
+
+        Returns:
+            The last bin of all that were taken, or 0.
+        """
+        firsts, filled, held, positions = self._first, self._filled, self._held, self._positions
+        bins, starts, segments = self.places
+        furthest, opened = 0, [0] * self.count
+        for row, span, count in media[:, _TAKEN].tolist():
+            own, found, first = filled[row], 0, firsts[row]
+            for start in own:
+                if start + span <= positions:
+                    break
+                found += 1
+            if first < least or found == self.count:
+                firsts[row] = first = max(first + self.count, least)
+                filled[row], held[row], found = opened[:], opened[:], 0
+                own = filled[row]
+            bins.append(first + found)
+            starts.append(own[found])
+            segments.append(1 + held[row][found])
+            own[found] += span
+            held[row][found] += count
+            furthest = max(furthest, first + found)
+        return furthest
+
+
+def _refuse_longer(media: Ints, positions: int) -> None:
+    longest = media[:, 2].max(initial=0)
+    if longest > positions:
+        raise ValueError(
+            f"a medium of {longest} positions does not fit an encoder microbatch of {positions}; "
+            "valid: media that fit, or a larger schedule.encoder_budgets"
+        )
+
+
+def rows_of_units(
+    units: Units,
+    microbatches: Sequence[Mapping[str, Any]],
+    rows: Sequence[int],
+    here: Sequence[int],
+    modality: Modality,
+    positions: int,
+) -> dict[str, NDArray[Any]]:
+    """Arrays of the units, `[units, rows, ...]`, from those of the microbatches; at least one unit.
+
+    Args:
+        microbatches: arrays of the lane's rows of each microbatch, `[rows, ...]`.
+        rows: the encoder rows of the microbatches that lie here, in the order of the arrays.
+        here: the rows of the units that lie here, in the order of the result.
+        modality: input format of the lane.
+        positions: positions of a row of a unit.
+    """
+    source, local = ({row: i for i, row in enumerate(own)} for own in (rows, here))
+    count = max(1, units.count)
+
+    def step_of(name: str) -> int:
+        """Positions per entry of an array."""
+        of = modality.arrays.get(name)
+        return modality.reduction if of is not None and of.per == "output" else 1
+
+    def shape(name: str, array: NDArray[Any]) -> tuple[int, ...]:
+        return count, len(here), positions // step_of(name), *array.shape[2:]
+
+    made = {
+        name: np.zeros(shape(name, array), array.dtype) for name, array in microbatches[0].items()
+    }
+    places = np.column_stack(
+        [units.media, units.microbatch, units.unit, units.row, units.start, units.segment]
+    )
+    for row, start, span, segment, _, m, unit, there, to, first in places.tolist():
+        own = local.get(there)
+        if own is None:
+            continue
+        for name, array in made.items():
+            of, step = modality.arrays.get(name), step_of(name)
+            part = microbatches[m][name][source[row], start // step : (start + span) // step]
+            if name == "segment_ids":
+                part = part + np.sign(part) * (first - segment)
+            elif of is not None and of.is_place:
+                part = np.maximum(part + (to - start) // modality.reduction, 0)
+            array[unit, own, to // step : (to + span) // step] = part
+    return made

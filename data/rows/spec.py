@@ -1,0 +1,249 @@
+"""An encoder as the data pipeline sees it: its inputs from a medium, and the outputs that land.
+
+An encoder's rows are arrays of the names that `Modality.arrays` lists; `data.rows.pack` makes,
+writes, sends and reads them, whatever the kind of media.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from data.sample import WHOLE, Lengths, Medium, Size
+
+#: Name of a kind of media: its section of `data`, its field of records, its key in a sample.
+Kind = str
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array of an encoder's rows, which is zero where no medium lies.
+
+    Attributes:
+        per: whether a medium has an entry for each input `position`, for each `output` that lands,
+            or one for itself (`medium`, written to all of its positions).
+        shape, dtype: shape and type of an entry.
+        blank: value for a medium that cannot be read.
+        is_place: whether the values are indices of outputs of the medium; in a row they count from
+            the row's first output.
+    """
+
+    per: Literal["position", "output", "medium"]
+    shape: tuple[int, ...] = ()
+    dtype: DTypeLike = np.int32
+    blank: int = 0
+    is_place: bool = False
+
+
+@dataclass(frozen=True)
+class LaneCost:
+    """Seconds of the media of a lane in a step, forward and backward; a `data.planning` `Work`.
+
+    Attributes:
+        groups: number of groups of devices, each of which encodes whole media by itself.
+        fixed: seconds of a step in which the lane has any media, however few.
+        linear: seconds of a group per input position.
+        quadratic: seconds of a group per pair of input positions of one medium.
+        row: input positions of a row, if rows with media are computed whole, padding included; 0
+            if every medium costs by itself.
+        by_segment: whether attention in such a row costs the pairs of each medium, and not all
+            pairs of the row.
+    """
+
+    groups: int
+    fixed: float
+    linear: float
+    quadratic: float
+    row: int = 0
+    by_segment: bool = False
+
+    @property
+    def row_seconds(self) -> float:
+        """Seconds of a row that is computed whole, without those of its media."""
+        pairs = 0.0 if self.by_segment else self.quadratic * self.row**2
+        return self.linear * self.row + pairs
+
+    def media_seconds(self, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Seconds of media of `lengths` by themselves, beside those of their rows."""
+        n = lengths.astype(np.float64)
+        linear = 0.0 if self.row else self.linear
+        return linear * n + (self.attention(n) if self.by_segment or not self.row else 0.0)
+
+    def attention(self, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Seconds with pairs of positions, of media of `lengths`."""
+        return self.quadratic * lengths * lengths
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Which media of an encoder a lane takes, by their input positions.
+
+    Attributes:
+        encoder: name of the encoder that the lane belongs to.
+        above: number of positions that a medium of this lane exceeds.
+        up_to: most positions of a medium of this lane; None for any number.
+        cost: seconds of the lane's media, by which they are dealt; unless `fixed`, every step also
+            chooses by them where it cuts (`data.planning.bucket_thresholds`), and `above` and
+            `up_to` are those of the highest cut.
+        fixed: the threshold is given; the cost moves no medium to another lane.
+    """
+
+    encoder: str
+    above: int = 0
+    up_to: int | None = None
+    cost: LaneCost | None = None
+    fixed: bool = False
+
+    def takes(self, positions: ArrayLike) -> NDArray[np.bool_]:
+        """Whether media with so many input positions go through the lane, an entry for each."""
+        lengths = np.asarray(positions)
+        most = np.iinfo(np.int64).max if self.up_to is None else self.up_to
+        return (self.above < lengths) & (lengths <= most)
+
+
+@dataclass(frozen=True)
+class Modality(ABC):
+    """Input format of one lane of an encoder; a subclass for each kind of media.
+
+    An encoder without lanes has one, of its own name, which takes all of its media.
+
+    name: the lane's name, which is also its key in `data.budgets` and in batches.
+    lane: media of the encoder that go through the lane; None for all of the encoder `name`.
+    """
+
+    kind: ClassVar[Kind]
+
+    name: str
+    lane: Lane | None = field(default=None, kw_only=True)
+
+    @property
+    def encoder(self) -> str:
+        """The name of the encoder."""
+        return self.name if self.lane is None else self.lane.encoder
+
+    @property
+    def of_encoder(self) -> Modality:
+        """The input format of the whole encoder, which all of its lanes share."""
+        return self if self.lane is None else replace(self, name=self.lane.encoder, lane=None)
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Kinds of media that the encoder takes, in the order in which its media lie."""
+        return (self.kind,)
+
+    @property
+    @abstractmethod
+    def reduction(self) -> int:
+        """Input positions per output position."""
+
+    @property
+    @abstractmethod
+    def features(self) -> int:
+        """Width F of an input position."""
+
+    @property
+    @abstractmethod
+    def arrays(self) -> Mapping[str, Array]:
+        """Arrays of a row, by name: `inputs`, `positions` and perhaps more."""
+
+    @property
+    def is_gridded(self) -> bool:
+        """Whether media have grids of outputs, with newlines among them in the text."""
+        return False
+
+    @property
+    def unit(self) -> int | None:
+        """Number of outputs of which a medium has a whole multiple; None for any number."""
+        return None
+
+    @property
+    def averaged(self) -> int:
+        """Number of positions after the encoder that an output averages; incomplete ones drop."""
+        return 1
+
+    @property
+    def behind(self) -> int:
+        """Number of last input positions that are read but do not belong to the medium."""
+        return 0
+
+    def outputs(self, inputs: int) -> int:
+        """Outputs that land in the decoder, the first ones of a medium with `inputs` positions."""
+        return -(-(inputs - self.behind) // (self.reduction // self.averaged)) // self.averaged
+
+    def span(self, inputs: int) -> int:
+        """Positions of a row that such a medium takes, rounded up to whole outputs."""
+        return -(-inputs // self.reduction) * self.reduction
+
+    def segments(self, inputs: int) -> int:
+        """Number of parts of a medium, each of which attends only to itself."""
+        return 1
+
+    def landing(self, inputs: int, grid: Size) -> Iterator[tuple[int, int, int]]:
+        """The runs of a medium's outputs that land: (first output, first token, number) of each.
+
+        Args:
+            inputs: number of input positions of the medium.
+            grid: see `Lengths.grids`.
+        """
+        return iter([(0, 0, self.outputs(inputs))])
+
+    def landed(self, inputs: int, grid: Size) -> int:
+        """Number of outputs of a medium that land."""
+        return sum(count for _, _, count in self.landing(inputs, grid))
+
+    def in_text(self, inputs: int, grid: Size, placeholder: int) -> list[int]:
+        """The tokens of a medium: `placeholder` where its outputs land, and newlines."""
+        return [placeholder] * self.landed(inputs, grid)
+
+    def grids(self, lengths: Lengths) -> Sequence[Size]:
+        """Grids of a sample's media; `WHOLE` for media without."""
+        if self.is_gridded:
+            return lengths.grids.get(self.name, ())
+        return (WHOLE,) * len(lengths.media.get(self.name, ()))
+
+    # ---- of random media, for verification and tests ---------------------------------------------
+
+    @abstractmethod
+    def sketch(self, rng: np.random.Generator, outputs: int) -> Medium:
+        """A medium with `outputs` outputs, landing or not; its inputs are zero."""
+
+    def lands(self, rows: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
+        """Which outputs of rows land, `[rows, outputs]`."""
+        real = rows["segment_ids"][:, :: self.reduction // self.averaged] > 0
+        return np.all(real.reshape(len(real), -1, self.averaged), axis=-1)
+
+    def remixed(
+        self, rng: np.random.Generator, rows: Mapping[str, NDArray[Any]]
+    ) -> dict[str, NDArray[Any]]:
+        """Random arrays that have an entry for each output of a row, if there are such arrays."""
+        return {}
+
+
+def blank(modality: Modality, inputs: int, grid: Size = WHOLE) -> Medium:
+    """A replacement for a medium that cannot be read."""
+    arrays = {
+        name: np.full(shape, array.blank, array.dtype)
+        for name, (array, shape) in shapes(modality, inputs, grid).items()
+    }
+    return Medium(
+        arrays.pop("inputs"), arrays.pop("positions"), arrays, grid if modality.is_gridded else None
+    )
+
+
+def shapes(modality: Modality, inputs: int, grid: Size) -> dict[str, tuple[Array, tuple[int, ...]]]:
+    """The arrays of a medium, and their shapes."""
+    counts = {"position": (inputs,), "output": (modality.landed(inputs, grid),), "medium": ()}
+    return {
+        name: (array, (*counts[array.per], *array.shape)) for name, array in modality.arrays.items()
+    }
+
+
+def sizes(modality: Modality, inputs: int, grid: Size) -> list[int]:
+    """Elements of the arrays of a medium, in the order of `Modality.arrays`."""
+    return [math.prod(shape) for _, shape in shapes(modality, inputs, grid).values()]

@@ -1,0 +1,126 @@
+"""Seconds of the media of lanes, and where lanes may be cut by them, from a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+
+from data.rows.spec import Lane, LaneCost, Modality
+from mllm_jax.config.configured_step import lower
+from mllm_jax.config.hardware import named
+from mllm_jax.config.inputs import modalities, own_positions
+from mllm_jax.config.sections import ExperimentConfig
+from scheduling.costs.estimate import Timing
+from scheduling.costs.hardware import Hardware
+from scheduling.costs.strategy import Strategy
+from scheduling.costs.workload import Workload
+
+
+def planned(config: ExperimentConfig) -> list[Modality]:
+    """The modalities for the planning of batches: those of the model, with lanes priced.
+
+    The highest cut of lanes by cost is the row of the lane of short media, as longer media do not
+    fit into it. Lanes with thresholds have a cost where `schedule.hardware` is given, as their
+    media, too, are dealt over groups of devices and in few rows.
+
+    Raises:
+        HardwareError: `schedule.hardware` lacks the type of the activations.
+    """
+    found = modalities(config.model)
+    shorts = {
+        encoder: name
+        for encoder, own in config.model.encoders.items()
+        for name, most in own.lanes.items()
+        if most == "auto"
+    }
+    if config.schedule.hardware is None or not any(own.lane for own in found):
+        return found
+    price = _pricing(config)
+    return [
+        _priced(config, own, shorts.get(own.encoder), price(own.name)) if own.lane else own
+        for own in found
+    ]
+
+
+def _priced(config: ExperimentConfig, own: Modality, short: str | None, cost: LaneCost) -> Modality:
+    """A lane with its cost.
+
+    Args:
+        short: the lane of short media, of an encoder whose lanes are cut by cost.
+    """
+    assert own.lane is not None
+    if short is None:
+        return replace(own, lane=replace(own.lane, cost=cost, fixed=True))
+    most = own_positions(config, short)
+    lane = Lane(own.encoder, 0, most, cost) if own.name == short else _above(own.lane, most, cost)
+    return replace(own, lane=lane)
+
+
+def _above(lane: Lane, most: int, cost: LaneCost) -> Lane:
+    return replace(lane, above=most, cost=cost)
+
+
+def lane_cost(config: ExperimentConfig, name: str) -> LaneCost:
+    """Seconds of the media of a lane on `schedule.hardware`, which must be given.
+
+    The cost model gives the seconds of a lane's tasks at three lengths of a row; they lie on
+    a parabola, as linear layers, collectives and the moving of bytes grow with positions, and
+    attention with pairs. So context ranks' exchange of heads is in the seconds per position: with
+    M bytes of a medium between two layers, an array of them takes M (P-1) / P^2 on each of P links
+    (Jacobs et al., arXiv 2309.14509). A row with media is computed whole; with
+    attention by segments (`models.attention.limits`) without the pairs of unlike media.
+    """
+    return _pricing(config)(name)
+
+
+def _pricing(config: ExperimentConfig) -> Callable[[str], LaneCost]:
+    """The cost of each lane by its name, of a configuration that is lowered once for all."""
+    assert config.schedule.hardware is not None
+    hardware = named(config.schedule.hardware)
+    own = lower(config, hardware.platform)
+    return partial(cost_of, own.workload, own.chosen, hardware)
+
+
+def cost_of(whole: Workload, chosen: Strategy, hardware: Hardware, name: str) -> LaneCost:
+    """`lane_cost` of a workload under a strategy; of the decoder, whose rows are its texts."""
+    unit, plan = whole.positions[name], chosen.plans[name]
+    timing = Timing(whole, chosen, hardware, name)
+    one, two, three = _seconds(whole, chosen, hardware, name)
+    quadratic = (one - 2 * two + three) / (2 * unit**2)
+    linear = (two - one) / unit - 3 * quadratic * unit
+    latency = max(0.0, one - linear * unit - quadratic * unit**2)
+    exchanges = 0.0 if name == "decoder" else timing.exchanges
+    rows = timing.rows * plan.stage
+    # Without stages the rows of a lane are computed one by one, otherwise those of a microbatch.
+    alone = chosen.decoder.stage == 1 and whole.lanes.get(name, name) != name
+    latency /= 1 if alone else rows
+    return LaneCost(
+        groups=plan.batch,
+        fixed=exchanges * chosen.microbatches / plan.stage,
+        linear=linear / rows + latency / unit,
+        quadratic=quadratic / rows,
+        row=unit,
+        by_segment=whole.by_segment,
+    )
+
+
+def _seconds(whole: Workload, chosen: Strategy, hardware: Hardware, name: str) -> Iterator[float]:
+    """Seconds of all tasks of a lane on one microbatch, with rows of one, two and three times.
+
+    Without the exchange of outputs, whose buffers do not depend on media.
+    """
+    for factor in (1, 2, 3):
+        positions = {**whole.positions, name: factor * whole.positions[name]}
+        own = Timing(replace(whole, positions=positions), chosen, hardware, name)
+        yield _of_decoder(own) if name == "decoder" else _of_media(own)
+
+
+def _of_media(own: Timing) -> float:
+    return sum(time.seconds for time in own.pieces().values()) - own.exchanges
+
+
+def _of_decoder(own: Timing) -> float:
+    layers = own.layers_per_task
+    tasks = own.forward(layers), own.backward(layers), own.head()
+    return sum(time.seconds for time in tasks)

@@ -1,0 +1,239 @@
+"""Lowering of a configuration to the values that the rooms below read: workload and strategy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from data.planning.independent_microbatches import units_of
+from mllm_jax.config.hardware import named
+from mllm_jax.config.inputs import longest, own_positions, own_rows
+from mllm_jax.config.overlap import overlap
+from mllm_jax.config.pipeline_plan import PipelinePlan, check_layers
+from mllm_jax.config.sections import ExperimentConfig
+from mllm_jax.layers.attention.limits import (
+    LIMITS,
+    PREFERRED,
+    Backend,
+    able_backends,
+    causal_share,
+)
+from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.work.profile import tower_profiles
+from scheduling.costs.exchange import exchange_of
+from scheduling.costs.flops import task_flops
+from scheduling.costs.hardware import Hardware, HardwareError
+from scheduling.costs.strategy import PARAMETERS, Strategy, communicates
+from scheduling.costs.workload import SIZES, Workload
+from scheduling.schedules.check import check
+from scheduling.schedules.costs import TaskCosts
+from scheduling.schedules.schedule import Schedule, ScheduleError
+from scheduling.search.scheduler import Follower, Times, cut_encoders, make_schedule, seconds_on
+from sharding.exchange_kinds import Exchanges
+
+#: Number of lowered configurations that are kept for later calls.
+KEPT = 16
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A configuration lowered to values of `scheduling`.
+
+    Attributes:
+        config: the configuration that was lowered.
+        workload: the work of a step.
+        chosen: how it runs, as the configuration says.
+        times: task times by which encoders are placed.
+        hardware: hardware by whose seconds exchanges are chosen; None: by their bytes.
+    """
+
+    config: ExperimentConfig
+    workload: Workload
+    chosen: Strategy
+    times: Times
+    hardware: Hardware | None = None
+
+    @cached_property
+    def strategy(self) -> Strategy:
+        """How the step runs, with the pieces of all encoders.
+
+        Raises:
+            ScheduleError: layers cannot be cut as configured.
+        """
+        return cut_encoders(self.workload, self.chosen, self.times)
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The order of the step's tasks, of one stage, too.
+
+        Raises:
+            ScheduleError: the sizes do not fit together.
+        """
+        return make_schedule(self.workload, self.strategy, self.times)
+
+    @cached_property
+    def exchanges(self) -> Exchanges:
+        """By lane, the exchange by which its outputs reach the decoder."""
+        own = self.hardware, self.config.parallel.platform
+        names = self.workload.encoders
+        return {name: exchange_of(self.workload, self.chosen, name, *own) for name in names}
+
+    @property
+    def costs(self) -> TaskCosts:
+        """FLOPs of the tasks of `schedule`."""
+        return task_flops(self.workload, self.strategy)
+
+    @cached_property
+    def pipeline(self) -> PipelinePlan | None:
+        """The checked plan of the pipeline, or None where the decoder has one stage.
+
+        Raises:
+            ScheduleError: layers, stages, chunks, pieces and microbatches do not fit together.
+        """
+        own = self.strategy
+        if own.decoder.stage == 1:
+            return None
+        check_layers(self.config.model, self.schedule, self.config.schedule.pad_layers)
+        check(self.schedule)
+        follows = self.config.schedule.encoder_microbatches == "own"
+        return PipelinePlan(
+            self.schedule,
+            gather=own.gather,
+            co_issue=own.co_issue,
+            overlap_gather="data" in own.fill,
+            follow=Follower(self.workload, own, self.times) if follows else None,
+            checked=self.config.train.check_schedules,
+        )
+
+
+_kept: dict[str, Lowered] = {}
+
+
+def lower(config: ExperimentConfig, platform: str | None = None) -> Lowered:
+    """Workload, strategy and schedule of `config`, which equal configurations share.
+
+    Args:
+        platform: platform for which `auto` is settled; None: that of the hardware whose seconds
+            place the encoders, or else that of the configuration.
+
+    Raises:
+        ScheduleError: there is no such hardware as the schedule's.
+    """
+    hardware = _hardware(config)
+    # A step without stages has no bubbles to place anything in.
+    placed = hardware if config.parallel.decoder.stage > 1 else None
+    platform = platform or (placed.platform if placed else config.parallel.platform)
+    whole, chosen = workload(on_platform(config, platform)), strategy(config, platform)
+    asked = config.schedule
+    beside = asked.pad_layers, asked.encoder_microbatches, config.train.check_schedules
+    key = repr((whole, chosen, hardware, config.parallel.platform, beside))
+    if key not in _kept:
+        times = seconds_on(placed) if placed else task_flops
+        while len(_kept) >= KEPT:
+            del _kept[next(iter(_kept))]
+        _kept[key] = Lowered(config, whole, chosen, times, hardware)
+    return _kept[key]
+
+
+def _hardware(config: ExperimentConfig) -> Hardware | None:
+    """Hardware whose seconds place the encoders and choose exchanges; None: FLOPs and bytes do."""
+    if config.schedule.hardware is None:
+        return None
+    try:
+        return named(config.schedule.hardware)
+    except HardwareError as error:
+        raise ScheduleError(f"schedule.hardware: {error}") from None
+
+
+def on_platform(config: ExperimentConfig, platform: str) -> ExperimentConfig:
+    """`config` with the type and the attention that `auto` means on `platform`."""
+    model = config.model
+    dtype = model.dtype_on(platform)
+    attention = model.attention
+    if attention == "auto":
+        attention = _attention(config, platform, dtype)
+    changed = model.model_copy(update={"dtype": dtype, "attention": attention})
+    return config.model_copy(update={"model": changed})
+
+
+def _attention(config: ExperimentConfig, platform: str, dtype: str) -> Backend:
+    """The first implementation that can run all towers."""
+    towers = [(config.data.budgets["tokens"], config.model.decoder.head_dim)]
+    for name in config.model.lanes:
+        encoder = config.model.encoder(name)
+        towers.append((config.data.budgets[name] // encoder.stride, encoder.head_dim))
+    able = [
+        set(able_backends(platform, tokens=tokens, head_dim=width, dtype=dtype))
+        for tokens, width in towers
+    ]
+    return next(name for name in PREFERRED[platform] if all(name in own for own in able))
+
+
+def workload(config: ExperimentConfig) -> Workload:
+    """The work of a step of `config`, whose dtype and attention `on_platform` has settled."""
+    model, data = config.model, config.data
+    positions = {"decoder": data.budgets["tokens"]}
+    positions |= {name: own_positions(config, name) for name in model.lanes}
+    frozen, towers = config.frozen, {"decoder": "decoder", **model.lanes}
+    return Workload(
+        towers=tower_profiles(model),
+        positions=positions,
+        rows=data.rows * config.train.accumulate,
+        dtype=model.dtype,
+        sums=SIZES[config.parallel.sums],
+        moments=config.train.optimizer.moments,
+        works_with=config.train.optimizer.works_with,
+        frozen=frozenset(n for n, tower in towers.items() if frozen.trunk(tower)),
+        frozen_connectors=frozenset(n for n, e in model.lanes.items() if frozen.connector(e)),
+        adapted=frozenset(n for n, tower in towers.items() if tower in frozen.adapted),
+        adapted_connectors=frozenset(
+            n for n, e in model.lanes.items() if f"{e}.connector" in frozen.adapted
+        ),
+        constant=SIZES[frozen.dtype],
+        lanes=model.lanes,
+        units={name: _units(config, name) for name in model.lanes},
+        spread={name: own_rows(config, name) for name in model.lanes},
+        loss_chunk=model.loss_chunk,
+        pairs={"decoder": causal_share(model.attention, positions["decoder"])},
+        windowed_pairs=_windowed(model, positions["decoder"]),
+        media_apart=data.balance == "per_phase",
+        exchange=config.parallel.exchange,
+        by_segment=LIMITS[model.attention].by_segment,
+        follows=config.schedule.encoder_microbatches == "own",
+    )
+
+
+def _units(config: ExperimentConfig, name: str) -> int:
+    """Microbatches of an encoder that hold what one of the decoder's can bring."""
+    budget, positions = config.data.budgets[name], own_positions(config, name)
+    most, reduction = min(longest(config, name), positions), config.model.encoder(name).reduction
+    return units_of(budget, positions, most, reduction, own_rows(config, name))
+
+
+def _windowed(model: ModelConfig, tokens: int) -> dict[str, float]:
+    """Share of all pairs that layers with a window compute, of towers that have any."""
+    window = model.decoder.window
+    return {} if window is None else {"decoder": causal_share(model.attention, tokens, window)}
+
+
+def strategy(config: ExperimentConfig, platform: str) -> Strategy:
+    """The strategy of `config` on `platform`, with pieces only for the encoders that it names."""
+    chosen, plans = config.schedule, config.parallel.plans
+    stages = config.parallel.decoder.stage > 1
+    return Strategy(
+        plans=plans,
+        microbatches=config.train.accumulate,
+        chunks=chosen.chunks,
+        remat=config.model.remat,
+        remats=config.model.remats,
+        gather=chosen.fsdp_gather,
+        placement=chosen.encoder_placement,
+        live=chosen.live,
+        pieces=chosen.pieces,
+        co_issue="tensor" in chosen.fill and stages and communicates(plans, chosen.fsdp_gather),
+        kind=chosen.kind,
+        fill=chosen.fill,
+        work_ahead=chosen.work_ahead and chosen.encoder_microbatches == "decoder",
+        # Beside stages other tasks of a bundle hide them.
+        overlap=overlap(config, platform).pieces | (PARAMETERS if stages else frozenset()),
+    )

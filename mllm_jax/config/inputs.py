@@ -1,0 +1,188 @@
+"""A model's encoders as the data pipeline sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Literal
+
+from numpy.typing import DTypeLike
+
+from data.media.audio.modality import AudioModality
+from data.media.image.modality import ImageModality
+from data.media.image.tiles import Tiling
+from data.rows.pack import DECODER, row_shapes
+from data.rows.spec import Lane, Modality
+from mllm_jax.config.sections import ExperimentConfig
+from mllm_jax.layers.config.decoder import DecoderConfig
+from mllm_jax.layers.config.encoder import AudioEncoderConfig, EncoderConfig, ImageEncoderConfig
+from mllm_jax.models.graph import ModelConfig
+from sharding.plan import ParallelPlan
+
+#: More input positions than a medium has.
+ANY = 2**31
+#: What a row has before the data are known: tokens, samples or media, and media of full size.
+TOKENS, SEGMENTS, MEDIA = 4096, 64, 4
+#: Arrays that tell the layers of a tower how its rows are packed.
+PACKING = ("segment_ids", "positions")
+
+
+def modalities(model: ModelConfig) -> list[Modality]:
+    """Modalities of the encoders for the data pipeline: one for each of their lanes."""
+    return [
+        lane
+        for name, encoder in model.encoders.items()
+        for lane in _lanes(MODALITIES[encoder.modality](name, encoder, model.decoder), encoder)
+    ]
+
+
+def _lanes(whole: Modality, encoder: EncoderConfig) -> Iterator[Modality]:
+    """The lanes of an encoder, in their order; the encoder itself if it has none.
+
+    What `auto` means follows from the whole configuration (`config.lanes.planned`); by itself it
+    takes all media.
+    """
+    if not encoder.lanes:
+        yield whole
+    bounds = sorted(_most(own) for own in encoder.lanes.values() if own is not None)
+    for name, own in encoder.lanes.items():
+        most = None if own is None else _most(own)
+        above = max((bound for bound in bounds if most is None or bound < most), default=0)
+        yield replace(whole, name=name, lane=Lane(whole.name, above, most))
+
+
+def _most(lane: int | Literal["auto"]) -> int:
+    return ANY if lane == "auto" else lane
+
+
+def longest(config: ExperimentConfig, name: str) -> int:
+    """Most input positions of a medium of a lane, in whole outputs; its budget if none is known."""
+    return min([config.data.budgets[name], *_bounds(config, name).values()])
+
+
+def unbounded_by(config: ExperimentConfig, name: str) -> tuple[str, ...]:
+    """Keys that may bound media of a lane, if none of its bounds is as small as its budget."""
+    found = _bounds(config, name)
+    known = min(found.values(), default=ANY) <= config.data.budgets[name]
+    return () if known else tuple(key for key in found if key.startswith("data."))
+
+
+def _bounds(config: ExperimentConfig, name: str) -> dict[str, int]:
+    """By key, bounds on the input positions of a medium of a lane, in whole outputs."""
+    (own,) = (modality for modality in modalities(config.model) if modality.name == name)
+    known = {}
+    if config.model.encoder(name).lanes.get(name) == "auto":
+        known["lanes"] = own_positions(config, name)
+    if own.lane is not None and own.lane.up_to is not None:
+        known["lanes"] = own.span(own.lane.up_to)
+    if isinstance(own, ImageModality) and own.tiling is None:
+        images = config.data.image
+        token = 0 if own.class_token == "none" else 1
+        where = f"encoders.{own.encoder}." if own.encoder in images.encoders else ""
+        most = images.of(own.encoder).max_patches + token
+        known[f"data.image.{where}max_patches"] = own.span(most)
+    if isinstance(own, AudioModality):
+        audio = config.data.audio
+        known["data.audio.max_seconds"] = own.span(-(-audio.max_samples // audio.hop) + own.behind)
+        if own.longest is not None:
+            known["max_positions"] = own.span(own.longest)
+    return known
+
+
+def own_positions(config: ExperimentConfig, name: str) -> int:
+    """Input positions of a row of an encoder's microbatches."""
+    return config.schedule.encoder_budgets.get(name, config.data.budgets[name])
+
+
+def own_rows(config: ExperimentConfig, name: str) -> int:
+    """Rows of an encoder's microbatches for each of the decoder's."""
+    return config.schedule.encoder_rows.get(name, 1)
+
+
+def packing(
+    model: ModelConfig, module: str, rows: int, positions: int
+) -> dict[str, tuple[tuple[int, ...], DTypeLike]]:
+    """Shape and type of `PACKING`, for rows of `decoder` or of a lane.
+
+    Args:
+        positions: number of positions of a row, for an encoder its input positions.
+    """
+    if module == "decoder":
+        return {name: ((rows, positions), DECODER[name]) for name in PACKING}
+    (own,) = (modality for modality in modalities(model) if modality.name == module)
+    found = row_shapes(own, rows, positions)
+    return {name: found[name] for name in PACKING}
+
+
+def _audio(name: str, encoder: AudioEncoderConfig, decoder: DecoderConfig) -> AudioModality:
+    return AudioModality(
+        name,
+        mels=encoder.mels,
+        stride=encoder.reduction,
+        pool=encoder.stack if encoder.connector.kind == "average" else 1,
+        lookahead=encoder.lookahead,
+        longest=encoder.longest,
+    )
+
+
+def _image(name: str, encoder: ImageEncoderConfig, decoder: DecoderConfig) -> ImageModality:
+    image = ImageModality(
+        name,
+        patch=encoder.patch,
+        channels=encoder.channels,
+        block=encoder.block,
+        class_token=encoder.class_tokens,
+    )
+    if encoder.tiles is None or encoder.tile_outputs is None:
+        return image
+    tiles = encoder.tiles
+    tiling = Tiling(tiles.pinpoints, tiles.pixels, encoder.tile_outputs, tiles.most)
+    return replace(image, tiling=tiling, newline=decoder.vocab_size)
+
+
+#: Makers of modalities by kind of media, from an encoder's name and both configurations.
+MODALITIES: Mapping[str, Callable[[str, Any, DecoderConfig], Modality]] = MappingProxyType(
+    {"image": _image, "audio": _audio}
+)
+
+
+# ---- budgets that are yet to be chosen -----------------------------------------------------------
+
+
+def with_plans(config: ExperimentConfig) -> ExperimentConfig:
+    """`config` with a plan for every encoder; those without one split no rows."""
+    plans = dict.fromkeys(config.model.lanes, ParallelPlan()) | config.parallel.encoders
+    parallel = config.parallel.model_copy(update={"encoders": plans})
+    return config.model_copy(update={"parallel": parallel})
+
+
+def with_budgets(config: ExperimentConfig, budgets: Mapping[str, int]) -> ExperimentConfig:
+    """`config` with other `data.budgets`."""
+    data = config.data.model_copy(update={"budgets": dict(budgets)})
+    return config.model_copy(update={"data": data})
+
+
+def rounded(budgets: Mapping[str, int], config: ExperimentConfig) -> dict[str, int]:
+    """`budgets` raised to multiples of the configuration's `budget_units`.
+
+    Rows have no more tokens than the decoder has learned positions.
+    """
+    units, decoder = config.budget_units, config.model.decoder
+    found = {
+        name: -(-own // units.get(name, 1)) * units.get(name, 1) for name, own in budgets.items()
+    }
+    if not decoder.traits.rotary:
+        most = decoder.max_positions // units["tokens"] * units["tokens"]
+        found["tokens"] = min(found["tokens"], most)
+    return found
+
+
+def standing_in(config: ExperimentConfig) -> ExperimentConfig:
+    """`config` with budgets of usual sizes, by which all else is checked before data are read."""
+    model, own = config.model, config.schedule.encoder_budgets
+    media = {
+        name: max(model.encoder(name).usual_row(MEDIA), own.get(name, 0)) for name in model.lanes
+    }
+    budgets = {"tokens": TOKENS, "segments": SEGMENTS, **media}
+    return with_budgets(config, rounded(budgets, with_plans(config)))

@@ -1,0 +1,1 @@
+"""Families of models: a folder each, with configuration, model, and released form."""

@@ -1,0 +1,73 @@
+"""CLIP's vision transformer: patches of several images in a row, each with its class token.
+
+A class token is a position like a patch, marked by -1 as its row and column::
+
+    kept      c p p p p          its output lands before those of the patches
+    dropped   p p p p c          so that the outputs that land are the first ones
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from mllm_jax.families.clip.config import ClipConfig
+from mllm_jax.families.family import EncoderFamily
+from mllm_jax.layers import vision_transformer as patches
+from mllm_jax.layers.modules import Dense, LayerNorm, aligned, normal
+from mllm_jax.layers.parameters import Block, Params, Tower
+from mllm_jax.layers.positions import grid_positions
+from sharding.collectives import shard_slice
+from sharding.grid import View
+
+
+class ClipEmbedding(nnx.Module):
+    """Patches without a bias, the class token, positions of both, and a norm over the sum.
+
+    The first row of `position_embedding` is the class token's, the others are the grid's.
+    """
+
+    def __init__(self, config: ClipConfig, rngs: nnx.Rngs) -> None:
+        d_model, entries = config.d_model, config.grid[0] * config.grid[1]
+        self.patch_embedding = Dense(((None, config.features),), (("embed", d_model),), rngs)
+        self.class_embedding = normal(rngs, (d_model,), (None,), d_model**-0.5)
+        self.position_embedding = normal(
+            rngs, (1 + entries, d_model), (None, "embed"), d_model**-0.5
+        )
+        self.pre_layrnorm = LayerNorm(d_model, config.norm_eps, rngs)
+
+
+def tower(config: ClipConfig, backend: str) -> Tower:
+    """Blocks of the encoder, without the connector; there is no norm behind the layers."""
+    return {
+        "embeddings": Block(lambda rngs: ClipEmbedding(config, rngs)),
+        "layers": Block(
+            lambda rngs: patches.PreNormLayer(config, backend, rngs, config.activation),
+            config.layers,
+        ),
+    }
+
+
+def embed(
+    tower: Tower,
+    params: Params,
+    batch: dict[str, jax.Array],
+    config: ClipConfig,
+    view: View,
+    dtype: jnp.dtype,
+) -> jax.Array:
+    """Patches and class tokens to `[rows, positions / shards, d_model]`; as in `patches.embed`."""
+    module = tower["embeddings"].bind(params["embeddings"], view)
+    inputs, positions, sizes = (
+        shard_slice(batch[name], view.sequence, dim=1) for name in ("inputs", "positions", "sizes")
+    )
+    table = module.position_embedding[...]
+    grid = grid_positions(table[1:], config.grid, positions, sizes)
+    x = module.patch_embedding(inputs.astype(dtype)) + grid.astype(dtype)
+    of_class = (module.class_embedding[...] + table[0]).astype(dtype)
+    x = jnp.where(positions[..., :1] < 0, aligned(of_class, x), x)
+    return module.pre_layrnorm(x)
+
+
+CLIP = EncoderFamily(tower, embed, patches.segments)

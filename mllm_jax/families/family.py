@@ -1,0 +1,28 @@
+"""The interface of a family of encoders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from mllm_jax.layers.modules import Segments
+from mllm_jax.layers.parameters import Tower
+
+
+@dataclass(frozen=True)
+class EncoderFamily:
+    """The computation of an encoder; its configuration tells its cost.
+
+    Attributes:
+        tower: makes the blocks from a configuration and an attention backend: `embeddings`,
+            `layers` and perhaps `norm`, without the connector.
+        embed: a batch to `[rows, positions / shards, d_model]`, as in `patches.embed`.
+        segments: ids of the positions between the layers that belong together, of a batch.
+    """
+
+    tower: Callable[[Any, str], Tower]
+    embed: Callable[..., jax.Array]
+    segments: Callable[[dict[str, jax.Array], Any], Segments]

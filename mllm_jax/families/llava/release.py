@@ -1,0 +1,180 @@
+"""LLaVA-1.5 (arXiv 2310.03744): CLIP up to one of its last layers, two linear layers, a decoder."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from mllm_jax.families.clip.config import ClipConfig
+from mllm_jax.families.clip.release import clip_config, clip_rules, released_clip
+from mllm_jax.hf_format.configs import activation_of, canonical_keys, released_activation
+from mllm_jax.hf_format.connector_rules import connector_rules
+from mllm_jax.hf_format.decoder_rules import decoder_rules, released_decoder, text_config
+from mllm_jax.hf_format.family import WHOLE_MODULES, Composition, Family, Values, idle_norm
+from mllm_jax.hf_format.files import PretrainedError
+from mllm_jax.hf_format.rules import Rule
+from mllm_jax.layers.config.decoder import DecoderConfig
+from mllm_jax.layers.config.encoder import EncoderConfig
+
+_VISION = "vision_tower.vision_model."
+_PROJECTOR = "multi_modal_projector.linear_"
+_TOKEN = 32000  # where a configuration does not say
+
+
+def _read(values: Values) -> Composition:
+    decoder = text_config(values, "llama")
+    whole = clip_config(values)
+    activation = activation_of(values.get("projector_hidden_act", "gelu"), "projector_hidden_act")
+    connector = {"activation": activation, "bias": values.get("multimodal_projector_bias", True)}
+    own = {
+        "layers": feature_layers(values, whole.layers, default=-2),
+        "class_token": _class_token(values),
+        "connector": connector,
+    }
+    vision = ClipConfig.model_validate({**whole.model_dump(), **own})
+    token = placeholder(values, "image", _TOKEN)
+    return Composition(decoder, {"vision": vision}, {"vision": token})
+
+
+def placeholder(values: Values, kind: str, default: int) -> int:
+    """Id of the token of an image or clip, under either of its names.
+
+    Raises:
+        PretrainedError: both names are given, with different values.
+    """
+    name = f"{kind}_token_index"
+    found: int | None = canonical_keys(values, {f"{kind}_token_id": name}).get(name)
+    return default if found is None else found
+
+
+def feature_layers(values: Values, released: int, default: int) -> int:
+    """Number of layers up to the one whose outputs are the features; embeddings are layer 0.
+
+    Args:
+        values: configuration of the whole model.
+        released: layers of its tower.
+        default: value if the configuration has none.
+
+    Raises:
+        PretrainedError: features of several layers, or of one that there is not.
+    """
+    chosen = values.get("vision_feature_layer", default)
+    if isinstance(chosen, list) and len(chosen) == 1:
+        (chosen,) = chosen
+    if not isinstance(chosen, int):
+        raise PretrainedError(f"vision_feature_layer: {chosen} is not supported; valid: one layer")
+    layers = chosen if chosen >= 0 else released + 1 + chosen
+    if not 0 < layers <= released:
+        raise PretrainedError(
+            f"vision_feature_layer: {chosen} is none of {released} layers; valid: {-released} to "
+            f"-1, or 1 to {released}"
+        )
+    return layers
+
+
+def unused_layers(values: Values, released: int, default: int, prefix: str) -> tuple[str, ...]:
+    """A pattern of the tensors of the tower's layers behind the features; none if all are used.
+
+    Args:
+        values, released, default: as of `feature_layers`.
+        prefix: prefix of the names of the tower's tensors.
+    """
+    used = feature_layers(values, released, default)
+    numbers = "|".join(map(str, range(used, released)))
+    return (rf"{re.escape(prefix)}encoder\.layers\.({numbers})\..*",) if numbers else ()
+
+
+def _class_token(values: Values) -> str:
+    chosen = values.get("vision_feature_select_strategy", "default")
+    known = {"default": "dropped", "full": "kept"}
+    if chosen not in known:
+        raise PretrainedError(
+            f"vision_feature_select_strategy: {chosen!r} is not supported; valid: default, full"
+        )
+    return known[chosen]
+
+
+def _rules(composition: Composition) -> dict[str, list[Rule]]:
+    decoder, vision = composition.decoder, composition.encoders["vision"]
+    assert decoder is not None
+    assert isinstance(vision, ClipConfig)
+    names = f"{_PROJECTOR}1", f"{_PROJECTOR}2"
+    connector = connector_rules(vision.connector, vision.connected, decoder.d_model, *names)
+    return {
+        "decoder": decoder_rules(decoder, "language_model.model.", "language_model.lm_head."),
+        "vision": [*clip_rules(vision, _VISION), *connector],
+    }
+
+
+def _write(composition: Composition) -> dict[str, Any]:
+    decoder, vision = composition.decoder, composition.encoders["vision"]
+    assert decoder is not None
+    assert isinstance(vision, ClipConfig)
+    check_connector(vision, decoder.d_model, "LLaVA")
+    return {
+        "architectures": ["LlavaForConditionalGeneration"],
+        "model_type": "llava",
+        "image_seq_length": vision.grid[0] * vision.grid[1] + (vision.class_token == "kept"),
+        "image_token_index": composition.placeholders.get("vision", _TOKEN),
+        "multimodal_projector_bias": vision.connector.bias,
+        "projector_hidden_act": released_activation(vision.connector.activation),
+        "text_config": released_decoder(decoder),
+        "tie_word_embeddings": decoder.tie_embeddings,
+        "vision_config": released_clip(vision),
+        "vision_feature_layer": -1,
+        "vision_feature_select_strategy": _strategy(vision),
+    }
+
+
+def _processor(composition: Composition) -> dict[str, Any]:
+    vision = composition.encoders["vision"]
+    assert isinstance(vision, ClipConfig)
+    return {
+        "processor_class": "LlavaProcessor",
+        "num_additional_image_tokens": 1,
+        "patch_size": vision.patch[0],
+        "vision_feature_select_strategy": _strategy(vision),
+    }
+
+
+def _strategy(vision: ClipConfig) -> str:
+    return "full" if vision.class_token == "kept" else "default"
+
+
+def check_connector(vision: EncoderConfig, d_decoder: int, name: str) -> None:
+    """See that the connector is the two linear layers of `name`.
+
+    Raises:
+        PretrainedError: the value is not supported.
+    """
+    own = vision.connector
+    if own.kind != "mlp" or vision.stack != 1 or own.hidden not in (None, d_decoder):
+        raise PretrainedError(
+            f"a connector of kind {own.kind}, stack {own.stack} and hidden {own.hidden} is not "
+            f"{name}'s; valid: mlp, 1, {d_decoder}"
+        )
+
+
+def _unused(values: Values) -> tuple[str, ...]:
+    """Layers behind the features, and the norm behind all layers."""
+    layers = unused_layers(values, clip_config(values).layers, -2, _VISION)
+    return (*layers, rf"{re.escape(_VISION)}post_layernorm\.(weight|bias)")
+
+
+LLAVA = Family(
+    "llava",
+    {"decoder": DecoderConfig, "vision": ClipConfig},
+    _read,
+    _rules,
+    _write,
+    _unused,
+    renames=(
+        (r"^model\.(language_model|vision_tower|multi_modal_projector)\.", r"\1."),
+        (r"^lm_head\.", "language_model.lm_head."),
+        (r"^language_model\.(?!model\.|lm_head\.)", "language_model.model."),
+        (r"^vision_tower\.(?!vision_model\.)", _VISION),
+    ),
+    idle=lambda composition: idle_norm(f"{_VISION}post_layernorm", composition.encoders["vision"]),
+    modules_of=WHOLE_MODULES,
+    processor=_processor,
+)

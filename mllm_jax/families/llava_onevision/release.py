@@ -1,0 +1,201 @@
+"""LLaVA-OneVision (arXiv 2408.03326): SigLIP over tiles, two linear layers, Qwen2, a newline."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from mllm_jax.families.llava.release import (
+    check_connector,
+    feature_layers,
+    placeholder,
+    unused_layers,
+)
+from mllm_jax.families.siglip.config import SiglipConfig
+from mllm_jax.families.siglip.release import released_siglip, siglip_config, siglip_rules
+from mllm_jax.hf_format.configs import activation_of, released_activation
+from mllm_jax.hf_format.connector_rules import connector_rules
+from mllm_jax.hf_format.decoder_rules import decoder_rules, released_decoder, text_config
+from mllm_jax.hf_format.family import WHOLE_MODULES, Composition, Family, Values, idle_norm
+from mllm_jax.hf_format.files import PretrainedError
+from mllm_jax.hf_format.forms import Form
+from mllm_jax.hf_format.rules import Rule
+from mllm_jax.layers.config.decoder import DecoderConfig
+from mllm_jax.layers.config.encoder import ImageEncoderConfig
+from mllm_jax.layers.config.parts import TilesConfig
+
+_VISION = "vision_tower.vision_model."
+_PROJECTOR = "multi_modal_projector.linear_"
+_TOKEN = 151646  # where a configuration does not say
+#: The tower of a configuration that says nothing of it.
+_TOWER = {
+    "model_type": "siglip_vision_model",
+    "hidden_size": 1152,
+    "intermediate_size": 4304,
+    "patch_size": 14,
+    "image_size": 384,
+    "num_hidden_layers": 26,
+    "num_attention_heads": 16,
+}
+#: Tiles of a configuration that lists no resolutions, along either side.
+_MOST_TILES = 6
+#: Keys for which one value is supported here, with the released default.
+_FIXED = {"vision_feature_select_strategy": "full", "use_image_newline_parameter": True}
+
+
+def _read(values: Values) -> Composition:
+    _check_fixed(values)
+    decoder = text_config(values, "qwen2").model_copy(update={"extra_tokens": 1})
+    tower = _tower(values)
+    whole = siglip_config(tower)
+    activation = activation_of(values.get("projector_hidden_act", "gelu"), "projector_hidden_act")
+    own = {
+        "layers": feature_layers(values, whole.layers, default=-1),
+        "final_norm": False,
+        "tiles": _tiles(values, tower["image_size"]),
+        "connector": {
+            "activation": activation,
+            "bias": values.get("multimodal_projector_bias", True),
+        },
+    }
+    vision = SiglipConfig.model_validate({**whole.model_dump(), **own})
+    token = placeholder(values, "image", _TOKEN)
+    return Composition(decoder, {"vision": vision}, {"vision": token})
+
+
+def _check_fixed(values: Values) -> None:
+    for key, valid in _FIXED.items():
+        if (found := values.get(key, valid)) != valid:
+            raise PretrainedError(f"{key}: {found!r} is not supported; valid: {valid!r}")
+
+
+def _tower(values: Values) -> dict[str, Any]:
+    """The configuration of the tower; missing keys have the defaults of SigLIP's class."""
+    own = values.get("vision_config") or _TOWER
+    return {"model_type": "siglip_vision_model", "image_size": 224, **own}
+
+
+def _tiles(values: Values, side: int) -> TilesConfig:
+    ratio = str(values.get("vision_aspect_ratio", "anyres_max_9"))
+    most = re.fullmatch(r"anyres_max_(\d+)", ratio)
+    if most is None:
+        raise PretrainedError(
+            f"vision_aspect_ratio: {ratio!r} is not supported; valid: anyres_max_ and a number"
+        )
+    sides = [side * count for count in range(1, _MOST_TILES + 1)]
+    every = [(height, width) for height in sides for width in sides]
+    pinpoints = values.get("image_grid_pinpoints") or every
+    try:
+        return TilesConfig.model_validate(
+            {"pixels": (side, side), "pinpoints": pinpoints, "most": int(most[1])}
+        )
+    except ValueError as error:
+        raise PretrainedError(f"image_grid_pinpoints or vision_aspect_ratio: {error}") from error
+
+
+def _rules(composition: Composition) -> dict[str, list[Rule]]:
+    decoder, vision = composition.decoder, composition.encoders["vision"]
+    assert decoder is not None
+    assert isinstance(vision, SiglipConfig)
+    names = f"{_PROJECTOR}1", f"{_PROJECTOR}2"
+    connector = connector_rules(vision.connector, vision.connected, decoder.d_model, *names)
+    return {
+        "decoder": [
+            *decoder_rules(decoder, "language_model.model.", "language_model.lm_head."),
+            _newline(decoder.d_model),
+        ],
+        "vision": [*siglip_rules(vision, _VISION), *connector],
+    }
+
+
+def _newline(width: int) -> Rule:
+    """The only token behind the vocabulary."""
+    form = Form((width,), (1, width), (0, 1), (1, width))
+    return Rule("extra_embedding.embedding", "image_newline", form)
+
+
+def _write(composition: Composition) -> dict[str, Any]:
+    decoder, vision = composition.decoder, composition.encoders["vision"]
+    assert decoder is not None
+    assert isinstance(vision, SiglipConfig)
+    check_connector(vision, decoder.d_model, "LLaVA-OneVision")
+    tiles = _released_tiles(decoder, vision)
+    text = released_decoder(decoder.model_copy(update={"extra_tokens": 0}))
+    return {
+        "architectures": ["LlavaOnevisionForConditionalGeneration"],
+        "model_type": "llava_onevision",
+        "image_grid_pinpoints": [list(pinpoint) for pinpoint in tiles.pinpoints],
+        "image_token_index": composition.placeholders.get("vision", _TOKEN),
+        "multimodal_projector_bias": vision.connector.bias,
+        "projector_hidden_act": released_activation(vision.connector.activation),
+        "text_config": text,
+        "tie_word_embeddings": decoder.tie_embeddings,
+        "use_image_newline_parameter": True,
+        "vision_aspect_ratio": f"anyres_max_{tiles.most}",
+        "vision_config": {**released_siglip(vision), "image_size": tiles.pixels[0]},
+        "vision_feature_layer": -1,
+        "vision_feature_select_strategy": "full",
+    }
+
+
+def _processor(composition: Composition) -> dict[str, Any]:
+    vision = composition.encoders["vision"]
+    assert isinstance(vision, SiglipConfig)
+    assert vision.tiles is not None
+    return {
+        "processor_class": "LlavaOnevisionProcessor",
+        "num_image_tokens": vision.grid[0] * vision.grid[1],
+        "vision_aspect_ratio": f"anyres_max_{vision.tiles.most}",
+        "vision_feature_select_strategy": "full",
+    }
+
+
+def _released_tiles(decoder: DecoderConfig, vision: SiglipConfig) -> TilesConfig:
+    """The tiles of a model that can be released.
+
+    Raises:
+        PretrainedError: the model is not of LLaVA-OneVision's form.
+    """
+    if vision.tiles is None or vision.final_norm or decoder.extra_tokens != 1:
+        raise PretrainedError(
+            f"tiles {'null' if vision.tiles is None else 'given'}, final_norm "
+            f"{vision.final_norm} and extra_tokens {decoder.extra_tokens} are not "
+            "LLaVA-OneVision's; valid: tiles, false, 1"
+        )
+    _check_square(vision, vision.tiles)
+    return vision.tiles
+
+
+def _check_square(vision: ImageEncoderConfig, tiles: TilesConfig) -> None:
+    """A tile is a square of as many patches as there are positions."""
+    if tiles.pixels[0] != tiles.pixels[1] or vision.tile_outputs != vision.grid:
+        raise PretrainedError(
+            f"tiles of {list(tiles.pixels)} pixels and {vision.tile_outputs} patches beside a grid "
+            f"of {vision.grid} positions have no released format; valid: squares of one size"
+        )
+
+
+def _unused(values: Values) -> tuple[str, ...]:
+    """Layers behind the features, the norm behind all layers, and the pooling head."""
+    layers = unused_layers(values, siglip_config(_tower(values)).layers, -1, _VISION)
+    return (*layers, rf"{re.escape(_VISION)}(post_layernorm|head)\..*")
+
+
+LLAVA_ONEVISION = Family(
+    "llava_onevision",
+    {"decoder": DecoderConfig, "vision": SiglipConfig},
+    _read,
+    _rules,
+    _write,
+    _unused,
+    renames=(
+        (r"^model\.(language_model|vision_tower|multi_modal_projector)\.", r"\1."),
+        (r"^model\.image_newline$", "image_newline"),
+        (r"^lm_head\.", "language_model.lm_head."),
+        (r"^language_model\.(?!model\.|lm_head\.)", "language_model.model."),
+        (r"^vision_tower\.(?!vision_model\.)", _VISION),
+    ),
+    idle=lambda composition: idle_norm(f"{_VISION}post_layernorm", composition.encoders["vision"]),
+    modules_of=WHOLE_MODULES,
+    processor=_processor,
+)

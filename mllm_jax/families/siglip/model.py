@@ -1,0 +1,41 @@
+"""SigLIP's vision transformer."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from mllm_jax.families.family import EncoderFamily
+from mllm_jax.families.siglip.config import SiglipConfig
+from mllm_jax.layers import vision_transformer as patches
+from mllm_jax.layers.modules import LayerNorm
+from mllm_jax.layers.parameters import Block, Params, Tower
+from sharding.grid import View
+
+
+def tower(config: SiglipConfig, backend: str) -> Tower:
+    """Blocks of the encoder, without the connector; not all have a norm behind the layers."""
+    blocks = {
+        "embeddings": Block(lambda rngs: patches.PatchEmbedding(config, rngs)),
+        "layers": Block(
+            lambda rngs: patches.PreNormLayer(config, backend, rngs, "gelu_tanh"), config.layers
+        ),
+    }
+    if config.final_norm:
+        blocks["norm"] = Block(lambda rngs: LayerNorm(config.d_model, config.norm_eps, rngs))
+    return blocks
+
+
+def embed(
+    tower: Tower,
+    params: Params,
+    batch: dict[str, jax.Array],
+    config: SiglipConfig,
+    view: View,
+    dtype: jnp.dtype,
+) -> jax.Array:
+    """Patches to `[rows, patches / shards, d_model]`; as in `patches.embed`."""
+    return patches.embed(tower, params, batch, config, view, dtype, config.antialias)
+
+
+SIGLIP = EncoderFamily(tower, embed, patches.segments)

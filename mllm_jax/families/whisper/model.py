@@ -1,0 +1,179 @@
+"""Whisper's audio encoder over packed clips.
+
+The convolutions see a clip as if it were alone: a tap that falls outside its clip reads zero. With
+kernel 3 and stride 2 a clip of 5 frames at an even offset gives 3 outputs::
+
+    frames   a0 a1 a2 a3 a4 .  b0 b1
+    taps of output 2:  a3 a4 (zero)      not b0, and not the slack frame
+
+Frames with a negative segment id lie behind the clip of that number. The convolutions read them, as
+released ones read on in the silence behind a clip, but they are no positions.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from mllm_jax.families.family import EncoderFamily
+from mllm_jax.families.whisper.config import CONVOLUTION, WhisperConfig
+from mllm_jax.layers.modules import (
+    MLP,
+    AttentionSpec,
+    Dense,
+    LayerNorm,
+    Segments,
+    SelfAttention,
+    residual_gain,
+)
+from mllm_jax.layers.parameters import Block, Params, Tower
+from mllm_jax.layers.positions import sinusoids
+from mllm_jax.layers.varying import gelu
+from sharding.collectives import shard_slice
+from sharding.grid import View
+
+
+class Convolutions(nnx.Module):
+    """Two convolutions of three taps.
+
+    The channels between them are split over tensor: the first is column-parallel, the second
+    row-parallel. Kernels are `[3, inputs, outputs]`.
+    """
+
+    def __init__(self, config: WhisperConfig, rngs: nnx.Rngs) -> None:
+        channels, taps = config.d_model, (None, CONVOLUTION)
+        self.conv1 = Dense((taps, (None, config.mels)), (("mlp", channels),), rngs, bias=True)
+        self.conv2 = Dense((taps, ("mlp", channels)), (("embed", channels),), rngs, bias=True)
+
+
+class Positions(nnx.Module):
+    """A table of positions, `[max_positions, d_model]`: sinusoids, if no other one is loaded.
+
+    It does not train, as its name says (`mllm_jax.layers.trainable.FIXED`).
+    """
+
+    def __init__(self, entries: int, d_model: int, rngs: nnx.Rngs) -> None:
+        del rngs
+        table = sinusoids(jnp.arange(entries)[None], d_model)[0]
+        self.fixed = nnx.Param(table, axes=(None, "embed"))
+
+    def __call__(self, positions: jax.Array) -> jax.Array:
+        """`[rows, positions]` to `[rows, positions, d_model]` float32."""
+        return jax.lax.stop_gradient(self.fixed[...])[positions]
+
+
+class WhisperLayer(nnx.Module):
+    """Pre-norm attention (no bias on k), then MLP; names follow the released weights."""
+
+    def __init__(self, config: WhisperConfig, backend: str, rngs: nnx.Rngs) -> None:
+        gain = residual_gain(config.layers)
+        widths = (config.d_model, config.d_ff, config.d_model)
+        self.self_attn_layer_norm = LayerNorm(config.d_model, config.norm_eps, rngs)
+        self.self_attn = SelfAttention(_spec(config, backend), rngs)
+        self.final_layer_norm = LayerNorm(config.d_model, config.norm_eps, rngs)
+        self.mlp = MLP(widths, rngs, gain, "gelu")
+
+    def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
+        """`[rows, frames / shards, d_model]` to the same."""
+        x = x + self.self_attn(self.self_attn_layer_norm(x), segments, view)
+        return x + self.mlp(self.final_layer_norm(x), view)
+
+
+def tower(config: WhisperConfig, backend: str) -> Tower:
+    """Blocks of the encoder, without the connector; `positions` where there is a table of them."""
+    blocks = {
+        "embeddings": Block(lambda rngs: Convolutions(config, rngs)),
+        "layers": Block(lambda rngs: WhisperLayer(config, backend, rngs), config.layers),
+        "norm": Block(lambda rngs: LayerNorm(config.d_model, config.norm_eps, rngs)),
+    }
+    if (entries := config.max_positions) is not None:
+        blocks["positions"] = Block(lambda rngs: Positions(entries, config.d_model, rngs))
+    return blocks
+
+
+def embed(
+    tower: Tower,
+    params: Params,
+    batch: dict[str, jax.Array],
+    config: WhisperConfig,
+    view: View,
+    dtype: jnp.dtype,
+) -> jax.Array:
+    """Mel frames to `[rows, frames / stride / shards, d_model]`.
+
+    Args:
+        batch: `inputs [rows, frames, mels]`, `segment_ids` and `positions [rows, frames]`, whole
+            on every rank of the row; every clip starts at a multiple of the stride, and
+            frames behind it have its id negated.
+    """
+    module = tower["embeddings"].bind(params["embeddings"], view)
+    first, second = config.strides
+    ids = jnp.abs(batch["segment_ids"])
+    x = module.conv1(taps(batch["inputs"].astype(dtype), ids, first))
+    ids = ids[:, ::first]
+    x = jnp.where((ids > 0)[..., None], gelu(x), 0)
+    x = module.conv2.scattered(shard_slice(taps(x, ids, second), view.context, dim=1), view)
+    ids = segments(batch, config).ids
+    positions = batch["positions"][:, :: config.stride] // config.stride
+    local, positions = (shard_slice(a, view.sequence, dim=1) for a in (ids, positions))
+    x = gelu(x) + _positions(tower, params, positions, config, view).astype(dtype)
+    return jnp.where((local > 0)[..., None], x, 0)
+
+
+def _positions(
+    tower: Tower, params: Params, positions: jax.Array, config: WhisperConfig, view: View
+) -> jax.Array:
+    """`[rows, positions]` to `[rows, positions, d_model]` float32."""
+    if "positions" in tower:
+        return tower["positions"].bind(params["positions"], view)(positions)
+    return sinusoids(positions, config.d_model)
+
+
+def segments(batch: dict[str, jax.Array], config: WhisperConfig) -> Segments:
+    """Which positions between the layers belong together."""
+    return Segments(jnp.maximum(batch["segment_ids"][:, :: config.stride], 0))
+
+
+def taps(x: jax.Array, ids: jax.Array, stride: int) -> jax.Array:
+    """The three inputs of every output of a convolution, zero outside the output's clip.
+
+    Args:
+        x: `[rows, frames, channels]`.
+        ids: `[rows, frames]` segment ids, 0 = padding.
+
+    Returns:
+        `[rows, frames / stride, 3, channels]`: frames `stride * i - 1`, `stride * i`,
+        `stride * i + 1` for output i.
+    """
+    frames = x.shape[1]
+    centre = ids[:, ::stride]
+    padded = jnp.pad(x, ((0, 0), (1, 1), (0, 0)))
+    owners = jnp.pad(ids, ((0, 0), (1, 1)))
+    read = [
+        jnp.where(
+            ((owners[:, k : k + frames : stride] == centre) & (centre > 0))[..., None],
+            padded[:, k : k + frames : stride],
+            0,
+        )
+        for k in range(CONVOLUTION)
+    ]
+    return jnp.stack(read, axis=2)
+
+
+def _spec(config: WhisperConfig, backend: str) -> AttentionSpec:
+    return AttentionSpec(
+        d_model=config.d_model,
+        heads=config.heads,
+        kv_heads=config.heads,
+        head_dim=config.head_dim,
+        causal=False,
+        backend=backend,
+        q_bias=True,
+        v_bias=True,
+        o_bias=True,
+        gain=residual_gain(config.layers),
+    )
+
+
+WHISPER = EncoderFamily(tower, embed, segments)

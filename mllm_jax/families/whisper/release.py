@@ -1,0 +1,130 @@
+"""Whisper's released form: its configuration both ways, and where its parameters come from.
+
+Qwen2-Audio's encoder is of this form, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from mllm_jax.families.whisper.config import CONVOLUTION, WhisperConfig
+from mllm_jax.hf_format.configs import check_head_dim, check_value, own_part
+from mllm_jax.hf_format.family import encoder_alone
+from mllm_jax.hf_format.files import PretrainedError, listed
+from mllm_jax.hf_format.forms import convolution, same
+from mllm_jax.hf_format.rules import Rule, encoder_layers, norm
+from mllm_jax.layers.trainable import FIXED
+
+#: Defaults that configurations may leave out, by their class.
+_DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "whisper": {"activation_function": "gelu", "scale_embedding": False},
+        "qwen2_audio_encoder": {
+            "d_model": 1280,
+            "encoder_ffn_dim": 5120,
+            "encoder_layers": 32,
+            "encoder_attention_heads": 20,
+            "num_mel_bins": 128,
+            "max_source_positions": 1500,
+            "activation_function": "gelu",
+            "scale_embedding": False,
+        },
+    }
+)
+_NAMES = {
+    "layers": "encoder_layers",
+    "d_model": "d_model",
+    "heads": "encoder_attention_heads",
+    "d_ff": "encoder_ffn_dim",
+    "mels": "num_mel_bins",
+    "max_positions": "max_source_positions",
+}
+#: Other names of keys, which transformers reads as well.
+_ALIASES = {
+    "hidden_size": "d_model",
+    "num_hidden_layers": "encoder_layers",
+    "num_attention_heads": "encoder_attention_heads",
+    "intermediate_size": "encoder_ffn_dim",
+}
+_NORMS = ("self_attn_layer_norm", "final_layer_norm")
+
+
+def whisper_config(values: Mapping[str, Any]) -> WhisperConfig:
+    """The encoder of a released Whisper, or of Qwen2-Audio.
+
+    Raises:
+        PretrainedError: the configuration is of another kind, lacks a key, or has a wrong value.
+    """
+    own = own_part(values, "audio_config", _DEFAULTS, _ALIASES)
+    check_value(own, "activation_function", "gelu")
+    check_value(own, "scale_embedding", False)
+    missing = [key for key in _NAMES.values() if own.get(key) is None]
+    if missing:
+        raise PretrainedError(f"the configuration of {own['model_type']} lacks {listed(missing)}")
+    return WhisperConfig.model_validate(
+        {"family": "whisper", **{ours: own[theirs] for ours, theirs in _NAMES.items()}}
+    )
+
+
+def released_whisper(config: WhisperConfig, kind: str = "whisper") -> dict[str, Any]:
+    """The inverse of `whisper_config`; of a Whisper, its decoder's keys are those of its class.
+
+    Args:
+        config: configuration of the encoder.
+        kind: `whisper`, or `qwen2_audio_encoder`.
+
+    Raises:
+        PretrainedError: strides or positions that no released encoder has.
+    """
+    if config.strides != (1, 2) or config.max_positions is None:
+        raise PretrainedError(
+            f"an encoder with strides {list(config.strides)} and max_positions "
+            f"{config.max_positions} has no released format; valid: [1, 2] and a number"
+        )
+    check_head_dim(config)
+    whole = {"architectures": ["WhisperForConditionalGeneration"]} if kind == "whisper" else {}
+    return {
+        **whole,
+        "model_type": kind,
+        "activation_function": "gelu",
+        "scale_embedding": False,
+        **{theirs: getattr(config, ours) for ours, theirs in _NAMES.items()},
+    }
+
+
+def whisper_rules(config: WhisperConfig, prefix: str = "model.encoder.") -> list[Rule]:
+    """Rules of Whisper's encoder.
+
+    Args:
+        prefix: prefix of the names of the tower's tensors.
+    """
+    width = (config.d_model,)
+    rules = []
+    for name, inputs in (("conv1", config.mels), ("conv2", config.d_model)):
+        kernel = convolution(CONVOLUTION, inputs, config.d_model)
+        rules += [
+            Rule(f"embeddings.{name}.kernel", f"{prefix}{name}.weight", kernel),
+            Rule(f"embeddings.{name}.bias", f"{prefix}{name}.bias", same(width)),
+        ]
+    if config.max_positions is not None:
+        table = same((config.max_positions, config.d_model))
+        rules.append(Rule(f"positions.{FIXED}", f"{prefix}embed_positions.weight", table))
+    return [
+        *rules,
+        *norm("norm", f"{prefix}layer_norm", width),
+        *encoder_layers(config, f"{prefix}layers.{{layer}}.", _NORMS, mlp="", biases="qvo"),
+    ]
+
+
+WHISPER = encoder_alone(
+    "whisper",
+    "audio",
+    WhisperConfig,
+    whisper_config,
+    whisper_rules,
+    released_whisper,
+    unused=(r"model\.decoder\..*", r"proj_out\..*"),
+    renames=((r"^(encoder|decoder)\.", r"model.\1."),),
+)

@@ -1,0 +1,115 @@
+"""Released forms that vision towers share: keys of configurations, and a tower alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mllm_jax.hf_format.configs import check_head_dim
+from mllm_jax.hf_format.family import Family, Values, encoder_alone, idle_norm
+from mllm_jax.hf_format.files import PretrainedError
+from mllm_jax.hf_format.rules import Rule
+from mllm_jax.layers.config.encoder import ImageEncoderConfig
+
+#: Defaults of the keys that say how large a tower is, the same in all classes.
+SIZES: Mapping[str, int] = MappingProxyType(
+    {
+        "hidden_size": 768,
+        "intermediate_size": 3072,
+        "num_hidden_layers": 12,
+        "num_attention_heads": 12,
+        "num_channels": 3,
+    }
+)
+_NAMES = {
+    "layers": "num_hidden_layers",
+    "d_model": "hidden_size",
+    "heads": "num_attention_heads",
+    "d_ff": "intermediate_size",
+    "channels": "num_channels",
+    "norm_eps": "layer_norm_eps",
+}
+#: Norms of a layer.
+NORMS = ("layer_norm1", "layer_norm2")
+_NORM = "vision_model.post_layernorm"
+#: Tensors of the towers of texts.
+_TEXT = (r"text_model\..*", r"logit_(scale|bias)", r"(visual|text)_projection\..*")
+_BARE = ((r"^(embeddings|encoder|pre_layrnorm|post_layernorm|head)\.", r"vision_model.\1."),)
+
+
+def vision_alone(
+    name: str,
+    kind: type[Any],
+    read: Callable[[Values], ImageEncoderConfig],
+    rules: Callable[[Any], list[Rule]],
+    write: Callable[[Any], dict[str, Any]],
+    unused: str,
+) -> Family:
+    """The form of a vision tower alone, as `encoder_alone`.
+
+    Every released tower has a norm behind its layers, also where no parameter comes from it.
+
+    Args:
+        name, kind, read, rules, write: as of `encoder_alone`.
+        unused: pattern of the tower's tensors that no parameter comes from.
+    """
+
+    def idle(config: Any) -> Mapping[str, NDArray[np.float32]]:
+        used = any(rule.released.startswith(_NORM) for rule in rules(config))
+        return {} if used else idle_norm(_NORM, config)
+
+    functions = read, rules, write
+    return encoder_alone(name, "vision", kind, *functions, (*_TEXT, unused), _BARE, idle)
+
+
+def vision_keys(own: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys of all vision transformers; a grid of fixed size is square.
+
+    Raises:
+        PretrainedError: sizes that are no whole numbers, or no square.
+    """
+    patch = _whole(own, "patch_size")
+    if "num_patches" in own:
+        count = _whole(own, "num_patches")
+        side = round(count**0.5)
+        if side**2 != count:
+            raise PretrainedError(f"num_patches: {count} is not supported; valid: a square number")
+    else:
+        side = _whole(own, "image_size") // patch
+    shared = {ours: own[theirs] for ours, theirs in _NAMES.items()}
+    return {**shared, "patch": (patch, patch), "grid": (side, side)}
+
+
+def _whole(own: Mapping[str, Any], key: str) -> int:
+    if not isinstance(own[key], int):
+        raise PretrainedError(f"{key}: {own[key]!r} is not supported; valid: one number")
+    return own[key]
+
+
+def released_tower(config: ImageEncoderConfig, kind: str, architecture: str) -> dict[str, Any]:
+    """The inverse of `vision_keys`, for `model_type` `kind` and its class in transformers.
+
+    Raises:
+        PretrainedError: patches, positions or heads that no released tower has.
+    """
+    patch, grid = config.patch, config.grid
+    if patch[0] != patch[1] or grid[0] != grid[1]:
+        raise PretrainedError(
+            f"patches of {list(patch)} pixels on a grid of {list(grid)} have no released format; "
+            "valid: squares"
+        )
+    check_head_dim(config)
+    area = (
+        {"num_patches": grid[0] ** 2} if "siglip2" in kind else {"image_size": patch[0] * grid[0]}
+    )
+    return {
+        "architectures": [architecture],
+        "model_type": kind,
+        "patch_size": patch[0],
+        **area,
+        **{theirs: getattr(config, ours) for ours, theirs in _NAMES.items()},
+    }

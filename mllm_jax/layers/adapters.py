@@ -1,0 +1,59 @@
+"""Adapters in the towers of a model: how linear layers get them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from flax import nnx
+
+from mllm_jax.layers.config.adapters import Adapters
+from mllm_jax.layers.modules import Dense
+from mllm_jax.layers.parameters import Block, Build, Tower
+
+
+def adapted_tower(tower: Tower, module: str, adapters: Adapters | None) -> dict[str, Block]:
+    """The blocks of a tower with their adapters.
+
+    Args:
+        module: `"decoder"` or the encoder's name, with which names of layers begin.
+    """
+    if adapters is None:
+        return dict(tower)
+    return {
+        name: _adapted(block, f"{module}.{name}", adapters) if has_linear(name) else block
+        for name, block in tower.items()
+    }
+
+
+def has_linear(block: str) -> bool:
+    """Whether a block is one of layers, a connector or a head, and no embedding or lone norm."""
+    return block in ("layers", "connector", "lm_head") or (
+        block.startswith("deepstack") and not block.endswith("_norm")
+    )
+
+
+def _adapted(block: Block, name: str, adapters: Adapters) -> Block:
+    own = partial(_with_adapters, name=name, adapters=adapters)
+    others = tuple(partial(own, build) for build in block.others)
+    return replace(block, build=partial(own, block.build), others=others)
+
+
+def _with_adapters(build: Build, rngs: nnx.Rngs, *, name: str, adapters: Adapters) -> nnx.Module:
+    """The module, whose other parameters are as without adapters."""
+    module = build(rngs)
+    for layer, dense in _linear(module, name):
+        if layer in adapters.names:
+            dense.adapt(adapters.rank, adapters.scale, rngs)
+    return module
+
+
+def _linear(module: nnx.Module, name: str) -> Iterator[tuple[str, Dense]]:
+    """Linear layers of a module, by the order of their attributes."""
+    if isinstance(module, Dense):
+        yield name, module
+        return
+    for own, value in vars(module).items():
+        if isinstance(value, nnx.Module):
+            yield from _linear(value, f"{name}.{own}")

@@ -1,0 +1,128 @@
+"""Which blocks of keys the blocks of queries of packed rows see.
+
+It is read from the segment ids, on the device, for kernels that compute no others. A causal row of
+three segments, in blocks (`x` some pairs are visible, `o` all of them are, `.` none is)::
+
+    x . . . . .
+    o x . . . .
+    x x x . . .
+    . . x x . .
+    . . x o x .
+    . . x x x x
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from mllm_jax.layers.attention.limits import FLASH_BLOCK
+from mllm_jax.layers.attention.windowed import Kind
+
+
+class Blocks(NamedTuple):
+    """Pairs of blocks, `[rows, tokens / queries, tokens / keys]` bool.
+
+    Attributes:
+        some: whether a pair of theirs may be visible. Blocks of ids in ascending or descending
+            runs, as packing makes them, have one; blocks of other ids may have none.
+        every: whether all their pairs are visible.
+    """
+
+    some: jax.Array
+    every: jax.Array
+
+    @staticmethod
+    def of(ids: jax.Array, kind: Kind, queries: int, keys: int) -> Blocks:
+        """Those of segment ids `[rows, tokens]` after `cut_padding`.
+
+        Args:
+            queries, keys: number of each in a block; they divide `FLASH_BLOCK`.
+        """
+        tokens = ids.shape[1]
+        begin = jnp.arange(0, tokens, queries)[None, :, None]
+        other = jnp.arange(0, tokens, keys)[None, None, :]
+        # How far keys are behind queries, at least and at most.
+        least, most = begin - (other + keys - 1), begin + queries - 1 - other
+        own, others = _Ids.of(ids, queries), _Ids.of(ids, keys)
+        padding = _pairs(own.padding, others.padding, jnp.logical_and)
+        padding &= begin // FLASH_BLOCK == other // FLASH_BLOCK
+        some = _pairs(own.low, others.high, jnp.less_equal) | padding
+        some &= _pairs(own.high, others.low, jnp.greater_equal) | padding
+        every = _pairs(own.single, others.single, jnp.logical_and)
+        every &= _pairs(own.first, others.first, jnp.equal)
+        if kind.causal:
+            some, every = some & (most >= 0), every & (least >= 0)
+        if kind.window is not None:
+            some, every = some & (least < kind.window), every & (most < kind.window)
+        return Blocks(some, every)
+
+    @property
+    def of_keys(self) -> Blocks:
+        """The same, by blocks of keys."""
+        return Blocks(self.some.swapaxes(1, 2), self.every.swapaxes(1, 2))
+
+    @property
+    def spans(self) -> jax.Array:
+        """Bounds of a loop over the blocks that one block meets, `[rows, blocks, 4]` int32.
+
+        The first of `some` and the end of the last; the first of `every` and the end of its run.
+        """
+        number = jnp.arange(self.some.shape[2])[None, None]
+        first = jnp.argmax(self.some, axis=2)
+        last = jnp.where(self.some, number + 1, 0).max(2)
+        begin = jnp.argmax(self.every, axis=2)
+        behind = number >= begin[:, :, None]
+        apart = jnp.cumsum(behind & ~self.every, axis=2)
+        run = (behind & (apart == 0)).sum(2)
+        return jnp.stack([first, last, begin, begin + run], axis=2).astype(jnp.int32)
+
+
+def cut_padding(ids: jax.Array) -> jax.Array:
+    """`ids` `[rows, tokens]` with an id of its own for the padding of every `FLASH_BLOCK` tokens.
+
+    What padding attends to means nothing: so it meets one block.
+    """
+    number = jnp.arange(ids.shape[1], dtype=jnp.int32) // FLASH_BLOCK
+    return jnp.where(ids == 0, _LEAST + number, ids)
+
+
+#: Id of the first padding: no segment has it or one of those that follow.
+_LEAST = jnp.iinfo(jnp.int32).min
+
+
+class _Ids(NamedTuple):
+    """What every block of a row holds, arrays `[rows, blocks]`.
+
+    Attributes:
+        low, high: smallest and largest id of a segment; no id lies between those of padding alone.
+        padding: whether it holds padding.
+        single: whether all its tokens have one id.
+        first: id of its first token.
+    """
+
+    low: jax.Array
+    high: jax.Array
+    padding: jax.Array
+    single: jax.Array
+    first: jax.Array
+
+    @staticmethod
+    def of(ids: jax.Array, size: int) -> _Ids:
+        blocks = ids.reshape(len(ids), -1, size)
+        padding = blocks < _LEAST + ids.shape[1]
+        return _Ids(
+            low=jnp.where(padding, jnp.iinfo(jnp.int32).max, blocks).min(2),
+            high=jnp.where(padding, _LEAST, blocks).max(2),
+            padding=padding.any(2),
+            single=(blocks == blocks[:, :, :1]).all(2),
+            first=blocks[:, :, 0],
+        )
+
+
+def _pairs(own: jax.Array, others: jax.Array, meet: Callable[[Any, Any], jax.Array]) -> jax.Array:
+    """`meet` of every own block with every other block, of arrays `[rows, blocks]`."""
+    return meet(own[:, :, None], others[:, None, :])

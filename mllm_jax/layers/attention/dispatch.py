@@ -1,0 +1,100 @@
+"""Self-attention within segments: one function over several implementations.
+
+==========  ========  ======================================================================
+backend     platform  needs
+==========  ========  ======================================================================
+reference   any       nothing
+windowed    any       nothing; time grows with segments, not rows; `auto` never takes it
+cudnn       gpu       16-bit floats; head_dim a multiple of 8, at most 128
+pallas_gpu  gpu       16-bit floats; tokens a multiple of 128; head_dim 16 to 128; time grows with
+                      segments, not rows
+splash      tpu       tokens a multiple of 128
+==========  ========  ======================================================================
+
+Every backend gets the segment ids, and can restrict a causal row to a window.
+Attention that a backend cannot compute is refused, never approximated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from mllm_jax.layers.attention import kernels
+from mllm_jax.layers.attention.flash import flash
+from mllm_jax.layers.attention.limits import (
+    PREFERRED,
+    AttentionError,
+    able_backends,
+    check_backend,
+)
+from mllm_jax.layers.attention.packed import packed
+from mllm_jax.layers.attention.reference import reference
+from mllm_jax.layers.attention.windowed import windowed
+from mllm_jax.layers.varying import vary_like
+from sharding.traced import traced_platform
+
+Kernel = Callable[..., jax.Array]
+
+#: Backend that is traced in place of cuDNN, which JAX traces only where it finds the library. No
+#: configuration has this backend: it is not meant to be run.
+STAND_IN = "flash"
+
+
+def attention(
+    q: jax.Array,
+    k: jax.Array,
+    v: jax.Array,
+    segment_ids: jax.Array,
+    *,
+    causal: bool,
+    window: int | None = None,
+    backend: str = "auto",
+) -> jax.Array:
+    """Softmax attention of every token to the tokens of its own segment.
+
+    Args:
+        q: `[rows, tokens, heads, head_dim]`.
+        k, v: `[rows, tokens, kv_heads, head_dim]`; `heads` is a multiple of `kv_heads`.
+        segment_ids: `[rows, tokens]` int32; padding (0) attends to padding and stays finite.
+        causal: whether a token sees only itself and earlier tokens.
+        window: tokens that a token sees of a causal row, itself and those before it; None = all of
+            its segment.
+        backend: see the module; `auto` takes the first of `PREFERRED` that can on the platform
+            that is traced for.
+
+    Returns:
+        `[rows, tokens, heads, head_dim]` in the type of `q`.
+
+    Raises:
+        AttentionError: the backend cannot run these shapes or types; or there is a window and the
+            row is not causal.
+    """
+    if window is not None and not causal:
+        raise AttentionError(f"window {window} is refused, as attention is not causal; valid: None")
+    asked: dict[str, Any] = {"tokens": q.shape[1], "head_dim": q.shape[3], "dtype": q.dtype.name}
+    if backend == "auto":
+        platform = traced_platform()
+        able = able_backends(platform, **asked)
+        backend = next(name for name in PREFERRED[platform] if name in able)
+    if backend != STAND_IN:
+        check_backend(backend, None, **asked)
+    inputs = vary_like((q, k, v), (q, k, v, segment_ids))
+    return BACKENDS[backend](*inputs, segment_ids, causal, window)
+
+
+BACKENDS: dict[str, Kernel] = {
+    "reference": reference,
+    "windowed": windowed,
+    "cudnn": kernels.cudnn,
+    "pallas_gpu": packed,
+    "splash": kernels.splash,
+    STAND_IN: flash,
+}
+
+
+def traceable(backend: str) -> str:
+    """A backend that keeps the same tensors as `backend` and can be traced on any machine."""
+    return STAND_IN if backend == "cudnn" else backend

@@ -1,0 +1,117 @@
+"""Attention that keeps the tensors of cuDNN's flash attention, for tracing without the library.
+
+A forward keeps q, k, v, the mask as a bias, the output and the logarithm of the softmax's sum, one
+float32 for each query and head. `flash` does the same with plain products, on any platform and for
+any type: what it keeps is counted, and it is never run to train.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from mllm_jax.layers.attention.kernels import untyped
+from mllm_jax.layers.attention.reference import visible
+
+#: Finite, as in the reference.
+_MASKED = -1e30
+
+
+class Kept(NamedTuple):
+    """Tensors that the backward reads, `[rows, tokens, heads, head_dim]`.
+
+    Attributes:
+        bias: addend of the scores, `[rows, 1, tokens, tokens]`.
+        log_sums: logs of the summed exponentials of a query's scores, `[rows, heads, tokens]`.
+    """
+
+    q: jax.Array
+    k: jax.Array
+    v: jax.Array
+    bias: jax.Array
+    out: jax.Array
+    log_sums: jax.Array
+
+
+def flash(
+    q: jax.Array,
+    k: jax.Array,
+    v: jax.Array,
+    segment_ids: jax.Array,
+    causal: bool,
+    window: int | None = None,
+) -> jax.Array:
+    """Attention that keeps grouped keys and values as they are, as cuDNN does."""
+
+    @jax.custom_vjp
+    def kernel(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> jax.Array:
+        return forward(q, k, v, ids)[0]
+
+    def forward(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> tuple[jax.Array, Kept]:
+        seen = visible(ids, ids, None if window is None else 0, window)[:, None]
+        bias = jnp.where(seen, 0, _MASKED).astype(q.dtype)
+        scores = _scores(q, k, bias, causal)
+        log_sums = jax.nn.logsumexp(scores, axis=-1)
+        out = _mix(jnp.exp(scores - log_sums[..., None]), v).astype(q.dtype)
+        return out, Kept(q, k, v, bias, out, log_sums)
+
+    def backward(kept: Kept, gradient: jax.Array) -> tuple[jax.Array | None, ...]:
+        return (*_gradients(kept, gradient, causal), None)
+
+    kernel.defvjp(forward, backward)
+    return untyped(kernel)(q, k, v, segment_ids)
+
+
+def _grouped(x: jax.Array, groups: int) -> jax.Array:
+    """`[rows, tokens, groups, heads of a group, head_dim]`."""
+    return x.reshape(*x.shape[:2], groups, -1, x.shape[3])
+
+
+def _scores(q: jax.Array, k: jax.Array, bias: jax.Array, causal: bool) -> jax.Array:
+    """`[rows, heads, queries, keys]` float32, masked."""
+    tokens, width = q.shape[1], q.shape[3]
+    scores = _products(q, k) * width**-0.5 + bias
+    if not causal:
+        return scores
+    return jnp.where(jnp.tril(jnp.ones((tokens, tokens), bool))[None, None], scores, _MASKED)
+
+
+def _mix(weights: jax.Array, values: jax.Array) -> jax.Array:
+    """`weights` `[rows, heads, queries, keys]` times `values` of grouped heads, float32."""
+    rows, heads, tokens, _ = weights.shape
+    groups = values.shape[2]
+    weights = weights.reshape(rows, groups, -1, tokens, tokens)
+    mixed = jnp.einsum("rgnqk,rkgd->rqgnd", weights, values.astype(jnp.float32))
+    return mixed.reshape(rows, tokens, heads, -1)
+
+
+def _gradients(kept: Kept, gradient: jax.Array, causal: bool) -> tuple[jax.Array, ...]:
+    """Gradients of q, k and v, with the weights computed again from the kept logarithms."""
+    q, k, v, bias, out, log_sums = kept
+    weights = jnp.exp(_scores(q, k, bias, causal) - log_sums[..., None])
+    gradient = gradient.astype(jnp.float32)
+    groups = k.shape[2]
+    d_weights = _products(gradient, v.astype(jnp.float32))
+    means = (gradient * out).sum(axis=-1).swapaxes(1, 2)
+    d_scores = weights * (d_weights - means[..., None]) * q.shape[3] ** -0.5
+    d_v = _onto_keys(weights, gradient, groups)
+    d_k = _onto_keys(d_scores, q.astype(jnp.float32), groups)
+    return tuple(
+        own.astype(x.dtype) for own, x in zip((_mix(d_scores, k), d_k, d_v), (q, k, v), strict=True)
+    )
+
+
+def _products(x: jax.Array, y: jax.Array) -> jax.Array:
+    """`[rows, heads, queries, keys]` of `x` of all heads with `y` of grouped heads, float32."""
+    grouped = _grouped(x, y.shape[2])
+    products = jnp.einsum("rqgnd,rkgd->rgnqk", grouped, y, preferred_element_type=jnp.float32)
+    return products.reshape(x.shape[0], x.shape[2], x.shape[1], -1)
+
+
+def _onto_keys(weights: jax.Array, x: jax.Array, groups: int) -> jax.Array:
+    """Sum over queries, and over the heads of a group, of `weights` times `x`."""
+    rows, _, tokens, _ = weights.shape
+    weights = weights.reshape(rows, groups, -1, tokens, tokens)
+    return jnp.einsum("rgnqk,rqgnd->rkgd", weights, _grouped(x, groups))

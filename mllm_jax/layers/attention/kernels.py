@@ -1,0 +1,115 @@
+"""Attention kernels of other libraries, made to run inside a manual `shard_map`.
+
+The kernels do not say over which mesh axes their outputs vary, which `check_vma=True` insists on:
+`untyped` runs them `without_types`. Forward and backward go through it separately, because the
+types of a `custom_vjp` are compared across its two rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+from jax.experimental.pallas.ops.tpu.splash_attention import (
+    splash_attention_kernel as splash_kernel,
+)
+from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as splash_mask
+
+from mllm_jax.layers.attention.reference import visible
+from mllm_jax.layers.varying import vary_like, without_types
+
+Attend = Callable[..., jax.Array]
+
+
+def cudnn(
+    q: jax.Array,
+    k: jax.Array,
+    v: jax.Array,
+    segment_ids: jax.Array,
+    causal: bool,
+    window: int | None = None,
+) -> jax.Array:
+    """cuDNN's flash attention with an explicit mask `[rows, 1, tokens, tokens]`.
+
+    The mask is kept in memory, and all pairs of a row are computed, whatever it or a window hides:
+    for long rows prefer `pallas_gpu`.
+    """
+
+    def kernel(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> jax.Array:
+        mask = visible(ids, ids, None if window is None else 0, window)[:, None]
+        return jax.nn.dot_product_attention(
+            q, k, v, mask=mask, is_causal=causal, implementation="cudnn"
+        )
+
+    return untyped(kernel)(q, k, v, segment_ids)
+
+
+def splash(
+    q: jax.Array,
+    k: jax.Array,
+    v: jax.Array,
+    segment_ids: jax.Array,
+    causal: bool,
+    window: int | None = None,
+    interpret: bool = False,
+) -> jax.Array:
+    """Splash attention for TPUs: blocks that the causal mask or a window hides are skipped."""
+
+    def kernel(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> jax.Array:
+        attend = _splash_kernel(q.shape[1], q.shape[2], causal, window, interpret)
+        heads_first = (x.swapaxes(1, 2) for x in (q * q.shape[-1] ** -0.5, k, v))
+        out = jax.vmap(attend)(*heads_first, splash_kernel.SegmentIds(ids, ids))
+        return out.swapaxes(1, 2)
+
+    return untyped(kernel)(q, k, v, segment_ids)
+
+
+def _splash_kernel(
+    tokens: int, heads: int, causal: bool, window: int | None, interpret: bool
+) -> Callable[..., Any]:
+    shape = (tokens, tokens)
+    mask: Any = splash_mask.CausalMask(shape) if causal else splash_mask.FullMask(shape)
+    if window is not None:
+        mask = splash_mask.LocalMask(shape, window_size=(window - 1, 0), offset=0)
+    block = next(size for size in (512, 256, 128) if tokens % size == 0)
+    return splash_kernel.make_splash_mha(
+        splash_mask.MultiHeadMask([mask] * heads),
+        head_shards=1,
+        q_seq_shards=1,
+        block_sizes=splash_kernel.BlockSizes(
+            block_q=block,
+            block_kv=block,
+            block_kv_compute=block,
+            block_q_dkv=block,
+            block_kv_dkv=block,
+            block_kv_dkv_compute=block,
+            block_q_dq=block,
+            block_kv_dq=block,
+        ),
+        interpret=interpret,
+    )
+
+
+def untyped(kernel: Attend) -> Attend:
+    """`kernel(q, k, v, segment_ids)`, differentiable in q, k, v, under `check_vma=True` as well.
+
+    q, k, v and the result vary over the same axes.
+    """
+
+    @jax.custom_vjp
+    def attend(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> jax.Array:
+        return vary_like(without_types(kernel)(q, k, v, ids), q)
+
+    def forward(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> Any:
+        def run(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> Any:
+            return jax.vjp(lambda *inputs: kernel(*inputs, ids), q, k, v)
+
+        return vary_like(without_types(run)(q, k, v, ids), q)
+
+    def backward(pullback: Any, gradient: jax.Array) -> Any:
+        run = without_types(lambda pullback, gradient: pullback(gradient))
+        return (*vary_like(run(pullback, gradient), gradient), None)
+
+    attend.defvjp(forward, backward)
+    return attend

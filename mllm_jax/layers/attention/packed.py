@@ -1,0 +1,464 @@
+"""Flash attention of packed rows on GPUs: three Triton kernels, written in Pallas.
+
+A program of `_forward` and of `_backward_of_queries` has a block of queries of one head, and loops
+over blocks of keys; one of `_backward_of_keys` has a block of keys, and loops over the blocks of
+queries of all heads of its group. A loop goes from the first to the last block that holds a visible
+pair, which is read from the segment ids (`Blocks`): time grows with the pairs of segments, not of
+rows. Blocks all of whose pairs are visible come first, and without a mask.
+
+The backward computes the weights again from the kept logarithms of their sums (FlashAttention-2,
+https://arxiv.org/abs/2307.08691). Programs share no sum: results are equal bit by bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton as plt
+
+from mllm_jax.layers.attention.blocks import Blocks, cut_padding
+from mllm_jax.layers.attention.kernels import untyped
+from mllm_jax.layers.attention.limits import FLASH_BLOCK
+from mllm_jax.layers.attention.windowed import Kind
+
+#: Where the running maximum of a query starts: finite, as a block may hold no key that it sees.
+_LOWEST = -1e30
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Sizes of a kernel.
+
+    Attributes:
+        queries, keys: number of each in a block, a power of two from 16 to `FLASH_BLOCK`.
+        warps: number of warps of a program.
+        stages: number of blocks of a loop that are loaded at a time.
+    """
+
+    queries: int
+    keys: int
+    warps: int
+    stages: int
+
+    def __post_init__(self) -> None:
+        for size in (self.queries, self.keys):
+            if size < 16 or FLASH_BLOCK % size:
+                raise ValueError(
+                    f"a block of {size} tokens: Triton multiplies at least 16, and blocks divide "
+                    f"{FLASH_BLOCK}; valid: powers of two from 16 to {FLASH_BLOCK}"
+                )
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes of the kernels.
+
+    Attributes:
+        forward: the kernel of the output.
+        of_keys: the kernel of the gradients of keys and values.
+        of_queries: the kernel of the gradients of queries.
+    """
+
+    forward: Tile
+    of_keys: Tile
+    of_queries: Tile
+
+
+#: Sizes by the widest head that they are for.
+SIZES = {
+    64: Sizes(
+        forward=Tile(queries=64, keys=64, warps=4, stages=3),
+        of_keys=Tile(queries=64, keys=64, warps=4, stages=3),
+        of_queries=Tile(queries=64, keys=64, warps=4, stages=3),
+    ),
+    128: Sizes(
+        forward=Tile(queries=64, keys=64, warps=4, stages=3),
+        of_keys=Tile(queries=64, keys=64, warps=4, stages=2),
+        of_queries=Tile(queries=64, keys=64, warps=4, stages=2),
+    ),
+}
+
+
+def sizes_of(head_dim: int) -> Sizes:
+    """Sizes of `SIZES` for heads of `head_dim`."""
+    return next(SIZES[widest] for widest in sorted(SIZES) if head_dim <= widest)
+
+
+class Kept(NamedTuple):
+    """Tensors that the backward reads, `[rows, tokens, heads, head_dim]`.
+
+    Attributes:
+        log_sums: logarithms, to base 2, of the summed exponentials of a query's scores,
+            `[rows, heads, tokens]` float32.
+        ids: segment ids `[rows, tokens]`.
+    """
+
+    q: jax.Array
+    k: jax.Array
+    v: jax.Array
+    out: jax.Array
+    log_sums: jax.Array
+    ids: jax.Array
+
+
+class Options(NamedTuple):
+    """What does not depend on arrays.
+
+    Attributes:
+        kind: which tokens of its segment a token sees.
+        scale: factor of the products of queries and keys.
+        sizes: sizes of the kernels.
+        interpret: whether the kernels run as plain JAX.
+    """
+
+    kind: Kind
+    scale: float
+    sizes: Sizes
+    interpret: bool
+
+    @property
+    def base_two(self) -> float:
+        """The factor, of scores whose weights are powers of two."""
+        return self.scale * math.log2(math.e)
+
+
+def packed(
+    q: jax.Array,
+    k: jax.Array,
+    v: jax.Array,
+    segment_ids: jax.Array,
+    causal: bool,
+    window: int | None = None,
+    interpret: bool = False,
+    sizes: Sizes | None = None,
+) -> jax.Array:
+    """Attention that skips the blocks which segments, order and a window hide.
+
+    Grouped keys and values are not repeated; heads are filled with zeros up to a power of two.
+    Padding attends to the padding of its own `FLASH_BLOCK` tokens alone.
+
+    Args:
+        interpret: whether the kernels run as plain JAX, on any platform.
+        sizes: sizes of the kernels; None = those of `SIZES`.
+    """
+    width = q.shape[3]
+    fill = pl.next_power_of_2(width) - width
+    options = Options(
+        Kind(causal, window), width**-0.5, sizes_of(width) if sizes is None else sizes, interpret
+    )
+
+    def kernel(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> jax.Array:
+        if fill:
+            q, k, v = (jnp.pad(x, (*[(0, 0)] * 3, (0, fill))) for x in (q, k, v))
+        return _attention(q, k, v, ids, options)[..., :width]
+
+    return untyped(kernel)(q, k, v, segment_ids)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(4,))
+def _attention(
+    q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array, options: Options
+) -> jax.Array:
+    return _forward(q, k, v, ids, options)[0]
+
+
+def _forward(
+    q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array, options: Options
+) -> tuple[jax.Array, Kept]:
+    rows, tokens, heads, _ = q.shape
+    launch = _Launch.of(_forward_kernel, options.sizes.forward, options, q, k)
+    scalars = jax.ShapeDtypeStruct((rows, heads, tokens), jnp.float32)
+    own = launch.block(launch.tile.queries)
+    out, log_sums = launch(
+        ids,
+        [(q, own), (k, launch.group), (v, launch.group)],
+        [(q, own), (scalars, launch.scalars)],
+    )
+    return out, Kept(q, k, v, out, log_sums, ids)
+
+
+def _backward(options: Options, kept: Kept, gradient: jax.Array) -> tuple[jax.Array | None, ...]:
+    q, k, v, out, log_sums, ids = kept
+    products = out.astype(jnp.float32) * gradient.astype(jnp.float32)
+    means = products.sum(3).swapaxes(1, 2)
+    launch = _Launch.of(_queries_kernel, options.sizes.of_queries, options, q, k)
+    own, group, scalars = launch.block(launch.tile.queries), launch.group, launch.scalars
+    scalars_of = [(log_sums, scalars), (means, scalars)]
+    inputs = [(q, own), (k, group), (v, group), (gradient, own), *scalars_of]
+    (of_q,) = launch(ids, inputs, [(q, own)])
+    launch = _Launch.of(_keys_kernel, options.sizes.of_keys, options, q, k)
+    own, heads, scalars = launch.block(launch.tile.keys), launch.heads, launch.heads_scalars
+    scalars_of = [(log_sums, scalars), (means, scalars)]
+    inputs = [(q, heads), (k, own), (v, own), (gradient, heads), *scalars_of]
+    of_k, of_v = launch(ids, inputs, [(k, own), (v, own)], by_keys=True)
+    return of_q, of_k, of_v, None
+
+
+_attention.defvjp(_forward, _backward)
+
+
+class _Launch(NamedTuple):
+    """A kernel, and the parts of arrays that its program `(block, head, row)` is given.
+
+    Attributes:
+        tokens, width: of a row, and of a head.
+        repeats: heads of queries that share a head of keys.
+    """
+
+    kernel: Callable[..., None]
+    tile: Tile
+    options: Options
+    tokens: int
+    width: int
+    repeats: int
+
+    @staticmethod
+    def of(
+        kernel: Callable[..., None], tile: Tile, options: Options, q: jax.Array, k: jax.Array
+    ) -> _Launch:
+        _, tokens, heads, width = q.shape
+        return _Launch(kernel, tile, options, tokens, width, heads // k.shape[2])
+
+    def block(self, size: int) -> pl.BlockSpec:
+        """Tokens of this block, of this head, `[size, width]`."""
+        shape = None, size, None, self.width
+        return pl.BlockSpec(shape, lambda block, head, row: (row, block, head, 0))
+
+    @property
+    def scalars(self) -> pl.BlockSpec:
+        """A number for each query of this block, of this head, `[queries]`."""
+        shape = None, None, self.tile.queries
+        return pl.BlockSpec(shape, lambda block, head, row: (row, head, block))
+
+    @property
+    def group(self) -> pl.BlockSpec:
+        """All tokens of the head of keys of this head of queries, `[tokens, width]`."""
+        shape = None, self.tokens, None, self.width
+        return pl.BlockSpec(shape, lambda _, head, row: (row, 0, lax.div(head, self.repeats), 0))
+
+    @property
+    def heads(self) -> pl.BlockSpec:
+        """All tokens of the heads of queries of this head of keys, `[tokens, repeats, width]`."""
+        shape = None, self.tokens, self.repeats, self.width
+        return pl.BlockSpec(shape, lambda _, head, row: (row, 0, head, 0))
+
+    @property
+    def heads_scalars(self) -> pl.BlockSpec:
+        """A number for each token of these heads, `[repeats, tokens]`."""
+        shape = None, self.repeats, self.tokens
+        return pl.BlockSpec(shape, lambda _, head, row: (row, head, 0))
+
+    def __call__(
+        self,
+        ids: jax.Array,
+        inputs: Sequence[tuple[jax.Array, pl.BlockSpec]],
+        outputs: Sequence[tuple[Any, pl.BlockSpec]],
+        by_keys: bool = False,
+    ) -> list[jax.Array]:
+        """Arrays like `outputs`, of arrays and the parts of them that programs are given.
+
+        Args:
+            ids: `[rows, tokens]` segment ids.
+            by_keys: whether a program has a block of keys, and not of queries.
+        """
+        ids = cut_padding(ids)
+        blocks = Blocks.of(ids, self.options.kind, self.tile.queries, self.tile.keys)
+        spans = (blocks.of_keys if by_keys else blocks).spans
+        given = [
+            (spans, pl.BlockSpec((None, None, 4), lambda block, _, row: (row, block, 0))),
+            (ids, pl.BlockSpec((None, self.tokens), lambda _, __, row: (row, 0))),
+            *inputs,
+        ]
+        return pl.pallas_call(
+            partial(self.kernel, tile=self.tile, options=self.options),
+            out_shape=[jax.ShapeDtypeStruct(x.shape, x.dtype) for x, _ in outputs],
+            grid=(spans.shape[1], outputs[0][0].shape[2], len(ids)),
+            in_specs=[spec for _, spec in given],
+            out_specs=[spec for _, spec in outputs],
+            compiler_params=plt.CompilerParams(
+                num_warps=self.tile.warps, num_stages=self.tile.stages
+            ),
+            interpret=self.options.interpret,
+            name=f"packed_attention{self.kernel.__name__}",
+        )(*(x for x, _ in given))
+
+
+# ---- kernels -------------------------------------------------------------------------------------
+
+
+def _forward_kernel(
+    spans: Any,
+    ids: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    out: Any,
+    log_sums: Any,
+    *,
+    tile: Tile,
+    options: Options,
+) -> None:
+    """The output of a block of queries of one head."""
+    queries, own = _Tokens.of(ids, pl.program_id(0), tile.queries), q[...]
+
+    def step(block: jax.Array, carry: Any, masked: bool) -> Any:
+        mixed, top, total = carry
+        keys = _Tokens.of(ids, block, tile.keys)
+        scores = plt.dot(own, k[keys.place], trans_b=True) * options.base_two
+        if masked:
+            seen = _seen(queries.column, keys.line, options.kind)
+            scores = jnp.where(seen, scores, -jnp.inf)
+        above = jnp.maximum(top, scores.max(axis=1))
+        weights, less = jnp.exp2(scores - above[:, None]), jnp.exp2(top - above)
+        values = v[keys.place]
+        mixed = mixed * less[:, None] + plt.dot(weights.astype(values.dtype), values)
+        return mixed, above, total * less + weights.sum(axis=1)
+
+    def filled(value: float, *shape: int) -> jax.Array:
+        return jnp.full((tile.queries, *shape), value, jnp.float32)
+
+    start = filled(0, q.shape[1]), filled(_LOWEST), filled(0)
+    mixed, top, total = _loop(spans, step, start)
+    out[...] = (mixed / total[:, None]).astype(out.dtype)
+    log_sums[...] = top + jnp.log2(total)
+
+
+def _queries_kernel(
+    spans: Any,
+    ids: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    gradient: Any,
+    log_sums: Any,
+    means: Any,
+    of_q: Any,
+    *,
+    tile: Tile,
+    options: Options,
+) -> None:
+    """The gradient of a block of queries of one head."""
+    queries, own, own_gradient = (
+        _Tokens.of(ids, pl.program_id(0), tile.queries),
+        q[...],
+        gradient[...],
+    )
+    log_sum, mean = log_sums[...][:, None], means[...][:, None]
+
+    def step(block: jax.Array, total: jax.Array, masked: bool) -> jax.Array:
+        keys = _Tokens.of(ids, block, tile.keys)
+        others = k[keys.place]
+        scores = plt.dot(own, others, trans_b=True) * options.base_two
+        if masked:
+            seen = _seen(queries.column, keys.line, options.kind)
+            scores = jnp.where(seen, scores, -jnp.inf)
+        weights = jnp.exp2(scores - log_sum)
+        of_weights = plt.dot(own_gradient, v[keys.place], trans_b=True)
+        of_scores = weights * (of_weights - mean)
+        return total + plt.dot(of_scores.astype(others.dtype), others)
+
+    total = _loop(spans, step, jnp.zeros(own.shape, jnp.float32))
+    of_q[...] = (total * options.scale).astype(of_q.dtype)
+
+
+def _keys_kernel(
+    spans: Any,
+    ids: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    gradient: Any,
+    log_sums: Any,
+    means: Any,
+    of_k: Any,
+    of_v: Any,
+    *,
+    tile: Tile,
+    options: Options,
+) -> None:
+    """The gradients of a block of keys and values of one group, summed over its heads.
+
+    Scores are `[keys, queries]`, so that products take what was computed as it lies.
+    """
+    keys, own, own_values = _Tokens.of(ids, pl.program_id(0), tile.keys), k[...], v[...]
+
+    def step(block: jax.Array, carry: Any, masked: bool, head: jax.Array) -> Any:
+        sum_k, sum_v = carry
+        queries = _Tokens.of(ids, block, tile.queries)
+        others, slopes = q[queries.place, head], gradient[queries.place, head]
+        scores = plt.dot(own, others, trans_b=True) * options.base_two
+        if masked:
+            seen = _seen(queries.line, keys.column, options.kind)
+            scores = jnp.where(seen, scores, -jnp.inf)
+        weights = jnp.exp2(scores - log_sums[head, queries.place][None])
+        sum_v += plt.dot(weights.astype(slopes.dtype), slopes)
+        of_weights = plt.dot(own_values, slopes, trans_b=True)
+        of_scores = weights * (of_weights - means[head, queries.place][None])
+        return sum_k + plt.dot(of_scores.astype(others.dtype), others), sum_v
+
+    def of_head(head: jax.Array, carry: Any) -> Any:
+        return _loop(spans, partial(step, head=head), carry)
+
+    zeros = jnp.zeros(own.shape, jnp.float32)
+    sum_k, sum_v = lax.fori_loop(0, q.shape[1], of_head, (zeros, zeros))
+    of_k[...] = (sum_k * options.scale).astype(of_k.dtype)
+    of_v[...] = sum_v.astype(of_v.dtype)
+
+
+class _Tokens(NamedTuple):
+    """Tokens of a block of a row.
+
+    Attributes:
+        place: where they are in the row.
+        positions, ids: their positions, and ids of their segments, `[tokens]`; or as a column
+            `[tokens, 1]` or a line `[1, tokens]`.
+    """
+
+    place: Any
+    positions: jax.Array
+    ids: jax.Array
+
+    @staticmethod
+    def of(ids: Any, block: jax.Array, size: int) -> _Tokens:
+        place = pl.ds(block * size, size)
+        return _Tokens(place, block * size + jnp.arange(size), ids[place])
+
+    @property
+    def column(self) -> _Tokens:
+        return self._replace(positions=self.positions[:, None], ids=self.ids[:, None])
+
+    @property
+    def line(self) -> _Tokens:
+        return self._replace(positions=self.positions[None], ids=self.ids[None])
+
+
+def _seen(queries: _Tokens, keys: _Tokens, kind: Kind) -> jax.Array:
+    """Which keys queries see, one of both as a column and the other as a line."""
+    seen = queries.ids == keys.ids
+    if kind.causal:
+        seen &= queries.positions >= keys.positions
+    if kind.window is not None:
+        seen &= queries.positions - keys.positions < kind.window
+    return seen
+
+
+def _loop(spans: Any, step: Callable[..., Any], carry: Any) -> Any:
+    """`step(block, carry, masked)` for the blocks of `Blocks.spans`, first those of its run.
+
+    Two loops, as one with a branch would not be pipelined.
+    """
+    first, last, begin, end = (spans[i] for i in range(4))
+    carry = lax.fori_loop(begin, end, partial(step, masked=False), carry)
+
+    def masked(number: jax.Array, carry: Any) -> Any:
+        return step(number + jnp.where(number < begin, 0, end - begin), carry, masked=True)
+
+    return lax.fori_loop(first, last - (end - begin), masked, carry)

@@ -1,0 +1,204 @@
+"""Attention that computes only the neighbourhood of a query's segment.
+
+A packed row has many segments, and a query sees one of them. Queries are taken in blocks; the keys
+that a block can see lie in a window, whose width is the smallest of a few that are compiled. Work
+grows with the lengths of segments, not of rows. A backward computes its scores again, so that a
+forward keeps nothing but its inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from mllm_jax.layers.attention.kernels import untyped
+from mllm_jax.layers.attention.reference import attend
+
+Arrays = tuple[jax.Array, jax.Array, jax.Array]
+
+#: Queries of a block. Smaller ones compute less that is masked, in smaller products.
+BLOCK = 128
+
+
+class Kind(NamedTuple):
+    """Which tokens of its segment a token sees.
+
+    Attributes:
+        causal: only itself and those before it.
+        window: how many of these; None = all.
+    """
+
+    causal: bool
+    window: int | None = None
+
+
+class Window(NamedTuple):
+    """The window of keys of a block of queries; or of every block, in arrays.
+
+    Attributes:
+        row: row of the block.
+        query, key: positions of its first query, and of the first key of its window.
+        width: width of its window, as an index into `widths`.
+    """
+
+    row: jax.Array
+    query: jax.Array
+    key: jax.Array
+    width: jax.Array
+
+
+def windowed(
+    q: jax.Array,
+    k: jax.Array,
+    v: jax.Array,
+    segment_ids: jax.Array,
+    causal: bool,
+    window: int | None = None,
+    block: int = BLOCK,
+) -> jax.Array:
+    """Attention within segments, in windows as wide as these need.
+
+    Args:
+        window: tokens that a token of a causal row sees, which makes windows of keys narrower.
+    """
+    kind = Kind(causal, window)
+    tokens = q.shape[1]
+    block = min(block, tokens)
+    # Positions that fill a row up to whole blocks are a segment of their own.
+    fill = (0, -tokens % block)
+
+    def kernel(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> jax.Array:
+        q = q * q.shape[-1] ** -0.5
+        q, k, v = (jnp.pad(x, ((0, 0), fill, (0, 0), (0, 0))).swapaxes(1, 2) for x in (q, k, v))
+        ids = jnp.pad(ids, ((0, 0), fill), constant_values=-1)
+        return _attention(q, k, v, ids, kind, block).swapaxes(1, 2)[:, :tokens]
+
+    return untyped(kernel)(q, k, v, segment_ids)
+
+
+def widths(tokens: int, block: int) -> list[int]:
+    """Widths of windows that are compiled: two blocks, doubled until they are the row."""
+    found = [min(tokens, 2 * block)]
+    while found[-1] < tokens:
+        found.append(min(tokens, 2 * found[-1]))
+    return found
+
+
+def windows(segment_ids: jax.Array, kind: Kind, block: int) -> Window:
+    """The narrowest window of every block that contains all keys which the block's queries see.
+
+    Args:
+        segment_ids: `[rows, tokens]`, tokens a multiple of `block`.
+
+    Returns:
+        Arrays `[rows * blocks]` int32, row by row.
+    """
+    rows, tokens = segment_ids.shape
+    blocks = tokens // block
+    position = jnp.arange(tokens)
+    same = segment_ids[:, :, None] == segment_ids[:, None, :]
+    same = same.reshape(rows, blocks, -1, tokens)
+    query = jnp.broadcast_to(position[::block], (rows, blocks))
+    first = jnp.where(same, position, tokens).min((2, 3))
+    if kind.window is not None:
+        first = jnp.maximum(first, query - kind.window + 1)
+    last = query + block - 1 if kind.causal else jnp.where(same, position, 0).max((2, 3))
+    sizes = jnp.asarray(widths(tokens, block))
+    width = jnp.searchsorted(sizes, last + 1 - first)
+    row = jnp.broadcast_to(jnp.arange(rows)[:, None], (rows, blocks))
+    key = jnp.minimum(first, tokens - sizes[width])
+    return Window(*(x.astype(jnp.int32).ravel() for x in (row, query, key, width)))
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(4, 5))
+def _attention(
+    q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array, kind: Kind, block: int
+) -> jax.Array:
+    """`[rows, heads, tokens, head_dim]` from q (scaled), k and v in the same order."""
+
+    def one(own: Window) -> jax.Array:
+        return _at_its_width(own, ids, block, at)
+
+    def at(own: Window, width: int) -> jax.Array:
+        mask = _mask(own, ids, kind, block, width)
+        return attend(*_inputs(own, (q, k, v), block, width), mask)
+
+    return _joined(lax.map(one, windows(ids, kind, block)), q)
+
+
+def _forward(
+    q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array, kind: Kind, block: int
+) -> tuple[jax.Array, tuple[jax.Array, ...]]:
+    return _attention(q, k, v, ids, kind, block), (q, k, v, ids)
+
+
+def _backward(
+    kind: Kind, block: int, kept: tuple[jax.Array, ...], gradient: jax.Array
+) -> tuple[jax.Array | None, ...]:
+    *arrays, ids = kept
+
+    def one(sums: list[jax.Array], own: Window) -> tuple[list[jax.Array], jax.Array]:
+        return _at_its_width(own, ids, block, partial(at, sums))
+
+    def at(sums: list[jax.Array], own: Window, width: int) -> tuple[list[jax.Array], jax.Array]:
+        mask = _mask(own, ids, kind, block, width)
+        inputs = _inputs(own, arrays, block, width)
+        _, pullback = jax.vjp(lambda q, k, v: attend(q, k, v, mask), *inputs)
+        of_queries, *of_keys = pullback(_cut(gradient, own.row, own.query, block))
+        return [_added(*pair, own) for pair in zip(sums, of_keys, strict=True)], of_queries
+
+    zeros = [jnp.zeros_like(x) for x in arrays[1:]]
+    sums, of_queries = lax.scan(one, zeros, windows(ids, kind, block))
+    return (_joined(of_queries, arrays[0]), *sums, None)
+
+
+_attention.defvjp(_forward, _backward)
+
+
+def _at_its_width(own: Window, ids: jax.Array, block: int, at: Callable[[Window, int], Any]) -> Any:
+    """`at` with the width of this window."""
+    return lax.switch(own.width, [partial(at, own, w) for w in widths(ids.shape[1], block)])
+
+
+def _inputs(own: Window, arrays: Any, block: int, width: int) -> Arrays:
+    """The block of q, and the windows of k and v."""
+    q, k, v = arrays
+    queries = _cut(q, own.row, own.query, block)
+    return queries, _cut(k, own.row, own.key, width), _cut(v, own.row, own.key, width)
+
+
+def _mask(own: Window, ids: jax.Array, kind: Kind, block: int, width: int) -> jax.Array:
+    """Which keys of its window a query sees, `[1, block, width]` bool."""
+    queries = lax.dynamic_slice(ids, (own.row, own.query), (1, block))
+    keys = lax.dynamic_slice(ids, (own.row, own.key), (1, width))
+    seen = queries[:, :, None] == keys[:, None, :]
+    if not kind.causal:
+        return seen
+    ahead = jnp.arange(width)[None, :] - jnp.arange(block)[:, None] - (own.query - own.key)
+    near = ahead <= 0
+    if kind.window is not None:
+        near &= ahead > -kind.window
+    return seen & near[None]
+
+
+def _cut(x: jax.Array, row: jax.Array, start: jax.Array, count: int) -> jax.Array:
+    """`count` positions of a row of `[rows, heads, tokens, head_dim]`."""
+    return lax.dynamic_slice(x, (row, 0, start, 0), (1, x.shape[1], count, x.shape[3]))
+
+
+def _added(x: jax.Array, part: jax.Array, own: Window) -> jax.Array:
+    """`x` plus `part` in the window of `own`."""
+    whole = _cut(x, own.row, own.key, part.shape[2]) + part
+    return lax.dynamic_update_slice(x, whole, (own.row, 0, own.key, 0))
+
+
+def _joined(blocks: jax.Array, like: jax.Array) -> jax.Array:
+    """`[rows * blocks, 1, heads, block, head_dim]` in the order of `like`."""
+    rows, heads, _, width = like.shape
+    blocks = blocks.reshape(rows, -1, heads, blocks.shape[3], width)
+    return blocks.swapaxes(1, 2).reshape(like.shape)

@@ -1,0 +1,105 @@
+"""Which linear layers have adapters, and of what rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+
+from mllm_jax.layers.config.elements import tensor
+from mllm_jax.layers.config.linear import HEAD, LinearLayer
+
+#: What no pattern matches, and why.
+_WITHOUT = (
+    "Routers and the experts that tokens choose take no adapters, nor does a head that is the "
+    "embedding: their products are made of kernels alone"
+)
+
+
+class AdapterError(ValueError):
+    """Adapters that a model cannot have."""
+
+
+@dataclass(frozen=True)
+class Adapters:
+    """Adapters of low rank beside linear layers (LoRA: Hu et al., arXiv 2106.09685).
+
+    A layer `x W` becomes `x W + scale (x A) B`, where `A` `[inputs, rank]` begins at random and `B`
+    `[rank, outputs]` at zero.
+
+    Attributes:
+        layers: the layers that have one.
+        rank: width of `A` and height of `B`.
+        scale: factor of the adapters' product.
+    """
+
+    layers: tuple[LinearLayer, ...]
+    rank: int
+    scale: float
+
+    @classmethod
+    def beside(
+        cls, every: Iterable[LinearLayer], targets: Sequence[str], rank: int, scale: float
+    ) -> Adapters:
+        """Adapters beside the layers that match a target.
+
+        Args:
+            every: the linear layers that there are.
+            targets: patterns of their names; `*` stands for anything but the head, which has an
+                adapter only where it is named, as with PEFT.
+
+        Raises:
+            AdapterError: a target matches no layer; the message lists their names.
+        """
+        every = list(every)
+        for target in targets:
+            if not any(_matches(layer, target) for layer in every):
+                names = ", ".join(layer.name for layer in every)
+                raise AdapterError(
+                    f"{target} matches no linear layer; valid: patterns of {names}. {_WITHOUT}"
+                )
+        chosen = [own for own in every if any(_matches(own, target) for target in targets)]
+        return cls(tuple(chosen), rank, scale)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Names of the layers."""
+        return frozenset(layer.name for layer in self.layers)
+
+    @cached_property
+    def parts(self) -> tuple[str, ...]:
+        """Parts of the model that have any; nothing else of them trains."""
+        return tuple(dict.fromkeys(layer.part for layer in self.layers))
+
+    def layer_elements(self, tower: str) -> dict[tuple[str | None, ...], float]:
+        """Elements of the adapters of one layer of a tower by logical axes.
+
+        Where layers are of several kinds, they are means.
+        """
+        return self._elements(
+            layer for layer in self.layers if layer.part == tower and layer.name != HEAD
+        )
+
+    def end_elements(self, tower: str) -> dict[tuple[str | None, ...], float]:
+        """Elements of the adapters behind the layers: of connectors, or of the decoder's head."""
+        return self._elements(
+            layer
+            for layer in self.layers
+            if layer.part == f"{tower}.connector" or (layer.name == HEAD and layer.part == tower)
+        )
+
+    def _elements(self, layers: Iterable[LinearLayer]) -> dict[tuple[str | None, ...], float]:
+        found: dict[tuple[str | None, ...], float] = {}
+        own = ("rank", self.rank)
+        for layer in layers:
+            matrices = tensor((*layer.inputs, own)) + tensor((own, *layer.outputs))
+            for axes, count in matrices.items():
+                found[axes] = found.get(axes, 0) + layer.share * count
+        return found
+
+
+def _matches(layer: LinearLayer, target: str) -> bool:
+    """Whether a pattern matches a layer; the head must be named."""
+    named = layer.name != HEAD or HEAD.rpartition(".")[2] in target
+    return named and fnmatchcase(layer.name, target)

@@ -1,0 +1,259 @@
+"""Typed configuration of decoders; see `mllm_jax.models.graph`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from mllm_jax.layers.config import decoder_families, elements
+from mllm_jax.layers.config.experts import ExpertsConfig
+from mllm_jax.layers.config.parts import RopeScaling, Section, default_head_dim
+from sharding.plan import Requirement, divisors
+
+
+class DecoderConfig(Section):
+    """A causal language model.
+
+    Args:
+        family: `llama` (RMSNorm, RoPE, SwiGLU, grouped-query attention), `qwen2` (llama with
+            biases on q, k, v), `qwen3` (llama with RMSNorm on q and k), `gpt` (GPT-3: LayerNorm,
+            GELU, learned positions, biases everywhere); `mixtral`, `qwen2_moe` and `qwen3_moe` are
+            llama, qwen2 and qwen3 with `experts`.
+        layers: transformer layers.
+        d_model: width of the residual stream.
+        heads: query heads.
+        kv_heads: key and value heads; `heads` if not given.
+        head_dim: width of a head; `d_model / heads` if not given.
+        d_ff: hidden width of the MLP; that of an expert if not given.
+        experts: layers with a choice of experts in place of the MLP, of the families that have
+            them; null for all others.
+        vocab: size of the vocabulary; null = the tokenizer's, rounded up to a multiple of 64.
+        rope_theta: base of the rotary frequencies.
+        norm_eps: added to the variance in norms.
+        tie_embeddings: whether the head shares the embedding's table.
+        max_positions: tokens of the longest segment, media included; longer samples and prompts
+            are refused. The table of learned positions (gpt) has as many rows; with rotary
+            positions another number changes no parameter.
+        extra_tokens: number of tokens behind the vocabulary that are read and never written, such
+            as the newline between the rows of a tiled image.
+        window: number of tokens that a token sees in layers with a window: the token itself and
+            the tokens before it in its segment; null: all layers see whole segments.
+        pattern: attention of successive layers, `window` or `full`, repeated until the last layer;
+            the length of the pattern divides `layers`. By default all layers have the window, if
+            there is one.
+        parallel_block: attention and MLP (or experts) of a layer read one norm of its input, side
+            by side, in place of one after the other (PaLM, arXiv 2204.02311, section 2). With an
+            MLP, tensor ranks exchange activations half as often.
+        activation_penalty: weight in the loss of the mean square of a layer's outputs, summed over
+            the layers (activation regularization, arXiv 1708.01009).
+    """
+
+    family: Literal["llama", "qwen2", "qwen3", "gpt", "mixtral", "qwen2_moe", "qwen3_moe"] = "llama"
+    layers: int = Field(gt=0, le=10_000)
+    d_model: int = Field(gt=0)
+    heads: int = Field(gt=0)
+    kv_heads: int = Field(gt=0, json_schema_extra={"derived": "heads"})
+    head_dim: int = Field(gt=0, json_schema_extra={"derived": "d_model / heads"})
+    d_ff: int = Field(gt=0, json_schema_extra={"derived": "experts.d_ff"})
+    experts: ExpertsConfig | None = None
+    vocab: int | None = Field(None, gt=0)
+    rope_theta: float = Field(10_000.0, gt=0)
+    rope_scaling: RopeScaling | None = None
+    norm_eps: float = Field(1e-5, gt=0)
+    tie_embeddings: bool = False
+    max_positions: int = Field(4096, gt=0)
+    extra_tokens: int = Field(0, ge=0)
+    window: int | None = Field(None, gt=0)
+    pattern: tuple[Literal["window", "full"], ...] = ()
+    parallel_block: bool = False
+    activation_penalty: float = Field(0.0, ge=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        given = {key: value for key, value in values.items() if value is not None}
+        if "heads" in given:
+            given.setdefault("kv_heads", given["heads"])
+        experts = given.get("experts")
+        width = experts.get("d_ff") if isinstance(experts, dict) else getattr(experts, "d_ff", None)
+        if width is not None:
+            given.setdefault("d_ff", width)
+        return default_head_dim(given)
+
+    @model_validator(mode="after")
+    def _possible(self) -> DecoderConfig:
+        if self.heads % self.kv_heads:
+            raise ValueError(
+                f"heads {self.heads} is not divisible by kv_heads {self.kv_heads}; "
+                f"choose kv_heads from {divisors(self.heads)}"
+            )
+        if self.family == "gpt" and self.kv_heads != self.heads:
+            raise ValueError(f"family gpt has no grouped heads; set kv_heads to {self.heads}")
+        if not self.traits.rotary and self.rope_scaling is not None:
+            raise ValueError(f"family {self.family} has learned positions; remove rope_scaling")
+        if self.traits.rotary and self.head_dim % 2:
+            raise ValueError(f"head_dim {self.head_dim} must be even for rotary positions")
+        return self
+
+    @model_validator(mode="after")
+    def _experts(self) -> DecoderConfig:
+        able = [name for name, own in decoder_families.FAMILIES.items() if own.experts]
+        if self.traits.experts and self.experts is None:
+            raise ValueError(f"family {self.family} needs the section experts")
+        if self.experts is None:
+            return self
+        if not self.traits.experts:
+            raise ValueError(
+                f"family {self.family} has no experts; valid: leave experts out, or family "
+                f"{', '.join(able)}"
+            )
+        if not self.layers_with_experts:
+            last = self.layers // self.experts.every * self.experts.every
+            valid = f"first_dense below {last}" if last else f"every from {divisors(self.layers)}"
+            raise ValueError(
+                f"experts.every {self.experts.every} and experts.first_dense "
+                f"{self.experts.first_dense} leave none of {self.layers} layers with experts; "
+                f"choose {valid}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _windows(self) -> DecoderConfig:
+        if "window" in self.pattern and self.window is None:
+            raise ValueError(
+                f"pattern {list(self.pattern)} needs the length of a window: set window"
+            )
+        if self.window is not None and self.pattern and "window" not in self.pattern:
+            raise ValueError(
+                f"window {self.window} has no effect, as pattern is {list(self.pattern)}; valid: "
+                "window null, or a pattern with window"
+            )
+        if self.layers % self.period:
+            raise ValueError(self._no_whole_periods())
+        return self
+
+    def _no_whole_periods(self) -> str:
+        """Why the layers are no whole number of periods, and what would be."""
+        every, period = self.experts.every if self.experts else 1, self.period
+        causes = [f"pattern {list(self.pattern)}"] if self.pattern else []
+        causes += [f"experts.every {every}"] if every > 1 else []
+        valid = [f"layers {-(-self.layers // period) * period}"]
+        other = [f"experts.every from {divisors(self.layers)}"] if self.layers % every else []
+        other += ["another pattern"] if self.layers % max(1, len(self.pattern)) else []
+        return (
+            f"layers {self.layers} are not a multiple of the {period} layers of "
+            f"{' and '.join(causes)}; choose {', or '.join([*valid, ' with '.join(other)])}"
+        )
+
+    @property
+    def blocks(self) -> int:
+        """Gathers and scatters of a layer over tensor ranks; experts have one of their own."""
+        return 1 if self.parallel_block and self.experts is None else 2
+
+    @property
+    def windows(self) -> tuple[int | None, ...]:
+        """Window of every layer of a period; None where a layer sees whole segments."""
+        kinds = tuple(self.window if kind == "window" else None for kind in self.pattern) or (
+            self.window,
+        )
+        return kinds * (self.period // len(kinds))
+
+    @property
+    def has_experts(self) -> tuple[bool, ...]:
+        """Whether a layer of a period has experts in place of an MLP."""
+        own = self.experts
+        return tuple(own is not None and own.here(layer) for layer in range(self.period))
+
+    @property
+    def layers_with_experts(self) -> tuple[int, ...]:
+        """Numbers of the layers that have experts, from 0."""
+        own = self.experts
+        return tuple(n for n in range(self.layers) if own is not None and own.here(n))
+
+    @property
+    def expert_layers(self) -> int:
+        """How many layers have experts."""
+        return len(self.layers_with_experts)
+
+    @property
+    def period(self) -> int:
+        """Layers after which kinds of layers repeat: all, if the first ones are unlike others."""
+        if self.experts and self.experts.first_dense:
+            return self.layers
+        return math.lcm(max(1, len(self.pattern)), self.experts.every if self.experts else 1)
+
+    @property
+    def aux(self) -> Mapping[str, float]:
+        """The weight in the loss of every auxiliary loss of a layer, by name."""
+        weights = {"activation": self.activation_penalty}
+        if self.experts is not None:
+            weights["balance"] = self.experts.balance_weight / self.expert_layers
+            weights["router_z"] = self.experts.z_weight / self.expert_layers
+        return {name: weight for name, weight in weights.items() if weight}
+
+    @property
+    def traits(self) -> decoder_families.DecoderFamily:
+        """Blocks of the layers."""
+        return decoder_families.FAMILIES[self.family]
+
+    @property
+    def vocab_size(self) -> int:
+        """Size of the vocabulary.
+
+        Raises:
+            ValueError: `vocab` has not been set from the tokenizer yet.
+        """
+        if self.vocab is None:
+            raise ValueError("decoder.vocab is null: set it to the tokenizer's size")
+        return self.vocab
+
+    @property
+    def layer_elements(self) -> Mapping[tuple[str | None, ...], float]:
+        """Elements of the parameters of one layer: its norms, attention and MLP or experts.
+
+        Where layers are of several kinds, it is their mean.
+        """
+        traits, width, norms = self.traits, self.d_model, 1 if self.parallel_block else 2
+        heads = self.heads, self.kv_heads, self.head_dim
+        attention = elements.attention(width, *heads, traits.biases, traits.qk_norm)
+        whole = elements.norm(norms * width, traits.centred) + attention
+        kinds = [whole + self._mlp_elements(experts=own) for own in self.has_experts]
+        return elements.mean(kinds)
+
+    def _mlp_elements(self, *, experts: bool) -> elements.Elements:
+        if experts and self.experts is not None:
+            return self.experts.elements(self.d_model)
+        if self.traits.gated:
+            return elements.gated_mlp(self.d_model, self.d_ff)
+        return elements.mlp(self.d_model, self.d_ff, self.d_model)
+
+    @property
+    def rest_elements(self) -> elements.Elements:
+        """Elements of the embeddings, learned positions, the last norm and the head."""
+        width, vocab = self.d_model, self.vocab_size
+        found = elements.table(vocab, "vocab", width) + elements.norm(width, self.traits.centred)
+        if not self.traits.rotary:
+            found += elements.table(self.max_positions, None, width)
+        if self.extra_tokens:
+            found += elements.table(self.extra_tokens, None, width)
+        if not self.tie_embeddings:
+            found += elements.dense((("embed", width),), (("vocab", vocab),))
+        return found
+
+    def requirements(self) -> tuple[Requirement, ...]:
+        """Sizes that a parallel plan of the decoder must divide."""
+        found = [Requirement("heads", self.heads, "sequence")]
+        if not all(self.has_experts):
+            found.append(Requirement("d_ff", self.d_ff, "tensor"))
+        if self.experts is not None:
+            found.append(Requirement("experts.count", self.experts.count, "expert"))
+            found.append(Requirement("experts.d_ff", self.experts.d_ff, "tensor"))
+            if self.experts.shared_d_ff:
+                own = self.experts.shared_d_ff
+                found.append(Requirement("experts.shared_d_ff", own, "tensor"))
+        return (*found, Requirement("d_model", self.d_model, "fsdp"))

@@ -1,0 +1,362 @@
+"""Typed configuration that encoders of all families share, and their connectors."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from mllm_jax.layers.config import elements
+from mllm_jax.layers.config.parts import Section, Size, TilesConfig, default_head_dim
+from sharding.plan import Requirement
+
+#: GELU by its tanh approximation, exactly, or as `x * sigmoid(1.702 x)`.
+Activation = Literal["gelu_tanh", "gelu", "quick_gelu"]
+#: Frames of half a minute.
+FRAMES = 3000
+
+
+class ConnectorConfig(Section):
+    """Encoder outputs to the decoder's width.
+
+    Args:
+        kind: `mlp` (stack, Linear, activation, Linear), `linear` (stack, Linear), `average`
+            (the mean of what a stack would join, then the encoder's last norm, then Linear).
+        hidden: width between the two linear layers of `mlp`; None = the decoder's `d_model`.
+        activation: between the two linear layers of `mlp`.
+        bias: whether the linear layers have biases.
+        stack: consecutive encoder outputs joined into one; for images `(rows, columns)` of a
+            block of patches (pixel shuffle), for audio a number of frames.
+    """
+
+    kind: Literal["mlp", "linear", "average"] = "mlp"
+    hidden: int | None = Field(None, gt=0)
+    activation: Activation = "gelu_tanh"
+    bias: bool = True
+    stack: Annotated[int, Field(gt=0)] | tuple[int, int] = 1
+
+    @model_validator(mode="after")
+    def _with_effect(self) -> ConnectorConfig:
+        default = type(self).model_fields
+        for key in ("hidden", "activation"):
+            value, unset = getattr(self, key), default[key].default
+            if self.kind != "mlp" and value != unset:
+                raise ValueError(
+                    f"connector.{key} {value} has no effect, as connector.kind is {self.kind}; "
+                    "valid: leave it out, or connector.kind mlp"
+                )
+        return self
+
+
+class EncoderConfig(Section):
+    """Keys of all encoders.
+
+    A family also defines its costs: the numbers of `blocks` and `products` of its layers, if they
+    are not two, and the elements of its parameters.
+
+    Args:
+        family: family of the encoder; see the classes.
+        layers: transformer layers.
+        d_model: width of the residual stream.
+        heads: attention heads.
+        head_dim: width of a head; `d_model / heads` if not given.
+        d_ff: hidden width of the MLP.
+        norm_eps: added to the variance in norms.
+        lanes: name of each lane to the largest number of input positions of its media, null for
+            any number; a medium goes through the lane with the smallest sufficient number. All
+            lanes share the parameters; each lane has a plan, a budget and rows of its own, by its
+            name. `auto` for one of two lanes: every step cuts where both lanes together take the
+            fewest seconds on `schedule.hardware`. An encoder without `lanes` has one lane, of the
+            encoder's name.
+        deepstack: numbers of layers, from 1, whose outputs go to the decoder as well: each through
+            a norm and a connector of its own, to be added at the medium's tokens behind the
+            decoder's first layer, its second, and so on (arXiv 2406.04334, as in Qwen3-VL).
+        remat: values that the backward of this encoder recomputes, one of `none`, `layer` and
+            `full`; null: as `model.remat` says.
+    """
+
+    #: Blocks of a layer, each of which gathers a row's positions once and scatters them once.
+    blocks: ClassVar[int] = 2
+    #: Products of a layer's MLP; three where it is gated.
+    products: ClassVar[int] = 2
+    #: The smallest inputs, for verification.
+    smallest: ClassVar[dict[str, Any]] = {}
+
+    family: str
+    layers: int = Field(gt=0, le=10_000)
+    d_model: int = Field(gt=0)
+    heads: int = Field(gt=0)
+    head_dim: int = Field(gt=0, json_schema_extra={"derived": "d_model / heads"})
+    d_ff: int = Field(gt=0)
+    norm_eps: float = Field(gt=0)
+    connector: ConnectorConfig = ConnectorConfig()
+    lanes: dict[str, Annotated[int, Field(gt=0)] | Literal["auto"] | None] = Field({})
+    deepstack: tuple[Annotated[int, Field(gt=0)], ...] = ()
+    remat: Literal["none", "layer", "full"] | None = None
+
+    @model_validator(mode="after")
+    def _all_media(self) -> EncoderConfig:
+        most = list(self.lanes.values())
+        if "auto" in most and sorted(map(str, most)) != ["None", "auto"]:
+            raise ValueError(
+                f"lanes {self.lanes} are not two of which one is cut from the other; valid: auto "
+                "for one of two lanes, and null for the other"
+            )
+        if self.lanes and (most.count(None) != 1 or len({*most}) < len(most)):
+            raise ValueError(
+                f"lanes {self.lanes} do not give every medium one lane; valid: null for one of the "
+                "lanes, and different numbers of positions for all others"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _known_layers(self) -> EncoderConfig:
+        if sorted({*self.deepstack}) != [*self.deepstack] or max(self.deepstack, default=0) > (
+            self.layers
+        ):
+            raise ValueError(
+                f"deepstack {list(self.deepstack)} must be numbers of layers in rising order, from "
+                f"1 to {self.layers}"
+            )
+        return self
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults(cls, values: Any) -> Any:
+        return default_head_dim(values) if isinstance(values, dict) else values
+
+    @property
+    def stack(self) -> int:
+        """Encoder outputs joined by the connector into one."""
+        stack = self.connector.stack
+        return stack if isinstance(stack, int) else math.prod(stack)
+
+    @property
+    def connected(self) -> int:
+        """Input width of the connector's first linear layer."""
+        return self.d_model * (1 if self.connector.kind == "average" else self.stack)
+
+    @property
+    def stride(self) -> int:
+        """Input positions per position of the transformer."""
+        return 1
+
+    @property
+    def reduction(self) -> int:
+        """Input positions per output of the connector."""
+        return self.stride * self.stack
+
+    @property
+    def tile_outputs(self) -> tuple[int, int] | None:
+        """Rows and columns of a tile's outputs; None for media that are not cut into tiles."""
+        return None
+
+    @property
+    def tile_inputs(self) -> int:
+        """Input positions of a tile; 0 for media that are not cut into tiles."""
+        return math.prod(self.tile_outputs) * self.reduction if self.tile_outputs else 0
+
+    @property
+    def released_name(self) -> str:
+        """Name of such encoders in configurations of released models."""
+        return self.family
+
+    @abstractmethod
+    def usual_row(self, media: int) -> int:
+        """Input positions of a row to begin with, whole outputs: `media` media of full size, or one
+        that is cut into most tiles."""
+
+    @property
+    @abstractmethod
+    def stem_flops(self) -> float:
+        """FLOPs of products before the layers, per input position."""
+
+    @property
+    @abstractmethod
+    def layer_elements(self) -> elements.Elements:
+        """Elements of the parameters of one layer."""
+
+    @property
+    @abstractmethod
+    def rest_elements(self) -> elements.Elements:
+        """Elements of the parameters before and behind the layers, without the connector."""
+
+    def connectors_elements(self, d_decoder: int) -> elements.Elements:
+        """Elements of the connector and of those of `deepstack`, to a decoder of this width."""
+        one, norm = self.connector_elements(d_decoder), elements.norm(self.d_model, centred=True)
+        return sum((one + norm for _ in self.deepstack), one)
+
+    def connector_elements(self, d_decoder: int) -> elements.Elements:
+        """Elements of the connector's parameters, to a decoder of width `d_decoder`."""
+        own, inputs = self.connector, self.connected
+        if own.kind == "mlp":
+            return elements.mlp(inputs, own.hidden or d_decoder, d_decoder, own.bias)
+        return elements.dense(((None, inputs),), (("embed", d_decoder),), own.bias)
+
+    def requirements(self, d_decoder: int) -> tuple[Requirement, ...]:
+        """Sizes that a parallel plan of this encoder must divide, given the decoder's width."""
+        shared = (
+            Requirement("heads", self.heads, "sequence"),
+            Requirement("d_ff", self.d_ff, "tensor"),
+            Requirement("d_model", self.d_model, "fsdp"),
+            Requirement("decoder d_model", d_decoder, "fsdp"),
+        )
+        if self.connector.kind != "mlp":
+            return shared
+        hidden = self.connector.hidden or d_decoder
+        return (*shared, Requirement("connector.hidden", hidden, "tensor"))
+
+
+class ImageEncoderConfig(EncoderConfig):
+    """Keys of vision transformers.
+
+    Args:
+        patch: height and width of a patch in pixels.
+        channels: 1 (grey) or 3 (RGB).
+        grid: rows and columns of the learned position grid; other image sizes interpolate it.
+        tiles: how images are cut into tiles; null: they are encoded as they are.
+    """
+
+    smallest: ClassVar[dict[str, Any]] = {"patch": [2, 2]}
+
+    patch: Size
+    channels: Literal[1, 3] = 3
+    grid: Size
+    tiles: TilesConfig | None = None
+
+    @model_validator(mode="after")
+    def _whole_tiles(self) -> ImageEncoderConfig:
+        if self.tiles is None:
+            return self
+        if self.class_tokens != "none":
+            raise ValueError(
+                "tiles of encoders with a class token are not supported; valid: tiles null, or "
+                "an encoder without one, e.g. siglip"
+            )
+        for pixels, patch, block in zip(self.tiles.pixels, self.patch, self.block, strict=True):
+            if pixels < patch or pixels // patch % block:
+                raise ValueError(
+                    f"tiles.pixels: {list(self.tiles.pixels)} in patches of {list(self.patch)} "
+                    f"pixels are no whole blocks of {list(self.block)}, which connector.stack joins"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _blocks(self) -> ImageEncoderConfig:
+        stack = self.connector.stack
+        if isinstance(stack, int) and stack != 1:
+            raise ValueError(
+                f"connector.stack {stack} of an image encoder must be a block of patches, "
+                f"[rows, columns], for example [{stack}, 1] or [1, {stack}]"
+            )
+        if not isinstance(stack, int) and min(stack) < 1:
+            raise ValueError(f"connector.stack {list(stack)} must be at least [1, 1]")
+        return self
+
+    @property
+    def modality(self) -> str:
+        """The kind of media that the encoder is for."""
+        return "image"
+
+    @property
+    def released_name(self) -> str:
+        """See `EncoderConfig.released_name`."""
+        return "vision"
+
+    def usual_row(self, media: int) -> int:
+        """See `EncoderConfig.usual_row`."""
+        if self.tiles:
+            area = max(height * width for height, width in self.tiles.pinpoints)
+            return (1 + area // math.prod(self.tiles.pixels)) * self.tile_inputs
+        patches = math.prod(self.grid) + (self.class_tokens != "none")
+        return media * -(-patches // self.reduction) * self.reduction
+
+    @property
+    def block(self) -> tuple[int, int]:
+        """Rows and columns of patches that the connector joins."""
+        stack = self.connector.stack
+        return (1, 1) if isinstance(stack, int) else stack
+
+    @property
+    def class_tokens(self) -> Literal["none", "dropped", "kept"]:
+        """Whether every image has a class token, and whether its output lands."""
+        return "none"
+
+    @property
+    def tile_outputs(self) -> tuple[int, int] | None:
+        """Rows and columns of a tile's outputs; pixels beyond whole blocks are not seen."""
+        if self.tiles is None:
+            return None
+        (height, width), (rows, columns) = self.tiles.pixels, self.block
+        return height // self.patch[0] // rows, width // self.patch[1] // columns
+
+    @property
+    def features(self) -> int:
+        """Values per patch: height x width x channels."""
+        return math.prod(self.patch) * self.channels
+
+    @property
+    def stem_flops(self) -> float:
+        """FLOPs of patches and positions: the interpolation of learned positions is a product."""
+        return 2 * self.d_model * (self.features + math.prod(self.grid))
+
+    def stem_elements(self, bias: bool = True, class_token: bool = False) -> elements.Elements:
+        """Elements of the patches' layer, of the learned positions and of the class token."""
+        patches = elements.dense(((None, self.features),), (("embed", self.d_model),), bias)
+        entries = math.prod(self.grid) + class_token
+        own = patches + elements.table(entries, None, self.d_model)
+        return own + elements.vector(self.d_model) if class_token else own
+
+    def attention_elements(self, biases: str, qk_norm: bool = False) -> elements.Elements:
+        """Elements of a layer's attention, see `elements.attention`."""
+        heads = self.heads, self.heads, self.head_dim
+        return elements.attention(self.d_model, *heads, biases, qk_norm)
+
+
+class AudioEncoderConfig(EncoderConfig):
+    """Keys of encoders of log-mel frames.
+
+    Args:
+        mels: mel bands per frame.
+        lookahead: frames behind a clip that convolutions read as well.
+    """
+
+    smallest: ClassVar[dict[str, Any]] = {"mels": 4}
+
+    mels: int = Field(80, gt=0)
+    lookahead: int = Field(0, ge=0)
+
+    @model_validator(mode="after")
+    def _frames(self) -> AudioEncoderConfig:
+        if not isinstance(self.connector.stack, int):
+            raise ValueError(
+                f"connector.stack {list(self.connector.stack)} of an audio encoder must be a "
+                f"number of frames, for example {math.prod(self.connector.stack)}"
+            )
+        return self
+
+    @property
+    def modality(self) -> str:
+        """The kind of media that the encoder takes."""
+        return "audio"
+
+    @property
+    def released_name(self) -> str:
+        """See `EncoderConfig.released_name`."""
+        return "audio"
+
+    def usual_row(self, media: int) -> int:
+        """See `EncoderConfig.usual_row`; a clip of any length has half a minute."""
+        return media * (self.longest or FRAMES) // self.reduction * self.reduction
+
+    @property
+    def features(self) -> int:
+        """Values per frame."""
+        return self.mels
+
+    @property
+    def longest(self) -> int | None:
+        """Number of frames of the longest clip; None if every length has positions."""
+        return None

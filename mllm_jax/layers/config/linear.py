@@ -1,0 +1,122 @@
+"""The linear layers of a model by name, known without making them.
+
+Names are those of parameters without the dimension of layers: all copies of
+`decoder.layers.self_attn.q_proj` are one entry. Embeddings, a head that is the embedding,
+convolutions, routers and the experts that tokens choose are none of them. Tests compare the entries
+with the modules.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from mllm_jax.layers.config.decoder import DecoderConfig
+from mllm_jax.layers.config.elements import Dims
+from mllm_jax.layers.config.encoder import EncoderConfig
+
+#: Name of the head, if it is no embedding.
+HEAD = "decoder.lm_head"
+
+
+@dataclass(frozen=True)
+class LinearLayer:
+    """A linear layer.
+
+    Attributes:
+        name: name of its parameters.
+        part: part of the model, by its name in `ModelConfig.parts`.
+        inputs, outputs: logical axes and sizes of its dimensions.
+        share: share of the module's layers that have it.
+    """
+
+    name: str
+    part: str
+    inputs: Dims
+    outputs: Dims
+    share: float = 1.0
+
+    @property
+    def width(self) -> int:
+        """Elements of an input."""
+        return math.prod(size for _, size in self.inputs)
+
+    @property
+    def height(self) -> int:
+        """Elements of an output."""
+        return math.prod(size for _, size in self.outputs)
+
+
+def decoder_layers(config: DecoderConfig) -> Iterator[LinearLayer]:
+    """Those of a decoder."""
+    width, hidden = _dim("embed", config.d_model), _dim("mlp", config.d_ff)
+    heads = config.heads, config.kv_heads, config.head_dim
+    every = list(_attention("decoder", config.d_model, *heads))
+    sparse = sum(config.has_experts) / config.period
+    if sparse < 1:
+        kind = _gated if config.traits.gated else _two
+        dense = kind("decoder", "layers.mlp", width, hidden, width)
+        every += [replace(layer, share=1 - sparse) for layer in dense]
+    own = config.experts
+    if own is not None and own.shared_d_ff:
+        middle = _dim("mlp", own.shared_d_ff)
+        shared = list(_gated("decoder", "layers.experts.shared", width, middle, width))
+        if own.shared_gate:
+            shared.append(_layer("decoder", "layers.experts.shared_gate", width, _dim(None, 1)))
+        every += [replace(layer, share=sparse) for layer in shared]
+    yield from every
+    if not config.tie_embeddings:
+        yield LinearLayer(HEAD, "decoder", width, (("vocab", config.vocab_size),))
+
+
+def encoder_layers(name: str, config: EncoderConfig, d_decoder: int) -> Iterator[LinearLayer]:
+    """Those of an encoder and its connectors."""
+    width, outputs = _dim("embed", config.d_model), _dim("embed", d_decoder)
+    yield from _attention(name, config.d_model, config.heads, config.heads, config.head_dim)
+    yield from _two(name, "layers.mlp", width, _dim("mlp", config.d_ff), width)
+    own = config.connector
+    blocks = ["connector", *(f"deepstack{number}" for number in range(len(config.deepstack)))]
+    for block in blocks:
+        if own.kind == "mlp":
+            middle = _dim("mlp", own.hidden or d_decoder)
+            yield from _two(name, block, _dim("embed", config.connected), middle, outputs)
+        else:
+            yield _layer(name, f"{block}.linear", _dim(None, config.connected), outputs)
+
+
+def _dim(axis: Literal["embed", "mlp"] | None, size: int) -> Dims:
+    return ((axis, size),)
+
+
+def _layer(module: str, name: str, inputs: Dims, outputs: Dims) -> LinearLayer:
+    inside = module == "decoder" or name.startswith("layers.")
+    part = module if inside else f"{module}.connector"
+    return LinearLayer(f"{module}.{name}", part, inputs, outputs)
+
+
+def _attention(
+    module: str, d_model: int, heads: int, kv_heads: int, head_dim: int
+) -> Iterator[LinearLayer]:
+    width = _dim("embed", d_model)
+    queries: Dims = (("heads", heads), (None, head_dim))
+    keys: Dims = (("kv_heads", kv_heads), (None, head_dim))
+    for name, outputs in (("q", queries), ("k", keys), ("v", keys)):
+        yield _layer(module, f"layers.self_attn.{name}_proj", width, outputs)
+    yield _layer(module, "layers.self_attn.o_proj", queries, width)
+
+
+def _two(
+    module: str, name: str, inputs: Dims, hidden: Dims, outputs: Dims
+) -> Iterator[LinearLayer]:
+    yield _layer(module, f"{name}.fc1", inputs, hidden)
+    yield _layer(module, f"{name}.fc2", hidden, outputs)
+
+
+def _gated(
+    module: str, name: str, inputs: Dims, hidden: Dims, outputs: Dims
+) -> Iterator[LinearLayer]:
+    for own in ("gate_proj", "up_proj"):
+        yield _layer(module, f"{name}.{own}", inputs, hidden)
+    yield _layer(module, f"{name}.down_proj", hidden, outputs)

@@ -1,0 +1,91 @@
+"""Typed configuration of the parts that towers share; see `mllm_jax.models.graph`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from sharding.plan import divisors
+
+#: Rows and columns, or height and width.
+Size = tuple[Annotated[int, Field(gt=0)], Annotated[int, Field(gt=0)]]
+
+
+class Section(BaseModel):
+    """A part of a configuration: no other keys, and nothing that changes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class RopeScaling(Section):
+    """Llama 3.1's stretch of low rotary frequencies (Llama 3 report, section 3.4.1).
+
+    Args:
+        factor: factor by which low frequencies are slowed.
+        low_freq_factor, high_freq_factor: wavelengths above `original_max_positions /
+            low_freq_factor` are stretched, below `/ high_freq_factor` kept, between interpolated.
+        original_max_positions: context length of pre-training.
+    """
+
+    factor: float = Field(8.0, ge=1)
+    low_freq_factor: float = Field(1.0, gt=0)
+    high_freq_factor: float = Field(4.0, gt=0)
+    original_max_positions: int = Field(8192, gt=0)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> RopeScaling:
+        if self.high_freq_factor <= self.low_freq_factor:
+            raise ValueError(
+                f"high_freq_factor {self.high_freq_factor} must exceed low_freq_factor "
+                f"{self.low_freq_factor}: the two bound the interpolated band"
+            )
+        return self
+
+
+class TilesConfig(Section):
+    """Images of any resolution, cut into tiles that are encoded separately.
+
+    The encoder sees an image whole, and once more at the best of several resolutions, as in
+    LLaVA-OneVision (arXiv 2408.03326, section 3.2). The decoder needs an extra token, which ends a
+    row of outputs.
+
+    Args:
+        pixels: height and width of a tile.
+        pinpoints: resolutions, heights and widths in pixels, whole multiples of a tile's.
+        most: number of tiles whose outputs bound the outputs of an image, those of the whole image
+            apart; a larger grid of outputs is scaled down.
+    """
+
+    pixels: Size
+    pinpoints: Annotated[tuple[Size, ...], Field(min_length=1)]
+    most: int = Field(9, gt=0)
+
+    @model_validator(mode="after")
+    def _whole(self) -> TilesConfig:
+        for pinpoint in self.pinpoints:
+            if any(n % tile for n, tile in zip(pinpoint, self.pixels, strict=True)):
+                raise ValueError(
+                    f"tiles.pinpoints: {list(pinpoint)} is not a whole number of tiles of "
+                    f"{list(self.pixels)} pixels"
+                )
+        return self
+
+
+def default_head_dim(values: dict[str, Any]) -> dict[str, Any]:
+    """Fill `head_dim` from `d_model / heads`.
+
+    Raises:
+        ValueError: the width does not divide into the heads.
+    """
+    width, heads = values.get("d_model"), values.get("heads")
+    if values.get("head_dim") is not None:
+        return values
+    if not isinstance(width, int) or not isinstance(heads, int) or width < 1 or heads < 1:
+        return values  # refused field by field
+    if width % heads:
+        raise ValueError(
+            f"d_model {width} is not divisible by heads {heads}; choose heads from "
+            f"{divisors(width)} or give head_dim"
+        )
+    return {**values, "head_dim": width // heads}

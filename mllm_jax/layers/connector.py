@@ -1,0 +1,85 @@
+"""The connector: encoder outputs to embeddings of the decoder.
+
+    mlp       norm, stack, Linear, activation, Linear      LLaVA-1.5 (arXiv 2310.03744)
+    linear    norm, stack, Linear                          LLaVA (arXiv 2304.08485)
+    average   average, norm, Linear                        Qwen2-Audio (arXiv 2407.10759)
+
+The norm is the encoder's, of the families that have one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from mllm_jax.layers.config.encoder import EncoderConfig
+from mllm_jax.layers.modules import MLP, Dense, LayerNorm
+from mllm_jax.layers.parameters import Block
+from sharding.collectives import shard_slice
+from sharding.grid import View
+
+
+class Linear(nnx.Module):
+    """A single linear layer; every rank computes its own share of the positions."""
+
+    def __init__(self, inputs: int, outputs: int, rngs: nnx.Rngs, bias: bool) -> None:
+        self.linear = Dense(((None, inputs),), (("embed", outputs),), rngs, bias)
+
+
+def connector_block(config: EncoderConfig, d_decoder: int) -> Block:
+    """The parameters between an encoder and a decoder of width `d_decoder`."""
+    own, inputs = config.connector, config.connected
+    if own.kind != "mlp":
+        return Block(lambda rngs: Linear(inputs, d_decoder, rngs, own.bias))
+    widths = (inputs, own.hidden or d_decoder, d_decoder)
+    return Block(lambda rngs: MLP(widths, rngs, activation=own.activation, bias=own.bias))
+
+
+def deepstack_blocks(config: EncoderConfig) -> list[str]:
+    """Names of the connectors of layers in `deepstack`; each has a norm, of that name and `_norm`.
+
+    As in DeepStack (arXiv 2406.04334) and Qwen3-VL, whose norms are LayerNorms, too.
+    """
+    return [f"deepstack{number}" for number in range(len(config.deepstack))]
+
+
+def norm_block(config: EncoderConfig) -> Block:
+    """The norm of such a connector."""
+    return Block(lambda rngs: LayerNorm(config.d_model, config.norm_eps, rngs))
+
+
+def connect(
+    block: Block,
+    params: dict,
+    x: jax.Array,
+    segment_ids: jax.Array,
+    config: EncoderConfig,
+    norm: Callable[[jax.Array], jax.Array],
+    view: View,
+) -> jax.Array:
+    """Join positions and project them.
+
+    Pixel shuffle is a stack, too: the loader orders patches so that those of one block are
+    neighbours. Where a medium's last positions are too few, zeros take the place of the others.
+
+    Args:
+        x: `[rows, positions / shards, d_model]`, out of the last layer.
+        segment_ids: `[rows, positions]`, whole on every rank of the row.
+        norm: the encoder's last one.
+
+    Returns:
+        `[rows, positions / stack / shards, d_decoder]`.
+    """
+    module, stack = block.bind(params, view), config.stack
+    used = (shard_slice(segment_ids, view.sequence, dim=1) > 0)[..., None]
+    averaged = config.connector.kind == "average"
+    x = jnp.where(used, x if averaged else norm(x), 0)
+    rows, positions, width = x.shape
+    if averaged:
+        x = norm(jnp.mean(x.reshape(rows, positions // stack, stack, width), axis=2))
+    else:
+        x = x.reshape(rows, positions // stack, stack * width)
+    return module.linear(x) if isinstance(module, Linear) else module(x, view)

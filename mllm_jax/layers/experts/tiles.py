@@ -1,0 +1,110 @@
+"""Products by groups on CPUs: a loop over tiles of rows of one group each.
+
+XLA for CPUs would make one dense product with all groups of `jax.lax.ragged_dot`. Here a group of
+n rows has n / tile tiles, rounded up, and an empty group has none. The last tile of a group covers
+rows of others; their results stay as they are::
+
+    tile 2             [a a] [b b] [b c] [c .]    results of the third: of its first row alone
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from mllm_jax.layers.varying import vary_like
+
+#: Rows of a tile at most: more of them are computed for nothing, fewer waste the loads of a matrix.
+TILE = 64
+
+
+class _Tile(NamedTuple):
+    """A tile of rows of one group.
+
+    Attributes:
+        group: number of the group.
+        start: first row that is read.
+        own: `[tile, 1]`, whether a row is of the group and of no other tile.
+    """
+
+    group: jax.Array
+    start: jax.Array
+    own: jax.Array
+
+
+class _Tiles:
+    """The tiles of sorted rows.
+
+    Args:
+        counts: `[groups]` int32.
+        rows: number of rows.
+    """
+
+    def __init__(self, counts: jax.Array, rows: int) -> None:
+        groups = len(counts)
+        self.rows, self.size = rows, _tile(rows, groups)
+        each = -(-counts // self.size)
+        ends, self._ends = jnp.cumsum(each), jnp.cumsum(counts)
+        self.count = ends[-1]
+        number = jnp.arange(rows // self.size + groups)
+        group = jnp.sum(ends[None] <= number[:, None], axis=1, dtype=jnp.int32)
+        self._groups = jnp.minimum(group, groups - 1)
+        before, begins = (ends - each)[self._groups], (self._ends - counts)[self._groups]
+        self._begins = begins + (number - before) * self.size
+
+    def __getitem__(self, number: jax.Array) -> _Tile:
+        group, begin = self._groups[number], self._begins[number]
+        # A tile does not reach beyond the last row: it begins earlier instead.
+        start = jnp.minimum(begin, self.rows - self.size)
+        row = start + jnp.arange(self.size)
+        end = jnp.minimum(begin + self.size, self._ends[group])
+        return _Tile(group, start, ((row >= begin) & (row < end))[:, None])
+
+    def read(self, x: jax.Array, tile: _Tile) -> jax.Array:
+        """The rows of a tile, some of them not its own."""
+        return lax.dynamic_slice_in_dim(x, tile.start, self.size)
+
+    def loop(self, body: Callable[[_Tile, jax.Array], jax.Array], start: jax.Array) -> jax.Array:
+        """`body` of every tile, from `start` on."""
+        return lax.fori_loop(0, self.count, lambda n, carry: body(self[n], carry), start)
+
+
+def _tile(rows: int, groups: int) -> int:
+    """Rows of a tile: a power of two below half of a group's mean, so that little is in vain."""
+    wanted = max(8, min(TILE, rows // (2 * groups)))
+    return min(rows, 1 << (wanted.bit_length() - 1))
+
+
+def product(rows: jax.Array, kernels: jax.Array, counts: jax.Array, transposed: bool) -> jax.Array:
+    """See `mllm_jax.layers.experts.grouped.Products`."""
+    tiles, contracted = _Tiles(counts, len(rows)), 1 if transposed else 0
+
+    def body(tile: _Tile, made: jax.Array) -> jax.Array:
+        kernel = lax.dynamic_index_in_dim(kernels, tile.group, keepdims=False)
+        dimensions = (((1,), (contracted,)), ((), ()))
+        own = lax.dot_general(tiles.read(rows, tile), kernel, dimensions)
+        own = jnp.where(tile.own, own, tiles.read(made, tile))
+        return lax.dynamic_update_slice_in_dim(made, own, tile.start, 0)
+
+    made = jnp.zeros((len(rows), kernels.shape[2 - contracted]), rows.dtype)
+    return tiles.loop(body, vary_like(made, rows))
+
+
+def of_kernels(rows: jax.Array, gradient: jax.Array, counts: jax.Array) -> jax.Array:
+    """See `mllm_jax.layers.experts.grouped.Products`."""
+    tiles = _Tiles(counts, len(rows))
+
+    def body(tile: _Tile, sums: jax.Array) -> jax.Array:
+        own = jnp.where(tile.own, tiles.read(rows, tile), 0)
+        dimensions = (((0,), (0,)), ((), ()))
+        others = tiles.read(gradient, tile)
+        added = lax.dot_general(own, others, dimensions, preferred_element_type=jnp.float32)
+        added += lax.dynamic_index_in_dim(sums, tile.group, keepdims=False)
+        return lax.dynamic_update_index_in_dim(sums, added, tile.group, 0)
+
+    sums = jnp.zeros((len(counts), rows.shape[1], gradient.shape[1]), jnp.float32)
+    return tiles.loop(body, vary_like(sums, rows)).astype(rows.dtype)

@@ -1,0 +1,466 @@
+"""Parts that all families share: linear layers, norms, attention and MLP blocks.
+
+Layers run on shards. Between blocks an activation is `[rows, tokens / shards, d_model]`, with
+context x tensor shards; norms work on that. What follows says `tokens` for those of one context
+rank, its run of the row; only attention sees all of them, on a part of the heads. Before a
+column-parallel product the tokens are gathered, after a row-parallel one the partial sums are
+reduced and scattered over tokens (Korthikanti et al., arXiv 2205.05198), or both happen in a ring,
+step by step beside the product (`models.rings`).
+With `View()` the collectives are identities and the same code is the single-device reference.
+Sizes come from the local arrays, never from the configuration.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from mllm_jax.layers.attention.cached import Past, attend_to
+from mllm_jax.layers.attention.dispatch import attention
+from mllm_jax.layers.config.elements import Dims
+from mllm_jax.layers.config.encoder import Activation
+from mllm_jax.layers.positions import Rotary, rotate
+from mllm_jax.layers.products import cheap, gathered_in_a_ring, product, scattered
+from mllm_jax.layers.varying import gelu, vary_like
+from sharding.axes import LogicalAxes
+from sharding.collectives import all_gather, all_to_all, axis_index
+from sharding.grid import View
+
+
+class Segments(NamedTuple):
+    """The packing of its rows, for a layer.
+
+    Attributes:
+        ids: `[rows, tokens]` int32, 0 = padding; whole on every rank of the row.
+        rotary: cosines and sines of rotary positions, for families that have them.
+    """
+
+    ids: jax.Array
+    rotary: Rotary | None = None
+
+
+def normal(
+    rngs: nnx.Rngs, shape: tuple[int, ...], axes: LogicalAxes, std: float
+) -> nnx.Param[jax.Array]:
+    """A float32 parameter of normal values with standard deviation `std`."""
+    return nnx.Param(std * jax.random.normal(rngs.params(), shape, jnp.float32), axes=axes)
+
+
+def constant(shape: tuple[int, ...], axes: LogicalAxes, value: float) -> nnx.Param[jax.Array]:
+    """A float32 parameter of equal values."""
+    return nnx.Param(jnp.full(shape, value, jnp.float32), axes=axes)
+
+
+class Dense(nnx.Module):
+    """Linear layer over the last dimensions of its input.
+
+    Kernel `[*inputs, *outputs]`, normal with variance `gain^2 / prod(inputs)`; bias `[*outputs]`.
+    An adapter is a second way beside the kernel, see `adapt`.
+
+    Args:
+        inputs, outputs: `(logical axis, size)` of each dimension.
+    """
+
+    def __init__(
+        self, inputs: Dims, outputs: Dims, rngs: nnx.Rngs, bias: bool = False, gain: float = 1.0
+    ) -> None:
+        self.contracted, self.dims, self.scale = len(inputs), (inputs, outputs), 0.0
+        axes, shape = zip(*inputs, *outputs, strict=True)
+        fan_in = math.prod(size for _, size in inputs)
+        self.kernel = normal(rngs, shape, axes, gain / math.sqrt(fan_in))
+        self.bias = _bias(outputs) if bias else None
+
+    def adapt(self, rank: int, scale: float, rngs: nnx.Rngs) -> None:
+        """Add `scale (x A) B` to the layer's product (Hu et al., arXiv 2106.09685, section 4.1).
+
+        `A` `[*inputs, rank]` is uniform within `1 / sqrt(prod(inputs))`; `B` `[rank, *outputs]` is
+        zero, so that nothing changes yet.
+        """
+        own: tuple[str | None, int] = ("rank", rank)
+        (axes, shape), (out_axes, out_shape) = (
+            zip(*dims, strict=True) for dims in ((*self.dims[0], own), (own, *self.dims[1]))
+        )
+        bound = 1 / math.sqrt(math.prod(shape[:-1]))
+        values = jax.random.uniform(rngs.params(), shape, jnp.float32, -bound, bound)
+        self.lora_a = nnx.Param(values, axes=axes)
+        self.lora_b = constant(out_shape, out_axes, 0.0)
+        self.scale = scale
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        """`[.., *inputs]` to `[.., *outputs]` in the type of `x`."""
+        return self.add_bias(self.product(x))
+
+    def scattered(self, x: jax.Array, view: View) -> jax.Array:
+        """Row-parallel product: partial sums `[rows, tokens, d]` to `[rows, tokens / tensor, d]`.
+
+        The bias is added after the sum, so that it counts once.
+        """
+        return self.add_bias(scattered_sum([(self, x)], view))
+
+    def product(self, x: jax.Array) -> jax.Array:
+        """The product without the bias."""
+        made = product(x, self.kernel[...].astype(x.dtype), self.contracted)
+        return self.add_adapted(made, self.lowered(x)) if self.scale else made
+
+    def lowered(self, x: jax.Array) -> jax.Array:
+        """`[.., *inputs]` to the adapter's rank, `[.., rank]`."""
+        return product(x, self.lora_a[...].astype(x.dtype), self.contracted)
+
+    def add_adapted(self, made: jax.Array, lowered: jax.Array) -> jax.Array:
+        """`made` with the rest of the adapter's way."""
+        return made + product(*self.raising(lowered), 1)
+
+    def raising(self, lowered: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """The operands of the adapter's second product, scaled."""
+        raised = vary_like(self.lora_b[...].astype(lowered.dtype), lowered)
+        return self.scaled(lowered), raised
+
+    def scaled(self, lowered: jax.Array) -> jax.Array:
+        """What the adapter lowers, times its factor."""
+        return lowered * jnp.asarray(self.scale, lowered.dtype)
+
+    def add_bias(self, x: jax.Array) -> jax.Array:
+        """Add the bias, if there is one."""
+        return x if self.bias is None else x + aligned(self.bias[...].astype(x.dtype), x)
+
+
+def scattered_sum(terms: Sequence[tuple[Dense, jax.Array]], view: View) -> jax.Array:
+    """Sum of row-parallel products without biases, reduced and scattered over tokens once.
+
+    Partial sums are float32 until they are added, as a single device's are.
+
+    Args:
+        terms: layers with their inputs, `[rows, tokens, *inputs]`.
+
+    Returns:
+        `[rows, tokens / tensor, d]` in the type of the inputs.
+    """
+    if not view.tensor:
+        return sum((dense.product(x) for dense, x in terms[1:]), terms[0][0].product(terms[0][1]))
+    operands = [(x, _kernel(dense, x)) for dense, x in terms]
+    contracted = [dense.contracted for dense, _ in terms]
+    # Ranks have terms of what an adapter lowers, too: its second product is one of a sum as well.
+    adapted = [dense.raising(dense.lowered(x)) for dense, x in terms if dense.scale]
+    return scattered((*operands, *adapted), (*contracted, *[1] * len(adapted)), view)
+
+
+def gathered_products(layers: Sequence[Dense], x: jax.Array, view: View) -> list[jax.Array]:
+    """Column-parallel products of the same rows, which are gathered once.
+
+    Args:
+        x: sequence shards `[rows, tokens / tensor, d]`.
+
+    Returns:
+        `[rows, tokens, *outputs]` of every layer, with its bias.
+    """
+    if not view.ring:
+        whole = gathered(x, view)
+        return [layer(whole) for layer in layers]
+    kernels = [_kernel(layer, x) for layer in layers]
+    adapted = [layer for layer in layers if layer.scale]
+    lowering = [vary_like(layer.lora_a[...].astype(x.dtype), x) for layer in adapted]
+    made = gathered_in_a_ring(x, (*kernels, *lowering), view.tensor)
+    lowered = iter(made[len(layers) :])
+    return [
+        layer.add_bias(layer.add_adapted(own, next(lowered)) if layer.scale else own)
+        for layer, own in zip(layers, made, strict=False)
+    ]
+
+
+def side_by_side(
+    attention: SelfAttention,
+    mlp: MLP | GatedMLP,
+    x: jax.Array,
+    segments: Segments,
+    view: View,
+    past: Past | None = None,
+) -> tuple[jax.Array, Past | None]:
+    """Sum of attention and MLP of the same rows, which share one gather and one scatter.
+
+    `[rows, tokens / shards, d_model]` to the same; and the cache, if any, with these tokens.
+    """
+    products = gathered_products([*attention.first, *mlp.first], x, view)
+    count = len(attention.first)
+    attended, past = attention.attended(products[:count], segments, view, past)
+    terms = [(attention.last, attended), (mlp.last, mlp.activated(products[count:]))]
+    total = scattered_sum(terms, view)
+    return mlp.last.add_bias(attention.last.add_bias(total)), past
+
+
+def _kernel(dense: Dense, x: jax.Array) -> jax.Array:
+    """The kernel in the type of the input `x`; its gradient varies as that of `x` does."""
+    return vary_like(dense.kernel[...].astype(x.dtype), x)
+
+
+def _bias(outputs: Dims) -> nnx.Param[jax.Array]:
+    """Zeros; a vector over the model width is small and stays whole on every fsdp rank."""
+    axes = tuple(None if name == "embed" else name for name, _ in outputs)
+    return constant(tuple(size for _, size in outputs), axes, 0.0)
+
+
+class RMSNorm(nnx.Module):
+    """`x / sqrt(mean(x^2) + eps) * scale` over the last dimension, in float32."""
+
+    def __init__(self, width: int, eps: float, rngs: nnx.Rngs) -> None:
+        del rngs
+        self.eps = eps
+        self.scale = constant((width,), (None,), 1.0)
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return _of_unit_power(x, aligned(self.scale[...], x), self.eps)
+
+
+class LayerNorm(nnx.Module):
+    """`(x - mean) / sqrt(variance + eps) * scale + bias` over the last dimension, in float32."""
+
+    def __init__(self, width: int, eps: float, rngs: nnx.Rngs) -> None:
+        del rngs
+        self.eps = eps
+        self.scale = constant((width,), (None,), 1.0)
+        self.bias = constant((width,), (None,), 0.0)
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return _normal(x, aligned(self.scale[...], x), aligned(self.bias[...], x), self.eps)
+
+
+@dataclass(frozen=True)
+class AttentionSpec:
+    """Shape of a self-attention block.
+
+    Attributes:
+        q_bias, k_bias, v_bias, o_bias: whether the projection has a bias.
+        qk_norm: epsilon of an RMSNorm over every head of q and k; None = no such norm.
+        gain: factor on the initial output projection.
+        window: tokens that a token sees, itself and those before it; None = all of its segment.
+        backend: implementation, see `mllm_jax.layers.attention.dispatch`.
+    """
+
+    d_model: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    causal: bool
+    backend: str
+    q_bias: bool = False
+    k_bias: bool = False
+    v_bias: bool = False
+    o_bias: bool = False
+    qk_norm: float | None = None
+    gain: float = 1.0
+    window: int | None = None
+
+
+class SelfAttention(nnx.Module):
+    """Multi-head self-attention within segments; heads are split over the tensor axes."""
+
+    def __init__(self, spec: AttentionSpec, rngs: nnx.Rngs) -> None:
+        self.spec = spec
+        width: Dims = (("embed", spec.d_model),)
+        query: Dims = (("heads", spec.heads), (None, spec.head_dim))
+        keys: Dims = (("kv_heads", spec.kv_heads), (None, spec.head_dim))
+        self.q_proj = Dense(width, query, rngs, spec.q_bias)
+        self.k_proj = Dense(width, keys, rngs, spec.k_bias)
+        self.v_proj = Dense(width, keys, rngs, spec.v_bias)
+        self.o_proj = Dense(query, width, rngs, spec.o_bias, spec.gain)
+        normed = spec.qk_norm is not None
+        self.q_norm = RMSNorm(spec.head_dim, spec.qk_norm or 0.0, rngs) if normed else None
+        self.k_norm = RMSNorm(spec.head_dim, spec.qk_norm or 0.0, rngs) if normed else None
+
+    def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
+        """Sequence shards `[rows, tokens / shards, d_model]` to those of the block's output."""
+        return self.following(x, segments, view, None)[0]
+
+    def following(
+        self, x: jax.Array, segments: Segments, view: View, past: Past | None
+    ) -> tuple[jax.Array, Past | None]:
+        """The same for tokens that follow those of a cache; and the cache with these tokens."""
+        products = gathered_products(self.first, x, view)
+        attended, past = self.attended(products, segments, view, past)
+        return self.last.scattered(attended, view), past
+
+    @property
+    def first(self) -> tuple[Dense, ...]:
+        """The products before attention: queries, keys and values."""
+        return self.q_proj, self.k_proj, self.v_proj
+
+    @property
+    def last(self) -> Dense:
+        """The product behind attention."""
+        return self.o_proj
+
+    def attended(
+        self,
+        products: Sequence[jax.Array],
+        segments: Segments,
+        view: View,
+        past: Past | None = None,
+    ) -> tuple[jax.Array, Past | None]:
+        """`first` of all tokens to `[rows, tokens, heads / tensor, head_dim]`.
+
+        Context ranks exchange heads for positions before attention, and back behind it (DeepSpeed
+        Ulysses, arXiv 2309.14509, section 3): each has whole rows, and so any backend will do.
+
+        Args:
+            past: cache of the tokens before, of the heads that this rank has in attention.
+
+        Returns:
+            The result, and the cache with the keys and values of these tokens.
+        """
+        q, k, v = products
+        if self.q_norm is not None and self.k_norm is not None:
+            q, k = self.q_norm(q), self.k_norm(k)
+        k, v = (self._own_heads(heads, q.shape[2], view) for heads in (k, v))
+        q, k, v = (_whole_rows(heads, view) for heads in (q, k, v))
+        if segments.rotary is not None:
+            q, k = rotate(q, segments.rotary), rotate(k, segments.rotary)
+        past = None if past is None else past.extended(k, v)
+        causal, window, backend = self.spec.causal, self.spec.window, self.spec.backend
+        if past is None or past.start is None:
+            out = attention(q, k, v, segments.ids, causal=causal, window=window, backend=backend)
+        else:
+            out = attend_to(past, q, window)
+        return all_to_all(out, view.context, split=1, concat=2), past
+
+    def _own_heads(self, x: jax.Array, queries: int, view: View) -> jax.Array:
+        """Heads of keys or values for this rank's `queries` heads of queries.
+
+        `[rows, tokens, heads that are here, head_dim]` to as many heads as make groups of one size.
+        Tensor ranks that hold the same heads (`View.copies`) have other queries, and perhaps other
+        ones of these heads.
+        """
+        group = self.spec.heads // self.spec.kv_heads
+        if x.shape[2] == 1 or not view.copies:
+            return x
+        begin, run = axis_index(view.copies) * queries, math.gcd(group, queries)
+        return jnp.take(x, (begin + jnp.arange(0, queries, run)) // group, axis=2)
+
+
+def _whole_rows(x: jax.Array, view: View) -> jax.Array:
+    """`[rows, tokens, heads, head_dim]` to `[rows, all tokens, heads / context, head_dim]`.
+
+    Where there are fewer heads than context ranks (grouped queries), ranks have copies of them.
+    """
+    degree = view.degree(view.context)
+    copies = degree // math.gcd(x.shape[2], degree)
+    x = jnp.repeat(x, copies, axis=2) if copies > 1 else x
+    return all_to_all(x, view.context, split=2, concat=1)
+
+
+class GatedMLP(nnx.Module):
+    """SwiGLU: `down(silu(gate(x)) * up(x))` (arXiv 2002.05202)."""
+
+    def __init__(self, d_model: int, d_ff: int, rngs: nnx.Rngs, gain: float = 1.0) -> None:
+        width: Dims = (("embed", d_model),)
+        hidden: Dims = (("mlp", d_ff),)
+        self.gate_proj = Dense(width, hidden, rngs)
+        self.up_proj = Dense(width, hidden, rngs)
+        self.down_proj = Dense(hidden, width, rngs, gain=gain)
+
+    def __call__(self, x: jax.Array, view: View) -> jax.Array:
+        """Sequence shards `[rows, tokens / shards, d_model]` to those of the block's output."""
+        products = gathered_products(self.first, x, view)
+        return self.last.scattered(self.activated(products), view)
+
+    @property
+    def first(self) -> tuple[Dense, ...]:
+        """The products before the activations."""
+        return self.gate_proj, self.up_proj
+
+    def activated(self, products: Sequence[jax.Array]) -> jax.Array:
+        """`first` of all tokens to `[rows, tokens, d_ff / tensor]`."""
+        return gated(*products)
+
+    @property
+    def last(self) -> Dense:
+        """The product behind the activations."""
+        return self.down_proj
+
+
+class MLP(nnx.Module):
+    """`fc2(gelu(fc1(x)))`.
+
+    Args:
+        activation: the tanh approximation (GPT, SigLIP) unless told otherwise.
+    """
+
+    def __init__(
+        self,
+        widths: tuple[int, int, int],
+        rngs: nnx.Rngs,
+        gain: float = 1.0,
+        activation: Activation = "gelu_tanh",
+        bias: bool = True,
+    ) -> None:
+        inputs, hidden, outputs = widths
+        self.activation = activation
+        self.fc1 = Dense((("embed", inputs),), (("mlp", hidden),), rngs, bias)
+        self.fc2 = Dense((("mlp", hidden),), (("embed", outputs),), rngs, bias, gain)
+
+    def __call__(self, x: jax.Array, view: View) -> jax.Array:
+        """Sequence shards `[rows, tokens / shards, inputs]` to those of the block's output."""
+        products = gathered_products(self.first, x, view)
+        return self.last.scattered(self.activated(products), view)
+
+    @property
+    def first(self) -> tuple[Dense, ...]:
+        """The product before the activations."""
+        return (self.fc1,)
+
+    def activated(self, products: Sequence[jax.Array]) -> jax.Array:
+        """`first` of all tokens to `[rows, tokens, hidden / tensor]`."""
+        return _activated(*products, self.activation)
+
+    @property
+    def last(self) -> Dense:
+        """The product behind the activations."""
+        return self.fc2
+
+
+@partial(cheap, static_argnums=2)
+def _of_unit_power(x: jax.Array, scale: jax.Array, eps: float) -> jax.Array:
+    wide = x.astype(jnp.float32)
+    power = jnp.mean(jnp.square(wide), axis=-1, keepdims=True)
+    return (wide * jax.lax.rsqrt(power + eps) * scale).astype(x.dtype)
+
+
+@partial(cheap, static_argnums=3)
+def _normal(x: jax.Array, scale: jax.Array, bias: jax.Array, eps: float) -> jax.Array:
+    wide = x.astype(jnp.float32)
+    centred = wide - jnp.mean(wide, axis=-1, keepdims=True)
+    variance = jnp.mean(jnp.square(centred), axis=-1, keepdims=True)
+    return (centred * jax.lax.rsqrt(variance + eps) * scale + bias).astype(x.dtype)
+
+
+@cheap
+def gated(gate: jax.Array, up: jax.Array) -> jax.Array:
+    """What SwiGLU does between its products."""
+    return jax.nn.silu(gate) * up
+
+
+@partial(cheap, static_argnums=1)
+def _activated(hidden: jax.Array, activation: Activation) -> jax.Array:
+    if activation == "quick_gelu":
+        return hidden * jax.nn.sigmoid(1.702 * hidden)
+    return jax.nn.gelu(hidden) if activation == "gelu_tanh" else gelu(hidden)
+
+
+def aligned(parameter: jax.Array, x: jax.Array) -> jax.Array:
+    """`parameter` with leading dimensions of one, to match the last dimensions of `x`."""
+    return jax.lax.expand_dims(parameter, range(x.ndim - parameter.ndim))
+
+
+def gathered(x: jax.Array, view: View) -> jax.Array:
+    """Sequence shards `[rows, tokens / tensor, d]` to those of the context rank."""
+    return all_gather(x, view.tensor, dim=1)
+
+
+def residual_gain(layers: int) -> float:
+    """GPT-2's factor on the output projections, so that depth does not grow the residual."""
+    return 1.0 / math.sqrt(2 * layers)

@@ -1,0 +1,254 @@
+"""Conversion of NNX modules to plain trees of parameters, and back.
+
+A `Block` is a module of a tower, perhaps stacked: its parameters live outside as a nested dict of
+arrays, with a leading `layers` dimension when stacked, and come back as a module only inside the
+computation, once their fsdp shards have been gathered. The gather is repeated in the backward,
+whatever else is kept for it, which is ZeRO-3::
+
+    scan over layers:  shards -> all-gather -> module(x) -> forget
+
+Layers that are stacked may be of several kinds, in a period that repeats. They lie one behind the
+other in one stack; an entry that only some of them have, such as experts in place of an MLP, is
+stacked for these alone.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from mllm_jax.layers.varying import vary_like
+from sharding.grid import View
+from sharding.layerstack.prefetch import GatheredRun, apply_layers
+from sharding.layerstack.run import Aux, LayerTraits, interleaved
+from sharding.rules import gather_parameters
+
+Params = dict[str, Any]
+Build = Callable[[nnx.Rngs], nnx.Module]
+
+
+@dataclass(frozen=True)
+class Block:
+    """A module of a tower.
+
+    Attributes:
+        build: makes the module (the first layer of it, if stacked) from random keys.
+        layers: number of stacked copies; None = a single module without a `layers` dimension.
+        others: make the further layers of a period, where layers are of several kinds.
+    """
+
+    build: Build
+    layers: int | None = None
+    others: tuple[Build, ...] = ()
+
+    @property
+    def period(self) -> int:
+        """Layers after which kinds of layers repeat."""
+        return 1 + len(self.others)
+
+    @cached_property
+    def _abstract(self) -> list[tuple[Any, Any]]:
+        """Structure and parameters of every layer of a period.
+
+        Raises:
+            TypeError: an entry of one has other parameters than in the first that has it.
+        """
+        kinds = (self.build, *self.others)
+        made = [nnx.split(nnx.eval_shape(lambda b=b: b(nnx.Rngs(params=0)))) for b in kinds]
+        shapes = [jax.tree.map(lambda x: (x.shape, x.dtype), nnx.to_pure_dict(s)) for _, s in made]
+        first: Params = {}
+        for place, own in enumerate(shapes):
+            for name, entry in own.items():
+                if entry != first.setdefault(name, entry):
+                    raise TypeError(
+                        f"layer {place} of a period has the parameters {entry} in {name}; valid: "
+                        f"names and shapes as in the layers before it, {first[name]}"
+                    )
+        return made
+
+    @cached_property
+    def axes(self) -> Any:
+        """Logical axes of the parameters of one copy, without `layers`; of all kinds of layers."""
+        found: Params = {}
+        for _, state in self._abstract:
+            flat = nnx.to_flat_state(state)
+            found |= nnx.to_pure_dict(
+                nnx.from_flat_state((path, leaf.get_metadata("axes")) for path, leaf in flat)
+            )
+        return found
+
+    @cached_property
+    def without(self) -> tuple[frozenset[str], ...]:
+        """Entries that layers of a period do not have; see `LayerTraits`."""
+        own = [frozenset(nnx.to_pure_dict(state)) for _, state in self._abstract]
+        names = frozenset[str]().union(*own)
+        return () if {*own} == {names} else tuple(names - each for each in own)
+
+    @property
+    def shapes(self) -> Params:
+        """Shapes and types of what `init` returns, known without tracing it."""
+        traits, found = LayerTraits(self.period, without=self.without), dict[str, Any]()
+        for _, state in self._abstract:
+            for name, entry in nnx.to_pure_dict(state).items():
+                if name not in found:
+                    stacked = self._stacked(len(traits.holders(name)))
+                    found[name] = jax.tree.map(
+                        lambda x, stacked=stacked: jax.ShapeDtypeStruct(
+                            (*stacked, *x.shape), x.dtype
+                        ),
+                        entry,
+                    )
+        return found
+
+    def _stacked(self, holders: int) -> tuple[int, ...]:
+        """Leading dimension of an entry that so many layers of a period have."""
+        return () if self.layers is None else (self.layers // self.period * holders,)
+
+    def init(self, key: jax.Array) -> Params:
+        """Initial parameters; every layer has its own key."""
+        if self.layers is None:
+            return _initial(self.build, key)
+        keys = jax.random.split(key, self.layers)
+        if not self.without:
+            return jax.vmap(partial(_initial, self.build))(keys)
+        made = [
+            jax.vmap(partial(_initial, build))(keys[place :: self.period])
+            for place, build in enumerate((self.build, *self.others))
+        ]
+        traits = LayerTraits(self.period, without=self.without)
+        return {
+            name: jax.tree.map(interleaved, *(made[n][name] for n in traits.holders(name)))
+            for name in self.axes
+        }
+
+    def stacked_axes(self) -> Any:
+        """Logical axes of the parameters as `init` returns them."""
+        if self.layers is None:
+            return self.axes
+        return jax.tree.map(
+            lambda names: ("layers", *names), self.axes, is_leaf=lambda x: isinstance(x, tuple)
+        )
+
+    def bind(
+        self, params: Params, view: View, dtype: jnp.dtype | None = None, place: int = 0
+    ) -> Any:
+        """The module with the local shards `params` of one copy, whole along fsdp.
+
+        Args:
+            dtype: data type in which shards are gathered if the module uses it so; None: their own.
+            place: place of the layer in its period.
+        """
+        structure, _ = self._abstract[place]
+        return nnx.merge(structure, self.gathered(params, view, dtype))
+
+    def gathered(self, params: Params, view: View, dtype: jnp.dtype | None = None) -> Params:
+        """Local shards of one copy made whole along fsdp; arguments as of `bind`."""
+        axes = {name: self.axes[name] for name in params}
+        return gather_parameters(params, axes, view, dtype)
+
+
+def _initial(build: Build, key: jax.Array) -> Params:
+    return nnx.to_pure_dict(nnx.state(build(nnx.Rngs(params=key)), nnx.Param))
+
+
+Tower = Mapping[str, Block]
+
+
+class Layers(Protocol):
+    """Layers of a tower on the ranks of its view.
+
+    Attributes:
+        view: these ranks.
+        traits: how layers differ, and what else they take and give.
+        aux: auxiliary losses that every layer gives, and their weights in the loss.
+    """
+
+    @property
+    def view(self) -> View:
+        """The ranks that share the layers."""
+
+    @property
+    def traits(self) -> LayerTraits:
+        """How layers differ, and which values they take and return beside the activation."""
+
+    @property
+    def aux(self) -> Mapping[str, float]:
+        """The weight in the loss of every auxiliary loss that the layers return, by name."""
+
+    def trained_apart(self, params: Params) -> tuple[Params, Params]:
+        """Parameters of the tower that have gradients, and those that have none."""
+
+    def layer(
+        self, params: Params, x: jax.Array, context: Any, place: int
+    ) -> tuple[jax.Array, Aux]:
+        """The layer with this place in its period, `[rows, tokens / shards, d_model]` to the same.
+
+        Its auxiliary losses are float32 scalars, this rank's shares of sums over all ranks.
+        """
+
+    def whole(self, params: Params) -> Params:
+        """A layer's parameters made whole along fsdp."""
+
+    def layer_of_whole(
+        self, params: Params, x: jax.Array, context: Any, place: int
+    ) -> tuple[jax.Array, Aux]:
+        """`layer` of what `whole` makes of its parameters."""
+
+
+def init_tower(tower: Tower, key: jax.Array) -> Params:
+    """Initial parameters of all blocks; a block's values depend on its name and `key` alone."""
+    return {
+        name: block.init(jax.random.fold_in(key, zlib.crc32(name.encode())))
+        for name, block in tower.items()
+    }
+
+
+def tower_shapes(tower: Tower) -> Params:
+    """Shapes and types of `init_tower`'s result, in the same structure."""
+    return {name: block.shapes for name, block in tower.items()}
+
+
+def tower_axes(tower: Tower) -> dict[str, Any]:
+    """Logical axes of `init_tower`'s result, in the same structure."""
+    return {name: block.stacked_axes() for name, block in tower.items()}
+
+
+def run_layers(
+    tower: Layers, params: Params, x: jax.Array, context: Any, remat: str
+) -> tuple[jax.Array, Aux]:
+    """Apply the stacked layers `params` of `tower` in order.
+
+    Args:
+        params: local shards with a leading dimension of layers; it may hold fewer layers than
+            the tower, but whole periods.
+        x: `[rows, tokens / shards, d_model]`, with what `LayerTraits` says behind its features.
+        context: passed to every layer.
+        remat: `full`, `layer` or `none`, see `ModelConfig`.
+
+    Returns:
+        The output of the last layer, and this rank's shares of the auxiliary losses.
+    """
+    everywhere = [name for name in params if len(tower.traits.holders(name)) == tower.traits.period]
+    count = jax.tree.leaves(params[everywhere[0]])[0].shape[0]
+    overlap = tower.view.overlap if tower.view.fsdp else frozenset()
+    trained, constant = tower.trained_apart({"layers": params})
+    run = GatheredRun(
+        tower.layer_of_whole,
+        trained.get("layers", {}),
+        count,
+        remat,
+        (),
+        traits=tower.traits,
+        constant=constant.get("layers", {}),
+        gather=tower.whole,
+        ahead="gather" in overlap,
+        behind="scatter" in overlap,
+    )
+    return apply_layers(run, vary_like(x, (x, params)), context)

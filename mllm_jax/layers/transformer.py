@@ -1,0 +1,255 @@
+"""The decoder: all families as one configurable block."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from mllm_jax.layers.attention.cached import Past
+from mllm_jax.layers.config.decoder import DecoderConfig
+from mllm_jax.layers.experts.block import Experts
+from mllm_jax.layers.modules import (
+    MLP,
+    AttentionSpec,
+    Dense,
+    GatedMLP,
+    LayerNorm,
+    RMSNorm,
+    Segments,
+    SelfAttention,
+    normal,
+    residual_gain,
+    side_by_side,
+)
+from mllm_jax.layers.parameters import Block, Params, Tower
+from mllm_jax.layers.positions import rotary
+from mllm_jax.layers.vocabulary import Term, embed_tokens
+from sharding.collectives import axis_index, shard_slice
+from sharding.grid import View
+from sharding.layerstack.run import Aux
+
+
+class Embedding(nnx.Module):
+    """A table `[entries, d_model]`, normal with variance `1 / d_model`."""
+
+    def __init__(self, entries: int, axis: str | None, d_model: int, rngs: nnx.Rngs) -> None:
+        self.embedding = normal(rngs, (entries, d_model), (axis, "embed"), d_model**-0.5)
+
+
+class DecoderLayer(nnx.Module):
+    """Pre-norm attention, then MLP or experts; names follow the released Llama weights.
+
+    In a parallel block both read the first norm, and there is no second one.
+
+    Args:
+        window: tokens that attention sees, see `AttentionSpec`.
+        experts: whether the layer has experts, and no MLP.
+    """
+
+    def __init__(
+        self,
+        config: DecoderConfig,
+        backend: str,
+        window: int | None,
+        experts: bool,
+        rngs: nnx.Rngs,
+    ) -> None:
+        gain = residual_gain(config.layers)
+        self.input_layernorm = _norm(config, rngs)
+        self.self_attn = SelfAttention(_attention_spec(config, backend, window), rngs)
+        if not config.parallel_block:
+            self.post_attention_layernorm = _norm(config, rngs)
+        if experts and config.experts is not None:
+            self.experts = Experts(config.experts, config.d_model, rngs, gain)
+        else:
+            self.mlp: GatedMLP | MLP = _mlp(config, rngs, gain)
+        self.parallel, self.sparse, self.aux = config.parallel_block, experts, tuple(config.aux)
+
+    def __call__(self, x: jax.Array, segments: Segments, view: View) -> tuple[jax.Array, Aux]:
+        """`[rows, tokens / shards, d_model]` to the same, and auxiliary losses of this rank."""
+        x, losses, _ = self.following(x, segments, view, None)
+        return x, losses
+
+    def following(
+        self, x: jax.Array, segments: Segments, view: View, past: Past | None
+    ) -> tuple[jax.Array, Aux, Past | None]:
+        """The same for tokens that follow those of a cache; and the cache with these tokens."""
+        losses: Aux = dict.fromkeys(self.aux, jnp.zeros(()))
+        normed = self.input_layernorm(x)
+        if self.parallel:
+            made, own, past = self._side_by_side(normed, segments, view, past)
+        else:
+            attended, past = self.self_attn.following(normed, segments, view, past)
+            x = x + attended
+            made, own = self._behind(self.post_attention_layernorm(x), segments, view)
+        x, losses = x + made, {**losses, **own}
+        if self.penalized:
+            losses = {**losses, "activation": _power(x, segments, view)}
+        return x, losses, past
+
+    def _behind(self, normed: jax.Array, segments: Segments, view: View) -> tuple[jax.Array, Aux]:
+        """What MLP or experts make of a norm's output, and their auxiliary losses."""
+        if self.sparse:
+            return self.experts(normed, segments, view)
+        return self.mlp(normed, view), {}
+
+    def _side_by_side(
+        self, normed: jax.Array, segments: Segments, view: View, past: Past | None
+    ) -> tuple[jax.Array, Aux, Past | None]:
+        """Sum of attention and MLP or experts, all of one norm's output, and auxiliary losses.
+
+        Attention and MLP share one gather and one scatter.
+        """
+        if self.sparse:
+            made, own = self.experts(normed, segments, view)
+            attended, past = self.self_attn.following(normed, segments, view, past)
+            return attended + made, own, past
+        made, past = side_by_side(self.self_attn, self.mlp, normed, segments, view, past)
+        return made, {}, past
+
+    @property
+    def penalized(self) -> bool:
+        """Whether the mean square of the layer's output is an auxiliary loss."""
+        return "activation" in self.aux
+
+
+def _mlp(config: DecoderConfig, rngs: nnx.Rngs, gain: float) -> GatedMLP | MLP:
+    d_model, d_ff = config.d_model, config.d_ff
+    if config.traits.gated:
+        return GatedMLP(d_model, d_ff, rngs, gain)
+    return MLP((d_model, d_ff, d_model), rngs, gain)
+
+
+def _power(x: jax.Array, segments: Segments, view: View) -> jax.Array:
+    """Sum over this rank's tokens, padding aside, of the mean square of `x`, a float32 scalar."""
+    real = shard_slice(segments.ids, view.sequence, dim=1) > 0
+    squares = jnp.mean(jnp.square(x.astype(jnp.float32)), axis=-1)
+    return jnp.sum(jnp.where(real, squares, 0))
+
+
+def decoder_tower(config: DecoderConfig, backend: str) -> Tower:
+    """Blocks of the decoder; no `lm_head` when tied, no `embed_positions` if they are rotary.
+
+    `extra_embedding` is there with `extra_tokens`: the tokens behind the vocabulary.
+    """
+    vocab, d_model = config.vocab_size, config.d_model
+    kinds = zip(config.windows, config.has_experts, strict=True)
+    first, *others = (partial(DecoderLayer, config, backend, *kind) for kind in kinds)
+    tower = {
+        "embed_tokens": Block(lambda rngs: Embedding(vocab, "vocab", d_model, rngs)),
+        "layers": Block(first, config.layers, tuple(others)),
+        "norm": Block(lambda rngs: _norm(config, rngs)),
+    }
+    if not config.traits.rotary:
+        entries = config.max_positions
+        tower["embed_positions"] = Block(lambda rngs: Embedding(entries, None, d_model, rngs))
+    if config.extra_tokens:
+        extra = config.extra_tokens
+        tower["extra_embedding"] = Block(lambda rngs: Embedding(extra, None, d_model, rngs))
+    if not config.tie_embeddings:
+        tower["lm_head"] = Block(
+            lambda rngs: Dense((("embed", d_model),), (("vocab", vocab),), rngs)
+        )
+    return tower
+
+
+def embed(
+    config: DecoderConfig,
+    tower: Tower,
+    params: Params,
+    tokens: jax.Array,
+    positions: jax.Array,
+    is_media: jax.Array,
+    view: View,
+    dtype: jnp.dtype,
+) -> jax.Array:
+    """Token (and learned position) embeddings; zero at media positions but for the position.
+
+    With stages this is a stage's share of a sum over them.
+
+    Args:
+        config: configuration of the decoder.
+        tower, params: blocks of the decoder and their local shards.
+        tokens, positions, is_media: `[rows, tokens]`, whole on every rank of the row.
+
+    Returns:
+        `[rows, tokens / shards, d_model]`.
+    """
+    table = tower["embed_tokens"].bind(params["embed_tokens"], view).embedding[...]
+    # Entries after the vocabulary may be padding of the table, which does not train.
+    known = tokens < config.vocab_size
+    x = embed_tokens(table, tokens, known & ~is_media, dtype, view)
+    if "embed_positions" in tower:
+        learned = tower["embed_positions"].bind(params["embed_positions"], view).embedding[...]
+        rows = learned[shard_slice(positions, view.sequence, dim=1)].astype(dtype)
+        x = x + _once(rows, view)
+    if "extra_embedding" in tower:
+        extra = tower["extra_embedding"].bind(params["extra_embedding"], view).embedding[...]
+        behind = shard_slice(tokens, view.sequence, dim=1) - config.vocab_size
+        # A product, so that the gradient of a few rows is no sum of scattered ones.
+        chosen = jax.nn.one_hot(behind, config.extra_tokens, dtype=dtype)
+        x = x + _once(chosen @ extra.astype(dtype), view)
+    return x
+
+
+def _once(rows: jax.Array, view: View) -> jax.Array:
+    """`rows`, which every stage has, as a term of a sum over stages: zero but on the first."""
+    return jnp.where(axis_index(view.stage) == 0, rows, 0)
+
+
+def segments_of(config: DecoderConfig, segment_ids: jax.Array, positions: jax.Array) -> Segments:
+    """Positions and masks of a packed batch for the layers, computed once."""
+    if not config.traits.rotary:
+        return Segments(segment_ids)
+    turns = rotary(positions, config.head_dim, config.rope_theta, config.rope_scaling)
+    return Segments(segment_ids, turns)
+
+
+def head_terms(tower: Tower, params: Params, hidden: jax.Array, view: View) -> list[Term]:
+    """Operands whose products add up to the logits of this rank's entries.
+
+    They are the states and the head's kernel, the transpose of the embedding if that is tied; and
+    what the head's adapter, if there is one, makes of the states, and its second matrix.
+
+    Args:
+        hidden: `[tokens, d_model]`, whole on every rank of the vocabulary.
+
+    Returns:
+        Pairs of `[tokens, width]` in the type of `hidden` and `[width, padded vocab / ranks]` in
+        the type of the parameters.
+    """
+    if "lm_head" not in tower:
+        tied = tower["embed_tokens"].bind(params["embed_tokens"], view)
+        return [(hidden, tied.embedding[...].T)]
+    head = tower["lm_head"].bind(params["lm_head"], view)
+    terms = [(hidden, head.kernel[...])]
+    if head.scale:
+        terms.append((head.scaled(head.lowered(hidden)), head.lora_b[...]))
+    return terms
+
+
+def _norm(config: DecoderConfig, rngs: nnx.Rngs) -> nnx.Module:
+    kind = LayerNorm if config.traits.centred else RMSNorm
+    return kind(config.d_model, config.norm_eps, rngs)
+
+
+def _attention_spec(config: DecoderConfig, backend: str, window: int | None) -> AttentionSpec:
+    traits = config.traits
+    return AttentionSpec(
+        d_model=config.d_model,
+        heads=config.heads,
+        kv_heads=config.kv_heads,
+        head_dim=config.head_dim,
+        causal=True,
+        backend=backend,
+        q_bias="q" in traits.biases,
+        k_bias="k" in traits.biases,
+        v_bias="v" in traits.biases,
+        o_bias="o" in traits.biases,
+        qk_norm=config.norm_eps if traits.qk_norm else None,
+        gain=residual_gain(config.layers),
+        window=window,
+    )

@@ -1,0 +1,112 @@
+"""Parts that vision transformers share; patches of several images are packed in one row."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from flax import nnx
+
+from mllm_jax.layers.config.encoder import Activation, ImageEncoderConfig
+from mllm_jax.layers.modules import (
+    MLP,
+    AttentionSpec,
+    Dense,
+    LayerNorm,
+    Segments,
+    SelfAttention,
+    normal,
+    residual_gain,
+)
+from mllm_jax.layers.parameters import Params, Tower
+from mllm_jax.layers.positions import grid_positions
+from sharding.collectives import shard_slice
+from sharding.grid import View
+
+
+class PatchEmbedding(nnx.Module):
+    """Patches `[.., height * width * channels]` to `d_model`, and the learned position grid."""
+
+    def __init__(self, config: ImageEncoderConfig, rngs: nnx.Rngs) -> None:
+        d_model, entries = config.d_model, config.grid[0] * config.grid[1]
+        self.patch_embedding = Dense(
+            ((None, config.features),), (("embed", d_model),), rngs, bias=True
+        )
+        self.position_embedding = normal(rngs, (entries, d_model), (None, "embed"), d_model**-0.5)
+
+
+class PreNormLayer(nnx.Module):
+    """Pre-norm attention, then MLP, biases everywhere: a layer of SigLIP and of CLIP.
+
+    Names of the parameters follow the released weights.
+    """
+
+    def __init__(
+        self, config: ImageEncoderConfig, backend: str, rngs: nnx.Rngs, activation: Activation
+    ) -> None:
+        gain = residual_gain(config.layers)
+        widths = (config.d_model, config.d_ff, config.d_model)
+        self.layer_norm1 = LayerNorm(config.d_model, config.norm_eps, rngs)
+        self.self_attn = SelfAttention(attention_spec(config, backend, bias=True), rngs)
+        self.layer_norm2 = LayerNorm(config.d_model, config.norm_eps, rngs)
+        self.mlp = MLP(widths, rngs, gain, activation)
+
+    def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
+        """`[rows, patches / shards, d_model]` to the same."""
+        x = x + self.self_attn(self.layer_norm1(x), segments, view)
+        return x + self.mlp(self.layer_norm2(x), view)
+
+
+def embed(
+    tower: Tower,
+    params: Params,
+    batch: dict[str, jax.Array],
+    config: ImageEncoderConfig,
+    view: View,
+    dtype: jnp.dtype,
+    antialias: bool = False,
+) -> jax.Array:
+    """Patches to `[rows, patches / shards, d_model]`; each rank embeds its own share.
+
+    Args:
+        batch: `inputs [rows, patches, features]`, `segment_ids [rows, patches]`, `positions` and
+            `sizes [rows, patches, 2]`, whole on every rank of the row.
+        antialias: as in `grid_positions`.
+    """
+    module = tower["embeddings"].bind(params["embeddings"], view)
+    inputs, positions, sizes = (
+        shard_slice(batch[name], view.sequence, dim=1) for name in ("inputs", "positions", "sizes")
+    )
+    x = module.patch_embedding(inputs.astype(dtype))
+    learned = module.position_embedding[...], config.grid
+    return x + grid_positions(*learned, positions, sizes, antialias).astype(dtype)
+
+
+def segments(batch: dict[str, jax.Array], config: ImageEncoderConfig) -> Segments:
+    """Which positions between the layers belong together."""
+    del config
+    return Segments(batch["segment_ids"])
+
+
+def attention_spec(
+    config: ImageEncoderConfig, backend: str, bias: bool = False, qk_norm: float | None = None
+) -> AttentionSpec:
+    """Attention of every patch of an image to all its patches.
+
+    Args:
+        bias: whether the projections have biases.
+        qk_norm: as in `AttentionSpec`.
+    """
+    return AttentionSpec(
+        d_model=config.d_model,
+        heads=config.heads,
+        kv_heads=config.heads,
+        head_dim=config.head_dim,
+        causal=False,
+        backend=backend,
+        q_bias=bias,
+        k_bias=bias,
+        v_bias=bias,
+        o_bias=bias,
+        qk_norm=qk_norm,
+        gain=residual_gain(config.layers),
+    )

@@ -1,1 +1,0 @@
-"""Encoder families."""

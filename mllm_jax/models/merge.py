@@ -1,0 +1,73 @@
+"""Encoder outputs merged into the decoder's rows: within blocks of rows, or between any devices.
+
+Where nothing lands, nothing is exchanged. All ranks of a block agree on that: the host has counted
+what is in routes, and ranks whose media are in the rows of their samples add up what they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from sharding.collectives import psum, vary
+from sharding.exchange import all_to_all, gather, reduce_scatter, shared_axes
+from sharding.exchange_kinds import USUAL, Exchange
+from sharding.grid import Axes, Views
+
+
+def land(
+    outputs: jax.Array,
+    name: str,
+    routes: Any,
+    decoder_rows: Any,
+    views: Views,
+    exchange: Exchange = USUAL,
+) -> jax.Array:
+    """Outputs of a lane of an encoder where they land in the decoder's rows, else zero.
+
+    Args:
+        outputs: `[encoder rows, outputs / shards, d_model]`, local to this rank.
+        name: name of the lane.
+        routes: routes of this device; None if media are in the rows of their samples.
+        decoder_rows: local rows of the decoder.
+        views: views of all modules.
+        exchange: the lane's exchange. Outputs without routes are gathered within blocks in the
+            place of an all-to-all.
+
+    Returns:
+        `[decoder rows, tokens / shards, d_model]`.
+    """
+    source, target = views[name], views["decoder"]
+    move = reduce_scatter if exchange == "reduce_scatter" else gather
+    shared: Axes = shared_axes(source, target) if routes is None else ()
+    if routes is None:
+        index = decoder_rows["media"][name]
+        count = psum(jnp.count_nonzero(index >= 0), target.batch[len(shared) :])
+    else:
+        index, count = routes.get("index"), routes["count"]
+    exchanged = partial(move, index=index, source=source, target=target, shared=shared)
+    if index is None:
+        send = {key: routes[key][0] for key in ("picks", "slices") if key in routes}
+        exchanged = partial(all_to_all, send=send, receive=routes["receive"], axes=target.positions)
+    if target.degree(target.positions) == target.degree(shared):  # a rank alone
+        return exchanged(outputs)
+    return _unless_nothing(exchanged, outputs, count)
+
+
+def _unless_nothing(
+    exchanged: Callable[[jax.Array], jax.Array], outputs: jax.Array, count: jax.Array
+) -> jax.Array:
+    """`exchanged(outputs)`, or zeros without any collective if the count is zero."""
+    expected = jax.eval_shape(exchanged, outputs)
+    varying = tuple(sorted(jax.typeof(expected).mat.varying))
+
+    def nothing(outputs: jax.Array) -> jax.Array:
+        del outputs
+        return vary(jnp.zeros(expected.shape, expected.dtype), varying)
+
+    return lax.cond(count > 0, exchanged, nothing, outputs)

@@ -1,0 +1,148 @@
+"""Tensors that a layer keeps for its backward, and for its weight gradients where they are apart.
+
+They are found by tracing the layer on ranks that need not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import AbstractMesh, AxisType, PartitionSpec
+
+from mllm_jax.layers.attention.dispatch import traceable
+from mllm_jax.layers.parameters import Block
+from mllm_jax.layers.trainable import ADAPTERS
+from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.module import Decoder, Encoder
+from scheduling.costs.workload import Split
+from sharding.collectives import vary
+from sharding.grid import JointGrid, View
+from sharding.layerstack.partition import apart_by
+from sharding.layerstack.run import LayerRun
+from sharding.plan import ParallelPlan
+from sharding.rules import layouts
+
+Shape = jax.ShapeDtypeStruct
+#: Parameters of a layer that have gradients.
+Trained = Literal["all", "adapters", "nothing"]
+#: From a run of layers, its input and its context to values.
+Values = Callable[[LayerRun, jax.Array, Any], Any]
+
+
+def kept_bytes(
+    config: ModelConfig,
+    split: Split,
+    positions: int,
+    batch: Mapping[str, Shape],
+    trained: Trained = "all",
+) -> float:
+    """Bytes that a layer's backward reads of its forward on one tensor rank, for one row.
+
+    Where layers are of several kinds, it is their mean.
+
+    Values that no input of the layer changes (parameters, masks) do not count. No
+    accelerator and no library of one is needed.
+
+    Args:
+        config: configuration with the `dtype` and `attention` of the platform that runs it.
+        split: how the layer is split; its tower is `"decoder"` or an encoder's name.
+        positions: input positions of the row.
+        batch: arrays that tell the layer how the row is packed.
+        trained: parameters of which the backward makes gradients, beside that of the input.
+    """
+
+    def kept(run: LayerRun, x: jax.Array, context: Any) -> Any:
+        return run.forward(jnp.int32(0), x, context).run()[1]
+
+    return _bytes(config, split, positions, batch, trained, kept)
+
+
+def pairs_bytes(
+    config: ModelConfig,
+    split: Split,
+    positions: int,
+    batch: Mapping[str, Shape],
+    trained: Trained = "all",
+) -> float:
+    """Bytes that a decoder layer's backward keeps for weight gradients that are apart from it.
+
+    Args: as of `kept_bytes`.
+    """
+
+    def pairs(run: LayerRun, x: jax.Array, context: Any) -> Any:
+        return run.apart_from_weights(run.apart(x)[0], context).pairs(x, context)
+
+    return _bytes(config, split, positions, batch, trained, pairs)
+
+
+def _bytes(
+    config: ModelConfig,
+    split: Split,
+    positions: int,
+    batch: Mapping[str, Shape],
+    trained: Trained,
+    values: Values,
+) -> float:
+    """Bytes of the `values` of a layer, the mean over a period; other arguments as above."""
+    module, tensor, shares = split
+    config = config.model_copy(update={"attention": traceable(config.attention)})
+    heads = config.decoder.kv_heads if module == "decoder" else None
+    # As many ranks as there are experts: a rank keeps as much whatever part of them it has.
+    experts = config.decoder.experts.count if shares and config.decoder.experts else 1
+    grid = JointGrid.build({"decoder": ParallelPlan(expert=experts, tensor=tensor)}, heads)
+    view = grid.decoder if grid.devices > 1 else View()
+    tower = Decoder(config, view) if module == "decoder" else Encoder(config, module, view)
+    stack, specs = _layer(tower.tower["layers"], view)
+    found: list[int] = []
+
+    def trace(stack: Any, batch: Any) -> jax.Array:
+        axes = view.all
+        own, constant = _apart(vary(stack, axes), trained)
+        sizes = tower.traits.period, "none", axes, None, tower.traits
+        run = LayerRun(tower.layer, own, *sizes, constant=constant)
+        context = vary(tower.context(batch), axes)
+        x = vary(jnp.zeros(between(config, module, 1, positions, tensor), tower.dtype), axes)
+        leaves = jax.tree.leaves(values(run, x, context))
+        found.append(sum(leaf.size * leaf.dtype.itemsize for leaf in leaves))
+        return jnp.zeros(())
+
+    if not view.all:
+        jax.eval_shape(trace, stack, batch)
+    else:
+        names, sizes = zip(*grid.axes, strict=True)
+        mesh = AbstractMesh(sizes, names, axis_types=(AxisType.Auto,) * len(names))
+        whole = PartitionSpec()
+        jax.eval_shape(
+            jax.shard_map(trace, mesh=mesh, in_specs=(specs, whole), out_specs=whole), stack, batch
+        )
+    return found[0] / tower.traits.period
+
+
+def _apart(stack: Any, trained: Trained) -> tuple[Any, Any]:
+    """Parameters with gradients, and those without."""
+    if trained == "all":
+        return stack, {}
+    return apart_by(stack, lambda path: trained == "adapters" and path[-1] in ADAPTERS)
+
+
+def _layer(layers: Block, view: View) -> tuple[Any, Any]:
+    """Shapes of a stack of one period of layers, and how it lies."""
+    period = replace(layers, layers=layers.period)
+    shapes = jax.eval_shape(lambda: period.init(jax.random.key(0)))
+    lying = layouts(period.stacked_axes(), view)
+    return shapes, jax.tree.map(lambda leaf: leaf.spec, lying)
+
+
+def between(
+    config: ModelConfig, module: str, rows: int, positions: int, tensor: int
+) -> tuple[int, int, int]:
+    """Shape of the input of the layers on one of `tensor` ranks, see `LayerTraits`."""
+    if module == "decoder":
+        return rows, positions // tensor, config.decoder.d_model * (1 + config.layer_inputs)
+    encoder = config.encoders[module]
+    width = encoder.d_model * (1 + len(encoder.deepstack))
+    return rows, positions // encoder.stride // tensor, width

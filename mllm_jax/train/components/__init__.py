@@ -1,0 +1,1 @@
+"""Parts of training that act between steps: start, saves, guard, evaluation, replicas."""

@@ -1,0 +1,307 @@
+"""Held-out samples: loss of their answers, and answers written greedily and compared.
+
+Both run under the plans of training, a pipeline's stages as fsdp. The loss is that of training, on
+whole samples, packed: the mean over all tokens that have one. For greedy decoding prompts are
+packed likewise; `train.decoding` writes all answers of a batch at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NoReturn
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec
+
+from data.faults import Fault
+from data.loading.evaluation import (
+    PromptBatch,
+    by_member,
+    example_batches,
+    heldout_indices,
+    prompt_batches,
+)
+from data.planning.stream import Skip
+from data.processing.processor import make_processor
+from data.sources.make import make_source
+from data.waits import SOURCE
+from mllm_jax.config.buckets import planned
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.models.model import Towers
+from mllm_jax.runtime.compiled.synchronized import compiled_together
+from mllm_jax.runtime.folder import RunError
+from mllm_jax.runtime.part import peers, waiting
+from mllm_jax.train.decoding.columns import Columns
+from mllm_jax.train.decoding.programs import Decoding
+from mllm_jax.train.decoding.sampling import Sampling
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.feed.feed import check_heldout_data, evaluate_with, together
+from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.copies.offers import fetch
+from mllm_jax.train.step.batch import local_rows, place
+from sharding.collectives import psum
+from sharding.mesh import shardings
+
+logger = logging.getLogger(__name__)
+
+#: Columns of a row at least, so that batches have one shape; budgets of segments are wide.
+COLUMNS = 8
+
+
+class StoppedError(Exception):
+    """An evaluation that is not to go on."""
+
+
+class Evaluator:
+    """The compiled programs of an experiment for its held-out samples.
+
+    Args:
+        experiment: experiment whose section `evaluate` names the measurements and their samples.
+    """
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._config, self._processor = experiment.config, experiment.processor
+        self._step, self._trained = experiment.forward, experiment.step
+        self._towers = Towers(self._config.model, self._step.program.views)
+        self._source = make_source(self._config.data, "heldout")
+        # Every share of the batch must be whole rows, here with the stages of a pipeline as fsdp.
+        grid = self._step.program.grid
+        shares = math.lcm(*(plan.batch for plan in grid.plans.values()))
+        rows = -(-self._config.data.rows // shares) * shares
+        self._data = self._config.data.model_copy(update={"rows": rows})
+        self._rows = local_rows(self._step, rows)
+        specs = self._step.state_specs["params"]
+        self._decoding = Decoding(self._step, self._processor.end_ids, "layer")
+        scalars = PartitionSpec(), PartitionSpec()
+        self._sum_losses = compiled_together(
+            "held-out losses", jax.jit(self._step.shard(self._summed, specs, scalars))
+        )
+        form, trained = self._step.form, self._trained.form
+        convert = jax.jit(
+            lambda params: form.stored(trained.canonical(params)),
+            out_shardings=shardings(self._step.mesh, specs),
+        )
+        self._convert = compiled_together("parameters for evaluation", convert)
+        self._skipped: dict[str, Fault] = {}
+        self._told: set[str] = set()
+        self._stopping: Callable[[], bool] = lambda: False
+
+    def __call__(self, params: Any, stopping: Callable[[], bool] = lambda: False) -> dict[str, Any]:
+        """The measurements that the section `evaluate` requests.
+
+        Args:
+            stopping: asked before every batch, on all processes alike, whether to go on no more.
+
+        Returns:
+            As `losses` and as `matches` return it, and `evaluate_skipped`, number of unusable
+            samples by kind of fault.
+
+        Raises:
+            StoppedError: `stopping` has held.
+            RunError: no held-out sample can be used.
+        """
+        self._skipped, self._stopping = {}, stopping
+        params, wanted = self.converted(params), self._config.evaluate
+        result = self.losses(params) if wanted.loss else {}
+        result |= self.matches(params) if wanted.exact_match else {}
+        return result | {
+            "evaluate_skipped": dict(Counter(f.kind.value for f in self._skipped.values()))
+        }
+
+    def losses(self, params: Any) -> dict[str, Any]:
+        """Mean cross entropy of the tokens that have a loss, as in training.
+
+        Args:
+            params: parameters that `converted` returned.
+
+        Returns:
+            `heldout_loss`; `heldout_losses`, by member of a mixture, else empty, None for a member
+            of which no sample could be used; `heldout_tokens`, the number of tokens that the first
+            is the mean of.
+        """
+        indices = heldout_indices(self._source, self._config.evaluate.samples)
+        members = by_member(self._source, indices)
+        sums = {name: self._loss_of(params, own) for name, own in members.items()}
+        whole = np.sum([*sums.values()], axis=0)
+        if not whole[1]:
+            self._refuse()
+        for name, (_, tokens) in sums.items():
+            if not tokens:
+                self._miss(name, len(members[name]))
+        return {
+            "heldout_loss": float(whole[0] / whole[1]),
+            "heldout_losses": {
+                name: float(loss / tokens) if tokens else None
+                for name, (loss, tokens) in sums.items()
+                if name
+            },
+            "heldout_tokens": int(whole[1]),
+        }
+
+    def _miss(self, member: str, samples: int) -> None:
+        """Warn, once in a run, of members of a mixture without a loss."""
+        own = [fault for name, fault in self._skipped.items() if name.startswith(f"{member}/")]
+        few = f"evaluate.samples={self._config.evaluate.samples} leaves it no held-out sample"
+        if member not in self._told:
+            logger.warning(
+                "data.source.members.%s has no heldout_loss: %s",
+                member,
+                _reasons(own) if samples else few,
+            )
+        self._told.add(member)
+
+    def _loss_of(self, params: Any, indices: Sequence[int]) -> np.ndarray:
+        """`[2]`, float64: sum of the losses of samples, and of their weights."""
+        total = np.zeros(2)
+        for examples in example_batches(
+            self._source, self._processor, self._data, self._rows, indices
+        ):
+            self._begin(examples.skipped)
+            batch = place([examples.batch], self._step)
+            sums = self._sum_losses(params, batch)
+            with waiting("held-out losses", limited=False):
+                total += [float(own) for own in sums]
+        return total
+
+    def matches(self, params: Any) -> dict[str, Any]:
+        """Exact match of whole answers that are decoded greedily.
+
+        Args:
+            params: parameters that `converted` returned.
+
+        Returns:
+            `exact_match` by encoder ("text" for samples without media), and `evaluated`, the number
+            of samples likewise.
+        """
+        right: Counter[str] = Counter()
+        total: Counter[str] = Counter()
+        prepared = self.prepared(params)
+        for prompts in self.prompts():
+            self._begin(prompts.skipped)
+            for slot, ids in zip(prompts.slots, self.decode(prepared, prompts), strict=True):
+                names = slot.encoders or ("text",)
+                total.update(names)
+                if self._processor.decode(ids) == self._expected(slot.index):
+                    right.update(names)
+        if not total:
+            self._refuse()
+        return {
+            "exact_match": {name: right[name] / total[name] for name in sorted(total)},
+            "evaluated": dict(sorted(total.items())),
+        }
+
+    def _begin(self, skipped: Sequence[Skip]) -> None:
+        """Go on with the next batch, if at all; warn of its unusable samples, once in a run.
+
+        Raises:
+            StoppedError: the evaluation is asked to stop.
+        """
+        if self._stopping():
+            raise StoppedError
+        for name, fault in skipped:
+            if name not in self._told:
+                logger.warning("skipped held-out sample %s: %s", name, fault)
+            self._told.add(name)
+            self._skipped.setdefault(name, fault)
+
+    def _refuse(self) -> NoReturn:
+        reasons = _reasons(self._skipped.values()) or "the held-out split is empty"
+        raise RunError(f"no held-out sample can be evaluated: {reasons}")
+
+    def _expected(self, index: int) -> str:
+        """The answer of a held-out sample, with a warning if it is too long to be generated."""
+        ids = self._processor.answer_ids(self._source[index])
+        needed = len(ids)
+        if needed > self._most:
+            logger.warning(
+                "held-out sample %s needs %d tokens for its answer, evaluate.max_new_tokens is %d",
+                self._source.name(index),
+                needed,
+                self._most,
+            )
+        return self._processor.decode(ids)
+
+    def converted(self, params: Any) -> Any:
+        """Parameters of the train step laid out for forward passes."""
+        return params if self._step is self._trained else self._convert(params)
+
+    def prepared(self, params: Any) -> Any:
+        """Parameters that `converted` returned, laid out for `decode`."""
+        return self._decoding.prepared(params)
+
+    def prompts(self) -> Iterator[PromptBatch]:
+        """Held-out prompts, every sample once."""
+        limit = self._config.evaluate.samples
+        return prompt_batches(self._source, self._processor, self._data, self._rows, limit)
+
+    def decode(self, prepared: Any, prompts: PromptBatch) -> list[list[int]]:
+        """Tokens of the answers of a batch, the token of their end included, on every process.
+
+        Args:
+            prepared: parameters that `prepared` returned.
+        """
+        longest = self._config.model.decoder.max_positions
+        limits = [min(self._most, 1 + longest - own.tokens) for own in prompts.slots]
+        fewest = min(self._data.budgets["segments"], COLUMNS)
+        columns = Columns.of(
+            prompts.slots, self._rows["decoder"], self._decoding.columns_unit, limits, fewest
+        )
+        return self._decoding.write(
+            prepared, prompts.batch, columns, self._most, Sampling()
+        ).answers
+
+    @property
+    def _most(self) -> int:
+        return self._config.evaluate.max_new_tokens
+
+    def _summed(self, params: Any, batch: Any) -> tuple[jax.Array, jax.Array]:
+        """Sum of the losses of one batch, without auxiliary ones, and of its weights."""
+        batch = jax.tree.map(lambda leaf: leaf[0], batch)
+        view = self._towers.decoder.view
+        weights = psum(jnp.sum(batch["decoder"]["loss_weight"]), view.batch)
+        loss, _ = self._towers.loss(params, batch)
+        return loss, weights
+
+
+def _reasons(faults: Iterable[Fault]) -> str:
+    """The reasons of faults, each listed once."""
+    return "; ".join(dict.fromkeys(map(str, faults)))
+
+
+def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
+    """Evaluate the newest checkpoint of the run, which is fetched if its folder has none.
+
+    Raises:
+        RunError: the run has no checkpoint.
+        CheckpointError: the checkpoint cannot be read.
+        DataError: the run had another tokenizer or processor; `data.accept_changes` is not set.
+        DataError, SampleError, AgreementError: as `check_heldout_data`.
+    """
+    fetch(config)
+    folder = config.run.path / "checkpoints"
+    if not folder.is_dir():
+        raise RunError(f"run {config.run.path} has no checkpoint; train it first")
+    peers().note("looking at the held-out samples", limited=False, key=SOURCE)
+    processor = together(
+        lambda: make_processor(config.data, planned(config), config.model.decoder.max_positions)
+    )
+    check_heldout_data(config, processor)
+    peers().note("restoring the state", limited=False)
+    experiment = Experiment.build(config)
+    regrouping = experiment.step.form.regrouping
+    checkpoints = Checkpoints(folder, config.checkpoint, regrouping, read_only=True)
+    try:
+        restored = checkpoints.restore(
+            experiment.step.abstract, accept=lambda found: evaluate_with(config, found.progress)
+        )
+    finally:
+        checkpoints.close()
+    if restored is None:
+        raise RunError(f"run {config.run.path} has no checkpoint; train it first")
+    peers().note(f"evaluating step {restored.step}", limited=False, key=SOURCE)
+    return {"step": restored.step, **Evaluator(experiment)(restored.state["params"])}

@@ -1,0 +1,204 @@
+"""Guards a run: steps that are not finite, loss spikes, and states that must not be saved.
+
+The loss of a step is that of the state before it: it says whether the state that the step before
+has left is any good. States are therefore looked at twice: before they are saved, for numbers that
+are not finite, and by the loss of a later step, before an older checkpoint makes room for them.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, Protocol, SupportsFloat
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
+
+from mllm_jax.config.sections import GuardConfig
+from mllm_jax.runtime.compiled.synchronized import compiled_together
+from mllm_jax.runtime.folder import RunError
+from mllm_jax.runtime.part import waiting
+from mllm_jax.train.records.expert_loads import insane_layer
+from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.state.regroup import leaf_name
+
+logger = logging.getLogger(__name__)
+
+#: Steps that may be running while a later one is dispatched: their figures are not waited for.
+_AHEAD = 2
+#: A loss of more than this times the usual one makes the state before it doubtful.
+DOUBTFUL = 3.0
+#: Weight of the past in the usual loss: a mean over about fifty steps.
+_DECAY = 0.98
+
+
+class Figures(Protocol):
+    """Results of one step; reading the value of loss or norm waits for the step."""
+
+    @property
+    def step(self) -> int:
+        """Number of the step, from 1."""
+
+    @property
+    def loss(self) -> SupportsFloat:
+        """Mean loss of the step's target tokens."""
+
+    @property
+    def gradient_norm(self) -> SupportsFloat:
+        """Global norm before clipping."""
+
+    @property
+    def expert_loads(self) -> Any:
+        """Loads of experts `[layers, experts]`, not numbers where a router had no finite logits."""
+
+
+class DivergedError(RunError):
+    """A run whose loss, gradients or parameters are of no use any more."""
+
+
+class Guard:
+    """Looks at every step, a little later than it is dispatched.
+
+    Args:
+        config: section `train.guard`.
+        progress: progress of the run, whose `usual_loss`, `skipped_updates` and `skipped_in_row`
+            are updated.
+        advice: text of advice for a run that has diverged, given its newest sane step.
+        expert_layers: numbers of the layers that have experts.
+
+    Attributes:
+        sane: newest step whose loss was finite and not doubtful; 0 before the first.
+    """
+
+    def __init__(
+        self,
+        config: GuardConfig,
+        progress: Progress,
+        advice: Callable[[int], str],
+        expert_layers: Sequence[int] = (),
+    ) -> None:
+        self._config, self._progress, self._advice = config, progress, advice
+        self._expert_layers = expert_layers
+        self._waiting: deque[Figures] = deque()
+        self.sane = 0
+
+    def watch(self, record: Figures) -> None:
+        """Take a step in, and look at those that must be over.
+
+        Raises:
+            DivergedError: the run is not to go on.
+        """
+        self._waiting.append(record)
+        while len(self._waiting) > _AHEAD:
+            self._look(self._waiting.popleft())
+
+    def settle(self) -> None:
+        """Look at all steps, the last one included.
+
+        Raises:
+            DivergedError: as of `watch`.
+        """
+        while self._waiting:
+            self._look(self._waiting.popleft())
+
+    def check_state(self, step: int, state: Any) -> None:
+        """See that a state may be saved.
+
+        Raises:
+            DivergedError: the state holds numbers that are not finite.
+        """
+        bad = not_finite(state)
+        if bad:
+            more = f" and {len(bad) - 1} more" * (len(bad) > 1)
+            what = f"after step {step}, {bad[0]}{more} is not finite; it is not saved"
+            raise DivergedError(f"{what}. {self._advice(self.sane)}")
+
+    def _look(self, record: Figures) -> None:
+        with waiting(f"step {record.step}"):
+            loss, norm = float(record.loss), float(record.gradient_norm)
+            layer = insane_layer(self._expert_layers, record.expert_loads)
+        if told := _not_finite(record.step, loss, norm, layer):
+            self._leave_out(told)
+        else:
+            self._progress.skipped_in_row = 0
+            self._compare(record.step, loss)
+
+    def _leave_out(self, told: str) -> None:
+        """Count an update that the step has left out, unless there are too many."""
+        row = self._progress.skipped_in_row + 1
+        if row > self._config.skip:
+            after = f", after {row - 1} updates left out" * (row > 1)
+            raise DivergedError(f"{told}{after}. {self._advice(self.sane)}")
+        self._progress.skipped_updates += 1
+        self._progress.skipped_in_row = row
+        logger.warning(
+            "%s: its update is left out (%d of %d in a row)", told, row, self._config.skip
+        )
+
+    def _compare(self, step: int, loss: float) -> None:
+        """Compare a loss with the usual one, which a spike does not change."""
+        usual = self._progress.usual_loss
+        limit, spike = (math.inf if usual is None else usual), self._config.spike
+        if spike is not None and loss > spike * limit:
+            raise DivergedError(
+                f"the loss is {loss:.4g} at step {step}, {loss / limit:.1f} times its usual "
+                f"{usual:.4g} (train.guard.spike allows {spike:g}). {self._advice(self.sane)}"
+            )
+        if loss > DOUBTFUL * limit:
+            return
+        self.sane = step
+        kept = loss if usual is None else usual
+        self._progress.usual_loss = _DECAY * kept + (1 - _DECAY) * loss
+
+
+def _not_finite(step: int, loss: float, norm: float, layer: int | None) -> str:
+    """What is not finite of a step, for messages; empty if nothing is.
+
+    Args:
+        norm: norm of the gradient.
+        layer: layer whose router had logits that are not finite.
+    """
+    router = "" if layer is None else f"logits of the router of layer {layer} are not finite"
+    for name, value in ("loss", loss), ("gradient norm", norm):
+        if not math.isfinite(value):
+            also = f", {router}" if router else ""
+            return f"the {name} is {value} at step {step}{also}"
+    return f"{router} at step {step}" if router else ""
+
+
+def not_finite(state: Any) -> list[str]:
+    """Names of the leaves that hold infinite numbers or none; waits for the state."""
+    paths = [
+        (path, leaf)
+        for path, leaf in jax.tree_util.tree_leaves_with_path(state)
+        if leaf.size and jnp.issubdtype(leaf.dtype, jnp.inexact)
+    ]
+    flags = _finite([leaf for _, leaf in paths])
+    return [leaf_name(path) for (path, _), finite in zip(paths, flags, strict=True) if not finite]
+
+
+def _finite(leaves: Sequence[jax.Array]) -> np.ndarray:
+    """`[leaves]`, the same on every process."""
+    layout = leaves[0].sharding
+    assert isinstance(layout, NamedSharding)  # as all of a run's state
+    everywhere = NamedSharding(layout.mesh, PartitionSpec())
+    flags = _program(everywhere)(list(leaves))
+    with waiting("the look at a state"):
+        return np.asarray(flags.addressable_data(0))
+
+
+@cache
+def _program(layout: NamedSharding) -> Any:
+    program = jax.jit(_all_finite, out_shardings=layout)
+    return compiled_together("the look at a state", program)
+
+
+def _all_finite(leaves: list[jax.Array]) -> jax.Array:
+    # By the largest and the smallest number, which are NaN where any is: less work for a CPU.
+    ends = [(jnp.max(leaf), jnp.min(leaf)) for leaf in leaves]
+    return jnp.stack([jnp.isfinite(high) & jnp.isfinite(low) for high, low in ends])

@@ -1,0 +1,222 @@
+"""A microbatch is computed twice, by each replica and by its neighbour, and compared bit for bit.
+
+The mesh is laid on the devices anew, so that each rank along the batch axes of the decoder lies on
+the devices of the next one. The logical program, and with it every order of summation, is the same:
+what a rank makes of its rows, before gradients are summed over replicas, must be the same in every
+bit. Four replicas, of which the devices of replica 2 compute wrongly::
+
+    rank                 0  1  2  3
+    on its own devices   0  1  2  3      rank 2 differs: devices 2 or 3
+    on the next ones     1  2  3  0      rank 1 differs: devices 1 or 2    -> devices 2
+
+Parameters that replicas hold alike stay where they are, so that each uses its own copy: a copy that
+has changed shows, too. Of two replicas it cannot be told which one is wrong. An exact comparison
+needs collectives that sum by ranks, whatever devices these lie on; within a replica, those of one
+host do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from numpy.typing import NDArray
+
+from mllm_jax.runtime.compiled.synchronized import compiled_together
+from mllm_jax.train.step.batch import whole
+from mllm_jax.train.step.plain import PlainProgram
+from mllm_jax.train.step.step import TrainStep
+from sharding.collectives import ppermute
+from sharding.grid import Axes
+
+#: Seeds of the two halves of a digest: binary digits of pi.
+SEEDS = 0x243F6A88, 0x85A308D3
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Ranks that differ, and the devices that may be at fault.
+
+    Attributes:
+        ranks: numbers of the ranks along the batch axes.
+        suspects: the devices; all of one replica if these make their results together.
+    """
+
+    ranks: tuple[int, ...]
+    suspects: tuple[jax.Device, ...]
+
+    def __str__(self) -> str:
+        names = [f"device {own.id} of process {own.process_index}" for own in self.suspects]
+        ranks = f"rank{'s' * (len(self.ranks) > 1)} {', '.join(map(str, self.ranks))}"
+        return (
+            f"{' or '.join(names)} computes wrongly: what {ranks} made of the same rows differs "
+            "between replicas"
+        )
+
+
+class ReplicaCheck:
+    """Compares the replicas of a step.
+
+    Args:
+        step: the step; its decoder is dealt over two ranks at least.
+    """
+
+    def __init__(self, step: TrainStep) -> None:
+        self._step, self._axes = step, step.program.grid.decoder.batch
+        rolled = Mesh(
+            rolled_devices(step.mesh, self._axes),
+            step.mesh.axis_names,
+            axis_types=step.mesh.axis_types,
+        )
+        self._other = TrainStep(step.program, rolled, optax.identity())
+
+    def __call__(self, params: Any, batch: Any) -> Difference | None:
+        """What differs; None if all bits are the same.
+
+        Args:
+            params, batch: those of a step, before it is taken.
+        """
+        own = _first(self._step, batch)
+        made = whole(self._digest(params, own))
+        moved = self._moved(params, own)
+        again = whole(self._digest_again(*moved))
+        return self._difference(made, again)
+
+    @cached_property
+    def _digest(self) -> Any:
+        return compiled_together("the check of replicas", _digests(self._step))
+
+    @cached_property
+    def _digest_again(self) -> Any:
+        return compiled_together("the check of replicas by their neighbours", _digests(self._other))
+
+    @cached_property
+    def _move(self) -> Any:
+        """Moves what is dealt over replicas to the next one."""
+
+        def moved(params: Any, batch: Any) -> Any:
+            specs = self._specs(batch)
+            return jax.tree.map(self._to_next, (params, batch), specs)
+
+        def run(params: Any, batch: Any) -> Any:
+            specs = self._specs(batch)
+            # Copies that were alike stay so, which types cannot tell; nothing is differentiated.
+            own = {"mesh": self._step.mesh, "in_specs": specs, "out_specs": specs}
+            return jax.shard_map(moved, check_vma=False, **own)(params, batch)
+
+        return compiled_together("the move to the next replicas", jax.jit(run))
+
+    def _specs(self, batch: Any) -> Any:
+        return self._step.state_specs["params"], self._step.program.batch_specs(batch)
+
+    def _to_next(self, x: jax.Array, spec: PartitionSpec) -> jax.Array:
+        return ppermute(x, self._axes, 1) if _named(spec) & {*self._axes} else x
+
+    def _moved(self, params: Any, batch: Any) -> Any:
+        """The same logical arrays on the other mesh; no copy is taken from another replica."""
+        mesh, specs = self._other.mesh, self._specs(batch)
+        dealt = self._move(params, batch)
+
+        def leaf(own: jax.Array, moved: jax.Array, spec: PartitionSpec) -> jax.Array:
+            source = moved if _named(spec) & {*self._axes} else own
+            parts = [shard.data for shard in source.addressable_shards]
+            layout = NamedSharding(mesh, spec)
+            return jax.make_array_from_single_device_arrays(source.shape, layout, parts)
+
+        return jax.tree.map(leaf, (params, batch), dealt, specs)
+
+    def _difference(self, made: NDArray[np.uint32], again: NDArray[np.uint32]) -> Difference | None:
+        """What differs between `[devices, leaves, halves]` digests of both meshes, in their order.
+
+        The leaf that differs on the fewest ranks tells where: what one rank makes wrongly goes on
+        to the encoders of others.
+        """
+        differs = (made != again).any(-1)
+        if not differs.any():
+            return None
+        counts = np.where(differs.any(0), differs.sum(0), len(differs) + 1)
+        bad = np.flatnonzero(differs[:, counts.argmin()])
+        first, second = self._step.mesh.devices, self._other.mesh.devices
+        ranks = _ranks(self._step.mesh, self._axes)
+        pairs = [{first.flat[at], second.flat[at]} for at in bad]
+        common = _common(pairs)
+        suspects = sorted(common, key=lambda device: int(device.id))
+        return Difference(tuple(sorted({int(ranks[at]) for at in bad})), tuple(suspects))
+
+
+def _common(pairs: Sequence[set[jax.Device]]) -> set[jax.Device]:
+    """Devices that explain the most differences."""
+    counts = {device: sum(device in pair for pair in pairs) for device in set().union(*pairs)}
+    most = max(counts.values())
+    return {device for device, count in counts.items() if count == most}
+
+
+def _first(step: TrainStep, batch: Any) -> Any:
+    """The first microbatch of a batch, where a program runs one after the other; else all."""
+    if not isinstance(step.program, PlainProgram):
+        return batch
+    dealt = ("decoder", "encoders", "routes")
+    return batch | {name: jax.tree.map(lambda x: x[:1], batch[name]) for name in dealt}
+
+
+def _named(spec: PartitionSpec) -> set[str]:
+    """Grid axes in a layout."""
+    names = [axes if isinstance(axes, tuple) else (axes,) for axes in spec if axes is not None]
+    return {name for axes in names for name in axes}
+
+
+def rolled_devices(mesh: Mesh, axes: Axes) -> NDArray[Any]:
+    """The devices of a mesh in its shape, each rank along `axes` on those of the next one."""
+    numbers = [mesh.axis_names.index(axis) for axis in axes]
+    front = np.moveaxis(mesh.devices, numbers, range(len(numbers)))
+    rolled = np.roll(front.reshape(-1, *front.shape[len(numbers) :]), -1, axis=0)
+    return np.moveaxis(rolled.reshape(front.shape), range(len(numbers)), numbers)
+
+
+def _ranks(mesh: Mesh, axes: Axes) -> NDArray[np.int64]:
+    """By device in the order of the mesh, its rank along `axes`."""
+    places = np.unravel_index(np.arange(mesh.size), mesh.devices.shape)
+    ranks = np.zeros(mesh.size, np.int64)
+    for axis in axes:
+        number = mesh.axis_names.index(axis)
+        ranks = ranks * mesh.devices.shape[number] + places[number]
+    return ranks
+
+
+def _digests(step: TrainStep) -> Any:
+    """`[devices, leaves, halves]`: digests of what every device makes of a batch, jitted."""
+    everywhere = PartitionSpec(step.mesh.axis_names)
+
+    def body(params: Any, batch: Any) -> jax.Array:
+        made = step.program.own(params, batch)
+        leaves = jax.tree.leaves(made.gradients)  # the loss is a sum over replicas already
+        return jnp.stack([_digest(leaf) for leaf in leaves])[None]
+
+    return jax.jit(step.shard(body, step.state_specs["params"], everywhere))
+
+
+def _digest(x: jax.Array) -> jax.Array:
+    """`[halves]`: 64 bits of all bits of `x` and their places, the same in any order of summation.
+
+    A sum of products does not do: `2**31` times any odd number is the same modulo `2**32`, so that
+    a second sign that flips undoes the first. What a place adds is no linear function of its bits.
+    """
+    bits = lax.bitcast_convert_type(x.astype(jnp.float32), jnp.uint32).reshape(-1)
+    places = jnp.arange(bits.size, dtype=jnp.uint32)
+    halves = [_mixed(bits ^ _mixed(places ^ jnp.uint32(seed))) for seed in SEEDS]
+    return jnp.stack([jnp.sum(half, dtype=jnp.uint32) for half in halves])
+
+
+def _mixed(words: jax.Array) -> jax.Array:
+    """Words of which each bit depends on all bits of the old ones (finalizer of MurmurHash3)."""
+    words = (words ^ (words >> 16)) * jnp.uint32(0x85EBCA6B)
+    words = (words ^ (words >> 13)) * jnp.uint32(0xC2B2AE35)
+    return words ^ (words >> 16)

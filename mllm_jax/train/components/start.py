@@ -1,0 +1,185 @@
+"""The start of a run: its newest checkpoint, or an initial state."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import jax
+from rich.console import Console
+
+from data.loading.identity import Identities
+from data.loading.shared import own_for, owner_of, remove_left
+from data.planning.stream import LoaderState
+from mllm_jax.config.checks import notes
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.health.check import checks, examine, insist, wanted
+from mllm_jax.models.work.profile import tower_parameters
+from mllm_jax.runtime.devices import is_primary
+from mllm_jax.runtime.folder import IDENTITY, RunError, known_identity, made_folder
+from mllm_jax.runtime.lock import GLANCE, check_unsupervised, locked
+from mllm_jax.runtime.lock import NAME as LOCK
+from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.supervised.process import PATIENCE, restarted, supervised
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.feed.feed import go_on_with
+from mllm_jax.train.state.changes import tell_changes
+from mllm_jax.train.state.checkpoint import Checkpoints, Restored
+from mllm_jax.train.state.copies.offers import Offers
+from mllm_jax.train.state.pretrained import FirstAdapters, start_from
+from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.state.snapshots.memory import Memory
+
+logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def claimed(folder: Path) -> Iterator[None]:
+    """Context in which the run's folder is there, takes files, and no other run writes to it.
+
+    A run that ends with an error before it has written anything leaves no new folder behind. One
+    that its supervisor has started again goes on where the disk is full.
+
+    Raises:
+        RunError: the folder cannot be written.
+        LockedError: another run has it, or a supervisor that is not this process' own, which may be
+            between two attempts.
+    """
+    patience = PATIENCE if supervised() else GLANCE
+    lock = locked(folder, patience=patience) if is_primary() else nullcontext()
+    with made_folder(folder, LOCK, IDENTITY, lenient=restarted()), lock:
+        if is_primary():
+            if supervised() is None:
+                check_unsupervised(folder)
+            known_identity(folder)  # before the others read it, as a damaged one is removed
+        peers().gather("the run's folder is locked", None)
+        own_for(run := owner_of(folder))
+        remove_left(run)
+        yield
+
+
+def check_health(config: ExperimentConfig) -> None:
+    """Check devices, links and machines, if the configuration wants that.
+
+    Raises:
+        HealthError: something is wrong with this process.
+        PeerError: something is wrong with another one.
+    """
+    if not wanted(config.run.self_check, config.parallel.platform):
+        return
+    devices = jax.devices()[: config.parallel.devices]
+    health = examine(checks(config.run.path, devices))
+    if is_primary():
+        logger.info("%s", health)
+    insist(health)
+
+
+def restore_or_init(
+    experiment: Experiment,
+    checkpoints: Checkpoints,
+    console: Console,
+    sources: Identities,
+    from_step: int | None,
+    memory: Memory | None = None,
+    offers: Offers | None = None,
+) -> tuple[Any, Progress]:
+    """The state that a run continues from, and its progress.
+
+    Args:
+        sources: identities of the present data.
+        from_step: step of the checkpoint to continue from; None: the newest.
+        memory: snapshots in the memory of the hosts, if the run takes any.
+        offers: copies of checkpoints behind a URL, if the run makes any.
+
+    Raises:
+        RunError: `from_step` without checkpoints.
+        CheckpointError: no checkpoint of the run can be read, or they are of another model.
+        DataError: the data are not those that the run was trained on; no file has changed.
+    """
+    config, restored = experiment.config, None
+
+    def accept(found: Restored) -> None:
+        go_on_with(config, found.progress, sources)
+
+    if config.checkpoint.enabled:
+        restored = checkpoints.restore(experiment.step.abstract, from_step, accept, memory, offers)
+    elif from_step is not None:
+        raise RunError(f"--from-step {from_step} needs checkpoint.enabled=true")
+    if restored is None:
+        state = initial_state(experiment, console)
+        return state, Progress(0, LoaderState(config.train.seed), sources=sources)
+    progress = restored.progress
+    if is_primary():
+        tell_changes(restored.config, config.model_dump(mode="json"))
+        tell_passed(config, progress.step)
+        console.print(_resuming(config, progress.step), soft_wrap=True)
+    return restored.state, progress
+
+
+def tell_passed(config: ExperimentConfig, step: int) -> None:
+    """Warn of a step that was to be measured, and is passed without that."""
+    wanted, folder = config.run.trace_step, config.run.path
+    if wanted is not None and wanted <= step and not (folder / f"step-{wanted}.json").exists():
+        logger.warning(
+            "no timeline is written, as the run goes on after step %d, and run.trace_step is %d",
+            step,
+            wanted,
+        )
+
+
+def _resuming(config: ExperimentConfig, step: int) -> str:
+    told = f"resuming {config.run.path} after step {step}"
+    if step < config.train.steps:
+        return told
+    return (
+        f"{told} of {config.train.steps}: nothing is left to train; another run.name begins a new "
+        "run, and more train.steps go on with this one"
+    )
+
+
+def initial_state(experiment: Experiment, console: Console) -> Any:
+    """The state before the first step, its parameters at random or from released weights."""
+    config, step = experiment.config, experiment.step
+    released, lora = config.model.pretrained is not None, config.train.lora
+    begins = lora.begin_with if lora else None
+    # Looked at before weights are made and read, which may take minutes.
+    adapters = None if begins is None else FirstAdapters.open(config.model, Path(begins))
+    make = step.init_before_release if released else step.init
+    state = make(jax.random.key(config.train.seed))
+    if not released and adapters is None:
+        return state
+
+    def tell(text: str) -> None:
+        if is_primary():
+            console.print(text, markup=False, soft_wrap=True)
+
+    params, target = state.pop("params"), step.abstract["params"]
+    if released:
+        params = start_from(config.model, params, target, tell)
+    if adapters is not None:
+        params = adapters.put(params, target, tell)
+    return state | {"params": params}
+
+
+def announce(experiment: Experiment, console: Console) -> None:
+    """Print the size of the model and the plans, on process 0; warn of what a short run lacks."""
+    if is_primary():
+        for note in notes(experiment.config):
+            logger.warning("%s", note)
+        model, frozen = experiment.config.model, experiment.config.frozen
+        if model.adapters and (lost := frozen.beside_adapters(model.parts)):
+            logger.warning(
+                "%s train in full beside adapters, so that `export --adapters` has no place for "
+                "them; export all weights in the end, or name them in train.freeze",
+                ", ".join(lost),
+            )
+        count = sum(tower_parameters(experiment.config.model).values())
+        own = experiment.step
+        trained, constant = own.program.frozen.apart(own.abstract["params"])
+        train = sum(leaf.size for leaf in jax.tree.leaves(trained)) / 1e6
+        some = f", of which {train:.2f}M train," if jax.tree.leaves(constant) else ""
+        console.print(f"{count / 1e6:.2f}M parameters{some} on", soft_wrap=True)
+        console.print(str(experiment.grid), soft_wrap=True, markup=False)

@@ -1,0 +1,37 @@
+"""A step that is measured tick by tick."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+
+from mllm_jax.config.configured_step import lower
+from mllm_jax.runtime.hardware.peak import peak_flops
+from mllm_jax.runtime.part import peers, waiting
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.records.recorder import UNKNOWN_RATE, Recorder, own_name, write_timelines
+
+
+def traced(experiment: Experiment, state: Any, batch: Any, number: int) -> tuple[Any, Any]:
+    """Take step `number`, and write its timeline into the run's folder."""
+    config, recorder = experiment.config, Recorder(experiment.grid)
+    observed = experiment.observed(recorder)
+    schedule = observed.program.schedule
+    assert schedule is not None  # a configuration without stages has no trace_step
+    # Its program is compiled for another frame, which has rows of its own.
+    with peers().doing("compiling the step with observers", limited=False):
+        state, scalars = observed.update(state, batch | {"schedule": observed.schedule})
+    with waiting(f"step {number}"):
+        jax.block_until_ready(scalars)
+        jax.effects_barrier()
+    rate = peak_flops(experiment.mesh.devices.flat[0]) or UNKNOWN_RATE
+    write_timelines(
+        config.run.path,
+        own_name(f"step-{number}"),
+        schedule,
+        lower(config).costs,
+        rate,
+        recorder.records(),
+    )
+    return state, scalars

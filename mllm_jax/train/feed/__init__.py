@@ -1,0 +1,1 @@
+"""Batches of a run: the loader, and what batches are planned for."""

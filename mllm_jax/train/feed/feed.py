@@ -1,0 +1,330 @@
+"""The loader of an experiment, with the facts of the training that batches are planned for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+import jax
+
+from data.config import DataConfig
+from data.loading.assemble import capacity_of
+from data.loading.evaluation import check_heldout, heldout_indices
+from data.loading.identity import (
+    Identities,
+    check_same_data,
+    check_same_processing,
+    identities,
+    processing,
+)
+from data.loading.loader import Loader, MicrobatchLoader
+from data.loading.on_read import Alone, ReadingLoader
+from data.loading.turns import TurnsLoader
+from data.planning.dealing import Hosts
+from data.planning.groups.group import WHOLE, Group, Rows, sizes_of_groups
+from data.planning.lengths import LengthTable, open_lengths
+from data.planning.stream import Consumer, LoaderState
+from data.planning.unusable import refuse, unusable_samples
+from data.processing.processor import Processor, make_processor
+from data.sample import AwayError, DataError, Lengths, SampleError
+from data.sources.make import make_source
+from data.sources.mixture import Mixture
+from data.sources.source import Source
+from data.waits import SOURCE
+from mllm_jax.config.buckets import planned
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.models.work.flops import tower_works
+from mllm_jax.runtime.agreement import agree, flat
+from mllm_jax.runtime.devices import is_primary
+from mllm_jax.runtime.part import peers, waiting
+from mllm_jax.runtime.compiled.synchronized import compiled_together
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.feed.group_size import choose
+from mllm_jax.train.feed.groups import own_group, told_by_groups
+from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.step.batch import process_rows, row_hosts
+from sharding.hosts import ProcessCluster
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+#: Number of samples by which the size of groups is chosen: most that are drawn from samples with
+#: measured lengths, and those that are read where lengths are not measured.
+DRAWN_FROM, READ = 4096, 128
+#: How reading the data may end: well, for a reason that may pass, or for another one.
+_READ, _AWAY, _UNUSABLE = "read", "away", "unusable"
+
+
+def open_loader(experiment: Experiment, state: LoaderState) -> MicrobatchLoader:
+    """The training batches of this process from `state` on; close it.
+
+    Raises:
+        DataError: the source, the budgets or the measured lengths cannot be used.
+    """
+    config = experiment.config
+    peers().note("indexing and measuring the data", limited=False, key=SOURCE)
+    rows = process_rows(experiment.step, config.data.rows)
+    if isinstance(config.data.balance_group, int):
+        own_group(config.data, rows, config.data.balance_group)  # refused before data are measured
+    source = shared_source(config.data)
+    common = source, experiment.processor, config.data, config.train.seed
+    if config.data.lengths == "on_read":
+        own = consumer(experiment, _group(experiment, rows, lambda: _first_lengths(*common[:2])))
+        hosts = ProcessCluster(compiled_together, own.group.hosts or None, waiting)
+        held = [rows[host] for host in hosts.members]
+        begin = _begin(state, own.group)
+        read = together(lambda: ReadingLoader(*common, held, begin, own, hosts))
+        return _in_turn(read, state, own, source)
+    here = rows[jax.process_index()]
+    lengths = shared_lengths(config, experiment.processor, source)
+    own = consumer(experiment, _group(experiment, rows, lambda: _some(lengths)))
+    begin = _begin(state, own.group)
+    loader = together(lambda: Loader(*common, here, begin, own, lengths))
+    return _in_turn(loader, state, own, source)
+
+
+def _begin(state: LoaderState, group: Group) -> LoaderState:
+    """The state that a group's loader begins from, if all begin from `state`.
+
+    Of several groups some may wait in a step, so that it is not known here who has begun it.
+    """
+    return state if group.count == 1 else replace(state, done=0)
+
+
+def _in_turn(
+    loader: MicrobatchLoader, state: LoaderState, own: Consumer, source: Source
+) -> MicrobatchLoader:
+    """The microbatches of a group's loader, as they go with those of the other groups."""
+    if own.group.count == 1:
+        return loader
+    mixed, tell = isinstance(source, Mixture), partial(told_by_groups, own.group)
+    return TurnsLoader(loader, state, own.group, own.microbatches, mixed, tell)
+
+
+def _group(
+    experiment: Experiment, rows: Sequence[Rows], samples: Callable[[], list[Lengths]]
+) -> Group:
+    """The group of this process; process 0 chooses how large groups are, if that is `auto`.
+
+    Args:
+        rows: by process, the rows of a batch that it holds, by tower.
+        samples: gives lengths of some samples, by encoder.
+    """
+    config = experiment.config
+    if config.data.balance_group != "auto":
+        return own_group(config.data, rows, config.data.balance_group)
+    sizes = sizes_of_groups(config.data, rows)
+
+    def chosen() -> int:
+        capacity = capacity_of(config.data, experiment.processor)
+        views = experiment.step.program.views.items()
+        ranks = {name: view.degree(view.batch) for name, view in views}
+        return choose(config, capacity, samples(), ranks, len(rows), sizes).hosts
+
+    size = together(lambda: chosen() if is_primary() else None)
+    return own_group(config.data, rows, peers().gather("hosts that balance together", size)[0])
+
+
+def _some(lengths: LengthTable) -> list[Lengths]:
+    """Lengths of samples from all parts of the data."""
+    every = range(0, len(lengths), -(-len(lengths) // DRAWN_FROM))
+    return [own for i in every if isinstance(own := lengths[i], Lengths)]
+
+
+def _first_lengths(source: Source, processor: Processor) -> list[Lengths]:
+    """Lengths of a few samples from all parts of the data, which are read for that."""
+    found = []
+    for index in range(0, len(source), -(-len(source) // READ)):
+        with suppress(SampleError):  # whoever reads it in its turn tells of it
+            found.append(processor.read(source[index]).lengths)
+    return found
+
+
+def check_sources(config: ExperimentConfig) -> Identities:
+    """See that there are the samples that a run wants, on all processes; before what takes long.
+
+    With `data.on_error: raise` all of them are looked at, by what can be measured of them; those of
+    training not with `data.lengths: on_read`.
+
+    Returns:
+        The values that tell the training data, and the tokenizer, from others.
+
+    Raises:
+        DataError: a source cannot be used, or has nothing that can.
+        SampleError: a sample cannot be used, with `data.on_error: raise`.
+        AgreementError: the processes have other data, or other tokenizers.
+    """
+    peers().note("indexing and measuring the data", limited=False, key=SOURCE)
+    source = shared_source(config.data)
+    if not len(source):
+        raise DataError("data.source has no samples; valid: at least one")
+    processor = together(
+        lambda: make_processor(config.data, planned(config), config.model.decoder.max_positions)
+    )
+    for left_out in together(processor.chat.check_training):
+        if is_primary():
+            logger.warning("%s", left_out)
+    if config.data.on_error == "raise" and config.data.lengths == "cached":
+        lengths = shared_lengths(config, processor, source)
+        capacity = capacity_of(config.data, processor)
+        refuse(source, unusable_samples(lengths, capacity, config.data.rows_apart))
+    if config.evaluate.enabled:
+        check_heldout_data(config, processor)
+    sources = together(lambda: identities(source) | processing(config.data))
+    _agree_on("training data", sources)
+    return sources
+
+
+def check_heldout_data(config: ExperimentConfig, processor: Processor) -> None:
+    """See that the samples of an evaluation can be used, and that all processes have the same.
+
+    Raises:
+        DataError: no sample can be used. SampleError: one cannot, with `data.on_error: raise`.
+        AgreementError: the processes have others, or another tokenizer.
+    """
+    source = together(lambda: make_source(config.data, "heldout"))
+    together(lambda: _check_evaluated(source, config, processor))
+    found = together(lambda: identities(source) | processing(config.data))
+    _agree_on("held-out data", found)
+
+
+def _agree_on(name: str, data: Identities) -> None:
+    """Compare data, and the tokenizer for them, between the processes."""
+    agree(name, flat({key: own.model_dump() for key, own in data.items()}))
+
+
+def _check_evaluated(source: Source, config: ExperimentConfig, processor: Processor) -> None:
+    wanted = config.evaluate
+    indices = heldout_indices(source, wanted.samples)
+    if wanted.loss:
+        check_heldout(source, processor, config.data, indices, prompts=False)
+    if wanted.exact_match:
+        check_heldout(source, processor, config.data, indices, prompts=True)
+
+
+def go_on_with(config: ExperimentConfig, progress: Progress, sources: Identities) -> None:
+    """See that a run goes on with the data that it was trained on, and note which they are.
+
+    Raises:
+        DataError: the data are others, and `data.accept_changes` does not allow that.
+    """
+    if progress.sources:
+        for change in together(lambda: check_same_data(progress.sources, sources, config.data)):
+            logger.warning("going on with other data: %s", change)
+    progress.sources = sources
+
+
+def evaluate_with(config: ExperimentConfig, progress: Progress) -> None:
+    """See that a checkpoint is evaluated with the tokenizer or processor that it was trained with.
+
+    Raises:
+        DataError: tokenizer or processor is another; `data.accept_changes` does not allow that.
+    """
+    for change in together(lambda: check_same_processing(progress.sources, config.data)):
+        logger.warning("evaluating with another one: %s", change)
+
+
+def consumer(experiment: Experiment, group: Group = WHOLE) -> Consumer:
+    """The training of `experiment`, for the planning of a group's batches."""
+    config = experiment.config
+    hosts = row_hosts(experiment.step, config.data.rows)
+    if group.count > 1:
+        hosts = {
+            tower: [group.hosts.index(own[row]) for row in group.rows[tower]]
+            for tower, own in hosts.items()
+        }
+    return _consumer(config, hosts, group, len(group.hosts) or jax.process_count())
+
+
+def _consumer(
+    config: ExperimentConfig, hosts: Hosts, group: Group = WHOLE, readers: int = 1
+) -> Consumer:
+    """The training of a configuration, by the hosts of its rows and those that read samples."""
+    return Consumer(
+        tower_works(config.model),
+        hosts,
+        config.train.accumulate,
+        config.budget_units,
+        readers if config.data.lengths == "on_read" else 1,
+        group,
+    )
+
+
+def lone_loader(config: ExperimentConfig, source: Source, processor: Processor) -> MicrobatchLoader:
+    """The batches of a run from its beginning, as one process has them with all rows; close it.
+
+    No device is needed. With `data.balance_group` all hosts are taken for one group.
+
+    Raises:
+        DataError: the source, the budgets or the measured lengths cannot be used.
+    """
+    rows = {tower: range(config.data.rows) for tower in ("decoder", *config.model.lanes)}
+    common = source, processor, config.data, config.train.seed
+    own = _consumer(config, {})
+    if config.data.lengths == "on_read":
+        return ReadingLoader(*common, [rows], None, own, Alone())
+    return Loader(*common, rows, None, own)
+
+
+def shared_source(config: DataConfig) -> Source:
+    """The training split, whose index one process makes for all that see its folder."""
+    if jax.process_count() == 1:
+        return make_source(config, "train")
+    first = together(lambda: make_source(config, "train") if is_primary() else None)
+    return together(lambda: make_source(config, "train") if first is None else first)
+
+
+def shared_lengths(config: ExperimentConfig, processor: Processor, source: Source) -> LengthTable:
+    """Lengths of the samples, which one process measures for all that see its folder."""
+    arguments = source, processor, config.data
+    if jax.process_count() == 1:
+        return open_lengths(*arguments)
+    first = together(lambda: open_lengths(*arguments) if is_primary() else None)
+    table = together(lambda: first or open_lengths(*arguments))
+    check_same(table)
+    return table
+
+
+def together(action: Callable[[], T]) -> T:
+    """The result of `action` on every process; an error on one of them ends all.
+
+    Raises:
+        DataError: the action failed here or elsewhere. AwayError: for a reason that may pass.
+        SampleError: it failed here.
+    """
+    error: DataError | SampleError | None = None
+    try:
+        result = action()
+    except (DataError, SampleError) as failed:
+        error = failed
+    found = peers().gather("data can be read", _fared(error))
+    if {*found} != {_READ}:
+        kind = DataError if _UNUSABLE in found else AwayError
+        raise error or kind("another process cannot read the data; see its message")
+    return result
+
+
+def _fared(error: Exception | None) -> str:
+    """How reading has ended on this process."""
+    away = isinstance(error, AwayError)
+    return _READ if error is None else _AWAY if away else _UNUSABLE
+
+
+def check_same(table: LengthTable) -> None:
+    """See that all processes plan from the same lengths.
+
+    Raises:
+        DataError: the lengths differ.
+    """
+    digests = peers().gather("lengths of the samples", table.digest)
+    for process, digest in enumerate(digests):
+        if digest != digests[0]:
+            raise DataError(
+                f"processes 0 and {process} have measured other lengths of the samples: their data "
+                f"or their files differ; this process has read {table.folder}"
+            )

@@ -1,0 +1,185 @@
+"""How many hosts balance together (`data.balance_group: auto`), by the seconds of a step.
+
+More hosts are more even (`data.planning.groups.evenness`); they tell each other more lengths, send
+more to each other, and each of them plans more. The seconds of these are added up:
+
+    work        3 x forward FLOPs of the heaviest rank at the speed of products, by phase, of those
+                phases that `data.balance` deals
+    outputs     of encoders and their gradients to other hosts, by the network of the devices
+    told, sent  `data.lengths: on_read`: lengths and samples, by the network of one device of a host
+    planning    what it takes longer than the step, which it is done beside
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from data.loading.on_read import numbers_of
+from data.planning.groups.evenness import Drawn, Shares, draw_steps
+from data.planning.packing import Capacity
+from data.rows.pack import WORD, words_of
+from data.rows.spec import Modality
+from data.sample import Lengths
+from mllm_jax.config.hardware import named
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.models.module import compute_dtype
+from mllm_jax.models.work.flops import tower_works
+from scheduling.costs.hardware import Hardware
+
+logger = logging.getLogger(__name__)
+
+#: Seconds in which a core plans a sample of a step (`bench groups`).
+PLANNING = 1.1e-4
+
+
+@dataclass(frozen=True)
+class GroupCost:
+    """Predictions for a step in groups of `hosts` hosts.
+
+    Attributes:
+        hosts: hosts of a group.
+        seconds: seconds of a step, without what no group changes.
+        uneven: work of the heaviest rank over the mean, of the phases that are dealt; 0 if none.
+    """
+
+    hosts: int
+    seconds: float
+    uneven: float
+
+
+def choose(
+    config: ExperimentConfig,
+    capacity: Capacity,
+    samples: Sequence[Lengths],
+    ranks: Mapping[str, int],
+    hosts: int,
+    sizes: Sequence[int],
+) -> GroupCost:
+    """The size of groups under which a step takes the fewest seconds; the smallest of equals.
+
+    Args:
+        config: configuration with `schedule.hardware`.
+        capacity: capacity of a row.
+        samples: lengths of samples of the data, by encoder.
+        ranks: by phase, number of ranks that rows are dealt over.
+        hosts: number of all hosts.
+        sizes: sizes among which to choose, ascending.
+
+    Raises:
+        DataError: no sample can be used.
+        HardwareError: `schedule.hardware` is unknown, or lacks the type of the activations.
+    """
+    costs = [_cost(config, capacity, samples, ranks, hosts, size) for size in sizes]
+    best = min(costs, key=lambda own: own.seconds)
+    told = ", ".join(f"{own.hosts}: {own.seconds:.3g} s, {own.uneven:.3f}" for own in costs)
+    logger.info(
+        "data.balance_group: auto takes groups of %d of %d hosts; predicted by size: seconds of a "
+        "step, and its heaviest rank over the mean: %s",
+        best.hosts,
+        hosts,
+        told,
+    )
+    return best
+
+
+def _cost(
+    config: ExperimentConfig,
+    capacity: Capacity,
+    samples: Sequence[Lengths],
+    ranks: Mapping[str, int],
+    hosts: int,
+    size: int,
+) -> GroupCost:
+    """Predictions for groups of `size` hosts."""
+    assert config.schedule.hardware is not None
+    hardware, count = named(config.schedule.hardware), hosts // size
+    microbatches, data = config.train.accumulate, config.data
+    shares = Shares(
+        count,
+        data.rows * microbatches // count,
+        {name: own * microbatches // count for name, own in ranks.items()},
+        None if data.samples is None else data.samples // count,
+    )
+    usable = [own for own in map(capacity.by_lane, samples) if capacity.misfit(own) is None]
+    drawn = draw_steps(usable, capacity, tower_works(config.model), shares)
+    drawn = _of_phases(drawn, _dealt(config))
+    work = _work_seconds(config, hardware, drawn, ranks)
+    apart = (size - 1) / size
+    moved = apart * _moved_seconds(config, capacity, samples, hardware, drawn.samples, size, hosts)
+    late = max(0.0, PLANNING * drawn.samples - work - moved)
+    uneven = sum(drawn.heaviest.values()) / max(sum(drawn.mean.values()), 1.0)
+    return GroupCost(size, float(work + moved + late), uneven)
+
+
+def _dealt(config: ExperimentConfig) -> Collection[str]:
+    """Phases whose samples are dealt over the ranks of a group."""
+    own = {"none": (), "decoder": ("decoder",), "per_phase": ("decoder", *config.model.lanes)}
+    return own[config.data.balance]
+
+
+def _of_phases(drawn: Drawn, phases: Collection[str]) -> Drawn:
+    heaviest, mean = (
+        {name: own for name, own in works.items() if name in phases}
+        for works in (drawn.heaviest, drawn.mean)
+    )
+    return replace(drawn, heaviest=heaviest, mean=mean)
+
+
+def _work_seconds(
+    config: ExperimentConfig, hardware: Hardware, drawn: Drawn, ranks: Mapping[str, int]
+) -> float:
+    """Seconds of the heaviest ranks of all phases, one phase after the other."""
+    speed = hardware.peak(compute_dtype(config.model).name) * hardware.efficiency.matmul
+    flops = sum(
+        work * ranks[name] / config.parallel.decoder.devices
+        for name, work in drawn.heaviest.items()
+    )
+    return 3 * config.train.accumulate * flops / speed
+
+
+def _moved_seconds(
+    config: ExperimentConfig,
+    capacity: Capacity,
+    samples: Sequence[Lengths],
+    hardware: Hardware,
+    placed: float,
+    size: int,
+    hosts: int,
+) -> float:
+    """Seconds of sending if all of a group's samples and outputs go to another of its hosts.
+
+    Args:
+        placed: samples of a group in a step.
+    """
+    kinds = [modality.of_encoder for modality in capacity.modalities]
+    kinds = list({kind.name: kind for kind in kinds}.values())
+    link, each = hardware.reached_network, placed / len(samples)
+    seconds = 0.0
+    if config.data.balance == "per_phase":
+        width = config.model.decoder.d_model * (1 + config.model.layer_inputs)
+        outputs = sum(
+            kind.landed(n, grid)
+            for own in samples
+            for kind in kinds
+            for n, grid in zip(own.media.get(kind.name, ()), kind.grids(own), strict=True)
+        )
+        devices = size * config.parallel.decoder.devices / hosts
+        bytes_ = 2 * outputs * each * width * compute_dtype(config.model).itemsize
+        seconds += link.send_seconds(bytes_ / devices)
+    if config.data.lengths == "on_read":
+        told = sum(len(numbers_of(own, kinds)) for own in samples)
+        sent = sum(3 * own.tokens + _media_words(own, kinds) for own in samples)
+        seconds += link.send_seconds(WORD * each * told)
+        seconds += link.send_seconds(WORD * each * sent / size)
+    return seconds
+
+
+def _media_words(lengths: Lengths, kinds: Sequence[Modality]) -> int:
+    """Words of the media of a sample."""
+    return sum(
+        words_of(kind, n, grid)
+        for kind in kinds
+        for n, grid in zip(lengths.media.get(kind.name, ()), kind.grids(lengths), strict=True)
+    )

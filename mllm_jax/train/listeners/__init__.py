@@ -1,0 +1,1 @@
+"""Listeners: what hears the events of training."""

@@ -1,0 +1,62 @@
+"""The record of this attempt in the folder of the run, which says what its time went into."""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+
+from mllm_jax.runtime.devices import is_primary
+from mllm_jax.runtime.supervised.process import attempt, supervised
+from mllm_jax.supervise.attempts import Spent, newest, write
+from mllm_jax.train.listeners.goodput.ledger import Ledger
+
+logger = logging.getLogger(__name__)
+
+
+class Record:
+    """Writes the record, on process 0; a disk that takes none ends no run.
+
+    A supervisor counts its attempts from their begin, and so do their records. Without one there is
+    a record from the first step on: who looks at a run that has ended changes nothing of it.
+
+    Args:
+        ledger: the seconds so far.
+        folder: folder of the run.
+
+    Attributes:
+        trained: whether a step was taken in this attempt.
+        effective: see `Spent`.
+    """
+
+    trained = False
+    effective: float | None = None
+
+    def __init__(self, ledger: Ledger, folder: Path) -> None:
+        self.ledger, self.folder = ledger, folder
+        self._number = attempt() or newest(folder) + 1
+        self._written, self._failed = 0.0, False
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was written."""
+        return time.perf_counter() - self._written
+
+    def spend(self, kind: str, now: str) -> None:
+        """Note what the time since the last note went into, and what the time from now on does."""
+        self.ledger.spend(kind, now)
+        self.write()
+
+    def write(self) -> None:
+        """Write the record."""
+        self._written = time.perf_counter()
+        if not is_primary() or not (self.trained or supervised()):
+            return
+        own = self.ledger
+        try:
+            seconds = dict(own.seconds)
+            write(self.folder, Spent(self._number, own.began, seconds, own.now, self.effective))
+        except OSError as error:
+            if not self._failed:
+                logger.warning("the record of this attempt cannot be written: %s", error)
+            self._failed = True

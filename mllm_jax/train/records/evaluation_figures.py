@@ -1,0 +1,15 @@
+"""The figures of an evaluation, by the names that people see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def figures_of(result: Mapping[str, Any]) -> dict[str, float]:
+    """The figures of an evaluation by the names that they have in log and metrics."""
+    figures = {name: result[name] for name in ("heldout_loss",) if name in result}
+    for prefix, key in (("heldout_loss", "heldout_losses"), ("exact_match", "exact_match")):
+        own = result.get(key, {}).items()
+        figures |= {f"{prefix}/{name}": value for name, value in own if value is not None}
+    return figures

@@ -1,0 +1,327 @@
+"""Programs for the loss and gradients of a step: one protocol, and a class for each way to run.
+
+::
+
+    batch, parameters  ->  shares of this device  ->  sums over the replicas of each parameter
+      `batch_specs`,       `shares`, the program's      `GradientProgram.__call__`
+      `form`               own
+
+`PlainProgram` runs microbatch by microbatch with all layers on every device, `PipelineProgram` a
+schedule of stages. Another executor is another subclass: `TrainStep` asks for nothing but what
+stands here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec
+
+from mllm_jax.config.pipeline_plan import LayerStack
+from mllm_jax.models.freeze import Frozen
+from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.model import Towers
+from mllm_jax.train.state.loads import on_loads
+from mllm_jax.train.state.stored import StoredForm
+from mllm_jax.train.step.routes import Pair, route_specs
+from scheduling.schedules.schedule import Schedule
+from scheduling.schedules.tasks import Feeds
+from sharding.collectives import psum
+from sharding.exchange_kinds import AS_USUAL, Exchanges
+from sharding.grid import Axes, JointGrid, View, Views
+from sharding.layerstack.run import Aux
+
+
+@dataclass(frozen=True)
+class Dealing:
+    """Microbatches of an encoder on the stages that encode them.
+
+    Attributes:
+        order: `[pipelines * slots]`, the microbatch in every slot or -1; from the number of
+            microbatches on it is one of the next step.
+        pipelines: grid axes that number the encoder's pipelines.
+        rows: grid axes over which the rows of a microbatch are dealt.
+    """
+
+    order: np.ndarray
+    pipelines: Axes
+    rows: Axes
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """Layout of an array `[pipelines * slots, rows, ...]`."""
+        return PartitionSpec(self.pipelines or None, self.rows or None)
+
+
+@dataclass(frozen=True)
+class StepTables:
+    """The schedule of a step, as its batch carries it.
+
+    Attributes:
+        arrays: what the executor reads, by name.
+        dealings: how microbatches are dealt to stages, of the encoders of which they are.
+        pairs: of these encoders, the pair of an encoder and a decoder microbatch in every slot of
+            the pipelines, `[pipelines * pairs]`.
+        spilled: why these are the tables of the full load, as no schedule of the step fits what is
+            compiled; empty if one does.
+    """
+
+    arrays: Mapping[str, Any] = field(default_factory=dict)
+    dealings: Mapping[str, Dealing] = field(default_factory=dict)
+    pairs: Mapping[str, Sequence[Pair]] = field(default_factory=dict)
+    spilled: str = ""
+
+    @property
+    def microbatches(self) -> dict[str, int]:
+        """Microbatches of these encoders that the step runs."""
+        return {name: int((own.order >= 0).sum()) for name, own in self.dealings.items()}
+
+
+@dataclass(frozen=True)
+class Room:
+    """Room of an encoder's own microbatches.
+
+    Attributes:
+        positions: input positions of a row.
+        each: how many of them hold all that a decoder microbatch can bring.
+        spread: number of their rows for each row of a decoder microbatch.
+    """
+
+    positions: int
+    each: int
+    spread: int = 1
+
+
+@dataclass(frozen=True)
+class Follow:
+    """How the schedules of steps follow their loads.
+
+    Attributes:
+        tables: from what an encoder's own microbatches feed, by encoder, to the tables of the step;
+            or what does not fit the compiled step, if no tables do.
+        rooms: the room of these microbatches, by encoder.
+    """
+
+    tables: Callable[[Mapping[str, Feeds]], StepTables | str]
+    rooms: Mapping[str, Room]
+
+
+class Gradients(NamedTuple):
+    """The results of a program for a batch.
+
+    Attributes:
+        loss: divided by the weight of the whole batch, and with auxiliary losses; the same on every
+            rank.
+        gradients: float32, of the parameters that are not frozen; shards that lie as they do. In
+            the place of the gradient of a parameter that follows the load of experts is that load:
+            the share of the step's tokens that each expert got.
+        carried: outputs carried on to the next step, by encoder.
+        aux: sums of auxiliary losses over layers and microbatches, from `shares`; from the program
+            their means over the tokens, without their weights in the loss.
+    """
+
+    loss: jax.Array
+    gradients: Any
+    carried: dict[str, jax.Array]
+    aux: Aux
+
+
+def with_aux(loss: jax.Array, sums: Aux, factors: Aux) -> jax.Array:
+    """`loss` with auxiliary losses, each times its factor."""
+    return sum((factors[name] * value for name, value in sums.items()), loss)
+
+
+class GradientProgram(ABC):
+    """Loss and gradients of a step, on local shards inside the `shard_map` of `TrainStep`.
+
+    Args:
+        model: resolved model configuration.
+        grid: joint grid of the plans.
+        frozen: parameters without gradients.
+        stack: how the decoder's layers are grouped; None if they are stacked as in the model.
+        exchanges: by lane, the exchange of its outputs, see `train.step.media`.
+
+    Attributes:
+        form: how parameters are stored.
+    """
+
+    def __init__(
+        self,
+        model: ModelConfig,
+        grid: JointGrid,
+        frozen: Frozen,
+        stack: LayerStack | None = None,
+        exchanges: Exchanges = AS_USUAL,
+    ) -> None:
+        self.model, self.grid, self.frozen = model, grid, frozen
+        self.exchanges = exchanges
+        self.form = StoredForm(model, grid, stack)
+
+    def __call__(self, params: Any, batch: Any) -> Gradients:
+        """Loss and gradients of a batch, summed over its microbatches and over replicas.
+
+        Args:
+            params: local shards, as `form` stores them.
+            batch: local rows of a batch from `train.step.batch.place`.
+
+        Raises:
+            ValueError: `batch["carried"]` lacks outputs of the step before.
+        """
+        tokens = self._tokens(batch)
+        made = self._own(params, batch, tokens)
+        with jax.named_scope("sum_over_replicas"):
+            summed = jax.tree.map(
+                lambda g, layout: psum(g, layout.replicated), made.gradients, self.trained_layout
+            )
+        means = {name: value / tokens for name, value in made.aux.items()}
+        return made._replace(gradients=on_loads(lambda load: load / tokens, summed), aux=means)
+
+    def own(self, params: Any, batch: Any) -> Gradients:
+        """The loss, and this device's shares of the gradients, see `shares`.
+
+        Args:
+            params, batch: as in `__call__`.
+
+        Raises:
+            ValueError: as of `__call__`.
+        """
+        return self._own(params, batch, self._tokens(batch))
+
+    def _own(self, params: Any, batch: Any, tokens: jax.Array) -> Gradients:
+        self._check_carried(batch["carried"])
+        weight = psum(jnp.sum(self._loss_weights(batch)), self.grid.decoder.batch)
+        aux = {name: own / tokens for name, own in self.model.decoder.aux.items()}
+        # All samples may turn out bad when they are read: then nothing is learnt, and not 0 / 0.
+        return self.shares(params, batch, jnp.where(weight > 0, weight, 1), aux)
+
+    def _tokens(self, batch: Any) -> jax.Array:
+        """Number of tokens of the step, of which auxiliary losses and loads are means.
+
+        Padding does not count; one if there is nothing else.
+        """
+        ids = self._of_step(batch["decoder"]["segment_ids"])
+        tokens = psum(jnp.count_nonzero(ids), self.grid.decoder.batch)
+        return jnp.maximum(tokens, 1).astype(jnp.float32)
+
+    @abstractmethod
+    def shares(self, params: Any, batch: Any, weight: jax.Array, aux: Aux) -> Gradients:
+        """The loss, and this device's shares of the gradients.
+
+        Every device differentiates its own copy of the parameters, marked as varying over all
+        axes (`vary`): sums over replicas are taken once, behind the last microbatch, and not inside
+        the loops over layers and microbatches.
+
+        Args:
+            params, batch: as in `__call__`.
+            weight: divisor of the summed losses; of the whole batch.
+            aux: factors by which the sums of auxiliary losses are multiplied.
+        """
+
+    def work_ahead(self, params: Any, batch: Any) -> dict[str, jax.Array]:
+        """Outputs that a step with this `batch` carries on to the next, as `carried_specs` says."""
+        del params, batch
+        return {}
+
+    def targets(self, batch: Any) -> jax.Array:
+        """Tokens of the step that have a loss."""
+        return psum(jnp.count_nonzero(self._loss_weights(batch)), self.grid.decoder.batch)
+
+    @cached_property
+    def trained_layout(self) -> Any:
+        """Tree of `Layout` of the parameters that have gradients."""
+        return self.frozen.apart(self.form.layout)[0]
+
+    # ---- parts of a program ----------------------------------------------------------------------
+
+    @property
+    def views(self) -> Views:
+        """Views of the modules where encoder outputs meet the decoder."""
+        return self.grid.views
+
+    @cached_property
+    def towers(self) -> Towers:
+        """The model's towers under these views."""
+        return Towers(self.model, self.views, self.frozen, self.exchanges)
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """The table of tasks that runs, of programs that have one."""
+        return None
+
+    @property
+    def tables(self) -> StepTables:
+        """The schedule of every step that has none of its own."""
+        return StepTables()
+
+    @property
+    def table_specs(self) -> Mapping[str, Any]:
+        """Layouts of `StepTables.arrays`."""
+        return {}
+
+    @property
+    def follow(self) -> Follow | None:
+        """Makes the tables of each step, if encoders have microbatches of their own."""
+        return None
+
+    @property
+    def ahead(self) -> int:
+        """Microbatches of the next step that this one works ahead for."""
+        return 0
+
+    @property
+    def carried_specs(self) -> dict[str, PartitionSpec]:
+        """Layouts of the outputs that are carried on to the next step, by encoder."""
+        return {}
+
+    # ---- batches ---------------------------------------------------------------------------------
+
+    def batch_specs(self, batch: Any) -> Any:
+        """Layouts of a batch `[microbatches, rows, ...]`: rows over each module's batch axes."""
+
+        def rows(spec: PartitionSpec, tree: Any) -> Any:
+            return jax.tree.map(lambda _: spec, tree)
+
+        def routes(name: str, tree: Any) -> Any:
+            specs = route_specs(self.grid.decoder, self._encoder_spec(name)[0])
+            return {key: specs[key] for key in tree}
+
+        encoders = batch["encoders"].items()
+        return {
+            "decoder": rows(batch_spec(self.grid.decoder), batch["decoder"]),
+            "encoders": {name: rows(self._encoder_spec(name), tree) for name, tree in encoders},
+            "routes": {name: routes(name, tree) for name, tree in batch["routes"].items()},
+            "carried": {name: self.carried_specs[name] for name in batch["carried"]},
+            "schedule": {name: self.table_specs[name] for name in batch["schedule"]},
+        }
+
+    def _encoder_spec(self, name: str) -> PartitionSpec:
+        if name in self.tables.dealings:
+            return self.tables.dealings[name].spec
+        return batch_spec(self.grid.views[name])
+
+    def _loss_weights(self, batch: Any) -> jax.Array:
+        """Weights of the tokens of this step, without those of microbatches of the next."""
+        return self._of_step(batch["decoder"]["loss_weight"])
+
+    def _of_step(self, microbatches: jax.Array) -> jax.Array:
+        """Without those of the next step."""
+        return microbatches[: len(microbatches) - self.ahead]
+
+    def _check_carried(self, carried: Mapping[str, Any]) -> None:
+        if carried.keys() != self.carried_specs.keys():
+            raise ValueError(
+                f"carried: {sorted(carried)} is refused; valid: {sorted(self.carried_specs)}, see "
+                "TrainStep.primed"
+            )
+
+
+def batch_spec(view: View) -> PartitionSpec:
+    """Layout of one array `[microbatches, rows, ...]` of the module with `view`."""
+    return PartitionSpec(None, view.batch or None)

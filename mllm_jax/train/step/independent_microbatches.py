@@ -1,0 +1,138 @@
+"""Encoder microbatches of their own: the media of a step in units, and the schedule that they take.
+
+All of it follows from the lengths of the whole step, which every process knows, so that all
+processes place the same tasks. Where groups of processes balance by themselves, each knows the
+lengths of its own group; the groups then tell each other which microbatches their media feed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from data.planning.independent_microbatches import Ints, Units, plan_units, rows_of_units
+from mllm_jax.config.inputs import modalities
+from mllm_jax.train.step.gradient_program import Follow, GradientProgram, Room, StepTables
+from mllm_jax.train.step.host_groups import ALONE, Among
+
+logger = logging.getLogger(__name__)
+
+_told: set[str] = set()
+
+
+def in_units(
+    program: GradientProgram,
+    follow: Follow,
+    microbatches: Sequence[Any],
+    rows: Mapping[str, Sequence[int]],
+    here: Mapping[str, Sequence[int]],
+    total: int,
+    among: Among = ALONE,
+) -> tuple[StepTables, Sequence[Any], dict[str, Any]]:
+    """The step with its encoders' media in units.
+
+    Rows of units fill by themselves. If no schedule of these units fits what is compiled, rows go
+    on together (`data.planning.independent_microbatches`), those of each group, so that units feed
+    fewer microbatches.
+    If none fits then, the step has the program's own tables, and every decoder microbatch has
+    units of its own (`StepTables.spilled`).
+
+    Args:
+        program: the program of the step.
+        follow: its `follow`.
+        microbatches: packed batches of the rows that are here.
+        rows: these rows by module.
+        here: by module, the rows of units that are here.
+        total: number of rows of a whole microbatch.
+        among: how groups of processes tell each other of their media.
+
+    Returns:
+        The tables of the step; the microbatches, whose `runs` name units; and the encoders' arrays,
+        `[units, rows, ...]`.
+    """
+    kinds = {own.name: own for own in modalities(program.model)}
+    tables, units = _planned(program, follow, microbatches, total, among)
+    encoders = {
+        name: rows_of_units(
+            units[name],
+            [batch["encoders"][name] for batch in microbatches],
+            rows[name],
+            here[name],
+            modality,
+            follow.rooms[name].positions,
+        )
+        for name, modality in kinds.items()
+    }
+    moved = [
+        batch
+        | {
+            "runs": {
+                name: units[name].moved(m, runs, kinds[name].reduction)
+                for name, runs in batch["runs"].items()
+            }
+        }
+        for m, batch in enumerate(microbatches)
+    ]
+    return tables, moved, encoders
+
+
+def _planned(
+    program: GradientProgram,
+    follow: Follow,
+    microbatches: Sequence[Any],
+    total: int,
+    among: Among,
+) -> tuple[StepTables, dict[str, Units]]:
+    """The tables of the step, and by lane the units that its media lie in."""
+
+    def planned(**ways: bool) -> dict[str, Units]:
+        media = {name: _media(microbatches, name) for name in follow.rooms}
+        return {
+            name: _units(media[name], room, total, **ways) for name, room in follow.rooms.items()
+        }
+
+    excess = ""
+    for together in (False, True):
+        units = planned(together=together)
+        feeds = among.feeds({name: own.feeds for name, own in units.items()})
+        tables = follow.tables(feeds)
+        if isinstance(tables, str):
+            excess = tables
+        else:
+            if together:
+                _tell_once(
+                    "the media of a step fill the encoders' rows so unevenly that no schedule fits "
+                    "what is compiled; its rows go on together, in a few more microbatches"
+                )
+            return tables, {n: replace(own, count=len(feeds[n])) for n, own in units.items()}
+    return replace(program.tables, spilled=excess), planned(apart=True)
+
+
+def _units(
+    media: Sequence[Ints], room: Room, rows: int, *, apart: bool = False, together: bool = False
+) -> Units:
+    """Units of a lane: each row by itself, all rows together, or apart for every microbatch."""
+    each = room.each if apart else None
+    return plan_units(media, rows, room.positions, each, room.spread, together)
+
+
+def _media(microbatches: Sequence[Any], name: str) -> list[Ints]:
+    """The places of a lane's media, of every microbatch.
+
+    Raises:
+        ValueError: the microbatches do not list the places of their media.
+    """
+    if any("places" not in batch or "runs" not in batch for batch in microbatches):
+        raise ValueError(
+            "a step whose encoders have microbatches of their own needs batches that list the runs "
+            "and the places of their media; valid: batches with data.balance: per_phase"
+        )
+    return [batch["places"][name] for batch in microbatches]
+
+
+def _tell_once(message: str) -> None:
+    if message not in _told:
+        _told.add(message)
+        logger.warning(message)

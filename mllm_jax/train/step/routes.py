@@ -1,0 +1,186 @@
+"""Arrays of the routes by which encoder outputs reach the decoder: between any devices.
+
+A microbatch whose encoder rows are dealt by themselves lists `runs`: by lane, what lands where
+(`sharding.routes`). On the devices that becomes the batch's `routes`: by lane, of every pair of an
+encoder microbatch and a decoder microbatch that it feeds, what the lane's exchange needs. That is
+for an all-to-all `picks` (with ragged routes `slices` too) of the device that sends and `receive`
+of the one that receives; for the other exchanges the `index` of the outputs that land; and for all
+of them their `count`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
+
+from sharding.exchange_kinds import USUAL, Exchange, Exchanges
+from sharding.grid import Axes, View, Views
+from sharding.routes import Routes, Side
+
+#: Numbers of an encoder microbatch and of a decoder microbatch that it feeds; None: an empty slot.
+Pair = tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class LaneRoutes:
+    """Routes of the outputs of one lane, one of each pair of microbatches, for its exchange.
+
+    Attributes:
+        routes: those whose outputs this process knows.
+        counts: number of outputs of each pair that land; the same on all processes.
+    """
+
+    routes: Sequence[Routes]
+    counts: Sequence[int]
+    exchange: Exchange = USUAL
+
+    @classmethod
+    def build(
+        cls,
+        name: str,
+        microbatches: Sequence[Any],
+        pairs: Sequence[Pair],
+        size: tuple[int, int],
+        views: Views,
+        rows: int,
+        ragged: bool,
+        exchange: Exchange = USUAL,
+    ) -> LaneRoutes:
+        """Routes of the decoder's `microbatches`, batches of `rows` rows of which some are here.
+
+        Args:
+            size: rows of the encoder's microbatches, and outputs of a row.
+        """
+        tokens = microbatches[0]["decoder"]["tokens"].shape[1]
+        source = Side(views[name], *size)
+        target = Side(views["decoder"], rows, tokens)
+        runs = [_runs(microbatches, name, pair) for pair in pairs]
+        routes = [Routes.build(source, target, own, ragged) for own in runs]
+        return cls(routes, [int(own[:, 4].sum()) for own in runs], exchange)
+
+    @property
+    def arrays(self) -> dict[str, tuple[tuple[int, ...], Callable[[Any], np.ndarray]]]:
+        """Shape of every array, and its part with an index; the first dimension is the pairs'.
+
+        `count`, `[pairs]`, numbers of outputs that land. Of an all-to-all
+        `picks`, `[pairs, devices, entries]`, see `Routes.send`; ragged ones with `slices`, `[pairs,
+        devices, 4, devices]`, see `Routes.slices`; `receive`, `[pairs, rows, tokens]`, see
+        `Routes.receive`. Of other exchanges than an all-to-all `index` alone, `[pairs, rows,
+        tokens]`, see `Routes.index`.
+        """
+        first, count = self.routes[0], len(self.routes)
+        devices, target = first.count, first.target
+        whole = count, target.rows, target.positions
+        if self.exchange != "all_to_all":
+            return {"index": (whole, self._index), "count": ((count,), self._count)}
+        made: dict[str, tuple[tuple[int, ...], Callable[[Any], np.ndarray]]] = {
+            "picks": ((count, devices, first.entries[0]), partial(self._by_device, Routes.send)),
+            "receive": (whole, self._receive),
+            "count": ((count,), self._count),
+        }
+        if first.ragged:
+            slices = partial(self._by_device, Routes.slices)
+            made["slices"] = (count, devices, 4, devices), slices
+        return made
+
+    def placed(self, layouts: Mapping[str, NamedSharding]) -> dict[str, jax.Array]:
+        """The arrays on the devices."""
+        return {
+            name: jax.make_array_from_callback(shape, layouts[name], part)
+            for name, (shape, part) in self.arrays.items()
+        }
+
+    @property
+    def shapes(self) -> dict[str, jax.ShapeDtypeStruct]:
+        """Shapes and types of the arrays, which do not depend on the runs."""
+        return {name: jax.ShapeDtypeStruct(s, np.int32) for name, (s, _) in self.arrays.items()}
+
+    def _by_device(
+        self, part: Callable[[Routes, int], np.ndarray], index: tuple[slice, ...]
+    ) -> np.ndarray:
+        devices = range(*index[1].indices(self.routes[0].count))
+        return np.stack([[part(own, d) for d in devices] for own in self.routes[index[0]]])
+
+    def _count(self, index: tuple[slice, ...]) -> np.ndarray:
+        return np.array(self.counts[index[0]], np.int32)
+
+    def _index(self, index: tuple[slice, ...]) -> np.ndarray:
+        first, last, _ = index[1].indices(self.routes[0].target.rows)
+        return np.stack([own.index(first, last) for own in self.routes[index[0]]])
+
+    def _receive(self, index: tuple[slice, ...]) -> np.ndarray:
+        first = self.routes[0]
+        rows, positions = first.target.shape
+        share = (index[1].start or 0) // rows, (index[2].start or 0) // positions
+        device = int(first.target.devices(first.axes)[share])
+        return np.stack([own.receive(device) for own in self.routes[index[0]]])
+
+
+def _runs(microbatches: Sequence[Any], name: str, pair: Pair) -> np.ndarray:
+    """The runs from an encoder microbatch to a decoder microbatch.
+
+    A sixth column names the encoder microbatch, if it is not the one with the decoder's number.
+    """
+    if pair is None:
+        return np.zeros((0, 5), np.int64)
+    unit, microbatch = pair
+    runs: np.ndarray = microbatches[microbatch]["runs"][name]
+    return runs if runs.shape[1] == 5 else runs[runs[:, 5] == unit, :5]
+
+
+def lane_routes(
+    microbatches: Sequence[Any],
+    pairs: Mapping[str, Sequence[Pair]],
+    sizes: Mapping[str, tuple[int, int]],
+    views: Views,
+    rows: int,
+    ragged: bool,
+    exchanges: Exchanges,
+) -> dict[str, LaneRoutes]:
+    """Routes by lane, for microbatches that list runs; nothing if none does.
+
+    Args:
+        sizes: by lane, rows of its microbatches, and outputs of a row.
+        ragged: see `sharding.exchange.is_ragged`.
+        exchanges: the exchanges of lanes, `USUAL` if not named.
+
+    Raises:
+        ValueError: some microbatches list runs and others do not.
+    """
+    lists = ["runs" in batch for batch in microbatches]
+    if any(lists) and not all(lists):
+        raise ValueError(f"microbatches list runs: {lists}; valid: all of them, or none")
+    if not any(lists):
+        return {}
+    return {
+        name: LaneRoutes.build(
+            name,
+            microbatches,
+            pairs[name],
+            size,
+            views,
+            rows,
+            ragged,
+            exchanges.get(name, USUAL),
+        )
+        for name, size in sizes.items()
+    }
+
+
+def route_specs(view: View, pairs: Axes | None) -> dict[str, PartitionSpec]:
+    """Layouts of the arrays of `LaneRoutes`, whose first dimension is dealt over axes `pairs`.
+
+    Args:
+        view: view of the decoder.
+    """
+    send = PartitionSpec(pairs or None, view.positions or None)
+    receive = PartitionSpec(pairs or None, view.batch or None, view.sequence or None)
+    index = PartitionSpec(pairs or None, view.batch or None)
+    arrays = {"picks": send, "slices": send, "receive": receive, "index": index}
+    return arrays | {"count": PartitionSpec(pairs or None)}

@@ -1,0 +1,241 @@
+"""The train step: the update beside a gradient program, in one manual `shard_map` over the grid.
+
+It is typed (`check_vma=True`). Inside it every device holds its shards of the parameters and its
+rows of the batch::
+
+    gradients (`train.step.program`)  ->  optimizer, on shards
+
+The loss is divided by the global sum of loss weights, so dealing samples differently changes no
+gradient beyond the order of summation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax.sharding import Mesh, PartitionSpec
+
+from mllm_jax.config.overlap import NO_OPTIONS, Options
+from mllm_jax.models import module as multimodal
+from mllm_jax.models.freeze import group_of
+from mllm_jax.runtime.compiled.synchronized import compiled_together
+from mllm_jax.train.state.lamb import trust_ratios
+from mllm_jax.train.state.loads import is_load, load_table
+from mllm_jax.train.state.optimizer import part_norms, total_norm
+from mllm_jax.train.state.pretrained import without_released
+from mllm_jax.train.step.gradient_program import GradientProgram, StepTables
+from sharding.in_order import shard_map
+from sharding.layerstack.partition import joined
+from sharding.mesh import laid_out, shardings
+
+State = dict[str, Any]
+
+
+def _no_rate(updates: Any) -> float:
+    """The learning rate of a step without an optimizer."""
+    del updates
+    return 0.0
+
+
+class TrainStep:
+    """Compiled programs of one model under one set of plans, see `train.step.build`.
+
+    Args:
+        program: makes loss and gradients.
+        mesh: mesh of the program's grid.
+        optimizer: made by `build_optimizer` for the layout of the program's parameters.
+        skips: a step whose loss, gradients or logits of routers are not finite leaves the state as
+            it was.
+        rate: learning rate by the number of updates before it, as the optimizer has it.
+        options: options of XLA's compiler for the step.
+
+    Attributes:
+        form: how parameters are stored.
+        update: `(state, batch)` to the new state and its results (`events.Taken.scalars`); the old
+            state is donated.
+        gradients: `(params, batch)` to gradients of what is not frozen, and loss.
+    """
+
+    def __init__(
+        self,
+        program: GradientProgram,
+        mesh: Mesh,
+        optimizer: optax.GradientTransformation,
+        *,
+        skips: bool = False,
+        rate: optax.Schedule = _no_rate,
+        options: Options = NO_OPTIONS,
+    ) -> None:
+        self.program, self.form = program, program.form
+        self.mesh, self.optimizer, self.skips, self.options = mesh, optimizer, skips, options
+        self.rate = rate
+        self.state_specs = self._state_specs()
+        params = self.state_specs["params"]
+        trained, _ = program.frozen.apart(params)
+        scalar, carried = PartitionSpec(), program.carried_specs
+        scalars = {"loss": scalar, "grad_norm": scalar, "targets": scalar, "carried": carried}
+        scalars["learning_rate"] = scalar
+        scalars["part_norms"] = dict.fromkeys(self._trained_parts, scalar)
+        scalars["aux"] = dict.fromkeys(program.model.decoder.aux, scalar)
+        scalars["trust_ratios"] = scalar if trust_ratios(self.state_specs["optimizer"]) else None
+        scalars["loads"] = scalar if program.model.decoder.experts else None
+        self.update = jax.jit(
+            self.shard(self._update, self.state_specs, (self.state_specs, scalars)),
+            donate_argnums=0,
+            compiler_options=dict(options),
+        )
+        self.gradients = jax.jit(
+            self.shard(self._gradients, params, (trained, scalar)), compiler_options=dict(options)
+        )
+
+    def primed(self, params: Any, batch: Any) -> Any:
+        """`batch` with the outputs that a step before would have carried on, for a first step.
+
+        Args:
+            batch: batch whose `following` microbatches are its own, see `train.step.batch.place`.
+        """
+        if not self.program.carried_specs:
+            return batch
+        return batch | {"carried": self._made_ahead(params, batch)}
+
+    @cached_property
+    def _made_ahead(self) -> Callable[..., Any]:
+        return compiled_together("work ahead", jax.jit(self._work_ahead))
+
+    def abstract_primed(self, batch: Any) -> Any:
+        """Shapes, types and layouts of `primed(batch)`, from those of `batch`."""
+        if not self.program.carried_specs:
+            return batch
+        carried = jax.eval_shape(self._work_ahead, self.abstract["params"], batch)
+        return batch | {"carried": laid_out(carried, self.mesh, self.program.carried_specs)}
+
+    def _work_ahead(self, params: Any, batch: Any) -> Any:
+        specs, carried = self.state_specs["params"], self.program.carried_specs
+        return self.shard(self.program.work_ahead, specs, carried)(params, batch)
+
+    @cached_property
+    def schedule(self) -> Any:
+        """The arrays of `program.tables` on the devices."""
+        return self.placed_tables(self.program.tables)
+
+    def placed_tables(self, tables: StepTables) -> Any:
+        """The arrays of a step's tables on the devices."""
+        if not tables.arrays:
+            return {}
+        return jax.tree.map(
+            lambda array, layout: jax.make_array_from_callback(
+                array.shape, layout, array.__getitem__
+            ),
+            dict(tables.arrays),
+            shardings(self.mesh, self.program.table_specs),
+        )
+
+    def init(self, key: jax.Array) -> State:
+        """Fresh state, made shard by shard; its values do not depend on the plan."""
+        return self._fresh(key)
+
+    def init_before_release(self, key: jax.Array) -> State:
+        """`init` with zeros for what releases replace, see `without_released`."""
+        return self._making(released=True)(key)
+
+    @cached_property
+    def _fresh(self) -> Callable[..., Any]:
+        return self._making(released=False)
+
+    def _making(self, *, released: bool) -> Callable[..., Any]:
+        layout = shardings(self.mesh, self.state_specs)
+        make = jax.jit(partial(self._init, released=released), out_shardings=layout)
+        return compiled_together("the initial state", make)
+
+    @cached_property
+    def abstract(self) -> State:
+        """Shapes, types and layouts of the state."""
+        return laid_out(self._shapes, self.mesh, self.state_specs)
+
+    def shard(self, body: Callable[..., Any], specs: Any, out_specs: Any) -> Callable[..., Any]:
+        """`body(tree, batch)` over the mesh; `tree` lies as `specs` says, the batch by rows."""
+
+        def run(tree: Any, batch: Any) -> Any:
+            in_specs = specs, self.program.batch_specs(batch)
+            mapped = shard_map(body, mesh=self.mesh, in_specs=in_specs, out_specs=out_specs)
+            return mapped(tree, batch)
+
+        return run
+
+    def _init(self, key: jax.Array, released: bool = False) -> State:
+        made = multimodal.init_parameters(self.program.model, key)
+        if released:
+            made = without_released(self.program.model, made)
+        return self._state(made)
+
+    def _state(self, made: Any) -> State:
+        """The state before the first step, with parameters as `init_parameters` makes them."""
+        params = self.program.frozen.kept(self.form.stored(made))
+        return {
+            "step": jnp.zeros((), jnp.int32),
+            "params": params,
+            "optimizer": self.optimizer.init(self.program.frozen.apart(params)[0]),
+        }
+
+    @cached_property
+    def _shapes(self) -> State:
+        return jax.eval_shape(self._state, multimodal.abstract_parameters(self.program.model)[0])
+
+    def _state_specs(self) -> State:
+        return {
+            "step": PartitionSpec(),
+            "params": self.form.specs,
+            "optimizer": specs_like(self._shapes["optimizer"], self.form.layout),
+        }
+
+    def _update(self, state: State, batch: Any) -> tuple[State, dict[str, Any]]:
+        loss, grads, carried, aux = self.program(state["params"], batch)
+        with jax.named_scope("update"):
+            trained, constant = self.program.frozen.apart(state["params"])
+            updates, optimizer = self.optimizer.update(grads, state["optimizer"], trained)
+            params = joined(optax.apply_updates(trained, updates), constant)
+            new = {"step": state["step"] + 1, "params": params, "optimizer": optimizer}
+            norms, loads = part_norms(grads, self.form.layout), self._loads(grads)
+            norm = total_norm(norms)
+        if self.skips:
+            finite = jnp.isfinite(loss) & jnp.isfinite(norm)
+            if loads is not None:  # sigmoids of infinite logits are finite, and so is the loss
+                finite &= jnp.all(jnp.isfinite(loads))
+            new = jax.tree.map(lambda new, old: jnp.where(finite, new, old), new, state)
+        targets = self.program.targets(batch)
+        scalars: dict[str, Any] = {"loss": loss, "grad_norm": norm, "targets": targets}
+        scalars |= {"carried": carried, "aux": aux, "loads": loads, "part_norms": norms}
+        # An update that is left out does not count, as it does not for the optimizer.
+        scalars["learning_rate"] = jnp.asarray(self.rate(state["step"]), jnp.float32)
+        return new, scalars | {"trust_ratios": trust_ratios(optimizer)}
+
+    @cached_property
+    def _trained_parts(self) -> list[str]:
+        """Parts of the model that have gradients."""
+        leaves = jax.tree_util.tree_leaves_with_path(self.program.trained_layout)
+        return list(dict.fromkeys(group_of(path) for path, _ in leaves if not is_load(path)))
+
+    def _loads(self, grads: Any) -> jax.Array | None:
+        """Loads of experts, `[layers, experts]`, see `load_table`; None without experts."""
+        layers = self.program.model.decoder.expert_layers
+        return load_table(grads, self.program.trained_layout, layers) if layers else None
+
+    def _gradients(self, params: Any, batch: Any) -> tuple[Any, jax.Array]:
+        made = self.program(params, batch)
+        return made.gradients, made.loss
+
+
+def specs_like(optimizer: Any, layout: Any) -> Any:
+    """Specs of an optimizer's state: a moment lies like the parameter whose path ends its own."""
+    by_path = dict(jax.tree_util.tree_leaves_with_path(layout))
+
+    def spec(path: tuple[Any, ...], _: Any) -> PartitionSpec:
+        tails = (path[i:] for i in range(len(path)))
+        return next((by_path[tail].spec for tail in tails if tail in by_path), PartitionSpec())
+
+    return jax.tree_util.tree_map_with_path(spec, optimizer)

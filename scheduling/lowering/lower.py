@@ -1,0 +1,440 @@
+"""Schedules compiled to programs.
+
+A value that waits for a later tick lies in a slot of a buffer, on the stage that will read it.
+Slots are dealt by the left-edge algorithm (Hashimoto and Stevens, DAC 1971): in the order in which
+values are written, each takes the lowest free slot. For intervals that is optimal: a buffer has
+as many slots as values are alive at once, so its size does not grow with the microbatches.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduling.lowering.lowered import (
+    EXECUTED,
+    BackwardTable,
+    DecoderSizes,
+    EncoderBackwardTable,
+    EncoderForwardTable,
+    EncoderProgram,
+    EncoderSizes,
+    ForwardTable,
+    Ints,
+    Pairs,
+    Program,
+    Remat,
+    Table,
+    WeightsTable,
+    frozen,
+)
+from scheduling.lowering.ticks import DecoderTicks, EncoderTicks, gathered
+from scheduling.schedules.check import check
+from scheduling.schedules.schedule import Schedule, ScheduleError
+from scheduling.schedules.tasks import EncoderPieces
+
+
+def compile_program(
+    schedule: Schedule, remat: Remat, encoders: Mapping[str, Remat] | None = None
+) -> Program:
+    """Turn a schedule into tables, with a slot for every value that waits.
+
+    Takes a fifth of a second for 16 stages, 8 chunks and 512 microbatches.
+
+    Args:
+        schedule: the schedule.
+        remat: values that forwards keep for backwards.
+        encoders: the same of encoders that differ in it from the decoder, by name.
+
+    Raises:
+        ScheduleError: `schedule` breaks a rule (see `scheduling.schedules.check.check`) or holds a
+            kind of task that the executor has no function for, or a `remat` is unknown.
+    """
+    own = encoders or {}
+    for given in (remat, *own.values()):
+        if given not in get_args(Remat):
+            valid = ", ".join(get_args(Remat))
+            raise ScheduleError(f"remat: {given!r} is unknown; valid: {valid}")
+    check(schedule)
+    _refuse_without_tables(schedule)
+    tasks = gathered(schedule)
+    decoder = DecoderTicks.of(schedule, tasks)
+    blank = _Blank(len(schedule.ticks), schedule.stages)
+    made = {
+        cut.name: _compile_encoder(
+            blank, EncoderTicks.of(schedule, cut, tasks), decoder, own.get(cut.name, remat)
+        )
+        for cut in schedule.encoders
+    }
+    return _compile_decoder(schedule, decoder, remat, made)
+
+
+def _refuse_without_tables(schedule: Schedule) -> None:
+    """Raise ScheduleError for kinds of tasks that the executor has no function for."""
+    if unknown := [kind.name for kind in schedule.kinds if kind not in EXECUTED]:
+        raise ScheduleError(
+            f"the executor has no function for tasks of kind {', '.join(unknown)}, so that they "
+            f"are scheduled and simulated only; valid: {', '.join(map(str, EXECUTED))}"
+        )
+
+
+# ---- slots ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Slots:
+    """Slot of every value of a buffer, -1 if it does not exist, and the number of slots."""
+
+    slot: Ints
+    size: int
+
+
+def _colour(
+    stage: Ints,
+    written: Ints,
+    read: Ints,
+    exists: NDArray[np.bool_],
+    reserved: Mapping[int, int] | None = None,
+) -> _Slots:
+    """Give every value the lowest slot of its stage that is free when it is written.
+
+    Args:
+        stage, written, read, exists: arrays of one shape, for each value: its stage, the tick at
+            whose end it is written, the tick that reads it last, and whether it exists.
+        reserved: number of slots of each stage that no value may take.
+    """
+    slot = np.full(written.shape, -1, np.intp)
+    size = max((reserved or {}).values(), default=0)
+    for here in np.unique(stage[exists]).tolist():
+        values = np.nonzero(exists & (stage == here))
+        order = np.argsort(written[values], kind="stable")
+        first = (reserved or {}).get(here, 0)
+        slots, used = _left_edge(written[values][order], read[values][order], first)
+        slot[tuple(axis[order] for axis in values)] = slots
+        size = max(size, used)
+    return _Slots(slot, size)
+
+
+def _left_edge(written: Ints, read: Ints, first: int) -> tuple[list[int], int]:
+    """Slots from `first` on of values sorted by `written`, and the slot after the last in use."""
+    slots: list[int] = []
+    free: list[int] = []
+    busy: list[tuple[int, int]] = []
+    size = first
+    for start, end in zip(written.tolist(), read.tolist(), strict=True):
+        while busy and busy[0][0] <= start:
+            heapq.heappush(free, heapq.heappop(busy)[1])
+        if not free:
+            free.append(size)
+            size += 1
+        slots.append(heapq.heappop(free))
+        heapq.heappush(busy, (end, slots[-1]))
+    return slots, size
+
+
+# ---- tables --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Blank:
+    """Makes tables of one shape."""
+
+    ticks: int
+    stages: int
+
+    def table(
+        self, tick: Ints, stage: Ints, value: Ints, where: NDArray[np.bool_] | None = None
+    ) -> Table:
+        """A table with `value` at `[tick, stage]` for the entries in `where`; all of one shape."""
+        chosen = np.ones(tick.shape, bool) if where is None else where
+        table = np.full((self.ticks, self.stages), -1, np.int32)
+        table[tick[chosen], stage[chosen]] = value[chosen]
+        return frozen(table)
+
+    def column(self, tick: Ints, value: Ints) -> Table:
+        """A column with `value` at `[tick]`."""
+        column = np.full(self.ticks, -1, np.int32)
+        column[tick] = value
+        return frozen(column)
+
+
+def _corner(shape: tuple[int, ...], *index: int) -> NDArray[np.bool_]:
+    """True for the entry `index` of every microbatch."""
+    mask = np.zeros(shape, bool)
+    entry: tuple[int | slice, ...] = (slice(None), *index)
+    mask[entry] = True
+    return mask
+
+
+def _index(shape: tuple[int, ...], axis: int) -> Ints:
+    """Position along `axis` of every entry."""
+    return np.indices(shape)[axis]
+
+
+def _compile_decoder(
+    schedule: Schedule,
+    ticks: DecoderTicks,
+    remat: Remat,
+    encoders: Mapping[str, EncoderProgram],
+) -> Program:
+    blank = _Blank(len(schedule.ticks), schedule.stages)
+    every = np.ones(ticks.forward.shape, bool)
+    read = ticks.backward if remat == "full" else ticks.forward
+    inputs = _colour(ticks.stage, ticks.inputs_written, read, every)
+    saved = _colour(ticks.stage, ticks.forward, ticks.backward, every & (remat != "full"))
+    gradients = _colour(ticks.stage, ticks.gradients_written, ticks.backward, every)
+    weights, pairs = _weights(blank, ticks)
+    return Program(
+        schedule=schedule,
+        remat=remat,
+        forward=_forward_table(blank, ticks, inputs, saved),
+        backward=_backward_table(blank, ticks, inputs, saved, gradients, remat),
+        weights=weights,
+        sizes=DecoderSizes(inputs.size, saved.size, gradients.size, pairs),
+        encoders=encoders,
+        **_decoder_moves(blank, ticks, inputs.slot, gradients.slot),
+    )
+
+
+def _forward_table(
+    blank: _Blank, ticks: DecoderTicks, inputs: _Slots, saved: _Slots
+) -> ForwardTable:
+    place = partial(blank.table, ticks.forward, ticks.stage)
+    microbatch, chunk = (_index(ticks.forward.shape, axis) for axis in (0, 1))
+    return ForwardTable(place(microbatch), place(chunk), place(inputs.slot), place(saved.slot))
+
+
+def _backward_table(
+    blank: _Blank,
+    ticks: DecoderTicks,
+    inputs: _Slots,
+    saved: _Slots,
+    gradients: _Slots,
+    remat: Remat,
+) -> BackwardTable:
+    place = partial(blank.table, ticks.backward, ticks.stage)
+    return BackwardTable(
+        place(_index(ticks.backward.shape, 0)),
+        place(_index(ticks.backward.shape, 1)),
+        place(np.where(remat == "full", inputs.slot, -1)),
+        place(saved.slot),
+        place(gradients.slot),
+    )
+
+
+def _weights(blank: _Blank, ticks: DecoderTicks) -> tuple[WeightsTable | None, int]:
+    """The table of weight gradients, and the slots of what backwards keep for them."""
+    if ticks.weights is None:
+        return None, 0
+    every = np.ones(ticks.weights.shape, bool)
+    pairs = _colour(ticks.stage, ticks.backward, ticks.weights, every)
+    place = partial(blank.table, ticks.weights, ticks.stage)
+    microbatch, chunk = (_index(every.shape, axis) for axis in (0, 1))
+    made = blank.table(ticks.backward, ticks.stage, pairs.slot)
+    return WeightsTable(place(microbatch), place(chunk), place(pairs.slot), made), pairs.size
+
+
+def _decoder_moves(
+    blank: _Blank, ticks: DecoderTicks, inputs: Ints, gradients: Ints
+) -> dict[str, Table]:
+    """Values that stages pass on, and values that enter and leave the decoder."""
+    shape, numbers = inputs.shape, np.arange(len(inputs))
+    entry, leave = ticks.forward[:, 0, 0], ticks.forward[:, -1, -1]
+    return {
+        "receive_input": blank.table(
+            ticks.inputs_written, ticks.stage, inputs, where=~_corner(shape, 0, 0)
+        ),
+        "receive_gradient": blank.table(
+            ticks.gradients_written, ticks.stage, gradients, where=~_corner(shape, -1, -1)
+        ),
+        "embed_microbatch": blank.column(entry, numbers),
+        "embed_input": blank.column(entry, inputs[:, 0, 0]),
+        "head_microbatch": blank.column(leave, numbers),
+        "head_gradient": blank.column(leave, gradients[:, -1, -1]),
+        "return_microbatch": blank.column(ticks.backward[:, 0, 0], numbers),
+    }
+
+
+@dataclass(frozen=True)
+class _EncoderSlots:
+    """Slots of one encoder's values, `[microbatches, pieces]`.
+
+    Outbox and inbox hold one value per microbatch: the column of the last piece, -1 elsewhere.
+    """
+
+    pieces: _Slots
+    saved: _Slots
+    outbox: _Slots
+    inbox: _Slots
+    piece_gradients: _Slots
+
+    @classmethod
+    def of(
+        cls, ticks: EncoderTicks, decoder: DecoderTicks, remat: Remat, local: Ints
+    ) -> _EncoderSlots:
+        forward, backward, trained = ticks.forward, ticks.backward, ticks.backward >= 0
+        last = _corner(forward.shape, -1)
+        full = remat == "full"
+        # The meeting reads the value, so values of later ticks may take its slot.
+        entry = ticks.cut.of_fed(decoder.entry + 1, np.maximum)[:, None] + 0 * forward
+        leave = ticks.cut.of_fed(decoder.backward[:, 0, 0], np.minimum)[:, None] + 0 * forward
+        colour = partial(_colour, ticks.stage)
+        return cls(
+            pieces=colour(
+                np.roll(forward, 1, axis=1),
+                np.where(trained & full, backward, forward),
+                ~_corner(forward.shape, 0),
+            ),
+            saved=colour(forward, backward, trained & (not full)),
+            outbox=_outbox(ticks, entry, local),
+            inbox=colour(leave, backward, trained & last),
+            piece_gradients=colour(np.roll(backward, -1, axis=1), backward, trained & ~last),
+        )
+
+    @property
+    def sizes(self) -> EncoderSizes:
+        """Slots of every buffer."""
+        names = (field.name for field in fields(EncoderSizes))
+        return EncoderSizes(**{name: getattr(self, name).size for name in names})
+
+
+def _outbox(ticks: EncoderTicks, entry: Ints, local: Ints) -> _Slots:
+    """Slots of outputs that wait from the tick of the last piece to `entry`.
+
+    Microbatches of the next step are numbered from 0 on their stage, which is their place in their
+    pipeline's batch: they are its first.
+    """
+    ahead = np.arange(len(local)) < ticks.cut.ahead
+    reserved = dict(Counter(ticks.stage[ahead, -1].tolist()))
+    here = _corner(entry.shape, -1) & ~ahead[:, None]
+    slots = _colour(ticks.stage, ticks.forward, entry, here, reserved)
+    slots.slot[ahead, -1] = local[ahead]
+    return slots
+
+
+def _positions(owners: Ints) -> Ints:
+    """Position of every microbatch among those with the same owner."""
+    order = np.argsort(owners, kind="stable")
+    counts = np.bincount(owners)
+    positions = np.empty_like(owners)
+    positions[order] = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return positions
+
+
+def _compile_encoder(
+    blank: _Blank, ticks: EncoderTicks, decoder: DecoderTicks, remat: Remat
+) -> EncoderProgram:
+    local = _positions(ticks.owners)
+    slots = _EncoderSlots.of(ticks, decoder, remat, local)
+    pairs = _pairs(ticks, decoder, slots, blank.stages)
+    return EncoderProgram(
+        cut=ticks.cut,
+        forward=_encoder_forward(blank, ticks, slots, local),
+        backward=_encoder_backward(blank, ticks, slots, local, remat),
+        sizes=slots.sizes,
+        owners=frozen(ticks.owners),
+        local=frozen(local),
+        pairs=pairs,
+        slots=max(local.tolist(), default=-1) + 1,
+        ahead_slot=frozen(local[: ticks.cut.ahead]),
+        remat=remat,
+        **_pieces_moved(blank, ticks, slots),
+        **_pairs_moved(blank, decoder, pairs, ticks.cut),
+    )
+
+
+def _pairs(ticks: EncoderTicks, decoder: DecoderTicks, slots: _EncoderSlots, stages: int) -> Pairs:
+    """Pairs of encoder and decoder microbatches by stage, in the order in which they enter."""
+    entry, leave = decoder.forward[:, 0, 0], decoder.backward[:, 0, 0]
+    found: list[list[tuple[int, int]]] = [[] for _ in range(stages)]
+    fresh = {}
+    for unit, (first, last) in enumerate(ticks.cut.consumers(len(entry)).tolist()):
+        fed = range(first, last + 1)
+        found[ticks.stage[unit, -1]] += [(m, unit) for m in fed]
+        fresh[unit] = min(fed, key=lambda m: leave[m])
+    most = max(map(len, found), default=0)
+    tables = {field.name: np.full((stages, most), -1) for field in fields(Pairs)}
+    for stage, own in enumerate(found):
+        for i, (m, unit) in enumerate(sorted(own, key=lambda pair: (entry[pair[0]], pair[1]))):
+            values = m, unit, slots.outbox.slot[unit, -1], slots.inbox.slot[unit, -1]
+            names = "microbatch", "unit", "outbox", "inbox"
+            for name, value in zip(names, values, strict=True):
+                tables[name][stage, i] = value
+            tables["fresh"][stage, i] = fresh[unit] == m
+    return Pairs(**{name: frozen(table) for name, table in tables.items()})
+
+
+def _pairs_moved(
+    blank: _Blank, decoder: DecoderTicks, pairs: Pairs, cut: EncoderPieces
+) -> dict[str, Table]:
+    """First pair and number of pairs that enter before a tick, and that leave in one."""
+    runs: dict[tuple[int, int], list[int]] = {}
+    for stage, row in enumerate(pairs.microbatch.tolist()):
+        for number, m in enumerate(row):
+            if m >= 0:
+                runs.setdefault((m, stage), []).append(number)
+    values = [(*place, own[0], len(own)) for place, own in runs.items()]
+    microbatch, stages, first, count = np.array(values, np.intp).reshape(-1, 4).T
+    entry, leave = decoder.forward[microbatch, 0, 0], decoder.backward[microbatch, 0, 0]
+    trained = np.full(len(microbatch), cut.backward > 0)
+    return {
+        "deliver": blank.table(entry, stages, first),
+        "deliver_count": blank.table(entry, stages, count),
+        "back": blank.table(leave, stages, first, trained),
+        "back_count": blank.table(leave, stages, count, trained),
+    }
+
+
+def _encoder_forward(
+    blank: _Blank, ticks: EncoderTicks, slots: _EncoderSlots, local: Ints
+) -> EncoderForwardTable:
+    place = partial(blank.table, ticks.forward, ticks.stage)
+    row, piece = (_index(ticks.forward.shape, axis) for axis in (0, 1))
+    return EncoderForwardTable(
+        place(ticks.numbers[row]),
+        place(piece),
+        place(local[row]),
+        place(slots.pieces.slot),
+        place(slots.saved.slot),
+        place(slots.outbox.slot),
+    )
+
+
+def _encoder_backward(
+    blank: _Blank, ticks: EncoderTicks, slots: _EncoderSlots, local: Ints, remat: Remat
+) -> EncoderBackwardTable:
+    place = partial(blank.table, ticks.backward, ticks.stage, where=ticks.backward >= 0)
+    row, piece = (_index(ticks.backward.shape, axis) for axis in (0, 1))
+    return EncoderBackwardTable(
+        place(row),
+        place(piece),
+        place(local[row]),
+        place(np.where(remat == "full", slots.pieces.slot, -1)),
+        place(slots.saved.slot),
+        # A piece has one of the two.
+        place(np.maximum(slots.inbox.slot, slots.piece_gradients.slot)),
+    )
+
+
+def _pieces_moved(blank: _Blank, ticks: EncoderTicks, slots: _EncoderSlots) -> dict[str, Table]:
+    """Values that pass from piece to piece."""
+    made = np.roll(ticks.forward, 1, axis=1)
+    returned = np.roll(ticks.backward, -1, axis=1)
+    from_here = ticks.stage == np.roll(ticks.stage, 1, axis=1)
+    to_here = ticks.stage == np.roll(ticks.stage, -1, axis=1)
+    pieces, gradients = slots.pieces.slot, slots.piece_gradients.slot
+    table, stage = blank.table, ticks.stage
+    inner, upper = pieces >= 0, gradients >= 0
+    return {
+        "keep_piece": table(made, stage, pieces, where=inner & from_here),
+        "receive_piece": table(made, stage, pieces, where=inner & ~from_here),
+        "keep_piece_gradient": table(returned, stage, gradients, where=upper & to_here),
+        "receive_piece_gradient": table(returned, stage, gradients, where=upper & ~to_here),
+    }

@@ -1,0 +1,289 @@
+"""Search of a strategy that follows a moving load with one compiled program.
+
+Encoders have microbatches of their own, whose number follows the load. Families of strategies are
+looked at in the order of their lower bounds for the mean load; of each, the encoders' degrees, with
+the plans that divide parameters most, and every rematerialisation of the encoders whose compute may
+still be less than the best step. Where less of it is too slow, or the best, more is not scheduled.
+A strategy counts only if its program has room as a training run compiles it, for all microbatches
+that the budgets of the encoders may need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from math import gcd, inf
+from statistics import fmean
+
+from scheduling.costs.estimate import Timing, step_times
+from scheduling.costs.hardware import Hardware
+from scheduling.costs.loads import Load, even_feeds, loaded
+from scheduling.costs.memory import Memory, least_memory, step_memory
+from scheduling.costs.strategy import Strategy
+from scheduling.costs.times import StepTimes
+from scheduling.costs.workload import Workload
+from scheduling.lowering.bounds import Frame
+from scheduling.lowering.lower import compile_program
+from scheduling.lowering.lowered import Remat
+from scheduling.schedules.schedule import Schedule, ScheduleError
+from scheduling.schedules.tasks import Feeds, valid_pieces
+from scheduling.search.bounds import Bounds, lower_bound, tower_compute
+from scheduling.search.scheduler import Follower, Way, make_schedule, seconds_on
+from scheduling.search.space import Space, decoder_plans, families, members
+from scheduling.simulate.lockstep import makespan, simulate
+from scheduling.simulate.simulation import Options, Simulation
+
+#: Strategies that are scheduled at most.
+MOST = 800
+#: Rematerialisation, from what computes least again.
+LEAST_FIRST: tuple[Remat, ...] = ("none", "layer", "full")
+
+
+@dataclass(frozen=True)
+class Following:
+    """A step that follows its load.
+
+    Attributes:
+        workload: rows of the encoders' own microbatches, whose number its `spread` says; its
+            `units` are as many microbatches as the budgets of an encoder may need.
+        strategy: strategy with the pieces of all encoders.
+        hardware: hardware of the devices.
+    """
+
+    workload: Workload
+    strategy: Strategy
+    hardware: Hardware
+
+    @property
+    def times(self) -> StepTimes:
+        """Times of all tasks."""
+        return step_times(self.workload, self.strategy, self.hardware)
+
+    @property
+    def follower(self) -> Follower:
+        """Makes the schedule of each load."""
+        return Follower(self.workload, self.strategy, seconds_on(self.hardware))
+
+    @property
+    def options(self) -> Options:
+        """How the step runs."""
+        own = self.strategy
+        return Options(own.co_issue, overlap_gather=True, replicas=own.decoder.batch)
+
+    def feeds(self, load: Load) -> dict[str, Feeds]:
+        """What the encoders' own microbatches feed, if all of the decoder's bring the same."""
+        count, own = self.strategy.microbatches, self.workload
+        return {
+            name: even_feeds(load[name], own.positions[name] * own.spread.get(name, 1), count)
+            for name in own.encoders
+        }
+
+    def placed(self, feeds: Mapping[str, Feeds], way: Way | None = None) -> Schedule:
+        """The schedule of a step.
+
+        Args:
+            feeds: what the encoders' own microbatches feed.
+            way: one of `Follower.ways`; None: the first.
+
+        Raises:
+            ScheduleError: the sizes do not fit together.
+        """
+        follower = self.follower
+        return follower(feeds, way or follower.ways()[0])
+
+    def seconds(self, load: Load) -> float:
+        """Seconds of a step, wherever its values wait."""
+        return makespan(self.placed(self.feeds(load)), self.times, self.options)
+
+    @cached_property
+    def standing(self) -> Schedule:
+        """The schedule of steps that get none of their own, with all units of the workload."""
+        return make_schedule(self.workload, self.strategy, seconds_on(self.hardware))
+
+    @cached_property
+    def frame(self) -> Frame:
+        """The compiled program: slots of the standing schedule, and room for smaller loads."""
+        own = self.strategy
+        program = compile_program(self.standing, own.remat, own.remats)
+        return Frame.following(program, apart=not own.co_issue)
+
+    @cached_property
+    def memory(self) -> Memory:
+        """Bytes of a device, with all slots of the frame."""
+        frame = self.frame
+        sizes = frame.sizes, {name: own.sizes for name, own in frame.encoders.items()}
+        return step_memory(self.workload, self.strategy, self.hardware, sizes)
+
+    def fitted(self, ways: Sequence[Mapping[str, Feeds]]) -> Schedule:
+        """The schedule of a step within the slots of the frame: the first way that fits.
+
+        As in a training run, it is the standing schedule if none fits.
+
+        Args:
+            ways: what the encoders' own microbatches may feed, the preferred way first.
+        """
+        for feeds, way in product(filter(self._holds, ways), self.follower.ways()):
+            made = self.placed(feeds, way)
+            program = compile_program(made, self.strategy.remat, self.strategy.remats)
+            if self.frame.excess(program) is None:
+                return made
+        return self.standing
+
+    def _holds(self, feeds: Mapping[str, Feeds]) -> bool:
+        """Whether the standing schedule has as many microbatches of every encoder."""
+        count = self.strategy.microbatches
+        return all(
+            len(own) <= self.standing.encoder(name).units(count) for name, own in feeds.items()
+        )
+
+    def simulation(self, schedule: Schedule) -> Simulation:
+        """The step of a schedule in all its parts."""
+        return simulate(schedule, self.times, self.options)
+
+
+#: Told the number of strategies that were scheduled, and the seconds to undercut.
+Told = Callable[[int, float], None]
+
+
+def search_following(
+    space: Space, workload: Workload, hardware: Hardware, loads: Sequence[Load], told: Told
+) -> Following:
+    """The strategy that is fastest in the mean over loads, of those whose program has room.
+
+    Encoders have as many rows in their own microbatches as they need for their plans.
+
+    Args:
+        workload: its encoders have as many rows as the decoder.
+        loads: loads between which the training moves, each as often as the others.
+
+    Raises:
+        ScheduleError: none has room.
+    """
+    best: Following | None = None
+    limit, scheduled = inf, 0
+    mean = loaded(workload, {name: round(fmean(own[name] for own in loads)) for name in loads[0]})
+    for bound, family in _by_bound(space, workload, hardware, mean):
+        if bound >= limit or scheduled >= MOST:
+            break
+        for member in _sharded_most(space, workload, family):
+            done: list[Strategy] = []
+            for own in _ways(workload, hardware, member):
+                if any(_computes_more(own.strategy, other) for other in done):
+                    continue
+                if _bound(mean, own.strategy, hardware) >= limit:
+                    continue
+                if least_memory(workload, own.strategy, hardware) > space.memory:
+                    continue
+                seconds = _tried(own, loads)
+                scheduled += 1
+                told(scheduled, limit)
+                if seconds >= limit:
+                    done.append(own.strategy)
+                elif own.memory.total <= space.memory:
+                    best, limit = own, seconds
+                    done.append(own.strategy)
+    if best is None:
+        raise ScheduleError(
+            f"no strategy with stages has room in {space.memory / 2**30:.3g} GiB; valid: more "
+            "devices, smaller budgets or smaller schedule.encoder_budgets"
+        )
+    return best
+
+
+def _tried(own: Following, loads: Sequence[Load]) -> float:
+    """Mean seconds of steps, without end if the sizes do not fit together."""
+    try:
+        return fmean(own.seconds(load) for load in loads)
+    except ScheduleError:
+        return inf
+
+
+def _by_bound(
+    space: Space, workload: Workload, hardware: Hardware, mean: Workload
+) -> Sequence[tuple[float, Strategy]]:
+    """Families with stages that have room for the decoder, by their bounds for the usual load."""
+    bounds = Bounds(mean, hardware)
+    plans = next(iter(decoder_plans(space, workload).values()), [])
+    found = [
+        family
+        for family in families(space, workload, [plan for plan in plans if plan.stage > 1])
+        if bounds.memory(family) <= space.memory
+    ]
+    kept: dict[str, Remat] = dict.fromkeys(workload.encoders, "none")
+    bounded = ((_bound(mean, replace(own, remats=kept), hardware), own) for own in found)
+    return sorted(bounded, key=lambda pair: pair[0])
+
+
+def _bound(mean: Workload, strategy: Strategy, hardware: Hardware) -> float:
+    """Seconds of the usual step at least, with the decoder's plan and all rematerialisation."""
+    devices = strategy.decoder.devices
+    encoders = sum(
+        tower_compute(mean, name, devices, strategy.remat_of(name), hardware)
+        for name in mean.encoders
+    )
+    alone = replace(strategy, plans={"decoder": strategy.decoder})
+    return lower_bound(mean, alone, hardware, encoders)
+
+
+def _ways(workload: Workload, hardware: Hardware, member: Strategy) -> Iterator[Following]:
+    """A member with every rematerialisation of its encoders, the least first.
+
+    Lanes of an encoder have that of the encoder.
+    """
+    names, spread = list(workload.encoders), _spread(workload, member)
+    encoders = {name: workload.lanes.get(name, name) for name in names}
+    every = list(dict.fromkeys(encoders.values()))
+    for chosen in product(LEAST_FIRST, repeat=len(every)):
+        of = dict(zip(every, chosen, strict=True))
+        remats = {name: of[encoder] for name, encoder in encoders.items()}
+        own = replace(member, work_ahead=False, remats=remats)
+        pieces = {name: _pieces(spread, own, hardware, name) for name in names}
+        yield Following(spread, replace(own, pieces=pieces), hardware)
+
+
+def _computes_more(own: Strategy, other: Strategy) -> bool:
+    """Whether every encoder computes as much again as under another strategy, or more."""
+    ranks = LEAST_FIRST.index
+    return all(ranks(own.remats[name]) >= ranks(remat) for name, remat in other.remats.items())
+
+
+def _spread(workload: Workload, member: Strategy) -> Workload:
+    """The workload whose encoders have as many rows as they are dealt over ranks, at least."""
+    rows, found = workload.rows // member.microbatches, {}
+    for name in workload.encoders:
+        plan = member.plans[name]
+        inside = plan.batch * plan.stage // member.decoder.stage
+        found[name] = inside // gcd(inside, rows)
+    units = {name: -(-workload.units.get(name, 1) // found[name]) for name in found}
+    return replace(workload, spread=found, units=units)
+
+
+def _sharded_most(space: Space, workload: Workload, family: Strategy) -> list[Strategy]:
+    """The members of a family, of equal degrees of the encoders the most sharded one."""
+    found: dict[tuple[tuple[int, ...], ...], Strategy] = {}
+    space = replace(space, placements=("bubbles",), kinds=(), spreads=True)
+    for member in members(space, workload, family):
+        plans = [member.plans[name] for name in workload.encoders]
+        key = tuple((plan.stage, plan.context, plan.tensor) for plan in plans)
+        held = found.get(key)
+        if held is None or _sharded(member) > _sharded(held):
+            found[key] = member
+    return list(found.values())
+
+
+def _sharded(member: Strategy) -> int:
+    return sum(plan.fsdp for name, plan in member.plans.items() if name != "decoder")
+
+
+def _pieces(workload: Workload, strategy: Strategy, hardware: Hardware, name: str) -> int:
+    """The fewest pieces of which each is as short as a chunk of the decoder; else the most."""
+    decoder = Timing(workload, strategy, hardware, "decoder")
+    slot = decoder.forward(decoder.layers_per_task).seconds
+    valid = valid_pieces(workload.towers[name].layers, strategy.plans[name].stage)
+    for pieces in valid:
+        own = Timing(workload, replace(strategy, pieces={name: pieces}), hardware, name)
+        if own.forward(own.layers_per_task).seconds <= slot:
+            return pieces
+    return valid[-1]

@@ -1,0 +1,1 @@
+"""Runs of equal layers: forward and backward in scans, gathers ahead, split backwards."""

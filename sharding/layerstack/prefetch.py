@@ -1,0 +1,149 @@
+"""Runs of layers outside a pipeline, whose parameters are gathered beside the layers before them.
+
+A layer's parameters are gathered, and its gradients scattered, over ranks that share them. Where
+both happen in the iteration of the layer itself, its first products wait for its gather, and its
+scatter waits for its last products. Here an iteration of a loop gathers for the next one, whose
+parameters its carry holds, and scatters for the one before::
+
+    forward    gather 1 | layer 0      gather 2 | layer 1      gather 3 | layer 2
+    backward   gather 1 | layer 2      gather 0 | layer 1 | scatter 2      layer 0 | scatter 1  ...
+
+So a collective has the products of a whole layer beside it. A forward and a backward gather once
+more than there are layers, and a backward scatters once more, each beside products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from sharding.layerstack.loops import Tree
+from sharding.layerstack.run import Aux, LayerRun
+
+
+@dataclass(frozen=True)
+class GatheredRun(LayerRun):
+    """The whole stack of layers, whose parameters are gathered before a layer takes them.
+
+    Attributes:
+        gather: parameters of a layer as they are stored, to those that `layer` takes.
+        ahead: an iteration gathers the parameters of the next one.
+        behind: an iteration scatters the gradients of the one before.
+    """
+
+    gather: Callable[[Tree], Tree] = lambda params: params
+    ahead: bool = False
+    behind: bool = False
+
+    def ready(self, place: int, i: jax.Array) -> Tree:
+        """See `LayerRun.ready`."""
+        return self.gather(self.params(place, i)) if self.ahead else ()
+
+    def taken(self, place: int, i: jax.Array, ready: Tree) -> tuple[Tree, Tree]:
+        """See `LayerRun.taken`."""
+        return self._next(place, i, ready, 1)
+
+    def _next(self, place: int, i: jax.Array, ready: Tree, step: int) -> tuple[Tree, Tree]:
+        """Parameters of layer `i`, and the carry for layer `i + step`, around the end."""
+        if not self.ahead:
+            return self.gather(self.params(place, i)), ready
+        following = (place + step) % self.traits.period, (i + step) % self.count
+        return ready, self.gather(self.params(*following))
+
+    def gradients(
+        self, kept: Tree, gradient: jax.Array, aux: Aux, context: Tree
+    ) -> tuple[Tree, jax.Array]:
+        """See `LayerRun.gradients`."""
+
+        def body(carry: Tree, own: tuple[jax.Array, Tree]) -> tuple[Tree, None]:
+            (g, beside, sums, ready, waiting), (number, kept) = carry, own
+            for place in reversed(range(self.traits.period)):
+                i = self.index(number, place)
+                g, beside = self.beside_gradients(i, i, g, beside)
+                params, ready = self._next(place, i, ready, -1)
+                found, g, _ = self.pulled(place, i, params, kept[place], (g, aux), context)
+                sums, waiting = self._handed_on(place, i, sums, found, waiting)
+            return (g, beside, sums, ready, waiting), None
+
+        last = self.traits.period - 1, self.periods[-1] * self.traits.period
+        sums = jax.tree.map(jnp.zeros_like, self.stack)
+        ready = self.ready(last[0], last[1] + last[0])
+        waiting = jax.tree.map(jnp.zeros_like, self._gradients()) if self.behind else ()
+        carry = (*self.gradients_apart(gradient), sums, ready, waiting)
+        (g, beside, sums, _, waiting), _ = lax.scan(body, carry, (self.periods, kept), reverse=True)
+        if self.behind:
+            sums = self._scattered(0, self.periods[0], sums, waiting)
+        return sums, self.of_carry((g, beside, ()))[0]
+
+    def _handed_on(
+        self, place: int, i: jax.Array, sums: Tree, found: Tree, waiting: Tree
+    ) -> tuple[Tree, Tree]:
+        """`sums` with gradients that are scattered now, and those that wait for the next layer.
+
+        Zeros wait before the first layer of a backward, and are added to a layer of their kind.
+        """
+        if not self.behind:
+            return self._scattered(place, i, sums, found), ()
+        behind, period = (place + 1) % self.traits.period, self.traits.period
+        j = jnp.where(i + 1 < self.count, i + 1, self.count - period + behind)
+        return self._scattered(behind, j, sums, waiting), found
+
+    def _scattered(self, place: int, i: jax.Array, sums: Tree, whole: Tree) -> Tree:
+        """`sums` with the gradients of layer `i`, of which this rank has its shares of sums."""
+        params, constant = self.apart_from_constant(self.params(place, i))
+
+        def gather(params: Tree) -> Tree:
+            return self.apart_from_constant(self.gather(self.with_constant(params, constant)))[0]
+
+        (own,) = jax.vjp(gather, params)[1](whole)
+        return self.added(place, i, sums, own, late=False)
+
+    def _gradients(self) -> Tree:
+        """Like the gradients of the first layer before they are scattered.
+
+        Nothing but shapes and types is used of it.
+        """
+        return self.apart_from_constant(self.gather(self.params(0, self.periods[0])))[0]
+
+
+def apply_layers(run: LayerRun, x: jax.Array, context: Tree) -> tuple[jax.Array, Aux]:
+    """All layers of `run` in order, outside a pipeline, and the sums of their auxiliary losses.
+
+    Derivatives are those of `run`: of the forward is kept what `run.remat` says, and in no case
+    what depends on parameters alone. There are none with respect to `context` and `run.constant`.
+    """
+
+    def start() -> jax.Array:
+        # Made where it is used: the backward is traced outside a branch that holds the forward.
+        return jnp.int32(0)
+
+    @jax.custom_vjp
+    def apply(stack: Tree, x: jax.Array, rest: tuple[Tree, Tree]) -> tuple[jax.Array, Aux]:
+        constant, context = rest
+        own = replace(run, stack=stack, constant=constant, remat="full")
+        return own.made(own.forward(start(), x, context).run()[0])
+
+    def forward(
+        stack: Tree, x: jax.Array, rest: tuple[Tree, Tree]
+    ) -> tuple[tuple[jax.Array, Aux], tuple[Tree, ...]]:
+        constant, context = rest
+        own = replace(run, stack=stack, constant=constant)
+        carry, kept = own.forward(start(), x, context).run()
+        return own.made(carry), (stack, x if run.remat == "full" else kept, rest)
+
+    def backward(
+        residuals: tuple[Tree, ...], gradients: tuple[jax.Array, Aux]
+    ) -> tuple[Tree, jax.Array, None]:
+        stack, kept, (constant, context) = residuals
+        own = replace(run, stack=stack, constant=constant)
+        if run.remat == "full":
+            _, kept = own.recompute(start(), kept, context).run()
+        return (*own.gradients(kept, *gradients, context), None)
+
+    apply.defvjp(forward, backward)
+    made: tuple[jax.Array, Aux] = apply(run.stack, x, (run.constant, context))
+    return made
