@@ -20,7 +20,7 @@ from mllm_jax.calibrate.probes import InPlace, Probe
 from mllm_jax.calibrate.timing import lower_quartiles
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.compile.report import temporary_bytes
-from mllm_jax.config.checks import check
+from mllm_jax.config.checks.checks import check
 from mllm_jax.config.configured_step import on_platform
 from mllm_jax.config.hardware import named
 from mllm_jax.config.load import ExperimentConfig

@@ -85,23 +85,25 @@ def test_the_floors_are_drawn() -> None:
         "mllm_jax",
         "mllm_jax.train",
         "mllm_jax.models",
+        "mllm_jax.layers",
         *FLOORS[1:],
     ]
 
 
 def test_every_encoder_family_is_a_folder_of_the_same_files() -> None:
-    folder = ROOT / "mllm_jax" / "models" / "encoders"
+    folder = ROOT / "mllm_jax" / "families"
     families = [choice for (choice,) in map(_families, get_args(get_args(AnyEncoderConfig)[0]))]
-    assert sorted(families) == sorted(path.parent.name for path in folder.glob("*/__init__.py"))
+    folders = {path.parent.name for path in folder.glob("*/config.py")}
+    assert sorted(families) == sorted(folders)
     for name in families:
         files = {path.stem for path in (folder / name).glob("*.py")} - {"__init__"}
-        assert {"config", "model"} <= files <= {"config", "model", "weights"}
+        assert {"config", "model"} <= files <= {"config", "model", "release"}
 
 
 def _families(config: type[EncoderConfig]) -> tuple[str, ...]:
     """Values of `family` of a configuration, which lies in the folder of that name."""
     names = get_args(config.model_fields["family"].annotation)
-    assert [config.__module__] == [f"mllm_jax.models.encoders.{name}.config" for name in names]
+    assert [config.__module__] == [f"mllm_jax.families.{name}.config" for name in names]
     return names
 
 

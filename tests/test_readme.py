@@ -114,7 +114,7 @@ def make_line(command: str, folder: Path) -> list[str]:
     added = {
         "train": [f"run.directory={folder / 'make'}", *SHORT],
         "test": ["tests/train/records/test_metrics.py"],
-        "test-all": ["tests/models/attention/test_gpu.py"],
+        "test-all": ["tests/layers/attention/test_gpu.py"],
     }.get(words[1], [])
     kept = [word for word in words if not word.startswith("ARGS=")]
     return [*kept, f"VENV={environment(folder)}", f"ARGS={' '.join([*arguments, *added])}"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from data.processing.configured_chat import make_chat, read_files
 from data.sample import DataError
-from mllm_jax.config.checks import check, check_unplanned
+from mllm_jax.config.checks.checks import check, check_unplanned
 from mllm_jax.config.inputs import standing_in
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.config.strict_yaml import shown

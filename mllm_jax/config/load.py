@@ -5,8 +5,8 @@
 Later layers win key by key. The result is validated once, strictly; `load` raises one
 `ConfigError` that lists everything that is wrong. The sections are in
 `mllm_jax/config/sections.py`, what several of them must agree on (degrees against heads, budgets
-against degrees) in `mllm_jax/config/checks.py`. Nothing here loads jax, and a mistake in a key is
-told before anything is loaded that computes.
+against degrees) in `mllm_jax/config/checks`. Nothing here loads jax, and a mistake in a key is told
+before anything is loaded that computes.
 """
 
 from __future__ import annotations

@@ -7,12 +7,11 @@ the compiler moves it there: that is what the options are for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from mllm_jax.config.problems import Choice, Problem
-from mllm_jax.config.sections import Asked, ExperimentConfig
+from mllm_jax.config.sections import ExperimentConfig
 from sharding.exchange_kinds import PIECES, Piece
 
 #: Options of XLA's compiler by name, as `jax.jit(compiler_options=..)` takes them.
@@ -100,7 +99,7 @@ def overlap(config: ExperimentConfig, platform: str | None = None) -> Overlap:
     if chosen == "auto":
         # Beside stages, other tasks of a bundle hide the collectives of tensor ranks (co-issue).
         able = pieces if config.parallel.decoder.stage == 1 else ()
-        pieces = frozenset(piece for piece in able if not _useless(config, piece))
+        pieces = frozenset(piece for piece in able if not why_useless(config, piece))
         return Overlap(pieces, _options(platform, pieces))
     return Overlap(pieces, _options(platform, pieces) if "flags" in chosen else NO_OPTIONS)
 
@@ -124,31 +123,7 @@ def pieces_without_stages(config: ExperimentConfig, platform: str) -> frozenset[
     return frozenset(piece for piece in PIECES if piece in chosen)
 
 
-def overlap_checks(config: ExperimentConfig) -> Iterator[Problem]:
-    """Pieces that are asked for do something, and so does the type of sums."""
-    chosen, key = config.parallel.overlap, "parallel.overlap"
-    if config.parallel.sums != "float32" and not _has_tensor_ranks(config):
-        reason = f"{config.parallel.sums} needs a plan with tensor above 1"
-        yield Problem("parallel.sums", reason, lambda: [[Choice.of("parallel.sums", "float32")]])
-    if isinstance(chosen, str):
-        return
-    reasons = {name: reason for name in chosen if (reason := _reason(config, name))}
-    if reasons:
-        left = [name for name in chosen if name not in reasons]
-        choices = [Choice.of(key, "auto"), Choice.of(key, left or "off")]
-        told = "; ".join(f"{name} {reason}" for name, reason in reasons.items())
-        yield Problem(key, told, lambda: [choices])
-
-
-def _reason(config: ExperimentConfig, name: Asked) -> str:
-    """Why one of the entries would do nothing; empty if it does something."""
-    if name != "flags":
-        return _useless(config, name)
-    platform = config.parallel.platform
-    return "" if platform in OPTIONS else f"are none for platform {platform}"
-
-
-def _useless(config: ExperimentConfig, piece: Piece) -> str:
+def why_useless(config: ExperimentConfig, piece: Piece) -> str:
     """Why a piece would do nothing for these plans; empty if it does something."""
     plans = config.parallel.plans.values()
     if piece == "tensor" and config.parallel.decoder.stage > 1:
@@ -157,7 +132,7 @@ def _useless(config: ExperimentConfig, piece: Piece) -> str:
             "all ranks join; beside stages encoders' work hides collectives (schedule.fill: tensor)"
         )
     if piece == "tensor":
-        return "" if _has_tensor_ranks(config) else "needs a plan with tensor above 1"
+        return "" if has_tensor_ranks(config) else "needs a plan with tensor above 1"
     if config.parallel.decoder.stage > 1:
         return (
             "is for a decoder without stages; beside stages encoders' work hides the gather and "
@@ -166,7 +141,7 @@ def _useless(config: ExperimentConfig, piece: Piece) -> str:
     return "" if any(plan.fsdp > 1 for plan in plans) else "needs a plan with fsdp above 1"
 
 
-def _has_tensor_ranks(config: ExperimentConfig) -> bool:
+def has_tensor_ranks(config: ExperimentConfig) -> bool:
     """Whether any module has tensor ranks, which add up partial sums."""
     return any(plan.tensor > 1 for plan in config.parallel.plans.values())
 

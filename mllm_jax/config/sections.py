@@ -1,7 +1,7 @@
 """The sections of a configuration: its keys, their types, defaults and meanings.
 
 Each section checks its own keys. Checks of the agreement of sections are in
-`mllm_jax/config/checks.py`, and `mllm_jax/config/load.py` reads files.
+`mllm_jax/config/checks/checks.py`, and `mllm_jax/config/load.py` reads files.
 """
 
 from __future__ import annotations

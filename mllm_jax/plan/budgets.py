@@ -28,7 +28,7 @@ from data.sources.mixture import Mixture
 from data.sources.order import Order
 from data.sources.source import Source
 from mllm_jax.config.buckets import planned
-from mllm_jax.config.checks import check_unplanned
+from mllm_jax.config.checks.checks import check_unplanned
 from mllm_jax.config.inputs import TOKENS, modalities, rounded, with_budgets, with_plans
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.models.work.flops import tower_works

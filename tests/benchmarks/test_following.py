@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import following
 from benchmarks.mixture import images_of_row, microbatches, plain
-from mllm_jax.config.checks import check
+from mllm_jax.config.checks.checks import check
 from mllm_jax.config.load import load
 from tests.configs import ROOT
 

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mllm_jax.config.checks import check, check_sections
+from mllm_jax.config.checks.checks import check, check_sections
+from mllm_jax.config.checks.problems import Changes, Choice, Problem, advised, changed
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.config.problems import Changes, Choice, Problem, advised, changed
 from sharding.plan import divisors
 from tests.configs import values
 

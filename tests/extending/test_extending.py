@@ -36,7 +36,7 @@ from sharding.grid import View
 from sharding.plan import ParallelPlan
 from tests.extending.aimv2 import model as aimv2
 from tests.extending.aimv2.config import Aimv2Config
-from tests.extending.aimv2.weights import AIMV2
+from tests.extending.aimv2.release import AIMV2
 from tests.models import towers
 from tests.models.pretrained.stored import by_name, written
 
@@ -79,7 +79,7 @@ def model(**changes: Any) -> ModelConfig:
     )
 
 
-@pytest.mark.parametrize("name", ["config", "model", "weights", "reference"])
+@pytest.mark.parametrize("name", ["config", "model", "release", "reference"])
 def test_the_page_shows_the_code(name: str) -> None:
     code = (Path(__file__).parent / "aimv2" / f"{name}.py").read_text()
     assert f"```python\n{code}```" in PAGE.read_text(), f"{name}.py is not as in {PAGE}"
@@ -87,17 +87,17 @@ def test_the_page_shows_the_code(name: str) -> None:
 
 def _named(folder: Path) -> None:
     """The lines of the page's last table, in a copy of the framework."""
-    models = folder / "mllm_jax" / "models"
-    shutil.copytree(Path(__file__).parent / "aimv2", models / "encoders" / "aimv2")
+    package = folder / "mllm_jax"
+    shutil.copytree(Path(__file__).parent / "aimv2", package / "families" / "aimv2")
     for file, module, old, new in (
-        ("model_config.py", "config import Aimv2Config", "| Whisper", "| Aimv2Config | Whisper"),
-        ("encoders/families.py", "model import AIMV2", '"siglip":', '"aimv2": AIMV2, "siglip":'),
-        ("pretrained/families.py", "weights import AIMV2", "LLAVA,", "AIMV2, LLAVA,"),
+        ("models/graph.py", "config import Aimv2Config", "| Whisper", "| Aimv2Config | Whisper"),
+        ("families/registry.py", "model import AIMV2", '"siglip":', '"aimv2": AIMV2, "siglip":'),
+        ("models/pretrained/releases.py", "release import AIMV2", "LLAVA,", "AIMV2, LLAVA,"),
     ):
-        text, place = (models / file).read_text(), "from mllm_jax"
+        text, place = (package / file).read_text(), "from mllm_jax"
         assert text.count(old) == 1
-        line = f"from mllm_jax.models.encoders.aimv2.{module}\n{place}"
-        (models / file).write_text(text.replace(old, new).replace(place, line, 1))
+        line = f"from mllm_jax.families.aimv2.{module}\n{place}"
+        (package / file).write_text(text.replace(old, new).replace(place, line, 1))
 
 
 def _copied(folder: Path, *more: str) -> None:
@@ -126,8 +126,8 @@ def test_the_page_is_followed_to_the_letter(tmp_path: Path) -> None:
     demo = ("launch.py", "config", "--config", "configs/demo.yaml", choice)
     assert "family: aimv2" in _run(tmp_path, *demo)
     released = "from mllm_jax.models.pretrained.releases import FAMILIES; print(*FAMILIES)"
-    for first in ("encoders.aimv2.config", "layers"):  # circles depend on where one begins
-        found = _run(tmp_path, "-c", f"import mllm_jax.models.{first}; {released}")
+    for first in ("families.aimv2.config", "layers.modules"):  # circles depend on where one begins
+        found = _run(tmp_path, "-c", f"import mllm_jax.{first}; {released}")
         assert "aimv2_vision_model" in found
     linter = "from importlinter.cli import lint_imports_command; lint_imports_command()"
     assert "0 broken" in _run(tmp_path, "-c", linter, "--no-cache")
@@ -145,7 +145,7 @@ def test_an_encoder_that_the_page_adds_leaves_tests_green(tmp_path: Path) -> Non
     _refresh_keys(tmp_path)
     names = _tests_of(tmp_path, "aimv2")
     for test in ("test_encoder[aimv2]", "test_axes_fit_the_parameters[aimv2]"):
-        assert f"test_families.py::{test}" in names
+        assert f"test_transformer.py::{test}" in names
 
 
 @pytest.mark.slow
@@ -153,7 +153,7 @@ def test_a_part_that_the_page_adds_leaves_tests_green(tmp_path: Path) -> None:
     _copied(tmp_path, "docs", "tests")
     subprocess.run(["git", "apply", PART], cwd=tmp_path, check=True)
     _refresh_keys(tmp_path)
-    assert "test_families.py::test_decoder[mine-" in _tests_of(tmp_path, "mine")
+    assert "test_transformer.py::test_decoder[mine-" in _tests_of(tmp_path, "mine")
     (tmp_path / "tiny.yaml").write_text(json.dumps(TINY))
     verify = ("launch.py", "verify", "--config", "tiny.yaml", "--json")
     assert json.loads(_run(tmp_path, *verify))["ok"] is True
@@ -171,8 +171,8 @@ def _refresh_keys(folder: Path) -> None:
 def _tests_of(folder: Path, family: str) -> str:
     """The names of the tests of a family, all of which pass in the copy in `folder`."""
     chosen = f"{family} or refused or pages or family or compared"
-    models = ("test_families.py", "test_packing.py", "test_model_config.py", "work")
-    places = [f"tests/models/{name}" for name in models]
+    places = ["tests/layers/test_transformer.py"]
+    places += [f"tests/models/{name}" for name in ("test_packing.py", "test_graph.py", "work")]
     options = ("-n", "0", "-v", "-k", chosen, *places, "tests/config/test_load.py")
     return _run(folder, "-m", "pytest", *options)
 
@@ -291,12 +291,12 @@ def test_a_decoder_family_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
 #: The lines of the page's table of decoders, each before what it is put in front of.
 DECODER_LINES = (
     (
-        "config/decoder_families.py",
+        "layers/config/decoder_families.py",
         '"mine": DecoderFamily(biases="qo", qk_norm=True)',
         '"llama": DecoderFamily()',
     ),
-    ("config/decoder.py", '"mine"', '"llama", "qwen2"'),
-    ("decoders/weights.py", '"mine": "MineForCausalLM"', '"llama": "LlamaForCausalLM"'),
+    ("layers/config/decoder.py", '"mine"', '"llama", "qwen2"'),
+    ("hf_format/decoder_rules.py", '"mine": "MineForCausalLM"', '"llama": "LlamaForCausalLM"'),
 )
 TINY = {
     "run": {"name": "tiny"},
@@ -329,8 +329,8 @@ def test_the_lines_of_a_decoder_are_all_that_it_needs(tmp_path: Path) -> None:
     """A copy with these lines checks a configuration, computes, and has a released form."""
     _copied(tmp_path)
     for name, line, old in DECODER_LINES:
-        file = tmp_path / "mllm_jax" / "models" / name
-        assert f"| `mllm_jax/models/{name}` | `{line}` in " in DECODERS
+        file = tmp_path / "mllm_jax" / name
+        assert f"| `mllm_jax/{name}` | `{line}` in " in DECODERS
         assert file.read_text().count(old) == 1
         file.write_text(file.read_text().replace(old, f"{line}, {old}"))
     (tmp_path / "tiny.yaml").write_text(json.dumps(TINY))

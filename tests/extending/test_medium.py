@@ -104,7 +104,7 @@ LINES = (
 
 
 def _named(root: Path) -> None:
-    shutil.copytree(HERE / "cloud", root / "data" / "kinds" / "cloud")
+    shutil.copytree(HERE / "cloud", root / "data" / "media" / "cloud")
     for file, before, line in LINES:
         text = (root / file).read_text()
         assert text.count(before) == 1, (file, before)
@@ -143,12 +143,12 @@ def test_the_page_is_followed_to_the_letter(tmp_path: Path) -> None:
 
 #: Lines that name an encoder of the kind, as the page says: file, the text before which a
 #: line is inserted, the line.
-FAMILY = "from mllm_jax.models.encoders.points.{} import {}\n"
+FAMILY = "from mllm_jax.families.points.{} import {}\n"
 ENCODER_LINES = (
-    ("model_config.py", "SiglipConfig | Clip", "PointsConfig | "),
-    ("model_config.py", "from sharding.plan", FAMILY.format("config", "PointsConfig")),
-    ("encoders/families.py", '"siglip": SIGLIP', '"points": POINTS, '),
-    ("encoders/families.py", "from mllm_jax.models.encoders.si", FAMILY.format("model", "POINTS")),
+    ("models/graph.py", "SiglipConfig | Clip", "PointsConfig | "),
+    ("models/graph.py", "from sharding.plan", FAMILY.format("config", "PointsConfig")),
+    ("families/registry.py", '"siglip": SIGLIP', '"points": POINTS, '),
+    ("families/registry.py", "from mllm_jax.families.si", FAMILY.format("model", "POINTS")),
 )
 POINTS = {
     "run": {"name": "points"},
@@ -191,12 +191,12 @@ def test_an_encoder_of_the_kind_is_verified_and_trained(tmp_path: Path, command:
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "launch.py", tmp_path)
     _named(tmp_path)
-    models = tmp_path / "mllm_jax" / "models"
-    shutil.copytree(HERE / "points", models / "encoders" / "points")
+    package = tmp_path / "mllm_jax"
+    shutil.copytree(HERE / "points", package / "families" / "points")
     for file, before, line in ENCODER_LINES:
-        text = (models / file).read_text()
+        text = (package / file).read_text()
         assert text.count(before) == 1, (file, before)
-        (models / file).write_text(text.replace(before, line + before))
+        (package / file).write_text(text.replace(before, line + before))
     rng, records = np.random.default_rng(0), []
     for number in range(16):
         np.save(tmp_path / f"{number}.npy", rng.normal(size=(rng.integers(4, 30), 3)))

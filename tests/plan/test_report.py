@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 import launch
-from mllm_jax.config.checks import check
+from mllm_jax.config.checks.checks import check
 from mllm_jax.config.configured_step import lower
 from mllm_jax.config.hardware import named
 from mllm_jax.config.load import ExperimentConfig, load, resolve

@@ -22,7 +22,7 @@ from mllm_jax.release.export_processor import TrainedProcessor
 from mllm_jax.release.export_weights import Export
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.train.state.saved import SavedParameters
-from tests.data.released.templates import TEMPLATES
+from tests.data.hf_format.templates import TEMPLATES
 from tests.release.test_import import PARITY, SHARDED, begun, imported, planned, tensors
 from tests.train.models import small_model
 

@@ -66,7 +66,7 @@ from tests.runbook import messages, unsaid
 from tests.supervise.starting import of_clusters, of_devices, of_the_start, too_long
 from tests.supervise.test_conductor import beat, paced
 from tests.supervise.test_messages import of_strangers, refuses
-from tests.train.test_guard import guarded
+from tests.train.components.test_guard import guarded
 
 
 def words(actions: list[Action]) -> list[str]:

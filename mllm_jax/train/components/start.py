@@ -14,7 +14,7 @@ from rich.console import Console
 from data.loading.identity import Identities
 from data.loading.shared import own_for, owner_of, remove_left
 from data.planning.stream import LoaderState
-from mllm_jax.config.checks import notes
+from mllm_jax.config.checks.checks import notes
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.health.check import checks, examine, insist, wanted
 from mllm_jax.models.work.profile import tower_parameters

@@ -9,10 +9,10 @@ from data.media.image.kind import NoiseImage
 from data.media.video.kind import NoiseVideo
 from data.processing.processor import make_processor
 from data.sample import LengthError, Sample, SampleError, Turn
+from tests.data.hf_format.test_processor import TILED, VISION, config_of
 from tests.data.loading import test_on_read
 from tests.data.loading.test_loader import assert_same_microbatch, take
 from tests.data.loading.test_on_read import read
-from tests.data.released.test_processor import TILED, VISION, config_of
 from tests.data.samples import ListSource
 
 

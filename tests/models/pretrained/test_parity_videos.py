@@ -16,7 +16,7 @@ from data.sample import Sample, Turn
 from mllm_jax.config.inputs import modalities
 from mllm_jax.generate.generator import Generator, Wanted
 from mllm_jax.generate.opened import open_model
-from tests.data.released.test_processor import Picture
+from tests.data.hf_format.test_processor import Picture
 from tests.data.samples import Frames
 from tests.data.sources.formats.writers import encoded_video
 from tests.generate.test_parity import MOST, _bytes

@@ -21,7 +21,7 @@ from mllm_jax.train.components.guard import Guard, not_finite
 from mllm_jax.train.state.regroup import Regrouping
 from mllm_jax.train.step.step import TrainStep
 from sharding.hosts import ProcessCluster
-from tests.runtime.test_together import Two, events
+from tests.runtime.test_synchronized import Two, events
 
 __all__ = ["events"]
 

@@ -23,7 +23,7 @@ from data.processing.processor import Processor, make_processor
 from data.sample import Example, SampleError
 from data.sources.make import make_source
 from data.sources.source import Source
-from tests.data.released.test_processor import TILED, config_of
+from tests.data.hf_format.test_processor import TILED, config_of
 from tests.data.samples import (
     AUDIO,
     BUDGETS,

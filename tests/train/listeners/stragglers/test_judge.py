@@ -7,7 +7,7 @@ import pytest
 
 from mllm_jax.train.listeners.stragglers.judge import FEWEST, OFTEN, Judge, Straggler, _of_others
 from mllm_jax.train.listeners.stragglers.window import DEVICE, HOST, OWN
-from tests.train.stragglers.noise import windows
+from tests.train.listeners.stragglers.noise import windows
 
 
 def judged(**options) -> list[list[Straggler]]:

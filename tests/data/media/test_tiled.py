@@ -21,9 +21,9 @@ from data.planning.stream import Consumer, LoaderState, Placement, Planner, runs
 from data.planning.suggest import suggest_budgets
 from data.processing.processor import Processor
 from data.sample import WHOLE, DataError, Lengths, Medium, Sample, SampleError
-from tests.data.kinds.tiled import PLACEHOLDER, TILE, TILED, TILING, TiledProcessor, tiled_source
 from tests.data.loading.test_loader import assert_same_microbatch, take
 from tests.data.loading.test_on_read import HOSTS, read
+from tests.data.media.tiled import PLACEHOLDER, TILE, TILED, TILING, TiledProcessor, tiled_source
 from tests.data.samples import AUDIO, WORK, ListSource, MakeConfig, Picture, all_rows, make_sample
 
 BUDGETS = {"tokens": 160, "vision": 9 * TILE, "audio": 8, "segments": 24}

@@ -13,9 +13,9 @@ from data.hf_format.files import read_folder
 from data.hf_format.images import Exactly
 from data.processing.processor import make_processor
 from data.sample import DataError, Sample, Turn
-from tests.data.released.stored import ROOT, arrays, changed, composed, read_json
-from tests.data.released.test_images import close, patches_of
-from tests.data.released.test_processor import TILED, config_of
+from tests.data.hf_format.stored import ROOT, arrays, changed, composed, read_json
+from tests.data.hf_format.test_images import close, patches_of
+from tests.data.hf_format.test_processor import TILED, config_of
 from tests.data.samples import Frames
 
 VIDEOS, CLASS = "video_preprocessor_config.json", "LlavaOnevisionVideoProcessor"

@@ -20,7 +20,7 @@ from data.hf_format.files import AddedToken, ReleasedFiles, read_folder
 from data.rows.spec import Kind
 from data.sample import ConversationError, DataError, Turn
 from data.text.chat import Told
-from tests.data.released.stored import CHATTING, DAY, ROOT, arrays, changed, composed, read_json
+from tests.data.hf_format.stored import CHATTING, DAY, ROOT, arrays, changed, composed, read_json
 
 MARKS: dict[Kind, str] = {"image": "<image>", "audio": "<audio>"}
 KINDS: dict[str, tuple[Kind, ...]] = {

@@ -6,7 +6,7 @@ import pytest
 
 from data.hf_format.sandbox import LONGEST
 from data.hf_format.template import LONGEST_TEMPLATE, ChatTemplate, TemplateError
-from tests.data.released.stored import CHATTING, DAY, ROOT, read_json
+from tests.data.hf_format.stored import CHATTING, DAY, ROOT, read_json
 
 MESSAGES = [{"role": "user", "content": "hi"}]
 

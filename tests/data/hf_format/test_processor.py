@@ -25,7 +25,7 @@ from data.planning.stream import Consumer
 from data.processing.processor import Processor, make_processor
 from data.rows.spec import Modality
 from data.sample import DataError, LengthError, Sample, SampleError, Turn
-from tests.data.released.stored import (
+from tests.data.hf_format.stored import (
     CHATTING,
     ROOT,
     arrays,

@@ -1,4 +1,4 @@
-"""What tests of models share."""
+"""What tests of layers share."""
 
 from __future__ import annotations
 

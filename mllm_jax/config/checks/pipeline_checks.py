@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from mllm_jax.config.hardware import named, names
-from mllm_jax.config.inputs import longest, unbounded_by
-from mllm_jax.config.pipeline_plan import LayerStack
-from mllm_jax.config.plan_checks import (
+from mllm_jax.config.checks.plan_checks import (
     covering_plans,
     elsewhere,
     module_path,
@@ -16,7 +13,10 @@ from mllm_jax.config.plan_checks import (
     plans_for,
     whole_shards,
 )
-from mllm_jax.config.problems import LEFT_OUT, Choice, Problem, Side
+from mllm_jax.config.checks.problems import LEFT_OUT, Choice, Problem, Side
+from mllm_jax.config.hardware import named, names
+from mllm_jax.config.inputs import longest, unbounded_by
+from mllm_jax.config.pipeline_plan import LayerStack
 from mllm_jax.config.sections import ExperimentConfig
 from scheduling.costs.hardware import HardwareError
 from scheduling.schedules.kinds import WEIGHTS_APART

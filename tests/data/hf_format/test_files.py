@@ -10,7 +10,7 @@ import pytest
 from data.hf_format.files import ReleasedFiles, read_folder
 from data.hf_format.images import Exactly, PatchBudget, ShortestEdge
 from data.sample import DataError
-from tests.data.released.stored import ROOT, changed, composed
+from tests.data.hf_format.stored import ROOT, changed, composed
 
 PREPROCESSOR = "preprocessor_config.json"
 

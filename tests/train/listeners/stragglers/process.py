@@ -1,6 +1,6 @@
 """A process that takes steps which are pauses, and compares its times with another one's.
 
-python -m tests.train.stragglers.process INDEX ADDRESS FOLDER FACTOR GROWTH
+python -m tests.train.listeners.stragglers.process INDEX ADDRESS FOLDER FACTOR GROWTH
 
 Process 1 is FACTOR times as slow between its steps, and GROWTH slower with every window.
 """

@@ -25,7 +25,7 @@ from data.hf_format.images import (
 from data.media.image.modality import ImageModality
 from data.media.image.tiles import Tiling
 from data.sample import DataError, MediaError, Medium, Size
-from tests.data.released.stored import ROOT, arrays, changed, composed, image, read_json
+from tests.data.hf_format.stored import ROOT, arrays, changed, composed, image, read_json
 
 NAMES = ("wide", "tall", "square", "large", "tiny")
 MOST = 10_000_000

@@ -196,7 +196,7 @@ def test_the_slow_one_of_two_processes_is_named(
     address = f"127.0.0.1:{free_port()}"
     for index in (0, 1):
         words = [str(index), address, str(tmp_path), str(factor), str(growth)]
-        command = [sys.executable, "-m", "tests.train.stragglers.process", *words]
+        command = [sys.executable, "-m", "tests.train.listeners.stragglers.process", *words]
         processes.append(
             subprocess.Popen(
                 command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -18,8 +18,8 @@ from data.hf_format.chat import ReleasedChat
 from data.hf_format.files import AddedToken, read_folder
 from data.sample import ConversationError, DataError, Turn
 from data.text.chat import Told
-from tests.data.released.stored import DAY, ROOT
-from tests.data.released.templates import TEMPLATES
+from tests.data.hf_format.stored import DAY, ROOT
+from tests.data.hf_format.templates import TEMPLATES
 
 ASK, ANSWER = Turn("user", "What is it?"), Turn("assistant", "A cat.")
 MODES: tuple[AnswersBegin, ...] = ("text", "header")

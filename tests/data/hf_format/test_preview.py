@@ -8,8 +8,8 @@ import pytest
 
 from data.hf_format.images import tiles_of
 from data.media.image.tiles import layout_of
-from tests.data.released.stored import CHATTING
-from tests.data.released.test_processor import TILED, processor_of, stored_samples
+from tests.data.hf_format.stored import CHATTING
+from tests.data.hf_format.test_processor import TILED, processor_of, stored_samples
 
 #: Number of the filter that the processor of LLaVA-OneVision names.
 CUBIC = int(PIL.Image.Resampling.BICUBIC)

@@ -7,7 +7,7 @@ from functools import cache, partial
 from itertools import islice
 from math import gcd, lcm, log2
 
-from mllm_jax.config.problems import LEFT_OUT, Choice, Problem, Side
+from mllm_jax.config.checks.problems import LEFT_OUT, Choice, Problem, Side
 from mllm_jax.config.sections import ExperimentConfig
 from sharding.exchange_kinds import possible
 from sharding.grid import JointGrid

@@ -1,7 +1,7 @@
 """Checks of the agreement between sections of a configuration, before anything is started.
 
-Each check yields problems with what may do instead; see `mllm_jax.config.problems`. The checks of
-plans are in `mllm_jax.config.plan_checks`, those of schedules in `mllm_jax.config.pipeline_checks`.
+Each check yields problems with what may do instead (`problems.py`). The checks of plans are in
+`plan_checks.py`, those of schedules in `pipeline_checks.py`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,9 @@ from typing import Any
 from data.planning.balance import check_balancing
 from data.planning.ladder import Ladder
 from data.sample import DataError
-from mllm_jax.config.configured_step import lower
-from mllm_jax.config.hardware import names
-from mllm_jax.config.inputs import modalities, own_positions
-from mllm_jax.config.overlap import overlap_checks
-from mllm_jax.config.pipeline_checks import pipeline_checks
-from mllm_jax.config.plan_checks import (
+from mllm_jax.config.checks.overlap_checks import overlap_checks
+from mllm_jax.config.checks.pipeline_checks import pipeline_checks
+from mllm_jax.config.checks.plan_checks import (
     elsewhere,
     lane_path,
     near,
@@ -28,7 +25,10 @@ from mllm_jax.config.plan_checks import (
     plan_checks,
     present_plans,
 )
-from mllm_jax.config.problems import LEFT_OUT, Choice, Problem, Side, advised
+from mllm_jax.config.checks.problems import LEFT_OUT, Choice, Problem, Side, advised
+from mllm_jax.config.configured_step import lower
+from mllm_jax.config.hardware import names
+from mllm_jax.config.inputs import modalities, own_positions
 from mllm_jax.config.sections import ExperimentConfig, TrainConfig
 from mllm_jax.layers.attention.limits import LIMITS, able_backends
 from mllm_jax.layers.config.encoder import ImageEncoderConfig
@@ -376,7 +376,7 @@ def _values(key: str, *values: object) -> Callable[[], list[Side]]:
 
 
 def _schedule(config: ExperimentConfig) -> Iterator[str]:
-    """The pipeline can be scheduled; other checks are in `mllm_jax.config.pipeline_checks`."""
+    """The pipeline can be scheduled; other checks are in `pipeline_checks.py`."""
     try:
         lower(config).pipeline  # noqa: B018  raises if there is no schedule
     except ScheduleError as error:

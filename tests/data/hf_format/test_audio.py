@@ -13,7 +13,7 @@ from data.hf_format.media import AudioSettings
 from data.media.audio.frames import log_energies
 from data.media.audio.modality import AudioModality
 from data.sample import DataError, MediaError
-from tests.data.released.stored import ROOT, arrays, wave
+from tests.data.hf_format.stored import ROOT, arrays, wave
 
 EAR = AudioModality("audio", mels=16, stride=4, pool=2, lookahead=2)
 SHORT = AudioSettings(feature_size=16, chunk_length=1)

@@ -1,0 +1,33 @@
+"""Checks that what `parallel.overlap` and `parallel.sums` ask for does something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mllm_jax.config.checks.problems import Choice, Problem
+from mllm_jax.config.overlap import OPTIONS, has_tensor_ranks, why_useless
+from mllm_jax.config.sections import Asked, ExperimentConfig
+
+
+def overlap_checks(config: ExperimentConfig) -> Iterator[Problem]:
+    """Pieces that are asked for do something, and so does the type of sums."""
+    chosen, key = config.parallel.overlap, "parallel.overlap"
+    if config.parallel.sums != "float32" and not has_tensor_ranks(config):
+        reason = f"{config.parallel.sums} needs a plan with tensor above 1"
+        yield Problem("parallel.sums", reason, lambda: [[Choice.of("parallel.sums", "float32")]])
+    if isinstance(chosen, str):
+        return
+    reasons = {name: reason for name in chosen if (reason := _reason(config, name))}
+    if reasons:
+        left = [name for name in chosen if name not in reasons]
+        choices = [Choice.of(key, "auto"), Choice.of(key, left or "off")]
+        told = "; ".join(f"{name} {reason}" for name, reason in reasons.items())
+        yield Problem(key, told, lambda: [choices])
+
+
+def _reason(config: ExperimentConfig, name: Asked) -> str:
+    """Why one of the entries would do nothing; empty if it does something."""
+    if name != "flags":
+        return why_useless(config, name)
+    platform = config.parallel.platform
+    return "" if platform in OPTIONS else f"are none for platform {platform}"
