@@ -102,7 +102,7 @@ def _named(folder: Path) -> None:
 
 def _copied(folder: Path, *more: str) -> None:
     """A copy of the framework in which `launch.py` runs, and of further folders."""
-    for name in ("configs", "data", "mllm_jax", "scheduling", "sharding", *more):
+    for name in ("benchmarks", "configs", "data", "mllm_jax", "scheduling", "sharding", *more):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("launch.py", "pyproject.toml"):
         shutil.copy(ROOT / name, folder)
