@@ -30,7 +30,7 @@ INSTALL := test ! -L $(VENV) || { echo "error: $(VENV) is a link; remove it"; ex
 # make's jobs would install into one environment at the same time.
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
-.PHONY: help install train test test-all test-slurm test-browser lint docs bench clean
+.PHONY: help install train test test-all golden test-slurm test-browser lint docs bench clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -49,6 +49,9 @@ test: $(TEST) ## Run the tests that take minutes, in a random order
 
 test-all: $(TEST) ## Run every test, the slow ones too
 	$(PYTEST) $(ARGS)
+
+golden: $(TEST) ## Compare losses, programs, files and plans with those of the commit in tests/golden
+	$(BIN)/python -m tests.golden $(ARGS)
 
 test-slurm: $(TEST) ## Install Debian's Slurm, as root, and train on two nodes of it
 	@test "$$(id -u)" = 0 && command -v apt-get >/dev/null || \
