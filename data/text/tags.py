@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from data.rows.spec import Kind
 from data.media.registry import KINDS
 from data.quotes import quoted
+from data.rows.spec import Kind
 
 #: Kinds by the names of tags.
 _TAGS: Mapping[str, Kind] = {"img": "image", "picture": "image", **{kind: kind for kind in KINDS}}

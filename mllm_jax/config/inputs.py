@@ -40,7 +40,7 @@ def modalities(model: ModelConfig) -> list[Modality]:
 def _lanes(whole: Modality, encoder: EncoderConfig) -> Iterator[Modality]:
     """The lanes of an encoder, in their order; the encoder itself if it has none.
 
-    What `auto` means follows from the whole configuration (`config.lanes.planned`); by itself it
+    What `auto` means follows from the whole configuration (`config.buckets.planned`); by itself it
     takes all media.
     """
     if not encoder.lanes:

@@ -18,9 +18,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from data.quotes import cut
 from data.sample import DataError
+from mllm_jax.config.strict_yaml import read_yaml
 from mllm_jax.runtime.folder import RESOLVED, has_trained, steps_in
 from mllm_jax.runtime.records import DamageError, check_text
-from mllm_jax.config.strict_yaml import read_yaml
 
 #: Type of `data.budgets` where they are given.
 _GIVEN = TypeAdapter(dict[str, int])

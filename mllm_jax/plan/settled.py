@@ -13,8 +13,8 @@ from typing import Any
 from data.sample import DataError
 from data.waits import SOURCE
 from mllm_jax.config.agreement import agreed
-from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.config.inputs import with_budgets
+from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.plan.kept_budgets import has_begun, kept_budgets
 from mllm_jax.runtime.part import peers
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import launch
-from benchmarks.registry import BENCHMARKS
 from benchmarks.needs import NEEDS, check_needs
+from benchmarks.registry import BENCHMARKS
 from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.config.sections import ConfigError
 from mllm_jax.runtime.exits import Exit

@@ -19,7 +19,6 @@ from data.media.registry import KINDS
 from data.quotes import quoted
 from data.rows.spec import Kind
 from data.sample import MediaError, Sample, SampleError
-from data.sources.cache import home_of
 from data.sources.formats.blobs import (
     Bytes,
     MediaFolder,

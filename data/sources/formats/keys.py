@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from data.faults import FaultKind
-from data.rows.spec import Kind
 from data.media.registry import KINDS
 from data.quotes import quoted
+from data.rows.spec import Kind
 from data.sample import DataError
 
 

@@ -20,8 +20,8 @@ import fsspec
 
 from data.credentials import hidden
 from data.sample import AwayError, DataError, StorageError
-from data.sources.formats.patience import Patient, limits, patiently
 from data.sources.cache import home_of
+from data.sources.formats.patience import Patient, limits, patiently
 from data.waits import SOURCE
 
 _REMOTE = re.compile(r"[\w.+-]+(://|::)")

@@ -20,13 +20,13 @@ from mllm_jax.runtime.records import (
     read_lines,
 )
 from mllm_jax.supervise.attempts import Attempts, goodput, read
+from mllm_jax.train.listeners.stragglers.heat import Line as Times
+from mllm_jax.train.listeners.stragglers.heat import read_times, times_of
 from mllm_jax.train.records.forms import SAMPLES, SKIPPED, SUMMARY, is_report, metrics
 from mllm_jax.train.records.samples import LIST as STEPS_LIST
 from mllm_jax.train.records.skips import LIST
 from mllm_jax.train.state.saved import DamageError as SavedDamageError
 from mllm_jax.train.state.saved import check_whole, read_json
-from mllm_jax.train.listeners.stragglers.heat import Line as Times
-from mllm_jax.train.listeners.stragglers.heat import read_times, times_of
 
 logger = logging.getLogger(__name__)
 

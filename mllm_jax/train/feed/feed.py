@@ -39,9 +39,9 @@ from mllm_jax.config.buckets import planned
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.work.flops import tower_works
 from mllm_jax.runtime.agreement import agree, flat
+from mllm_jax.runtime.compiled.synchronized import compiled_together
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.part import peers, waiting
-from mllm_jax.runtime.compiled.synchronized import compiled_together
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.group_size import choose
 from mllm_jax.train.feed.groups import own_group, told_by_groups

@@ -15,8 +15,6 @@ from hypothesis import strategies as st
 
 from data.config import Balance, DataConfig
 from data.faults import FaultKind
-from data.rows.spec import Lane, LaneCost
-from data.rows.pack import DECODER
 from data.loading.assemble import Assembler, Batch
 from data.planning.balance import lpt
 from data.planning.bucket_thresholds import group_seconds, lane_seconds
@@ -28,6 +26,8 @@ from data.planning.problem import Problem
 from data.planning.steps import StepPacker
 from data.planning.stream import Consumer, LoaderState, MicrobatchPlan, Planner
 from data.processing.processor import Processor
+from data.rows.pack import DECODER
+from data.rows.spec import Lane, LaneCost
 from data.sample import DataError, Lengths
 from tests.data.planning.test_packing import sample_lengths
 from tests.data.samples import (

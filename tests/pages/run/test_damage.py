@@ -16,12 +16,12 @@ from data.planning.stream import LoaderState
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.pages.run.files import RunFiles, read_run
 from mllm_jax.pages.run.page import page
+from mllm_jax.train.listeners.stragglers.heat import FORM
 from mllm_jax.train.records.forms import SAMPLES
 from mllm_jax.train.records.sinks import JsonlSink
 from mllm_jax.train.records.skips import Skips
 from mllm_jax.train.state.checksums import write_checksums
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.listeners.stragglers.heat import FORM
 from tests.pages.run.runs import ended
 
 RECORDS = (

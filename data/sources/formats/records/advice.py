@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from data.config import FieldsConfig
-from data.rows.spec import Kind
 from data.media.registry import KINDS
 from data.quotes import enumerated
+from data.rows.spec import Kind
 from data.sample import DataError
 from data.sources.formats.keys import (
     MESSAGE,

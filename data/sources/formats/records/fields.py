@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from data.config import FieldsConfig
-from data.rows.spec import Kind
 from data.media.registry import KINDS
+from data.rows.spec import Kind
 from data.sources.formats.keys import ShapeError
 
 #: Fields that hold conversations, if `data.source.fields` names none.

@@ -15,8 +15,8 @@ import pytest
 from data.planning.lengths import open_lengths
 from data.processing.processor import Processor
 from data.sample import DataError
-from data.sources.formats.index import Arrays, Index, open_index
 from data.sources.cache import KEPT
+from data.sources.formats.index import Arrays, Index, open_index
 from data.sources.make import make_source
 from tests.data.samples import MakeConfig
 from tests.timing import PATIENCE
