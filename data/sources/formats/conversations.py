@@ -33,7 +33,7 @@ from data.sources.formats.storage import File, home_of_files
 from data.sources.formats.turns import Media, Reference, Stored
 from data.text.chat import marks_of
 
-_VERSION = 3  # of what a record becomes
+_VERSION = 4  # of what a record becomes
 _NAME = 80  # characters of the name of a medium that is here
 _SCHEME = 40  # characters within which an address says that it is one
 

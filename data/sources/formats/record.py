@@ -45,7 +45,7 @@ from data.sources.formats.keys import (
     shortened,
 )
 from data.sources.formats.records.advice import Reading, advice
-from data.sources.formats.records.fields import Pair, RecordFields, present
+from data.sources.formats.records.fields import ANSWERS, Pair, RecordFields, present
 from data.sources.formats.records.forms import no_conversation, no_text, sort_of
 from data.sources.formats.turns import (
     Media,
@@ -156,6 +156,7 @@ class RecordForm(RecordFields):
             if not any(media.values()):
                 raise ShapeError("a caption without media; valid: an image or a clip beside", MEDIA)
             check_tags("caption", record.text, self.marks)
+            self._check_answer("caption", record.text, media)
             return Conversation(self._placed("", record.text, media), media)
         if not isinstance(record, Mapping):
             raise ShapeError(f"{what(record)}, not a mapping of fields")
@@ -173,8 +174,19 @@ class RecordForm(RecordFields):
     def _close(self, keys: Keys) -> None:
         """Tell of keys that nobody has read, but for those of answers that are compared."""
         for name in self.purpose.beside:
-            keys.value(name)
+            self._check_beside(name, keys.value(name))
         keys.close()
+
+    def _check_mentions(self, keys: Keys, media: Media) -> None:
+        """Tell of the first harmless key that names a medium, in a record without media."""
+        if keys.met.mentions and not any(media.values()):
+            raise UnreadKey(keys.met.mentions[0])
+
+    def _check_beside(self, name: str, value: object) -> None:
+        """See that options of an answer, which are asked, name no media between tags."""
+        for number, text in enumerate(value if isinstance(value, list) else ()):
+            if isinstance(text, str) and name not in ANSWERS:
+                check_tags(f"{name}.{number}", text, self.marks)
 
     def _told(self, error: UnreadKey, record: Mapping[Any, Any]) -> ShapeError:
         """What is to be done about a key of a record."""
@@ -201,6 +213,8 @@ class RecordForm(RecordFields):
         encoders = self._encoders(keys, media)
         self._close(keys)
         self._check_media(keys, media, beside)
+        self._check_mentions(keys, media)
+        self._check_answers(keys, pair, earlier, told, media)
         if not asked and not any(media.values()):
             before = "" if pair.answer is None else " before the answer"
             none = f"there is neither a question nor a medium{before}"
@@ -248,6 +262,30 @@ class RecordForm(RecordFields):
         words = tuple(len(front) + word for word in first.words)
         begun = replace(first, text=front + first.text, words=words)
         return (*((begun,) if begun.text else ()), *others)
+
+    def _check_answers(
+        self, keys: Keys, pair: Pair, earlier: Sequence[Turn], told: str | None, media: Media
+    ) -> None:
+        """See that no answer of a pair, nor one that is compared, has the place of a medium."""
+        for number, turn in enumerate(earlier):
+            if turn.role == "assistant":
+                self._check_answer(f"{pair.history}.{number // 2}", turn.text, media)
+        beside = {name: keys.values.get(name) for name in self.purpose.beside if name in ANSWERS}
+        for name, value in {**beside, pair.answer: told}.items():
+            for text in value if isinstance(value, list) else (value,):
+                if isinstance(text, str):
+                    self._check_answer(name or "", text, media)
+
+    def _check_answer(self, place: str, text: str, media: Media) -> None:
+        """Raise ShapeError for an answer that has the place of a medium of its question."""
+        for kind, mark in self.marks.items():
+            if mark in text and media.get(kind):
+                raise ShapeError(
+                    f"{place}: {quoted(mark)} in an answer, where media belong to the question; "
+                    f"valid: {mark} in the question or nowhere; messages, where the answer has a "
+                    "medium; or, where it is no medium but words, messages whose media are parts "
+                    f"of type {kind}"
+                )
 
     def _check_media(self, keys: Keys, media: Media, beside: Media | None) -> None:
         """See that there are media where nothing in a text counts them.
@@ -304,7 +342,11 @@ class RecordForm(RecordFields):
         said = told.turns
         if told.paired:
             self._check_media(keys, media, beside)
+            for turn in said:
+                if turn.role == "assistant":
+                    self._check_answer(name, turn.text, media)
             said = self._in_front(said, media)
+        self._check_mentions(keys, media)
         ordered = {k: tuple(_picked(k, own, told.places[k])) for k, own in encoders.items()}
         return Conversation((*system, *said), media, ordered, keys.met)
 

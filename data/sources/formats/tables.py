@@ -20,6 +20,7 @@ from data.config import ONLY_WHERE_TAKEN
 from data.faults import Fault, FaultKind
 from data.kinds.blob import Blob
 from data.kinds.modality import Kind
+from data.kinds.naming import medium_of_number
 from data.kinds.registry import KINDS
 from data.quotes import cut, enumerated, quoted
 from data.sample import DataError, MediaError, SampleError
@@ -32,6 +33,7 @@ from data.sources.formats.keys import (
     Unread,
     shortened,
 )
+from data.sources.formats.mentions import FACTS
 from data.sources.formats.record import RecordForm
 from data.sources.formats.records.advice import advice
 from data.sources.formats.records.fields import Pair
@@ -163,7 +165,8 @@ def columns_of(file: File, schema: pa.Schema, form: RecordForm) -> Columns:
             _check_text(file, name, schema.field(name).type, texts)
     late = [name for name in media if _is_late(file, name, schema.field(name).type)]
     others = _others(file, schema, names, form, plain)
-    rest = [name for name in (*plain, *others) if name not in media]
+    told = _speaking(schema, names, form, bool(media))
+    rest = [name for name in dict.fromkeys((*plain, *others, *told)) if name not in media]
     return Columns((*rest, *media), tuple(late))
 
 
@@ -236,6 +239,26 @@ def _others(
             f"columns are {listed(schema)}. {shortened(name)}: {first}"
         )
     return [name for name in rest if name in REFUSED_OF_RECORDS]
+
+
+def _speaking(
+    schema: pa.Schema, names: Sequence[str], form: RecordForm, has_media: bool
+) -> list[str]:
+    """Harmless columns that may name a weight, or a medium where no column has any."""
+    may = FACTS if has_media else HARMLESS
+    return [
+        name
+        for name in names
+        if name in may
+        and name not in form.allowed.ignored
+        and (medium_of_number(name) or not _is_plain_number(schema, name))
+    ]
+
+
+def _is_plain_number(schema: pa.Schema, name: str) -> bool:
+    """Whether a column holds nothing that has names: numbers, times, bytes."""
+    kind = _value(schema.field(name).type)
+    return not (_is_text(kind) or is_list(kind) or pa.types.is_nested(kind))
 
 
 def _media_columns(schema: pa.Schema, form: RecordForm, kind: Kind) -> list[str]:

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from data.config import FieldsConfig
 from data.kinds.modality import Kind
+from data.kinds.naming import medium_of
 from data.kinds.registry import KINDS
 from data.quotes import enumerated
 from data.sample import DataError
@@ -28,9 +29,9 @@ from data.sources.formats.keys import (
     Unread,
     check_ignored,
     like,
-    medium_of,
     shortened,
 )
+from data.sources.formats.mentions import Mention, mention_of
 from data.sources.formats.records.fields import ANSWERS, OPTIONS, RecordFields
 
 #: Characters of a name, and of all settings together, that a message writes out: half of one is no
@@ -95,6 +96,8 @@ def advice(unread: Unread, reading: Reading) -> str:
     """What is to be done about a key that is not read."""
     key, level = unread.key, unread.level
     is_record = level is reading.purpose.level
+    if unread.mention is not None:
+        return _of_mention(unread, unread.mention, reading)
     if is_record and key in SYSTEM_WORDS:
         return _of_system(key, reading)
     if key in level.refused:
@@ -118,6 +121,23 @@ def advice(unread: Unread, reading: Reading) -> str:
         told = f"it is not read, and like {near}, which is"
         return f"{told}; if it is another and decides nothing, {drop}"
     return f"it is not read; read are {enumerated(unread.read)}; if it decides nothing, {drop}"
+
+
+def _of_mention(unread: Unread, mention: Mention, reading: Reading) -> str:
+    """What is to be done about a key that decides nothing, and names a medium or a weight."""
+    drop, kind = reading.ignoring(unread.path) or "leave it out", mention.kind
+    is_record = unread.level is reading.purpose.level
+    if kind is None:
+        where = "in a message" if is_record else "in the message itself"
+        told = f"weights are not read from here; valid: weight 0 or 1 {where}"
+        return f"{told}; or, if it decides nothing, {drop}"
+    fields = reading.fields.media_fields(kind)
+    told = f"it names {kind} media, and the record has no medium; valid: {kind} media in "
+    told += " or ".join(map(shortened, fields))
+    is_field = is_record and mention.is_file and not mention.below and isinstance(unread.value, str)
+    named = reading.naming(**{kind: unread.key}) if is_field and len(fields) > 1 else None
+    told = told if named is None else f"{told}, or {named}"
+    return f"{told}; or, if it decides nothing, {drop}"
 
 
 def _of_question(key: str, reading: Reading) -> str | None:
@@ -153,7 +173,8 @@ def _drop(unread: Unread, reading: Reading) -> str:
     ignore = reading.ignoring(unread.path)
     if ignore is not None:
         return ignore
-    if not reading.purpose.is_learnt and "metadata" in unread.level.harmless:
+    is_mention = mention_of("metadata", {unread.key: unread.value}) is not None
+    if not reading.purpose.is_learnt and "metadata" in unread.level.harmless and not is_mention:
         return "write it below metadata, or leave it out"
     return "leave it out"
 

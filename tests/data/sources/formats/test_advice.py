@@ -75,10 +75,13 @@ NAMES = [
     *WEIGHTS,
     *sorted(REFUSED_OF_RECORDS),
     *sorted(HARMLESS)[:5],
+    *("image_id", "video_id", "source", "meta", "metadata", "info"),
 ]
 KEYS = st.sampled_from(NAMES) | st.text(max_size=6)
 VALUES: st.SearchStrategy[Any] = st.sampled_from(
     ["x", "a.png", 1, 0.5, True, ["x"], [{"role": "user", "content": "x"}], {"0": "x"}, b"a"]
+) | st.sampled_from(
+    [{"image": "a.png"}, {"images": ["a.png"]}, {"weight": 0}, {"image_id": 4}, "{}"]
 )
 
 
@@ -272,12 +275,30 @@ def test_questions_are_read_as_strictly_and_told_what_has_an_effect(record: dict
     check_without(QUESTION_FORM, record, told)
 
 
-@pytest.mark.parametrize("key", ["media", "attachment", "input_image", "context", "seen", "img"])
-def test_a_key_of_a_question_that_nobody_reads_is_told(key: str) -> None:
-    records = {"prompt": "What?", key: "a.png"}, {"prompt": "What?", "metadata": {key: "a.png"}}
+@given(with_unread_keys(ASKED))
+def test_what_is_written_below_metadata_is_accepted_where_that_is_advised(
+    record: dict[str, Any],
+) -> None:
+    told = refusal(QUESTION_FORM, record) or ""
+    key = told.removeprefix("record of wrong shape: ").partition(": ")[0]
+    if "write it below metadata" in told and key in record and "metadata" not in record:
+        other = {name: value for name, value in record.items() if name != key}
+        then = refusal(QUESTION_FORM, other | {"metadata": {key: record[key]}}) or ""
+        assert then == (refusal(QUESTION_FORM, other) or "")
+
+
+@pytest.mark.parametrize("key", ["media", "attachment", "context", "seen", "input_image", "img"])
+@pytest.mark.parametrize("value", ["x", "a.png"])
+def test_a_key_of_a_question_that_nobody_reads_is_told(key: str, value: str) -> None:
+    records = {"prompt": "What?", key: value}, {"prompt": "What?", "metadata": {key: value}}
     source = given_questions(data_config(), records, Path())
     with pytest.raises(SampleError, match=f"record of wrong shape: {key}: .* not read") as told:
         source[0]
+    if value == "a.png" or key in ("input_image", "img"):
+        assert str(told.value).endswith("if it decides nothing, leave it out")
+        with pytest.raises(SampleError, match=rf"metadata\.{key}: it names image media, and the"):
+            source[1]
+        return
     assert str(told.value).endswith(
         "if it decides nothing, write it below metadata, or leave it out"
     )

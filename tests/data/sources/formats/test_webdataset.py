@@ -91,6 +91,21 @@ def test_a_caption_is_read_where_the_record_tells_nothing(opened: Any) -> None:
     assert texts(opened(named, fields={"answer": "c"})[0][0]) == ["<image>\n", "B."]
 
 
+@pytest.mark.parametrize(
+    ("caption", "told"),
+    [
+        (b"A cat <image>.", "caption: '<image>' in an answer, where media belong to the question"),
+        (b"<image 1> is a cat.", "caption: '<image 1>': image media have another placeholder"),
+        (b"<image_path>a.png</image_path>", "image media are not read from tags in a text"),
+    ],
+)
+def test_a_caption_that_has_the_place_of_a_medium_is_refused(
+    caption: bytes, told: str, opened: Any
+) -> None:
+    with pytest.raises(SampleError, match=told):
+        opened([("0.txt", caption), ("0.png", PNG)])[0][0]
+
+
 def with_keys(**keys: object) -> bytes:
     return json.dumps(json.loads(TOLD) | keys).encode()
 
