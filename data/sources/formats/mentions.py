@@ -67,7 +67,7 @@ def _mentions(
             yield from _mentions(key, item, is_facts, below, levels - 1)
     else:
         named = file_kind(value) if isinstance(value, str) else None
-        kind = medium_of_number(key) if _is_something(value) else None
+        kind = medium_of_number(key) if _is_number_of_one(value) else None
         if named or kind:
             yield Mention(below, named or kind, is_file=named is not None)
 
@@ -87,3 +87,8 @@ def _of_facts(key: str, value: object, is_facts: bool, place: str) -> Iterator[M
 
 def _is_something(value: object) -> bool:
     return value not in (None, "", 0, [], {})
+
+
+def _is_number_of_one(value: object) -> bool:
+    """Whether a value numbers a medium, as 0 does, and not NaN, which tables have for null."""
+    return not (value is None or value == "" or isinstance(value, bool) or value != value)

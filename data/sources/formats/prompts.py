@@ -60,7 +60,23 @@ class QuestionForm(RecordForm):
         found = super().parse(name, record, beside)
         if not found.turns:
             raise _misshapen(name, "there is no question; valid: one with a text or with media")
+        self._check_end(name, found)
         return found
+
+    def _check_end(self, name: str, found: Conversation) -> None:
+        """See that no medium has its place in an answer at the end, which is no part of a question.
+
+        Raises:
+            SampleError: one has.
+        """
+        last = found.turns[-1]
+        for kind, mark in self.marks.items():
+            if last.role == "assistant" and found.media[kind] and last.count(mark):
+                raise _misshapen(
+                    name,
+                    f"{mark} in the answer at the end, which is not asked; valid: {mark} in the "
+                    f"question; or, where it is no medium but words, media in parts of type {kind}",
+                )
 
     def texts(self, keys: Collection[str]) -> tuple[str, ...] | Pair:
         """See `RecordFields.texts`; a question needs no answer, and `REFERENCES` are none."""

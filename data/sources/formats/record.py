@@ -271,7 +271,7 @@ class RecordForm(RecordFields):
             if turn.role == "assistant":
                 self._check_answer(f"{pair.history}.{number // 2}", turn.text, media)
         beside = {name: keys.values.get(name) for name in self.purpose.beside if name in ANSWERS}
-        for name, value in {**beside, pair.answer: told}.items():
+        for name, value in (*beside.items(), (pair.answer, told)):
             for text in value if isinstance(value, list) else (value,):
                 if isinstance(text, str):
                     self._check_answer(name or "", text, media)

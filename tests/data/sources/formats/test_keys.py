@@ -66,7 +66,7 @@ def test_the_page_of_records_says_what_is_read(row: tuple[str, str, str, str]) -
 
 
 def test_the_page_of_records_has_every_form_and_key() -> None:
-    assert len(ROWS) == PAGE.count("| read |") + PAGE.count("| refused: ") == 43
+    assert len(ROWS) == PAGE.count("| read |") + PAGE.count("| refused: ") == 40
     keys = {**HARMLESS_KEYS, "in messages": HARMLESS_OF_MESSAGES, "in parts": HARMLESS_OF_PARTS}
     for name, words in keys.items():
         assert f"| {name} | {' '.join(f'`{word}`' for word in words.split())} |\n" in PAGE
@@ -253,7 +253,7 @@ def test_a_key_that_is_there_twice_is_told() -> None:
 
 PAIR = {"question": "What?", "answer": "A cat."}
 MENTIONS: list[dict[str, Any]] = [
-    *({key: value} for key in ("image_id", "video_id", "audio_id") for value in (7, "7", "a.png")),
+    *({key: value} for key in ("image_id", "video_id", "audio_id") for value in (0, "7", "a.png")),
     *({key: "b/a.PNG"} for key in ("source", "url", "id", "key", "origin", "comment", "__key__")),
     {"url": "https://a.b/a.mp4?x=1"},
     {"source": "data:image/png;base64,iVBORw0KGgo"},
@@ -304,7 +304,7 @@ def test_a_harmless_key_that_names_a_file_may_be_the_field_of_media() -> None:
         {"id": "a", "url": "https://a.b/c.html", "source": "src/index.ts", "model": "v1.5"},
         {"metadata": {"image": None, "images": [], "lang": "en"}, "num_images": 0},
         {"meta": "{", "info": {"loss": 2.5, "train": "a"}, "comment": "a.png\nis it"},
-        {"scores": {"loss": 1}, "tags": ["png", ".png"]},
+        {"scores": {"loss": 1}, "tags": ["png", ".png"], "image_id": float("nan")},
     ],
     ids=str,
 )
@@ -374,6 +374,17 @@ def test_a_placeholder_in_an_answer_that_is_compared_is_refused(answer: Any) -> 
     with pytest.raises(SampleError, match=r"answers?: '<image>' in an answer, where"):
         form.parse("r", {"prompt": "What?", "image": "a.png"} | answer)
     assert form.parse("r", {"prompt": "What?"} | answer).turns
+
+
+def test_a_conversation_of_a_question_has_no_medium_in_the_answer_at_its_end() -> None:
+    """The question would be asked without its medium."""
+    form = QuestionForm(FieldsConfig(), MARKS)
+    record = messages(ASK, ANSWER | {"content": TAG}, image="a.png")
+    with pytest.raises(SampleError, match="shape: <image> in the answer at the end, which is not"):
+        form.parse("r", record)
+    assert form.parse("r", messages(ASK, ANSWER | {"content": TAG}, ASK, ANSWER, image="a")).turns
+    part = {"role": "user", "content": [{"type": "image", "image": "a.png"}]}
+    assert form.parse("r", messages(part, ANSWER | {"content": TAG})).turns
 
 
 def test_options_that_are_asked_name_no_media() -> None:
