@@ -91,3 +91,58 @@ def test_references_of_the_wrong_shape_are_told(
     with pytest.raises(SampleError) as told:
         references(tmp_path, **record).reference(0)
     assert why in str(told.value)
+
+
+def asked(answer: str) -> list[dict[str, str]]:
+    return [
+        {"role": "user", "content": "Which animal?"},
+        {"role": "assistant", "content": answer},
+    ]
+
+
+#: Records with an answer of the question, `end`, by what holds it.
+ENDS: dict[str, Any] = {
+    "completion": lambda end: {"prompt": "What?", "completion": end},
+    "response": lambda end: {"query": "What?", "response": end},
+    "output": lambda end: {"instruction": "What?", "output": end},
+    "messages": lambda end: {"messages": asked(end)},
+    "texts": lambda end: {"texts": [{"user": "What?", "assistant": end}]},
+}
+
+
+@pytest.mark.parametrize("form", ENDS)
+@pytest.mark.parametrize("own", [{"answer": "b"}, {"answers": ["b", "c"]}, {"answer": 7}])
+def test_two_answers_that_differ_are_told_and_none_is_dropped(
+    form: str, own: dict[str, Any], tmp_path: Path
+) -> None:
+    free = {"prompt": None, "choices": None}
+    told = f"it has an answer at the end, 'a', and another one in {next(iter(own))}; valid: one of"
+    with pytest.raises(SampleError, match=told):
+        references(tmp_path, **free | ENDS[form]("a") | own)[0]
+    found = references(tmp_path, **free | ENDS[form](" b") | {"answers": ["b", "c"]})
+    assert found.reference(0).answers == ("b", "c")
+    assert references(tmp_path, **free | ENDS[form]("a")).reference(0).answers == ("a",)
+
+
+def test_an_answer_at_the_end_agrees_by_the_option_that_it_names(tmp_path: Path) -> None:
+    own = {"prompt": None, "messages": asked("The answer is B, as it barks.")}
+    assert references(tmp_path, **own, answer="dog").reference(0).answers == ("dog",)
+    with pytest.raises(SampleError, match="another one in answer"):
+        references(tmp_path, **own, answer="A").reference(0)
+
+
+@pytest.mark.parametrize(
+    ("record", "field"),
+    [
+        ({"answer": ""}, "answer"),
+        ({"answer": " \n"}, "answer"),
+        ({"answers": [""]}, "answers"),
+        ({"answers": ["cat", ""]}, "answers"),
+        ({"completion": ""}, "an answer at the end"),
+        ({"prompt": None, "messages": asked("")}, "an answer at the end"),
+        ({"answer": "", "choices": ANIMALS}, "answer"),
+    ],
+)
+def test_an_empty_right_answer_is_told(record: dict[str, Any], field: str, tmp_path: Path) -> None:
+    with pytest.raises(SampleError, match=f"{field}: an empty text; valid: a right answer"):
+        references(tmp_path, **{"choices": None} | record)[0]
