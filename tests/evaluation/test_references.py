@@ -8,12 +8,17 @@ from typing import Any
 import pytest
 
 from data.sample import SampleError
-from data.sources.formats.prompts import given_questions
+from data.sources.formats.options import ASKED
+from data.sources.formats.prompts import QuestionSet, given_questions
 from mllm_jax.evaluation.metrics import choice
 from mllm_jax.evaluation.references import ReferencedSet
 from tests.configs import config
 
 ANIMALS = ["cat", "dog"]
+
+
+def questions(folder: Path, record: dict[str, Any]) -> QuestionSet:
+    return given_questions(config().data, [record], folder)
 
 
 def references(folder: Path, **record: Any) -> ReferencedSet:
@@ -49,9 +54,6 @@ def test_questions_of_vqa_are_read_with_their_answers(tmp_path: Path, name: str)
     assert [turn.text for turn in found[0].turns] == ["What?"]
 
 
-ASKED = "Answer with the option's letter from the given choices directly."
-
-
 @pytest.mark.parametrize(
     "record",
     [
@@ -71,6 +73,8 @@ def test_options_are_listed_behind_the_question_and_the_answer_is_not_shown(
 ) -> None:
     found = references(tmp_path, **record)
     (turn,) = found[0].turns
+    own = {"prompt": "Which animal?", "choices": ANIMALS} | record
+    assert questions(tmp_path, own)[0].turns == found[0].turns  # that of `generate`
     assert turn.text == f"Which animal?\nA. cat\nB. dog\n{ASKED}"
     assert choice("B", found.reference(0)) == (1.0, 1.0)
 
@@ -82,7 +86,15 @@ def test_options_are_listed_behind_the_question_and_the_answer_is_not_shown(
         ({}, "there is no reference; valid: answer, answers, or an answer at the end"),
         ({"answer": []}, "answer: an empty list; valid: at least one text"),
         ({"answer": True}, "answer: True is no text"),
-        ({"choices": ["x"] * 27, "answer": "A"}, "choices: 27 options; valid: at most 26"),
+        ({"choices": ["x"] * 27, "answer": "A"}, "choices: 27 options; valid: at least 2, and at"),
+        ({"choices": "cat", "answer": "A"}, "choices: 1 option; valid: at least 2, and at most 26"),
+        ({"choices": ["cat", "dog", "cat"], "answer": "A"}, "choices.2: 'cat' is like option A"),
+        (
+            {"choices": ["cat", "dog", "Dog. "], "answer": "A"},
+            "choices.2: 'Dog. ' is like option B",
+        ),
+        ({"choices": ["1", 1], "answer": "A"}, "choices.1: '1' is like option A, '1'; valid: opt"),
+        ({"choices": ["cat", " "], "answer": "A"}, "choices.1: an empty text; valid: an option"),
     ],
 )
 def test_references_of_the_wrong_shape_are_told(
@@ -146,3 +158,19 @@ def test_an_answer_at_the_end_agrees_by_the_option_that_it_names(tmp_path: Path)
 def test_an_empty_right_answer_is_told(record: dict[str, Any], field: str, tmp_path: Path) -> None:
     with pytest.raises(SampleError, match=f"{field}: an empty text; valid: a right answer"):
         references(tmp_path, **{"choices": None} | record)[0]
+
+
+def test_options_of_a_prompt_are_listed_without_a_right_answer(tmp_path: Path) -> None:
+    """They stand behind the last question; placeholders in them are words."""
+    earlier = [*asked("A cat."), {"role": "user", "content": "And this?"}]
+    (*_, last) = questions(tmp_path, {"messages": earlier, "choices": ["<image>", 7]})[0].turns
+    assert last.text == f"And this?\nA. <image>\nB. 7\n{ASKED}"
+    assert last.count("<image>") == 0
+    with pytest.raises(SampleError, match=r"choices.1: 'cat' is like option A"):
+        questions(tmp_path, {"prompt": "What?", "choices": ["cat", "cat"]})[0]
+
+
+def test_options_without_a_question_are_told(tmp_path: Path) -> None:
+    own = {"messages": asked("A")[1:], "choices": ANIMALS}
+    with pytest.raises(SampleError, match="choices: there is no question before them"):
+        questions(tmp_path, own)[0]
