@@ -45,8 +45,14 @@ from data.sources.formats.keys import (
     shortened,
 )
 from data.sources.formats.records.advice import Reading, advice
-from data.sources.formats.records.fields import Pair, RecordFields, present
-from data.sources.formats.records.forms import no_conversation, no_text, sort_of
+from data.sources.formats.records.fields import (
+    CONVERSATIONS,
+    Pair,
+    RecordFields,
+    is_empty_conversation,
+    stated,
+)
+from data.sources.formats.records.forms import no_conversation, no_text, refused_key, sort_of
 from data.sources.formats.turns import (
     Media,
     Reference,
@@ -61,6 +67,8 @@ from data.sources.formats.turns import (
 
 S = TypeVar("S")
 MEDIA = FaultKind.MEDIA
+
+_ASKS_NOTHING = "there is neither a question nor a medium; valid: one of them"
 
 #: Encoders of media, None for that of `data.routes`.
 Names = tuple[str | None, ...]
@@ -165,8 +173,11 @@ class RecordForm(RecordFields):
             raise self._told(error, record) from error
 
     def _fields_of(self, keys: Keys, beside: Media | None) -> Conversation:
-        texts = self.texts(present(keys.values))
+        texts = self.texts(stated(keys.values))
         if isinstance(texts, Pair):
+            for name in CONVERSATIONS:
+                if is_empty_conversation(keys.values, name):
+                    keys.value(name)
             return self._pair(keys, texts, beside)
         return self._dialogue(keys, texts, beside)
 
@@ -201,7 +212,7 @@ class RecordForm(RecordFields):
         encoders = self._encoders(keys, media)
         self._close(keys)
         self._check_media(keys, media, beside)
-        if not asked and not any(media.values()):
+        if not (asked or "").strip() and not any(media.values()):
             before = "" if pair.answer is None else " before the answer"
             none = f"there is neither a question nor a medium{before}"
             raise ShapeError(f"{none}; valid: one of them, or messages", MEDIA)
@@ -212,10 +223,15 @@ class RecordForm(RecordFields):
         """Earlier questions with their answers: a list of pairs."""
         value = keys.value(name)
         turns = []
-        for number, pair in enumerate(value or () if isinstance(value, list | None) else (value,)):
+        pairs = (
+            () if value is None or value == "" else value if isinstance(value, list) else (value,)
+        )
+        for number, pair in enumerate(pairs):
             if not isinstance(pair, list) or len(pair) != 2:
                 raise ShapeError(f"{name}.{number}: {quoted(pair)} is no [question, answer]")
             asked, told = (self._text(keys, f"{name}.{number}", own) for own in pair)
+            if not asked.strip():
+                raise ShapeError(f"{name}.{number}: the question is empty; valid: a text")
             turns += [Turn("user", asked), Turn("assistant", told)]
         return turns
 
@@ -284,6 +300,10 @@ class RecordForm(RecordFields):
         name, value = keys.one_of(fields, self.purpose.which)
         if value is None:
             raise ShapeError(self._nothing(keys, beside))
+        if value in ("", []):
+            refused = refused_key(keys.values, self.reading({}))
+            valid = "valid: a list of turns, such as {role, content}"
+            raise ShapeError(refused or f"{name}: it is empty; {valid}")
         turns = _from_json(name, value) if isinstance(value, str) else value
         told = self._spoken(keys, name, turns)
         system, listed = self._system(keys), self._listed(keys)
@@ -305,6 +325,11 @@ class RecordForm(RecordFields):
         if told.paired:
             self._check_media(keys, media, beside)
             said = self._in_front(said, media)
+        if len(said) < len(told.turns):
+            raise ShapeError(f"{name}: turn 0: {_ASKS_NOTHING}", MEDIA)
+        for number, turn in enumerate(said):
+            if turn.role == "user" and not turn.text.strip():
+                raise ShapeError(f"{name}: turn {number}: {_ASKS_NOTHING}", MEDIA)
         ordered = {k: tuple(_picked(k, own, told.places[k])) for k, own in encoders.items()}
         return Conversation((*system, *said), media, ordered, keys.met)
 
@@ -351,7 +376,8 @@ class RecordForm(RecordFields):
 
 def _is_number(kind: Kind, value: object) -> bool:
     """Whether a field named like media of a kind holds a number, as in many data sets."""
-    return kind in ONLY_WHERE_TAKEN and isinstance(value, int | float)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return kind in ONLY_WHERE_TAKEN and is_number
 
 
 def _names(field: str, value: object, count: int, kind: Kind) -> Names:

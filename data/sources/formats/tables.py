@@ -213,7 +213,8 @@ def _sort(name: str, kind: pa.DataType) -> Sort:
         item = kind.value_type
         turns = pa.types.is_struct(item) and is_turn(part.name for part in item)
         return "turns" if turns else "several"
-    return "several" if pa.types.is_struct(kind) else "other"
+    several = pa.types.is_struct(kind) and any(is_list(part.type) for part in kind)
+    return "several" if several else "other"
 
 
 def _others(
@@ -230,7 +231,7 @@ def _others(
     if unread:
         name = unread[0]
         own = Unread(name, name, name, form.purpose.level, read, names)
-        first = advice(own, form.reading(dict.fromkeys(names, "")))
+        first = advice(own, form.reading(dict.fromkeys(names, True)))
         raise DataError(
             f"data.source: {file.path} has columns that are not read: {enumerated(unread)}; all "
             f"columns are {listed(schema)}. {shortened(name)}: {first}"
