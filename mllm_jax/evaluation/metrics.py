@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
-from data.sources.formats.options import LETTERS, plain
+from data.text.options import LETTERS, plain
 
 #: Normalised distance from which on an answer counts for nothing in ANLS.
 THRESHOLD = 0.5

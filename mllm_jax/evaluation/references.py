@@ -8,7 +8,7 @@
 The right answers are in `answer` or `answers` (one or a list), or else the last answer of the
 conversation, or the `completion`, `response` or `output` of the question. Where a record has both,
 they must agree, and none is empty. `choices` are listed behind the last question
-(`data.sources.formats.options`). `source` names the part of the data that a record counts for.
+(`data.text.options`). `source` names the part of the data that a record counts for.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from data.sample import Sample
-from data.sources.formats.options import LETTERS
 from data.sources.formats.prompts import QuestionSet, misshapen, texts_in
+from data.text.options import LETTERS
 from mllm_jax.evaluation.metrics import Reference, exact_match, option_of
 
 #: Fields of right answers, of which a record has one.

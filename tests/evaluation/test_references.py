@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from data.sample import SampleError
-from data.sources.formats.options import ASKED
 from data.sources.formats.prompts import QuestionSet, given_questions
+from data.text.options import ASKED
 from mllm_jax.evaluation.metrics import choice
 from mllm_jax.evaluation.references import ReferencedSet
 from tests.configs import config

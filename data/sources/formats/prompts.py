@@ -30,13 +30,13 @@ from data.sample import DataError, MediaError, Sample, SampleError, pattern_of
 from data.sources.formats.conversations import ConversationSet, Records
 from data.sources.formats.keys import QUESTION, Keys, Purpose, ShapeError
 from data.sources.formats.llava import records_of
-from data.sources.formats.options import CHOICES, check_options, with_options
 from data.sources.formats.record import Conversation, RecordForm
 from data.sources.formats.records.fields import CONVERSATIONS, PAIRS, QUESTIONS, Pair
 from data.sources.formats.records.forms import listed_keys, refused_key
 from data.sources.formats.turns import Media
 from data.sources.source import Source
 from data.text.chat import marks_of
+from data.text.options import CHOICES, check_options, with_options
 
 #: Field of a question without a conversation.
 PROMPT = "prompt"
@@ -135,7 +135,7 @@ class QuestionSet(ConversationSet):
         try:
             if choices:
                 check_options(choices)
-        except ShapeError as error:
+        except ValueError as error:
             raise misshapen(name, str(error)) from error
         return choices
 
@@ -147,7 +147,7 @@ class QuestionSet(ConversationSet):
         try:
             marks = pattern_of(self._form.marks.values())
             return replace(sample, turns=with_options(sample.turns, choices, marks))
-        except ShapeError as error:
+        except ValueError as error:
             raise misshapen(sample.name, str(error)) from error
 
 

@@ -14,7 +14,6 @@ from dataclasses import replace
 
 from data.quotes import quoted
 from data.sample import Turn
-from data.sources.formats.keys import ShapeError
 
 #: Field of a record's options.
 CHOICES = "choices"
@@ -33,19 +32,19 @@ def check_options(choices: Sequence[str]) -> None:
     """See that options have letters, and that an answer says which of them it names.
 
     Raises:
-        ShapeError: there are too few or too many, one is empty, or two are alike.
+        ValueError: there are too few or too many, one is empty, or two are alike.
     """
     if not 1 < len(choices) <= len(LETTERS):
         valid = f"at least 2, and at most {len(LETTERS)}"
         count = f"{len(choices)} option{'s' * (len(choices) > 1)}"
-        raise ShapeError(f"{CHOICES}: {count}; valid: {valid}")
+        raise ValueError(f"{CHOICES}: {count}; valid: {valid}")
     first: dict[str, int] = {}
     for number, own in enumerate(choices):
         if not own.strip():
-            raise ShapeError(f"{CHOICES}.{number}: an empty text; valid: an option")
+            raise ValueError(f"{CHOICES}.{number}: an empty text; valid: an option")
         before = first.setdefault(plain(own), number)
         if before != number:
-            raise ShapeError(
+            raise ValueError(
                 f"{CHOICES}.{number}: {quoted(own)} is like option {LETTERS[before]}, "
                 f"{quoted(choices[before])}; valid: options that differ in more than cases and a "
                 "full stop"
@@ -63,11 +62,11 @@ def with_options(
         marks: placeholders of media, which are words in an option.
 
     Raises:
-        ShapeError: there is no question.
+        ValueError: there is no question.
     """
     before = turns[:-1] if turns and turns[-1].role == "assistant" else turns
     if not before or before[-1].role != "user":
-        raise ShapeError(f"{CHOICES}: there is no question before them; valid: one of the user")
+        raise ValueError(f"{CHOICES}: there is no question before them; valid: one of the user")
     *earlier, question = before
     options = [f"{letter}. {own}" for letter, own in zip(LETTERS, choices, strict=False)]
     listed = "\n".join(["", *options, ASKED])
