@@ -23,7 +23,7 @@ says what becomes of other keys: some are harmless, and all others make a bad sa
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -196,6 +196,33 @@ class RecordForm(RecordFields):
         """How a record is read that has such keys with values."""
         return Reading(self, self.allowed, self.purpose, self.settled(record))
 
+    def _choosing_pair(self, pairs: Sequence[Pair], keys: Collection[str]) -> str:
+        """The settings by which one of several pairs is read."""
+        chosen = []
+        for pair in pairs:
+            if pair.question is None or pair.answer is None or {*pair.fields[2:]} & {*keys}:
+                continue  # which data.source.fields cannot name
+            every = dict.fromkeys(name for other in pairs for name in other.fields if name in keys)
+            others = [name for name in every if name not in pair.fields]
+            chosen.append(({"question": pair.question, "answer": pair.answer}, others))
+        return self._choices(chosen) or super()._choosing_pair(pairs, keys)
+
+    def _choosing(self, keys: Keys, fields: Sequence[str], setting: str) -> str:
+        """The settings by which one of several fields is read that a record has."""
+        there = [name for name in fields if keys.values.get(name) not in (None, "", [])]
+        if len(there) < 2:
+            return self.purpose.which  # which nobody reads
+        chosen = [({setting: own}, [name for name in there if name != own]) for own in there]
+        return self._choices(chosen) or self.purpose.which
+
+    def _choices(self, chosen: Sequence[tuple[Mapping[str, str], Sequence[str]]]) -> str:
+        """Settings of which each is enough, the first two of them; empty if there are none."""
+        if not self.purpose.is_learnt:
+            return ""
+        told = (self.reading({}).choosing(names, others) for names, others in chosen)
+        valid = [own for own in told if own is not None][:2]
+        return f"valid: {'; or '.join(valid)}" if valid else ""
+
     # ---- a question and its answer ---------------------------------------------------------------
 
     def _pair(self, keys: Keys, pair: Pair, beside: Media | None) -> Conversation:
@@ -297,7 +324,7 @@ class RecordForm(RecordFields):
     # ---- conversations ---------------------------------------------------------------------------
 
     def _dialogue(self, keys: Keys, fields: tuple[str, ...], beside: Media | None) -> Conversation:
-        name, value = keys.one_of(fields, self.purpose.which)
+        name, value = keys.one_of(fields, self._choosing(keys, fields, "conversation"))
         if value is None:
             raise ShapeError(self._nothing(keys, beside))
         if value in ("", []):
@@ -360,7 +387,8 @@ class RecordForm(RecordFields):
         """Media in fields of their own."""
         found: dict[Kind, list[Reference]] = {}
         for kind in KINDS:
-            name, value = keys.one_of(self.media_fields(kind), self.purpose.which)
+            fields = self.media_fields(kind)
+            name, value = keys.one_of(fields, self._choosing(keys, fields, kind))
             found[kind] = [] if _is_number(kind, value) else references(keys, name, value)
         return found
 
@@ -368,7 +396,8 @@ class RecordForm(RecordFields):
         """Encoders that a record names for its media, in the order in which it lists these."""
         found = {}
         for kind in KINDS:
-            name, value = keys.one_of(self.encoder_fields(kind), self.purpose.which)
+            fields = self.encoder_fields(kind)
+            name, value = keys.one_of(fields, self._choosing(keys, fields, f"{kind}_encoder"))
             if value is not None and media[kind]:
                 found[kind] = _names(name, value, len(media[kind]), kind)
         return found

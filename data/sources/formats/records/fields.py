@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,8 +82,13 @@ class RecordFields:
             return CONVERSATIONS
         if len(pairs) > 1:
             both = " and ".join(f"{pair.question}, {pair.answer}" for pair in pairs)
-            raise ShapeError(f"it has {both}; data.source.fields says which are meant")
+            raise ShapeError(f"it has {both}; {self._choosing_pair(pairs, keys)}")
         return pairs[0]
+
+    def _choosing_pair(self, pairs: Sequence[Pair], keys: Collection[str]) -> str:
+        """What is to be done about a record with several pairs."""
+        del pairs, keys
+        return "data.source.fields says which are meant"
 
     @property
     def system(self) -> str:

@@ -204,7 +204,7 @@ FALSE: list[Any] = [0, False, 0.0, [], {}]
         (
             {"messages": [MESSAGE], "image": "a", "images": ["b"]},
             {},
-            "it has image and images; data.source.fields",
+            "it has image and images; valid: data.source.fields: {image: image} with data",
         ),
         ({"messages": {}}, {}, "messages: a dict, not a list of turns"),
         ({"messages": ["a"]}, {}, "messages.0: a str, not a turn such as"),
