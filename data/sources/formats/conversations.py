@@ -171,7 +171,8 @@ class ConversationSet:
         if here is None and "://" in reference[:_SCHEME]:
             raise MediaError(
                 FaultKind.PLACE,
-                f"{quoted(reference)} is a URL; media are not fetched from elsewhere",
+                f"{quoted(reference)} is a URL; media are not fetched from elsewhere; valid: "
+                "a path within the folder of media, a data URI, or bytes",
             )
         return here or self._records.find(index, checked_path(reference))
 

@@ -18,7 +18,7 @@ from data.kinds.naming import medium_of
 from data.kinds.registry import KINDS
 from data.quotes import quoted
 from data.sample import DataError
-from data.sources.formats.mentions import Mention, mention_of
+from data.sources.formats.records.mentions import Mention, mention_of
 
 
 class ShapeError(Exception):

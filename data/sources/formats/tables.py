@@ -33,11 +33,11 @@ from data.sources.formats.keys import (
     Unread,
     shortened,
 )
-from data.sources.formats.mentions import FACTS
 from data.sources.formats.record import RecordForm
 from data.sources.formats.records.advice import advice
 from data.sources.formats.records.fields import Pair
 from data.sources.formats.records.forms import CHATS, Sort, is_turn, known_form, meant, no_text
+from data.sources.formats.records.mentions import FACTS
 from data.sources.formats.storage import File
 from data.sources.formats.turns import Media
 
@@ -216,7 +216,8 @@ def _sort(name: str, kind: pa.DataType) -> Sort:
         item = kind.value_type
         turns = pa.types.is_struct(item) and is_turn(part.name for part in item)
         return "turns" if turns else "several"
-    return "several" if pa.types.is_struct(kind) else "other"
+    several = pa.types.is_struct(kind) and any(is_list(part.type) for part in kind)
+    return "several" if several else "other"
 
 
 def _others(
@@ -233,7 +234,7 @@ def _others(
     if unread:
         name = unread[0]
         own = Unread(name, name, name, form.purpose.level, read, names)
-        first = advice(own, form.reading(dict.fromkeys(names, "")))
+        first = advice(own, form.reading(dict.fromkeys(names, True)))
         raise DataError(
             f"data.source: {file.path} has columns that are not read: {enumerated(unread)}; all "
             f"columns are {listed(schema)}. {shortened(name)}: {first}"

@@ -31,8 +31,8 @@ from data.sources.formats.keys import (
     like,
     shortened,
 )
-from data.sources.formats.mentions import Mention, mention_of
 from data.sources.formats.records.fields import ANSWERS, OPTIONS, RecordFields
+from data.sources.formats.records.mentions import Mention, mention_of
 
 #: Characters of a name, and of all settings together, that a message writes out: half of one is no
 #: advice, and of a long message the end is kept.
@@ -74,6 +74,18 @@ class Reading:
         if settled is not None and self._takes(settled, paths):
             return _unless_long(f"{_fields(settled)} with {_ignore(path, before)}")
         return None
+
+    def choosing(self, names: Mapping[str, str], others: Collection[str]) -> str | None:
+        """`data.source.fields` with further names, and `data.source.ignore` with what is beside.
+
+        None where the configuration cannot be given both.
+        """
+        own = None if self.allowed.others else self._named(dict(names))
+        paths = dict.fromkeys((*sorted(self.allowed.ignored), *others))
+        if own is None or not self._takes(own, [*paths]):
+            return None
+        listed = ", ".join(map(_yaml, paths))
+        return _unless_long(f"{_fields(own)} with data.source.ignore: [{listed}]")
 
     def _named(self, names: dict[str, str]) -> dict[str, str] | None:
         """Names that are given with further ones; None where there is no place for them."""

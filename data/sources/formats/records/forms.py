@@ -103,8 +103,8 @@ def has_medium(record: Mapping[Any, Any], reading: Reading) -> bool:
     for kind in KINDS:
         for name in reading.fields.media_fields(kind):
             value = record.get(name)
-            is_number = kind in ONLY_WHERE_TAKEN and isinstance(value, int | float)
-            if value not in (None, "", []) and not is_number:
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if value not in (None, "", []) and not (number and kind in ONLY_WHERE_TAKEN):
                 return True
     return False
 
@@ -117,7 +117,8 @@ def sort_of(value: object) -> Sort:
     if isinstance(value, list):
         first = value[0] if value else {"role": ""}
         return "turns" if isinstance(first, Mapping) and is_turn(first) else "several"
-    return "several" if isinstance(value, Mapping) else "other"
+    several = isinstance(value, Mapping) and any(isinstance(own, list) for own in value.values())
+    return "several" if several else "other"
 
 
 def is_turn(keys: Iterable[object]) -> bool:

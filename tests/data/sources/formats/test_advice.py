@@ -206,24 +206,46 @@ def test_whatever_is_advised_can_be_followed(
     follow(record, fields, ignore, ())
 
 
+TWO_PAIRS = {"question": "a", "answer": "b", "query": "c", "response": "d"}
+
+
 @pytest.mark.parametrize(
-    ("record", "named"),
+    ("record", "settings"),
     [
-        ({"question": "a", "answer": "b", "query": "c", "response": "d"}, ["question", "answer"]),
+        (TWO_PAIRS, [{"question": "question", "answer": "answer"}, {"question": "query"}]),
+        (
+            TWO_PAIRS | {"instruction": "e", "output": "f", "input": "g"},
+            [{"answer": "answer"}, {"answer": "response"}],
+        ),
+        (
+            TWO_PAIRS | {"history": [["e", "f"]]},  # which would be lost of the other pair
+            [{"question": "question", "answer": "answer"}],
+        ),
         (
             {"conversations": RECORDS[0]["conversations"], "messages": RECORDS[1]["messages"]},
-            ["conversation"],
+            [{"conversation": "conversations"}, {"conversation": "messages"}],
         ),
-        (RECORDS[1] | {"image": "a.png", "images": ["b.png"]}, ["image"]),
-        (RECORDS[1] | {"image_encoder": "a", "image_encoders": ["b"]}, ["image_encoder"]),
+        (RECORDS[1] | {"image": "a.png", "images": ["b.png"]}, [{"image": "image"}, {}]),
+        (RECORDS[1] | {"image": "a", "images": ["b"], "seen": 1}, [{"image": "image"}, {}]),
+        (RECORDS[1] | {"audio": "a.wav", "audios": ["b.wav"]}, [{"audio": "audio"}, {}]),
+        (
+            {"question": "a", "answer": "b", "image": "a.png"}
+            | {"image_encoder": "a", "image_encoders": ["b"]},
+            [{"image_encoder": "image_encoder"}, {"image_encoder": "image_encoders"}],
+        ),
     ],
 )
-def test_fields_say_which_of_two_is_meant(record: dict[str, Any], named: list[str]) -> None:
-    told = refusal(form({}, ()), record) or ""
-    assert "data.source.fields says which" in told
-    first = {name: next(key for key in record if key.startswith(name)) for name in named}
-    assert refusal(form(first, ()), record) != told
-    follow(record, first, (), (told,))
+def test_which_of_two_is_meant_is_settled_in_one_step(
+    record: dict[str, Any], settings: list[dict[str, str]]
+) -> None:
+    ignored = ("seen",)
+    own = form({}, ignored)
+    told = refusal(own, record) or ""
+    every = [*advised(told)]
+    for more, wanted in zip(every, settings, strict=True):
+        assert more["fields"] | wanted == more["fields"]
+        assert refusal(form(more["fields"], tuple(more["ignore"])), record) is None
+    follow(record, {}, ignored, ())
 
 
 SORTS: st.SearchStrategy[Any] = st.sampled_from(

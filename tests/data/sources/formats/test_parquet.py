@@ -166,6 +166,16 @@ def test_a_text_is_read_without_its_images(
             "column 'answer' is list.*; valid: string; answer: several right answers",
         ),
         (
+            {"conversations": None, "question": ["a"] * 4, "answer": [{"text": "b"}] * 4},
+            {},
+            r"column 'answer' is struct<text: string>; valid: string$",
+        ),
+        (
+            {"conversations": None, "question": ["a"] * 4, "answer": [{"text": ["b", "c"]}] * 4},
+            {},
+            "column 'answer' is struct.*; valid: string; answer: several right answers",
+        ),
+        (
             {"conversations": None, "prompt": [[ASK]] * 4, "completion": [[ASK]] * 4},
             {},
             "column 'prompt' is list.*; valid: string; prompt: a list of messages, as TRL",
