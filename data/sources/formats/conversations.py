@@ -27,10 +27,10 @@ from data.sources.formats.blobs import (
     data_uri,
     folder_of,
 )
-from data.sources.formats.keys import Allowed, Met, check_ignored
-from data.sources.formats.record import RecordForm
+from data.sources.formats.records.keys import Allowed, Met, check_ignored
+from data.sources.formats.records.record import RecordForm
+from data.sources.formats.records.turns import Media, Reference, Stored
 from data.sources.formats.storage import File, home_of_files
-from data.sources.formats.turns import Media, Reference, Stored
 from data.text.chat import marks_of
 
 _VERSION = 4  # of what a record becomes

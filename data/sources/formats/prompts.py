@@ -5,7 +5,7 @@
     {"messages": [{"role": "user", "content": [{"type": "image", "image": "a.png"},
                                                {"type": "text", "text": "What is this?"}]}]}
 
-Conversations and media are as in training (`record.py`), and keys are read as strictly; an answer
+Conversations and media are as in training (`records/record.py`), and keys are read as strictly; an answer
 at the end of a conversation is no part of the question. A `question`, `query` or `instruction` is a
 prompt, too. Media of a prompt that its text does not mention come first. Options in `choices` are
 listed behind the question (`options.py`).
@@ -28,12 +28,12 @@ from data.kinds.blob import Blob
 from data.quotes import quoted
 from data.sample import DataError, MediaError, Sample, SampleError, pattern_of
 from data.sources.formats.conversations import ConversationSet, Records
-from data.sources.formats.keys import QUESTION, Keys, Purpose, ShapeError
 from data.sources.formats.llava import records_of
-from data.sources.formats.record import Conversation, RecordForm
 from data.sources.formats.records.fields import CONVERSATIONS, PAIRS, QUESTIONS, Pair
 from data.sources.formats.records.forms import listed_keys, refused_key
-from data.sources.formats.turns import Media
+from data.sources.formats.records.keys import QUESTION, Keys, Purpose, ShapeError
+from data.sources.formats.records.record import Conversation, RecordForm
+from data.sources.formats.records.turns import Media
 from data.sources.source import Source
 from data.text.chat import marks_of
 from data.text.options import CHOICES, check_options, with_options

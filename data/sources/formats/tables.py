@@ -1,6 +1,6 @@
 """Records in the rows of tables: fields are columns, media are cells whose bytes come late.
 
-`data/sources/formats/record.py` says what a record is. Hubs keep a medium as a struct of bytes and
+`records/record.py` says what a record is. Hubs keep a medium as a struct of bytes and
 path (the features Image and Audio of `datasets`); such a cell is read when its medium is.
 """
 
@@ -26,20 +26,20 @@ from data.quotes import cut, enumerated, quoted
 from data.sample import DataError, MediaError, SampleError
 from data.sources.formats.blobs import Bytes, MediaFolder
 from data.sources.formats.conversations import Records
-from data.sources.formats.keys import (
+from data.sources.formats.records.advice import advice
+from data.sources.formats.records.fields import Pair
+from data.sources.formats.records.forms import CHATS, Sort, is_turn, known_form, meant, no_text
+from data.sources.formats.records.keys import (
     HARMLESS,
     REFUSED_OF_RECORDS,
     ShapeError,
     Unread,
     shortened,
 )
-from data.sources.formats.record import RecordForm
-from data.sources.formats.records.advice import advice
-from data.sources.formats.records.fields import Pair
-from data.sources.formats.records.forms import CHATS, Sort, is_turn, known_form, meant, no_text
 from data.sources.formats.records.mentions import FACTS
+from data.sources.formats.records.record import RecordForm
+from data.sources.formats.records.turns import Media
 from data.sources.formats.storage import File
-from data.sources.formats.turns import Media
 
 _MEDIA_TYPES = "binary, string, struct<bytes: binary, path: string> or a list of one of these"
 #: Errors of pyarrow for files that are damaged, or none of their format.

@@ -37,10 +37,10 @@ from data.sample import DataError, MediaError, SampleError
 from data.sources.formats.blobs import Part
 from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
 from data.sources.formats.index import Arrays, Index, open_index
-from data.sources.formats.keys import Met, ShapeError
-from data.sources.formats.record import Caption, RecordForm, loads
+from data.sources.formats.records.keys import Met, ShapeError
+from data.sources.formats.records.record import Caption, RecordForm, loads
+from data.sources.formats.records.turns import Media, what
 from data.sources.formats.storage import File, find_files, home_of_files
-from data.sources.formats.turns import Media, what
 
 logger = logging.getLogger(__name__)
 

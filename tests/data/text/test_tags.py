@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from data.config import FieldsConfig
 from data.kinds.registry import KINDS
 from data.sample import SampleError
-from data.sources.formats.keys import ShapeError
-from data.sources.formats.record import Caption, Conversation, RecordForm
-from data.sources.formats.turns import check_tags
+from data.sources.formats.records.keys import ShapeError
+from data.sources.formats.records.record import Caption, Conversation, RecordForm
+from data.sources.formats.records.turns import check_tags
 
 MARKS: Any = {"image": "<image>", "audio": "<audio>", "video": "<video>"}
 TEXT = "Picture 1: <img>a.png</img>\nWhat is this?"

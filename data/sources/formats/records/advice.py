@@ -19,7 +19,8 @@ from data.kinds.naming import medium_of
 from data.kinds.registry import KINDS
 from data.quotes import enumerated
 from data.sample import DataError
-from data.sources.formats.keys import (
+from data.sources.formats.records.fields import ANSWERS, OPTIONS, RecordFields
+from data.sources.formats.records.keys import (
     MESSAGE,
     PART,
     SYSTEM_WORDS,
@@ -31,7 +32,6 @@ from data.sources.formats.keys import (
     like,
     shortened,
 )
-from data.sources.formats.records.fields import ANSWERS, OPTIONS, RecordFields
 from data.sources.formats.records.mentions import Mention, mention_of
 
 #: Characters of a name, and of all settings together, that a message writes out: half of one is no

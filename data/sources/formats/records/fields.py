@@ -9,7 +9,7 @@ from typing import Any
 from data.config import FieldsConfig
 from data.kinds.modality import Kind
 from data.kinds.registry import KINDS
-from data.sources.formats.keys import ShapeError
+from data.sources.formats.records.keys import ShapeError
 
 #: Fields that hold conversations, if `data.source.fields` names none.
 CONVERSATIONS = ("conversations", "messages", "texts")

@@ -11,7 +11,6 @@ from typing import Any, Literal
 from data.config import ONLY_WHERE_TAKEN
 from data.kinds.registry import KINDS
 from data.quotes import enumerated
-from data.sources.formats.keys import TRAINING, Purpose, Unread, like
 from data.sources.formats.records.advice import Reading, advice
 from data.sources.formats.records.fields import (
     ANSWERS,
@@ -21,6 +20,7 @@ from data.sources.formats.records.fields import (
     Pair,
     present,
 )
+from data.sources.formats.records.keys import TRAINING, Purpose, Unread, like
 
 #: What a value may be: a text, turns of a conversation, several values, or something else.
 Sort = Literal["text", "turns", "several", "other"]

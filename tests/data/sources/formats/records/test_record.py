@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from data.config import FieldsConfig
 from data.sample import SampleError, Turn
 from data.sources.formats.blobs import Bytes
-from data.sources.formats.record import Conversation, RecordForm
-from data.sources.formats.turns import Stored
+from data.sources.formats.records.record import Conversation, RecordForm
+from data.sources.formats.records.turns import Stored
 
 MARKS: Any = {"image": "<image>", "audio": "<audio>", "video": "<video>"}
 FORM = RecordForm(FieldsConfig(), MARKS)

@@ -33,17 +33,6 @@ from data.kinds.modality import Kind
 from data.kinds.registry import KINDS
 from data.quotes import enumerated, quoted
 from data.sample import SampleError, Turn, pattern_of
-from data.sources.formats.keys import (
-    NONE_ALLOWED,
-    TRAINING,
-    Allowed,
-    Keys,
-    Met,
-    Purpose,
-    ShapeError,
-    UnreadKey,
-    shortened,
-)
 from data.sources.formats.records.advice import Reading, advice
 from data.sources.formats.records.fields import (
     ANSWERS,
@@ -54,7 +43,18 @@ from data.sources.formats.records.fields import (
     stated,
 )
 from data.sources.formats.records.forms import no_conversation, no_text, refused_key, sort_of
-from data.sources.formats.turns import (
+from data.sources.formats.records.keys import (
+    NONE_ALLOWED,
+    TRAINING,
+    Allowed,
+    Keys,
+    Met,
+    Purpose,
+    ShapeError,
+    UnreadKey,
+    shortened,
+)
+from data.sources.formats.records.turns import (
     Media,
     Reference,
     Spoken,

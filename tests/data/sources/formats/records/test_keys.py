@@ -11,15 +11,15 @@ import pytest
 from data.config import FieldsConfig
 from data.kinds.naming import medium_of
 from data.sample import DataError, SampleError, Turn
-from data.sources.formats.keys import (
+from data.sources.formats.prompts import QuestionForm
+from data.sources.formats.records.keys import (
     HARMLESS_KEYS,
     HARMLESS_OF_MESSAGES,
     HARMLESS_OF_PARTS,
     Allowed,
     check_ignored,
 )
-from data.sources.formats.prompts import QuestionForm
-from data.sources.formats.record import Caption, Conversation, RecordForm
+from data.sources.formats.records.record import Caption, Conversation, RecordForm
 from tests.configs import ROOT
 
 MARKS: Any = {"image": "<image>", "audio": "<audio>", "video": "<video>"}

@@ -24,7 +24,7 @@ from data.kinds.naming import medium_of
 from data.kinds.registry import KINDS
 from data.quotes import quoted
 from data.sample import Role, Turn, pattern_of
-from data.sources.formats.keys import MEDIUM, MESSAGE, PART, WEIGHTS, Keys, ShapeError
+from data.sources.formats.records.keys import MEDIUM, MESSAGE, PART, WEIGHTS, Keys, ShapeError
 from data.text.tags import tagged
 
 #: Roles by the names that turns and messages give them.

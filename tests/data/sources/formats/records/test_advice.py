@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from data.config import DataConfig, FieldsConfig, LlavaSource
 from data.sample import DataError, SampleError
 from data.sources.formats.conversations import form_of
-from data.sources.formats.keys import HARMLESS, REFUSED_OF_RECORDS, TURNS, WEIGHTS
 from data.sources.formats.prompts import QuestionForm, given_questions, open_questions
-from data.sources.formats.record import RecordForm
 from data.sources.formats.records.fields import ANSWERS, CONVERSATIONS, QUESTIONS
 from data.sources.formats.records.forms import CHATS
+from data.sources.formats.records.keys import HARMLESS, REFUSED_OF_RECORDS, TURNS, WEIGHTS
+from data.sources.formats.records.record import RecordForm
 from tests.configs import config
 
 MARKS: Any = {"image": "<image>", "audio": "<audio>", "video": "<video>"}
