@@ -5,10 +5,10 @@
     {"messages": [{"role": "user", "content": [{"type": "image", "image": "a.png"},
                                                {"type": "text", "text": "What is this?"}]}]}
 
-Conversations and media are as in training (`records/record.py`), and keys are read as strictly; an answer
-at the end of a conversation is no part of the question. A `question`, `query` or `instruction` is a
-prompt, too. Media of a prompt that its text does not mention come first. Options in `choices` are
-listed behind the question (`options.py`).
+Conversations and media are as in training (`records/record.py`), and keys are read as strictly; an
+answer at the end of a conversation is no part of the question. A `question`, `query` or
+`instruction` is a prompt, too. Media of a prompt that its text does not mention come first. Options
+in `choices` are listed behind the question (`options.py`).
 """
 
 from __future__ import annotations
