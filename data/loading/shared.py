@@ -52,10 +52,15 @@ def owner_of(folder: Path) -> str:
     return hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
 
 
-def own_for(run: str) -> None:
-    """Let loaders that this process makes from now on be those of a run, see `owner_of`."""
+@contextmanager
+def own_for(run: str) -> Iterator[None]:
+    """Context in which loaders that this process makes are those of a run, see `owner_of`."""
     global _run
-    _run = run
+    before, _run = _run, run
+    try:
+        yield
+    finally:
+        _run = before
 
 
 def prefix() -> str:

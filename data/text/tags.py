@@ -1,70 +1,256 @@
-"""Media that a text names between tags, as some models' own data have them: refused by name.
+"""Media that a text names by other words than placeholders, as data of other models do: refused.
 
     {"from": "user", "value": "Picture 1: <img>a.png</img>\\nWhat is this?"}     Qwen-VL
     {"from": "user", "value": "[img]a.png[/img] What is this?"}                 forums
     {"from": "user", "value": "(<image>./</image>)\\nWhat is this?"}             MiniCPM-V
+    {"question": "<image 1> or <image 2>?"}                                     MMMU
+    {"from": "user", "value": "<|image_1|>\\nWhat is this?"}                     Phi-3
 
-Read as a text, the path would be learnt, and the medium would not be seen. Markdown and HTML that
-refer to files, `![](a.png)` and `<img src="a.png">`, are texts.
+Read as a text, the name would be learnt, and the medium would not be seen or not have its place.
+`RULES` lists what is refused. These are words: Markdown and HTML that refer to files,
+`![](a.png)` and `<img src="a.png">`; all that stands between backticks; tags with other contents,
+`<file>report</file>`, and a tag around words, `<img>a cat</img>`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
+from data.media.naming import KIND_OF_WORD, file_kind, medium_of
 from data.media.registry import KINDS
 from data.quotes import quoted
 from data.rows.spec import Kind
+from data.sample import pattern_of
 
-#: Kinds by the names of tags.
+#: Names of tags whose contents are media by themselves, whatever they look like, and their kinds.
 _TAGS: Mapping[str, Kind] = {"img": "image", "picture": "image", **{kind: kind for kind in KINDS}}
-_NAMES = "|".join(_TAGS)
-_ENDINGS = "|".join(ending for kind in KINDS.values() for ending in kind.endings)
-#: What is between the tags of a medium: `<img>a.png</img>`, `<|img|>a.png<|/img|>`.
-_ANGLED = re.compile(rf"(<\|?({_NAMES})\|?>)([^<>]*)<\|?/\2\|?>", re.IGNORECASE)
-_SQUARE = re.compile(rf"(\[({_NAMES})\])([^\[\]]*)\[/\2\]", re.IGNORECASE)
-#: A file behind a tag that nothing closes: `<img>a.png`.
-_OPEN = re.compile(
-    rf"(<\|?({_NAMES})\|?>|\[({_NAMES})\])[ \t]*[^\s<>\[\]]+\.({_ENDINGS})\b", re.IGNORECASE
+#: Names of tags whose contents are media if they look like files of media.
+_FILE_TAGS = frozenset(
+    (
+        *("file", "files", "filename", "file_name", "filepath", "file_path", "path", "attachment"),
+        *("media", "medium", "media_path", "media_file", "media_url"),
+    )
 )
+_NAME = r"[a-z]\w*(?:-\w+)*"
+_ENDINGS = "|".join(ending for kind in KINDS.values() for ending in kind.endings)
 #: The end of the name of a file, in which there are blanks.
 _ENDING = re.compile(r"\.[a-z]\w{1,4}\Z", re.IGNORECASE)
+#: What stands between backticks; see the head.
+_CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
+
+#: Words that are a placeholder by themselves: `<Image>`, `<img>`.
+_ALONE = frozenset(("img", *KINDS))
+#: Words for media of several kinds, in tokens: `<|vision_start|>`.
+_ANY_KIND = frozenset(("vision", "media", "multimodal"))
+#: Words beside, in tokens: `<image_pad>`, `<start_of_image>`, `<ImageHere>`.
+_OF_TOKENS = frozenset(
+    (
+        *("start", "end", "begin", "of", "bos", "eos", "pad", "placeholder", "token", "tokens"),
+        *("soft", "patch", "here", "context", "break", "newline", "sep", "embed", "embeds"),
+        *("embedding", "embeddings", "feature", "features"),
+    )
+)
+_PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_JOINED = re.compile(rf"\b({'|'.join(_ALONE)})({'|'.join(_OF_TOKENS)})\b", re.IGNORECASE)
+_CLOSING = re.compile(rf"[^<>]+</({_NAME})>", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A way in which texts name media.
+
+    Attributes:
+        reason: why such a text is refused.
+        pattern: where a text may do so.
+        meant: the kind of the medium at such a place, `""` for any; None: these are words.
+        is_masked: whether placeholders of the project are left out of the text before.
+        is_file: whether the medium itself is named, and not only its place.
+    """
+
+    reason: str
+    pattern: re.Pattern[str]
+    meant: Callable[[re.Match[str], Mapping[Kind, str]], Kind | None]
+    is_masked: bool = False
+    is_file: bool = True
 
 
 def tagged(text: str, marks: Mapping[Kind, str]) -> str:
-    """Why a text is refused that names a medium between tags; empty if it names none.
+    """Why a text is refused that names a medium by other words; empty if it names none.
 
     Args:
         text: the text.
         marks: placeholders of media by kind.
     """
-    if "<" not in text and "[" not in text:
+    if "<" not in text and "[" not in text and "data:" not in text:
         return ""
-    found = next(_named(text, frozenset(marks.values())), None)
-    if found is None:
-        return ""
-    kind = _TAGS[(found[2] or found[3]).lower()]
-    field = KINDS[kind].fields[1]
-    return (
-        f"{quoted(found[0])}: {kind} media are not read from tags in a text; valid: "
-        f"{marks.get(kind, f'<{kind}>')} in its place and the path in {field}; or, where it is no "
-        "medium but words, messages with a part of type text"
+    plain = _CODE.sub("``", text) if "`" in text else text
+    masked = pattern_of(marks.values()).sub(" ", plain) if marks else plain
+    for rule in RULES:
+        for found in rule.pattern.finditer(masked if rule.is_masked else plain):
+            kind = rule.meant(found, marks)
+            if kind is not None:
+                return f"{quoted(found[0])}: {_told(rule, kind, marks)}"
+    return ""
+
+
+def _told(rule: Rule, kind: Kind, marks: Mapping[Kind, str]) -> str:
+    """Why a medium of a kind is refused, and what is valid."""
+    kinds = (kind,) if kind else tuple(KINDS)
+    mark = " or ".join(marks.get(own, f"<{own}>") for own in kinds)
+    field = " or ".join(KINDS[own].fields[1] for own in kinds)
+    own = f"{kind} media" if kind else "media"
+    valid = (
+        f"{mark} in its place and the path in {field}"
+        if rule.is_file
+        else f"{mark} where each medium lies, and the media in {field} in the order of the text"
     )
+    words = "where it is no medium but words, messages with a part of type text"
+    return f"{own} {rule.reason}; valid: {valid}; or, {words}"
 
 
-def _named(text: str, marks: frozenset[str]) -> Iterator[re.Match[str]]:
-    """Places at which a text names a medium."""
-    for pattern in (_ANGLED, _SQUARE):
-        yield from (
-            own for own in pattern.finditer(text) if _is_file(own[3].strip(), own[1] in marks)
-        )
-    yield from (own for own in _OPEN.finditer(text) if own[1] not in marks)
+# ---- what names a medium -------------------------------------------------------------------------
 
 
-def _is_file(name: str, is_mark: bool) -> bool:
-    """Whether what is between tags names a file; nothing is there beside a placeholder."""
-    if not name:
-        return is_mark
+def _between(found: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
+    """Of `<img>a.png</img>`; nothing is there beside a placeholder."""
+    name, inner = found[2].lower(), found[3].strip()
+    if name in _TAGS:
+        is_mark = found[1] in marks.values()
+        return _TAGS[name] if (_is_file(inner) if inner else is_mark) else None
+    kind = medium_of(found[2])
+    if kind is None and name not in _FILE_TAGS:
+        return None
+    named = next((own for own in map(file_kind, inner.splitlines()) if own is not None), None)
+    if named is None and kind is not None and "://" in inner and len(inner.split()) == 1:
+        return kind
+    return named and (kind or named)
+
+
+def _is_file(name: str) -> bool:
     words = name.split()
     return len(words) == 1 or ("\n" not in name and _ENDING.search(name) is not None)
+
+
+def _opened(found: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
+    """Of `<img>a.png`, a file behind a tag that nothing closes."""
+    name = found[1] or found[2]
+    return _TAGS.get(name.lower()) or medium_of(name)
+
+
+def _within(found: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
+    """Of `<image:a.png>`."""
+    kind, named = medium_of(found[1]), file_kind(found[2])
+    return named and (kind or (named if found[1].lower() in _FILE_TAGS else None))
+
+
+def _in_base64(found: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
+    kind = found[1].lower()
+    return kind if kind in KINDS else None
+
+
+def _angled(found: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
+    """Of `<image_1>`, `<|image_pad|>`, `<img>`."""
+    name, is_token = found[2].strip(), bool(found[1]) or found[2].startswith("__")
+    around = _CLOSING.match(found.string, found.end())
+    if not is_token and around is not None and around[1].lower() == name.lower():
+        return None
+    before = found.string[: found.start()][-1:]
+    if name.istitle() and name.isalpha() and (before.isalnum() or before == "_"):
+        return None  # a type of a program: `List<Image>`
+    kind = _placeholder(name, is_token=is_token)
+    is_default = kind is not None and name == kind
+    return None if is_default and kind not in marks and not is_token else kind
+
+
+def _squared(found: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
+    """Of `[IMG]` and `[image 1]`; `[image]` and `[VIDEO]` are words, as in headlines."""
+    name = found[1]
+    if name in ("IMG", "IMAGE"):
+        return "image"
+    numbered = name[-1].isdigit()
+    is_word = name.isalpha() or not (name.isupper() or numbered)
+    return None if is_word else _placeholder(name, is_token=False)
+
+
+def _placeholder(name: str, *, is_token: bool) -> Kind | None:
+    """The kind of the media that a token or a tag stands for; `""` for any kind."""
+    pieces = [own.lower() for own in _PIECE.findall(_JOINED.sub(r"\1_\2", name))]
+    if pieces == ["im", "patch"]:
+        return "image"
+    media = [piece for piece in pieces if piece in KIND_OF_WORD or piece in _ANY_KIND]
+    rest = [piece for piece in pieces if piece not in media]
+    if len(media) != 1 or not all(own.isdigit() or own in _OF_TOKENS for own in rest):
+        return None
+    is_numbered = bool(rest) and all(own.isdigit() for own in rest)
+    if rest and not is_numbered and " " in name:
+        return None
+    if not rest and not is_token and media[0] not in _ALONE:
+        return None
+    return KIND_OF_WORD.get(media[0], "")
+
+
+_TAGS_IN_TEXT = "are not read from tags in a text"
+_NO_PLACEHOLDER = "have another placeholder, and would have no place in the text"
+
+#: What is refused, in the order in which it is looked for.
+RULES: tuple[Rule, ...] = (
+    # <img>a.png</img>, <|audio|>a.wav<|/audio|>, <image_path>a.png</image_path>, <file>a.png</file>
+    Rule(
+        _TAGS_IN_TEXT,
+        re.compile(rf"(<\|?({_NAME})\|?>)([^<>]*)<\|?/\2\|?>", re.IGNORECASE),
+        _between,
+    ),
+    # [img]a.png[/img]
+    Rule(
+        _TAGS_IN_TEXT,
+        re.compile(rf"(\[({_NAME})\])([^\[\]]*)\[/\2\]", re.IGNORECASE),
+        _between,
+    ),
+    # <img>a.png, [img] a.png, and not [image](a.png)
+    Rule(
+        _TAGS_IN_TEXT,
+        re.compile(
+            rf"(?:<\|?({_NAME})\|?>|\[({_NAME})\])[ \t]*(?![(\s])[^\s<>\[\]]+\.({_ENDINGS})\b",
+            re.IGNORECASE,
+        ),
+        _opened,
+    ),
+    # <image:a.png>, <img a.png>, [Image: a.png], and neither <img src=a.png> nor [image a.png](b)
+    Rule(
+        _TAGS_IN_TEXT,
+        re.compile(
+            rf"[<\[]\|?({_NAME})[\s:=]{{1,3}}[\"']?"
+            r"(\w+://[^\s<>\[\]\"']{1,400}|[^<>\[\]=\"'\n]{1,400})"
+            r"[\"']?[ ]?/?\|?[>\]](?!\()",
+            re.IGNORECASE,
+        ),
+        _within,
+    ),
+    # data:image/png;base64,iVBO..., but for one in quotes or brackets, as in HTML, CSS and programs
+    Rule(
+        "are not read from within a text",
+        re.compile(
+            r"(?<![\w\"'(=`<])data:([a-z]+)/[\w.+-]+(?:;[\w=-]+)*;base64,[a-z0-9+/]{8,80}",
+            re.IGNORECASE,
+        ),
+        _in_base64,
+    ),
+    # <|image_1|>, <image 1>, <Image>, <img/>, <ImageHere>, <|vision_start|>, <start_of_image>
+    Rule(
+        _NO_PLACEHOLDER,
+        re.compile(r"<[ ]?(\|?)([a-z_][\w \t:#-]{0,40})\|?[ ]?/?>", re.IGNORECASE),
+        _angled,
+        is_masked=True,
+        is_file=False,
+    ),
+    # [IMG], [IMG_BREAK], [image 1], and neither ![][image1] nor [image1]: https://a.b
+    Rule(
+        _NO_PLACEHOLDER,
+        re.compile(r"(?<![\]!\\])\[([a-z][\w #-]{1,40})\](?![(\[]|:[ \t]*<?\w+:)", re.IGNORECASE),
+        _squared,
+        is_masked=True,
+        is_file=False,
+    ),
+)

@@ -24,10 +24,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
+from data.text.options import LETTERS, plain
+
 #: Normalised distance from which on an answer counts for nothing in ANLS.
 THRESHOLD = 0.5
-#: Letters of options, in their order.
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 class Score(NamedTuple):
@@ -115,17 +115,17 @@ def option_of(text: str, choices: Sequence[str]) -> int | None:
     another word is no option, unless the option's text follows: ``option_of("A dog", ("cat",
     "dog"))`` is None.
     """
-    told, alike = _MARKUP.sub("", text).strip(), [_plain(own) for own in choices]
+    told, alike = _MARKUP.sub("", text).strip(), [plain(own) for own in choices]
     letters = LETTERS[: len(choices)]
     if (match := _ALONE.fullmatch(told)) and match[1].upper() in letters:
         return letters.index(match[1].upper())
-    for whole in (_plain(text), _plain(told)):
+    for whole in (plain(text), plain(told)):
         if whole in alike:
             return alike.index(whole)
     for named in _NAMED:
         if (match := named.search(told)) and match[1].upper() in letters:
             number = letters.index(match[1].upper())
-            if not _is_word(match) or _plain(match[2]) == alike[number]:
+            if not _is_word(match) or plain(match[2]) == alike[number]:
                 return number
     return None
 
@@ -135,11 +135,6 @@ def _is_word(match: re.Match[str]) -> bool:
     letter, before, behind = match[1], match.string[: match.start(1)], match.string[match.end(1) :]
     written = letter in "aI" or (letter in "Ai" and not before.strip())
     return written and re.match(r"[ \t]+\w", behind) is not None
-
-
-def _plain(text: str) -> str:
-    """A text without what does not tell options apart."""
-    return text.strip().lower().removesuffix(".")
 
 
 def edits(own: Sequence[Hashable], other: Sequence[Hashable]) -> int:

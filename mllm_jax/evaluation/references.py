@@ -6,28 +6,26 @@
     {"prompt": "Which animal is it?", "image": "b.png", "choices": ["cat", "dog"], "answer": "B"}
 
 The right answers are in `answer` or `answers` (one or a list), or else the last answer of the
-conversation. `choices` are listed behind the last question, each with its letter, as LLaVA-1.5 was
-evaluated (Liu et al., arXiv 2310.03744). `source` names the part of the data that a record counts
-for.
+conversation, or the `completion`, `response` or `output` of the question. Where a record has both,
+they must agree, and none is empty. `choices` are listed behind the last question
+(`data.text.options`). `source` names the part of the data that a record counts for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from data.faults import Fault, FaultKind
-from data.sample import Sample, SampleError
-from data.sources.formats.prompts import QuestionSet, answer_of
-from mllm_jax.evaluation.metrics import LETTERS, Reference, option_of
+from data.sample import Sample
+from data.sources.formats.prompts import QuestionSet, misshapen, texts_in
+from data.text.options import LETTERS
+from mllm_jax.evaluation.metrics import Reference, exact_match, option_of
 
 #: Fields of right answers, of which a record has one.
 ANSWERS = ("answer", "answers")
-CHOICES, SOURCE = "choices", "source"
-#: What is asked behind the options.
-ASKED = "Answer with the option's letter from the given choices directly."
+SOURCE = "source"
+#: The right answer of a conversation, in messages.
+AT_THE_END = "an answer at the end"
 
 
 class ReferencedSet:
@@ -64,15 +62,9 @@ class ReferencedSet:
         Raises:
             SampleError: the question cannot be used, or its answer cannot be measured.
         """
-        sample = self._questions[index]
         self.source(index)  # told before anything is answered
-        choices = self.reference(index).choices
-        if not choices:
-            return sample
-        turns = list(sample.turns if answer_of(sample) is None else sample.turns[:-1])
-        options = [f"{letter}. {own}" for letter, own in zip(LETTERS, choices, strict=False)]
-        asked = "\n".join([turns[-1].text, *options, ASKED])
-        return replace(sample, turns=(*turns[:-1], replace(turns[-1], text=asked)))
+        self.reference(index)
+        return self._questions[index]
 
     def reference(self, index: int) -> Reference:
         """What the answer is compared with.
@@ -81,55 +73,62 @@ class ReferencedSet:
             SampleError: nothing is, or it has the wrong shape.
         """
         record = self._questions.record(index)
-        choices = _texts(record, CHOICES, self.name(index))
-        if len(choices) > len(LETTERS):
-            text = f"{CHOICES}: {len(choices)} options; valid: at most {len(LETTERS)}"
-            raise _misshapen(self.name(index), text)
+        choices = self._questions.choices(index)
         given = [name for name in ANSWERS if record.get(name) is not None]
         if len(given) > 1:
-            raise _misshapen(self.name(index), f"it has {' and '.join(given)}; valid: one of them")
-        if given:
-            own = Reference(_texts(record, given[0], self.name(index)), choices)
-            return self._checked(own, given[0], index)
-        told = answer_of(self._questions[index])
-        if told is None:
+            raise misshapen(self.name(index), f"it has {' and '.join(given)}; valid: one of them")
+        told = self._questions.answer(index)
+        if not given and told is None:
             text = "there is no reference; valid: answer, answers, or an answer at the end"
-            raise _misshapen(self.name(index), text)
-        return self._checked(Reference((told,), choices), "the answer at the end", index)
+            raise misshapen(self.name(index), text)
+        end = (
+            None if told is None else self._checked(Reference((told,), choices), AT_THE_END, index)
+        )
+        if not given and end is not None:
+            return end
+        own = Reference(texts_in(record, given[0], self.name(index)), choices)
+        reference = self._checked(own, given[0], index)
+        if end is not None and not _agree(end, reference):
+            text = (
+                f"it has {AT_THE_END}, {end.answers[0]!r:.80}, and another one in {given[0]}; "
+                "valid: one of them, or several in answers"
+            )
+            raise misshapen(self.name(index), text)
+        return reference
 
     def _checked(self, reference: Reference, field: str, index: int) -> Reference:
-        """A reference of which each right answer is one of the options, if there are any.
+        """A reference of which no right answer is empty, and each is an option, if there are any.
 
         Raises:
-            SampleError: one is not.
+            SampleError: one is empty, or no option.
         """
         choices = reference.choices
+        if not all(own.strip() for own in reference.answers):
+            text = f"{field}: an empty text; valid: a right answer"
+            raise misshapen(self.name(index), text)
         for own in reference.answers if choices else ():
             if option_of(own, choices) is None:
                 letters = ", ".join(LETTERS[: len(choices)])
                 text = f"{field}: {own!r:.80} is none of the choices; valid: {letters}, or a choice"
-                raise _misshapen(self.name(index), text)
+                raise misshapen(self.name(index), text)
         return reference
 
     def source(self, index: int) -> str:
         """Name of the source that a record counts for. Raises SampleError: it is no text."""
         found = self._questions.record(index).get(SOURCE)
         if found is not None and not isinstance(found, str):
-            raise _misshapen(self.name(index), f"{SOURCE}: {found!r:.80} is no text")
+            raise misshapen(self.name(index), f"{SOURCE}: {found!r:.80} is no text")
         return self._default if found is None else found
 
 
-def _texts(record: Mapping[str, Any], field: str, name: str) -> tuple[str, ...]:
-    """The texts of a field, one or a list; numbers count as their texts."""
-    found = record.get(field)
-    listed: Sequence[Any] = found if isinstance(found, list) else () if found is None else (found,)
-    if found is not None and not listed:
-        raise _misshapen(name, f"{field}: an empty list; valid: at least one text")
-    for own in listed:
-        if not isinstance(own, str | int | float) or isinstance(own, bool):
-            raise _misshapen(name, f"{field}: {own!r:.80} is no text")
-    return tuple(map(str, listed))
+def _agree(end: Reference, reference: Reference) -> bool:
+    """Whether the answer at the end of a conversation is one of the right answers."""
+    if reference.choices:
+        (named,) = _options(end)
+        return named in _options(reference)
+    return exact_match(end.answers[0], reference).amount == 1
 
 
-def _misshapen(name: str, text: str) -> SampleError:
-    return SampleError(name, Fault(FaultKind.RECORD, f"record of wrong shape: {text}"))
+def _options(reference: Reference) -> list[int | None]:
+    """Numbers of the options that right answers name."""
+    return [option_of(own, reference.choices) for own in reference.answers]

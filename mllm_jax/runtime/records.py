@@ -198,6 +198,11 @@ def read_document(path: Path, form: Form) -> dict[str, Any]:
     return own.values[0]
 
 
+def is_signed(path: Path) -> bool:
+    """Whether the record in a file of its own has a checksum. Raises OSError."""
+    return _parse(path.read_bytes().removesuffix(b"\n")).signed
+
+
 @dataclass(frozen=True)
 class _Parsed:
     """What a line holds.

@@ -8,12 +8,17 @@ from typing import Any
 import pytest
 
 from data.sample import SampleError
-from data.sources.formats.prompts import given_questions
+from data.sources.formats.prompts import QuestionSet, given_questions
+from data.text.options import ASKED
 from mllm_jax.evaluation.metrics import choice
 from mllm_jax.evaluation.references import ReferencedSet
 from tests.configs import config
 
 ANIMALS = ["cat", "dog"]
+
+
+def questions(folder: Path, record: dict[str, Any]) -> QuestionSet:
+    return given_questions(config().data, [record], folder)
 
 
 def references(folder: Path, **record: Any) -> ReferencedSet:
@@ -49,9 +54,6 @@ def test_questions_of_vqa_are_read_with_their_answers(tmp_path: Path, name: str)
     assert [turn.text for turn in found[0].turns] == ["What?"]
 
 
-ASKED = "Answer with the option's letter from the given choices directly."
-
-
 @pytest.mark.parametrize(
     "record",
     [
@@ -71,6 +73,8 @@ def test_options_are_listed_behind_the_question_and_the_answer_is_not_shown(
 ) -> None:
     found = references(tmp_path, **record)
     (turn,) = found[0].turns
+    own = {"prompt": "Which animal?", "choices": ANIMALS} | record
+    assert questions(tmp_path, own)[0].turns == found[0].turns  # that of `generate`
     assert turn.text == f"Which animal?\nA. cat\nB. dog\n{ASKED}"
     assert choice("B", found.reference(0)) == (1.0, 1.0)
 
@@ -82,7 +86,15 @@ def test_options_are_listed_behind_the_question_and_the_answer_is_not_shown(
         ({}, "there is no reference; valid: answer, answers, or an answer at the end"),
         ({"answer": []}, "answer: an empty list; valid: at least one text"),
         ({"answer": True}, "answer: True is no text"),
-        ({"choices": ["x"] * 27, "answer": "A"}, "choices: 27 options; valid: at most 26"),
+        ({"choices": ["x"] * 27, "answer": "A"}, "choices: 27 options; valid: at least 2, and at"),
+        ({"choices": "cat", "answer": "A"}, "choices: 1 option; valid: at least 2, and at most 26"),
+        ({"choices": ["cat", "dog", "cat"], "answer": "A"}, "choices.2: 'cat' is like option A"),
+        (
+            {"choices": ["cat", "dog", "Dog. "], "answer": "A"},
+            "choices.2: 'Dog. ' is like option B",
+        ),
+        ({"choices": ["1", 1], "answer": "A"}, "choices.1: '1' is like option A, '1'; valid: opt"),
+        ({"choices": ["cat", " "], "answer": "A"}, "choices.1: an empty text; valid: an option"),
     ],
 )
 def test_references_of_the_wrong_shape_are_told(
@@ -91,3 +103,74 @@ def test_references_of_the_wrong_shape_are_told(
     with pytest.raises(SampleError) as told:
         references(tmp_path, **record).reference(0)
     assert why in str(told.value)
+
+
+def asked(answer: str) -> list[dict[str, str]]:
+    return [
+        {"role": "user", "content": "Which animal?"},
+        {"role": "assistant", "content": answer},
+    ]
+
+
+#: Records with an answer of the question, `end`, by what holds it.
+ENDS: dict[str, Any] = {
+    "completion": lambda end: {"prompt": "What?", "completion": end},
+    "response": lambda end: {"query": "What?", "response": end},
+    "output": lambda end: {"instruction": "What?", "output": end},
+    "messages": lambda end: {"messages": asked(end)},
+    "texts": lambda end: {"texts": [{"user": "What?", "assistant": end}]},
+}
+
+
+@pytest.mark.parametrize("form", ENDS)
+@pytest.mark.parametrize("own", [{"answer": "b"}, {"answers": ["b", "c"]}, {"answer": 7}])
+def test_two_answers_that_differ_are_told_and_none_is_dropped(
+    form: str, own: dict[str, Any], tmp_path: Path
+) -> None:
+    free = {"prompt": None, "choices": None}
+    told = f"it has an answer at the end, 'a', and another one in {next(iter(own))}; valid: one of"
+    with pytest.raises(SampleError, match=told):
+        references(tmp_path, **free | ENDS[form]("a") | own)[0]
+    found = references(tmp_path, **free | ENDS[form](" b") | {"answers": ["b", "c"]})
+    assert found.reference(0).answers == ("b", "c")
+    assert references(tmp_path, **free | ENDS[form]("a")).reference(0).answers == ("a",)
+
+
+def test_an_answer_at_the_end_agrees_by_the_option_that_it_names(tmp_path: Path) -> None:
+    own = {"prompt": None, "messages": asked("The answer is B, as it barks.")}
+    assert references(tmp_path, **own, answer="dog").reference(0).answers == ("dog",)
+    with pytest.raises(SampleError, match="another one in answer"):
+        references(tmp_path, **own, answer="A").reference(0)
+
+
+@pytest.mark.parametrize(
+    ("record", "field"),
+    [
+        ({"answer": ""}, "answer"),
+        ({"answer": " \n"}, "answer"),
+        ({"answers": [""]}, "answers"),
+        ({"answers": ["cat", ""]}, "answers"),
+        ({"completion": ""}, "an answer at the end"),
+        ({"prompt": None, "messages": asked("")}, "an answer at the end"),
+        ({"answer": "", "choices": ANIMALS}, "answer"),
+    ],
+)
+def test_an_empty_right_answer_is_told(record: dict[str, Any], field: str, tmp_path: Path) -> None:
+    with pytest.raises(SampleError, match=f"{field}: an empty text; valid: a right answer"):
+        references(tmp_path, **{"choices": None} | record)[0]
+
+
+def test_options_of_a_prompt_are_listed_without_a_right_answer(tmp_path: Path) -> None:
+    """They stand behind the last question; placeholders in them are words."""
+    earlier = [*asked("A cat."), {"role": "user", "content": "And this?"}]
+    (*_, last) = questions(tmp_path, {"messages": earlier, "choices": ["<image>", 7]})[0].turns
+    assert last.text == f"And this?\nA. <image>\nB. 7\n{ASKED}"
+    assert last.count("<image>") == 0
+    with pytest.raises(SampleError, match=r"choices.1: 'cat' is like option A"):
+        questions(tmp_path, {"prompt": "What?", "choices": ["cat", "cat"]})[0]
+
+
+def test_options_without_a_question_are_told(tmp_path: Path) -> None:
+    own = {"messages": asked("A")[1:], "choices": ANIMALS}
+    with pytest.raises(SampleError, match="choices: there is no question before them"):
+        questions(tmp_path, own)[0]

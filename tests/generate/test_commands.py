@@ -180,7 +180,7 @@ PROMPT = ("--prompt", "What is it?")
             ("--release", RELEASE, "--batch", "{folder}/unusable.jsonl"),
             Exit.BAD_DATA,
             "none of the 2 prompts of {folder}/unusable.jsonl can be used; unusable.jsonl[1], the "
-            "last one: record of wrong shape: there is no question; valid: one with a text",
+            "last one: record of wrong shape: messages: it is empty; valid: a list of turns",
         ),
         (
             ("--release", RELEASE, *PROMPT, "--audio", "{folder}/odd.wav"),

@@ -100,6 +100,7 @@ def test_a_run_shows_its_seed_and_is_repeated_by_it(folder: Path) -> None:
     assert len([*groupby(shared)]) == 4, "each shared fixture is made once"
 
 
+@pytest.mark.slow
 def test_all_processes_have_the_same_seed(folder: Path) -> None:
     """They refuse to run, otherwise."""
     said = run(folder, "-n", "2", "--dist", "loadfile")

@@ -154,6 +154,7 @@ def test_hosts_go_on_without_one_that_does_not_come_back(processes, tmp_path, ad
     assert after[3:] == ["None", "1", "parallel.devices=1"]
 
 
+@pytest.mark.slow
 def test_the_next_host_leads_where_that_of_process_0_does_not_come_back(
     processes, tmp_path, address
 ):

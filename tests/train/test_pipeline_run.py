@@ -161,6 +161,7 @@ def test_of_own_microbatches_the_number_and_the_padding_of_what_runs_are_told(
     assert half == {name: record.capacity[name] // 2 for name in units}
 
 
+@pytest.mark.slow
 def test_checkpoints_move_between_plans(small_config: Make, tmp_path: Path) -> None:
     """No pipeline, two chunks, one padded chunk and no pipeline again keep the same values.
 

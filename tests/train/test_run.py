@@ -129,6 +129,7 @@ def test_a_run_leaves_a_summary_metrics_and_checkpoints(whole, folder):
     assert list((run / "tensorboard").iterdir())
 
 
+@pytest.mark.slow
 def test_a_supervised_run_that_is_killed_goes_on_from_memory_with_the_same_losses(whole, folder):
     memory, local = folder / "memory", {"local_every": 1, "local_folder": str(folder / "memory")}
     config = write_config(

@@ -1,6 +1,6 @@
 """Records in ArrayRecord files: each a msgpack map, media as bytes in it, or as paths.
 
-`data/sources/formats/record.py` says what a record is. The library reads local files alone; of a
+`records/record.py` says what a record is. The library reads local files alone; of a
 file behind a URL a copy is kept in `data.cache`.
 """
 
@@ -25,8 +25,8 @@ from data.sources.formats.blobs import MediaFolder, media_folder
 from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
 from data.sources.formats.copies import local_copy
 from data.sources.formats.index import Arrays, Index, open_index
+from data.sources.formats.records.turns import Media
 from data.sources.formats.storage import File, find_files, home_of_files
-from data.sources.formats.turns import Media
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@
            state.json                  which of the files are the data set's, in their order
            dataset_info.json           not read: the files have their schema
 
-`data/sources/formats/record.py` says what a record is; fields are columns. Files are mapped into
+`records/record.py` says what a record is; fields are columns. Files are mapped into
 memory, so that a row touches no more of them than its own cells; of a file behind a URL a copy is
 kept in `data.cache`. An index tells at which byte the batch of a row begins. The package `datasets`
 is not needed.
@@ -29,7 +29,7 @@ from data.sources.formats.blobs import MediaFolder, media_folder
 from data.sources.formats.conversations import ConversationSet, fingerprint_of, form_of
 from data.sources.formats.copies import local_copy
 from data.sources.formats.index import Arrays, Index, open_index
-from data.sources.formats.record import RecordForm
+from data.sources.formats.records.record import RecordForm
 from data.sources.formats.storage import File, find_files, home_of_files
 from data.sources.formats.tables import (
     ERRORS,

@@ -236,10 +236,14 @@ def check_relative(name: str) -> None:
     if "://" in name:
         raise MediaError(
             FaultKind.PLACE,
-            f"{quoted(name)} is a URL; media are read from the folder of media alone",
+            f"{quoted(name)} is a URL; media are read from the folder of media alone; valid: a "
+            "path within it, a data URI, or bytes",
         )
     if name.startswith("/") or ".." in parts or "\\" in name:
-        raise MediaError(FaultKind.PLACE, f"{quoted(name)} is outside of the media folder")
+        raise MediaError(
+            FaultKind.PLACE,
+            f"{quoted(name)} is outside of the media folder; valid: a path within it",
+        )
 
 
 def inside(root: Path, name: str) -> Path:

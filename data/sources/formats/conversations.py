@@ -27,13 +27,13 @@ from data.sources.formats.blobs import (
     data_uri,
     folder_of,
 )
-from data.sources.formats.keys import Allowed, Met, check_ignored
-from data.sources.formats.record import RecordForm
+from data.sources.formats.records.keys import Allowed, Met, check_ignored
+from data.sources.formats.records.record import RecordForm
+from data.sources.formats.records.turns import Media, Reference, Stored
 from data.sources.formats.storage import File, home_of_files
-from data.sources.formats.turns import Media, Reference, Stored
 from data.text.chat import marks_of
 
-_VERSION = 3  # of what a record becomes
+_VERSION = 4  # of what a record becomes
 _NAME = 80  # characters of the name of a medium that is here
 _SCHEME = 40  # characters within which an address says that it is one
 
@@ -171,7 +171,8 @@ class ConversationSet:
         if here is None and "://" in reference[:_SCHEME]:
             raise MediaError(
                 FaultKind.PLACE,
-                f"{quoted(reference)} is a URL; media are not fetched from elsewhere",
+                f"{quoted(reference)} is a URL; media are not fetched from elsewhere; valid: "
+                "a path within the folder of media, a data URI, or bytes",
             )
         return here or self._records.find(index, checked_path(reference))
 

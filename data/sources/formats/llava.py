@@ -1,6 +1,6 @@
 """Conversations in JSON (a list of records) or JSON Lines (one record a line), media in a folder.
 
-A file is a list if its name ends in `.json`, and has lines else. `data/sources/formats/record.py`
+A file is a list if its name ends in `.json`, and has lines else. `records/record.py`
 says what a record is. A malformed one is one unusable sample; a file that is no list of records is
 an error. No process holds a file: an index says where its records are.
 """
@@ -21,9 +21,9 @@ from data.sample import DataError, SampleError
 from data.sources.formats.blobs import MediaFolder, media_folder
 from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
 from data.sources.formats.index import Arrays, Index, open_index
-from data.sources.formats.record import loads
+from data.sources.formats.records.record import loads
+from data.sources.formats.records.turns import Media
 from data.sources.formats.storage import File, find_files, home_of_files
-from data.sources.formats.turns import Media
 
 #: Ends of the names of lists of records, and of files of lines in a folder. A file that is given by
 #: its own name is read by lines unless it is named as a list.

@@ -1,6 +1,6 @@
 """Records in Parquet files, as hubs keep them: one a row, media as bytes in columns.
 
-`data/sources/formats/record.py` says what a record is; fields are columns. The unit that Parquet
+`records/record.py` says what a record is; fields are columns. The unit that Parquet
 can read is a group of rows, of which only the columns that are asked for are decoded: a text is
 read without its images. An index tells which row is in which group of which file.
 """
@@ -23,7 +23,7 @@ from data.sample import DataError
 from data.sources.formats.blobs import MediaFolder, media_folder
 from data.sources.formats.conversations import ConversationSet, fingerprint_of, form_of
 from data.sources.formats.index import Arrays, Index, open_index
-from data.sources.formats.record import RecordForm
+from data.sources.formats.records.record import RecordForm
 from data.sources.formats.storage import File, Ranges, find_files, home_of_files
 from data.sources.formats.tables import (
     ERRORS,

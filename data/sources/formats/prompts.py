@@ -5,9 +5,10 @@
     {"messages": [{"role": "user", "content": [{"type": "image", "image": "a.png"},
                                                {"type": "text", "text": "What is this?"}]}]}
 
-Conversations and media are as in training (`record.py`), and keys are read as strictly; an answer
-at the end of a conversation is no part of the question. A `question`, `query` or `instruction` is a
-prompt, too. Media of a prompt that its text does not mention come first.
+Conversations and media are as in training (`records/record.py`), and keys are read as strictly; an
+answer at the end of a conversation is no part of the question. A `question`, `query` or
+`instruction` is a prompt, too. Media of a prompt that its text does not mention come first. Options
+in `choices` are listed behind the question (`options.py`).
 """
 
 from __future__ import annotations
@@ -25,21 +26,22 @@ from data.config import DataConfig, FieldsConfig, LlavaSource
 from data.faults import Fault, FaultKind
 from data.media.blob import Blob
 from data.quotes import quoted
-from data.sample import DataError, MediaError, Sample, SampleError
+from data.sample import DataError, MediaError, Sample, SampleError, pattern_of
 from data.sources.formats.conversations import ConversationSet, Records
-from data.sources.formats.keys import QUESTION, Keys, Purpose, ShapeError
 from data.sources.formats.llava import records_of
-from data.sources.formats.record import Conversation, RecordForm
 from data.sources.formats.records.fields import CONVERSATIONS, PAIRS, QUESTIONS, Pair
 from data.sources.formats.records.forms import listed_keys, refused_key
-from data.sources.formats.turns import Media
+from data.sources.formats.records.keys import QUESTION, Keys, Purpose, ShapeError
+from data.sources.formats.records.record import Conversation, RecordForm
+from data.sources.formats.records.turns import Media
 from data.sources.source import Source
 from data.text.chat import marks_of
+from data.text.options import CHOICES, check_options, with_options
 
 #: Field of a question without a conversation.
 PROMPT = "prompt"
 #: Fields of right answers and options, which an evaluation reads.
-REFERENCES = ("answer", "answers", "choices")
+REFERENCES = ("answer", "answers", CHOICES)
 
 
 ASKING = Purpose(QUESTION, "asked", "valid: one of them", REFERENCES, is_learnt=False)
@@ -59,8 +61,24 @@ class QuestionForm(RecordForm):
         """
         found = super().parse(name, record, beside)
         if not found.turns:
-            raise _misshapen(name, "there is no question; valid: one with a text or with media")
+            raise misshapen(name, "there is no question; valid: one with a text or with media")
+        self._check_end(name, found)
         return found
+
+    def _check_end(self, name: str, found: Conversation) -> None:
+        """See that no medium has its place in an answer at the end, which is no part of a question.
+
+        Raises:
+            SampleError: one has.
+        """
+        last = found.turns[-1]
+        for kind, mark in self.marks.items():
+            if last.role == "assistant" and found.media[kind] and last.count(mark):
+                raise misshapen(
+                    name,
+                    f"{mark} in the answer at the end, which is not asked; valid: {mark} in the "
+                    f"question; or, where it is no medium but words, media in parts of type {kind}",
+                )
 
     def texts(self, keys: Collection[str]) -> tuple[str, ...] | Pair:
         """See `RecordFields.texts`; a question needs no answer, and `REFERENCES` are none."""
@@ -116,8 +134,37 @@ class QuestionSet(ConversationSet):
         record, _ = self._records.read(index)
         if not isinstance(record, Mapping):
             told = f"a {type(record).__name__}, not a mapping of fields"
-            raise _misshapen(self.name(index), told)
+            raise misshapen(self.name(index), told)
         return record
+
+    def answer(self, index: int) -> str | None:
+        """The answer at the end of a conversation, if there is one. Raises as `__getitem__`."""
+        return answer_of(super().__getitem__(index))
+
+    def choices(self, index: int) -> tuple[str, ...]:
+        """The options of a question; none of most.
+
+        Raises:
+            SampleError: they have the wrong shape.
+        """
+        choices, name = texts_in(self.record(index), CHOICES, self.name(index)), self.name(index)
+        try:
+            if choices:
+                check_options(choices)
+        except ValueError as error:
+            raise misshapen(name, str(error)) from error
+        return choices
+
+    def __getitem__(self, index: int) -> Sample:
+        """A question, behind which its options are listed, if it has any."""
+        sample, choices = super().__getitem__(index), self.choices(index)
+        if not choices:
+            return sample
+        try:
+            marks = pattern_of(self._form.marks.values())
+            return replace(sample, turns=with_options(sample.turns, choices, marks))
+        except ValueError as error:
+            raise misshapen(sample.name, str(error)) from error
 
 
 class GivenRecords(Records):
@@ -200,7 +247,24 @@ def answer_of(sample: Sample) -> str | None:
     return last.text if last.role == "assistant" else None
 
 
-def _misshapen(name: str, told: str) -> SampleError:
+def texts_in(record: Mapping[str, Any], field: str, name: str) -> tuple[str, ...]:
+    """The texts of a field, one or a list; numbers count as their texts.
+
+    Raises:
+        SampleError: the field of the record `name` holds something else, or an empty list.
+    """
+    found = record.get(field)
+    listed: Sequence[Any] = found if isinstance(found, list) else () if found is None else (found,)
+    if found is not None and not listed:
+        raise misshapen(name, f"{field}: an empty list; valid: at least one text")
+    for own in listed:
+        if not isinstance(own, str | int | float) or isinstance(own, bool):
+            raise misshapen(name, f"{field}: {own!r:.80} is no text")
+    return tuple(map(str, listed))
+
+
+def misshapen(name: str, told: str) -> SampleError:
+    """The error of a record of wrong shape."""
     return SampleError(name, Fault(FaultKind.RECORD, f"record of wrong shape: {told}"))
 
 

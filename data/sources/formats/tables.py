@@ -1,6 +1,6 @@
 """Records in the rows of tables: fields are columns, media are cells whose bytes come late.
 
-`data/sources/formats/record.py` says what a record is. Hubs keep a medium as a struct of bytes and
+`records/record.py` says what a record is. Hubs keep a medium as a struct of bytes and
 path (the features Image and Audio of `datasets`); such a cell is read when its medium is.
 """
 
@@ -19,25 +19,27 @@ from numpy.typing import NDArray
 from data.config import ONLY_WHERE_TAKEN
 from data.faults import Fault, FaultKind
 from data.media.blob import Blob
+from data.media.naming import medium_of_number
 from data.media.registry import KINDS
 from data.quotes import cut, enumerated, quoted
 from data.rows.spec import Kind
 from data.sample import DataError, MediaError, SampleError
 from data.sources.formats.blobs import Bytes, MediaFolder
 from data.sources.formats.conversations import Records
-from data.sources.formats.keys import (
+from data.sources.formats.records.advice import advice
+from data.sources.formats.records.fields import Pair
+from data.sources.formats.records.forms import CHATS, Sort, is_turn, known_form, meant, no_text
+from data.sources.formats.records.keys import (
     HARMLESS,
     REFUSED_OF_RECORDS,
     ShapeError,
     Unread,
     shortened,
 )
-from data.sources.formats.record import RecordForm
-from data.sources.formats.records.advice import advice
-from data.sources.formats.records.fields import Pair
-from data.sources.formats.records.forms import CHATS, Sort, is_turn, known_form, meant, no_text
+from data.sources.formats.records.mentions import FACTS
+from data.sources.formats.records.record import RecordForm
+from data.sources.formats.records.turns import Media
 from data.sources.formats.storage import File
-from data.sources.formats.turns import Media
 
 _MEDIA_TYPES = "binary, string, struct<bytes: binary, path: string> or a list of one of these"
 #: Errors of pyarrow for files that are damaged, or none of their format.
@@ -163,7 +165,8 @@ def columns_of(file: File, schema: pa.Schema, form: RecordForm) -> Columns:
             _check_text(file, name, schema.field(name).type, texts)
     late = [name for name in media if _is_late(file, name, schema.field(name).type)]
     others = _others(file, schema, names, form, plain)
-    rest = [name for name in (*plain, *others) if name not in media]
+    told = _speaking(schema, names, form, bool(media))
+    rest = [name for name in dict.fromkeys((*plain, *others, *told)) if name not in media]
     return Columns((*rest, *media), tuple(late))
 
 
@@ -213,7 +216,8 @@ def _sort(name: str, kind: pa.DataType) -> Sort:
         item = kind.value_type
         turns = pa.types.is_struct(item) and is_turn(part.name for part in item)
         return "turns" if turns else "several"
-    return "several" if pa.types.is_struct(kind) else "other"
+    several = pa.types.is_struct(kind) and any(is_list(part.type) for part in kind)
+    return "several" if several else "other"
 
 
 def _others(
@@ -230,12 +234,32 @@ def _others(
     if unread:
         name = unread[0]
         own = Unread(name, name, name, form.purpose.level, read, names)
-        first = advice(own, form.reading(dict.fromkeys(names, "")))
+        first = advice(own, form.reading(dict.fromkeys(names, True)))
         raise DataError(
             f"data.source: {file.path} has columns that are not read: {enumerated(unread)}; all "
             f"columns are {listed(schema)}. {shortened(name)}: {first}"
         )
     return [name for name in rest if name in REFUSED_OF_RECORDS]
+
+
+def _speaking(
+    schema: pa.Schema, names: Sequence[str], form: RecordForm, has_media: bool
+) -> list[str]:
+    """Harmless columns that may name a weight, or a medium where no column has any."""
+    may = FACTS if has_media else HARMLESS
+    return [
+        name
+        for name in names
+        if name in may
+        and name not in form.allowed.ignored
+        and (medium_of_number(name) or not _is_plain_number(schema, name))
+    ]
+
+
+def _is_plain_number(schema: pa.Schema, name: str) -> bool:
+    """Whether a column holds nothing that has names: numbers, times, bytes."""
+    kind = _value(schema.field(name).type)
+    return not (_is_text(kind) or is_list(kind) or pa.types.is_nested(kind))
 
 
 def _media_columns(schema: pa.Schema, form: RecordForm, kind: Kind) -> list[str]:

@@ -37,10 +37,10 @@ from data.sample import DataError, MediaError, SampleError
 from data.sources.formats.blobs import Part
 from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
 from data.sources.formats.index import Arrays, Index, open_index
-from data.sources.formats.keys import Met, ShapeError
-from data.sources.formats.record import Caption, RecordForm, loads
+from data.sources.formats.records.keys import Met, ShapeError
+from data.sources.formats.records.record import Caption, RecordForm, loads
+from data.sources.formats.records.turns import Media, what
 from data.sources.formats.storage import File, find_files, home_of_files
-from data.sources.formats.turns import Media, what
 
 logger = logging.getLogger(__name__)
 
@@ -186,12 +186,14 @@ class TarRecords(Records):
         """The media of a kind where the record names none: `7.png`, `7.0.png`, `7.1.png`, ...
 
         Raises:
-            SampleError: a member is of this kind by another name, or two have the same number.
+            SampleError: a member is of this kind by another name, two have the same number, or a
+                number is left out.
         """
-        members = sorted(
-            (member for member in self._taken(index) if member.kind == kind),
+        every = sorted(
+            (member for member in self._members(index) if member.kind == kind),
             key=lambda member: member.number,
         )
+        members = [member for member in every if not self._is_ignored(member)]
         for member in members:
             if not member.is_plain:
                 raise self._unread(
@@ -209,8 +211,31 @@ class TarRecords(Records):
                     f"sample; valid: numbers, as in .0.{one.type} and .1.{other.type}, or a record "
                     "that names both",
                 )
+        self._check_numbers(index, kind, members, every)
         file = self.place(index)[0]
         return [self._part(file, member) for member in members]
+
+    def _check_numbers(
+        self, index: int, kind: Kind, members: Sequence[_Member], every: Sequence[_Member]
+    ) -> None:
+        """See that numbers go on from 0 or 1, as that of a member which is lost would be missing.
+
+        Args:
+            index: index of the sample.
+            kind: kind of the media.
+            members: those that are read.
+            every: also those that are ignored, whose numbers are not missing.
+        """
+        numbers = {member.number for member in every}
+        for member in members:
+            lost = member.number - 1
+            if lost > 0 and lost not in numbers:
+                raise self._fault(
+                    index,
+                    f"{quoted(member.name)} has number {member.number} among the {kind} media of "
+                    f"the sample, and none has number {lost}; valid: numbers without a gap from 0 "
+                    "or 1, or a record that names the media in order",
+                )
 
     def _check_ending(self, index: int, member: _Member) -> None:
         """Raise SampleError for a member that is of no type that is read or known as harmless."""

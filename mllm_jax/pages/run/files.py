@@ -11,14 +11,17 @@ from typing import Any
 
 from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.config.sections import ConfigError
+from mllm_jax.pages.run.steps import wrong_steps
 from mllm_jax.runtime.folder import IDENTITY, METRICS, RESOLVED, RunError, steps_in
 from mllm_jax.runtime.records import (
     DamageError,
     Lines,
     check_text,
+    is_signed,
     read_document,
     read_lines,
 )
+from mllm_jax.supervise.attempts import FOLDER as ATTEMPTS
 from mllm_jax.supervise.attempts import Attempts, goodput, read
 from mllm_jax.train.listeners.stragglers.heat import Line as Times
 from mllm_jax.train.listeners.stragglers.heat import read_times, times_of
@@ -34,6 +37,8 @@ Line = Mapping[str, Any]
 
 #: Name of the file with the end of a run.
 SUMMARY_FILE = "summary.json"
+#: Files that a sentence names.
+_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -49,8 +54,8 @@ class RunFiles:
         summary: content of `summary.json`; None if the run has not ended, or it is damaged.
         config: configuration of the run; None if it cannot be read.
         trouble: why it cannot be read.
-        damage: sentences about what is damaged in the folder's records, and left out, and in the
-            records of its checkpoints.
+        damage: sentences about what is damaged in the folder's records, and left out, about lines
+            that are lost, and about damage in the records of its checkpoints.
         unchecked: names of files whose records have no checksums.
     """
 
@@ -125,7 +130,13 @@ def read_run(folder: Path) -> RunFiles:
     damage = [sentence for own in read_lists for sentence in own.told]
     damage += [*attempts.damage.values(), *of_summary, *_of_identity(folder)]
     damage += _of_checkpoints(folder)
-    for sentence in (*damage, *([trouble] if trouble else ())):
+    reports = [line for line in lines.values if is_report(line)]
+    every = config.run.log_every if config else None
+    damage += wrong_steps(reports, summary, every, len(lines.damage))
+    unchecked = [own.path.name for own in read_lists if not own.checked]
+    unchecked += [RESOLVED] * (not checked)
+    unchecked += _without_checksums(folder, [SUMMARY_FILE] if summary else [], attempts)
+    for sentence in (*damage, *([trouble] if trouble else ()), *told_unchecked(unchecked)):
         logger.warning("%s: %s", folder, sentence)
     return RunFiles(
         folder,
@@ -137,8 +148,24 @@ def read_run(folder: Path) -> RunFiles:
         config,
         trouble,
         damage,
-        [own.path.name for own in read_lists if not own.checked] + [RESOLVED] * (not checked),
+        unchecked,
     )
+
+
+def told_unchecked(names: Sequence[str]) -> list[str]:
+    """A sentence about files whose records have no checksums; none without any."""
+    listed = ", ".join(names[:_NAMED]) + (f", {len(names) - _NAMED} more" * (len(names) > _NAMED))
+    told = (
+        f"An earlier version wrote {listed}, or they were changed: their records have no checksums"
+    )
+    return [told] if names else []
+
+
+def _without_checksums(folder: Path, documents: Sequence[str], attempts: Attempts) -> list[str]:
+    """Names of records in files of their own that have no checksums."""
+    paths = [folder / name for name in documents]
+    paths += sorted(p for p in (folder / ATTEMPTS).glob("*.json") if p.name not in attempts.damage)
+    return [path.relative_to(folder).as_posix() for path in paths if not is_signed(path)]
 
 
 def _summary(path: Path) -> tuple[Line | None, list[str]]:

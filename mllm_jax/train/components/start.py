@@ -56,9 +56,9 @@ def claimed(folder: Path) -> Iterator[None]:
                 check_unsupervised(folder)
             known_identity(folder)  # before the others read it, as a damaged one is removed
         peers().gather("the run's folder is locked", None)
-        own_for(run := owner_of(folder))
-        remove_left(run)
-        yield
+        remove_left(run := owner_of(folder))
+        with own_for(run):
+            yield
 
 
 def check_health(config: ExperimentConfig) -> None:

@@ -25,9 +25,8 @@ def main(folder: str, run: str = "none") -> None:
     )
     source, processor = make_source(own.data), make_processor(own.data, planned(own))
     rows = dict.fromkeys(("decoder", "vision", "audio"), range(own.data.rows))
-    own_for(run)
     shared.SMALL = 1  # of elements as small as these, too
-    with Loader(source, processor, own.data, 0, rows) as loader:
+    with own_for(run), Loader(source, processor, own.data, 0, rows) as loader:
         next(loader)
         workers = [process.pid for process in multiprocessing.active_children()]
         print(*workers, flush=True)  # noqa: T201 - for the test

@@ -165,11 +165,8 @@ def test_what_is_killed_leaves_nothing_behind_the_next_start(
 
 def test_what_a_process_has_that_lives_is_left_alone(small: None, run: str) -> None:
     """Also one of another container, whose number is here that of nobody, or of another process."""
-    own_for(run)
-    try:
+    with own_for(run):
         hold = Hold()
-    finally:
-        own_for("none")
     pack(hold.begin, np.zeros(10))
     number, foreign = f"-{os.getpid()}-", f"-{os.getpid()}-1"
     gone = hold.begin.replace(number, foreign)

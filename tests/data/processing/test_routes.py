@@ -17,7 +17,7 @@ from data.planning.stream import Consumer
 from data.processing.processor import Processor, make_processor
 from data.rows.spec import Lane
 from data.sample import DataError, SampleError
-from data.sources.formats.record import RecordForm
+from data.sources.formats.records.record import RecordForm
 from data.text.chat import marks_of
 from tests.data.samples import (
     AUDIO,

@@ -22,7 +22,7 @@ from mllm_jax.train.records.sinks import JsonlSink
 from mllm_jax.train.records.skips import Skips
 from mllm_jax.train.state.checksums import write_checksums
 from mllm_jax.train.state.progress import Progress
-from tests.pages.run.runs import ended
+from tests.pages.run.runs import ended, report
 
 RECORDS = (
     *("metrics.jsonl", "ranks.jsonl", "samples.jsonl", "skipped.jsonl", "summary.json"),
@@ -101,7 +101,8 @@ def test_a_run_goes_on_without_a_damaged_record(
     if name.endswith(".jsonl"):
         assert path.read_bytes().count(b"\n") == before - 1
         assert f"{copied}: {name} is damaged, and left out: line " in caplog.text
-        assert not read_run(copied).damage
+        lost = "metrics.jsonl has no report of step 20"
+        assert all(own.startswith(lost) for own in read_run(copied).damage)
     assert page(read_run(copied))
 
 
@@ -201,3 +202,64 @@ def test_a_run_of_an_earlier_version_has_no_checksums(copied: Path) -> None:
     path = copied / "metrics.jsonl"
     path.write_text('{"step": 1, "heldout_loss": 2.5}\n')
     assert "An earlier version wrote metrics.jsonl" in page(read_run(copied))
+
+
+def edited(folder: Path, change: Any) -> list[str]:
+    """Sentences about a run of which `change` makes other lines of `metrics.jsonl`."""
+    path = folder / "metrics.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(change(lines)))
+    return [*read_run(folder).damage]
+
+
+#: Lines are a value at step 0, reports of the steps 10, 20 and 30, and a value at the end.
+EDITS: dict[str, tuple[Any, str]] = {
+    "deleted": (
+        lambda own: [*own[:2], *own[3:]],
+        "metrics.jsonl has no report of step 20, though run.log_every is 10: lines are lost, or",
+    ),
+    "first deleted": (lambda own: own[2:], "metrics.jsonl has no report of step 10, though"),
+    "duplicated": (lambda own: [*own[:3], *own[2:]], "lines out of order: step 20 twice"),
+    "swapped": (
+        lambda own: [own[0], own[2], own[1], *own[3:]],
+        "metrics.jsonl has lines out of order: step 10 behind step 20",
+    ),
+    "last lost": (
+        lambda own: own[:3],
+        "metrics.jsonl ends with step 20, and summary.json tells of 30 steps: lines are lost",
+    ),
+    "empty": (lambda own: [], "metrics.jsonl has no report, and summary.json tells of 30 steps"),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_whole_lines_that_are_lost_or_out_of_order_are_told(
+    copied: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    change, told = EDITS[name]
+    (sentence,) = edited(copied, change)
+    assert told in sentence
+    assert f"{copied}: {sentence}" in caplog.messages
+    assert sentence in page(read_run(copied))
+
+
+def test_a_run_that_goes_on_or_went_on_after_its_end_has_lost_nothing(copied: Path) -> None:
+    sink = JsonlSink(copied / "metrics.jsonl", 30)
+    sink.write(report(40))
+    assert not read_run(copied).damage
+    (copied / "summary.json").unlink()
+    assert not edited(copied, lambda own: own[:3])
+
+
+@pytest.mark.parametrize("name", ["summary.json", "attempts/1.json"])
+def test_a_document_without_its_checksum_is_told(
+    copied: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = copied / name
+    values = json.loads(path.read_bytes())
+    del values["crc"]
+    path.write_text(json.dumps(values))
+    found = read_run(copied)
+    assert found.unchecked == [name]
+    assert f"An earlier version wrote {name}, or they were changed" in page(found)
+    assert f"An earlier version wrote {name}" in caplog.text

@@ -1,1 +1,1 @@
-"""Which fields of records are read, what else records may be, and what is advised about them."""
+"""How a record is understood: fields, turns, keys, what else it may be, and what is advised."""

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from data.config import FieldsConfig
+from data.media.naming import medium_of
 from data.media.registry import KINDS
 from data.quotes import enumerated
 from data.rows.spec import Kind
 from data.sample import DataError
-from data.sources.formats.keys import (
+from data.sources.formats.records.fields import ANSWERS, OPTIONS, RecordFields
+from data.sources.formats.records.keys import (
     MESSAGE,
     PART,
     SYSTEM_WORDS,
@@ -28,10 +30,9 @@ from data.sources.formats.keys import (
     Unread,
     check_ignored,
     like,
-    medium_of,
     shortened,
 )
-from data.sources.formats.records.fields import ANSWERS, OPTIONS, RecordFields
+from data.sources.formats.records.mentions import Mention, mention_of
 
 #: Characters of a name, and of all settings together, that a message writes out: half of one is no
 #: advice, and of a long message the end is kept.
@@ -74,6 +75,18 @@ class Reading:
             return _unless_long(f"{_fields(settled)} with {_ignore(path, before)}")
         return None
 
+    def choosing(self, names: Mapping[str, str], others: Collection[str]) -> str | None:
+        """`data.source.fields` with further names, and `data.source.ignore` with what is beside.
+
+        None where the configuration cannot be given both.
+        """
+        own = None if self.allowed.others else self._named(dict(names))
+        paths = dict.fromkeys((*sorted(self.allowed.ignored), *others))
+        if own is None or not self._takes(own, [*paths]):
+            return None
+        listed = ", ".join(map(_yaml, paths))
+        return _unless_long(f"{_fields(own)} with data.source.ignore: [{listed}]")
+
     def _named(self, names: dict[str, str]) -> dict[str, str] | None:
         """Names that are given with further ones; None where there is no place for them."""
         given = self.fields.fields.model_dump(exclude_none=True)
@@ -95,6 +108,8 @@ def advice(unread: Unread, reading: Reading) -> str:
     """What is to be done about a key that is not read."""
     key, level = unread.key, unread.level
     is_record = level is reading.purpose.level
+    if unread.mention is not None:
+        return _of_mention(unread, unread.mention, reading)
     if is_record and key in SYSTEM_WORDS:
         return _of_system(key, reading)
     if key in level.refused:
@@ -118,6 +133,23 @@ def advice(unread: Unread, reading: Reading) -> str:
         told = f"it is not read, and like {near}, which is"
         return f"{told}; if it is another and decides nothing, {drop}"
     return f"it is not read; read are {enumerated(unread.read)}; if it decides nothing, {drop}"
+
+
+def _of_mention(unread: Unread, mention: Mention, reading: Reading) -> str:
+    """What is to be done about a key that decides nothing, and names a medium or a weight."""
+    drop, kind = reading.ignoring(unread.path) or "leave it out", mention.kind
+    is_record = unread.level is reading.purpose.level
+    if kind is None:
+        where = "in a message" if is_record else "in the message itself"
+        told = f"weights are not read from here; valid: weight 0 or 1 {where}"
+        return f"{told}; or, if it decides nothing, {drop}"
+    fields = reading.fields.media_fields(kind)
+    told = f"it names {kind} media, and the record has no medium; valid: {kind} media in "
+    told += " or ".join(map(shortened, fields))
+    is_field = is_record and mention.is_file and not mention.below and isinstance(unread.value, str)
+    named = reading.naming(**{kind: unread.key}) if is_field and len(fields) > 1 else None
+    told = told if named is None else f"{told}, or {named}"
+    return f"{told}; or, if it decides nothing, {drop}"
 
 
 def _of_question(key: str, reading: Reading) -> str | None:
@@ -153,7 +185,8 @@ def _drop(unread: Unread, reading: Reading) -> str:
     ignore = reading.ignoring(unread.path)
     if ignore is not None:
         return ignore
-    if not reading.purpose.is_learnt and "metadata" in unread.level.harmless:
+    is_mention = mention_of("metadata", {unread.key: unread.value}) is not None
+    if not reading.purpose.is_learnt and "metadata" in unread.level.harmless and not is_mention:
         return "write it below metadata, or leave it out"
     return "leave it out"
 

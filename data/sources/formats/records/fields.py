@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from data.config import FieldsConfig
 from data.media.registry import KINDS
 from data.rows.spec import Kind
-from data.sources.formats.keys import ShapeError
+from data.sources.formats.records.keys import ShapeError
 
 #: Fields that hold conversations, if `data.source.fields` names none.
 CONVERSATIONS = ("conversations", "messages", "texts")
@@ -82,8 +82,13 @@ class RecordFields:
             return CONVERSATIONS
         if len(pairs) > 1:
             both = " and ".join(f"{pair.question}, {pair.answer}" for pair in pairs)
-            raise ShapeError(f"it has {both}; data.source.fields says which are meant")
+            raise ShapeError(f"it has {both}; {self._choosing_pair(pairs, keys)}")
         return pairs[0]
+
+    def _choosing_pair(self, pairs: Sequence[Pair], keys: Collection[str]) -> str:
+        """What is to be done about a record with several pairs."""
+        del pairs, keys
+        return "data.source.fields says which are meant"
 
     @property
     def system(self) -> str:
@@ -111,9 +116,9 @@ class RecordFields:
         """Whether a record has a conversation or an answer."""
         if not isinstance(record, Mapping):
             return False
-        texts = self.texts(present(record))
+        texts = self.texts(stated(record))
         wanted = (texts.answer or "",) if isinstance(texts, Pair) else texts
-        return any(record.get(name) is not None for name in wanted)
+        return any(name in stated(record) for name in wanted)
 
     @property
     def names(self) -> frozenset[str]:
@@ -133,7 +138,7 @@ class RecordFields:
         """
         if not self._is_open:
             return {}
-        there = present(record)
+        there = stated(record)
         texts = self.texts(there)
         if not isinstance(texts, Pair):
             own = next((name for name in texts if name in there), None)
@@ -141,6 +146,16 @@ class RecordFields:
         if texts.question is None or texts.answer is None or {*texts.fields[2:]} & there:
             return {}
         return {"question": texts.question, "answer": texts.answer}
+
+
+def stated(record: Mapping[Any, Any]) -> set[Any]:
+    """The keys of a record that have a value, but for conversations that are empty."""
+    return {key for key in present(record) if not is_empty_conversation(record, key)}
+
+
+def is_empty_conversation(record: Mapping[Any, Any], key: object) -> bool:
+    """Whether a key is that of a conversation without any turns."""
+    return key in CONVERSATIONS and record.get(key) in ("", [])
 
 
 def present(record: Mapping[Any, Any]) -> set[Any]:

@@ -11,7 +11,6 @@ from typing import Any, Literal
 from data.config import ONLY_WHERE_TAKEN
 from data.media.registry import KINDS
 from data.quotes import enumerated
-from data.sources.formats.keys import TRAINING, Purpose, Unread, like
 from data.sources.formats.records.advice import Reading, advice
 from data.sources.formats.records.fields import (
     ANSWERS,
@@ -21,6 +20,7 @@ from data.sources.formats.records.fields import (
     Pair,
     present,
 )
+from data.sources.formats.records.keys import TRAINING, Purpose, Unread, like
 
 #: What a value may be: a text, turns of a conversation, several values, or something else.
 Sort = Literal["text", "turns", "several", "other"]
@@ -103,8 +103,8 @@ def has_medium(record: Mapping[Any, Any], reading: Reading) -> bool:
     for kind in KINDS:
         for name in reading.fields.media_fields(kind):
             value = record.get(name)
-            is_number = kind in ONLY_WHERE_TAKEN and isinstance(value, int | float)
-            if value not in (None, "", []) and not is_number:
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if value not in (None, "", []) and not (number and kind in ONLY_WHERE_TAKEN):
                 return True
     return False
 
@@ -117,7 +117,8 @@ def sort_of(value: object) -> Sort:
     if isinstance(value, list):
         first = value[0] if value else {"role": ""}
         return "turns" if isinstance(first, Mapping) and is_turn(first) else "several"
-    return "several" if isinstance(value, Mapping) else "other"
+    several = isinstance(value, Mapping) and any(isinstance(own, list) for own in value.values())
+    return "several" if several else "other"
 
 
 def is_turn(keys: Iterable[object]) -> bool:

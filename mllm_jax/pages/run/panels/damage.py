@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from mllm_jax.pages.html.markup import joined, note
 from mllm_jax.pages.html.panel import Panel
-from mllm_jax.pages.run.files import RunFiles
+from mllm_jax.pages.run.files import RunFiles, told_unchecked
 
 
 def damage(run: RunFiles) -> Panel | None:
     """What is damaged in the records of the run, and left out of the page; None if nothing is."""
     sentences = [f"{sentence}." for sentence in run.damage]
-    if run.unchecked:
-        names = ", ".join(run.unchecked)
-        sentences.append(f"An earlier version wrote {names}: these records have no checksums.")
+    sentences += [f"{sentence}." for sentence in told_unchecked(run.unchecked)]
     if not sentences:
         return None
     told = "Records have checksums; what does not match its checksum is in no figure of this page."

@@ -67,6 +67,37 @@ def test_a_column_of_images_without_any_makes_bad_samples(opened: Any, column: p
             source[index]
 
 
+@pytest.mark.parametrize(
+    ("columns", "place"),
+    [
+        ({"image_id": [7, None]}, "image_id"),
+        ({"source": ["b/a.png", "coco"]}, "source"),
+        ({"metadata": [{"image": "a.png"}, {"image": None}]}, "metadata.image"),
+        ({"info": ['{"images": ["a.png"]}', "{}"]}, "info.images"),
+        ({"tags": [["a.png"], []]}, "tags"),
+        ({"meta": [{"weight": 0}, None]}, "meta.weight"),
+    ],
+    ids=["image_id", "source", "metadata", "info", "tags", "weight"],
+)
+def test_harmless_columns_that_name_a_medium_make_bad_samples_of_rows_without_one(
+    opened: Any, columns: Any, place: str
+) -> None:
+    texts = {"question": ["What?", "Why?"], "answer": ["A cat.", "So."], "conversations": None}
+    rows = table(2, **texts, **columns, image=None, width=[3, 4])
+    source, _ = opened(rows)
+    with pytest.raises(SampleError, match=rf"shape: {place}: (it names image|weights are not)"):
+        source[0]
+    assert [turn.text for turn in source[1].turns] == ["Why?", "So."]
+    (name,) = columns
+    assert opened(rows, ignore=[name])[0][0].turns
+    with_images = opened(table(2, **texts, **columns))[0]
+    if place != "meta.weight":
+        assert with_images[0].turns
+        return
+    with pytest.raises(SampleError, match=r"meta\.weight: weights are not"):
+        with_images[0]
+
+
 def test_texts_may_be_kept_in_a_dictionary(opened: Any) -> None:
     def kept(*values: str) -> pa.Array:
         return pa.array(values).dictionary_encode()
@@ -133,6 +164,16 @@ def test_a_text_is_read_without_its_images(
             {"conversations": None, "question": ["a"] * 4, "answer": [["b", "c"]] * 4},
             {},
             "column 'answer' is list.*; valid: string; answer: several right answers",
+        ),
+        (
+            {"conversations": None, "question": ["a"] * 4, "answer": [{"text": "b"}] * 4},
+            {},
+            r"column 'answer' is struct<text: string>; valid: string$",
+        ),
+        (
+            {"conversations": None, "question": ["a"] * 4, "answer": [{"text": ["b", "c"]}] * 4},
+            {},
+            "column 'answer' is struct.*; valid: string; answer: several right answers",
         ),
         (
             {"conversations": None, "prompt": [[ASK]] * 4, "completion": [[ASK]] * 4},

@@ -91,6 +91,21 @@ def test_a_caption_is_read_where_the_record_tells_nothing(opened: Any) -> None:
     assert texts(opened(named, fields={"answer": "c"})[0][0]) == ["<image>\n", "B."]
 
 
+@pytest.mark.parametrize(
+    ("caption", "told"),
+    [
+        (b"A cat <image>.", "caption: '<image>' in an answer, where media belong to the question"),
+        (b"<image 1> is a cat.", "caption: '<image 1>': image media have another placeholder"),
+        (b"<image_path>a.png</image_path>", "image media are not read from tags in a text"),
+    ],
+)
+def test_a_caption_that_has_the_place_of_a_medium_is_refused(
+    caption: bytes, told: str, opened: Any
+) -> None:
+    with pytest.raises(SampleError, match=told):
+        opened([("0.txt", caption), ("0.png", PNG)])[0][0]
+
+
 def with_keys(**keys: object) -> bytes:
     return json.dumps(json.loads(TOLD) | keys).encode()
 
@@ -133,6 +148,54 @@ def test_members_of_a_sample_that_are_read(name: str, opened: Any) -> None:
     read, passed = sample.keys
     told = {own for own in (*read, *passed) if own.startswith(".")}
     assert told == {f".{own.partition('.')[2].lower()}" for own, _ in members}
+
+
+def numbered(*numbers: str) -> list[tuple[str, bytes]]:
+    return [("7.txt", b"A."), *((f"7.{number}.png", PNG) for number in numbers)]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "lost"),
+    [
+        (("0", "2"), ("2", 1)),
+        (("1", "3"), ("3", 2)),
+        (("2",), ("2", 1)),
+        (("000", "001", "003"), ("003", 2)),
+        ((*map(str, range(10)), "11"), ("11", 10)),
+        (("0", "1000000"), ("1000000", 999999)),
+    ],
+)
+def test_a_gap_between_numbers_is_told_as_a_member_may_be_lost(
+    numbers: tuple[str, ...], lost: tuple[str, int], opened: Any
+) -> None:
+    source, _ = opened(numbered(*numbers))
+    told = rf"'7.{lost[0]}.png' has number {int(lost[0])} among the image media .* number {lost[1]}"
+    with pytest.raises(SampleError, match=f"{told}; valid: numbers without a gap from 0 or 1"):
+        source[0]
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        numbered("0"),
+        numbered("1"),
+        numbered("00", "01", "02"),
+        numbered("1", "2", "3"),
+        [*numbered("1", "2"), ("7.png", PNG)],
+        [*numbered("0", "1"), ("7.1.wav", WAV)],  # each kind has numbers of its own
+    ],
+)
+def test_numbers_without_a_gap_are_read(members: Any, opened: Any) -> None:
+    images = [name for name, _ in members if name.endswith(".png")]
+    assert len(opened(members)[0][0].of("image")) == len(images)
+
+
+def test_numbers_of_members_that_are_ignored_or_named_leave_no_gap(opened: Any) -> None:
+    source, _ = opened(numbered("0", "1", "2"), ignore=[".1.png"])
+    assert len(source[0].of("image")) == 2
+    named = with_keys(conversations=TWO, images=["0.png", "2.png"])
+    members = [("7.json", named), ("7.0.png", PNG), ("7.2.png", PNG)]
+    assert len(opened(members)[0][0].of("image")) == 2
 
 
 MASK = ("7.seg.png", PNG)

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from data.faults import FaultKind
+from data.media.naming import medium_of
 from data.media.registry import KINDS
 from data.quotes import quoted
-from data.rows.spec import Kind
 from data.sample import DataError
+from data.sources.formats.records.mentions import Mention, mention_of
 
 
 class ShapeError(Exception):
@@ -192,10 +193,12 @@ class Met:
     Attributes:
         read: those that are read.
         passed: those that are not, as they are harmless or ignored.
+        mentions: harmless keys that name a medium, which a record without media may be about.
     """
 
     read: dict[str, None] = field(default_factory=dict)
     passed: dict[str, None] = field(default_factory=dict)
+    mentions: list[Unread] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -225,6 +228,8 @@ class Unread:
         level: where it stands.
         read: keys that are read there, whether they are there or not.
         there: keys that have a value there.
+        value: its value, where that is known.
+        mention: the medium or the weight that it speaks of, for a key that is harmless else.
     """
 
     key: str
@@ -233,6 +238,8 @@ class Unread:
     level: Level
     read: Sequence[str]
     there: Collection[str]
+    value: Any = None
+    mention: Mention | None = None
 
 
 class UnreadKey(ShapeError):  # noqa: N818  - a record of wrong shape
@@ -334,10 +341,24 @@ class Keys:
             path = _below(self._path, key)
             if key in self._asked:
                 self.met.read[path] = None
-            elif key in self._level.harmless or path in self._allowed.ignored:
+            elif path in self._allowed.ignored:
                 self.met.passed[path] = None
+            elif key in self._level.harmless:
+                self.met.passed[path] = None
+                self._look_at(key, value, path)
             else:
                 self._tell(key, value, path)
+
+    def _look_at(self, key: str, value: Any, path: str) -> None:
+        """Note a harmless key that names a medium; raise UnreadKey for one of a weight."""
+        mention = mention_of(key, value)
+        if mention is None:
+            return
+        unread = self._unread(key, value, path, mention)
+        if mention.kind is not None:
+            self.met.mentions.append(unread)
+        elif self.purpose.is_learnt:
+            raise UnreadKey(unread)
 
     def _tell(self, key: str, value: Any, path: str) -> None:
         """Raise ShapeError for a key that is not read, unless it says nothing."""
@@ -348,8 +369,12 @@ class Keys:
         if others and key not in self._level.refused and not is_like_one(key, self._asked):
             self.met.passed[path] = None
             return
+        raise UnreadKey(self._unread(key, value, path))
+
+    def _unread(self, key: str, value: Any, path: str, mention: Mention | None = None) -> Unread:
         there = [own for own in self._values if own in self]
-        raise UnreadKey(Unread(key, self.at(key), path, self._level, [*self._asked], there))
+        place = self.at(key) + (mention.below if mention else "")
+        return Unread(key, place, path, self._level, [*self._asked], there, value, mention)
 
     def _at(self) -> str:
         return f"{self.place}: " if self.place else ""
@@ -377,27 +402,3 @@ def like(key: str, read: Collection[str]) -> str | None:
     near = {name.lower(): name for name in read}
     found = difflib.get_close_matches(key.lower()[:100], near, 1, 0.8)
     return near[found[0]] if found else None
-
-
-#: Words for media of a kind beside its name, in keys of others.
-_MEDIA_WORDS: Mapping[Kind, tuple[str, ...]] = {
-    "image": ("img", "imgs", "picture", "pictures", "photo", "photos"),
-    "audio": ("wav", "wavs", "speech", "sound", "sounds", "clip", "clips"),
-    "video": ("movie", "movies"),
-}
-#: Words that such keys have beside, if they name the medium itself.
-_PLACE_WORDS = frozenset(("path", "paths", "file", "files", "url", "urls", "name", "names"))
-_PLACE_WORDS |= frozenset(
-    ("filename", "filepath", "bytes", "data", "base64", "list", "input", "0", "1", "2")
-)
-
-
-def medium_of(key: str) -> Kind | None:
-    """The kind of media that a key names by other words than those that are read."""
-    words = [word for word in key.lower().replace("-", "_").split("_") if word]
-    for kind, medium in KINDS.items():
-        own = (*medium.fields, *_MEDIA_WORDS.get(kind, ()))
-        rest = [word for word in words if word not in own]
-        if len(rest) < len(words) and all(word in _PLACE_WORDS for word in rest):
-            return kind
-    return None

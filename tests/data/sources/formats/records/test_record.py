@@ -14,8 +14,8 @@ from pydantic import ValidationError
 from data.config import FieldsConfig
 from data.sample import SampleError, Turn
 from data.sources.formats.blobs import Bytes
-from data.sources.formats.record import Conversation, RecordForm
-from data.sources.formats.turns import Stored
+from data.sources.formats.records.record import Conversation, RecordForm
+from data.sources.formats.records.turns import Stored
 
 MARKS: Any = {"image": "<image>", "audio": "<audio>", "video": "<video>"}
 FORM = RecordForm(FieldsConfig(), MARKS)
@@ -35,7 +35,10 @@ pieces = st.lists(
     max_size=5,
 )
 dialogues = st.lists(
-    st.tuples(st.sampled_from(["user", "assistant", "system"]), pieces), min_size=1
+    st.tuples(st.sampled_from(["user", "assistant", "system"]), pieces).filter(
+        lambda own: own[0] != "user" or any(value.strip() for _, value in own[1])
+    ),
+    min_size=1,
 )
 Dialogue = list[tuple[str, list[tuple[str, str]]]]
 
@@ -201,11 +204,13 @@ FALSE: list[Any] = [0, False, 0.0, [], {}]
         (
             {"messages": [MESSAGE], "image": "a", "images": ["b"]},
             {},
-            "it has image and images; data.source.fields",
+            "it has image and images; valid: data.source.fields: {image: image} with data",
         ),
         ({"messages": {}}, {}, "messages: a dict, not a list of turns"),
         ({"messages": ["a"]}, {}, "messages.0: a str, not a turn such as"),
         ({"messages": "nothing"}, {}, "messages: not JSON: Expecting value"),
+        ({"messages": ""}, {}, "messages: it is empty; valid: a list of turns, such as {role, con"),
+        ({"messages": []}, {}, "messages: it is empty; valid: a list of turns"),
         ({"messages": "[" * 10**6}, {}, "messages: not JSON: maximum recursion"),
         ({"messages": [{"role": "tool", "content": "a"}]}, {}, "messages.0.role: 'tool': tools"),
         ({"messages": [{"role": "you", "content": "a"}]}, {}, "role: 'you'; valid: human, user"),
@@ -279,3 +284,114 @@ def test_any_value_is_a_conversation_or_a_bad_sample(record: object) -> None:
 def test_fields_that_contradict_are_refused(fields: dict[str, str], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         FieldsConfig(**fields)
+
+
+PAIR = {"question": "What?", "answer": "A cat."}
+ANSWER = {"role": "assistant", "content": "A cat."}
+
+
+def user(content: Any) -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+@pytest.mark.parametrize("empty", ["", [], None])
+@pytest.mark.parametrize("name", ["messages", "conversations", "texts"])
+def test_an_empty_conversation_beside_a_question_and_its_answer_is_none(
+    name: str, empty: Any
+) -> None:
+    assert parse(PAIR | {name: empty}).turns == parse(PAIR).turns
+    assert parse(PAIR | {name: empty}, question="question", answer="answer") == parse(PAIR)
+
+
+@pytest.mark.parametrize("empty", ["", [], None])
+def test_an_empty_history_is_none(empty: Any) -> None:
+    record = {"query": "What?", "response": "A cat."}
+    assert parse(record | {"history": empty}).turns == parse(record).turns
+
+
+@pytest.mark.parametrize("blank", ["", " \n"])
+@pytest.mark.parametrize(
+    "record",
+    [
+        lambda blank: {"messages": [user(blank), ANSWER]},
+        lambda blank: {"messages": [user([{"type": "text", "text": blank}]), ANSWER]},
+        lambda blank: {"messages": [user([]), ANSWER]},
+        lambda blank: {"messages": [user("What?"), ANSWER, user(blank), ANSWER]},
+        lambda blank: {"conversations": [{"from": "human", "value": blank}, ANSWER]},
+        lambda blank: {"texts": [{"user": blank, "assistant": "a"}]},
+        lambda blank: {
+            "texts": [{"user": "a", "assistant": "a"}, {"user": blank, "assistant": "b"}]
+        },
+        lambda blank: {"question": blank, "answer": "a"},
+        lambda blank: {"query": "a", "response": "b", "history": [[blank, "c"]]},
+    ],
+)
+def test_an_answer_to_nothing_is_told_in_every_form(record: Any, blank: str) -> None:
+    told = "there is neither a question nor a medium|the question is empty; valid: a text"
+    with pytest.raises(SampleError, match=told):
+        parse(record(blank))
+
+
+def test_a_medium_alone_is_a_question() -> None:
+    shown = [{"type": "image", "image": "a.png"}]
+    for record in (
+        {"messages": [user(shown), ANSWER]},
+        {"messages": [user("<image>"), ANSWER], "image": "a.png"},
+        {"messages": [user("") | {"images": ["a.png"]}, ANSWER]},
+        {"texts": [{"user": "", "assistant": "A cat."}], "images": ["a.png"]},
+        {"question": "", "answer": "A cat.", "image": "a.png"},
+    ):
+        assert parse(record).turns[0].text.strip() == "<image>"
+
+
+@pytest.mark.parametrize(
+    ("role", "meant"),
+    [
+        ("developer", "system"),
+        ("System", "system"),
+        ("Human", "user|human"),
+        ("USER ", "user"),
+        ("model", "assistant"),
+        ("bot", "assistant"),
+        ("ChatGPT", "assistant"),
+        ("prompter", "user"),
+    ],
+)
+@pytest.mark.parametrize("form", ["role", "from"])
+def test_a_role_by_another_name_is_told_with_the_one_that_is_meant(
+    role: str, meant: str, form: str
+) -> None:
+    said = "content" if form == "role" else "value"
+    told = f"messages.0.{form}: '{role}'; valid: human, .*, system; ({meant}) may be meant$"
+    with pytest.raises(SampleError, match=told):
+        parse({"messages": [{form: role, said: "x"}, ANSWER]})
+
+
+@pytest.mark.parametrize(
+    ("part", "valid"),
+    [
+        ("input_image", "image, image_url"),
+        ("image_file", "image, image_url"),
+        ("img", "image, image_url"),
+        ("picture", "image, image_url"),
+        ("wav", "audio, audio_url, input_audio"),
+        ("input_video", "video, video_url"),
+    ],
+)
+def test_a_medium_of_another_type_is_told_with_its_type(part: str, valid: str) -> None:
+    with pytest.raises(SampleError, match=f"content.0.type: '{part}'; valid: {valid}$"):
+        parse({"messages": [user([{"type": part, "image_url": "a.png"}]), ANSWER]})
+
+
+@pytest.mark.parametrize("value", [True, False, [True]])
+def test_a_flag_is_no_video(value: Any) -> None:
+    with pytest.raises(SampleError, match=r"video.*(True|False) is no medium; valid: a path"):
+        parse(PAIR | {"video": value})
+    assert parse(PAIR | {"video": 7}).turns == parse(PAIR).turns
+
+
+def test_a_mapping_is_told_as_several_answers_if_it_has_a_list() -> None:
+    with pytest.raises(SampleError, match="answer: a dict, not a text"):
+        parse(PAIR | {"answer": {"text": "A cat."}})
+    with pytest.raises(SampleError, match="answer: several right answers"):
+        parse(PAIR | {"answer": {"text": ["A cat.", "cat"]}})

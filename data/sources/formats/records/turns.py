@@ -19,11 +19,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from data.media.blob import Blob
+from data.media.naming import medium_of
 from data.media.registry import KINDS
 from data.quotes import quoted
 from data.rows.spec import Kind
 from data.sample import Role, Turn, pattern_of
-from data.sources.formats.keys import MEDIUM, MESSAGE, PART, WEIGHTS, Keys, ShapeError
+from data.sources.formats.records.keys import MEDIUM, MESSAGE, PART, WEIGHTS, Keys, ShapeError
 from data.text.tags import tagged
 
 #: Roles by the names that turns and messages give them.
@@ -33,6 +34,16 @@ ROLES: Mapping[str, Role] = {
     "gpt": "assistant",
     "assistant": "assistant",
     "system": "system",
+}
+#: Names of roles that are not read, by the name of the one that is meant.
+_LIKELY_ROLES: Mapping[str, str] = {
+    **dict.fromkeys(("developer", "sys", "system_prompt"), "system"),
+    **dict.fromkeys(
+        ("model", "bot", "ai", "chatbot", "chatgpt", "claude", "bard", "bing", "llm", "agent"),
+        "assistant",
+    ),
+    **dict.fromkeys(("prompter", "customer", "instruction", "question", "questioner"), "user"),
+    **dict.fromkeys(("answer", "output", "response"), "assistant"),
 }
 #: Roles of conversations with tools.
 TOOL_ROLES = (
@@ -219,9 +230,7 @@ def _utterance(keys: Keys) -> Utterance:
     keys.close()
     role = ROLES.get(name) if isinstance(name, str) else None
     if role is None:
-        valid = ", ".join(ROLES)
-        told = "Field required" if name is None else quoted(name)
-        raise ShapeError(f"{keys.at(speaker)}: {told}; valid: {valid}")
+        raise ShapeError(f"{keys.at(speaker)}: {_no_role(name)}")
     if isinstance(value, list):
         content: Any = list(_parts(keys, said, value))
         if any(media.values()):
@@ -229,6 +238,17 @@ def _utterance(keys: Keys) -> Utterance:
     else:
         content = text_of(keys, said, value)
     return Utterance(keys.place, role, content, media, _agreed(keys, role, learnt))
+
+
+def _no_role(name: object) -> str:
+    """Why a name is that of no role, and which one is meant."""
+    valid = f"valid: {', '.join(ROLES)}"
+    if name is None:
+        return f"Field required; {valid}"
+    low = name.strip().lower() if isinstance(name, str) else ""
+    likely = low if low in ROLES else _LIKELY_ROLES.get(low)
+    meant = "" if likely is None else f"; {likely} may be meant"
+    return f"{quoted(name)}; {valid}{meant}"
 
 
 def _exchange(keys: Keys) -> list[Utterance]:
@@ -310,7 +330,8 @@ def _no_type(name: object) -> str:
     """Why a part has no type that is read."""
     if isinstance(name, str) and name in REFUSED_PARTS:
         return f"{name!r}: {REFUSED_PARTS[name]}"
-    valid = ", ".join(("text", *KIND_OF))
+    kind = medium_of(name) if isinstance(name, str) else None
+    valid = ", ".join(("text", *KIND_OF) if kind is None else KINDS[kind].parts)
     return f"{'Field required' if name is None else quoted(name)}; valid: {valid}"
 
 

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from data.config import DataConfig, FieldsConfig, LlavaSource
 from data.sample import DataError, SampleError
 from data.sources.formats.conversations import form_of
-from data.sources.formats.keys import HARMLESS, REFUSED_OF_RECORDS, TURNS, WEIGHTS
 from data.sources.formats.prompts import QuestionForm, given_questions, open_questions
-from data.sources.formats.record import RecordForm
 from data.sources.formats.records.fields import ANSWERS, CONVERSATIONS, QUESTIONS
 from data.sources.formats.records.forms import CHATS
+from data.sources.formats.records.keys import HARMLESS, REFUSED_OF_RECORDS, TURNS, WEIGHTS
+from data.sources.formats.records.record import RecordForm
 from tests.configs import config
 
 MARKS: Any = {"image": "<image>", "audio": "<audio>", "video": "<video>"}
@@ -75,10 +75,13 @@ NAMES = [
     *WEIGHTS,
     *sorted(REFUSED_OF_RECORDS),
     *sorted(HARMLESS)[:5],
+    *("image_id", "video_id", "source", "meta", "metadata", "info"),
 ]
 KEYS = st.sampled_from(NAMES) | st.text(max_size=6)
 VALUES: st.SearchStrategy[Any] = st.sampled_from(
     ["x", "a.png", 1, 0.5, True, ["x"], [{"role": "user", "content": "x"}], {"0": "x"}, b"a"]
+) | st.sampled_from(
+    [{"image": "a.png"}, {"images": ["a.png"]}, {"weight": 0}, {"image_id": 4}, "{}"]
 )
 
 
@@ -203,24 +206,46 @@ def test_whatever_is_advised_can_be_followed(
     follow(record, fields, ignore, ())
 
 
+TWO_PAIRS = {"question": "a", "answer": "b", "query": "c", "response": "d"}
+
+
 @pytest.mark.parametrize(
-    ("record", "named"),
+    ("record", "settings"),
     [
-        ({"question": "a", "answer": "b", "query": "c", "response": "d"}, ["question", "answer"]),
+        (TWO_PAIRS, [{"question": "question", "answer": "answer"}, {"question": "query"}]),
+        (
+            TWO_PAIRS | {"instruction": "e", "output": "f", "input": "g"},
+            [{"answer": "answer"}, {"answer": "response"}],
+        ),
+        (
+            TWO_PAIRS | {"history": [["e", "f"]]},  # which would be lost of the other pair
+            [{"question": "question", "answer": "answer"}],
+        ),
         (
             {"conversations": RECORDS[0]["conversations"], "messages": RECORDS[1]["messages"]},
-            ["conversation"],
+            [{"conversation": "conversations"}, {"conversation": "messages"}],
         ),
-        (RECORDS[1] | {"image": "a.png", "images": ["b.png"]}, ["image"]),
-        (RECORDS[1] | {"image_encoder": "a", "image_encoders": ["b"]}, ["image_encoder"]),
+        (RECORDS[1] | {"image": "a.png", "images": ["b.png"]}, [{"image": "image"}, {}]),
+        (RECORDS[1] | {"image": "a", "images": ["b"], "seen": 1}, [{"image": "image"}, {}]),
+        (RECORDS[1] | {"audio": "a.wav", "audios": ["b.wav"]}, [{"audio": "audio"}, {}]),
+        (
+            {"question": "a", "answer": "b", "image": "a.png"}
+            | {"image_encoder": "a", "image_encoders": ["b"]},
+            [{"image_encoder": "image_encoder"}, {"image_encoder": "image_encoders"}],
+        ),
     ],
 )
-def test_fields_say_which_of_two_is_meant(record: dict[str, Any], named: list[str]) -> None:
-    told = refusal(form({}, ()), record) or ""
-    assert "data.source.fields says which" in told
-    first = {name: next(key for key in record if key.startswith(name)) for name in named}
-    assert refusal(form(first, ()), record) != told
-    follow(record, first, (), (told,))
+def test_which_of_two_is_meant_is_settled_in_one_step(
+    record: dict[str, Any], settings: list[dict[str, str]]
+) -> None:
+    ignored = ("seen",)
+    own = form({}, ignored)
+    told = refusal(own, record) or ""
+    every = [*advised(told)]
+    for more, wanted in zip(every, settings, strict=True):
+        assert more["fields"] | wanted == more["fields"]
+        assert refusal(form(more["fields"], tuple(more["ignore"])), record) is None
+    follow(record, {}, ignored, ())
 
 
 SORTS: st.SearchStrategy[Any] = st.sampled_from(
@@ -272,12 +297,30 @@ def test_questions_are_read_as_strictly_and_told_what_has_an_effect(record: dict
     check_without(QUESTION_FORM, record, told)
 
 
-@pytest.mark.parametrize("key", ["media", "attachment", "input_image", "context", "seen", "img"])
-def test_a_key_of_a_question_that_nobody_reads_is_told(key: str) -> None:
-    records = {"prompt": "What?", key: "a.png"}, {"prompt": "What?", "metadata": {key: "a.png"}}
+@given(with_unread_keys(ASKED))
+def test_what_is_written_below_metadata_is_accepted_where_that_is_advised(
+    record: dict[str, Any],
+) -> None:
+    told = refusal(QUESTION_FORM, record) or ""
+    key = told.removeprefix("record of wrong shape: ").partition(": ")[0]
+    if "write it below metadata" in told and key in record and "metadata" not in record:
+        other = {name: value for name, value in record.items() if name != key}
+        then = refusal(QUESTION_FORM, other | {"metadata": {key: record[key]}}) or ""
+        assert then == (refusal(QUESTION_FORM, other) or "")
+
+
+@pytest.mark.parametrize("key", ["media", "attachment", "context", "seen", "input_image", "img"])
+@pytest.mark.parametrize("value", ["x", "a.png"])
+def test_a_key_of_a_question_that_nobody_reads_is_told(key: str, value: str) -> None:
+    records = {"prompt": "What?", key: value}, {"prompt": "What?", "metadata": {key: value}}
     source = given_questions(data_config(), records, Path())
     with pytest.raises(SampleError, match=f"record of wrong shape: {key}: .* not read") as told:
         source[0]
+    if value == "a.png" or key in ("input_image", "img"):
+        assert str(told.value).endswith("if it decides nothing, leave it out")
+        with pytest.raises(SampleError, match=rf"metadata\.{key}: it names image media, and the"):
+            source[1]
+        return
     assert str(told.value).endswith(
         "if it decides nothing, write it below metadata, or leave it out"
     )

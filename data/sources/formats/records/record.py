@@ -23,7 +23,7 @@ says what becomes of other keys: some are harmless, and all others make a bad sa
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -33,7 +33,17 @@ from data.media.registry import KINDS
 from data.quotes import enumerated, quoted
 from data.rows.spec import Kind
 from data.sample import SampleError, Turn, pattern_of
-from data.sources.formats.keys import (
+from data.sources.formats.records.advice import Reading, advice
+from data.sources.formats.records.fields import (
+    ANSWERS,
+    CONVERSATIONS,
+    Pair,
+    RecordFields,
+    is_empty_conversation,
+    stated,
+)
+from data.sources.formats.records.forms import no_conversation, no_text, refused_key, sort_of
+from data.sources.formats.records.keys import (
     NONE_ALLOWED,
     TRAINING,
     Allowed,
@@ -44,10 +54,7 @@ from data.sources.formats.keys import (
     UnreadKey,
     shortened,
 )
-from data.sources.formats.records.advice import Reading, advice
-from data.sources.formats.records.fields import Pair, RecordFields, present
-from data.sources.formats.records.forms import no_conversation, no_text, sort_of
-from data.sources.formats.turns import (
+from data.sources.formats.records.turns import (
     Media,
     Reference,
     Spoken,
@@ -61,6 +68,8 @@ from data.sources.formats.turns import (
 
 S = TypeVar("S")
 MEDIA = FaultKind.MEDIA
+
+_ASKS_NOTHING = "there is neither a question nor a medium; valid: one of them"
 
 #: Encoders of media, None for that of `data.routes`.
 Names = tuple[str | None, ...]
@@ -156,6 +165,7 @@ class RecordForm(RecordFields):
             if not any(media.values()):
                 raise ShapeError("a caption without media; valid: an image or a clip beside", MEDIA)
             check_tags("caption", record.text, self.marks)
+            self._check_answer("caption", record.text, media)
             return Conversation(self._placed("", record.text, media), media)
         if not isinstance(record, Mapping):
             raise ShapeError(f"{what(record)}, not a mapping of fields")
@@ -165,16 +175,30 @@ class RecordForm(RecordFields):
             raise self._told(error, record) from error
 
     def _fields_of(self, keys: Keys, beside: Media | None) -> Conversation:
-        texts = self.texts(present(keys.values))
+        texts = self.texts(stated(keys.values))
         if isinstance(texts, Pair):
+            for name in CONVERSATIONS:
+                if is_empty_conversation(keys.values, name):
+                    keys.value(name)
             return self._pair(keys, texts, beside)
         return self._dialogue(keys, texts, beside)
 
     def _close(self, keys: Keys) -> None:
         """Tell of keys that nobody has read, but for those of answers that are compared."""
         for name in self.purpose.beside:
-            keys.value(name)
+            self._check_beside(name, keys.value(name))
         keys.close()
+
+    def _check_mentions(self, keys: Keys, media: Media) -> None:
+        """Tell of the first harmless key that names a medium, in a record without media."""
+        if keys.met.mentions and not any(media.values()):
+            raise UnreadKey(keys.met.mentions[0])
+
+    def _check_beside(self, name: str, value: object) -> None:
+        """See that options of an answer, which are asked, name no media between tags."""
+        for number, text in enumerate(value if isinstance(value, list) else ()):
+            if isinstance(text, str) and name not in ANSWERS:
+                check_tags(f"{name}.{number}", text, self.marks)
 
     def _told(self, error: UnreadKey, record: Mapping[Any, Any]) -> ShapeError:
         """What is to be done about a key of a record."""
@@ -184,6 +208,33 @@ class RecordForm(RecordFields):
     def reading(self, record: Mapping[Any, Any]) -> Reading:
         """How a record is read that has such keys with values."""
         return Reading(self, self.allowed, self.purpose, self.settled(record))
+
+    def _choosing_pair(self, pairs: Sequence[Pair], keys: Collection[str]) -> str:
+        """The settings by which one of several pairs is read."""
+        chosen = []
+        for pair in pairs:
+            if pair.question is None or pair.answer is None or {*pair.fields[2:]} & {*keys}:
+                continue  # which data.source.fields cannot name
+            every = dict.fromkeys(name for other in pairs for name in other.fields if name in keys)
+            others = [name for name in every if name not in pair.fields]
+            chosen.append(({"question": pair.question, "answer": pair.answer}, others))
+        return self._choices(chosen) or super()._choosing_pair(pairs, keys)
+
+    def _choosing(self, keys: Keys, fields: Sequence[str], setting: str) -> str:
+        """The settings by which one of several fields is read that a record has."""
+        there = [name for name in fields if keys.values.get(name) not in (None, "", [])]
+        if len(there) < 2:
+            return self.purpose.which  # which nobody reads
+        chosen = [({setting: own}, [name for name in there if name != own]) for own in there]
+        return self._choices(chosen) or self.purpose.which
+
+    def _choices(self, chosen: Sequence[tuple[Mapping[str, str], Sequence[str]]]) -> str:
+        """Settings of which each is enough, the first two of them; empty if there are none."""
+        if not self.purpose.is_learnt:
+            return ""
+        told = (self.reading({}).choosing(names, others) for names, others in chosen)
+        valid = [own for own in told if own is not None][:2]
+        return f"valid: {'; or '.join(valid)}" if valid else ""
 
     # ---- a question and its answer ---------------------------------------------------------------
 
@@ -201,7 +252,9 @@ class RecordForm(RecordFields):
         encoders = self._encoders(keys, media)
         self._close(keys)
         self._check_media(keys, media, beside)
-        if not asked and not any(media.values()):
+        self._check_mentions(keys, media)
+        self._check_answers(keys, pair, earlier, told, media)
+        if not (asked or "").strip() and not any(media.values()):
             before = "" if pair.answer is None else " before the answer"
             none = f"there is neither a question nor a medium{before}"
             raise ShapeError(f"{none}; valid: one of them, or messages", MEDIA)
@@ -212,10 +265,15 @@ class RecordForm(RecordFields):
         """Earlier questions with their answers: a list of pairs."""
         value = keys.value(name)
         turns = []
-        for number, pair in enumerate(value or () if isinstance(value, list | None) else (value,)):
+        pairs = (
+            () if value is None or value == "" else value if isinstance(value, list) else (value,)
+        )
+        for number, pair in enumerate(pairs):
             if not isinstance(pair, list) or len(pair) != 2:
                 raise ShapeError(f"{name}.{number}: {quoted(pair)} is no [question, answer]")
             asked, told = (self._text(keys, f"{name}.{number}", own) for own in pair)
+            if not asked.strip():
+                raise ShapeError(f"{name}.{number}: the question is empty; valid: a text")
             turns += [Turn("user", asked), Turn("assistant", told)]
         return turns
 
@@ -249,6 +307,30 @@ class RecordForm(RecordFields):
         begun = replace(first, text=front + first.text, words=words)
         return (*((begun,) if begun.text else ()), *others)
 
+    def _check_answers(
+        self, keys: Keys, pair: Pair, earlier: Sequence[Turn], told: str | None, media: Media
+    ) -> None:
+        """See that no answer of a pair, nor one that is compared, has the place of a medium."""
+        for number, turn in enumerate(earlier):
+            if turn.role == "assistant":
+                self._check_answer(f"{pair.history}.{number // 2}", turn.text, media)
+        beside = {name: keys.values.get(name) for name in self.purpose.beside if name in ANSWERS}
+        for name, value in (*beside.items(), (pair.answer, told)):
+            for text in value if isinstance(value, list) else (value,):
+                if isinstance(text, str):
+                    self._check_answer(name or "", text, media)
+
+    def _check_answer(self, place: str, text: str, media: Media) -> None:
+        """Raise ShapeError for an answer that has the place of a medium of its question."""
+        for kind, mark in self.marks.items():
+            if mark in text and media.get(kind):
+                raise ShapeError(
+                    f"{place}: {quoted(mark)} in an answer, where media belong to the question; "
+                    f"valid: {mark} in the question or nowhere; messages, where the answer has a "
+                    "medium; or, where it is no medium but words, messages whose media are parts "
+                    f"of type {kind}"
+                )
+
     def _check_media(self, keys: Keys, media: Media, beside: Media | None) -> None:
         """See that there are media where nothing in a text counts them.
 
@@ -281,9 +363,13 @@ class RecordForm(RecordFields):
     # ---- conversations ---------------------------------------------------------------------------
 
     def _dialogue(self, keys: Keys, fields: tuple[str, ...], beside: Media | None) -> Conversation:
-        name, value = keys.one_of(fields, self.purpose.which)
+        name, value = keys.one_of(fields, self._choosing(keys, fields, "conversation"))
         if value is None:
             raise ShapeError(self._nothing(keys, beside))
+        if value in ("", []):
+            refused = refused_key(keys.values, self.reading({}))
+            valid = "valid: a list of turns, such as {role, content}"
+            raise ShapeError(refused or f"{name}: it is empty; {valid}")
         turns = _from_json(name, value) if isinstance(value, str) else value
         told = self._spoken(keys, name, turns)
         system, listed = self._system(keys), self._listed(keys)
@@ -304,7 +390,16 @@ class RecordForm(RecordFields):
         said = told.turns
         if told.paired:
             self._check_media(keys, media, beside)
+            for turn in said:
+                if turn.role == "assistant":
+                    self._check_answer(name, turn.text, media)
             said = self._in_front(said, media)
+        self._check_mentions(keys, media)
+        if len(said) < len(told.turns):
+            raise ShapeError(f"{name}: turn 0: {_ASKS_NOTHING}", MEDIA)
+        for number, turn in enumerate(said):
+            if turn.role == "user" and not turn.text.strip():
+                raise ShapeError(f"{name}: turn {number}: {_ASKS_NOTHING}", MEDIA)
         ordered = {k: tuple(_picked(k, own, told.places[k])) for k, own in encoders.items()}
         return Conversation((*system, *said), media, ordered, keys.met)
 
@@ -335,7 +430,8 @@ class RecordForm(RecordFields):
         """Media in fields of their own."""
         found: dict[Kind, list[Reference]] = {}
         for kind in KINDS:
-            name, value = keys.one_of(self.media_fields(kind), self.purpose.which)
+            fields = self.media_fields(kind)
+            name, value = keys.one_of(fields, self._choosing(keys, fields, kind))
             found[kind] = [] if _is_number(kind, value) else references(keys, name, value)
         return found
 
@@ -343,7 +439,8 @@ class RecordForm(RecordFields):
         """Encoders that a record names for its media, in the order in which it lists these."""
         found = {}
         for kind in KINDS:
-            name, value = keys.one_of(self.encoder_fields(kind), self.purpose.which)
+            fields = self.encoder_fields(kind)
+            name, value = keys.one_of(fields, self._choosing(keys, fields, f"{kind}_encoder"))
             if value is not None and media[kind]:
                 found[kind] = _names(name, value, len(media[kind]), kind)
         return found
@@ -351,7 +448,8 @@ class RecordForm(RecordFields):
 
 def _is_number(kind: Kind, value: object) -> bool:
     """Whether a field named like media of a kind holds a number, as in many data sets."""
-    return kind in ONLY_WHERE_TAKEN and isinstance(value, int | float)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return kind in ONLY_WHERE_TAKEN and is_number
 
 
 def _names(field: str, value: object, count: int, kind: Kind) -> Names:

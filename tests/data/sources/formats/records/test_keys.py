@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 
 from data.config import FieldsConfig
+from data.media.naming import medium_of
 from data.sample import DataError, SampleError, Turn
-from data.sources.formats.keys import (
+from data.sources.formats.prompts import QuestionForm
+from data.sources.formats.records.keys import (
     HARMLESS_KEYS,
     HARMLESS_OF_MESSAGES,
     HARMLESS_OF_PARTS,
     Allowed,
     check_ignored,
-    medium_of,
 )
-from data.sources.formats.record import Conversation, RecordForm
+from data.sources.formats.records.record import Caption, Conversation, RecordForm
 from tests.configs import ROOT
 
 MARKS: Any = {"image": "<image>", "audio": "<audio>", "video": "<video>"}
@@ -65,20 +66,21 @@ def test_the_page_of_records_says_what_is_read(row: tuple[str, str, str, str]) -
 
 
 def test_the_page_of_records_has_every_form_and_key() -> None:
-    assert len(ROWS) == PAGE.count("| read |") + PAGE.count("| refused: ") == 34
+    assert len(ROWS) == PAGE.count("| read |") + PAGE.count("| refused: ") == 40
     keys = {**HARMLESS_KEYS, "in messages": HARMLESS_OF_MESSAGES, "in parts": HARMLESS_OF_PARTS}
     for name, words in keys.items():
         assert f"| {name} | {' '.join(f'`{word}`' for word in words.split())} |\n" in PAGE
 
 
 def test_harmless_keys_change_nothing() -> None:
-    plain = messages(ASK, ANSWER)
+    plain = messages(ASK | {"images": ["a.png"]}, ANSWER)
     keys = dict.fromkeys(" ".join(HARMLESS_KEYS.values()).split(), "x")
     inner = dict.fromkeys(HARMLESS_OF_MESSAGES.split(), 1)
-    found = parse(messages(ASK | inner, ANSWER, **keys))
+    found = parse(messages(ASK | {"images": ["a.png"]} | inner, ANSWER, **keys))
     assert found == parse(plain)
     assert {*found.met.passed} == {*keys, *(f"messages.{key}" for key in inner)}
-    assert [*found.met.read] == ["messages.role", "messages.content", "messages"]
+    read = ["messages.role", "messages.content", "messages.images", "messages"]
+    assert sorted(found.met.read) == sorted(read)
 
 
 @pytest.mark.parametrize(
@@ -247,6 +249,154 @@ def test_media_of_two_names_are_refused_unless_one_is_empty() -> None:
 def test_a_key_that_is_there_twice_is_told() -> None:
     text = json.dumps([ASK, ANSWER])[:-2] + ', "weight": 0, "weight": 1}]'
     assert "messages: not JSON: the key 'weight' is there twice" in told({"messages": text})
+
+
+PAIR = {"question": "What?", "answer": "A cat."}
+MENTIONS: list[dict[str, Any]] = [
+    *({key: value} for key in ("image_id", "video_id", "audio_id") for value in (0, "7", "a.png")),
+    *({key: "b/a.PNG"} for key in ("source", "url", "id", "key", "origin", "comment", "__key__")),
+    {"url": "https://a.b/a.mp4?x=1"},
+    {"source": "data:image/png;base64,iVBORw0KGgo"},
+    {"tags": ["cat", "a.wav"]},
+    {"meta": {"image": "a.png"}},
+    {"metadata": {"images": ["a.png"]}},
+    {"metadata": '{"image": "a.png"}'},
+    {"metadata": {"of": {"image_id": 7}}},
+    {"info": {"file": "a.png"}},
+    {"info": {"imagePath": "a"}},
+]
+
+
+@pytest.mark.parametrize("keys", MENTIONS, ids=str)
+def test_a_harmless_key_that_names_a_medium_is_told_where_there_is_none(
+    keys: dict[str, Any],
+) -> None:
+    """In pairs and messages, learnt and asked; where a medium is, it is harmless."""
+    (key,) = keys
+    for record in (PAIR, messages(ASK, ANSWER), {"texts": [{"user": "a", "assistant": "b"}]}):
+        text = told(record | keys)
+        assert re.search(rf"{key}[.\w]*: it names (image|audio|video) media, and the record", text)
+        assert text.endswith(f"data.source.ignore: [{key}]")
+        assert len(text) < 400
+        assert parse(record | keys, key).turns
+        assert key in parse(record | keys | {"image": "a.png"}).met.passed
+        assert parse(record | keys, beside={"image": ["a.png"]}).turns
+    question = QuestionForm(FieldsConfig(), MARKS)
+    with pytest.raises(SampleError, match=r"it names .*; or, if it decides nothing, leave it out"):
+        question.parse("r", {"prompt": "What?"} | keys)
+    assert question.parse("r", {"prompt": "What?", "audio": "a.wav"} | keys).turns
+
+
+def test_a_harmless_key_that_names_a_file_may_be_the_field_of_media() -> None:
+    assert "image or images, or data.source.fields: {image: source}; or, if it decides" in told(
+        PAIR | {"source": "a.png"}
+    )
+    form = RecordForm(FieldsConfig(image="source"), MARKS)
+    assert form.parse("r", PAIR | {"source": "a.png"}).media["image"] == ["a.png"]
+    assert "data.source.fields" not in told(PAIR | {"image_id": 7})
+    assert "data.source.fields" not in told(PAIR | {"meta": {"image": "a.png"}})
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"image_id": None, "video_id": "", "source": "coco"},
+        {"id": "a", "url": "https://a.b/c.html", "source": "src/index.ts", "model": "v1.5"},
+        {"metadata": {"image": None, "images": [], "lang": "en"}, "num_images": 0},
+        {"meta": "{", "info": {"loss": 2.5, "train": "a"}, "comment": "a.png\nis it"},
+        {"scores": {"loss": 1}, "tags": ["png", ".png"], "image_id": float("nan")},
+    ],
+    ids=str,
+)
+def test_other_harmless_keys_name_no_medium(keys: dict[str, Any]) -> None:
+    assert parse(PAIR | keys).turns
+
+
+def test_media_and_weights_below_metadata_of_messages_are_told() -> None:
+    media = {"metadata": {"images": ["a.png"]}}
+    assert "messages.0.metadata.images: it names image media" in told(messages(ASK | media, ANSWER))
+    assert parse(messages(ASK | media, ANSWER), "messages.metadata").turns
+    assert parse(messages(ASK | media, ANSWER, image="a.png")).turns
+    for key in ("weight", "loss", "train", "loss_mask", "trainable"):
+        weight = {"metadata": {key: 0}}
+        for record in (messages(ASK, ANSWER | weight), messages(ASK, ANSWER, image="a", **weight)):
+            text = told(record)
+            assert f"metadata.{key}: weights are not read from here; valid: weight 0 or 1" in text
+            path = "messages.metadata" if "messages.1" in text else "metadata"
+            assert text.endswith(f"data.source.ignore: [{path}]")
+            assert parse(record, path).turns
+    question = messages(ASK | {"metadata": {"weight": 0}})
+    assert QuestionForm(FieldsConfig(), MARKS).parse("r", question).turns  # nothing is learnt
+
+
+# ---- placeholders in answers ---------------------------------------------------------------------
+
+TAG = "It has an <image> tag."
+
+
+@pytest.mark.parametrize(
+    ("record", "place"),
+    [
+        ({"question": "What?", "answer": TAG, "image": "a.png"}, "answer"),
+        ({"question": "Is <image> it?", "answer": TAG, "images": ["a.png", "b.png"]}, "answer"),
+        ({"query": "What?", "response": TAG, "images": ["a.png"]}, "response"),
+        (
+            {"query": "a", "response": "b", "history": [["a", "b"], ["c", TAG]], "image": "a.png"},
+            "history.1",
+        ),
+        ({"instruction": "a", "input": "b", "output": TAG, "image": "a.png"}, "output"),
+        ({"texts": [{"user": "What?", "assistant": TAG}], "images": ["a.png"]}, "texts"),
+    ],
+)
+def test_a_placeholder_in_the_answer_of_a_pair_is_refused(record: Any, place: str) -> None:
+    text = told(record)
+    assert f"shape: {place}: '<image>' in an answer, where media belong to the question" in text
+    assert len(text) < 400
+    with pytest.raises(SampleError, match=f"shape: {place}: '<image>' in an answer"):
+        QuestionForm(FieldsConfig(), MARKS).parse("r", record)
+
+
+def test_a_placeholder_in_an_answer_is_refused_by_its_medium() -> None:
+    assert "caption: '<image>' in an answer" in parse_told(Caption(TAG), {"image": ["a.png"]})
+    assert parse({"question": "What?", "answer": TAG, "audio": "a.wav"}).turns
+    assert parse({"question": "What?", "answer": TAG, "video": 3}).turns
+    assert parse(messages(ASK, ANSWER | {"content": TAG}, image="a.png")).media["image"]
+    part = {"role": "user", "content": [{"type": "image", "image": "a.png"}]}
+    assert parse(messages(part, ANSWER | {"content": TAG})).turns[1].count("<image>") == 0
+    form = RecordForm(FieldsConfig(answer="text"), MARKS)
+    with pytest.raises(SampleError, match="text: '<image>' in an answer"):
+        form.parse("r", {"text": TAG, "image": "a.png"})
+
+
+@pytest.mark.parametrize("answer", [{"answer": TAG}, {"answers": ["a", TAG]}])
+def test_a_placeholder_in_an_answer_that_is_compared_is_refused(answer: Any) -> None:
+    form = QuestionForm(FieldsConfig(), MARKS)
+    with pytest.raises(SampleError, match=r"answers?: '<image>' in an answer, where"):
+        form.parse("r", {"prompt": "What?", "image": "a.png"} | answer)
+    assert form.parse("r", {"prompt": "What?"} | answer).turns
+
+
+def test_a_conversation_of_a_question_has_no_medium_in_the_answer_at_its_end() -> None:
+    """The question would be asked without its medium."""
+    form = QuestionForm(FieldsConfig(), MARKS)
+    record = messages(ASK, ANSWER | {"content": TAG}, image="a.png")
+    with pytest.raises(SampleError, match="shape: <image> in the answer at the end, which is not"):
+        form.parse("r", record)
+    assert form.parse("r", messages(ASK, ANSWER | {"content": TAG}, ASK, ANSWER, image="a")).turns
+    part = {"role": "user", "content": [{"type": "image", "image": "a.png"}]}
+    assert form.parse("r", messages(part, ANSWER | {"content": TAG})).turns
+
+
+def test_options_that_are_asked_name_no_media() -> None:
+    form = QuestionForm(FieldsConfig(), MARKS)
+    with pytest.raises(SampleError, match=r"choices\.1: '<image 2>': image media have another"):
+        form.parse("r", {"prompt": "Which?", "image": "a.png", "choices": ["a", "<image 2>"]})
+
+
+def parse_told(record: object, beside: Any) -> str:
+    with pytest.raises(SampleError) as caught:
+        parse(record, beside=beside)
+    return caught.value.fault.text
 
 
 # ---- keys that users declare harmless ------------------------------------------------------------
