@@ -293,9 +293,9 @@ def _figures(
     setting: Setting, config: ExperimentConfig, batch: Any, what: str, seconds: float
 ) -> Iterator[Row]:
     """Time, tokens per second and MFU."""
-    lengths = {"decoder": _lengths(batch["decoder"]["segment_ids"])}
-    for name, tree in batch["encoders"].items():
-        lengths[name] = _lengths(np.abs(tree["segment_ids"]))
+    lengths = {"decoder": _lengths(batch.decoder.segment_ids)}
+    for name, tree in batch.encoders.items():
+        lengths[name] = _lengths(np.abs(tree.segment_ids))
     count, flops = len(setting.devices), model_flops(config.model, lengths)
     note = f"{config.data.rows} rows of {config.data.budgets['tokens']} tokens, {_counted(config)}"
     yield row("", what, seconds, note=note)
@@ -323,8 +323,8 @@ def full_batch(config: ExperimentConfig) -> Any:
     ]
     batch = max(drawn, key=_used)
     half = -(-data.budgets["tokens"] // 2)
-    places = np.broadcast_to(np.arange(data.budgets["tokens"]), batch["decoder"]["tokens"].shape)
-    batch["decoder"] |= {
+    places = np.broadcast_to(np.arange(data.budgets["tokens"]), batch.decoder.inputs.shape)
+    batch.decoder |= {
         "segment_ids": (places // half + 1).astype(np.int32),
         "positions": (places % half).astype(np.int32),
         "loss_weight": np.ones(places.shape, np.float32),
@@ -334,7 +334,7 @@ def full_batch(config: ExperimentConfig) -> Any:
 
 def _used(batch: Any) -> float:
     """Positions of encoders that hold media."""
-    return sum(float(np.count_nonzero(tree["segment_ids"])) for tree in batch["encoders"].values())
+    return sum(float(np.count_nonzero(tree.segment_ids)) for tree in batch.encoders.values())
 
 
 def _lengths(segment_ids: np.ndarray) -> list[int]:

@@ -115,7 +115,7 @@ class Ours:
 def _rows(prompts: Tokens) -> tuple[dict[str, Any], list[Slot]]:
     """Prompts in a row each, and where they lie."""
     batch = empty_decoder(prompts.shape, [])
-    batch["tokens"][:], batch["segment_ids"][:] = prompts, 1
+    batch["tokens"][:], batch.segment_ids[:] = prompts, 1
     batch["positions"][:] = np.arange(prompts.shape[1])
     slots = [Slot(row, row, 0, prompts.shape[1], 1, ()) for row in range(len(prompts))]
     return batch, slots

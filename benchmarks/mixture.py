@@ -30,6 +30,7 @@ from benchmarks.rotation import Group, Turn, in_turns, median_of
 from data.rows.pack import empty_decoder, empty_rows, write_medium
 from mllm_jax.config.inputs import modalities
 from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import gradient_step
 from sharding.routes import runs_of
@@ -267,7 +268,7 @@ def _text(config: ExperimentConfig) -> Callable[[], Any]:
         }
     )
     batches = [
-        {"decoder": batch["decoder"] | {"media": {}}, "encoders": {}}
+        {"decoder": batch.decoder | {"media": {}}, "encoders": {}}
         for batch in microbatches(config, images_of_row(config))
     ]
     return on_every_device(plain(alone), batches)
@@ -350,16 +351,16 @@ def microbatch(config: ExperimentConfig, images: int, seed: int) -> dict[str, An
             medium = modality.sketch(rng, OUTPUTS)
             write_medium(encoder, modality, row, i * span, i + 1, medium)
             places.append((row, i * span, span, i + 1, 1))
-    encoder["inputs"] = rng.normal(size=encoder["inputs"].shape).astype(np.float32)
-    outputs = encoder["segment_ids"].shape[1] // modality.reduction
+    encoder.inputs = rng.normal(size=encoder.inputs.shape).astype(np.float32)
+    outputs = encoder.segment_ids.shape[1] // modality.reduction
     decoder = empty_decoder((rows, tokens), [modality.name])
-    landed, here = decoder["media"][modality.name], np.arange(images * OUTPUTS)
+    landed, here = decoder.merges[modality.name], np.arange(images * OUTPUTS)
     landed[:, : len(here)] = np.arange(rows)[:, None] * outputs + here
     for name in ("tokens", "targets"):
         decoder[name][:] = rng.integers(0, config.model.decoder.vocab_size, (rows, tokens))
-    decoder["loss_weight"][:] = landed < 0
-    decoder["segment_ids"][:] = 1
-    decoder["positions"][:] = np.arange(tokens)
+    decoder.targets[NEXT_TOKEN].weights[:] = landed < 0
+    decoder.segment_ids[:] = 1
+    decoder.positions[:] = np.arange(tokens)
     return {
         "decoder": decoder,
         "encoders": {modality.name: encoder},

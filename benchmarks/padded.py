@@ -133,7 +133,7 @@ def pad(examples: Sequence[Example]) -> Batch:
         key: _padded([getattr(example, key) for example in examples])
         for key in ("tokens", "targets", "loss_weight")
     }
-    decoder["segment_ids"] = _mask([len(example.tokens) for example in examples])
+    decoder.segment_ids = _mask([len(example.tokens) for example in examples])
     names = dict.fromkeys(name for example in examples for name in example.media)
     media = {
         name: [medium for example in examples for medium in example.media.get(name, ())]

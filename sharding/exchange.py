@@ -26,7 +26,8 @@ gathers become reduce-scatters, and reduce-scatters gathers.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -97,30 +98,53 @@ def is_ragged(mesh: Mesh, axes: Axes) -> bool:
     return devices > 1 and mesh.devices.flat[0].platform != "cpu"
 
 
-def all_to_all(
-    outputs: jax.Array, send: Mapping[str, jax.Array], receive: jax.Array, axes: Axes
-) -> jax.Array:
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class RouteArrays:
+    """Routes of the outputs of one lane, int32; arrays that its exchange does not need are None.
+
+    Attributes:
+        count: `[]`, number of outputs that are merged.
+        index: `[decoder rows, tokens]`, as of `gather`; None for an all-to-all.
+        picks: `[devices, entries]`, indices of the outputs that a device sends, in the order of the
+            receiving devices.
+        slices: `[devices, 4, devices]`, see `ragged_all_to_all`; None unless routes are ragged.
+        receive: `[decoder rows, tokens]`, index of the received output that is merged at every
+            token of a device.
+    """
+
+    count: Any
+    index: Any = None
+    picks: Any = None
+    slices: Any = None
+    receive: Any = None
+
+    @property
+    def of_device(self) -> RouteArrays:
+        """The routes of one device, of which local shards have one entry for devices."""
+        slices = None if self.slices is None else self.slices[0]
+        return replace(self, picks=self.picks[0], slices=slices)
+
+
+def all_to_all(outputs: jax.Array, routes: RouteArrays, axes: Axes) -> jax.Array:
     """Move encoder outputs from any device to any other; see `sharding.routes`.
 
     Args:
         outputs: `[encoder rows, outputs, d_model]`, the outputs of this device.
-        send: `picks`, `[entries]`, indices of the outputs to send, in the order of the receiving
-            devices; with ragged routes also `slices`, `[4, devices]`, see `ragged_all_to_all`.
-        receive: `[decoder rows, tokens]`, index of the received output that lands at every token of
-            this device.
+        routes: routes of this device, see `RouteArrays.of_device`.
         axes: grid axes that number the devices.
 
     Returns:
         `[decoder rows, tokens, d_model]`; zero where nothing lands.
     """
     own = outputs.reshape(-1, outputs.shape[-1])
-    sent = _picked(own, send["picks"])
-    if "slices" in send:
-        entries = min(receive.size, axis_size(axes) * len(own))
-        received = collectives.ragged_all_to_all(sent, send["slices"], entries, axes)
+    sent = _picked(own, routes.picks)
+    if routes.slices is not None:
+        entries = min(routes.receive.size, axis_size(axes) * len(own))
+        received = collectives.ragged_all_to_all(sent, routes.slices, entries, axes)
     else:
         received = collectives.all_to_all(sent, axes)
-    return _picked(received, receive)
+    return _picked(received, routes.receive)
 
 
 @jax.custom_vjp

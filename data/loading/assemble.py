@@ -1,33 +1,27 @@
-"""Plans of microbatches to arrays: the packed batch.
-
-    {"decoder": {tokens, targets, loss_weight, segment_ids, positions: [R, T],
-                 media: {lane: [R, T]}},
-     "encoders": {lane: {inputs [R, Te, F], segment_ids [R, Te], positions [R, Te, ...], ...}}}
+"""Plans of microbatches to arrays: the packed batch, see `data.batch`.
 
 An encoder has one lane of its own name, or several (`data.planning.buckets`). `data.rows.pack` says
-what rows of a lane hold. `media` is -1, or row * T_out + offset of the encoder output that lands at
-the position, where `row` is the lane's global row and T_out its outputs per row. Segment 0 is
-padding.
+what rows of a lane hold. An output is merged at a position as `row * outputs of a row + number`,
+where `row` is the lane's global row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
+from data.batch import DECODER, NEXT_TOKEN, ModuleRows, PackedBatch
 from data.config import DataConfig
 from data.planning.buckets import by_encoder, number_of
 from data.planning.packing import Capacity, make_capacity
 from data.planning.stream import Placement, Skip, runs_of_plan
 from data.processing.processor import Processor
-from data.rows.pack import DECODER, empty_decoder, empty_rows, write_medium
+from data.rows.pack import empty_rows, empty_token_rows, write_medium
 from data.rows.spec import Modality, blank
 from data.sample import DataError, Example, LengthError, Lengths, Medium, SampleError
 from data.sources.source import Source
 
-Batch = dict[str, Any]
 Rows = Mapping[str, Sequence[int]]
 #: The place of a sample that turned out bad when it was read, and why it cannot be used.
 Hole = tuple[Placement, Skip]
@@ -39,7 +33,7 @@ def check_rows(rows: Rows, encoders: Sequence[str], total: int) -> None:
     Raises:
         ValueError: a tower is missing or unknown, or a row is out of range or repeated.
     """
-    towers = ["decoder", *encoders]
+    towers = [DECODER, *encoders]
     if sorted(rows) != sorted(towers):
         raise ValueError(f"rows are given for {sorted(rows)}; valid: exactly {towers}")
     for tower, wanted in rows.items():
@@ -70,17 +64,16 @@ class BatchArrays:
     def __init__(self, rows: Rows, modalities: Mapping[str, Modality], capacity: Capacity) -> None:
         self._local = {tower: {row: i for i, row in enumerate(own)} for tower, own in rows.items()}
         self._modalities, self._capacity = modalities, capacity
-        shape = (len(rows["decoder"]), capacity.limit("tokens"))
-        decoder = empty_decoder(shape, list(modalities))
+        shape = (len(rows[DECODER]), capacity.limit("tokens"))
         encoders = {
             name: empty_rows(modality, len(rows[name]), capacity.limit(name))
             for name, modality in modalities.items()
         }
-        self.batch: Batch = {"decoder": decoder, "encoders": encoders}
+        self.batch = PackedBatch({DECODER: empty_token_rows(shape, list(modalities)), **encoders})
 
     def wants_text(self, placement: Placement) -> bool:
         """Whether the decoder row of a sample is among these."""
-        return placement.row in self._local["decoder"]
+        return placement.row in self._local[DECODER]
 
     def wanted_media(self, placement: Placement) -> Iterator[tuple[str, int]]:
         """Lane and number in it of the media of a sample whose rows are among these."""
@@ -90,27 +83,27 @@ class BatchArrays:
                     yield name, number
 
     def write_text(self, placement: Placement, example: Example) -> None:
-        """Write a sample into its decoder row, with the places where its media land."""
-        row, decoder = self._local["decoder"][placement.row], self.batch["decoder"]
+        """Write a sample into its decoder row, with the places where its media are merged."""
+        row, decoder = self._local[DECODER][placement.row], self.batch.decoder
         _write_text(decoder, row, placement, example)
         for name, runs in runs_of_plan([placement], self._capacity.modalities).items():
             outputs = self._capacity.limit(name) // self._modalities[name].reduction
             for encoder_row, first, _, token, count in runs.tolist():
                 index = encoder_row * outputs + first + np.arange(count)
-                decoder["media"][name][row, token : token + count] = index
+                decoder.merges[name][row, token : token + count] = index
 
     def write_medium(self, placement: Placement, name: str, number: int, medium: Medium) -> None:
         """Write one medium of a sample into its row of lane `name`."""
         row, start, segment = placement.media[name][number]
         local = self._local[name][row]
-        encoder = self.batch["encoders"][name]
-        write_medium(encoder, self._modalities[name], local, start, segment, medium)
+        rows = self.batch.rows[name]
+        write_medium(rows, self._modalities[name], local, start, segment, medium)
 
 
-def leave_out(batch: Batch, rows: Sequence[int], placement: Placement) -> None:
+def leave_out(batch: PackedBatch, rows: Sequence[int], placement: Placement) -> None:
     """Make padding of the place of a sample in its decoder row, if that is among `rows`.
 
-    What its media become lands there, where nothing looks at it.
+    Outputs of its media are merged nowhere.
 
     Args:
         batch: arrays of the rows of a process.
@@ -118,12 +111,13 @@ def leave_out(batch: Batch, rows: Sequence[int], placement: Placement) -> None:
     """
     if placement.row not in rows:
         return
-    decoder, start = batch["decoder"], placement.start
+    decoder, start = batch.decoder, placement.start
     place = list(rows).index(placement.row), slice(start, start + placement.lengths.tokens)
-    for name in DECODER:
-        decoder[name][place] = 0
-    for media in decoder["media"].values():
-        media[place] = -1
+    targets = [array for own in decoder.targets.values() for array in (own.labels, own.weights)]
+    for array in (decoder.inputs, decoder.segment_ids, decoder.positions, *targets):
+        array[place] = 0
+    for merged in decoder.merges.values():
+        merged[place] = -1
 
 
 class Assembler:
@@ -154,7 +148,7 @@ class Assembler:
 
     def __call__(
         self, placements: Sequence[Placement], capacity: Capacity, *, prompts: bool = False
-    ) -> tuple[Batch, tuple[Skip, ...]]:
+    ) -> tuple[PackedBatch, tuple[Skip, ...]]:
         """The batch, and the samples that turned out bad when read, which leave holes.
 
         With `prompts`, examples end where the answer begins.
@@ -168,7 +162,7 @@ class Assembler:
 
     def holes(
         self, placements: Sequence[Placement], capacity: Capacity, *, prompts: bool = False
-    ) -> tuple[Batch, tuple[Hole, ...]]:
+    ) -> tuple[PackedBatch, tuple[Hole, ...]]:
         """The batch, and the places of samples that turned out bad when this process read them.
 
         Raises:
@@ -192,7 +186,7 @@ class Assembler:
             except SampleError as error:
                 self._note(error, placement, holes)
         for placement, _ in holes:
-            leave_out(arrays.batch, self._rows["decoder"], placement)
+            leave_out(arrays.batch, self._rows[DECODER], placement)
         return arrays.batch, tuple(holes)
 
     def _note(self, error: SampleError, placement: Placement, holes: list[Hole]) -> None:
@@ -267,11 +261,13 @@ class Assembler:
         return encoder, number_of(placement.lengths, lane, number)
 
 
-def _write_text(decoder: Batch, row: int, placement: Placement, example: Example) -> None:
+def _write_text(decoder: ModuleRows, row: int, placement: Placement, example: Example) -> None:
     start, length = placement.start, placement.lengths.tokens
     whole = slice(start, start + length)
-    decoder["segment_ids"][row, whole] = placement.segment
-    decoder["positions"][row, whole] = np.arange(length)
+    decoder.segment_ids[row, whole] = placement.segment
+    decoder.positions[row, whole] = np.arange(length)
     written = slice(start, start + len(example.tokens))
-    for key in ("tokens", "targets", "loss_weight"):
-        decoder[key][row, written] = getattr(example, key)
+    targets = decoder.targets[NEXT_TOKEN]
+    decoder.inputs[row, written] = example.tokens
+    targets.labels[row, written] = example.targets
+    targets.weights[row, written] = example.loss_weight

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from data.batch import PackedBatch
 from data.config import DataConfig
-from data.loading.assemble import Assembler, Batch, Rows, capacity_of
+from data.loading.assemble import Assembler, Rows, capacity_of
 from data.planning.bucket_thresholds import cut_lanes, has_cuts, relaid
 from data.planning.packing import Capacity, pack
 from data.planning.stream import Placement, Skip, lay_out
@@ -35,18 +36,18 @@ class Slot:
 
 @dataclass(frozen=True)
 class PromptBatch:
-    """A batch as in `data.loading.assemble`, its slots (of all rows), and samples skipped in it."""
+    """A batch, its slots (of all rows), and samples skipped in it."""
 
-    batch: Batch
+    batch: PackedBatch
     slots: tuple[Slot, ...]
     skipped: tuple[Skip, ...]
 
 
 @dataclass(frozen=True)
 class ExampleBatch:
-    """A batch as in `data.loading.assemble`, and the samples skipped in it."""
+    """A batch, and the samples skipped in it."""
 
-    batch: Batch
+    batch: PackedBatch
     skipped: tuple[Skip, ...]
 
 
@@ -146,8 +147,8 @@ def _passed(
     capacity: Capacity,
     indices: Sequence[int],
     measure: Callable[[int], Lengths],
-    assemble: Callable[[Sequence[Placement], Capacity], tuple[Batch, tuple[Skip, ...]]],
-) -> Iterator[tuple[Batch, list[Placement], tuple[Skip, ...]]]:
+    assemble: Callable[[Sequence[Placement], Capacity], tuple[PackedBatch, tuple[Skip, ...]]],
+) -> Iterator[tuple[PackedBatch, list[Placement], tuple[Skip, ...]]]:
     """Batches of samples, oldest first, with the placements of the good and the bad samples."""
     waiting, skipped = _measured(source, config, indices, measure)
     offered = config.on_offer()

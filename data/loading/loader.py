@@ -12,14 +12,15 @@ new workers go on from it if one dies.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import grain
 import numpy as np
 
+from data.batch import PackedBatch
 from data.config import DataConfig
-from data.loading.assemble import Assembler, Batch, Rows, capacity_of
+from data.loading.assemble import Assembler, Rows, capacity_of
 from data.loading.prefetch import Prefetched, Sliced, Unseekable
 from data.planning.dealing import Loads
 from data.planning.groups.group import WHOLE, Group
@@ -94,7 +95,7 @@ class Microbatch:
     their text and not the medium that cannot be read must be told.
     """
 
-    batch: Batch
+    batch: PackedBatch
     stats: MicrobatchStats
     skipped: tuple[Skip, ...]
     state: LoaderState
@@ -143,8 +144,7 @@ class _Assemble:
     def __call__(self, plan: MicrobatchPlan) -> dict[str, Any]:
         batch, holes = self._assembler.holes(plan.placements, plan.capacity)
         if self._config.balance == "per_phase":
-            batch["runs"] = runs_of_plan(plan.placements, plan.capacity.modalities)
-            batch["places"] = media_of_plan(plan.placements, plan.capacity.modalities)
+            batch = with_places(batch, plan)
         stats = microbatch_stats(plan, self._config.rows)
         skipped = plan.skipped + tuple(skip for _, skip in holes)
         at = tuple(placement.position for placement, _ in holes)
@@ -157,6 +157,12 @@ class _Rest:
     skipped: tuple[Skip, ...]
     state: LoaderState
     holes: tuple[int, ...]
+
+
+def with_places(batch: PackedBatch, plan: MicrobatchPlan) -> PackedBatch:
+    """A batch whose media are in rows of their own: it lists `runs` and `places`."""
+    planned = plan.placements, plan.capacity.modalities
+    return replace(batch, runs=runs_of_plan(*planned), places=media_of_plan(*planned))
 
 
 def microbatch_stats(plan: MicrobatchPlan, rows: int, sent: int = 0) -> MicrobatchStats:

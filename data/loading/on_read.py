@@ -24,7 +24,13 @@ from numpy.typing import NDArray
 from data.config import DataConfig
 from data.faults import Fault, FaultKind
 from data.loading.assemble import BatchArrays, Rows, capacity_of, check_rows
-from data.loading.loader import Microbatch, MicrobatchLoader, microbatch_stats, state_of
+from data.loading.loader import (
+    Microbatch,
+    MicrobatchLoader,
+    microbatch_stats,
+    state_of,
+    with_places,
+)
 from data.loading.prefetch import Prefetched, Sliced, Unseekable
 from data.planning.buckets import number_of
 from data.planning.groups.group import WHOLE, Group
@@ -35,8 +41,6 @@ from data.planning.stream import (
     MicrobatchPlan,
     Placement,
     Planner,
-    media_of_plan,
-    runs_of_plan,
     stream,
 )
 from data.processing.processor import Processor
@@ -447,8 +451,7 @@ class ReadingLoader(MicrobatchLoader):
             self._parts.write(arrays, part, own)
         batch = arrays.batch
         if self._config.balance == "per_phase":
-            batch["runs"] = runs_of_plan(plan.placements, plan.capacity.modalities)
-            batch["places"] = media_of_plan(plan.placements, plan.capacity.modalities)
+            batch = with_places(batch, plan)
         return Microbatch(
             batch, microbatch_stats(plan, self._config.rows, sent.size), plan.skipped, plan.state
         )

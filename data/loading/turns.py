@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from data.loading.assemble import Batch
+from data.batch import PackedBatch
 from data.loading.loader import Microbatch, MicrobatchLoader
 from data.planning.dealing import Loads
 from data.planning.groups.group import Group
 from data.planning.groups.turns import Offer, contested, of_oldest_epoch, without_repeats
 from data.planning.stream import LoaderState
+from data.rows.pack import empty_like
 
 #: Tells what all groups have to say, in the order of their numbers, from what this one says (JSON).
 Tell = Callable[[str, Any], list[Any]]
@@ -126,17 +127,11 @@ def padding_of(own: Microbatch) -> Microbatch:
     return Microbatch(_padding(own.batch), empty, (), own.state)
 
 
-def _padding(batch: Batch) -> Batch:
+def _padding(batch: PackedBatch) -> PackedBatch:
     """A batch of the same shapes, without a sample; see `data.rows.pack`."""
-    decoder, encoders = batch["decoder"], batch["encoders"]
-    media = {name: np.full_like(own, -1) for name, own in decoder["media"].items()}
-    rows = {name: np.zeros_like(own) for name, own in decoder.items() if name != "media"}
-    listed = {key: own for key, own in batch.items() if key not in ("decoder", "encoders")}
-    return {
-        "decoder": rows | {"media": media},
-        "encoders": {
-            name: {key: np.zeros_like(own) for key, own in arrays.items()}
-            for name, arrays in encoders.items()
-        },
-        **{key: {name: own[:0] for name, own in lists.items()} for key, lists in listed.items()},
-    }
+    rows = {name: empty_like(own) for name, own in batch.rows.items()}
+    runs, places = (
+        listed and {name: own[:0] for name, own in listed.items()}
+        for listed in (batch.runs, batch.places)
+    )
+    return PackedBatch(rows, runs, places)

@@ -33,7 +33,7 @@ feeds nothing before the last microbatch that the first one feeds::
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -41,6 +41,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from data.batch import ModuleRows
+from data.rows.pack import by_name, of_names
 from data.rows.spec import Modality
 
 Ints = NDArray[np.int64]
@@ -257,16 +259,16 @@ def _refuse_longer(media: Ints, positions: int) -> None:
 
 def rows_of_units(
     units: Units,
-    microbatches: Sequence[Mapping[str, Any]],
+    microbatches: Sequence[ModuleRows],
     rows: Sequence[int],
     here: Sequence[int],
     modality: Modality,
     positions: int,
-) -> dict[str, NDArray[Any]]:
-    """Arrays of the units, `[units, rows, ...]`, from those of the microbatches; at least one unit.
+) -> ModuleRows:
+    """Rows of the units, `[units, rows, ...]`, from those of the microbatches; at least one unit.
 
     Args:
-        microbatches: arrays of the lane's rows of each microbatch, `[rows, ...]`.
+        microbatches: the lane's rows of each microbatch, `[rows, ...]`.
         rows: the encoder rows of the microbatches that lie here, in the order of the arrays.
         here: the rows of the units that lie here, in the order of the result.
         modality: input format of the lane.
@@ -283,9 +285,8 @@ def rows_of_units(
     def shape(name: str, array: NDArray[Any]) -> tuple[int, ...]:
         return count, len(here), positions // step_of(name), *array.shape[2:]
 
-    made = {
-        name: np.zeros(shape(name, array), array.dtype) for name, array in microbatches[0].items()
-    }
+    sources = [by_name(own) for own in microbatches]
+    made = {name: np.zeros(shape(name, array), array.dtype) for name, array in sources[0].items()}
     places = np.column_stack(
         [units.media, units.microbatch, units.unit, units.row, units.start, units.segment]
     )
@@ -295,10 +296,10 @@ def rows_of_units(
             continue
         for name, array in made.items():
             of, step = modality.arrays.get(name), step_of(name)
-            part = microbatches[m][name][source[row], start // step : (start + span) // step]
+            part = sources[m][name][source[row], start // step : (start + span) // step]
             if name == "segment_ids":
                 part = part + np.sign(part) * (first - segment)
             elif of is not None and of.is_place:
                 part = np.maximum(part + (to - start) // modality.reduction, 0)
             array[unit, own, to // step : (to + span) // step] = part
-    return made
+    return of_names(made)

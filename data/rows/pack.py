@@ -1,42 +1,60 @@
-"""Rows of an encoder: the one definition of how a batch holds media, and of how they are sent.
+"""Rows of modules: the one definition of how a batch holds samples and media, and sends media.
 
-    inputs       [rows, positions, features]     float32
-    segment_ids  [rows, positions]               int32, see below
-    ...          as `Modality.arrays` says: [rows, positions, ...], or [rows, outputs, ...]
-
-Each medium is a segment, numbered from 1 in its row, or several (tiles of an image); 0 is padding.
+`data.batch.ModuleRows` has the arrays; those of an encoder are listed by `Modality.arrays`, with an
+entry for each position, `[rows, positions, ...]`, or for each output, `[rows, outputs, ...]`. Each
+medium is a segment, numbered from 1 in its row, or several (tiles of an image); 0 is padding.
 Negative ids mark positions after a medium, which convolutions read and which have no output.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from data.batch import NEXT_TOKEN, ModuleRows, NextTokenTargets
 from data.rows.spec import Modality, shapes, sizes
 from data.sample import Medium, Size
 
-Rows = dict[str, NDArray[Any]]
 Words = NDArray[np.int32]
 WORD = 4  # bytes
 
-#: Arrays of the decoder's rows, `[rows, tokens]`, and their types; padding is zero in all.
-DECODER: Mapping[str, DTypeLike] = {
-    "tokens": np.int32,
-    "targets": np.int32,
-    "loss_weight": np.float32,
-    "segment_ids": np.int32,
-    "positions": np.int32,
-}
+#: Fields of `ModuleRows` that every encoder has; what else it has is in `ModuleRows.arrays`.
+_FIELDS = ("inputs", "segment_ids", "positions")
 
 
-def empty_decoder(shape: tuple[int, int], encoders: Sequence[str]) -> dict[str, Any]:
-    """Rows of the decoder, `[rows, tokens]`, without a sample; at no token does an output land."""
-    media = {name: np.full(shape, -1, np.int32) for name in encoders}
-    return {name: np.zeros(shape, dtype) for name, dtype in DECODER.items()} | {"media": media}
+def empty_token_rows(shape: tuple[int, int], buckets: Sequence[str]) -> ModuleRows:
+    """Rows of the decoder, `[rows, tokens]`, without a sample; no output is merged at any token."""
+    inputs, segment_ids, positions, labels = (np.zeros(shape, np.int32) for _ in range(4))
+    merges = {name: np.full(shape, -1, np.int32) for name in buckets}
+    targets = NextTokenTargets(labels, np.zeros(shape, np.float32))
+    return ModuleRows(inputs, segment_ids, positions, merges, {NEXT_TOKEN: targets})
+
+
+def empty_like(rows: ModuleRows) -> ModuleRows:
+    """Rows of the same shapes, without a sample or a medium."""
+    arrays = {name: np.zeros_like(array) for name, array in by_name(rows).items()}
+    merges = {name: np.full_like(array, -1) for name, array in rows.merges.items()}
+    targets = {
+        name: NextTokenTargets(np.zeros_like(own.labels), np.zeros_like(own.weights))
+        for name, own in rows.targets.items()
+    }
+    return replace(of_names(arrays), merges=merges, targets=targets)
+
+
+def by_name(rows: ModuleRows) -> dict[str, NDArray[Any]]:
+    """The arrays of an encoder's rows by the names of `Modality.arrays`, and the `segment_ids`."""
+    return {name: getattr(rows, name) for name in _FIELDS} | dict(rows.arrays)
+
+
+def of_names(arrays: Mapping[str, Any]) -> ModuleRows:
+    """The inverse of `by_name`; what is in the place of the arrays is up to the caller."""
+    more = {name: array for name, array in arrays.items() if name not in _FIELDS}
+    inputs, segment_ids, positions = (arrays[name] for name in _FIELDS)
+    return ModuleRows(inputs, segment_ids, positions, arrays=more)
 
 
 def row_shapes(
@@ -51,16 +69,14 @@ def row_shapes(
     return found | {"segment_ids": ((rows, positions), np.int32)}
 
 
-def empty_rows(modality: Modality, rows: int, positions: int) -> Rows:
+def empty_rows(modality: Modality, rows: int, positions: int) -> ModuleRows:
     """Rows without a medium."""
-    return {
-        name: np.zeros(shape, dtype)
-        for name, (shape, dtype) in row_shapes(modality, rows, positions).items()
-    }
+    shapes_of = row_shapes(modality, rows, positions)
+    return of_names({name: np.zeros(shape, dtype) for name, (shape, dtype) in shapes_of.items()})
 
 
 def write_medium(
-    rows: Rows, modality: Modality, row: int, start: int, segment: int, medium: Medium
+    rows: ModuleRows, modality: Modality, row: int, start: int, segment: int, medium: Medium
 ) -> None:
     """Write a medium into a row, from input position `start` on.
 
@@ -78,22 +94,24 @@ def write_medium(
             f"{', '.join(modality.arrays)}"
         )
     span, first = slice(start, start + count), start // modality.reduction
+    written = by_name(rows)
     for name, array in modality.arrays.items():
-        own = arrays[name]
+        values = arrays[name]
         if array.per == "output":
-            rows[name][row, first : first + len(own)] = own + first if array.is_place else own
+            place = slice(first, first + len(values))
+            written[name][row, place] = values + first if array.is_place else values
         else:
-            rows[name][row, span] = own
+            written[name][row, span] = values
     parts = modality.segments(count)
     ids = segment + np.arange(parts, dtype=np.int32)
-    rows["segment_ids"][row, span] = np.repeat(ids, count // parts)
+    rows.segment_ids[row, span] = np.repeat(ids, count // parts)
     if modality.behind:
         behind = start + max(1, count - modality.behind)
-        rows["segment_ids"][row, behind : start + count] *= -1
+        rows.segment_ids[row, behind : start + count] *= -1
 
 
 def read_medium(
-    rows: Rows, modality: Modality, row: int, start: int, inputs: int, grid: Size
+    rows: ModuleRows, modality: Modality, row: int, start: int, inputs: int, grid: Size
 ) -> Medium:
     """The medium of `inputs` positions in a row; the inverse of `write_medium`.
 
@@ -101,13 +119,13 @@ def read_medium(
         start: input position at which it begins.
         grid: see `Lengths.grids`.
     """
-    first, found = start // modality.reduction, {}
+    first, found, arrays = start // modality.reduction, {}, by_name(rows)
     for name, (array, shape) in shapes(modality, inputs, grid).items():
         if array.per == "medium":
-            found[name] = rows[name][row, start]
+            found[name] = arrays[name][row, start]
         else:
             begin = first if array.per == "output" else start
-            own = rows[name][row, begin : begin + shape[0]]
+            own = arrays[name][row, begin : begin + shape[0]]
             found[name] = own - first if array.is_place else own
     gridded = grid if modality.is_gridded else None
     return Medium(found.pop("inputs"), found.pop("positions"), found, gridded)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from data.batch import ModuleRows
 from data.sample import WHOLE, Lengths, Medium, Size
 
 #: Name of a kind of media: its section of `data`, its field of records, its key in a sample.
@@ -213,14 +214,12 @@ class Modality(ABC):
     def sketch(self, rng: np.random.Generator, outputs: int) -> Medium:
         """A medium with `outputs` outputs, landing or not; its inputs are zero."""
 
-    def lands(self, rows: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
+    def lands(self, rows: ModuleRows) -> NDArray[np.bool_]:
         """Which outputs of rows land, `[rows, outputs]`."""
-        real = rows["segment_ids"][:, :: self.reduction // self.averaged] > 0
+        real = rows.segment_ids[:, :: self.reduction // self.averaged] > 0
         return np.all(real.reshape(len(real), -1, self.averaged), axis=-1)
 
-    def remixed(
-        self, rng: np.random.Generator, rows: Mapping[str, NDArray[Any]]
-    ) -> dict[str, NDArray[Any]]:
+    def remixed(self, rng: np.random.Generator, rows: ModuleRows) -> dict[str, NDArray[Any]]:
         """Random arrays that have an entry for each output of a row, if there are such arrays."""
         return {}
 

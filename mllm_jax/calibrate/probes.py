@@ -21,6 +21,7 @@ from mllm_jax.config.configured_step import workload
 from mllm_jax.config.inputs import packing
 from mllm_jax.config.load import AdamWConfig, ExperimentConfig
 from mllm_jax.layers.parameters import run_layers
+from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import Decoder, Encoder, abstract_parameters, compute_dtype
 from mllm_jax.plan.activation_bytes import between
@@ -260,10 +261,9 @@ class _LayerRun:
         if name != "decoder":
             shapes, lay = shapes["encoders"], lay["encoders"]
         rows = self.rows * self.plan.batch
-        packed = {
-            key: jax.ShapeDtypeStruct(shape, dtype)
-            for key, (shape, dtype) in packing(model, name, rows, self.positions).items()
-        }
+        shapes_of = packing(model, name, rows, self.positions)
+        segment_ids, places = (jax.ShapeDtypeStruct(*own) for own in shapes_of)
+        packed = ModuleRows(None, segment_ids, places)
         x = jax.ShapeDtypeStruct(
             between(model, self.tower, rows, self.positions, 1), compute_dtype(model)
         )
@@ -271,7 +271,7 @@ class _LayerRun:
         specs = (
             jax.tree.map(lambda leaf: leaf.spec, lay[self.tower]["layers"]),
             PartitionSpec(by_row, view.tensor or None),
-            {key: PartitionSpec(by_row) for key in packed},
+            jax.tree.map(lambda _: PartitionSpec(by_row), packed),
         )
         layers = shapes[self.tower]["layers"]
         arrays = jax.tree.map(_random, (layers, x, packed), shardings(mesh, specs))

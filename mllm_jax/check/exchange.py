@@ -14,7 +14,7 @@ from jax.sharding import Mesh, PartitionSpec
 from numpy.typing import NDArray
 
 from sharding.collectives import psum
-from sharding.exchange import all_to_all, gather, reduce_scatter
+from sharding.exchange import RouteArrays, all_to_all, gather, reduce_scatter
 from sharding.exchange_kinds import Exchange
 from sharding.grid import JointGrid
 from sharding.mesh import make_mesh, shardings
@@ -66,15 +66,13 @@ class Landing:
         grid = JointGrid.build(dict.fromkeys(("decoder", "encoder"), self._plan))
         mesh, axes = make_mesh(grid, self.devices), grid.decoder.positions
 
-        def body(outputs: Any, weights: Any, send: Any, index: Any) -> Any:
-            own = {key: array[0] for key, array in send.items()}
-
+        def body(outputs: Any, weights: Any, routes: RouteArrays) -> Any:
             def loss(outputs: jax.Array) -> tuple[jax.Array, jax.Array]:
                 if self.exchange == "all_to_all":
-                    moved = all_to_all(outputs, own, index, axes)
+                    moved = all_to_all(outputs, routes.of_device, axes)
                 else:
                     move = gather if self.exchange == "gather" else reduce_scatter
-                    moved = move(outputs, index, grid.views["encoder"], grid.decoder, ())
+                    moved = move(outputs, routes.index, grid.views["encoder"], grid.decoder, ())
                 total = jnp.sum(moved.astype(jnp.float32) * weights.astype(jnp.float32))
                 return psum(total, axes), moved
 
@@ -113,16 +111,18 @@ class Landing:
 
     def _placed(self, mesh: Mesh, spec: PartitionSpec, grid: JointGrid) -> Any:
         if self.exchange != "all_to_all":
-            inputs: Any = (*self._values(), {}, self.index)
+            inputs: Any = (*self._values(), RouteArrays(None, self.index))
             return jax.device_put(inputs, shardings(mesh, jax.tree.map(lambda _: spec, inputs)))
         rows, numbers = len(self.index), range(len(self.devices))
         source = Side(grid.views["encoder"], rows, self.outputs)
         target = Side(grid.views["decoder"], rows, self.tokens)
         runs = runs_of(self.index, self.outputs)
         routes = Routes.build(source, target, runs, self.ragged)
-        send = {"picks": np.stack([routes.send(device) for device in numbers])}
-        if self.ragged:
-            send["slices"] = np.stack([routes.slices(device) for device in numbers])
-        receive = np.concatenate([routes.receive(device) for device in numbers])
-        inputs = (*self._values(), send, receive)
+        made = RouteArrays(
+            None,
+            picks=np.stack([routes.send(device) for device in numbers]),
+            slices=np.stack([routes.slices(device) for device in numbers]) if self.ragged else None,
+            receive=np.concatenate([routes.receive(device) for device in numbers]),
+        )
+        inputs = (*self._values(), made)
         return jax.device_put(inputs, shardings(mesh, jax.tree.map(lambda _: spec, inputs)))

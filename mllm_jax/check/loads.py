@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from typing import Any
+from dataclasses import replace
 
+from data.batch import PackedBatch
 from mllm_jax.models.graph import ModelConfig
 
 #: Whether a lane has media in a row of a microbatch: from the number of the lane, of the microbatch
@@ -25,8 +26,8 @@ LOADS: dict[str, Holds] = {
 
 
 def part_loads(
-    microbatches: Sequence[Any], model: ModelConfig
-) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    microbatches: Sequence[PackedBatch], model: ModelConfig
+) -> Iterator[tuple[str, list[PackedBatch]]]:
     """Names of `LOADS`, and the microbatches with these media alone.
 
     Args:
@@ -37,16 +38,17 @@ def part_loads(
         yield name, [_with(batch, model, m, holds) for m, batch in enumerate(microbatches)]
 
 
-def _with(batch: Any, model: ModelConfig, m: int, holds: Holds) -> dict[str, Any]:
+def _with(batch: PackedBatch, model: ModelConfig, m: int, holds: Holds) -> PackedBatch:
     """A microbatch with the media of some rows of each lane alone."""
-    own: dict[str, Any] = deepcopy(batch)
-    for lane, (name, tree) in enumerate(own["encoders"].items()):
-        rows = len(tree["segment_ids"])
-        outputs = tree["segment_ids"].shape[1] // model.encoder(name).reduction
-        index, places = own["decoder"]["media"][name], own["places"][name]
+    batch = deepcopy(batch)
+    kept = {}
+    for lane, (name, own) in enumerate(batch.encoders.items()):
+        rows = len(own.segment_ids)
+        outputs = own.segment_ids.shape[1] // model.encoder(name).reduction
+        index, places = batch.decoder.merges[name], (batch.places or {})[name]
         for row in (row for row in range(rows) if not holds(lane, m, row)):
-            tree["segment_ids"][row] = 0
+            own.segment_ids[row] = 0
             index[(index >= 0) & (index // outputs == row)] = -1
             places = places[places[:, 0] != row]
-        own["places"][name] = places
-    return own
+        kept[name] = places
+    return replace(batch, places=kept)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from data.rows.pack import DECODER, Rows, empty_rows, write_medium
+from data.batch import PackedBatch
+from data.rows.pack import by_name, empty_rows, of_names, write_medium
 from data.rows.spec import Modality
 from mllm_jax.config.inputs import modalities
 from mllm_jax.layers.config.decoder import DecoderConfig
+from mllm_jax.models.batch import DECODER, NEXT_TOKEN, ModuleRows, NextTokenTargets
 from mllm_jax.models.graph import ModelConfig
 from sharding.routes import runs_of
 
@@ -28,7 +30,7 @@ def synthetic_batch(
     seed: int,
     added: Collection[str] = (),
     longest: Mapping[str, int] = MappingProxyType({}),
-) -> dict[str, Any]:
+) -> PackedBatch:
     """A batch of `rows` rows with random segments, media, padding and targets.
 
     Args:
@@ -45,8 +47,8 @@ def synthetic_batch(
     segment_ids, positions = _segments(rng, rows, tokens)
     real = segment_ids > 0
     weight = (real & (rng.random((rows, tokens)) < 0.7)).astype(np.float32)
-    encoders: dict[str, Rows] = {}
-    media: dict[str, Ints] = {}
+    encoders: dict[str, ModuleRows] = {}
+    merges: dict[str, Ints] = {}
     firsts: dict[str, str] = {}
     places: dict[str, NDArray[np.int64]] = {}
     free = real.copy()
@@ -55,21 +57,17 @@ def synthetic_batch(
         most = longest.get(name, budgets[name])
         encoders[name], places[name] = _media(rng, modality, rows, budgets[name], most)
         first = firsts.setdefault(modality.kind, name) if modality.kind in added else name
-        tokens_of = free if first == name else media[first] >= 0
-        media[name] = _index(rng, modality.lands(encoders[name]), tokens_of)
-        free &= media[name] < 0
-    found = {
-        "tokens": np.where(real, _tokens(rng, model.decoder, (rows, tokens)), 0),
-        "targets": np.where(real, rng.integers(0, vocab, (rows, tokens)), 0),
-        "loss_weight": weight,
-        "segment_ids": segment_ids,
-        "positions": positions,
-    }
-    decoder = {name: found[name].astype(dtype) for name, dtype in DECODER.items()}
-    return {"decoder": decoder | {"media": media}, "encoders": encoders, "places": places}
+        tokens_of = free if first == name else merges[first] >= 0
+        merges[name] = _index(rng, modality.lands(encoders[name]), tokens_of)
+        free &= merges[name] < 0
+    inputs = np.where(real, _tokens(rng, model.decoder, (rows, tokens)), 0).astype(np.int32)
+    labels = np.where(real, rng.integers(0, vocab, (rows, tokens)), 0).astype(np.int32)
+    targets = {NEXT_TOKEN: NextTokenTargets(labels, weight)}
+    decoder = ModuleRows(inputs, segment_ids, positions, merges, targets)
+    return PackedBatch({DECODER: decoder, **encoders}, places=places)
 
 
-def scattered(batch: Any, model: ModelConfig, seed: int) -> dict[str, Any]:
+def scattered(batch: PackedBatch, model: ModelConfig, seed: int) -> PackedBatch:
     """The same batch with every encoder's rows in another order, as balancing may deal them.
 
     Args:
@@ -81,21 +79,21 @@ def scattered(batch: Any, model: ModelConfig, seed: int) -> dict[str, Any]:
         A batch that lists its `runs`, and the `places` of its media.
     """
     rng = np.random.default_rng(seed)
-    rows = len(batch["decoder"]["tokens"])
-    encoders, media, runs, places = {}, {}, {}, {}
-    for name, tree in batch["encoders"].items():
+    rows = len(batch.decoder.inputs)
+    encoders, merges, runs, places = {}, {}, {}, {}
+    for name, own in batch.encoders.items():
         order = rng.permutation(rows)
-        outputs = tree["segment_ids"].shape[1] // model.encoder(name).reduction
-        encoders[name] = {key: array[order] for key, array in tree.items()}
-        index = batch["decoder"]["media"][name]
+        outputs = own.segment_ids.shape[1] // model.encoder(name).reduction
+        encoders[name] = of_names({key: array[order] for key, array in by_name(own).items()})
+        index = batch.decoder.merges[name]
         row, offset = np.divmod(index, outputs)
         moved = np.argsort(order)[row] * outputs + offset
-        media[name] = np.where(index >= 0, moved, -1).astype(np.int32)
-        runs[name] = runs_of(media[name], outputs)
-        places[name] = batch["places"][name].copy()
+        merges[name] = np.where(index >= 0, moved, -1).astype(np.int32)
+        runs[name] = runs_of(merges[name], outputs)
+        places[name] = (batch.places or {})[name].copy()
         places[name][:, 0] = np.argsort(order)[places[name][:, 0]]
-    decoder = batch["decoder"] | {"media": media}
-    return {"decoder": decoder, "encoders": encoders, "runs": runs, "places": places}
+    decoder = replace(batch.decoder, merges=merges)
+    return PackedBatch({DECODER: decoder, **encoders}, runs, places)
 
 
 def _tokens(
@@ -130,7 +128,7 @@ def _segments(rng: np.random.Generator, rows: int, tokens: int) -> tuple[Ints, I
 
 def _media(
     rng: np.random.Generator, modality: Modality, rows: int, budget: int, most: int
-) -> tuple[Rows, NDArray[np.int64]]:
+) -> tuple[ModuleRows, NDArray[np.int64]]:
     """Encoder rows of random media, and their places as `plan_units` takes them.
 
     The positions between media are random, too.
@@ -143,8 +141,9 @@ def _media(
             write_medium(found, modality, row, start, i + 1, modality.sketch(rng, outputs))
             places.append((row, start, outputs * modality.reduction, i + 1, 1))
             start += outputs * modality.reduction
-    found["inputs"] = rng.normal(size=found["inputs"].shape).astype(np.float32)
-    return found | modality.remixed(rng, found), np.array(places, np.int64).reshape(-1, 5)
+    found = replace(found, inputs=rng.normal(size=found.inputs.shape).astype(np.float32))
+    found = replace(found, arrays={**found.arrays, **modality.remixed(rng, found)})
+    return found, np.array(places, np.int64).reshape(-1, 5)
 
 
 def _media_outputs(rng: np.random.Generator, modality: Modality, budget: int) -> list[int]:

@@ -210,7 +210,7 @@ def gradients_of(
     own = jax.local_devices()[:1] if alone else None
     how: dict[str, Any] = {"exchanges": exchanges, "overlap": overlap}
     step = build_step(model, plans, pipeline, frozen, devices=own, **how)
-    rows = microbatches[0]["decoder"]["tokens"].shape[0]
+    rows = len(microbatches[0].decoder.inputs)
     chosen = local_rows(step, rows)
 
     def placed_batch(microbatches: Sequence[Any]) -> Any:

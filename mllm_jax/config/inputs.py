@@ -7,12 +7,14 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal
 
+import numpy as np
 from numpy.typing import DTypeLike
 
+from data.batch import DECODER
 from data.media.audio.modality import AudioModality
 from data.media.image.modality import ImageModality
 from data.media.image.tiles import Tiling
-from data.rows.pack import DECODER, row_shapes
+from data.rows.pack import row_shapes
 from data.rows.spec import Lane, Modality
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.layers.config.decoder import DecoderConfig
@@ -24,8 +26,6 @@ from sharding.plan import ParallelPlan
 ANY = 2**31
 #: What a row has before the data are known: tokens, samples or media, and media of full size.
 TOKENS, SEGMENTS, MEDIA = 4096, 64, 4
-#: Arrays that tell the layers of a tower how its rows are packed.
-PACKING = ("segment_ids", "positions")
 
 
 def modalities(model: ModelConfig) -> list[Modality]:
@@ -102,17 +102,19 @@ def own_rows(config: ExperimentConfig, name: str) -> int:
 
 def packing(
     model: ModelConfig, module: str, rows: int, positions: int
-) -> dict[str, tuple[tuple[int, ...], DTypeLike]]:
-    """Shape and type of `PACKING`, for rows of `decoder` or of a lane.
+) -> list[tuple[tuple[int, ...], DTypeLike]]:
+    """Shape and type of the arrays that tell layers how rows are packed.
+
+    They are `ModuleRows.segment_ids` and `positions`, of the decoder or of a lane.
 
     Args:
         positions: number of positions of a row, for an encoder its input positions.
     """
-    if module == "decoder":
-        return {name: ((rows, positions), DECODER[name]) for name in PACKING}
+    if module == DECODER:
+        return [((rows, positions), np.int32)] * 2
     (own,) = (modality for modality in modalities(model) if modality.name == module)
-    found = row_shapes(own, rows, positions)
-    return {name: found[name] for name in PACKING}
+    shapes = row_shapes(own, rows, positions)
+    return [shapes["segment_ids"], shapes["positions"]]
 
 
 def _audio(name: str, encoder: AudioEncoderConfig, decoder: DecoderConfig) -> AudioModality:

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 
+from data.batch import ModuleRows
 from mllm_jax.layers.modules import Segments
 from mllm_jax.layers.parameters import Tower
 
@@ -25,4 +26,4 @@ class EncoderFamily:
 
     tower: Callable[[Any, str], Tower]
     embed: Callable[..., jax.Array]
-    segments: Callable[[dict[str, jax.Array], Any], Segments]
+    segments: Callable[[ModuleRows, Any], Segments]

@@ -9,20 +9,20 @@ from sharding.collectives import all_gather, shard_slice
 from sharding.grid import View
 
 
-def tapped(x: jax.Array, batch: dict[str, jax.Array], view: View) -> jax.Array:
+def tapped(x: jax.Array, taps: jax.Array, shares: jax.Array, view: View) -> jax.Array:
     """Sums of a few outputs of the connector each, `sum_k shares[j, k] * x[taps[j, k]]`.
 
     Args:
         x: `[rows, outputs / shards, d_model]`, out of the connector.
-        batch: `taps` and `shares [rows, outputs, 4]`, whole on every rank of the row; places are
-            counted within the row.
+        taps, shares: `[rows, outputs, 4]`, whole on every rank of the row; places are counted
+            within the row.
         view: view of the encoder.
 
     Returns:
         `[rows, outputs / shards, d_model]`; zero where all shares are.
     """
     whole = all_gather(x, view.sequence, dim=1)
-    taps, shares = (shard_slice(batch[key], view.sequence, dim=1) for key in ("taps", "shares"))
+    taps, shares = (shard_slice(array, view.sequence, dim=1) for array in (taps, shares))
 
     def read(number: int) -> jax.Array:
         place, share = taps[..., number, None], shares[..., number, None]

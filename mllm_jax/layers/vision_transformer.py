@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
+from data.batch import ModuleRows
 from mllm_jax.layers.config.encoder import Activation, ImageEncoderConfig
 from mllm_jax.layers.modules import (
     MLP,
@@ -59,7 +60,7 @@ class PreNormLayer(nnx.Module):
 def embed(
     tower: Tower,
     params: Params,
-    batch: dict[str, jax.Array],
+    rows: ModuleRows,
     config: ImageEncoderConfig,
     view: View,
     dtype: jnp.dtype,
@@ -68,23 +69,28 @@ def embed(
     """Patches to `[rows, patches / shards, d_model]`; each rank embeds its own share.
 
     Args:
-        batch: `inputs [rows, patches, features]`, `segment_ids [rows, patches]`, `positions` and
-            `sizes [rows, patches, 2]`, whole on every rank of the row.
+        rows: `inputs [rows, patches, features]`, `segment_ids [rows, patches]`, `positions` and
+            the array `sizes`, both `[rows, patches, 2]`, whole on every rank of the row.
         antialias: as in `grid_positions`.
     """
     module = tower["embeddings"].bind(params["embeddings"], view)
-    inputs, positions, sizes = (
-        shard_slice(batch[name], view.sequence, dim=1) for name in ("inputs", "positions", "sizes")
-    )
+    inputs, positions, sizes = patches_of(rows, view)
     x = module.patch_embedding(inputs.astype(dtype))
     learned = module.position_embedding[...], config.grid
     return x + grid_positions(*learned, positions, sizes, antialias).astype(dtype)
 
 
-def segments(batch: dict[str, jax.Array], config: ImageEncoderConfig) -> Segments:
+def patches_of(rows: ModuleRows, view: View) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """This rank's share of the patches, of their positions and of the sizes of their images."""
+    whole = rows.inputs, rows.positions, rows.arrays["sizes"]
+    inputs, positions, sizes = (shard_slice(array, view.sequence, dim=1) for array in whole)
+    return inputs, positions, sizes
+
+
+def segments(rows: ModuleRows, config: ImageEncoderConfig) -> Segments:
     """Which positions between the layers belong together."""
     del config
-    return Segments(batch["segment_ids"])
+    return Segments(rows.segment_ids)
 
 
 def attention_spec(

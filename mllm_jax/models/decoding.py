@@ -11,7 +11,7 @@ answer are padding.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ from mllm_jax.layers.attention.cached import Past
 from mllm_jax.layers.modules import gathered
 from mllm_jax.layers.parameters import Params
 from mllm_jax.models import module as multimodal
+from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from sharding.axes import stored_dimension
 from sharding.collectives import all_gather, shard_slice, vary
@@ -77,7 +78,7 @@ class CachedDecoder(multimodal.Decoder):
     def hidden(
         self,
         params: Params,
-        rows: Mapping[str, Any],
+        rows: ModuleRows,
         media: jax.Array | None,
         cache: Cache,
         start: jax.Array | None,
@@ -86,8 +87,7 @@ class CachedDecoder(multimodal.Decoder):
 
         Args:
             params: local shards, each layer's apart.
-            rows: `tokens`, `positions`, `segment_ids` `[rows, tokens]`, and `media`; whole on every
-                rank of a row.
+            rows: local rows, whole on every rank of a row.
             media: as of `multimodal.decode_hidden`.
             cache: cache whose `ids` and `positions` have these tokens in them.
             start: first slot of these tokens; None: the first of all, nothing is before them.
@@ -95,11 +95,10 @@ class CachedDecoder(multimodal.Decoder):
         Returns:
             `[rows, tokens / shards, d_model]`, and the cache with these tokens.
         """
-        batch = dict(rows)
-        x = self.embed(params, batch)
+        x = self.embed(params, rows)
         x = x if media is None else x + media.astype(self.dtype)
         x, *beside = jnp.split(x, 1 + self.traits.inputs, axis=-1)
-        context, kept = self.context(batch), []
+        context, kept = self.context(rows), []
         for number, own in enumerate(params["layers"]):
             layer = self.bound(self.whole(own), number % self.traits.period)
             past = Past(*cache.layers[number], cache.ids, cache.positions, start)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
+from mllm_jax.models.batch import ModuleRows
 from sharding.collectives import psum, vary
-from sharding.exchange import all_to_all, gather, reduce_scatter, shared_axes
+from sharding.exchange import RouteArrays, all_to_all, gather, reduce_scatter, shared_axes
 from sharding.exchange_kinds import USUAL, Exchange
 from sharding.grid import Axes, Views
 
@@ -23,8 +23,8 @@ from sharding.grid import Axes, Views
 def land(
     outputs: jax.Array,
     name: str,
-    routes: Any,
-    decoder_rows: Any,
+    routes: RouteArrays | None,
+    decoder_rows: ModuleRows,
     views: Views,
     exchange: Exchange = USUAL,
 ) -> jax.Array:
@@ -46,14 +46,13 @@ def land(
     move = reduce_scatter if exchange == "reduce_scatter" else gather
     shared: Axes = shared_axes(source, target) if routes is None else ()
     if routes is None:
-        index = decoder_rows["media"][name]
+        index = decoder_rows.merges[name]
         count = psum(jnp.count_nonzero(index >= 0), target.batch[len(shared) :])
     else:
-        index, count = routes.get("index"), routes["count"]
+        index, count = routes.index, routes.count
     exchanged = partial(move, index=index, source=source, target=target, shared=shared)
-    if index is None:
-        send = {key: routes[key][0] for key in ("picks", "slices") if key in routes}
-        exchanged = partial(all_to_all, send=send, receive=routes["receive"], axes=target.positions)
+    if routes is not None and index is None:
+        exchanged = partial(all_to_all, routes=routes.of_device, axes=target.positions)
     if target.degree(target.positions) == target.degree(shared):  # a rank alone
         return exchanged(outputs)
     return _unless_nothing(exchanged, outputs, count)

@@ -8,7 +8,7 @@ decoder's rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -16,10 +16,12 @@ import jax.numpy as jnp
 from jax import lax
 
 from mllm_jax.models import module as multimodal
+from mllm_jax.models.batch import DECODER, ModuleRows
 from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.merge import land
 from sharding.collectives import psum, vary
+from sharding.exchange import RouteArrays
 from sharding.exchange_kinds import AS_USUAL, USUAL, Exchange, Exchanges
 from sharding.grid import View, Views
 from sharding.layerstack.run import Aux
@@ -42,15 +44,15 @@ class DecoderTower(multimodal.Decoder):
         """The decoder's parameters that have gradients, and those that have none."""
         return self._frozen.decoder_apart(params)
 
-    def loss(self, params: Any, batch: Any, media: jax.Array | None) -> tuple[jax.Array, Aux]:
+    def loss(self, params: Any, rows: ModuleRows, media: jax.Array | None) -> tuple[jax.Array, Aux]:
         """All parts one after the other: the sum of the losses of this rank's tokens.
 
         Auxiliary losses are not in it; they are this rank's shares of sums.
         """
         with jax.named_scope("decode"):
-            hidden, aux = self.states(params, batch, media)
+            hidden, aux = self.states(params, rows, media)
         with jax.named_scope("loss"):
-            return multimodal.loss(params, hidden, batch, self.config, self.view), aux
+            return multimodal.loss(params, hidden, rows, self.config, self.view), aux
 
 
 class EncoderLane(multimodal.Encoder):
@@ -86,7 +88,9 @@ class EncoderLane(multimodal.Encoder):
         """The encoder's parameters that have gradients, and those that have none."""
         return self._frozen.encoder_apart(self.encoder, params)
 
-    def land(self, outputs: jax.Array, routes: Any, decoder_batch: Any) -> jax.Array:
+    def land(
+        self, outputs: jax.Array, routes: RouteArrays | None, decoder_rows: ModuleRows
+    ) -> jax.Array:
         """The outputs moved to where they land in the decoder's rows, zero elsewhere.
 
         Args:
@@ -94,10 +98,16 @@ class EncoderLane(multimodal.Encoder):
         """
         with jax.named_scope(f"exchange_{self._lane}"):
             own = self._views, self._exchange
-            landed = land(outputs, self._lane, routes, decoder_batch, *own)
+            landed = land(outputs, self._lane, routes, decoder_rows, *own)
             return landed.astype(self.dtype)
 
-    def landed(self, params: Any, batch: Any, routes: Any, decoder_batch: Any) -> jax.Array:
+    def landed(
+        self,
+        params: Any,
+        rows: ModuleRows,
+        routes: RouteArrays | None,
+        decoder_rows: ModuleRows,
+    ) -> jax.Array:
         """All parts one after the other.
 
         Without media nothing is computed: of an encoder with several lanes a row, of others all
@@ -111,15 +121,15 @@ class EncoderLane(multimodal.Encoder):
         def filled(rows: Any) -> jax.Array:
             return _if(self.holds_media(rows), lambda: encode(rows))
 
-        made = filled(batch) if self._lane == self.encoder else _one_by_one(filled, batch)
-        return self.land(made, routes, decoder_batch)
+        made = filled(rows) if self._lane == self.encoder else _one_by_one(filled, rows)
+        return self.land(made, routes, decoder_rows)
 
-    def holds_media(self, batch: Any) -> jax.Array:
+    def holds_media(self, rows: ModuleRows) -> jax.Array:
         """Whether these rows hold media on any rank that shares gathered parameters.
 
         Ranks that share a row agree by themselves, as each of them has the whole row's segments.
         """
-        return psum(jnp.count_nonzero(batch["segment_ids"]), self.view.fsdp) > 0
+        return psum(jnp.count_nonzero(rows.segment_ids), self.view.fsdp) > 0
 
 
 class Towers:
@@ -145,30 +155,40 @@ class Towers:
             for name in model.lanes
         }
 
-    def media(self, params: Any, batch: Any) -> jax.Array | None:
+    def media(
+        self, params: Any, rows: Mapping[str, ModuleRows], routes: Mapping[str, RouteArrays]
+    ) -> jax.Array | None:
         """Outputs of all lanes where they land: `[rows, tokens / shards, d_model]`, else zero.
 
         Args:
             params: local shards of the whole model.
-            batch: local rows of one microbatch, with routes if it has any.
+            rows: local rows of one microbatch, by module.
+            routes: routes of its outputs, by lane; nothing if media are in the rows of their
+                samples.
         """
-        inputs, rows, routes = batch["encoders"], batch["decoder"], batch.get("routes", {})
         landed = [
-            lane.landed(params["encoders"][lane.encoder], inputs[name], routes.get(name), rows)
+            lane.landed(
+                params["encoders"][lane.encoder],
+                rows[name],
+                routes.get(name),
+                rows[DECODER],
+            )
             for name, lane in self.lanes.items()
         ]
         return sum(landed[1:], landed[0]) if landed else None
 
-    def loss(self, params: Any, batch: Any) -> tuple[jax.Array, Aux]:
+    def loss(
+        self, params: Any, rows: Mapping[str, ModuleRows], routes: Mapping[str, RouteArrays]
+    ) -> tuple[jax.Array, Aux]:
         """Sums of the losses and of the auxiliary losses of one microbatch.
 
         They are the same scalars on every rank.
 
         Args:
-            params, batch: as of `media`.
+            params, rows, routes: as of `media`.
         """
-        media = self.media(params, batch)
-        total, aux = self.decoder.loss(params["decoder"], batch["decoder"], media)
+        media = self.media(params, rows, routes)
+        total, aux = self.decoder.loss(params["decoder"], rows[DECODER], media)
         view = self.decoder.view
         return psum(total, view.tokens), psum(aux, view.positions)
 

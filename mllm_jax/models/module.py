@@ -32,6 +32,7 @@ from mllm_jax.layers.parameters import (
     tower_shapes,
 )
 from mllm_jax.layers.tile_mixing import tapped
+from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.work.flops import model_flops, tower_work
 from sharding.collectives import shard_slice, unsharded
@@ -144,23 +145,23 @@ class Encoder(_Stacked):
         self.traits, self.aux = LayerTraits(taps=self.settings.deepstack), NO_AUX
         self._inputs, self._remat = config.layer_inputs, config.remats.get(name, config.remat)
 
-    def outputs(self, params: Params, batch: dict[str, jax.Array]) -> jax.Array:
+    def outputs(self, params: Params, rows: ModuleRows) -> jax.Array:
         """All parts one after the other; see `encode`."""
-        x, context = self.embed(params, batch), self.context(batch)
+        x, context = self.embed(params, rows), self.context(rows)
         x, _ = run_layers(self, params["layers"], x, context, self._remat)
-        return self.connect(params, x, batch)
+        return self.connect(params, x, rows)
 
-    def embed(self, params: Params, batch: dict[str, jax.Array]) -> jax.Array:
-        """Local rows of `batch["encoders"][lane]` to `[rows, positions / shards, d_model]`.
+    def embed(self, params: Params, rows: ModuleRows) -> jax.Array:
+        """Local rows of a lane to `[rows, positions / shards, d_model]`.
 
         Behind its features is room for the outputs of layers in `deepstack`.
         """
-        own = self.tower, params, batch, self.settings, self.view, self.dtype
+        own = self.tower, params, rows, self.settings, self.view, self.dtype
         return _with_room(self._family.embed(*own), len(self.settings.deepstack))
 
-    def context(self, batch: dict[str, jax.Array]) -> Segments:
-        """The segments and positions of a batch, which the layers read."""
-        return self._family.segments(batch, self.settings)
+    def context(self, rows: ModuleRows) -> Segments:
+        """The segments and positions of rows, which the layers read."""
+        return self._family.segments(rows, self.settings)
 
     def layer_of_whole(
         self, params: Params, x: jax.Array, context: Segments, place: int = 0
@@ -172,7 +173,7 @@ class Encoder(_Stacked):
         """The norm after the layers, for the families that have one."""
         return self.tower["norm"].bind(params["norm"], self.view)(x) if "norm" in params else x
 
-    def connect(self, params: Params, x: jax.Array, batch: dict[str, jax.Array]) -> jax.Array:
+    def connect(self, params: Params, x: jax.Array, rows: ModuleRows) -> jax.Array:
         """Norm, connector and, of tiled images, what of it lands.
 
         `[rows, positions / stack / shards, d_model of the decoder]`, with inputs of the decoder's
@@ -183,12 +184,13 @@ class Encoder(_Stacked):
         """
         names = deepstack_blocks(self.settings)
         last, *earlier = jnp.split(x, 1 + len(names), axis=-1)
-        found = [self._connected("connector", params, last, batch, partial(self.norm, params))]
+        found = [self._connected("connector", params, last, rows, partial(self.norm, params))]
         for name, own in zip(names, earlier, strict=True):
             norm = self.tower[f"{name}_norm"].bind(params[f"{name}_norm"], self.view)
-            found.append(self._connected(name, params, own, batch, norm))
+            found.append(self._connected(name, params, own, rows, norm))
         joined = jnp.concatenate(found, axis=-1) if names else found[0]
-        joined = tapped(joined, batch, self.view) if "taps" in batch else joined
+        if "taps" in rows.arrays:
+            joined = tapped(joined, rows.arrays["taps"], rows.arrays["shares"], self.view)
         return _with_room(joined, self._inputs - len(names), 1 + len(names))
 
     def _connected(
@@ -196,10 +198,10 @@ class Encoder(_Stacked):
         name: str,
         params: Params,
         x: jax.Array,
-        batch: dict[str, jax.Array],
+        rows: ModuleRows,
         norm: Callable[[jax.Array], jax.Array],
     ) -> jax.Array:
-        joint, ids = (self.tower[name], params[name]), self.context(batch).ids
+        joint, ids = (self.tower[name], params[name]), self.context(rows).ids
         return connect(*joint, x, ids, self.settings, norm, self.view)
 
 
@@ -222,23 +224,23 @@ class Decoder(_Stacked):
         without = self.tower["layers"].without
         self.traits = LayerTraits(own.period, tuple(own.aux), config.layer_inputs, without=without)
 
-    def embed(self, params: Params, batch: dict[str, Any]) -> jax.Array:
+    def embed(self, params: Params, rows: ModuleRows) -> jax.Array:
         """Embeddings of the tokens, zero at media: `[rows, tokens / shards, d_model]`.
 
         Behind its features is room for the layers' own inputs, which encoders give.
         With stages this is a stage's share of a sum over them.
         """
-        is_media = jnp.zeros(batch["tokens"].shape, bool)
-        for index in batch["media"].values():
+        is_media = jnp.zeros(rows.inputs.shape, bool)
+        for index in rows.merges.values():
             is_media |= index >= 0
-        inputs = batch["tokens"], batch["positions"], is_media
+        inputs = rows.inputs, rows.positions, is_media
         config = self.config.decoder
         x = decoder.embed(config, self.tower, params, *inputs, self.view, self.dtype)
         return _with_room(x, self.traits.inputs)
 
-    def context(self, batch: dict[str, Any]) -> Segments:
-        """The segments and positions of a batch, which the layers read."""
-        return decoder.segments_of(self.config.decoder, batch["segment_ids"], batch["positions"])
+    def context(self, rows: ModuleRows) -> Segments:
+        """The segments and positions of rows, which the layers read."""
+        return decoder.segments_of(self.config.decoder, rows.segment_ids, rows.positions)
 
     def layer_of_whole(
         self, params: Params, x: jax.Array, context: Segments, place: int = 0
@@ -248,13 +250,13 @@ class Decoder(_Stacked):
         return made
 
     def states(
-        self, params: Params, batch: dict[str, Any], media: jax.Array | None
+        self, params: Params, rows: ModuleRows, media: jax.Array | None
     ) -> tuple[jax.Array, Aux]:
         """All parts up to the last norm; see `decode_hidden`."""
-        x = self.embed(params, batch)
+        x = self.embed(params, rows)
         if media is not None:
             x = x + media.astype(self.dtype)
-        context, remat = self.context(batch), self.config.remat
+        context, remat = self.context(rows), self.config.remat
         x, aux = run_layers(self, params["layers"], x, context, remat)
         return self.norm(params, x), aux
 
@@ -262,29 +264,29 @@ class Decoder(_Stacked):
         """The norm before the head."""
         return self.tower["norm"].bind(params["norm"], self.view)(x)
 
-    def head(self, params: Params, x: jax.Array, batch: dict[str, Any]) -> jax.Array:
+    def head(self, params: Params, x: jax.Array, rows: ModuleRows) -> jax.Array:
         """Norm, head and `loss`."""
-        return loss(params, self.norm(params, x), batch, self.config, self.view)
+        return loss(params, self.norm(params, x), rows, self.config, self.view)
 
 
 def encode(
-    params: Params, name: str, batch: dict[str, jax.Array], config: ModelConfig, view: View
+    params: Params, name: str, rows: ModuleRows, config: ModelConfig, view: View
 ) -> jax.Array:
     """Run one encoder and its connector on the rows of one of its lanes.
 
     Args:
         params: local shards of this encoder, `parameters["encoders"][name]`.
-        batch: local rows of `batch["encoders"][lane]`.
+        rows: local rows of the lane.
 
     Returns:
         `[rows, positions / reduction / shards, d_model of the decoder]`, as of `Encoder.connect`.
     """
-    return Encoder(config, name, view).outputs(params, batch)
+    return Encoder(config, name, view).outputs(params, rows)
 
 
 def decode_hidden(
     params: Params,
-    batch: dict[str, Any],
+    rows: ModuleRows,
     media: jax.Array | None,
     config: ModelConfig,
     view: View,
@@ -293,27 +295,28 @@ def decode_hidden(
 
     Args:
         params: local shards, `parameters["decoder"]`.
-        batch: local rows of `batch["decoder"]`.
+        rows: local rows of the decoder.
         media: `[rows, tokens / shards, d_model]`, encoder outputs where they land and zero
             elsewhere, with inputs of the layers behind its features; None if the batch has none.
 
     Returns:
         `[rows, tokens / shards, d_model]`, and this rank's shares of the auxiliary losses.
     """
-    return Decoder(config, view).states(params, batch, media)
+    return Decoder(config, view).states(params, rows, media)
 
 
 def loss(
-    params: Params, hidden: jax.Array, batch: dict[str, Any], config: ModelConfig, view: View
+    params: Params, hidden: jax.Array, rows: ModuleRows, config: ModelConfig, view: View
 ) -> jax.Array:
     """Weighted sum of cross entropies over the local tokens.
 
     A float32 scalar, equal on all tensor ranks and different along `View.tokens`.
     """
+    targets = rows.targets[NEXT_TOKEN]
     return vocabulary.cross_entropy(
         decoder.head_terms(_decoder(config), params, _flat(hidden, view), view),
-        shard_slice(batch["targets"], view.context, dim=1).reshape(-1),
-        shard_slice(batch["loss_weight"], view.context, dim=1).reshape(-1),
+        shard_slice(targets.labels, view.context, dim=1).reshape(-1),
+        shard_slice(targets.weights, view.context, dim=1).reshape(-1),
         config.decoder.vocab_size,
         config.loss_chunk,
         view,

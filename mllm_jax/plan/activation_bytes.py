@@ -5,7 +5,7 @@ They are found by tracing the layer on ranks that need not exist.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ from jax.sharding import AbstractMesh, AxisType, PartitionSpec
 from mllm_jax.layers.attention.dispatch import traceable
 from mllm_jax.layers.parameters import Block
 from mllm_jax.layers.trainable import ADAPTERS
+from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import Decoder, Encoder
 from scheduling.costs.workload import Split
@@ -37,7 +38,7 @@ def kept_bytes(
     config: ModelConfig,
     split: Split,
     positions: int,
-    batch: Mapping[str, Shape],
+    rows: ModuleRows,
     trained: Trained = "all",
 ) -> float:
     """Bytes that a layer's backward reads of its forward on one tensor rank, for one row.
@@ -51,21 +52,21 @@ def kept_bytes(
         config: configuration with the `dtype` and `attention` of the platform that runs it.
         split: how the layer is split; its tower is `"decoder"` or an encoder's name.
         positions: input positions of the row.
-        batch: arrays that tell the layer how the row is packed.
+        rows: shapes of the arrays that tell the layer how the row is packed.
         trained: parameters of which the backward makes gradients, beside that of the input.
     """
 
     def kept(run: LayerRun, x: jax.Array, context: Any) -> Any:
         return run.forward(jnp.int32(0), x, context).run()[1]
 
-    return _bytes(config, split, positions, batch, trained, kept)
+    return _bytes(config, split, positions, rows, trained, kept)
 
 
 def pairs_bytes(
     config: ModelConfig,
     split: Split,
     positions: int,
-    batch: Mapping[str, Shape],
+    rows: ModuleRows,
     trained: Trained = "all",
 ) -> float:
     """Bytes that a decoder layer's backward keeps for weight gradients that are apart from it.
@@ -76,14 +77,14 @@ def pairs_bytes(
     def pairs(run: LayerRun, x: jax.Array, context: Any) -> Any:
         return run.apart_from_weights(run.apart(x)[0], context).pairs(x, context)
 
-    return _bytes(config, split, positions, batch, trained, pairs)
+    return _bytes(config, split, positions, rows, trained, pairs)
 
 
 def _bytes(
     config: ModelConfig,
     split: Split,
     positions: int,
-    batch: Mapping[str, Shape],
+    rows: ModuleRows,
     trained: Trained,
     values: Values,
 ) -> float:
@@ -99,25 +100,25 @@ def _bytes(
     stack, specs = _layer(tower.tower["layers"], view)
     found: list[int] = []
 
-    def trace(stack: Any, batch: Any) -> jax.Array:
+    def trace(stack: Any, rows: Any) -> jax.Array:
         axes = view.all
         own, constant = _apart(vary(stack, axes), trained)
         sizes = tower.traits.period, "none", axes, None, tower.traits
         run = LayerRun(tower.layer, own, *sizes, constant=constant)
-        context = vary(tower.context(batch), axes)
+        context = vary(tower.context(rows), axes)
         x = vary(jnp.zeros(between(config, module, 1, positions, tensor), tower.dtype), axes)
         leaves = jax.tree.leaves(values(run, x, context))
         found.append(sum(leaf.size * leaf.dtype.itemsize for leaf in leaves))
         return jnp.zeros(())
 
     if not view.all:
-        jax.eval_shape(trace, stack, batch)
+        jax.eval_shape(trace, stack, rows)
     else:
         names, sizes = zip(*grid.axes, strict=True)
         mesh = AbstractMesh(sizes, names, axis_types=(AxisType.Auto,) * len(names))
         whole = PartitionSpec()
         jax.eval_shape(
-            jax.shard_map(trace, mesh=mesh, in_specs=(specs, whole), out_specs=whole), stack, batch
+            jax.shard_map(trace, mesh=mesh, in_specs=(specs, whole), out_specs=whole), stack, rows
         )
     return found[0] / tower.traits.period
 

@@ -14,6 +14,7 @@ import jax
 from mllm_jax.config.configured_step import workload
 from mllm_jax.config.inputs import packing
 from mllm_jax.config.sections import ExperimentConfig
+from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.plan.activation_bytes import Trained, kept_bytes, pairs_bytes
 from scheduling.costs.workload import Split, Workload
@@ -70,10 +71,11 @@ def _pairs(model: ModelConfig, split: Split, positions: int, trained: Trained) -
     return pairs_bytes(model, split, positions, _packed(model, "decoder", positions), trained)
 
 
-def _packed(model: ModelConfig, name: str, positions: int) -> dict[str, jax.ShapeDtypeStruct]:
-    """The arrays of one packed row."""
-    rows = packing(model, name, 1, positions).items()
-    return {key: jax.ShapeDtypeStruct(shape, dtype) for key, (shape, dtype) in rows}
+def _packed(model: ModelConfig, name: str, positions: int) -> ModuleRows:
+    """Shapes of one packed row, without its inputs."""
+    packed = packing(model, name, 1, positions)
+    segment_ids, places = (jax.ShapeDtypeStruct(*own) for own in packed)
+    return ModuleRows(None, segment_ids, places)
 
 
 def _splits(model: ModelConfig, name: str, tensor: int, positions: int) -> bool:

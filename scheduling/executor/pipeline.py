@@ -19,11 +19,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
+from scheduling.executor.batch import StepBatch
 from scheduling.executor.control import once_if, run_tasks
 from scheduling.executor.modules import DecoderFunctions, EncoderFunctions, Tower
 from scheduling.executor.observe import probes, stamp
@@ -74,7 +76,7 @@ class Pipeline:
     def loss_and_gradients(
         self,
         params: Tree,
-        batch: Tree,
+        batch: StepBatch[Any],
         weight: jax.Array,
         aux: Aux,
         carried: Mapping[str, jax.Array],
@@ -85,11 +87,10 @@ class Pipeline:
             params: `{"decoder": tower, "encoders": {encoder: tower}}`, local shards that are marked
                 as varying over all axes; `tower["layers"]` is a stack, this stage's layers chunk
                 by chunk.
-            batch: `decoder`: local rows `[microbatches, rows, ...]`, after this step's those of the
-                next that it works ahead for; `encoders`: by name `[slots, rows, ...]`, the
-                microbatches that this device's stage encodes; `routes`: by name, of each of the
-                stage's pairs of microbatches, `[pairs, ...]`, if outputs go by routes; `schedule`:
-                the arrays of `scheduling.lowering.bounds.Rows`, of this stage, `[1, ...]`.
+            batch: local shards: rows of the decoder, `[microbatches, rows, ...]`, after this step's
+                those of the next that it works ahead for; rows of encoders, `[slots, rows, ...]`,
+                the microbatches that this device's stage encodes; routes of the stage's pairs of
+                microbatches; the schedule of this stage, `[1, ...]`.
             weight: divisor of the sum of the losses.
             aux: factors of the sums of auxiliary losses in the loss.
             carried: outputs that the step before has made for this one, by encoder that works
@@ -102,7 +103,7 @@ class Pipeline:
         """
         return _Step(self, params, batch, weight, aux, carried).run()
 
-    def work_ahead(self, params: Tree, batch: Tree) -> dict[str, jax.Array]:
+    def work_ahead(self, params: Tree, batch: StepBatch[Any]) -> dict[str, jax.Array]:
         """The encoder outputs alone that a step with this `batch` carries on to the next.
 
         Its `schedule` is that of the forwards for the next step alone (`Program.ahead_only`).
@@ -110,7 +111,13 @@ class Pipeline:
         return _Step(self, params, batch, jnp.ones(()), {}, {}).work_ahead()
 
     def rehearse(
-        self, params: Tree, batch: Tree, kind: BundleKind, piece: int, together: bool, ticks: int
+        self,
+        params: Tree,
+        batch: StepBatch[Any],
+        kind: BundleKind,
+        piece: int,
+        together: bool,
+        ticks: int,
     ) -> jax.Array:
         """Run bundles of one kind on all devices at once, to measure how long a task takes.
 
@@ -158,13 +165,14 @@ class _Step:
         self,
         pipeline: Pipeline,
         params: Tree,
-        batch: Tree,
+        batch: StepBatch[Any],
         weight: jax.Array,
         aux: Aux,
         carried: Mapping[str, jax.Array],
     ) -> None:
         self.pipeline, self.frame = pipeline, pipeline.frame
-        self.schedule = batch["schedule"]
+        assert batch.schedule is not None  # the step of a pipeline has one
+        self.schedule = batch.schedule
         self.weight, self.carried = weight, carried
         self.vary = partial(vary, axes=pipeline.axes)
         self.index = axis_index(pipeline.stage)
@@ -249,7 +257,7 @@ class _Step:
 
     def _phase(self, phase: int, state: Tree) -> Tree:
         """Run the ticks of a phase; a state without the decoder's part is for those without it."""
-        kinds, bounds = self.frame.kinds[phase], self.schedule["bounds"]
+        kinds, bounds = self.frame.kinds[phase], self.schedule.bounds
         if not kinds:
             return state
         ticks = bounds[phase], bounds[phase + 1]
@@ -302,7 +310,7 @@ class _Step:
         would land, and all their gradients are zero. Of a bundle with tasks of the decoder, those
         run alone. An observer is told of whole bundles.
         """
-        rows = self.schedule["own"][0], self.schedule["joint"]
+        rows = self.schedule.own[0], self.schedule.joint
         entries = (lax.dynamic_index_in_dim(own, 1 + tick, keepdims=False) for own in rows)
         row = self.frame.row(*map(list, entries))
         if self.pipeline.observe:

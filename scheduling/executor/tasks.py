@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
+from scheduling.executor.batch import StepBatch
 from scheduling.executor.control import TaskLoops, each_of, given, once_if
 from scheduling.executor.modules import Tower
 from scheduling.lowering.bounds import Frame
@@ -48,7 +50,7 @@ class Tasks:
         frame: Frame,
         decoder: Tower,
         encoders: Mapping[str, Tower],
-        batch: Tree,
+        batch: StepBatch[Any],
         axes: Axes,
         aux: Aux,
     ) -> None:
@@ -57,7 +59,7 @@ class Tasks:
         self.vary = partial(vary, axes=axes)
         self.aux = self.vary(dict(aux))
         self.with_media = {
-            name: jax.vmap(tower.functions.holds_media)(batch["encoders"][name])
+            name: jax.vmap(tower.functions.holds_media)(batch.rows[name])
             for name, tower in encoders.items()
         }
         if frame.sizes.pairs:
@@ -154,11 +156,11 @@ class Tasks:
 
     def decoder_batch(self, microbatch: jax.Array) -> Tree:
         """Local rows of a microbatch."""
-        return read(self.batch["decoder"], microbatch)
+        return read(self.batch.decoder, microbatch)
 
     def encoder_batch(self, name: str, slot: jax.Array) -> Tree:
         """Local rows of the microbatch in a slot of this stage's."""
-        return read(self.batch["encoders"][name], slot)
+        return read(self.batch.rows[name], slot)
 
     def _buffer(self, slots: int, like: Tree) -> Tree:
         """Zeros `[slots, ...]` for values like `like`."""
@@ -372,13 +374,14 @@ class Tasks:
 
     def _land(self, name: str, outputs: jax.Array, number: jax.Array, batch: Tree) -> jax.Array:
         """Outputs of a pair of microbatches where they land."""
-        routes = self.batch["routes"].get(name)
+        routes = self.batch.routes.get(name)
         own = None if routes is None else read(routes, number)
         return self.vary(self.encoders[name].functions.land(outputs, own, batch))
 
     def _pair(self, name: str, number: jax.Array) -> Tree:
         """The entries of a pair of microbatches of this stage."""
-        tables = self.batch["schedule"]["pairs"][name]
+        assert self.batch.schedule is not None  # the step of a pipeline has one
+        tables = self.batch.schedule.pairs[name]
         return {table: read(rows[0], number) for table, rows in tables.items()}
 
     def _pieces(self, name: str) -> int:

@@ -13,7 +13,7 @@ not compiled as a whole.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -68,7 +68,7 @@ class EncoderFrame:
 
 
 @dataclass(frozen=True)
-class Rows:
+class InstructionTable:
     """A program as arguments of a compiled step, int32.
 
     After the row of the first microbatch that enters the decoder comes a row for every tick, and
@@ -85,11 +85,6 @@ class Rows:
     joint: Table
     bounds: Table
     pairs: Mapping[str, Mapping[str, Table]]
-
-    @property
-    def arrays(self) -> dict[str, Any]:
-        """All of them by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 @dataclass(frozen=True)
@@ -252,7 +247,7 @@ class Frame:
         stages meet at its end (`meets`, 0 or 1).
 
         Args:
-            own, joint: entries as they lie in `Rows`.
+            own, joint: entries as they lie in `InstructionTable`.
         """
         pairs = (*zip(self._own, own, strict=True), *zip(self._joint, joint, strict=True))
         return _nested(dict(pairs))
@@ -271,7 +266,7 @@ class Frame:
     def _joint(self) -> tuple[Path, ...]:
         return (*self.joint, ("tick",), ("meets",))
 
-    def rows(self, program: Program) -> Rows:
+    def rows(self, program: Program) -> InstructionTable:
         """A program as arguments of the step that is compiled for this frame.
 
         A microbatch that enters the decoder stands in the row of the meeting in which it enters.
@@ -296,7 +291,7 @@ class Frame:
                 rows[..., 1 : 1 + len(schedule.ticks), entry] = table.T
         bounds = np.array([0, *(ticks.stop for ticks in schedule.phases)], np.int32)
         pairs = {name: self._pairs(name, encoder) for name, encoder in program.encoders.items()}
-        return Rows(own, joint, bounds, pairs)
+        return InstructionTable(own, joint, bounds, pairs)
 
     def _pairs(self, name: str, encoder: EncoderProgram) -> dict[str, Table]:
         """The tables of an encoder's pairs, with room for more."""

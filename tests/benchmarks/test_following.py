@@ -17,7 +17,7 @@ def test_rows_of_both_programs_are_full_of_the_same_images(images: int) -> None:
     assert images_of_row(own) == images
     assert own.data.budgets["vision"] == own.schedule.encoder_budgets["vision"]
     for batch in microbatches(own, images_of_row(own)):
-        assert (batch["encoders"]["vision"]["segment_ids"] > 0).all()
+        assert (batch.rows["vision"].segment_ids > 0).all()
     assert not check(own)
     assert not check(plain(own))
 

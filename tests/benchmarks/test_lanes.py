@@ -54,9 +54,9 @@ def test_rows_hold_the_whole_step(config: ExperimentConfig, ways: dict[str, Way]
         (plan,) = way.plans(lanes.of_medians(config, lanes.MEDIANS), 1)
         assert len(plan.placements) == len(lanes.MEDIANS)
         batch = lanes.batch_of(way, plan)
-        filled = sum(np.count_nonzero(b["segment_ids"]) for b in batch["encoders"].values())
+        filled = sum(np.count_nonzero(b.segment_ids) for b in batch.encoders.values())
         assert filled == sum(lanes.MEDIANS) * median(config)
-        landed = [np.count_nonzero(m >= 0) for m in batch["decoder"]["media"].values()]
+        landed = [np.count_nonzero(m >= 0) for m in batch.decoder.merges.values()]
         assert sum(landed) == sum(lanes.MEDIANS) * median(config) // 16
     # The long medium alone is split, and half of the others fill the row of either rank.
     (plan,) = ways["lanes"].plans(lanes.of_medians(config, lanes.MEDIANS), 1)

@@ -26,11 +26,11 @@ def test_phases_go_from_one_to_nine_to_nine_to_one(config: ExperimentConfig) -> 
 
 def test_a_microbatch_holds_its_images(config: ExperimentConfig) -> None:
     batch = mixture.microbatch(config, 3, seed=0)
-    landed = batch["decoder"]["media"]["vision"]
+    landed = batch.decoder.merges["vision"]
     assert np.count_nonzero(landed >= 0) == 3 * mixture.OUTPUTS
-    assert batch["encoders"]["vision"]["segment_ids"].max() == 3
-    assert len(batch["places"]["vision"]) == 3
-    assert (batch["decoder"]["segment_ids"] == 1).all()
+    assert batch.rows["vision"].segment_ids.max() == 3
+    assert len(batch.places["vision"]) == 3
+    assert (batch.decoder.segment_ids == 1).all()
 
 
 PROGRAMS = ("first_stage", "fixed", "ours", "replanned")

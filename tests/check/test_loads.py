@@ -23,12 +23,12 @@ def held(name: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", LOADS)
 def test_media_go_with_their_places_and_outputs(name: str) -> None:
     for m, batch in enumerate(held(name)):
-        for lane, (encoder, tree) in enumerate(batch["encoders"].items()):
+        for lane, (encoder, tree) in enumerate(batch.encoders.items()):
             rows = {row for row in range(ROWS) if LOADS[name](lane, m, row)}
-            assert set(np.flatnonzero(tree["segment_ids"].any(1)).tolist()) == rows
-            assert set(batch["places"][encoder][:, 0].tolist()) == rows
-            outputs = tree["segment_ids"].shape[1] // small_model().encoder(encoder).reduction
-            index = batch["decoder"]["media"][encoder]
+            assert set(np.flatnonzero(tree.segment_ids.any(1)).tolist()) == rows
+            assert set(batch.places[encoder][:, 0].tolist()) == rows
+            outputs = tree.segment_ids.shape[1] // small_model().encoder(encoder).reduction
+            index = batch.decoder.merges[encoder]
             assert set((index[index >= 0] // outputs).tolist()) <= rows
 
 

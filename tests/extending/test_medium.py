@@ -70,7 +70,7 @@ loaders = (
 one, other = (next(loader).batch for loader in loaders)
 np.testing.assert_equal(one, other)
 assert one["encoders"]["points"]["radius"].any()
-assert (one["decoder"]["media"]["points"] >= 0).any()
+assert (one.decoder.merges["points"] >= 0).any()
 sketched = empty_rows(clouds, 1, 16)
 write_medium(sketched, clouds, 0, 0, 1, clouds.sketch(np.random.default_rng(0), 3))
 assert clouds.lands(sketched).tolist() == [[True, True, True, False]]

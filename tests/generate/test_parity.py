@@ -62,7 +62,7 @@ def laid(
     slots, ends, segments = [], [0] * count, [0] * count
     for number, (ids, row) in enumerate(zip(prompts, rows, strict=True)):
         own, segments[row] = slice(ends[row], ends[row] + len(ids)), segments[row] + 1
-        batch["tokens"][row, own], batch["segment_ids"][row, own] = ids, segments[row]
+        batch["tokens"][row, own], batch.segment_ids[row, own] = ids, segments[row]
         batch["positions"][row, own] = np.arange(len(ids))
         slots.append(Slot(number, row, ends[row], len(ids), segments[row], ()))
         ends[row] += len(ids)

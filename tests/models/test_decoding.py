@@ -113,10 +113,10 @@ def test_one_at_a_time_is_all_at_once(name: str) -> None:
 
 def noted(cache: Any, rows: Any, start: int) -> Any:
     """The cache whose slots from `start` on hold these tokens."""
-    end = start + rows["tokens"].shape[1]
+    end = start + rows.inputs.shape[1]
     return cache._replace(
-        ids=cache.ids.at[:, start:end].set(rows["segment_ids"]),
-        positions=cache.positions.at[:, start:end].set(rows["positions"]),
+        ids=cache.ids.at[:, start:end].set(rows.segment_ids),
+        positions=cache.positions.at[:, start:end].set(rows.positions),
     )
 
 

@@ -49,7 +49,7 @@ def encoder_loss(config: ModelConfig, params: Any, batch: Any, view: View) -> An
     """Any scalar that depends on every output, and nothing else of interest."""
     outputs = multimodal.encode(params, "media", batch, config, view)
     total = psum(jnp.sum(jnp.sin(outputs)), view.batch + view.sequence)
-    return total, psum(batch["segment_ids"][:, :1], ())
+    return total, psum(batch.segment_ids[:, :1], ())
 
 
 def both(

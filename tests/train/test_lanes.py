@@ -194,7 +194,7 @@ def test_evaluation_cuts_its_batches_by_cost_too(by_cost: ExperimentConfig) -> N
     indices = heldout_indices(source, None)
     batches = example_batches(source, own.processor, by_cost.data, rows, indices)
     ids = [
-        {name: arrays["segment_ids"] for name, arrays in batch.batch["encoders"].items()}
+        {name: arrays.segment_ids for name, arrays in batch.batch.encoders.items()}
         for batch in batches
     ]
     # At the highest cut all of them would be short.

@@ -148,7 +148,7 @@ def test_of_own_microbatches_the_number_and_the_padding_of_what_runs_are_told(
     report = meter.add(record)
     assert report is not None
     for name, each in (("vision", 2 * 48), ("audio", 640)):
-        ids = np.asarray(batch["encoders"][name]["segment_ids"])
+        ids = np.asarray(batch.rows[name].segment_ids)
         computed = int(ids.any(axis=(1, 2)).sum())
         assert 0 < computed == units[name] == report.encoder_microbatches[name]
         assert record.capacity[name] == computed * 2 * each

@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from data.planning.stream import LoaderState
+from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.models.module import abstract_parameters
 from mllm_jax.train import events
 from mllm_jax.train import trainer as loop
@@ -165,7 +166,9 @@ def test_a_batch_without_anything_to_learn_changes_no_gradient(experiment, fresh
     loader = open_loader(experiment, progress.loader)
     batch = next(loader).batch
     loader.close()
-    batch["decoder"]["loss_weight"] = np.zeros_like(batch["decoder"]["loss_weight"])
+    batch.decoder.targets[NEXT_TOKEN].weights = np.zeros_like(
+        batch.decoder.targets[NEXT_TOKEN].weights
+    )
     new, scalars = experiment.step.update(state, place([batch], experiment.step))
     assert float(scalars["loss"]) == 0
     assert float(scalars["grad_norm"]) == 0

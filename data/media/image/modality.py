@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from data.batch import ModuleRows
 from data.media.image.tiles import TAPS, Tiling, no_taps, outputs_in_text, runs_of, tokens_of
 from data.rows.spec import Array, Kind, Modality
 from data.sample import Medium, Size
@@ -166,20 +167,19 @@ class ImageModality(Modality):
             more["taps"], more["shares"] = no_taps(0)  # see `remixed`
         return Medium(inputs, positions, more)
 
-    def lands(self, rows: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
+    def lands(self, rows: ModuleRows) -> NDArray[np.bool_]:
         """All but those of class tokens that are dropped."""
         every = super().lands(rows)
         if self.class_token != "dropped":
             return every
-        return every & (rows["positions"][:, :: self.reduction, 0] >= 0)
+        without: NDArray[np.bool_] = every & (rows.positions[:, :: self.reduction, 0] >= 0)
+        return without
 
-    def remixed(
-        self, rng: np.random.Generator, rows: Mapping[str, NDArray[Any]]
-    ) -> dict[str, NDArray[Any]]:
+    def remixed(self, rng: np.random.Generator, rows: ModuleRows) -> dict[str, NDArray[Any]]:
         """Sums of any four outputs of a row, for each output; only tiled images have such sums."""
         if self.tiling is None:
             return {}
-        owners = rows["segment_ids"][:, :: self.reduction]
+        owners = rows.segment_ids[:, :: self.reduction]
         taps, shares = no_taps(*owners.shape)
         for row in range(len(owners)):
             there = np.flatnonzero(owners[row])

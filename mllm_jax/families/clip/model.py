@@ -12,13 +12,13 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
+from data.batch import ModuleRows
 from mllm_jax.families.clip.config import ClipConfig
 from mllm_jax.families.family import EncoderFamily
 from mllm_jax.layers import vision_transformer as patches
 from mllm_jax.layers.modules import Dense, LayerNorm, aligned, normal
 from mllm_jax.layers.parameters import Block, Params, Tower
 from mllm_jax.layers.positions import grid_positions
-from sharding.collectives import shard_slice
 from sharding.grid import View
 
 
@@ -52,16 +52,14 @@ def tower(config: ClipConfig, backend: str) -> Tower:
 def embed(
     tower: Tower,
     params: Params,
-    batch: dict[str, jax.Array],
+    rows: ModuleRows,
     config: ClipConfig,
     view: View,
     dtype: jnp.dtype,
 ) -> jax.Array:
     """Patches and class tokens to `[rows, positions / shards, d_model]`; as in `patches.embed`."""
     module = tower["embeddings"].bind(params["embeddings"], view)
-    inputs, positions, sizes = (
-        shard_slice(batch[name], view.sequence, dim=1) for name in ("inputs", "positions", "sizes")
-    )
+    inputs, positions, sizes = patches.patches_of(rows, view)
     table = module.position_embedding[...]
     grid = grid_positions(table[1:], config.grid, positions, sizes)
     x = module.patch_embedding(inputs.astype(dtype)) + grid.astype(dtype)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from data.batch import ModuleRows
 from mllm_jax.families.family import EncoderFamily
 from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.layers import vision_transformer as patches
@@ -29,13 +30,13 @@ def tower(config: SiglipConfig, backend: str) -> Tower:
 def embed(
     tower: Tower,
     params: Params,
-    batch: dict[str, jax.Array],
+    rows: ModuleRows,
     config: SiglipConfig,
     view: View,
     dtype: jnp.dtype,
 ) -> jax.Array:
     """Patches to `[rows, patches / shards, d_model]`; as in `patches.embed`."""
-    return patches.embed(tower, params, batch, config, view, dtype, config.antialias)
+    return patches.embed(tower, params, rows, config, view, dtype, config.antialias)
 
 
 SIGLIP = EncoderFamily(tower, embed, patches.segments)

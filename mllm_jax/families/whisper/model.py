@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
+from data.batch import ModuleRows
 from mllm_jax.families.family import EncoderFamily
 from mllm_jax.families.whisper.config import CONVOLUTION, WhisperConfig
 from mllm_jax.layers.modules import (
@@ -95,7 +96,7 @@ def tower(config: WhisperConfig, backend: str) -> Tower:
 def embed(
     tower: Tower,
     params: Params,
-    batch: dict[str, jax.Array],
+    rows: ModuleRows,
     config: WhisperConfig,
     view: View,
     dtype: jnp.dtype,
@@ -103,19 +104,19 @@ def embed(
     """Mel frames to `[rows, frames / stride / shards, d_model]`.
 
     Args:
-        batch: `inputs [rows, frames, mels]`, `segment_ids` and `positions [rows, frames]`, whole
+        rows: `inputs [rows, frames, mels]`, `segment_ids` and `positions [rows, frames]`, whole
             on every rank of the row; every clip starts at a multiple of the stride, and
             frames behind it have its id negated.
     """
     module = tower["embeddings"].bind(params["embeddings"], view)
     first, second = config.strides
-    ids = jnp.abs(batch["segment_ids"])
-    x = module.conv1(taps(batch["inputs"].astype(dtype), ids, first))
+    ids = jnp.abs(rows.segment_ids)
+    x = module.conv1(taps(rows.inputs.astype(dtype), ids, first))
     ids = ids[:, ::first]
     x = jnp.where((ids > 0)[..., None], gelu(x), 0)
     x = module.conv2.scattered(shard_slice(taps(x, ids, second), view.context, dim=1), view)
-    ids = segments(batch, config).ids
-    positions = batch["positions"][:, :: config.stride] // config.stride
+    ids = segments(rows, config).ids
+    positions = rows.positions[:, :: config.stride] // config.stride
     local, positions = (shard_slice(a, view.sequence, dim=1) for a in (ids, positions))
     x = gelu(x) + _positions(tower, params, positions, config, view).astype(dtype)
     return jnp.where((local > 0)[..., None], x, 0)
@@ -130,9 +131,9 @@ def _positions(
     return sinusoids(positions, config.d_model)
 
 
-def segments(batch: dict[str, jax.Array], config: WhisperConfig) -> Segments:
+def segments(rows: ModuleRows, config: WhisperConfig) -> Segments:
     """Which positions between the layers belong together."""
-    return Segments(jnp.maximum(batch["segment_ids"][:, :: config.stride], 0))
+    return Segments(jnp.maximum(rows.segment_ids[:, :: config.stride], 0))
 
 
 def taps(x: jax.Array, ids: jax.Array, stride: int) -> jax.Array:

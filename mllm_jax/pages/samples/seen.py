@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from data.batch import NEXT_TOKEN, NextTokenTargets
 from data.faults import Fault
 from data.loading.loader import Microbatch
 from data.media.preview import Look
@@ -280,7 +281,7 @@ def _samples(
         for placement in sorted(own.stats.placements, key=lambda p: (p.row, p.segment)):
             name, index = source.name(placement.index), placement.index
             member = _member(source, index, config)
-            learnt = int(_text(own, placement, "loss_weight").sum())
+            learnt = int(_of_sample(targets_of(own).weights, placement).sum())
             yield SeenSample(number, name, member, at, placement, learnt, faults.get(name))
             number += 1
 
@@ -290,11 +291,14 @@ def _member(source: Source, index: int, config: ExperimentConfig) -> str:
     return source.member(index) if isinstance(source, Mixture) else config.data.source.kind
 
 
-def _text(microbatch: Microbatch, placement: Placement, array: str) -> NDArray[Any]:
-    """An array of the decoder at the positions of a sample."""
-    span = slice(placement.start, placement.start + placement.lengths.tokens)
-    found: NDArray[Any] = microbatch.batch["decoder"][array][placement.row, span]
-    return found
+def targets_of(microbatch: Microbatch) -> NextTokenTargets:
+    """What the decoder learns in a microbatch."""
+    return microbatch.batch.decoder.targets[NEXT_TOKEN]
+
+
+def _of_sample(array: NDArray[Any], placement: Placement) -> NDArray[Any]:
+    """An array of the decoder, `[rows, tokens]`, at the positions of a sample."""
+    return array[placement.row, placement.start : placement.start + placement.lengths.tokens]
 
 
 def _detail(
@@ -309,9 +313,9 @@ def _detail(
 
 def _tokens(placement: Placement, microbatch: Microbatch, processor: Processor) -> Iterator[Token]:
     """The tokens of a sample; the last one is a target alone."""
-    ids, targets, weight = (
-        _text(microbatch, placement, name) for name in ("tokens", "targets", "loss_weight")
-    )
+    learning = targets_of(microbatch)
+    arrays = microbatch.batch.decoder.inputs, learning.labels, learning.weights
+    ids, targets, weight = (_of_sample(array, placement) for array in arrays)
     every = [*ids.tolist(), int(targets[-1])]
     learnt = [False, *(weight > 0).tolist()]
     spans, at = _spans(placement, processor), 0
@@ -344,7 +348,7 @@ def _media(
     """The media of a sample, as they lie in the rows of their lanes."""
     sample = source[placement.index]
     for lane, places in placement.media.items():
-        modality, rows = processor.modalities[lane], microbatch.batch["encoders"][lane]
+        modality, rows = processor.modalities[lane], microbatch.batch.rows[lane]
         counts, grids = placement.lengths.media.get(lane, ()), modality.grids(placement.lengths)
         every = zip(places, counts, grids, strict=True)
         for number, ((row, start, _), count, grid) in enumerate(every):

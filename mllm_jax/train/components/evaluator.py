@@ -32,6 +32,7 @@ from data.sources.make import make_source
 from data.waits import SOURCE
 from mllm_jax.config.buckets import planned
 from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.models.batch import DECODER, NEXT_TOKEN
 from mllm_jax.models.model import Towers
 from mllm_jax.runtime.compiled.synchronized import compiled_together
 from mllm_jax.runtime.folder import RunError
@@ -44,6 +45,7 @@ from mllm_jax.train.feed.feed import check_heldout_data, evaluate_with, together
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.copies.offers import fetch
 from mllm_jax.train.step.batch import local_rows, place
+from mllm_jax.train.step.gradient_program import Batch
 from sharding.collectives import psum
 from sharding.mesh import shardings
 
@@ -259,12 +261,12 @@ class Evaluator:
     def _most(self) -> int:
         return self._config.evaluate.max_new_tokens
 
-    def _summed(self, params: Any, batch: Any) -> tuple[jax.Array, jax.Array]:
+    def _summed(self, params: Any, batch: Batch) -> tuple[jax.Array, jax.Array]:
         """Sum of the losses of one batch, without auxiliary ones, and of its weights."""
-        batch = jax.tree.map(lambda leaf: leaf[0], batch)
+        rows, routes = jax.tree.map(lambda leaf: leaf[0], (batch.rows, batch.routes))
         view = self._towers.decoder.view
-        weights = psum(jnp.sum(batch["decoder"]["loss_weight"]), view.batch)
-        loss, _ = self._towers.loss(params, batch)
+        weights = psum(jnp.sum(rows[DECODER].targets[NEXT_TOKEN].weights), view.batch)
+        loss, _ = self._towers.loss(params, rows, routes)
         return loss, weights
 
 

@@ -11,9 +11,10 @@ from mllm_jax.runtime.hardware.peak import peak_flops
 from mllm_jax.runtime.part import peers, waiting
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.records.recorder import UNKNOWN_RATE, Recorder, own_name, write_timelines
+from mllm_jax.train.step.gradient_program import Batch
 
 
-def traced(experiment: Experiment, state: Any, batch: Any, number: int) -> tuple[Any, Any]:
+def traced(experiment: Experiment, state: Any, batch: Batch, number: int) -> tuple[Any, Any]:
     """Take step `number`, and write its timeline into the run's folder."""
     config, recorder = experiment.config, Recorder(experiment.grid)
     observed = experiment.observed(recorder)
@@ -21,7 +22,7 @@ def traced(experiment: Experiment, state: Any, batch: Any, number: int) -> tuple
     assert schedule is not None  # a configuration without stages has no trace_step
     # Its program is compiled for another frame, which has rows of its own.
     with peers().doing("compiling the step with observers", limited=False):
-        state, scalars = observed.update(state, batch | {"schedule": observed.schedule})
+        state, scalars = observed.update(state, batch.with_schedule(observed.schedule))
     with waiting(f"step {number}"):
         jax.block_until_ready(scalars)
         jax.effects_barrier()

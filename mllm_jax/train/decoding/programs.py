@@ -22,6 +22,8 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec
 
+from data.batch import PackedBatch
+from mllm_jax.models.batch import DECODER, ModuleRows
 from mllm_jax.models.decoding import Cache, CachedDecoder, in_type_of_use
 from mllm_jax.models.model import Towers
 from mllm_jax.models.module import parameter_axes
@@ -30,6 +32,7 @@ from mllm_jax.runtime.part import waiting
 from mllm_jax.train.decoding.columns import NAMES, Columns
 from mllm_jax.train.decoding.sampling import Draw, Sampling, drawn
 from mllm_jax.train.step.batch import place, whole
+from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.step import TrainStep
 from sharding.collectives import psum, shard_slice, unsharded
 from sharding.in_order import shard_map
@@ -142,7 +145,7 @@ class Decoding:
     def write(
         self,
         params: Any,
-        batch: Any,
+        batch: PackedBatch,
         columns: Columns,
         most: int,
         sampling: Sampling,
@@ -156,8 +159,8 @@ class Decoding:
             most: largest limit that there can be: the length of the answers' arrays.
             sampling: how tokens are chosen.
         """
-        rows = batch["decoder"] | columns.arrays
-        placed = place([batch | {"decoder": rows}], self._step)
+        prompts = replace(batch.decoder, arrays=columns.arrays)
+        placed = place([replace(batch, rows={**batch.rows, DECODER: prompts})], self._step)
         draw = sampling.draw
         prefill = self._program("prefill", most, sampling.greedy)
         decode = self._program("decode", most, sampling.greedy)
@@ -213,16 +216,16 @@ class Decoding:
         cache = Cache(layers, rows, rows)
         return State(cache, rows, rows, rows, rows, everywhere, rows, rows, rows, rows)
 
-    def _begun(self, most: int, greedy: bool, tree: Any, batch: Any) -> State:
+    def _begun(self, most: int, greedy: bool, tree: Any, batch: Batch) -> State:
         """Prompts of this rank's rows, and the first token of every answer."""
         params, draw = tree["params"], tree["draw"]
-        batch = jax.tree.map(lambda leaf: leaf[0], batch)
-        rows = batch["decoder"]
-        last, segments, lengths, limits, numbers = (rows[name] for name in NAMES)
-        count, tokens = rows["tokens"].shape
+        modules, routes = jax.tree.map(lambda leaf: leaf[0], (batch.rows, batch.routes))
+        rows: ModuleRows = modules[DECODER]
+        last, segments, lengths, limits, numbers = (rows.arrays[name] for name in NAMES)
+        count, tokens = rows.inputs.shape
         cache = self._decoder.empty(count, tokens + last.shape[1] * most)
-        cache = _noted(cache, rows["segment_ids"], rows["positions"], jnp.int32(0))
-        media = self._towers.media(params, batch)
+        cache = _noted(cache, rows.segment_ids, rows.positions, jnp.int32(0))
+        media = self._towers.media(params, modules, routes)
         hidden, cache = self._decoder.hidden(params["decoder"], rows, media, cache, None)
         none = jnp.zeros_like(last)
         state = State(
@@ -254,7 +257,7 @@ class Decoding:
             start = first + number * columns
             ids = jnp.where(state.alive, state.segments, 0)
             positions = state.lengths + state.made - 1
-            rows = {"tokens": state.token, "segment_ids": ids, "positions": positions, "media": {}}
+            rows = ModuleRows(state.token, ids, positions)
             cache = _noted(state.cache, ids, positions, start)
             hidden, cache = self._decoder.hidden(decoder, rows, None, cache, start)
             state = state._replace(cache=cache)

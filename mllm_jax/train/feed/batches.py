@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
 
+from data.batch import DECODER
 from data.loading.assemble import leave_out
 from data.loading.loader import Microbatch, MicrobatchLoader
 from mllm_jax.runtime.part import peers
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.groups import among_groups
-from mllm_jax.train.step.batch import counted, local_rows, place
+from mllm_jax.train.step.batch import PlacedBatch, local_rows, place, place_batch
 
 
 def microbatches(
@@ -35,9 +36,9 @@ def batch_of(
     state: Any,
     microbatches: list[Microbatch],
     following: list[Microbatch] | None,
-    carried: dict[str, jax.Array] | None,
-) -> tuple[Any, dict[str, int], str]:
-    """The batch of a step on the devices, and the other results of `step.batch.counted`.
+    carried: Mapping[str, jax.Array] | None,
+) -> PlacedBatch:
+    """The batch of a step on the devices.
 
     Args:
         carried: outputs of the step before for this one.
@@ -47,10 +48,10 @@ def batch_of(
     # After the last step there is none: its work ahead is thrown away.
     among = among_groups(microbatches[0].stats.group)
     ahead = None if following is None else [m.batch for m in following]
-    batch, units, spilled = counted(own, step, ahead, among=among)
+    placed = place_batch(own, step, ahead, among=among)
     if carried is None and step.program.ahead:
-        carried = step.primed(state["params"], place(own, step, among=among))["carried"]
-    return batch | {"carried": carried or {}}, units, spilled
+        carried = step.primed(state["params"], place(own, step, among=among)).carried
+    return placed._replace(batch=placed.batch.with_carried(carried or {}))
 
 
 def leave_out_everywhere(experiment: Experiment, microbatches: Sequence[Microbatch]) -> None:
@@ -65,7 +66,7 @@ def leave_out_everywhere(experiment: Experiment, microbatches: Sequence[Microbat
     if peers().count == 1 or not apart:
         return
     told = peers().gather("samples that cannot be read", [list(m.holes) for m in microbatches])
-    rows = local_rows(experiment.step, data.rows)["decoder"]
+    rows = local_rows(experiment.step, data.rows)[DECODER]
     for number, own in enumerate(microbatches):
         bad = {position for process in told for position in process[number]}
         for placement in own.stats.placements:

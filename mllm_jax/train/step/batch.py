@@ -2,39 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import NamedSharding, PartitionSpec
 
+from data.batch import PackedBatch
+from mllm_jax.models.batch import ModuleRows
 from mllm_jax.runtime.part import peers
-from mllm_jax.train.step.gradient_program import Dealing, StepTables
+from mllm_jax.train.step.gradient_program import Batch, Dealing, StepTables
 from mllm_jax.train.step.host_groups import ALONE, Among
 from mllm_jax.train.step.independent_microbatches import in_units
 from mllm_jax.train.step.routes import Pair, lane_routes
 from mllm_jax.train.step.step import TrainStep
+from scheduling.executor.batch import StepBatch
 from sharding.exchange import is_ragged
 from sharding.mesh import laid_out, shardings
 
 
+class PlacedBatch(NamedTuple):
+    """A batch on the devices.
+
+    Attributes:
+        batch: the batch.
+        microbatches: how many microbatches of its own each encoder runs; empty if none has any.
+        spilled: as of `StepTables`.
+    """
+
+    batch: Batch
+    microbatches: dict[str, int]
+    spilled: str
+
+
 def place(
-    microbatches: Sequence[Any],
+    microbatches: Sequence[PackedBatch],
     step: TrainStep,
-    following: Sequence[Any] | None = None,
+    following: Sequence[PackedBatch] | None = None,
     tables: StepTables | None = None,
     among: Among = ALONE,
-) -> Any:
+) -> Batch:
+    """The batch of `place_batch`."""
+    return place_batch(microbatches, step, following, tables, among).batch
+
+
+def place_batch(
+    microbatches: Sequence[PackedBatch],
+    step: TrainStep,
+    following: Sequence[PackedBatch] | None = None,
+    tables: StepTables | None = None,
+    among: Among = ALONE,
+) -> PlacedBatch:
     """Stack this process's rows of every microbatch into global arrays for `step`.
 
-    Arrays are `[microbatches, rows, ..]`; in a pipeline the arrays of an encoder are
-    `[pipelines * slots, rows, ..]`, microbatch by microbatch on the stage that encodes it. The
-    outputs that the step before carries on (`carried`) are left empty, see `TrainStep.primed`.
+    The outputs that the step before carries on (`carried`) are left empty, see `TrainStep.primed`.
 
     Args:
         microbatches: packed batches with the rows of `local_rows` only; with `runs` and `places` of
@@ -44,29 +70,15 @@ def place(
             that, or else the one that the step was built with.
         among: how groups of processes tell each other of their media.
     """
-    return counted(microbatches, step, following, tables, among)[0]
-
-
-def counted(
-    microbatches: Sequence[Any],
-    step: TrainStep,
-    following: Sequence[Any] | None = None,
-    tables: StepTables | None = None,
-    among: Among = ALONE,
-) -> tuple[Any, dict[str, int], str]:
-    """What `place` gives, how many own microbatches each encoder runs, and `StepTables.spilled`.
-
-    The second is empty if encoders have none.
-    """
     program = step.program
     ahead = (microbatches if following is None else following)[: program.ahead]
     every = [*microbatches, *ahead]
     views, view = program.views, program.grid.decoder
     rows = NamedSharding(step.mesh, PartitionSpec(view.batch or None))
-    local = len(every[0]["decoder"]["tokens"])
+    local = len(every[0].decoder.inputs)
     total = _total_rows(rows, view.degree(view.batch), local)
     ragged = is_ragged(step.mesh, views["decoder"].positions)
-    own, encoders, units = tables or program.tables, None, dict[str, int]()
+    own, encoders, units = tables or program.tables, dict[str, ModuleRows](), dict[str, int]()
     if program.follow and tables is None:
         shared, here = local_rows(step, total), _rows_of_units(step, total)
         own, microbatches, encoders = in_units(
@@ -76,38 +88,37 @@ def counted(
     alike = [(m, m) for m in range(len(microbatches))]
     pairs: dict[str, Sequence[Pair]] = dict.fromkeys(program.model.lanes, alike)
     pairs |= own.pairs
-    arrays = {"decoder": _stacked([batch["decoder"] for batch in every])}
-    arrays["encoders"] = encoders or _stacked([batch["encoders"] for batch in every])
-    sizes = _sizes(step, arrays["encoders"], total)
+    stacked = _stacked([_without(batch.rows, encoders) for batch in every]) | encoders
+    sizes = _sizes(step, stacked, total)
     routes = lane_routes(microbatches, pairs, sizes, views, total, ragged, program.exchanges)
     counts = among.counts({name: lane.counts for name, lane in routes.items()})
     routes = {name: replace(lane, counts=counts[name]) for name, lane in routes.items()}
     shapes = {name: lane.shapes for name, lane in routes.items()}
-    layout = _layouts(step, arrays | {"carried": {}, "schedule": {}, "routes": shapes})
-    placed = _placed(step, own.dealings, layout, arrays)
-    batch = placed | {
-        "routes": {name: lane.placed(layout["routes"][name]) for name, lane in routes.items()},
-        "schedule": step.schedule
-        if own.arrays is program.tables.arrays
-        else step.placed_tables(own),
-        "carried": {},
-    }
-    return batch, units, own.spilled
+    layout: Any = shardings(step.mesh, program.layout.specs(StepBatch(stacked, shapes)))
+    batch = StepBatch(
+        _placed(step, own.dealings, layout.rows, stacked),
+        {name: lane.placed(layout.routes[name]) for name, lane in routes.items()},
+        schedule=step.schedule if own.arrays is program.tables.arrays else step.placed_tables(own),
+    )
+    return PlacedBatch(batch, units, own.spilled)
 
 
-def _sizes(step: TrainStep, encoders: Any, rows: int) -> dict[str, tuple[int, int]]:
+def _sizes(
+    step: TrainStep, modules: Mapping[str, ModuleRows], rows: int
+) -> dict[str, tuple[int, int]]:
     """By lane, rows of its microbatches, and outputs of a row.
 
     Args:
+        modules: rows of all modules, or their shapes.
         rows: rows of the decoder's microbatches.
     """
     spread, model = _spread(step), step.program.model
     return {
         name: (
             rows * spread.get(name, 1),
-            tree["segment_ids"].shape[-1] // model.encoder(name).reduction,
+            modules[name].segment_ids.shape[-1] // model.encoder(name).reduction,
         )
-        for name, tree in encoders.items()
+        for name in model.lanes
     }
 
 
@@ -117,33 +128,35 @@ def _spread(step: TrainStep) -> dict[str, int]:
     return {name: room.spread for name, room in follow.rooms.items()} if follow else {}
 
 
+def _without(rows: Mapping[str, ModuleRows], others: Collection[str]) -> dict[str, ModuleRows]:
+    return {name: own for name, own in rows.items() if name not in others}
+
+
 def _stacked(trees: Sequence[Any]) -> Any:
     return jax.tree.map(lambda *leaves: np.stack(leaves), *trees)
 
 
-def _layouts(step: TrainStep, batch: Any) -> Any:
-    return shardings(step.mesh, step.program.batch_specs(batch))
+def _placed(
+    step: TrainStep,
+    dealings: Mapping[str, Dealing],
+    layouts: Mapping[str, ModuleRows],
+    modules: Mapping[str, ModuleRows],
+) -> dict[str, ModuleRows]:
+    """The modules' rows on the devices; those of encoders that have stages dealt to these."""
 
+    def placed(name: str) -> ModuleRows:
+        put: Any = jax.make_array_from_process_local_data
+        if name in dealings:
+            put = partial(_deal, step, dealings[name])
+        rows: ModuleRows = jax.tree.map(put, layouts[name], modules[name])
+        return rows
 
-def _placed(step: TrainStep, dealings: Mapping[str, Dealing], layout: Any, arrays: Any) -> Any:
-    """The modules' arrays on the devices; those of encoders that have stages dealt to these."""
-    inputs, layouts = arrays["encoders"], layout["encoders"]
-    dealt = {
-        name: jax.tree.map(partial(_deal, step, dealing), layouts[name], inputs[name])
-        for name, dealing in dealings.items()
-    }
-    plain = {"decoder": arrays["decoder"]} | {n: x for n, x in inputs.items() if n not in dealt}
-    lying = {"decoder": layout["decoder"]} | layouts
-    placed = {
-        name: jax.tree.map(jax.make_array_from_process_local_data, lying[name], tree)
-        for name, tree in plain.items()
-    }
-    return {"decoder": placed.pop("decoder"), "encoders": placed | dealt}
+    return {name: placed(name) for name in modules}
 
 
 def abstract_batch(
-    step: TrainStep, microbatch: Any, rows: int, microbatches: int, by_routes: bool
-) -> Any:
+    step: TrainStep, microbatch: PackedBatch, rows: int, microbatches: int, by_routes: bool
+) -> Batch:
     """Shapes, types and layouts of a batch from `place`, with what the step before carries on.
 
     Args:
@@ -154,44 +167,39 @@ def abstract_batch(
     """
     program = step.program
     every = microbatches + program.ahead
-    slots = dict.fromkeys(microbatch["encoders"], every)
+    slots = dict.fromkeys(microbatch.rows, every)
     slots |= {name: len(dealing.order) for name, dealing in program.tables.dealings.items()}
-
-    def stacked(count: int, tree: Any, share: Fraction = Fraction(1), spread: int = 1) -> Any:
-        def shape(x: Any) -> tuple[int, ...]:
-            return count, rows * spread, int(x.shape[1] * share), *x.shape[2:]
-
-        return jax.tree.map(lambda x: jax.ShapeDtypeStruct(shape(x), x.dtype), tree)
-
     rooms, spread = program.follow.rooms if program.follow else {}, _spread(step)
-    shares = {
-        name: Fraction(rooms[name].positions, tree["segment_ids"].shape[1])
-        for name, tree in microbatch["encoders"].items()
-        if name in rooms
-    }
-    batch = {
-        "decoder": stacked(every, microbatch["decoder"]),
-        "encoders": {
-            name: stacked(slots[name], tree, shares.get(name, Fraction(1)), spread.get(name, 1))
-            for name, tree in microbatch["encoders"].items()
-        },
-        "routes": {},
-        "schedule": jax.tree.map(
-            lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), dict(program.tables.arrays)
+
+    def stacked(name: str, own: ModuleRows) -> ModuleRows:
+        share = Fraction(1)
+        if name in rooms:
+            share = Fraction(rooms[name].positions, own.segment_ids.shape[1])
+
+        def shape(x: Any) -> tuple[int, ...]:
+            count, total = slots[name], rows * spread.get(name, 1)
+            return count, total, int(x.shape[1] * share), *x.shape[2:]
+
+        made: ModuleRows = jax.tree.map(lambda x: jax.ShapeDtypeStruct(shape(x), x.dtype), own)
+        return made
+
+    batch: Batch = StepBatch(
+        {name: stacked(name, own) for name, own in microbatch.rows.items()},
+        schedule=jax.tree.map(
+            lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), program.tables.arrays
         ),
-        "carried": {},
-    }
+    )
     if by_routes:
-        nothing = dict.fromkeys(microbatch["encoders"], np.zeros((0, 5), np.int64))
+        nothing = dict.fromkeys(program.model.lanes, np.zeros((0, 5), np.int64))
         ragged = is_ragged(step.mesh, program.views["decoder"].positions)
         pairs: dict[str, Sequence[Pair]]
         pairs = {name: [None] * microbatches for name in program.model.lanes}
         pairs |= {name: [None] * len(own) for name, own in program.tables.pairs.items()}
-        empty = [microbatch | {"runs": nothing}]
-        sizes = _sizes(step, batch["encoders"], rows)
+        empty = [replace(microbatch, runs=nothing)]
+        sizes = _sizes(step, batch.rows, rows)
         routes = lane_routes(empty, pairs, sizes, program.views, rows, ragged, program.exchanges)
-        batch["routes"] = {name: own.shapes for name, own in routes.items()}
-    return step.abstract_primed(laid_out(batch, step.mesh, program.batch_specs(batch)))
+        batch = replace(batch, routes={name: own.shapes for name, own in routes.items()})
+    return step.abstract_primed(laid_out(batch, step.mesh, program.layout.specs(batch)))
 
 
 def _deal(step: TrainStep, dealing: Dealing, layout: NamedSharding, x: np.ndarray) -> jax.Array:
@@ -268,15 +276,14 @@ def row_hosts(step: TrainStep, rows: int) -> dict[str, list[int]]:
     return hosts
 
 
-def select_rows(batch: Any, rows: Mapping[str, Sequence[int]]) -> Any:
+def select_rows(batch: PackedBatch, rows: Mapping[str, Sequence[int]]) -> PackedBatch:
     """The rows of a whole batch that `rows` lists by module; its lists of all rows as they are."""
 
-    def pick(tree: Any, chosen: Sequence[int]) -> Any:
-        return jax.tree.map(lambda leaf: leaf[list(chosen)], tree)
+    def pick(tree: ModuleRows, chosen: Sequence[int]) -> ModuleRows:
+        picked: ModuleRows = jax.tree.map(lambda leaf: leaf[list(chosen)], tree)
+        return picked
 
-    encoders = {name: pick(tree, rows[name]) for name, tree in batch["encoders"].items()}
-    of_all = {name: batch[name] for name in ("runs", "places") if name in batch}
-    return {"decoder": pick(batch["decoder"], rows["decoder"]), "encoders": encoders} | of_all
+    return replace(batch, rows={name: pick(own, rows[name]) for name, own in batch.rows.items()})
 
 
 def whole(array: jax.Array) -> np.ndarray:

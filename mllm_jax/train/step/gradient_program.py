@@ -3,8 +3,8 @@
 ::
 
     batch, parameters  ->  shares of this device  ->  sums over the replicas of each parameter
-      `batch_specs`,       `shares`, the program's      `GradientProgram.__call__`
-      `form`               own
+      `layout`, `form`     `shares`, the program's      `GradientProgram.__call__`
+                           own
 
 `PlainProgram` runs microbatch by microbatch with all layers on every device, `PipelineProgram` a
 schedule of stages. Another executor is another subclass: `TrainStep` asks for nothing but what
@@ -25,18 +25,24 @@ import numpy as np
 from jax.sharding import PartitionSpec
 
 from mllm_jax.config.pipeline_plan import LayerStack
+from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows
 from mllm_jax.models.freeze import Frozen
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.model import Towers
 from mllm_jax.train.state.loads import on_loads
 from mllm_jax.train.state.stored import StoredForm
 from mllm_jax.train.step.routes import Pair, route_specs
+from scheduling.executor.batch import StepBatch
+from scheduling.lowering.bounds import InstructionTable
 from scheduling.schedules.schedule import Schedule
 from scheduling.schedules.tasks import Feeds
 from sharding.collectives import psum
 from sharding.exchange_kinds import AS_USUAL, Exchanges
 from sharding.grid import Axes, JointGrid, View, Views
 from sharding.layerstack.run import Aux
+
+#: A batch of the framework's modules.
+Batch = StepBatch[ModuleRows]
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,7 @@ class StepTables:
     """The schedule of a step, as its batch carries it.
 
     Attributes:
-        arrays: what the executor reads, by name.
+        arrays: what the executor reads; None without stages.
         dealings: how microbatches are dealt to stages, of the encoders of which they are.
         pairs: of these encoders, the pair of an encoder and a decoder microbatch in every slot of
             the pipelines, `[pipelines * pairs]`.
@@ -73,7 +79,7 @@ class StepTables:
             compiled; empty if one does.
     """
 
-    arrays: Mapping[str, Any] = field(default_factory=dict)
+    arrays: InstructionTable | None = None
     dealings: Mapping[str, Dealing] = field(default_factory=dict)
     pairs: Mapping[str, Sequence[Pair]] = field(default_factory=dict)
     spilled: str = ""
@@ -82,6 +88,40 @@ class StepTables:
     def microbatches(self) -> dict[str, int]:
         """Microbatches of these encoders that the step runs."""
         return {name: int((own.order >= 0).sum()) for name, own in self.dealings.items()}
+
+
+@dataclass(frozen=True)
+class BatchLayout:
+    """How the arrays of a step's batch lie.
+
+    Attributes:
+        rows: layout of rows `[microbatches, rows, ...]`, by module.
+        target: view of the module that outputs are merged into.
+        carried: layouts of outputs that are carried on to the next step, by encoder.
+        schedule: layouts of the schedule; None without stages.
+    """
+
+    rows: Mapping[str, PartitionSpec]
+    target: View
+    carried: Mapping[str, PartitionSpec]
+    schedule: InstructionTable | None
+
+    def specs(self, batch: Batch) -> Batch:
+        """Layouts of the arrays that a batch has."""
+
+        def rows(name: str, own: ModuleRows) -> ModuleRows:
+            specs: ModuleRows = jax.tree.map(lambda _: self.rows[name], own)
+            return specs
+
+        return StepBatch(
+            {name: rows(name, own) for name, own in batch.rows.items()},
+            {
+                name: route_specs(self.target, self.rows[name][0], routes)
+                for name, routes in batch.routes.items()
+            },
+            {name: self.carried[name] for name in batch.carried},
+            None if batch.schedule is None else self.schedule,
+        )
 
 
 @dataclass(frozen=True)
@@ -164,7 +204,7 @@ class GradientProgram(ABC):
         self.exchanges = exchanges
         self.form = StoredForm(model, grid, stack)
 
-    def __call__(self, params: Any, batch: Any) -> Gradients:
+    def __call__(self, params: Any, batch: Batch) -> Gradients:
         """Loss and gradients of a batch, summed over its microbatches and over replicas.
 
         Args:
@@ -172,7 +212,7 @@ class GradientProgram(ABC):
             batch: local rows of a batch from `train.step.batch.place`.
 
         Raises:
-            ValueError: `batch["carried"]` lacks outputs of the step before.
+            ValueError: `batch.carried` lacks outputs of the step before.
         """
         tokens = self._tokens(batch)
         made = self._own(params, batch, tokens)
@@ -183,7 +223,7 @@ class GradientProgram(ABC):
         means = {name: value / tokens for name, value in made.aux.items()}
         return made._replace(gradients=on_loads(lambda load: load / tokens, summed), aux=means)
 
-    def own(self, params: Any, batch: Any) -> Gradients:
+    def own(self, params: Any, batch: Batch) -> Gradients:
         """The loss, and this device's shares of the gradients, see `shares`.
 
         Args:
@@ -194,24 +234,24 @@ class GradientProgram(ABC):
         """
         return self._own(params, batch, self._tokens(batch))
 
-    def _own(self, params: Any, batch: Any, tokens: jax.Array) -> Gradients:
-        self._check_carried(batch["carried"])
+    def _own(self, params: Any, batch: Batch, tokens: jax.Array) -> Gradients:
+        self._check_carried(batch.carried)
         weight = psum(jnp.sum(self._loss_weights(batch)), self.grid.decoder.batch)
         aux = {name: own / tokens for name, own in self.model.decoder.aux.items()}
         # All samples may turn out bad when they are read: then nothing is learnt, and not 0 / 0.
         return self.shares(params, batch, jnp.where(weight > 0, weight, 1), aux)
 
-    def _tokens(self, batch: Any) -> jax.Array:
+    def _tokens(self, batch: Batch) -> jax.Array:
         """Number of tokens of the step, of which auxiliary losses and loads are means.
 
         Padding does not count; one if there is nothing else.
         """
-        ids = self._of_step(batch["decoder"]["segment_ids"])
+        ids = self._of_step(batch.decoder.segment_ids)
         tokens = psum(jnp.count_nonzero(ids), self.grid.decoder.batch)
         return jnp.maximum(tokens, 1).astype(jnp.float32)
 
     @abstractmethod
-    def shares(self, params: Any, batch: Any, weight: jax.Array, aux: Aux) -> Gradients:
+    def shares(self, params: Any, batch: Batch, weight: jax.Array, aux: Aux) -> Gradients:
         """The loss, and this device's shares of the gradients.
 
         Every device differentiates its own copy of the parameters, marked as varying over all
@@ -224,12 +264,12 @@ class GradientProgram(ABC):
             aux: factors by which the sums of auxiliary losses are multiplied.
         """
 
-    def work_ahead(self, params: Any, batch: Any) -> dict[str, jax.Array]:
+    def work_ahead(self, params: Any, batch: Batch) -> dict[str, jax.Array]:
         """Outputs that a step with this `batch` carries on to the next, as `carried_specs` says."""
         del params, batch
         return {}
 
-    def targets(self, batch: Any) -> jax.Array:
+    def targets(self, batch: Batch) -> jax.Array:
         """Tokens of the step that have a loss."""
         return psum(jnp.count_nonzero(self._loss_weights(batch)), self.grid.decoder.batch)
 
@@ -261,9 +301,9 @@ class GradientProgram(ABC):
         return StepTables()
 
     @property
-    def table_specs(self) -> Mapping[str, Any]:
+    def table_specs(self) -> InstructionTable | None:
         """Layouts of `StepTables.arrays`."""
-        return {}
+        return None
 
     @property
     def follow(self) -> Follow | None:
@@ -282,33 +322,16 @@ class GradientProgram(ABC):
 
     # ---- batches ---------------------------------------------------------------------------------
 
-    def batch_specs(self, batch: Any) -> Any:
-        """Layouts of a batch `[microbatches, rows, ...]`: rows over each module's batch axes."""
+    @cached_property
+    def layout(self) -> BatchLayout:
+        """How the arrays of a batch lie: rows over each module's batch axes."""
+        rows = {name: batch_spec(view) for name, view in self.grid.views.items()}
+        rows |= {name: dealing.spec for name, dealing in self.tables.dealings.items()}
+        return BatchLayout(rows, self.grid.decoder, self.carried_specs, self.table_specs)
 
-        def rows(spec: PartitionSpec, tree: Any) -> Any:
-            return jax.tree.map(lambda _: spec, tree)
-
-        def routes(name: str, tree: Any) -> Any:
-            specs = route_specs(self.grid.decoder, self._encoder_spec(name)[0])
-            return {key: specs[key] for key in tree}
-
-        encoders = batch["encoders"].items()
-        return {
-            "decoder": rows(batch_spec(self.grid.decoder), batch["decoder"]),
-            "encoders": {name: rows(self._encoder_spec(name), tree) for name, tree in encoders},
-            "routes": {name: routes(name, tree) for name, tree in batch["routes"].items()},
-            "carried": {name: self.carried_specs[name] for name in batch["carried"]},
-            "schedule": {name: self.table_specs[name] for name in batch["schedule"]},
-        }
-
-    def _encoder_spec(self, name: str) -> PartitionSpec:
-        if name in self.tables.dealings:
-            return self.tables.dealings[name].spec
-        return batch_spec(self.grid.views[name])
-
-    def _loss_weights(self, batch: Any) -> jax.Array:
+    def _loss_weights(self, batch: Batch) -> jax.Array:
         """Weights of the tokens of this step, without those of microbatches of the next."""
-        return self._of_step(batch["decoder"]["loss_weight"])
+        return self._of_step(batch.decoder.targets[NEXT_TOKEN].weights)
 
     def _of_step(self, microbatches: jax.Array) -> jax.Array:
         """Without those of the next step."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
+from data.batch import ModuleRows, PackedBatch
 from data.planning.independent_microbatches import Ints, Units, plan_units, rows_of_units
 from mllm_jax.config.inputs import modalities
 from mllm_jax.train.step.gradient_program import Follow, GradientProgram, Room, StepTables
@@ -25,12 +25,12 @@ _told: set[str] = set()
 def in_units(
     program: GradientProgram,
     follow: Follow,
-    microbatches: Sequence[Any],
+    microbatches: Sequence[PackedBatch],
     rows: Mapping[str, Sequence[int]],
     here: Mapping[str, Sequence[int]],
     total: int,
     among: Among = ALONE,
-) -> tuple[StepTables, Sequence[Any], dict[str, Any]]:
+) -> tuple[StepTables, Sequence[PackedBatch], dict[str, ModuleRows]]:
     """The step with its encoders' media in units.
 
     Rows of units fill by themselves. If no schedule of these units fits what is compiled, rows go
@@ -49,7 +49,7 @@ def in_units(
         among: how groups of processes tell each other of their media.
 
     Returns:
-        The tables of the step; the microbatches, whose `runs` name units; and the encoders' arrays,
+        The tables of the step; the microbatches, whose `runs` name units; and the encoders' rows,
         `[units, rows, ...]`.
     """
     kinds = {own.name: own for own in modalities(program.model)}
@@ -57,7 +57,7 @@ def in_units(
     encoders = {
         name: rows_of_units(
             units[name],
-            [batch["encoders"][name] for batch in microbatches],
+            [batch.rows[name] for batch in microbatches],
             rows[name],
             here[name],
             modality,
@@ -66,13 +66,13 @@ def in_units(
         for name, modality in kinds.items()
     }
     moved = [
-        batch
-        | {
-            "runs": {
+        replace(
+            batch,
+            runs={
                 name: units[name].moved(m, runs, kinds[name].reduction)
-                for name, runs in batch["runs"].items()
-            }
-        }
+                for name, runs in (batch.runs or {}).items()
+            },
+        )
         for m, batch in enumerate(microbatches)
     ]
     return tables, moved, encoders
@@ -81,7 +81,7 @@ def in_units(
 def _planned(
     program: GradientProgram,
     follow: Follow,
-    microbatches: Sequence[Any],
+    microbatches: Sequence[PackedBatch],
     total: int,
     among: Among,
 ) -> tuple[StepTables, dict[str, Units]]:
@@ -118,18 +118,19 @@ def _units(
     return plan_units(media, rows, room.positions, each, room.spread, together)
 
 
-def _media(microbatches: Sequence[Any], name: str) -> list[Ints]:
+def _media(microbatches: Sequence[PackedBatch], name: str) -> list[Ints]:
     """The places of a lane's media, of every microbatch.
 
     Raises:
         ValueError: the microbatches do not list the places of their media.
     """
-    if any("places" not in batch or "runs" not in batch for batch in microbatches):
+    listed = [batch.places for batch in microbatches if batch.places and batch.runs]
+    if len(listed) < len(microbatches):
         raise ValueError(
             "a step whose encoders have microbatches of their own needs batches that list the runs "
             "and the places of their media; valid: batches with data.balance: per_phase"
         )
-    return [batch["places"][name] for batch in microbatches]
+    return [places[name] for places in listed]
 
 
 def _tell_once(message: str) -> None:

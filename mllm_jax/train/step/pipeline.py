@@ -23,6 +23,7 @@ from mllm_jax.models import module as multimodal
 from mllm_jax.models.freeze import Frozen
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.step.gradient_program import (
+    Batch,
     Dealing,
     Follow,
     GradientProgram,
@@ -33,7 +34,7 @@ from mllm_jax.train.step.gradient_program import (
 )
 from mllm_jax.train.step.routes import Pair
 from scheduling.executor.pipeline import Pipeline
-from scheduling.lowering.bounds import Frame
+from scheduling.lowering.bounds import Frame, InstructionTable
 from scheduling.lowering.check import check_program
 from scheduling.lowering.lower import compile_program
 from scheduling.lowering.lowered import BundleKind, EncoderProgram, Program
@@ -153,12 +154,12 @@ class PipelineProgram(GradientProgram):
         """The largest number of all encoders; additional microbatches of others are not encoded."""
         return max((cut.ahead for cut in self.schedule.encoders), default=0)
 
-    def shares(self, params: Any, batch: Any, weight: jax.Array, aux: Aux) -> Gradients:
+    def shares(self, params: Any, batch: Batch, weight: jax.Array, aux: Aux) -> Gradients:
         """Outputs as this device's stage makes them."""
         with jax.named_scope("gather_parameters"):
             whole = self._whole(params)
         loss, sums, grads, carried = self._pipeline.loss_and_gradients(
-            self._stacked(whole), batch, weight, aux, batch["carried"]
+            self._stacked(whole), batch, weight, aux, batch.carried
         )
         if not self.plan.overlap_gather:
             grads = lax.optimization_barrier(grads)
@@ -168,16 +169,17 @@ class PipelineProgram(GradientProgram):
         with jax.named_scope("scatter_gradients"):
             return Gradients(loss, self._scattered(grads, whole), carried, sums)
 
-    def work_ahead(self, params: Any, batch: Any) -> dict[str, jax.Array]:
+    def work_ahead(self, params: Any, batch: Batch) -> dict[str, jax.Array]:
         """See `Pipeline.work_ahead`; `params` are in the form in which the step stores them."""
         ahead = self.standing.ahead_only
         frame = Frame.of(ahead)
-        schedule = jax.tree.map(jnp.asarray, frame.rows(ahead).arrays)
-        own = partial(lax.dynamic_index_in_dim, index=axis_index(self.grid.decoder.stage))
-        schedule |= {name: jax.tree.map(own, schedule[name]) for name in ("own", "pairs")}
+        schedule = jax.tree.map(jnp.asarray, frame.rows(ahead))
+        of_stage = partial(lax.dynamic_index_in_dim, index=axis_index(self.grid.decoder.stage))
+        own, pairs = jax.tree.map(of_stage, (schedule.own, schedule.pairs))
+        schedule = replace(schedule, own=own, pairs=pairs)
         pipeline = replace(self._pipeline, frame=frame)
         return pipeline.work_ahead(
-            self._stacked(self._whole(params)), batch | {"schedule": schedule}
+            self._stacked(self._whole(params)), batch.with_schedule(schedule)
         )
 
     @cached_property
@@ -191,7 +193,7 @@ class PipelineProgram(GradientProgram):
         }
 
     def rehearse(
-        self, params: Any, batch: Any, kind: BundleKind, piece: int, together: bool, ticks: int
+        self, params: Any, batch: Batch, kind: BundleKind, piece: int, together: bool, ticks: int
     ) -> jax.Array:
         """See `Pipeline.rehearse`; `params` are in the form in which the step stores them."""
         whole = self._stacked(self._whole(params))
@@ -210,14 +212,16 @@ class PipelineProgram(GradientProgram):
         """
         dealings = {name: self._dealing(name, own) for name, own in program.encoders.items()}
         pairs = {name: self._pairs(name, own) for name, own in program.encoders.items()}
-        return StepTables(self.frame.rows(program).arrays, dealings, pairs)
+        return StepTables(self.frame.rows(program), dealings, pairs)
 
     @property
-    def table_specs(self) -> dict[str, Any]:
+    def table_specs(self) -> InstructionTable:
         """See `GradientProgram.table_specs`."""
-        own, shared = PartitionSpec(self.grid.decoder.stage or None), PartitionSpec()
-        pairs = jax.tree.map(lambda _: own, self.tables.arrays["pairs"])
-        return {"own": own, "joint": shared, "bounds": shared, "pairs": pairs}
+        own: Any = PartitionSpec(self.grid.decoder.stage or None)
+        shared: Any = PartitionSpec()
+        assert self.tables.arrays is not None  # a pipeline has a schedule
+        pairs = jax.tree.map(lambda _: own, self.tables.arrays.pairs)
+        return InstructionTable(own, shared, shared, pairs)
 
     def _dealing(self, name: str, encoder: EncoderProgram) -> Dealing:
         """How an encoder's microbatches lie on the stages."""

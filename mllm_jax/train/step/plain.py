@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mllm_jax.train.step.gradient_program import GradientProgram, Gradients, with_aux
+from mllm_jax.train.step.gradient_program import Batch, GradientProgram, Gradients, with_aux
 from sharding.collectives import vary
 from sharding.layerstack.partition import joined
 from sharding.layerstack.run import Aux
@@ -22,21 +22,21 @@ from sharding.layerstack.run import Aux
 class PlainProgram(GradientProgram):
     """The program of a decoder without stages."""
 
-    def shares(self, params: Any, batch: Any, weight: jax.Array, aux: Aux) -> Gradients:
+    def shares(self, params: Any, batch: Batch, weight: jax.Array, aux: Aux) -> Gradients:
         """The gradients of one microbatch after the other, added up."""
         axes = self.grid.decoder.all
 
-        def loss_of(trained: Any, microbatch: Any) -> tuple[jax.Array, Aux]:
-            loss, sums = self.towers.loss(joined(trained, constant), microbatch)
+        def loss_of(trained: Any, rows: Any, routes: Any) -> tuple[jax.Array, Aux]:
+            loss, sums = self.towers.loss(joined(trained, constant), rows, routes)
             return with_aux(loss / weight, sums, aux), sums
 
         def add(carry: Any, microbatch: Any) -> tuple[Any, None]:
-            made = jax.value_and_grad(loss_of, has_aux=True)(trained, microbatch)
+            made = jax.value_and_grad(loss_of, has_aux=True)(trained, *microbatch)
             return jax.tree.map(jnp.add, carry, made), None
 
         trained, constant = self.frozen.apart(vary(params, axes))
         zeros = vary(jax.tree.map(jnp.zeros_like, trained), axes)
-        microbatches = {name: batch[name] for name in ("decoder", "encoders", "routes")}
         nothing = jax.tree.map(jnp.zeros_like, dict(aux))
-        ((loss, sums), grads), _ = lax.scan(add, ((jnp.zeros(()), nothing), zeros), microbatches)
+        start, microbatches = ((jnp.zeros(()), nothing), zeros), (batch.rows, batch.routes)
+        ((loss, sums), grads), _ = lax.scan(add, start, microbatches)
         return Gradients(loss, grads, {}, sums)

@@ -11,14 +11,16 @@ of them their `count`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import PartitionSpec
 
+from data.batch import PackedBatch
+from sharding.exchange import RouteArrays
 from sharding.exchange_kinds import USUAL, Exchange, Exchanges
 from sharding.grid import Axes, View, Views
 from sharding.routes import Routes, Side
@@ -44,7 +46,7 @@ class LaneRoutes:
     def build(
         cls,
         name: str,
-        microbatches: Sequence[Any],
+        microbatches: Sequence[PackedBatch],
         pairs: Sequence[Pair],
         size: tuple[int, int],
         views: Views,
@@ -57,7 +59,7 @@ class LaneRoutes:
         Args:
             size: rows of the encoder's microbatches, and outputs of a row.
         """
-        tokens = microbatches[0]["decoder"]["tokens"].shape[1]
+        tokens = microbatches[0].decoder.inputs.shape[1]
         source = Side(views[name], *size)
         target = Side(views["decoder"], rows, tokens)
         runs = [_runs(microbatches, name, pair) for pair in pairs]
@@ -89,17 +91,20 @@ class LaneRoutes:
             made["slices"] = (count, devices, 4, devices), slices
         return made
 
-    def placed(self, layouts: Mapping[str, NamedSharding]) -> dict[str, jax.Array]:
+    def placed(self, layouts: RouteArrays) -> RouteArrays:
         """The arrays on the devices."""
-        return {
-            name: jax.make_array_from_callback(shape, layouts[name], part)
-            for name, (shape, part) in self.arrays.items()
-        }
+        return RouteArrays(
+            **{
+                name: jax.make_array_from_callback(shape, getattr(layouts, name), part)
+                for name, (shape, part) in self.arrays.items()
+            }
+        )
 
     @property
-    def shapes(self) -> dict[str, jax.ShapeDtypeStruct]:
+    def shapes(self) -> RouteArrays:
         """Shapes and types of the arrays, which do not depend on the runs."""
-        return {name: jax.ShapeDtypeStruct(s, np.int32) for name, (s, _) in self.arrays.items()}
+        arrays = self.arrays.items()
+        return RouteArrays(**{name: jax.ShapeDtypeStruct(s, np.int32) for name, (s, _) in arrays})
 
     def _by_device(
         self, part: Callable[[Routes, int], np.ndarray], index: tuple[slice, ...]
@@ -122,7 +127,7 @@ class LaneRoutes:
         return np.stack([own.receive(device) for own in self.routes[index[0]]])
 
 
-def _runs(microbatches: Sequence[Any], name: str, pair: Pair) -> np.ndarray:
+def _runs(microbatches: Sequence[PackedBatch], name: str, pair: Pair) -> np.ndarray:
     """The runs from an encoder microbatch to a decoder microbatch.
 
     A sixth column names the encoder microbatch, if it is not the one with the decoder's number.
@@ -130,12 +135,14 @@ def _runs(microbatches: Sequence[Any], name: str, pair: Pair) -> np.ndarray:
     if pair is None:
         return np.zeros((0, 5), np.int64)
     unit, microbatch = pair
-    runs: np.ndarray = microbatches[microbatch]["runs"][name]
+    listed = microbatches[microbatch].runs
+    assert listed is not None  # as `lane_routes` has seen
+    runs: np.ndarray = listed[name]
     return runs if runs.shape[1] == 5 else runs[runs[:, 5] == unit, :5]
 
 
 def lane_routes(
-    microbatches: Sequence[Any],
+    microbatches: Sequence[PackedBatch],
     pairs: Mapping[str, Sequence[Pair]],
     sizes: Mapping[str, tuple[int, int]],
     views: Views,
@@ -153,7 +160,7 @@ def lane_routes(
     Raises:
         ValueError: some microbatches list runs and others do not.
     """
-    lists = ["runs" in batch for batch in microbatches]
+    lists = [batch.runs is not None for batch in microbatches]
     if any(lists) and not all(lists):
         raise ValueError(f"microbatches list runs: {lists}; valid: all of them, or none")
     if not any(lists):
@@ -173,14 +180,17 @@ def lane_routes(
     }
 
 
-def route_specs(view: View, pairs: Axes | None) -> dict[str, PartitionSpec]:
-    """Layouts of the arrays of `LaneRoutes`, whose first dimension is dealt over axes `pairs`.
+def route_specs(view: View, pairs: Axes | None, routes: RouteArrays) -> RouteArrays:
+    """Layouts of the arrays of routes, whose first dimension is dealt over axes `pairs`.
 
     Args:
         view: view of the decoder.
+        routes: the arrays, some of which may not be there.
     """
     send = PartitionSpec(pairs or None, view.positions or None)
     receive = PartitionSpec(pairs or None, view.batch or None, view.sequence or None)
     index = PartitionSpec(pairs or None, view.batch or None)
-    arrays = {"picks": send, "slices": send, "receive": receive, "index": index}
-    return arrays | {"count": PartitionSpec(pairs or None)}
+    count = PartitionSpec(pairs or None)
+    specs = RouteArrays(count, index, picks=send, slices=send, receive=receive)
+    there = {field.name: getattr(routes, field.name) is not None for field in fields(routes)}
+    return replace(specs, **{name: None for name, is_there in there.items() if not is_there})

@@ -28,7 +28,8 @@ from mllm_jax.train.state.lamb import trust_ratios
 from mllm_jax.train.state.loads import is_load, load_table
 from mllm_jax.train.state.optimizer import part_norms, total_norm
 from mllm_jax.train.state.pretrained import without_released
-from mllm_jax.train.step.gradient_program import GradientProgram, StepTables
+from mllm_jax.train.step.gradient_program import Batch, GradientProgram, StepTables
+from scheduling.lowering.bounds import InstructionTable
 from sharding.in_order import shard_map
 from sharding.layerstack.partition import joined
 from sharding.mesh import laid_out, shardings
@@ -93,7 +94,7 @@ class TrainStep:
             self.shard(self._gradients, params, (trained, scalar)), compiler_options=dict(options)
         )
 
-    def primed(self, params: Any, batch: Any) -> Any:
+    def primed(self, params: Any, batch: Batch) -> Batch:
         """`batch` with the outputs that a step before would have carried on, for a first step.
 
         Args:
@@ -101,37 +102,35 @@ class TrainStep:
         """
         if not self.program.carried_specs:
             return batch
-        return batch | {"carried": self._made_ahead(params, batch)}
+        return batch.with_carried(self._made_ahead(params, batch))
 
     @cached_property
     def _made_ahead(self) -> Callable[..., Any]:
         return compiled_together("work ahead", jax.jit(self._work_ahead))
 
-    def abstract_primed(self, batch: Any) -> Any:
+    def abstract_primed(self, batch: Batch) -> Batch:
         """Shapes, types and layouts of `primed(batch)`, from those of `batch`."""
         if not self.program.carried_specs:
             return batch
         carried = jax.eval_shape(self._work_ahead, self.abstract["params"], batch)
-        return batch | {"carried": laid_out(carried, self.mesh, self.program.carried_specs)}
+        return batch.with_carried(laid_out(carried, self.mesh, self.program.carried_specs))
 
-    def _work_ahead(self, params: Any, batch: Any) -> Any:
+    def _work_ahead(self, params: Any, batch: Batch) -> Any:
         specs, carried = self.state_specs["params"], self.program.carried_specs
         return self.shard(self.program.work_ahead, specs, carried)(params, batch)
 
     @cached_property
-    def schedule(self) -> Any:
+    def schedule(self) -> InstructionTable | None:
         """The arrays of `program.tables` on the devices."""
         return self.placed_tables(self.program.tables)
 
-    def placed_tables(self, tables: StepTables) -> Any:
-        """The arrays of a step's tables on the devices."""
-        if not tables.arrays:
-            return {}
+    def placed_tables(self, tables: StepTables) -> InstructionTable | None:
+        """The arrays of a step's tables on the devices; None if it has none."""
         return jax.tree.map(
             lambda array, layout: jax.make_array_from_callback(
                 array.shape, layout, array.__getitem__
             ),
-            dict(tables.arrays),
+            tables.arrays,
             shardings(self.mesh, self.program.table_specs),
         )
 
@@ -160,8 +159,8 @@ class TrainStep:
     def shard(self, body: Callable[..., Any], specs: Any, out_specs: Any) -> Callable[..., Any]:
         """`body(tree, batch)` over the mesh; `tree` lies as `specs` says, the batch by rows."""
 
-        def run(tree: Any, batch: Any) -> Any:
-            in_specs = specs, self.program.batch_specs(batch)
+        def run(tree: Any, batch: Batch) -> Any:
+            in_specs = specs, self.program.layout.specs(batch)
             mapped = shard_map(body, mesh=self.mesh, in_specs=in_specs, out_specs=out_specs)
             return mapped(tree, batch)
 
@@ -193,7 +192,7 @@ class TrainStep:
             "optimizer": specs_like(self._shapes["optimizer"], self.form.layout),
         }
 
-    def _update(self, state: State, batch: Any) -> tuple[State, dict[str, Any]]:
+    def _update(self, state: State, batch: Batch) -> tuple[State, dict[str, Any]]:
         loss, grads, carried, aux = self.program(state["params"], batch)
         with jax.named_scope("update"):
             trained, constant = self.program.frozen.apart(state["params"])
@@ -225,7 +224,7 @@ class TrainStep:
         layers = self.program.model.decoder.expert_layers
         return load_table(grads, self.program.trained_layout, layers) if layers else None
 
-    def _gradients(self, params: Any, batch: Any) -> tuple[Any, jax.Array]:
+    def _gradients(self, params: Any, batch: Batch) -> tuple[Any, jax.Array]:
         made = self.program(params, batch)
         return made.gradients, made.loss
 

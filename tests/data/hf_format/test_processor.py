@@ -243,7 +243,7 @@ def test_the_loader_packs_what_is_processed(family: str, lengths: str) -> None:
     samples = list(stored_samples(family).values())
     source, seen = ListSource(samples), set()
     for batch in batches(source, processor, config, lengths):
-        tokens, segments = batch["decoder"]["tokens"], batch["decoder"]["segment_ids"]
+        tokens, segments = batch.decoder.inputs, batch.decoder.segment_ids
         for row in range(len(tokens)):
             for segment in range(1, segments[row].max() + 1):
                 seen.add(tuple(tokens[row, segments[row] == segment].tolist()))
@@ -276,7 +276,7 @@ def test_prompts_are_packed_without_their_answers() -> None:
         for slot in batch.slots:
             prompt = processor.prompt(source[slot.index]).tokens
             own = slot.row, slice(slot.start, slot.start + slot.tokens)
-            found = batch.batch["decoder"]["tokens"][own]
+            found = batch.batch.decoder.inputs[own]
             assert found.tolist() == prompt.tolist()
             slots += 1
     assert slots == len(samples)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.batch import NEXT_TOKEN
 from data.config import DataConfig
 from data.loading.assemble import Assembler, Batch
 from data.media.audio.modality import AudioModality
@@ -59,7 +60,7 @@ def first_step(
 
 def outputs_of(batch: Batch, modality: Modality) -> np.ndarray:
     """All encoder inputs as [rows * T_out, reduction * F]: what one output is made of."""
-    inputs = batch["encoders"][modality.name]["inputs"]
+    inputs = batch.rows[modality.name].inputs
     return inputs.reshape(-1, modality.reduction * modality.features)
 
 
@@ -74,16 +75,16 @@ def test_every_sample_can_be_read_back_from_the_batch(
     source = mixed_source(40, seed)
     processor = make_processor(config, encoders)
     batch, placements = first_step(source, processor, config)
-    decoder = batch["decoder"]
+    decoder = batch.decoder
     for placement in placements:
         example = processor.process(source[placement.index])
         span = np.s_[placement.row, placement.start : placement.start + len(example.tokens)]
         for key in ("tokens", "targets", "loss_weight"):
             np.testing.assert_array_equal(decoder[key][span], getattr(example, key))
-        np.testing.assert_array_equal(decoder["positions"][span], np.arange(len(example.tokens)))
-        assert set(decoder["segment_ids"][span].tolist()) == {placement.segment}
+        np.testing.assert_array_equal(decoder.positions[span], np.arange(len(example.tokens)))
+        assert set(decoder.segment_ids[span].tolist()) == {placement.segment}
         for modality in processor.modalities.values():
-            index = decoder["media"][modality.name][span]
+            index = decoder.merges[modality.name][span]
             own = of_lane(example, modality)
             slots = slots_of(own, modality)
             np.testing.assert_array_equal(np.flatnonzero(index >= 0), slots)
@@ -130,18 +131,18 @@ def test_what_no_sample_takes_is_padding(processor: Processor, make_config: Make
     config = make_config(rows=2)
     source = mixed_source(30)
     batch, placements = first_step(source, processor, config)
-    decoder = batch["decoder"]
-    empty = decoder["segment_ids"] == 0
+    decoder = batch.decoder
+    empty = decoder.segment_ids == 0
     assert (~empty).sum() == sum(p.lengths.tokens for p in placements)
     for key in ("tokens", "targets", "loss_weight", "positions"):
         assert not decoder[key][empty].any()
     for name in ("vision", "audio"):
-        assert (decoder["media"][name][empty] == -1).all()
-        encoder = batch["encoders"][name]
-        free = encoder["segment_ids"] == 0
+        assert (decoder.merges[name][empty] == -1).all()
+        encoder = batch.encoders[name]
+        free = encoder.segment_ids == 0
         used = sum(sum(p.lengths.media.get(name, ())) for p in placements)
         assert (~free).sum() == used
-        assert not encoder["inputs"][free].any()
+        assert not encoder.inputs[free].any()
 
 
 def test_each_medium_is_a_segment_with_its_own_positions(
@@ -150,17 +151,17 @@ def test_each_medium_is_a_segment_with_its_own_positions(
     config = make_config(rows=2)
     batch, placements = first_step(mixed_source(30), processor, config)
     for row in range(2):
-        audio = batch["encoders"]["audio"]
+        audio = batch.encoders["audio"]
         media = [n for p in placements if p.row == row for n in p.lengths.media.get("audio", ())]
         for segment, length in enumerate(media, start=1):
-            at = np.flatnonzero(audio["segment_ids"][row] == segment)
-            np.testing.assert_array_equal(audio["positions"][row, at], np.arange(length))
+            at = np.flatnonzero(audio.segment_ids[row] == segment)
+            np.testing.assert_array_equal(audio.positions[row, at], np.arange(length))
             np.testing.assert_array_equal(np.diff(at), 1)
-        vision = batch["encoders"]["vision"]
-        for segment in range(1, int(vision["segment_ids"][row].max()) + 1):
-            at = vision["segment_ids"][row] == segment
-            (grid,) = np.unique(vision["sizes"][row, at], axis=0)
-            places = vision["positions"][row, at].tolist()
+        vision = batch.encoders["vision"]
+        for segment in range(1, int(vision.segment_ids[row].max()) + 1):
+            at = vision.segment_ids[row] == segment
+            (grid,) = np.unique(vision.arrays["sizes"][row, at], axis=0)
+            places = vision.positions[row, at].tolist()
             assert sorted(map(tuple, places)) == list(np.ndindex(*grid))
 
 
@@ -173,21 +174,21 @@ def test_what_is_no_patch_and_no_frame_of_a_clip_is_marked(
     assert isinstance(image, ImageModality)
     config = make_config(rows=2)
     batch, placements = first_step(mixed_source(30), make_processor(config, encoders), config)
-    vision, audio = (batch["encoders"][name] for name in ("vision", "audio"))
+    vision, audio = (batch.encoders[name] for name in ("vision", "audio"))
     for placement in placements:
         lengths = placement.lengths.media
         media = zip(placement.media["vision"], lengths.get("vision", ()), strict=True)
         for (row, start, _), length in media:
             at = start + (0 if image.class_token == "kept" else length - 1)
-            assert vision["positions"][row, at].tolist() == [-1, -1]
-            assert not vision["inputs"][row, at].any()
-            assert (vision["positions"][row, start : start + length] < 0).sum() == 2
-            output = (row * vision["inputs"].shape[1] + at) // image.reduction
-            landed = batch["decoder"]["media"]["vision"]
+            assert vision.positions[row, at].tolist() == [-1, -1]
+            assert not vision.inputs[row, at].any()
+            assert (vision.positions[row, start : start + length] < 0).sum() == 2
+            output = (row * vision.inputs.shape[1] + at) // image.reduction
+            landed = batch.decoder.merges["vision"]
             assert (output in landed) == (image.class_token == "kept")
         media = zip(placement.media["audio"], lengths.get("audio", ()), strict=True)
         for (row, start, segment), length in media:
-            ids = audio["segment_ids"][row, start : start + length]
+            ids = audio.segment_ids[row, start : start + length]
             expected = [segment] * (length - clip.behind) + [-segment] * clip.behind
             assert ids.tolist() == expected
 
@@ -204,15 +205,15 @@ def test_averages_of_pairs_are_counted_as_released(frames: int, lookahead: int) 
 
 def test_shapes_and_types(processor: Processor, make_config: MakeConfig) -> None:
     batch, _ = first_step(mixed_source(10), processor, make_config(rows=2))
-    decoder, audio, vision = batch["decoder"], *map(batch["encoders"].get, ("audio", "vision"))
+    decoder, audio, vision = batch.decoder, *map(batch.encoders.get, ("audio", "vision"))
     for key in ("tokens", "targets", "segment_ids", "positions"):
         assert (decoder[key].shape, decoder[key].dtype) == ((2, BUDGETS["tokens"]), np.int32)
-    assert decoder["loss_weight"].dtype == np.float32
-    assert set(decoder["media"]) == {"vision", "audio"}
-    assert (audio["inputs"].shape, audio["inputs"].dtype) == ((2, 640, 40), np.float32)
-    assert (audio["positions"].shape, audio["positions"].dtype) == ((2, 640), np.int32)
-    assert vision["inputs"].shape == (2, 72, 128)
-    assert vision["positions"].shape == vision["sizes"].shape == (2, 72, 2)
+    assert decoder.targets[NEXT_TOKEN].weights.dtype == np.float32
+    assert set(decoder.merges) == {"vision", "audio"}
+    assert (audio.inputs.shape, audio.inputs.dtype) == ((2, 640, 40), np.float32)
+    assert (audio.positions.shape, audio.positions.dtype) == ((2, 640), np.int32)
+    assert vision.inputs.shape == (2, 72, 128)
+    assert vision.positions.shape == vision.arrays["sizes"].shape == (2, 72, 2)
     assert "sizes" not in audio
 
 

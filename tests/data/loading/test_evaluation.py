@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from data.batch import NEXT_TOKEN
 from data.config import DataConfig
 from data.loading.evaluation import PromptBatch, prompt_batches
 from data.processing.processor import Processor
@@ -26,7 +27,7 @@ def test_every_heldout_sample_comes_once(
     assert not any(batch.skipped for batch in batches)
     limited = prompt_batches(heldout, processor, config, all_rows(1), limit=7)
     assert sorted(s.index for b in limited for s in b.slots) == list(range(7))
-    assert {b.batch["decoder"]["tokens"].shape for b in batches} == {(1, 312)}
+    assert {b.batch.decoder.inputs.shape for b in batches} == {(1, 312)}
 
 
 def test_slots_are_where_their_prompts_lie(
@@ -37,20 +38,20 @@ def test_slots_are_where_their_prompts_lie(
 
 
 def check_slots(batch: PromptBatch, source: Source, processor: Processor) -> None:
-    decoder = batch.batch["decoder"]
-    assert not decoder["loss_weight"].any()
-    taken = np.zeros(decoder["tokens"].shape, bool)
+    decoder = batch.batch.decoder
+    assert not decoder.targets[NEXT_TOKEN].weights.any()
+    taken = np.zeros(decoder.inputs.shape, bool)
     for slot in batch.slots:
         prompt = processor.prompt(source[slot.index])
         assert slot.tokens == len(prompt.tokens)
         own = slot.row, slice(slot.start, slot.start + slot.tokens)
-        np.testing.assert_array_equal(decoder["tokens"][own], prompt.tokens)
-        assert set(decoder["segment_ids"][own].tolist()) == {slot.segment}
-        np.testing.assert_array_equal(decoder["positions"][own], np.arange(slot.tokens))
+        np.testing.assert_array_equal(decoder.inputs[own], prompt.tokens)
+        assert set(decoder.segment_ids[own].tolist()) == {slot.segment}
+        np.testing.assert_array_equal(decoder.positions[own], np.arange(slot.tokens))
         assert slot.encoders == tuple(prompt.media)
         assert not taken[own].any()
         taken[own] = True
-    np.testing.assert_array_equal(decoder["segment_ids"] > 0, taken)
+    np.testing.assert_array_equal(decoder.segment_ids > 0, taken)
 
 
 def test_bad_samples_are_skipped_or_raised(processor: Processor, make_config: MakeConfig) -> None:
@@ -74,5 +75,5 @@ def test_hosts_get_their_rows(heldout: Source, processor: Processor, config: Dat
     parts = prompt_batches(heldout, processor, config, rows)
     for all_of_it, part in zip(whole, parts, strict=True):
         assert part.slots == all_of_it.slots
-        expected = all_of_it.batch["decoder"]["tokens"][[2]]
-        np.testing.assert_array_equal(part.batch["decoder"]["tokens"], expected)
+        expected = all_of_it.batch.decoder.inputs[[2]]
+        np.testing.assert_array_equal(part.batch.decoder.inputs, expected)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from data.batch import NEXT_TOKEN
 from data.loading.loader import Loader, Microbatch
 from data.planning.stream import Consumer
 from data.processing.processor import Processor
@@ -62,7 +63,7 @@ def test_the_text_beside_an_image_that_another_process_cannot_read_is_left_out(
     experiment = SimpleNamespace(config=SimpleNamespace(data=data, model=model), step=None)
     monkeypatch.setattr(batches, "local_rows", lambda step, rows: TEXTS)
     monkeypatch.setattr(batches, "peers", lambda: Other([[bad]]))
-    before = texts.batch["decoder"]["loss_weight"].sum()
+    before = texts.batch.decoder.targets[NEXT_TOKEN].weights.sum()
     batches.leave_out_everywhere(experiment, [texts])  # type: ignore[arg-type]
-    np.testing.assert_equal(texts.batch["decoder"], alone.batch["decoder"])
-    assert 0 < texts.batch["decoder"]["loss_weight"].sum() < before
+    np.testing.assert_equal(texts.batch.decoder, alone.batch.decoder)
+    assert 0 < texts.batch.decoder.targets[NEXT_TOKEN].weights.sum() < before

@@ -41,10 +41,10 @@ def test_exactly_the_tokens_of_the_sample_become_padding(step: Any, order: list[
         begin, end = placement.start, placement.start + placement.lengths.tokens
         if placement.row in order:
             row = order.index(placement.row)
-            assert before["decoder"]["segment_ids"][row, begin:end].all()
+            assert before.decoder.segment_ids[row, begin:end].all()
             for name in DECODER:
                 before["decoder"][name][row, begin:end] = 0
-            for outputs in before["decoder"]["media"].values():
+            for outputs in before.decoder.merges.values():
                 outputs[row, begin:end] = -1
         np.testing.assert_equal(batch, before)
 
@@ -54,7 +54,7 @@ def test_a_row_without_any_of_its_samples_is_padding(step: Any) -> None:
     batch = made([0, 1, 2])
     for placement in plan.placements:
         leave_out(batch, [0, 1, 2], placement)
-    assert not any(batch["decoder"][name].any() for name in DECODER)
+    assert not any(batch.decoder[name].any() for name in DECODER)
 
 
 @pytest.mark.parametrize(

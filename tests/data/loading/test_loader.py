@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from data import waits
+from data.batch import NEXT_TOKEN
 from data.config import DataConfig
 from data.faults import Fault, FaultKind
 from data.loading import prefetch
@@ -229,8 +230,8 @@ def test_other_hosts_go_on_with_the_same_samples(
             rows = {tower: list(range(first, last)) for tower in all_rows(4)}
             parts = take(2, demo, processor, config, state, rows)
             for part, microbatch in zip(parts, whole[at : at + 2], strict=True):
-                wanted = microbatch.batch["decoder"]["tokens"][first:last]
-                np.testing.assert_array_equal(part.batch["decoder"]["tokens"], wanted)
+                wanted = microbatch.batch.decoder.inputs[first:last]
+                np.testing.assert_array_equal(part.batch.decoder.inputs, wanted)
         state = parts[-1].state
     assert state == whole[-1].state
 
@@ -239,9 +240,9 @@ def test_statistics_count_the_arrays(
     demo: Source, processor: Processor, config: DataConfig
 ) -> None:
     for microbatch in take(3, demo, processor, config):
-        decoder, encoders = microbatch.batch["decoder"], microbatch.batch["encoders"]
-        counts = {"tokens": np.count_nonzero(decoder["segment_ids"])} | {
-            name: np.count_nonzero(encoder["segment_ids"]) for name, encoder in encoders.items()
+        decoder, encoders = microbatch.batch.decoder, microbatch.batch.encoders
+        counts = {"tokens": np.count_nonzero(decoder.segment_ids)} | {
+            name: np.count_nonzero(encoder.segment_ids) for name, encoder in encoders.items()
         }
         assert microbatch.stats.used == counts
         assert microbatch.stats.capacity == {"tokens": 4 * 312, "vision": 4 * 72, "audio": 4 * 640}
@@ -269,12 +270,10 @@ def test_a_sample_that_turns_out_bad_leaves_a_hole(
     }
     hole = missing["decoder.segment_ids"]
     assert hole.sum() == processor.measure(honest).tokens
-    assert not microbatch.batch["decoder"]["loss_weight"][hole].any()
+    assert not microbatch.batch.decoder.targets[NEXT_TOKEN].weights[hole].any()
     assert not missing["decoder.tokens"][~hole].any()
     assert missing["encoders.vision.segment_ids"].sum() == 8
-    assert not microbatch.batch["encoders"]["vision"]["inputs"][
-        missing["encoders.vision.inputs"]
-    ].any()
+    assert not microbatch.batch.rows["vision"].inputs[missing["encoders.vision.inputs"]].any()
 
 
 def test_a_sample_that_turns_out_bad_is_raised_by_name(
@@ -321,7 +320,7 @@ def test_text_only_samples_need_no_encoder(make_config: MakeConfig) -> None:
     rows = {"decoder": [0, 1]}
     source = ListSource([make_sample(name) for name in "abcd"])
     (microbatch,) = take(1, source, processor, config, rows=rows)
-    assert microbatch.batch["encoders"] == {}
+    assert microbatch.batch.encoders == {}
     assert microbatch.stats.samples > 2
 
 

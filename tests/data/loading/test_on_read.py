@@ -152,10 +152,8 @@ def test_it_continues_on_another_number_of_hosts(
         for rows, microbatches in zip(HOSTS[hosts], parts, strict=True):
             for actual, wanted in zip(microbatches, expected[done:], strict=True):
                 assert actual.state == wanted.state
-                mine = actual.batch["decoder"]["tokens"]
-                np.testing.assert_array_equal(
-                    mine, wanted.batch["decoder"]["tokens"][rows["decoder"]]
-                )
+                mine = actual.batch.decoder.inputs
+                np.testing.assert_array_equal(mine, wanted.batch.decoder.inputs[rows["decoder"]])
 
 
 def test_it_continues_within_a_step(processor: Processor, make_config: MakeConfig) -> None:
@@ -191,13 +189,12 @@ def test_each_sample_is_read_once_and_only_what_must_move_does(
     assert 0 < sum(microbatch.stats.sent for microbatch in microbatches[0]) < 4 * board.moved.sum()
     # All that arrives is written: three words a token, and the inputs of media.
     tokens = sum(
-        microbatch.batch["decoder"]["segment_ids"].astype(bool).sum()
-        for microbatch in microbatches[0]
+        microbatch.batch.decoder.segment_ids.astype(bool).sum() for microbatch in microbatches[0]
     )
     media = sum(
-        int(encoder["segment_ids"].astype(bool).sum()) * (encoder["inputs"].shape[-1] + 3)
+        int(encoder.segment_ids.astype(bool).sum()) * (encoder.inputs.shape[-1] + 3)
         for microbatch in microbatches[0]
-        for encoder in microbatch.batch["encoders"].values()
+        for encoder in microbatch.batch.encoders.values()
     )
     assert 0 < board.moved[1, 0] < 3 * tokens + media
 
@@ -226,7 +223,7 @@ def test_rows_go_where_their_samples_have_been_read(
             microbatches = list(pool.map(run, range(2)))
         moved.append(sum(microbatch.stats.sent for microbatch in microbatches[0]))
         tokens = [
-            np.concatenate([a.batch["decoder"]["tokens"], b.batch["decoder"]["tokens"]])
+            np.concatenate([a.batch.decoder.inputs, b.batch.decoder.inputs])
             for a, b in zip(*microbatches, strict=True)
         ]
         texts.append([sorted(row.tobytes() for row in microbatch) for microbatch in tokens])

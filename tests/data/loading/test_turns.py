@@ -282,16 +282,16 @@ def test_a_step_that_waits_is_one_of_padding(
     waits = [m for own in made for m in own if not m.stats.samples]
     assert waits
     for wait in waits:
-        decoder = wait.batch["decoder"]
+        decoder = wait.batch.decoder
         assert not any(decoder[name].any() for name in decoder if name != "media")
-        assert all((media == -1).all() for media in decoder["media"].values())
-        assert not any(a.any() for rows in wait.batch["encoders"].values() for a in rows.values())
+        assert all((media == -1).all() for media in decoder.merges.values())
+        assert not any(a.any() for rows in wait.batch.encoders.values() for a in rows.values())
         assert all(not len(runs) for runs in wait.batch.get("runs", {}).values())
         assert not any(load.after.any() for load in wait.stats.loads.values())
         assert {*wait.stats.used.values()} == {0}
         assert wait.stats.padding["tokens"] == 1
     shapes = [
-        [np.shape(leaf) for leaf in own.batch["decoder"].values() if not isinstance(leaf, dict)]
+        [np.shape(leaf) for leaf in own.batch.decoder.values() if not isinstance(leaf, dict)]
         for own in (waits[0], padding_of(waits[0]), made[0][0])
     ]
     assert shapes[0] == shapes[1] == shapes[2]

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.batch import NEXT_TOKEN
 from data.faults import Fault, FaultKind
 from data.loading.assemble import Assembler, Batch, BatchArrays
 from data.media.image.modality import ImageModality
@@ -69,17 +70,17 @@ def test_every_output_lands_where_its_image_stands(
     processor = TiledProcessor(config, [TILED, AUDIO])
     source = tiled_source(40, seed)
     batch, placements = microbatch(source, processor, config)
-    decoder, vision = batch["decoder"], batch["encoders"]["vision"]
+    decoder, vision = batch.decoder, batch.encoders["vision"]
     made = []
     for inputs, taps, shares in zip(
-        vision["inputs"], vision["taps"], vision["shares"], strict=True
+        vision.inputs, vision.arrays["taps"], vision.arrays["shares"], strict=True
     ):
         made.append((outputs(inputs)[taps] * shares).sum(1))
     flat = np.concatenate(made)
     for p in placements:
         example = processor.process(source[p.index])
         span = np.s_[p.row, p.start : p.start + p.lengths.tokens]
-        tokens, index = decoder["tokens"][span], decoder["media"]["vision"][span]
+        tokens, index = decoder.inputs[span], decoder.merges["vision"][span]
         np.testing.assert_array_equal(tokens, example.tokens)
         np.testing.assert_array_equal(index >= 0, tokens == PLACEHOLDER)
         expected = [kept(medium) for medium in example.media.get("vision", ())]
@@ -93,26 +94,26 @@ def test_each_tile_is_a_segment_of_its_own(
 ) -> None:
     config = make_config(budgets=BUDGETS, rows=3, balance=balance)
     batch, placements = microbatch(tiled_source(40), processor, config)
-    vision = batch["encoders"]["vision"]
+    vision = batch.encoders["vision"]
     media = [n for p in placements for n in p.lengths.media.get("vision", ())]
     tiles = sum(media) // TILE
     assert min(media) == TILE < max(media)
     for row in range(3):
-        ids = vision["segment_ids"][row]
+        ids = vision.segment_ids[row]
         numbers, counts = np.unique(ids[ids > 0], return_counts=True)
         assert numbers.tolist() == list(range(1, len(numbers) + 1))
         assert set(counts.tolist()) <= {TILE}
         tiles -= len(numbers)
         for number in numbers:
-            assert len({*map(tuple, vision["positions"][row, ids == number].tolist())}) == TILE
-        assert (vision["sizes"][row, ids > 0] == 4).all()
+            assert len({*map(tuple, vision.positions[row, ids == number].tolist())}) == TILE
+        assert (vision.arrays["sizes"][row, ids > 0] == 4).all()
     assert tiles == 0
 
 
 def test_runs_are_where_outputs_land(processor: TiledProcessor, make_config: MakeConfig) -> None:
     config = make_config(budgets=BUDGETS, rows=3, balance="per_phase")
     batch, placements = microbatch(tiled_source(40), processor, config)
-    media = batch["decoder"]["media"]["vision"]
+    media = batch.decoder.merges["vision"]
     found = np.full_like(media, -1)
     per_row = BUDGETS["vision"] // TILED.reduction
     for row, first, at, token, count in runs_of_plan(placements, (TILED, AUDIO))["vision"]:
@@ -125,10 +126,10 @@ def test_arrays_of_tiles_are_those_of_tiled_encoders_alone(
     processor: TiledProcessor, make_config: MakeConfig
 ) -> None:
     batch, _ = microbatch(tiled_source(5), processor, make_config(budgets=BUDGETS, rows=2))
-    vision, audio = batch["encoders"]["vision"], batch["encoders"]["audio"]
+    vision, audio = batch.encoders["vision"], batch.encoders["audio"]
     shape = (2, BUDGETS["vision"] // TILED.reduction, 4)
-    assert (vision["taps"].shape, vision["taps"].dtype) == (shape, np.int32)
-    assert (vision["shares"].shape, vision["shares"].dtype) == (shape, np.float32)
+    assert (vision.arrays["taps"].shape, vision.arrays["taps"].dtype) == (shape, np.int32)
+    assert (vision.arrays["shares"].shape, vision.arrays["shares"].dtype) == (shape, np.float32)
     assert not {"taps", "shares"} & set(audio)
 
 
@@ -202,10 +203,10 @@ def test_an_image_that_cannot_be_read_is_blank(make_config: MakeConfig) -> None:
     plan = Planner(source, lengths, config, CAPACITY, state, Consumer(WORK)).plan()
     batch, bad = Assembler(source, processor, config, all_rows(1), True)(plan.placements, CAPACITY)
     assert [fault.text for _, fault in bad] == ["broken"]
-    vision = batch["encoders"]["vision"]
-    assert vision["segment_ids"].any()
-    assert not vision["shares"].any()
-    assert not batch["decoder"]["loss_weight"].any()
+    vision = batch.encoders["vision"]
+    assert vision.segment_ids.any()
+    assert not vision.arrays["shares"].any()
+    assert not batch.decoder.targets[NEXT_TOKEN].weights.any()
 
 
 def test_suggested_budgets_are_whole_tiles(processor: TiledProcessor) -> None:

@@ -327,12 +327,12 @@ def test_what_lands_is_the_same_under_every_balance(
 def content(batch: Batch, placement: Any, processor: Processor) -> list[bytes]:
     start, row = placement.start, placement.row
     span = np.s_[row, start : start + placement.lengths.tokens]
-    decoder = batch["decoder"]
+    decoder = batch.decoder
     found = [decoder[key][span].tobytes() for key in ("tokens", "targets", "loss_weight")]
     for name, modality in processor.modalities.items():
-        inputs = batch["encoders"][name]["inputs"]
+        inputs = batch.rows[name].inputs
         outputs = inputs.reshape(-1, modality.reduction * modality.features)
-        index = decoder["media"][name][span]
+        index = decoder.merges[name][span]
         found += [np.flatnonzero(index >= 0).tobytes(), outputs[index[index >= 0]].tobytes()]
     return found
 
@@ -365,8 +365,8 @@ def test_hosts_read_each_medium_once(
                 part["decoder"][name], whole["decoder"][name][rows["decoder"]]
             )
         for name in ("vision", "audio"):
-            media = part["decoder"]["media"][name]
-            np.testing.assert_array_equal(media, whole["decoder"]["media"][name][rows["decoder"]])
+            media = part.decoder.merges[name]
+            np.testing.assert_array_equal(media, whole.decoder.merges[name][rows["decoder"]])
             for key, array in part["encoders"][name].items():
                 np.testing.assert_array_equal(array, whole["encoders"][name][key][rows[name]])
     samples = [source.samples[p.index] for p in plan.placements]
@@ -393,13 +393,13 @@ def test_a_bad_medium_is_blank_and_reported(processor: Processor, make_config: M
     assert name == "liar"
     assert "medium 0 of vision was measured as 8 positions but holds 5" in fault.text
     assert fault.kind == FaultKind.LENGTH
-    vision = batch["encoders"]["vision"]
-    blank = vision["segment_ids"][0] == plan.placements[0].media["vision"][0][2]
+    vision = batch.encoders["vision"]
+    blank = vision.segment_ids[0] == plan.placements[0].media["vision"][0][2]
     assert blank.sum() == 8
-    assert not vision["inputs"][0][blank].any()
-    assert vision["inputs"][0][~blank].any()
+    assert not vision.inputs[0][blank].any()
+    assert vision.inputs[0][~blank].any()
     # The text is here, and is left out; another process that holds it is told where it is.
-    assert not any(batch["decoder"][name].any() for name in DECODER)
+    assert not any(batch.decoder[name].any() for name in DECODER)
     _, holes = assembler.holes(plan.placements, CAPACITY)
     assert holes == tuple((placement, (name, fault)) for placement in plan.placements)
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.batch import NEXT_TOKEN
 from data.config import DataConfig
 from data.faults import Fault, FaultKind
 from data.loading.loader import Loader
@@ -264,12 +265,12 @@ def test_data_smaller_than_a_step_fill_the_rest_with_padding(
             assert sorted(p for own in step for p in own.stats.positions) == [
                 *range(step[-1].state.position - count, step[-1].state.position)
             ]
-            segments = sum((own.batch["decoder"]["segment_ids"] > 0).sum() for own in step)
+            segments = sum((own.batch.decoder.segment_ids > 0).sum() for own in step)
             assert segments == sum(own.stats.used["tokens"] for own in step)
             assert all(
-                not own.batch["decoder"]["loss_weight"][
-                    own.batch["decoder"]["segment_ids"] == 0
-                ].any()
+                not own.batch.decoder.targets[NEXT_TOKEN]
+                .weights[own.batch.decoder.segment_ids == 0]
+                .any()
                 for own in step
             )
             for own in step:

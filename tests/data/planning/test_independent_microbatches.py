@@ -192,7 +192,7 @@ def filled(media: Ints, seed: int) -> dict[str, Any]:
             step = VISION.reduction if own is not None and own.per == "output" else 1
             part = array[row, start // step : (start + span) // step]
             part[...] = rng.integers(1, 9, part.shape)
-        rows["segment_ids"][row, start : start + span] = segment
+        rows.segment_ids[row, start : start + span] = segment
     return rows
 
 
@@ -206,7 +206,7 @@ def test_arrays_move_with_their_media(media: list[Ints], seed: int, spread: int)
     here = [row * spread + i for row in rows for i in range(spread)][: 2 * spread - (spread > 1)]
     local = [{name: array[rows] for name, array in own.items()} for own in arrays]
     made = rows_of_units(units, local, rows, here, VISION, POSITIONS)
-    assert made["inputs"].shape[:3] == (max(1, units.count), len(here), POSITIONS)
+    assert made.inputs.shape[:3] == (max(1, units.count), len(here), POSITIONS)
     seen: dict[tuple[int, int], list[int]] = {}
     places = units.unit, units.row, units.start, units.segment
     for (row, start, span, _, _), m, unit, there, to, first in zip(
@@ -215,14 +215,14 @@ def test_arrays_move_with_their_media(media: list[Ints], seed: int, spread: int)
         if there in here:
             place = unit, here.index(there), slice(to, to + span)
             own = arrays[m]["inputs"][row, start : start + span]
-            np.testing.assert_array_equal(made["inputs"][place], own)
-            assert (made["segment_ids"][place] == first).all()
+            np.testing.assert_array_equal(made.inputs[place], own)
+            assert (made.segment_ids[place] == first).all()
             seen.setdefault(place[:2], []).append(int(first))
     # Segments of a row are numbered from 1 without a gap, and all else is padding.
     for numbers in seen.values():
         assert numbers == list(range(1, len(numbers) + 1))
     moved = int(units.media[np.isin(units.row, here), 2].sum())
-    assert np.count_nonzero(made["segment_ids"]) == moved
+    assert np.count_nonzero(made.segment_ids) == moved
 
 
 @settings(max_examples=60)

@@ -155,10 +155,10 @@ def test_loaders_pack_both(balance: str, make_config: MakeConfig) -> None:
     for _ in range(3):
         one, other = next(loader).batch, next(reading).batch
         np.testing.assert_equal(one, other)
-        landed = {name: (index >= 0).sum() for name, index in one["decoder"]["media"].items()}
+        landed = {name: (index >= 0).sum() for name, index in one.decoder.merges.items()}
         assert landed["coarse"]
         assert landed["vision"]
-        places = np.stack([index >= 0 for index in one["decoder"]["media"].values()])
+        places = np.stack([index >= 0 for index in one.decoder.merges.values()])
         assert places.sum(0).max() == 1
     loader.close()
     reading.close()

@@ -77,7 +77,7 @@ def embed(
 def segments(batch: dict[str, jax.Array], config: PointsConfig) -> Segments:
     """Which points belong together."""
     del config
-    return Segments(batch["segment_ids"])
+    return Segments(batch.segment_ids)
 
 
 POINTS = EncoderFamily(tower, embed, segments)

@@ -61,11 +61,11 @@ def test_decoders_give_the_same_logits(family: str) -> None:
         rows = batch(inputs, case, expected[f"{case}.nll"])
         hidden, logits, loss = go(params["decoder"], rows)
         if last is None:
-            last = [np.flatnonzero(np.diff(rows["segment_ids"][0], append=0)).tolist()]
+            last = [np.flatnonzero(np.diff(rows.segment_ids[0], append=0)).tolist()]
         picked = jnp.take_along_axis(logits, np.array(last)[..., None], axis=1)
         close(picked, expected[f"{case}.logits"], f"{case}.logits")
         if case != "padded":
-            used = (rows["segment_ids"] > 0)[..., None]
+            used = (rows.segment_ids > 0)[..., None]
             close(hidden * used, expected[f"{case}.hidden"], f"{case}.hidden")
         total = expected[f"{case}.nll"].sum()
         assert relative_error(np.asarray(loss), total) < LIMIT, case
@@ -119,7 +119,7 @@ def test_naflex_sees_the_same() -> None:
     assert (grids < 4).any()
     assert (grids > 4).any()
     rows = image_rows(inputs["pixel_values"], grids, config.encoders["vision"])
-    real = rows["segment_ids"][..., None]
+    real = rows.segment_ids[..., None]
     np.testing.assert_array_equal(real[..., 0], inputs["pixel_attention_mask"])
     run = jax.jit(partial(states, config, "vision"))
     embeddings, hidden = run(whole["encoders"]["vision"], rows)

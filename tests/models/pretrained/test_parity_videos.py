@@ -74,7 +74,7 @@ def test_logits_are_the_same(processor: Processor, rows: list[int]) -> None:
     for name, place in zip(QUESTIONS, placements, strict=True):
         here = place.row, slice(place.start, place.start + place.lengths.tokens)
         ids = stored()[f"{name}.prompt_ids"][0]
-        tokens = batch["decoder"]["tokens"][here]
+        tokens = batch.decoder.inputs[here]
         same = (tokens == ids) | newlines(config, tokens)
         assert same.all()
         assert tokens.shape == ids.shape

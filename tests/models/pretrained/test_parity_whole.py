@@ -14,6 +14,7 @@ from mllm_jax.check.verify import loss_and_gradients, relative_error
 from mllm_jax.layers import transformer as decoder
 from mllm_jax.layers.adapters import adapted_tower
 from mllm_jax.models import module as multimodal
+from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.models.graph import ModelConfig
 from sharding.grid import View
 from sharding.plan import ParallelPlan
@@ -63,24 +64,24 @@ def laid(
 
 def forward(config: ModelConfig, params: Any, batch: Any) -> tuple[jax.Array, ...]:
     """Landed outputs and newlines, states behind the last norm, logits, and losses of tokens."""
-    (name,), rows = config.encoders, batch["decoder"]
+    (name,), rows = config.encoders, batch.decoder
     outputs = multimodal.encode(
-        params["encoders"][name], name, batch["encoders"][name], config, View()
+        params["encoders"][name], name, batch.encoders[name], config, View()
     )
-    index, flat = rows["media"][name], outputs.reshape(-1, outputs.shape[-1])
+    index, flat = rows.merges[name], outputs.reshape(-1, outputs.shape[-1])
     media = jnp.where((index >= 0)[..., None], flat[index], 0)
     hidden, _ = multimodal.decode_hidden(params["decoder"], rows, media, config, View())
     if config.decoder.extra_tokens:
         newline = params["decoder"]["extra_embedding"]["embedding"][0]
-        media = jnp.where(newlines(config, rows["tokens"])[..., None], newline, media)
+        media = jnp.where(newlines(config, rows.inputs)[..., None], newline, media)
     tower = decoder.decoder_tower(config.decoder, "reference")
     tower = adapted_tower(tower, "decoder", config.adapters)
     terms = decoder.head_terms(tower, params["decoder"], hidden, View())
     logits = sum((x @ kernel for x, kernel in terms), jnp.zeros(()))
-    targets = jnp.where(rows["loss_weight"] > 0, rows["targets"], 0)
+    targets = jnp.where(rows.targets[NEXT_TOKEN].weights > 0, rows["targets"], 0)
     chosen = jnp.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
     nll = jax.nn.logsumexp(logits, axis=-1) - chosen
-    return media, hidden, logits, nll * rows["loss_weight"]
+    return media, hidden, logits, nll * rows.targets[NEXT_TOKEN].weights
 
 
 def newlines(config: ModelConfig, tokens: Any) -> Any:
@@ -98,8 +99,8 @@ def test_conversations_give_the_same(family: str, layout: str) -> None:
     for name, place in zip(CHATS[family], placements, strict=True):
         here = place.row, slice(place.start, place.start + place.lengths.tokens)
         media, hidden, logits, nll = (np.asarray(array)[here] for array in found)
-        landed = batch["decoder"]["media"][next(iter(config.encoders))][here] >= 0
-        landed |= newlines(config, batch["decoder"]["tokens"][here])
+        landed = batch.decoder.merges[next(iter(config.encoders))][here] >= 0
+        landed |= newlines(config, batch.decoder.inputs[here])
         if landed.any():
             close(media[landed], expected[f"{name}.features"], f"{name}.features")
         close(hidden[None, -24:], expected[f"{name}.hidden"], f"{name}.hidden")
@@ -114,7 +115,7 @@ def test_encoders_give_the_same(family: str) -> None:
     config, params, batch, placements = laid(family, "alone")
     (name,) = config.encoders
     encoder = multimodal.Encoder(config, name, View())
-    own, rows = params["encoders"][name], batch["encoders"][name]
+    own, rows = params["encoders"][name], batch.encoders[name]
     x = encoder.embed(own, rows)
     for layer in range(encoder.settings.layers):
         one = jax.tree.map(lambda leaf, layer=layer: leaf[layer], own["layers"])
@@ -123,9 +124,9 @@ def test_encoders_give_the_same(family: str) -> None:
         x = encoder.norm(own, (x[:, ::2] + x[:, 1::2]) / 2)
     _, start, _ = placements[0].media[name][0]
     wanted = np.concatenate(arrays(family)[1][f"{CHATS[family][0]}.encoder"])
-    outputs = int((batch["decoder"]["media"][name][0] >= 0).sum())
+    outputs = int((batch.decoder.merges[name][0] >= 0).sum())
     if family == "llava_onevision":
-        outputs = int((rows["segment_ids"][0] > 0).sum())  # whether they land or not
+        outputs = int((rows.segment_ids[0] > 0).sum())  # whether they land or not
     assert start == 0
     close(x[0, :outputs], wanted[:outputs], "encoder")
     assert not wanted[outputs:].any()
@@ -150,7 +151,7 @@ def test_a_batch_gives_the_same_gradients(family: str, plan: str) -> None:
     (name,) = config.encoders
     plans = dict(zip(("decoder", name), PLANS[plan], strict=True))
     loss, gradients = loss_and_gradients(config, plans, params, [batch])
-    weight = batch["decoder"]["loss_weight"].sum()
+    weight = batch.decoder.targets[NEXT_TOKEN].weights.sum()
     assert relative_error(loss * weight, expected["batch.loss"]) < LIMIT
     found = {"decoder": gradients["decoder"], **gradients["encoders"]}
     scaled = jax.tree.map(lambda leaf: leaf * weight, found)

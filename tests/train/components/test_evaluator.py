@@ -17,6 +17,7 @@ from data.sample import Sample, SampleError
 from data.sources.make import make_source
 from data.sources.mixture import Mixture
 from mllm_jax.models import module as multimodal
+from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.components.evaluator import Evaluator, StoppedError
@@ -58,15 +59,15 @@ def decode_alone(experiment: Any, params: Any, index: int, count: int) -> list[i
     batch, end = prompt.batch, slot.start + slot.tokens
     # Room for the answer behind the prompt, which does not see it.
     room = ((0, 0), (0, count))
-    widened = jax.tree.map(partial(np.pad, pad_width=room), batch["decoder"])
-    widened["media"] = {
+    widened = jax.tree.map(partial(np.pad, pad_width=room), batch.decoder)
+    widened.merges = {
         name: np.pad(index, room, constant_values=-1)
-        for name, index in batch["decoder"]["media"].items()
+        for name, index in batch.decoder.merges.items()
     }
-    widened["segment_ids"][0, end : end + count] = slot.segment
-    widened["positions"][0, end : end + count] = slot.tokens + np.arange(count)
+    widened.segment_ids[0, end : end + count] = slot.segment
+    widened.positions[0, end : end + count] = slot.tokens + np.arange(count)
     batch = jax.tree.map(jnp.asarray, batch | {"decoder": widened})
-    tokens = widened["tokens"]
+    tokens = widened.inputs
     best = jax.jit(partial(_next, experiment.config.model))
     for position in range(end, end + count):
         tokens[0, position] = best(params, batch, tokens)[position - 1]
@@ -83,12 +84,10 @@ def _logits(model: ModelConfig, params: Any, batch: Any, tokens: jax.Array) -> j
     view = View()
     media = jnp.zeros((*tokens.shape, model.decoder.d_model))
     for name in model.encoders:
-        out = multimodal.encode(
-            params["encoders"][name], name, batch["encoders"][name], model, view
-        )
-        index = batch["decoder"]["media"][name]
+        out = multimodal.encode(params["encoders"][name], name, batch.encoders[name], model, view)
+        index = batch.decoder.merges[name]
         media += jnp.where((index >= 0)[..., None], out[0][jnp.maximum(index, 0)], 0)
-    rows = batch["decoder"] | {"tokens": tokens}
+    rows = batch.decoder | {"tokens": tokens}
     hidden, _ = multimodal.decode_hidden(params["decoder"], rows, media, model, view)
     return hidden[0] @ params["decoder"]["lm_head"]["kernel"]
 
@@ -162,12 +161,14 @@ def loss_alone(experiment: Any, params: Any, index: int) -> tuple[float, float]:
     source = make_source(config, "heldout")
     rows = {name: [0] for name in ("decoder", *experiment.config.model.encoders)}
     (example,) = example_batches(source, experiment.processor, config, rows, [index])
-    own = example.batch["decoder"]
+    own = example.batch.decoder
     logits = jax.jit(partial(_logits, experiment.config.model))(
         params, jax.tree.map(jnp.asarray, example.batch), own["tokens"]
     )
     each = jax.nn.logsumexp(logits, axis=-1) - logits[np.arange(len(logits)), own["targets"][0]]
-    return float((each * own["loss_weight"][0]).sum()), float(own["loss_weight"].sum())
+    return float((each * own.targets[NEXT_TOKEN].weights[0]).sum()), float(
+        own.targets[NEXT_TOKEN].weights.sum()
+    )
 
 
 @pytest.fixture(scope="module")

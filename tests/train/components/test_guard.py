@@ -471,7 +471,7 @@ def test_an_update_that_is_not_finite_changes_nothing(small_config):
     with open_loader(experiment, LoaderState(0)) as loader:
         good = next(loader).batch
     bad = jax.tree.map(np.copy, good)
-    bad["encoders"]["vision"]["inputs"][:] = NAN
+    bad.rows["vision"].inputs[:] = NAN
     before = jax.tree.map(np.array, state)
     state, scalars = step.update(state, place([bad], step))
     assert not math.isfinite(float(scalars["loss"]))

@@ -65,12 +65,12 @@ def test_one_reader_feeds_all_devices(
     assert len(made) == 1
     assert reads
     assert set(reads.values()) == {1}, "devices that share a sample's row share its reading"
-    tokens = place([own.batch], experiment.step)["decoder"]["tokens"]
+    tokens = place([own.batch], experiment.step).decoder.inputs
     shards = tokens.addressable_shards
     assert {shard.device for shard in shards} == set(experiment.mesh.devices.flat)
     assert len(experiment.mesh.devices.flat) == 4
     for shard in shards:
-        np.testing.assert_array_equal(shard.data, own.batch["decoder"]["tokens"][None][shard.index])
+        np.testing.assert_array_equal(shard.data, own.batch.decoder.inputs[None][shard.index])
 
 
 def test_the_next_batches_are_made_while_nobody_asks_for_them(
@@ -78,7 +78,7 @@ def test_the_next_batches_are_made_while_nobody_asks_for_them(
 ) -> None:
     with open_loader(experiment, LoaderState(0)) as loader:
         first = next(loader)
-        mine = np.count_nonzero(np.diff(first.batch["decoder"]["segment_ids"], prepend=0) > 0)
+        mine = np.count_nonzero(np.diff(first.batch.decoder.segment_ids, prepend=0) > 0)
         # A step runs now, and reads nothing.
         soon(lambda: _texts(reads) > mine)
 

@@ -51,12 +51,12 @@ def microbatches(held: dict[str, list[int]], filler: float) -> list[Any]:
 
 def microbatch(m: int, held: dict[str, list[int]], filler: float) -> Any:
     batch = synthetic_batch(model(), ROWS, TOKENS, MEDIA, m)
-    for name, tree in batch["encoders"].items():
+    for name, tree in batch.encoders.items():
         if m not in held.get(name, []):
-            tree["segment_ids"][:] = 0
-            tree["inputs"][:] = filler
-            batch["decoder"]["media"][name][:] = -1
-            batch["places"][name] = batch["places"][name][:0]
+            tree.segment_ids[:] = 0
+            tree.inputs[:] = filler
+            batch.decoder.merges[name][:] = -1
+            batch.places[name] = batch.places[name][:0]
     return batch
 
 

@@ -11,6 +11,7 @@ from jax.sharding import Mesh
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import LayerStack
+from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.models.freeze import Frozen
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.step.batch import place
@@ -35,7 +36,7 @@ class Unrolled(GradientProgram):
         super().__init__(model, grid, frozen, LayerStack(model.decoder.layers, 1, 2))
 
     def shares(self, params: Any, batch: Any, weight: jax.Array, aux: Aux) -> Gradients:
-        rows = [jax.tree.map(lambda x, i=i: x[i], batch["decoder"]) for i in (1, 0)]
+        rows = [jax.tree.map(lambda x, i=i: x[i], batch.decoder) for i in (1, 0)]
 
         def total(params: Any) -> jax.Array:
             decoder = params["decoder"]
@@ -84,7 +85,9 @@ def test_another_program_trains_without_a_change_of_the_step(
     result = compare((np.asarray(scalars["loss"]), got), expected)
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
-    assert scalars["targets"] == sum((m["decoder"]["loss_weight"] > 0).sum() for m in microbatches)
+    assert scalars["targets"] == sum(
+        (m.decoder.targets[NEXT_TOKEN].weights > 0).sum() for m in microbatches
+    )
     stored = new["params"]["decoder"]["layers"]
     assert all(
         leaf.shape[:2] == (2, 2) and not leaf[1, 1].any() for leaf in jax.tree.leaves(stored)

@@ -150,15 +150,15 @@ def compiled(small: bool = False) -> Any:
 def thin(seed: int) -> dict[str, Any]:
     """A microbatch whose media fill a part of their rows."""
     batch = synthetic_batch(model(), ROWS, TOKENS, MEDIA, seed)
-    for encoder, tree in batch["encoders"].items():
-        outputs = tree["segment_ids"].shape[1] // model().encoder(encoder).reduction
+    for encoder, tree in batch.encoders.items():
+        outputs = tree.segment_ids.shape[1] // model().encoder(encoder).reduction
         for key, array in tree.items():
             more = [(0, 0), (0, (ROOM - 1) * array.shape[1]), *[(0, 0)] * (array.ndim - 2)]
             tree[key] = np.pad(array, more)
-        index = batch["decoder"]["media"][encoder]
+        index = batch.decoder.merges[encoder]
         row, offset = np.divmod(index, outputs)
         wide = np.where(index >= 0, row * ROOM * outputs + offset, -1)
-        batch["decoder"]["media"][encoder] = wide.astype(np.int32)
+        batch.decoder.merges[encoder] = wide.astype(np.int32)
     return batch
 
 
@@ -176,10 +176,10 @@ def scattered_load(load: int | str) -> tuple[list[Any], list[Any]]:
 
 
 def without_media(batch: Any) -> Any:
-    for name, tree in batch["encoders"].items():
-        tree["segment_ids"][:] = 0
-        batch["decoder"]["media"][name][:] = -1
-        batch["places"][name] = batch["places"][name][:0]
+    for name, tree in batch.encoders.items():
+        tree.segment_ids[:] = 0
+        batch.decoder.merges[name][:] = -1
+        batch.places[name] = batch.places[name][:0]
     return batch
 
 
@@ -393,7 +393,7 @@ def test_groups_that_know_their_own_media_alone_run_the_schedule_of_all() -> Non
         found = planned(own, Among(told))
         assert found[0] is tables
         for name in MEDIA:
-            ids = [part[name]["segment_ids"] for part in (found[2], arrays)]
+            ids = [part[name].segment_ids for part in (found[2], arrays)]
             assert ids[0].shape == ids[1].shape
             np.testing.assert_array_equal(ids[0][:, row], ids[1][:, row])
             for mine, of_all in zip(found[1], moved, strict=True):

@@ -52,18 +52,18 @@ def microbatches() -> list[Any]:
 
 def merged(batch: Any) -> Any:
     """The batch of an encoder without lanes: rows of the one behind those of the other."""
-    short, long = (dict(batch["encoders"][name]) for name in ("short", "long"))
-    long["segment_ids"] = np.where(long["segment_ids"], long["segment_ids"] + 99, 0)
+    short, long = (dict(batch.encoders[name]) for name in ("short", "long"))
+    long.segment_ids = np.where(long.segment_ids, long.segment_ids + 99, 0)
     rows = {key: np.concatenate([short[key], long[key]], 1) for key in short}
     reduction = model(lanes=False).encoders["vision"].reduction
     outputs = {name: budget // reduction for name, budget in BUDGETS.items()}
-    places = {name: np.divmod(batch["decoder"]["media"][name], n) for name, n in outputs.items()}
+    places = {name: np.divmod(batch.decoder.merges[name], n) for name, n in outputs.items()}
     starts = {"short": 0, "long": outputs["short"]}
-    media = np.full(batch["decoder"]["tokens"].shape, -1, np.int32)
+    media = np.full(batch.decoder.inputs.shape, -1, np.int32)
     for name, (row, offset) in places.items():
         landed = row * sum(outputs.values()) + starts[name] + offset
-        media = np.where(batch["decoder"]["media"][name] >= 0, landed, media).astype(np.int32)
-    decoder = batch["decoder"] | {"media": {"vision": media}}
+        media = np.where(batch.decoder.merges[name] >= 0, landed, media).astype(np.int32)
+    decoder = batch.decoder | {"media": {"vision": media}}
     return {"decoder": decoder, "encoders": {"vision": rows}}
 
 
@@ -90,14 +90,14 @@ def apart() -> CompiledOnce:
 
 def emptied(batch: Any, lane: str, rows: list[int], blank: float = 0.0) -> Any:
     """The batch without the media in some rows of a lane, whose inputs are `blank`."""
-    arrays, landed = dict(batch["encoders"][lane]), batch["decoder"]["media"][lane]
+    arrays, landed = dict(batch.encoders[lane]), batch.decoder.merges[lane]
     arrays = {name: array.copy() for name, array in arrays.items()}
-    arrays["segment_ids"][rows], arrays["inputs"][rows] = 0, blank
+    arrays.segment_ids[rows], arrays["inputs"][rows] = 0, blank
     outputs = BUDGETS[lane] // model(lanes=True).encoders["vision"].reduction
     gone = np.isin(landed // outputs, rows) & (landed >= 0)
-    media = batch["decoder"]["media"] | {lane: np.where(gone, -1, landed).astype(np.int32)}
-    encoders = batch["encoders"] | {lane: arrays}
-    return batch | {"decoder": batch["decoder"] | {"media": media}, "encoders": encoders}
+    media = batch.decoder.merges | {lane: np.where(gone, -1, landed).astype(np.int32)}
+    encoders = batch.encoders | {lane: arrays}
+    return batch | {"decoder": batch.decoder | {"media": media}, "encoders": encoders}
 
 
 def schedule(frozen: bool = False) -> Schedule:
@@ -141,7 +141,7 @@ def equal(got: tuple[np.ndarray, Any], expected: tuple[np.ndarray, Any]) -> None
 def test_both_lanes_have_work() -> None:
     for batch in microbatches():
         for name in BUDGETS:
-            assert (batch["decoder"]["media"][name] >= 0).any()
+            assert (batch.decoder.merges[name] >= 0).any()
 
 
 def test_without_stages() -> None:

@@ -15,6 +15,7 @@ from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.layers.parameters import Block
+from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import Decoder, Encoder, abstract_parameters
 from mllm_jax.models.work.profile import tower_profiles
@@ -175,10 +176,10 @@ def test_outputs_of_earlier_layers_are_added_behind_the_first_layers() -> None:
     model, batch, view = stacked(), media_batches()[0], View()
     encoder, decoder = Encoder(model, "vision", view), Decoder(model, view)
     alone = Encoder(stacked(deepstack=()), "vision", view)
-    rows, tokens = batch["encoders"]["vision"], batch["decoder"]
+    rows, tokens = batch.encoders["vision"], batch.decoder
 
     def landed(own: Any) -> list[jax.Array]:
-        x, found, at = alone.embed(own, rows), [], tokens["media"]["vision"]
+        x, found, at = alone.embed(own, rows), [], tokens.merges["vision"]
         for i in range(4):
             one = jax.tree.map(lambda leaf, i=i: leaf[i], own["layers"])
             x, _ = alone.layer(one, x, alone.context(rows))
@@ -186,7 +187,7 @@ def test_outputs_of_earlier_layers_are_added_behind_the_first_layers() -> None:
             if name:
                 kind = f"{name}_norm" if i < 3 else "norm"
                 normed = encoder.tower[kind].bind(own[kind], view)(x)
-                real = (rows["segment_ids"] > 0)[..., None]
+                real = (rows.segment_ids > 0)[..., None]
                 joined = jnp.where(real, normed, 0).reshape(ROWS, -1, 2 * x.shape[-1])
                 outputs = encoder.tower[name].bind(own[name], view)(joined, view)
                 flat = outputs.reshape(-1, outputs.shape[-1])
@@ -200,7 +201,7 @@ def test_outputs_of_earlier_layers_are_added_behind_the_first_layers() -> None:
             one = jax.tree.map(lambda leaf, i=i: leaf[i], params["decoder"]["layers"])
             y, _ = decoder.layer(one, y, decoder.context(tokens))
             y = y + {0: first, 1: second}.get(i, 0.0)
-        return decoder.head(params["decoder"], y, tokens) / tokens["loss_weight"].sum()
+        return decoder.head(params["decoder"], y, tokens) / tokens.targets[NEXT_TOKEN].weights.sum()
 
     params = unlike(stacked_parameters())
     plans = {"decoder": ParallelPlan(), "vision": ParallelPlan()}
@@ -231,17 +232,17 @@ def test_connectors_of_earlier_layers_are_counted() -> None:
 def test_auxiliary_losses_are_means_over_tokens_summed_over_layers() -> None:
     """The loss is computed by hand, layer by layer: the penalty times the mean is added."""
     decoder = Decoder(model(), View())
-    tokens = sum((batch["decoder"]["segment_ids"] > 0).sum() for batch in batches())
-    weight = sum(batch["decoder"]["loss_weight"].sum() for batch in batches())
+    tokens = sum((batch.decoder.segment_ids > 0).sum() for batch in batches())
+    weight = sum(batch.decoder.targets[NEXT_TOKEN].weights.sum() for batch in batches())
 
     def sums(params: Any) -> tuple[jax.Array, jax.Array]:
         loss, total = jnp.zeros(()), jnp.zeros(())
-        for rows in (batch["decoder"] for batch in batches()):
+        for rows in (batch.decoder for batch in batches()):
             x, context = decoder.embed(params, rows), decoder.context(rows)
             for i in range(decoder.config.decoder.layers):
                 one = jax.tree.map(lambda leaf, i=i: leaf[i], params["layers"])
                 x, _ = decoder.layer(one, x, context, i % decoder.traits.period)
-                total += jnp.where(rows["segment_ids"] > 0, jnp.square(x).mean(-1), 0).sum()
+                total += jnp.where(rows.segment_ids > 0, jnp.square(x).mean(-1), 0).sum()
             loss += decoder.head(params, x, rows)
         return loss, total
 
@@ -269,7 +270,7 @@ def test_a_window_hides_what_is_before_it() -> None:
     decoder, params = Decoder(model(), View()), parameters()["decoder"]
     first = jax.tree.map(lambda leaf: leaf[0], params["layers"])
     rows = {"segment_ids": np.ones((1, 8), np.int32), "positions": np.arange(8, dtype=np.int32)}
-    context = decoder.context(rows | {"positions": rows["positions"][None]})
+    context = decoder.context(rows | {"positions": rows.positions[None]})
     x = np.random.default_rng(0).normal(size=(1, 8, 16)).astype(np.float32)
     other = x.copy()
     other[:, 2] += 1

@@ -19,6 +19,7 @@ from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
 from mllm_jax.compile.hlo import parse
 from mllm_jax.config.pipeline_plan import PipelinePlan
+from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.models.freeze import Frozen
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.step.batch import place
@@ -142,7 +143,7 @@ def microbatches(names: tuple[str, ...], family: str, count: int, weighted: int)
     own = model(names, family)
     batches = [synthetic_batch(own, ROWS, TOKENS, BUDGETS, seed=i) for i in range(count)]
     for batch in batches[weighted:]:
-        batch["decoder"]["loss_weight"][:] = 0
+        batch.decoder.targets[NEXT_TOKEN].weights[:] = 0
     return batches
 
 

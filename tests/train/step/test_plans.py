@@ -186,6 +186,6 @@ def microbatch(model: Any, number: int, parts: int) -> dict[str, Any]:
     size = ROWS // parts
     rows = range(number * size, (number + 1) * size)
     piece = select_rows(batch(model), dict.fromkeys(("decoder", *model.encoders), rows))
-    for name, index in piece["decoder"]["media"].items():
+    for name, index in piece.decoder.merges.items():
         index[index >= 0] -= number * size * BUDGETS[name] // model.encoders[name].reduction
     return piece

@@ -13,6 +13,7 @@ from mllm_jax.check import verify
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import PipelinePlan
+from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.work.profile import tower_profiles
 from scheduling.schedules.schedule import Schedule, interleaved
@@ -53,7 +54,7 @@ def reference(count: int) -> tuple[np.ndarray, Any]:
     """
     found = batches(MOST)
     for batch in found[count:]:
-        batch["decoder"]["loss_weight"][:] = 0
+        batch.decoder.targets[NEXT_TOKEN].weights[:] = 0
     result: tuple[np.ndarray, Any] = single()(found)
     return result
 
@@ -72,9 +73,9 @@ def check(got: tuple[np.ndarray, Any], count: int) -> None:
 
 def test_synthetic_batches_have_all_that_is_new() -> None:
     batch = batches(1)[0]
-    assert (batch["decoder"]["tokens"] >= 47).any()
-    vision = batch["encoders"]["vision"]
-    assert vision["taps"].shape == vision["shares"].shape == (ROWS, 16, 4)
+    assert (batch.decoder.inputs >= 47).any()
+    vision = batch.encoders["vision"]
+    assert vision.arrays["taps"].shape == vision.arrays["shares"].shape == (ROWS, 16, 4)
     gradients = reference(1)[1]["decoder"]["extra_embedding"]["embedding"]
     assert (np.abs(gradients).max(axis=1) > 1e-4).all()
 

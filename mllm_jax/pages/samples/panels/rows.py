@@ -11,7 +11,7 @@ from mllm_jax.pages.html.charts import COLOURS
 from mllm_jax.pages.html.markup import Markup, joined, tag
 from mllm_jax.pages.html.panel import Panel
 from mllm_jax.pages.html.words import percent
-from mllm_jax.pages.samples.seen import Preview, SeenSample
+from mllm_jax.pages.samples.seen import Preview, SeenSample, targets_of
 
 
 def rows(preview: Preview) -> Panel:
@@ -103,10 +103,10 @@ def _span(start: int, count: int, room: int) -> str:
 
 def _marks(preview: Preview, number: int, row: int, room: int) -> Markup:
     """Below a row of the decoder: positions with a loss, and those where outputs land."""
-    decoder = preview.microbatches[number].batch["decoder"]
-    lines = [_line(decoder["loss_weight"][row] > 0, "loss", room, "learnt")]
+    microbatch = preview.microbatches[number]
+    lines = [_line(targets_of(microbatch).weights[row] > 0, "loss", room, "learnt")]
     for lane in preview.modalities:
-        landing = decoder["media"][lane][row] >= 0
+        landing = microbatch.batch.decoder.merges[lane][row] >= 0
         if landing.any():
             lines.append(_line(landing, "landing", room, f"outputs of {lane}"))
     return joined(lines)

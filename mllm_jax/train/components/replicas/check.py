@@ -18,7 +18,7 @@ host do.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from mllm_jax.runtime.compiled.synchronized import compiled_together
 from mllm_jax.train.step.batch import whole
+from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.plain import PlainProgram
 from mllm_jax.train.step.step import TrainStep
 from sharding.collectives import ppermute
@@ -115,7 +116,7 @@ class ReplicaCheck:
         return compiled_together("the move to the next replicas", jax.jit(run))
 
     def _specs(self, batch: Any) -> Any:
-        return self._step.state_specs["params"], self._step.program.batch_specs(batch)
+        return self._step.state_specs["params"], self._step.program.layout.specs(batch)
 
     def _to_next(self, x: jax.Array, spec: PartitionSpec) -> jax.Array:
         return ppermute(x, self._axes, 1) if _named(spec) & {*self._axes} else x
@@ -159,12 +160,12 @@ def _common(pairs: Sequence[set[jax.Device]]) -> set[jax.Device]:
     return {device for device, count in counts.items() if count == most}
 
 
-def _first(step: TrainStep, batch: Any) -> Any:
+def _first(step: TrainStep, batch: Batch) -> Batch:
     """The first microbatch of a batch, where a program runs one after the other; else all."""
     if not isinstance(step.program, PlainProgram):
         return batch
-    dealt = ("decoder", "encoders", "routes")
-    return batch | {name: jax.tree.map(lambda x: x[:1], batch[name]) for name in dealt}
+    rows, routes = jax.tree.map(lambda x: x[:1], (batch.rows, batch.routes))
+    return replace(batch, rows=rows, routes=routes)
 
 
 def _named(spec: PartitionSpec) -> set[str]:

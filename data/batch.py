@@ -1,0 +1,93 @@
+"""The arrays of a microbatch: rows of every module, and what is merged and learnt where.
+
+A row holds samples (of the decoder) or media (of an encoder) one behind the other::
+
+    rows["decoder"]   inputs       [R, T] int32, tokens
+                      targets      {NEXT_TOKEN: labels [R, T], weights [R, T]}
+                      merges       {bucket: [R, T]}, which output is merged at which token
+    rows[bucket]      inputs       [R, Te, F] float32, patches or frames
+                      arrays       {name: [R, ...]}, further arrays of the kind of media
+    both              segment_ids  [R, T or Te] int32, 0 = padding
+                      positions    [R, T] or [R, Te, ...] int32
+
+The types know neither numpy's nor JAX's arrays: the loader fills them with numpy arrays, and
+`mllm_jax.models.batch` makes pytrees of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+#: An array of numpy, or of JAX, or what stands for one: a shape, a layout.
+Array = Any
+
+#: The rows of the decoder among those of a batch.
+DECODER = "decoder"
+#: The objective of a language model: the next token of the answer.
+NEXT_TOKEN = "next_token"
+
+
+@dataclass(frozen=True)
+class NextTokenTargets:
+    """What the decoder is to say at every token.
+
+    Attributes:
+        labels: int32 `[rows, tokens]`, the next token of the sample.
+        weights: float32 `[rows, tokens]`, weight of the label's loss; 0 where nothing is learnt.
+    """
+
+    labels: Array
+    weights: Array
+
+
+@dataclass(frozen=True)
+class ModuleRows:
+    """Rows of one module; arrays of several microbatches have one more dimension in front.
+
+    Attributes:
+        inputs: tokens, int32 `[rows, positions]`, or features of media, float32
+            `[rows, positions, features]`.
+        segment_ids: int32 `[rows, positions]`: number of the sample or medium in its row, from 1;
+            0 for padding; negative behind a medium, where only convolutions read.
+        positions: int32 `[rows, positions]`, or `[rows, positions, ...]` where a position has
+            several coordinates.
+        merges: by bucket, int32 `[rows, positions]`: the output that is merged at a position, as
+            `row * outputs of a row + number`, or -1.
+        targets: what is learnt, by objective; nothing of encoders.
+        arrays: further arrays by name, as the kind of media lists them (`RowSpec.arrays`).
+    """
+
+    inputs: Array
+    segment_ids: Array
+    positions: Array
+    merges: Mapping[str, Array] = field(default_factory=dict)
+    targets: Mapping[str, NextTokenTargets] = field(default_factory=dict)
+    arrays: Mapping[str, Array] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PackedBatch:
+    """A microbatch on the host: the rows of each module that are here.
+
+    Attributes:
+        rows: by module, the decoder's first, then one entry for each bucket of each encoder.
+        runs: by bucket, `[runs, 5]`: which outputs are merged where, of all rows of the microbatch
+            (`sharding.routes`); None where media are in the rows of their samples.
+        places: by bucket, `[media, 5]`: where media lie (`data.planning.independent_microbatches`).
+    """
+
+    rows: Mapping[str, ModuleRows]
+    runs: Mapping[str, Array] | None = None
+    places: Mapping[str, Array] | None = None
+
+    @property
+    def decoder(self) -> ModuleRows:
+        """The rows of the decoder."""
+        return self.rows[DECODER]
+
+    @property
+    def encoders(self) -> Mapping[str, ModuleRows]:
+        """The rows of the encoders, by bucket."""
+        return {name: rows for name, rows in self.rows.items() if name != DECODER}

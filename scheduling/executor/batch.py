@@ -1,0 +1,56 @@
+"""The batch of a step on the devices, in which the executor finds its schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
+
+import jax
+
+from scheduling.lowering.bounds import InstructionTable
+from sharding.exchange import RouteArrays
+
+Rows = TypeVar("Rows")
+
+jax.tree_util.register_dataclass(InstructionTable)
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class StepBatch(Generic[Rows]):
+    """The arrays of a step; also their shapes, or their layouts.
+
+    Attributes:
+        rows: rows of each module by name, `[microbatches, rows, ...]`, the backbone's under
+            `decoder`. In a pipeline an encoder's are `[pipelines * slots, rows, ...]`, microbatch
+            by microbatch on the stage that encodes it.
+        routes: by name, of every pair of an encoder microbatch and a decoder microbatch that it
+            feeds, `[pairs, ...]`; nothing where media are in the rows of their samples.
+        carried: outputs that the step before has made for this one, by encoder that works ahead,
+            `[slots, rows, outputs / shards, d_decoder]`.
+        schedule: what runs in which tick, `[stages, ...]`; None without stages.
+    """
+
+    rows: Mapping[str, Rows]
+    routes: Mapping[str, RouteArrays] = field(default_factory=dict)
+    carried: Mapping[str, Any] = field(default_factory=dict)
+    schedule: InstructionTable | None = None
+
+    @property
+    def decoder(self) -> Rows:
+        """The rows of the decoder."""
+        return self.rows["decoder"]
+
+    @property
+    def encoders(self) -> Mapping[str, Rows]:
+        """The rows of the encoders."""
+        return {name: rows for name, rows in self.rows.items() if name != "decoder"}
+
+    def with_carried(self, carried: Mapping[str, Any]) -> StepBatch[Rows]:
+        """The batch with outputs of the step before."""
+        return replace(self, carried=dict(carried))
+
+    def with_schedule(self, schedule: InstructionTable | None) -> StepBatch[Rows]:
+        """The batch of a step that runs another schedule."""
+        return replace(self, schedule=schedule)
