@@ -21,6 +21,7 @@ import numpy as np
 from benchmarks.emulated import emulated_rows
 from benchmarks.findings import Findings, line_of, row
 from benchmarks.pipeline import Row, Tell
+from data.batch import DECODER, NEXT_TOKEN, PackedBatch
 from mllm_jax.calibrate.measure import REPETITIONS, Bench
 from mllm_jax.calibrate.probes import InPlace, copy, matmul
 from mllm_jax.calibrate.timing import lower_quartiles
@@ -290,12 +291,12 @@ def _step(setting: Setting, backend: str) -> Iterator[Row]:
 
 
 def _figures(
-    setting: Setting, config: ExperimentConfig, batch: Any, what: str, seconds: float
+    setting: Setting, config: ExperimentConfig, batch: PackedBatch, what: str, seconds: float
 ) -> Iterator[Row]:
     """Time, tokens per second and MFU."""
     lengths = {"decoder": _lengths(batch.decoder.segment_ids)}
-    for name, tree in batch.encoders.items():
-        lengths[name] = _lengths(np.abs(tree.segment_ids))
+    for name, own in batch.encoders.items():
+        lengths[name] = _lengths(np.abs(own.segment_ids))
     count, flops = len(setting.devices), model_flops(config.model, lengths)
     note = f"{config.data.rows} rows of {config.data.budgets['tokens']} tokens, {_counted(config)}"
     yield row("", what, seconds, note=note)
@@ -313,7 +314,7 @@ def _counted(config: ExperimentConfig) -> str:
     return f"parameters: {', '.join(counts)}"
 
 
-def full_batch(config: ExperimentConfig) -> Any:
+def full_batch(config: ExperimentConfig) -> PackedBatch:
     """A microbatch of full rows: two segments, a loss on each token, and many media."""
     data = config.data
     media = {name: data.budgets[name] for name in config.model.lanes}
@@ -324,17 +325,19 @@ def full_batch(config: ExperimentConfig) -> Any:
     batch = max(drawn, key=_used)
     half = -(-data.budgets["tokens"] // 2)
     places = np.broadcast_to(np.arange(data.budgets["tokens"]), batch.decoder.inputs.shape)
-    batch.decoder |= {
-        "segment_ids": (places // half + 1).astype(np.int32),
-        "positions": (places % half).astype(np.int32),
-        "loss_weight": np.ones(places.shape, np.float32),
-    }
-    return batch
+    learnt = batch.decoder.targets[NEXT_TOKEN]
+    decoder = replace(
+        batch.decoder,
+        segment_ids=(places // half + 1).astype(np.int32),
+        positions=(places % half).astype(np.int32),
+        targets={NEXT_TOKEN: replace(learnt, weights=np.ones(places.shape, np.float32))},
+    )
+    return replace(batch, rows={**batch.rows, DECODER: decoder})
 
 
-def _used(batch: Any) -> float:
+def _used(batch: PackedBatch) -> float:
     """Positions of encoders that hold media."""
-    return sum(float(np.count_nonzero(tree.segment_ids)) for tree in batch.encoders.values())
+    return sum(float(np.count_nonzero(own.segment_ids)) for own in batch.encoders.values())
 
 
 def _lengths(segment_ids: np.ndarray) -> list[int]:

@@ -15,6 +15,7 @@ import jax
 
 from benchmarks.pipeline import Row, Tell
 from benchmarks.tokens import token_exchanges
+from data.batch import PackedBatch
 from mllm_jax.calibrate.measure import REPETITIONS, Bench, Calibration
 from mllm_jax.calibrate.probes import InPlace, Probe
 from mllm_jax.calibrate.timing import lower_quartiles
@@ -169,7 +170,7 @@ def _compile(config: ExperimentConfig, devices: Sequence[jax.Device]) -> Compile
     return CompiledStep(run, taken, program)
 
 
-def _microbatches(config: ExperimentConfig) -> list[Any]:
+def _microbatches(config: ExperimentConfig) -> list[PackedBatch]:
     data, budgets = config.data, config.data.budgets
     media = {name: budgets[name] for name in config.model.lanes}
     return [

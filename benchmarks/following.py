@@ -7,6 +7,7 @@ moves. Both programs get the same rows, filled alike in all microbatches.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from benchmarks.mixture import (
     OUTPUTS,
@@ -102,6 +103,5 @@ def _compiled(config: ExperimentConfig, whose: str) -> Compiled:
     batches = microbatches(config, images_of_row(config))
     if whose == "decoder":
         config = plain(config)
-        of_both = "decoder", "encoders", "runs"
-        batches = [{key: batch[key] for key in of_both} for batch in batches]
+        batches = [replace(batch, places=None) for batch in batches]
     return compile_gradients(config, gradient_step(config), batches)

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from benchmarks.peers import QUIET, check_installed, write_tensors
 from benchmarks.turns import Worker
+from data.batch import DECODER, PackedBatch
 from data.loading.evaluation import Slot
-from data.rows.pack import empty_decoder
+from data.rows.pack import empty_token_rows
 from mllm_jax.check.verify import initial_parameters
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.hf_format.family import Composition
@@ -107,18 +108,16 @@ class Ours:
         batch, slots = _rows(prompts)
         limits = [ANSWER] * len(slots)
         columns = Columns.of(slots, range(len(slots)), self._decoding.columns_unit, limits)
-        whole = {"decoder": batch, "encoders": {}}
-        written = self._decoding.write(self._params, whole, columns, ANSWER, Sampling())
+        written = self._decoding.write(self._params, batch, columns, ANSWER, Sampling())
         return written, time.perf_counter() - began - written.compile_seconds
 
 
-def _rows(prompts: Tokens) -> tuple[dict[str, Any], list[Slot]]:
+def _rows(prompts: Tokens) -> tuple[PackedBatch, list[Slot]]:
     """Prompts in a row each, and where they lie."""
-    batch = empty_decoder(prompts.shape, [])
-    batch["tokens"][:], batch.segment_ids[:] = prompts, 1
-    batch["positions"][:] = np.arange(prompts.shape[1])
-    slots = [Slot(row, row, 0, prompts.shape[1], 1, ()) for row in range(len(prompts))]
-    return batch, slots
+    count, length = prompts.shape
+    rows = empty_token_rows((count, length), [])
+    rows.inputs[:], rows.segment_ids[:], rows.positions[:] = prompts, 1, np.arange(length)
+    return PackedBatch({DECODER: rows}), [Slot(row, row, 0, length, 1, ()) for row in range(count)]
 
 
 def compared(ours: Ours, peer: Worker, batch: int, tell: Tell) -> dict[str, Any]:

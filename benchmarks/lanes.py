@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.pipeline import Tell, changed, parameters
+from data.batch import DECODER, PackedBatch
 from data.loading.assemble import BatchArrays
 from data.planning.bucket_thresholds import lane_seconds
 from data.planning.packing import make_capacity
@@ -106,12 +107,12 @@ def compiled(way: Way, plan: MicrobatchPlan) -> Runs:
     return lambda plan: partial(program, params, placed(plan))
 
 
-def batch_of(way: Way, plan: MicrobatchPlan) -> dict[str, Any]:
+def batch_of(way: Way, plan: MicrobatchPlan) -> PackedBatch:
     """All rows of a planned step, with noise for media and text."""
     rng, rows = np.random.default_rng(0), range(way.config.data.rows)
     capacity = make_capacity(way.config.data.budgets, way.lanes)
     kinds = {own.name: own for own in way.lanes}
-    arrays = BatchArrays(dict.fromkeys(("decoder", *kinds), rows), kinds, capacity)
+    arrays = BatchArrays(dict.fromkeys((DECODER, *kinds), rows), kinds, capacity)
     for placed in plan.placements:
         tokens = rng.integers(0, way.config.model.decoder.vocab_size, placed.lengths.tokens)
         weight = np.ones(len(tokens), np.float32)
@@ -122,8 +123,8 @@ def batch_of(way: Way, plan: MicrobatchPlan) -> dict[str, Any]:
             medium = kinds[lane].sketch(rng, count)
             noise = rng.normal(size=medium.inputs.shape).astype(np.float32)
             arrays.write_medium(placed, lane, number, replace(medium, inputs=noise))
-    runs = runs_of_plan(plan.placements, way.lanes)
-    return {**arrays.batch, "runs": runs, "places": media_of_plan(plan.placements, way.lanes)}
+    planned = plan.placements, way.lanes
+    return replace(arrays.batch, runs=runs_of_plan(*planned), places=media_of_plan(*planned))
 
 
 def calibrated(config: ExperimentConfig) -> tuple[float, float, Mapping[str, LaneCost], Runs]:

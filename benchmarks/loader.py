@@ -188,7 +188,7 @@ def _loaders(config: ExperimentConfig, reader: Reader, batches: Batches) -> dict
         @contextmanager
         def start(workers: int) -> Iterator[Iterator[int]]:
             with make(reader, batches, workers, ahead) as made:
-                yield (len(batch.decoder.inputs) for batch in made)
+                yield (len(batch["decoder"]["tokens"]) for batch in made)
 
         return start
 

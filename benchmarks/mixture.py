@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 from operator import itemgetter
@@ -27,10 +27,10 @@ from benchmarks.pipeline import (
     parameters,
 )
 from benchmarks.rotation import Group, Turn, in_turns, median_of
-from data.rows.pack import empty_decoder, empty_rows, write_medium
+from data.batch import DECODER, NEXT_TOKEN, PackedBatch
+from data.rows.pack import empty_rows, empty_token_rows, write_medium
 from mllm_jax.config.inputs import modalities
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import gradient_step
 from sharding.routes import runs_of
@@ -232,10 +232,7 @@ def _one_device_each(config: ExperimentConfig, tell: Tell) -> dict[str, Callable
     images = images_of_row(config)
     budgets = config.data.budgets | {"tokens": 2 * OUTPUTS * images}
     little = changed(config, "data", budgets=budgets)
-    batches = [
-        {key: batch[key] for key in ("decoder", "encoders")}
-        for batch in microbatches(little, images)
-    ]
+    batches = [replace(batch, runs=None, places=None) for batch in microbatches(little, images)]
     tell("compiling the steps of single devices")
     runs = {
         "text": _text(config),
@@ -268,7 +265,7 @@ def _text(config: ExperimentConfig) -> Callable[[], Any]:
         }
     )
     batches = [
-        {"decoder": batch.decoder | {"media": {}}, "encoders": {}}
+        PackedBatch({DECODER: replace(batch.decoder, merges={})})
         for batch in microbatches(config, images_of_row(config))
     ]
     return on_every_device(plain(alone), batches)
@@ -335,12 +332,12 @@ def plain(config: ExperimentConfig) -> ExperimentConfig:
     return changed(config, "schedule", **usual)
 
 
-def microbatches(config: ExperimentConfig, images: int) -> list[dict[str, Any]]:
+def microbatches(config: ExperimentConfig, images: int) -> list[PackedBatch]:
     """The microbatches of a step, with so many images in every row."""
     return [microbatch(config, images, seed) for seed in range(config.train.accumulate)]
 
 
-def microbatch(config: ExperimentConfig, images: int, seed: int) -> dict[str, Any]:
+def microbatch(config: ExperimentConfig, images: int, seed: int) -> PackedBatch:
     """A microbatch of full rows: text with so many images in every row."""
     rng, rows = np.random.default_rng(seed), config.data.rows
     (modality,), tokens = modalities(config.model), config.data.budgets["tokens"]
@@ -351,19 +348,19 @@ def microbatch(config: ExperimentConfig, images: int, seed: int) -> dict[str, An
             medium = modality.sketch(rng, OUTPUTS)
             write_medium(encoder, modality, row, i * span, i + 1, medium)
             places.append((row, i * span, span, i + 1, 1))
-    encoder.inputs = rng.normal(size=encoder.inputs.shape).astype(np.float32)
+    noise = rng.normal(size=encoder.inputs.shape).astype(np.float32)
     outputs = encoder.segment_ids.shape[1] // modality.reduction
-    decoder = empty_decoder((rows, tokens), [modality.name])
+    decoder = empty_token_rows((rows, tokens), [modality.name])
     landed, here = decoder.merges[modality.name], np.arange(images * OUTPUTS)
     landed[:, : len(here)] = np.arange(rows)[:, None] * outputs + here
-    for name in ("tokens", "targets"):
-        decoder[name][:] = rng.integers(0, config.model.decoder.vocab_size, (rows, tokens))
-    decoder.targets[NEXT_TOKEN].weights[:] = landed < 0
+    learnt = decoder.targets[NEXT_TOKEN]
+    for words in (decoder.inputs, learnt.labels):
+        words[:] = rng.integers(0, config.model.decoder.vocab_size, (rows, tokens))
+    learnt.weights[:] = landed < 0
     decoder.segment_ids[:] = 1
     decoder.positions[:] = np.arange(tokens)
-    return {
-        "decoder": decoder,
-        "encoders": {modality.name: encoder},
-        "runs": {modality.name: runs_of(landed, outputs)},
-        "places": {modality.name: np.array(places, np.int64).reshape(-1, 5)},
-    }
+    return PackedBatch(
+        {DECODER: decoder, modality.name: replace(encoder, inputs=noise)},
+        {modality.name: runs_of(landed, outputs)},
+        {modality.name: np.array(places, np.int64).reshape(-1, 5)},
+    )

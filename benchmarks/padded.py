@@ -18,11 +18,13 @@ import grain
 import numpy as np
 from absl import flags
 
-from data.loading.assemble import Batch
 from data.processing.processor import Processor
 from data.sample import Example, Lengths, Medium
 from data.sources.order import Order, shuffled
 from data.sources.source import Source
+
+#: A batch of a plain pipeline: arrays by name, as `pad` says. Grain shares those of dicts alone.
+Padded = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Batches:
 @contextmanager
 def grain_batches(
     reader: Reader, batches: Batches, workers: int, ahead: int
-) -> Iterator[Iterator[Batch]]:
+) -> Iterator[Iterator[Padded]]:
     """Plain Grain: map, batch; a thread, or each worker, makes `ahead` batches early."""
     indices = grain.MapDataset.range(sys.maxsize).map(batches.order.__getitem__)
     padded = indices.map(reader).batch(batches.batch, batch_fn=pad)
@@ -119,7 +121,7 @@ def torch_batches(
             pass
 
 
-def pad(examples: Sequence[Example]) -> Batch:
+def pad(examples: Sequence[Example]) -> Padded:
     """Every array padded with zeros to the longest of the batch.
 
         {"decoder": {tokens, targets, loss_weight, segment_ids: [B, T]},
@@ -133,7 +135,7 @@ def pad(examples: Sequence[Example]) -> Batch:
         key: _padded([getattr(example, key) for example in examples])
         for key in ("tokens", "targets", "loss_weight")
     }
-    decoder.segment_ids = _mask([len(example.tokens) for example in examples])
+    decoder["segment_ids"] = _mask([len(example.tokens) for example in examples])
     names = dict.fromkeys(name for example in examples for name in example.media)
     media = {
         name: [medium for example in examples for medium in example.media.get(name, ())]
@@ -142,20 +144,20 @@ def pad(examples: Sequence[Example]) -> Batch:
     return {"decoder": decoder, "encoders": {k: _padded_media(v) for k, v in media.items() if v}}
 
 
-def pad_tensors(examples: Sequence[Example]) -> Batch:
+def pad_tensors(examples: Sequence[Example]) -> Padded:
     """The batch of `pad` as torch tensors, which torch shares between processes without a copy."""
     import torch
 
     return _tensors(pad(examples), torch.from_numpy)
 
 
-def _tensors(batch: Batch, convert: Any) -> Batch:
+def _tensors(batch: Padded, convert: Any) -> Padded:
     return {
         k: _tensors(v, convert) if isinstance(v, dict) else convert(v) for k, v in batch.items()
     }
 
 
-def _padded_media(media: Sequence[Medium]) -> Batch:
+def _padded_media(media: Sequence[Medium]) -> Padded:
     arrays = {
         "inputs": _padded([medium.inputs for medium in media]),
         "positions": _padded([medium.positions for medium in media]),

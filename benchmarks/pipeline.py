@@ -17,6 +17,7 @@ import jax
 import numpy as np
 from jax.sharding import PartitionSpec
 
+from data.batch import PackedBatch
 from mllm_jax.calibrate.timing import medians
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import initial_parameters
@@ -206,7 +207,7 @@ def _rehearsed(
 
 
 def on_every_device(
-    config: ExperimentConfig, microbatches: Sequence[Any] | None = None
+    config: ExperimentConfig, microbatches: Sequence[PackedBatch] | None = None
 ) -> Callable[[], Any]:
     """The whole step without a pipeline, by every device for itself and all at once."""
     one = {name: ParallelPlan() for name in config.parallel.plans}
@@ -228,7 +229,7 @@ def _compiled(config: ExperimentConfig) -> Compiled:
 
 
 def compile_gradients(
-    config: ExperimentConfig, step: TrainStep, microbatches: Sequence[Any] | None = None
+    config: ExperimentConfig, step: TrainStep, microbatches: Sequence[PackedBatch] | None = None
 ) -> Compiled:
     """The gradients of `step` on microbatches, by default synthetic ones of `config`."""
     params, batch = _inputs(config, step, microbatches)
@@ -241,7 +242,7 @@ def compile_gradients(
 
 
 def _inputs(
-    config: ExperimentConfig, step: TrainStep, microbatches: Sequence[Any] | None = None
+    config: ExperimentConfig, step: TrainStep, microbatches: Sequence[PackedBatch] | None = None
 ) -> tuple[Any, Any]:
     if microbatches is None:
         data = config.data

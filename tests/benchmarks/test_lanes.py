@@ -54,7 +54,7 @@ def test_rows_hold_the_whole_step(config: ExperimentConfig, ways: dict[str, Way]
         (plan,) = way.plans(lanes.of_medians(config, lanes.MEDIANS), 1)
         assert len(plan.placements) == len(lanes.MEDIANS)
         batch = lanes.batch_of(way, plan)
-        filled = sum(np.count_nonzero(b.segment_ids) for b in batch.encoders.values())
+        filled = sum(int(np.count_nonzero(b.segment_ids)) for b in batch.encoders.values())
         assert filled == sum(lanes.MEDIANS) * median(config)
         landed = [np.count_nonzero(m >= 0) for m in batch.decoder.merges.values()]
         assert sum(landed) == sum(lanes.MEDIANS) * median(config) // 16

@@ -20,7 +20,6 @@ from data.sample import Example, Lengths, Medium, SampleError
 from data.sources.distributions import draw
 from mllm_jax.config.inputs import modalities
 from mllm_jax.config.load import ConfigError, load
-from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.runtime.exits import Exit
 from tests.configs import ROOT
 
@@ -52,9 +51,9 @@ def folder(tmp_path):
     return written, bench_loader.make_reader(written, processor)
 
 
-def texts(decoder):
+def texts(tokens, segment_ids):
     """The tokens of every sample of a batch."""
-    rows = zip(decoder.inputs, decoder.segment_ids, strict=True)
+    rows = zip(tokens, segment_ids, strict=True)
     return [
         tuple(tokens[segments == segment].tolist())
         for tokens, segments in ((np.asarray(t), np.asarray(s)) for t, s in rows)
@@ -72,7 +71,8 @@ def test_padded_batches_have_every_sample_once_an_epoch_in_the_order_of_ours(mak
     _, reader = folder
     batches = Batches(SAMPLES, seed=0, batch=BATCH)
     with make(reader, batches, workers, 2) as made:
-        read = [text for batch in islice(made, 5) for text in texts(batch.decoder)]
+        decoders = (batch["decoder"] for batch in islice(made, 5))
+        read = [text for own in decoders for text in texts(own["tokens"], own["segment_ids"])]
     known = all_texts(reader)
     assert len(set(known)) == SAMPLES
     assert read == [known[int(batches.order[i])] for i in range(5 * BATCH)]
@@ -87,7 +87,8 @@ def test_ours_has_the_samples_of_the_same_order(folder):
     order, state = Batches(SAMPLES, written.train.seed, BATCH).order, steps[-1].state
     assert state.position > 2 * SAMPLES
     assert state.carry
-    read = Counter(text for step in steps for text in texts(step.batch.decoder))
+    decoders = (step.batch.decoder for step in steps)
+    read = Counter(text for own in decoders for text in texts(own.inputs, own.segment_ids))
     known = all_texts(reader)
     waiting = Counter(known[int(order[p])] for p in state.carry)
     assert read + waiting == Counter(known[int(order[p])] for p in range(state.position))
@@ -99,9 +100,9 @@ def test_the_padding_that_is_told_is_that_of_the_arrays(make, folder):
     batches = Batches(SAMPLES, seed=0, batch=BATCH)
     with make(reader, batches, 0, 2) as made:
         towers = [
-            np.asarray(tower.segment_ids)
+            np.asarray(tower["segment_ids"])
             for batch in islice(made, 3)
-            for tower in (batch.decoder, *batch.encoders.values())
+            for tower in (batch["decoder"], *batch["encoders"].values())
         ]
     share = 1 - sum(map(np.sum, towers)) / sum(map(np.size, towers))
     planned = [[reader.lengths[i] for i in batch] for batch in islice(batches, 3)]
@@ -121,20 +122,16 @@ def test_arrays_are_padded_to_the_longest_of_the_batch():
     )
     mine = [example(5, 6), example(1, 2, 3, 4, audio=(clip(1), clip(3))), example(9)]
     batch = pad(mine)
-    assert batch.decoder.inputs.tolist() == [[5, 6, 0, 0], [1, 2, 3, 4], [9, 0, 0, 0]]
-    assert batch.decoder.targets[NEXT_TOKEN].labels.tolist() == [
-        [6, 7, 0, 0],
-        [2, 3, 4, 5],
-        [10, 0, 0, 0],
-    ]
-    assert batch.decoder.targets[NEXT_TOKEN].weights.sum() == 7
-    assert batch.decoder.segment_ids.sum(axis=1).tolist() == [2, 4, 1]
-    assert list(batch.encoders) == ["audio"]
-    assert batch.rows["audio"].inputs[:, :, 0].tolist() == [[1, 0, 0], [3, 3, 3]]
-    assert batch.rows["audio"].segment_ids.tolist() == [[1, 0, 0], [1, 1, 1]]
-    assert batch.rows["audio"].positions.tolist() == [[0, 0, 0], [0, 1, 2]]
+    assert batch["decoder"]["tokens"].tolist() == [[5, 6, 0, 0], [1, 2, 3, 4], [9, 0, 0, 0]]
+    assert batch["decoder"]["targets"].tolist() == [[6, 7, 0, 0], [2, 3, 4, 5], [10, 0, 0, 0]]
+    assert batch["decoder"]["loss_weight"].sum() == 7
+    assert batch["decoder"]["segment_ids"].sum(axis=1).tolist() == [2, 4, 1]
+    assert list(batch["encoders"]) == ["audio"]
+    assert batch["encoders"]["audio"]["inputs"][:, :, 0].tolist() == [[1, 0, 0], [3, 3, 3]]
+    assert batch["encoders"]["audio"]["segment_ids"].tolist() == [[1, 0, 0], [1, 1, 1]]
+    assert batch["encoders"]["audio"]["positions"].tolist() == [[0, 0, 0], [0, 1, 2]]
     vision = pad([example(1, vision=(picture,)), example(2, vision=())])["encoders"]["vision"]
-    assert (vision.arrays["sizes"].tolist(), vision.positions.shape) == ([[1, 2]], (1, 2, 2))
+    assert (vision["sizes"].tolist(), vision["positions"].shape) == ([[1, 2]], (1, 2, 2))
 
 
 def test_padding_is_counted_over_all_towers():

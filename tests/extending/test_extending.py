@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from pydantic import Field, create_model
 
+from data.batch import PackedBatch
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
 from mllm_jax.config.inputs import modalities
@@ -188,7 +189,7 @@ def parameters() -> Any:
     return initial_parameters(model(), seed=0)
 
 
-def batch() -> dict[str, Any]:
+def batch() -> PackedBatch:
     return synthetic_batch(model(), rows=4, tokens=24, budgets={"vision": 32}, seed=1)
 
 

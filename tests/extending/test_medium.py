@@ -33,6 +33,7 @@ MADE = """def _cloud(name: str, encoder: Any, decoder: DecoderConfig) -> Modalit
 #: Run in the copy: records with clouds and images become batches, measured before and when read.
 SCRIPT = """
 import sys
+from dataclasses import asdict
 from types import SimpleNamespace
 
 import numpy as np
@@ -68,8 +69,8 @@ loaders = (
     ReadingLoader(source, processor, config, 0, [rows], None, consumer, Alone()),
 )
 one, other = (next(loader).batch for loader in loaders)
-np.testing.assert_equal(one, other)
-assert one["encoders"]["points"]["radius"].any()
+np.testing.assert_equal(asdict(one), asdict(other))
+assert one.rows["points"].arrays["radius"].any()
 assert (one.decoder.merges["points"] >= 0).any()
 sketched = empty_rows(clouds, 1, 16)
 write_medium(sketched, clouds, 0, 0, 1, clouds.sketch(np.random.default_rng(0), 3))

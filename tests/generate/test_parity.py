@@ -14,7 +14,9 @@ import PIL.Image
 import pytest
 import soundfile
 
+from data.batch import DECODER, PackedBatch
 from data.loading.evaluation import Slot
+from data.rows.pack import empty_token_rows
 from mllm_jax.generate.generator import Generator, Wanted
 from mllm_jax.generate.opened import open_model
 from mllm_jax.train.decoding.columns import Columns
@@ -52,21 +54,17 @@ def texts(folder: str) -> list[list[int]]:
     return [ids[mask > 0].tolist() for ids, mask in rows]
 
 
-def laid(
-    prompts: list[list[int]], rows: list[int], count: int
-) -> tuple[dict[str, Any], list[Slot]]:
+def laid(prompts: list[list[int]], rows: list[int], count: int) -> tuple[PackedBatch, list[Slot]]:
     """Prompts in rows, and where they lie."""
-    names = ("tokens", "segment_ids", "positions", "targets")
-    batch: dict[str, Any] = {name: np.zeros((count, TOKENS), np.int32) for name in names}
-    batch |= {"loss_weight": np.zeros((count, TOKENS), np.float32), "media": {}}
+    decoder = empty_token_rows((count, TOKENS), [])
     slots, ends, segments = [], [0] * count, [0] * count
     for number, (ids, row) in enumerate(zip(prompts, rows, strict=True)):
         own, segments[row] = slice(ends[row], ends[row] + len(ids)), segments[row] + 1
-        batch["tokens"][row, own], batch.segment_ids[row, own] = ids, segments[row]
-        batch["positions"][row, own] = np.arange(len(ids))
+        decoder.inputs[row, own], decoder.segment_ids[row, own] = ids, segments[row]
+        decoder.positions[row, own] = np.arange(len(ids))
         slots.append(Slot(number, row, ends[row], len(ids), segments[row], ()))
         ends[row] += len(ids)
-    return batch, slots
+    return PackedBatch({DECODER: decoder}), slots
 
 
 def written(folder: str, plan: ParallelPlan, rows: list[int], count: int) -> list[list[int]]:
@@ -80,8 +78,7 @@ def written(folder: str, plan: ParallelPlan, rows: list[int], count: int) -> lis
     batch, slots = laid(texts(folder), rows, count)
     own = local_rows(step, count)["decoder"]
     columns = Columns.of(slots, own, decoding.columns_unit, [MOST] * len(slots))
-    whole = {"decoder": batch, "encoders": {}}
-    return decoding.write(prepared, whole, columns, MOST, Sampling()).answers
+    return decoding.write(prepared, batch, columns, MOST, Sampling()).answers
 
 
 @pytest.mark.parametrize("folder", DECODERS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -33,8 +34,7 @@ def tiled(family: str = "siglip", **changes: Any) -> ModelConfig:
 
 
 def run(x: Any, taps: np.ndarray, shares: np.ndarray) -> jax.Array:
-    batch = {"taps": jnp.asarray(taps), "shares": jnp.asarray(shares)}
-    return tapped(jnp.asarray(x), batch, View())
+    return tapped(jnp.asarray(x), jnp.asarray(taps), jnp.asarray(shares), View())
 
 
 def test_outputs_are_sums_of_their_taps() -> None:
@@ -78,7 +78,8 @@ def test_tiles_do_not_see_each_other(family: str) -> None:
     taps, shares = (np.zeros((1, len(alone), 4), kind) for kind in (np.int32, np.float32))
     own = taps_of(layout, tiling)
     taps[0, : len(own[0])], shares[0, : len(own[0])] = own
-    found = np.asarray(go(batch | {"taps": taps, "shares": shares}))[0]
+    mixed = replace(batch, arrays={**batch.arrays, "taps": taps, "shares": shares})
+    found = np.asarray(go(mixed))[0]
     expected = np.einsum("jk,jkd->jd", own[1], alone[own[0]])
     np.testing.assert_allclose(found[: len(expected)], expected, atol=1e-5)
     for number in range(3):

@@ -12,6 +12,7 @@ from flax import nnx
 from mllm_jax.hf_format.configs import read_config
 from mllm_jax.layers.transformer import DecoderLayer, segments_of
 from mllm_jax.models import module as multimodal
+from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.pretrained.releases import FAMILIES
 from sharding.grid import View
@@ -20,7 +21,6 @@ from tests.models import references, towers
 
 PARITY = ROOT / "tests" / "parity"
 LENGTH = 9
-Tree = dict[str, Any]
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_bfloat16_decoder_has_a_float32_loss(family: str) -> None:
         params = towers.parameters(config)["decoder"]
         batch = towers.text_batch(towers.lay([[LENGTH]], 12), towers.texts([LENGTH]))
 
-        def loss(params: Any, config: ModelConfig = config, batch: Tree = batch) -> Any:
+        def loss(params: Any, config: ModelConfig = config, batch: ModuleRows = batch) -> Any:
             hidden, _ = multimodal.decode_hidden(params, batch, None, config, View())
             assert hidden.dtype == config.dtype
             return multimodal.loss(params, hidden, batch, config, View())

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from mllm_jax.models import module as multimodal
-from mllm_jax.models.decoding import CachedDecoder, apart
+from mllm_jax.models.batch import ModuleRows
+from mllm_jax.models.decoding import Cache, CachedDecoder, apart
 from mllm_jax.models.graph import ModelConfig
 from sharding.grid import View
 from sharding.layerstack.run import LayerTraits
@@ -54,12 +55,12 @@ CASES = [
 ]
 
 
-def rows_of(lengths: tuple[int, ...], tokens: Any) -> dict[str, Any]:
+def rows_of(lengths: tuple[int, ...], tokens: Any) -> ModuleRows:
     """A row of segments, one behind the other."""
     ids = np.concatenate([np.full(n, i + 1) for i, n in enumerate(lengths)])
     places = np.concatenate([np.arange(n) for n in lengths])
-    arrays = {"tokens": np.concatenate(tokens), "segment_ids": ids, "positions": places}
-    return {name: jnp.asarray(own[None], jnp.int32) for name, own in arrays.items()} | {"media": {}}
+    arrays = np.concatenate(tokens), ids, places
+    return ModuleRows(*(jnp.asarray(own[None], jnp.int32) for own in arrays))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -93,12 +94,11 @@ def test_one_at_a_time_is_all_at_once(name: str) -> None:
         found = []
         for step in range(3):
             places = np.array(KNOWN) + step
-            column = {
-                "tokens": jnp.asarray([[text[n] for text, n in zip(texts, places, strict=True)]]),
-                "segment_ids": jnp.array([[1, 2]], jnp.int32),
-                "positions": jnp.asarray(places[None], jnp.int32),
-                "media": {},
-            }
+            column = ModuleRows(
+                jnp.asarray([[text[n] for text, n in zip(texts, places, strict=True)]]),
+                jnp.array([[1, 2]], jnp.int32),
+                jnp.asarray(places[None], jnp.int32),
+            )
             start = sum(KNOWN) + 2 * step
             cache = noted(cache, column, start)
             hidden, cache = own.hidden(split, column, None, cache, jnp.int32(start))
@@ -111,7 +111,7 @@ def test_one_at_a_time_is_all_at_once(name: str) -> None:
         np.testing.assert_allclose(hidden[0], expected[0, places], rtol=2e-5, atol=2e-5)
 
 
-def noted(cache: Any, rows: Any, start: int) -> Any:
+def noted(cache: Cache, rows: ModuleRows, start: int) -> Cache:
     """The cache whose slots from `start` on hold these tokens."""
     end = start + rows.inputs.shape[1]
     return cache._replace(

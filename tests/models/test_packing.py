@@ -1,6 +1,7 @@
 """Packed equals alone: outputs and gradients of every family, and no leaks between segments."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from mllm_jax.models import module as multimodal
+from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from sharding.grid import View
 from tests.models import towers
@@ -20,7 +22,7 @@ MEDIA = {"image": ([4, 12, 6], [2, 4, 3]), "audio": ([5, 8, 3], [1, 1, 1])}
 
 
 def decoder_loss(config: ModelConfig) -> Callable[..., Any]:
-    def loss(params: Any, batch: Any) -> Any:
+    def loss(params: Any, batch: ModuleRows) -> Any:
         hidden, _ = multimodal.decode_hidden(params, batch, None, config, VIEW)
         return multimodal.loss(params, hidden, batch, config, VIEW), hidden
 
@@ -28,7 +30,7 @@ def decoder_loss(config: ModelConfig) -> Callable[..., Any]:
 
 
 def encoder_loss(config: ModelConfig) -> Callable[..., Any]:
-    def loss(params: Any, batch: Any, weight: jax.Array) -> Any:
+    def loss(params: Any, batch: ModuleRows, weight: jax.Array) -> Any:
         outputs = multimodal.encode(params, "media", batch, config, VIEW)
         return jnp.sum(outputs * weight), outputs
 
@@ -121,10 +123,10 @@ def test_media_replace_the_tokens_where_they_land() -> None:
     batch = towers.text_batch(rows, towers.texts([8]))
     index = np.full((1, 8), -1, np.int32)
     index[0, 2:4] = (0, 1)
-    batch["media"] = {"media": index}
+    batch = replace(batch, merges={"media": index})
     media = jnp.repeat(jnp.where(index[..., None] >= 0, 0.5, 0.0), 32, axis=-1)
     before, _ = multimodal.decode_hidden(params, batch, media, config, VIEW)
-    batch["tokens"] = np.where(index >= 0, 0, batch["tokens"])
+    batch = replace(batch, inputs=np.where(index >= 0, 0, batch.inputs))
     after, _ = multimodal.decode_hidden(params, batch, media, config, VIEW)
     np.testing.assert_array_equal(before, after)
     other, _ = multimodal.decode_hidden(params, batch, 2 * media, config, VIEW)

@@ -14,6 +14,7 @@ from mllm_jax.layers import products
 from mllm_jax.layers.config.elements import Dims
 from mllm_jax.layers.modules import Dense
 from mllm_jax.models import module as multimodal
+from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from sharding.collectives import psum
 from sharding.exchange_kinds import PIECES, Piece
@@ -38,14 +39,14 @@ COPIES: list[tuple[ParallelPlan, dict[str, Any]]] = [
 SELDOM = (0, 2, 4)
 
 
-def decoder_loss(config: ModelConfig, params: Any, batch: Any, view: View) -> Any:
+def decoder_loss(config: ModelConfig, params: Any, batch: ModuleRows, view: View) -> Any:
     """Loss over all rows, and the most likely tokens."""
     hidden, _ = multimodal.decode_hidden(params, batch, None, config, view)
     total = multimodal.loss(params, hidden, batch, config, view)
     return psum(total, view.tokens), multimodal.greedy_tokens(params, hidden, config, view)
 
 
-def encoder_loss(config: ModelConfig, params: Any, batch: Any, view: View) -> Any:
+def encoder_loss(config: ModelConfig, params: Any, batch: ModuleRows, view: View) -> Any:
     """Any scalar that depends on every output, and nothing else of interest."""
     outputs = multimodal.encode(params, "media", batch, config, view)
     total = psum(jnp.sum(jnp.sin(outputs)), view.batch + view.sequence)
@@ -57,7 +58,7 @@ def both(
     config: ModelConfig,
     module: Any,
     params: Any,
-    batch: Any,
+    batch: ModuleRows,
     plan: ParallelPlan = PLAN,
     overlap: frozenset[Piece] = frozenset(),
 ) -> Any:

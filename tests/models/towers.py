@@ -13,6 +13,7 @@ from mllm_jax.families import registry as families
 from mllm_jax.layers.config import decoder_families
 from mllm_jax.layers.config.encoder import AudioEncoderConfig, EncoderConfig, ImageEncoderConfig
 from mllm_jax.models import module as multimodal
+from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows, NextTokenTargets
 from mllm_jax.models.graph import AnyEncoderConfig, ModelConfig
 
 #: Families without experts, which have tests of their own.
@@ -111,28 +112,22 @@ def lay(rows: Sequence[Sequence[int]], budget: int, unit: int = 1) -> Rows:
     return Rows(ids, positions, tuple(spans))
 
 
-def text_batch(rows: Rows, texts: Sequence[np.ndarray]) -> dict[str, Any]:
-    """Decoder batch with tokens `texts`; each token's target is the next, the last has none."""
-    tokens, targets = np.zeros_like(rows.ids), np.zeros_like(rows.ids)
-    weight = np.zeros(rows.ids.shape, np.float32)
+def text_batch(rows: Rows, texts: Sequence[np.ndarray]) -> ModuleRows:
+    """Decoder rows with tokens `texts`; each token's label is the next, the last has none."""
+    tokens, labels = np.zeros_like(rows.ids), np.zeros_like(rows.ids)
+    weights = np.zeros(rows.ids.shape, np.float32)
     for (row, start, length), text in zip(rows.spans, texts, strict=True):
         tokens[row, start : start + length] = text
-        targets[row, start : start + length - 1] = text[1:]
-        weight[row, start : start + length - 1] = 1.0
-    return {
-        "tokens": tokens,
-        "targets": targets,
-        "loss_weight": weight,
-        "segment_ids": rows.ids,
-        "positions": rows.positions,
-        "media": {},
-    }
+        labels[row, start : start + length - 1] = text[1:]
+        weights[row, start : start + length - 1] = 1.0
+    targets = {NEXT_TOKEN: NextTokenTargets(labels, weights)}
+    return ModuleRows(tokens, rows.ids, rows.positions, targets=targets)
 
 
 def media_batch(
     config: ModelConfig, rows: Rows, media: Sequence[np.ndarray], columns: Sequence[int]
-) -> dict[str, Any]:
-    """Encoder batch; `media[i]` is `[length, features]`, `columns[i]` the width of image i.
+) -> ModuleRows:
+    """Encoder rows; `media[i]` is `[length, features]`, `columns[i]` the width of image i.
 
     Of an encoder with class tokens, the first (kept) or last position of every image is that; of
     one that reads on behind clips, the last positions of every clip are behind it.
@@ -151,8 +146,8 @@ def media_batch(
         positions[here] = np.pad(grid, (kept, (0, 0)), constant_values=-1)
         sizes[here] = (-(-patches // width), width)
     if settings.modality == "audio":
-        return {"inputs": inputs, "segment_ids": ids, "positions": rows.positions}
-    return {"inputs": inputs, "segment_ids": ids, "positions": positions, "sizes": sizes}
+        return ModuleRows(inputs, ids, rows.positions)
+    return ModuleRows(inputs, ids, positions, arrays={"sizes": sizes})
 
 
 def _class_tokens(settings: Any) -> tuple[int, int]:

@@ -12,7 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 from mllm_jax.layers.trainable import LOAD
-from mllm_jax.train.step.gradient_program import GradientProgram, Gradients, with_aux
+from mllm_jax.models.batch import DECODER, NEXT_TOKEN, ModuleRows, NextTokenTargets
+from mllm_jax.train.step.gradient_program import Batch, GradientProgram, Gradients, with_aux
+from scheduling.executor.batch import StepBatch
 from sharding.layerstack.run import Aux
 
 #: Factor of the auxiliary loss, and what the shares of a step are.
@@ -36,16 +38,17 @@ class Fixed(GradientProgram):
     def ahead(self) -> int:
         return self._ahead
 
-    def shares(self, params: Any, batch: Any, weight: jax.Array, aux: Aux) -> Gradients:
+    def shares(self, params: Any, batch: Batch, weight: jax.Array, aux: Aux) -> Gradients:
         self.asked.append((float(weight), float(aux["balance"])))
         gradients = {"router": {LOAD: jnp.array(LOADS)}, "q": jnp.array(GRADIENT)}
         return Gradients(jnp.float32(LOSS), gradients, {}, {"balance": jnp.float32(SUM)})
 
 
-def batch(ids: list[NDArray[np.int32]], weights: list[NDArray[np.float32]]) -> Any:
+def batch(ids: list[NDArray[np.int32]], weights: list[NDArray[np.float32]]) -> Batch:
     """A batch of microbatches of one row."""
-    decoder = {"segment_ids": jnp.array(ids)[:, None], "loss_weight": jnp.array(weights)[:, None]}
-    return {"decoder": decoder, "carried": {}}
+    targets = NextTokenTargets(None, jnp.array(weights)[:, None])
+    decoder = ModuleRows(None, jnp.array(ids)[:, None], None, targets={NEXT_TOKEN: targets})
+    return StepBatch({DECODER: decoder})
 
 
 IDS = np.array([[1, 1, 2, 0], [1, 0, 0, 0], [1, 2, 3, 4]], np.int32)
@@ -94,7 +97,7 @@ def test_a_weight_below_one_is_the_divisor() -> None:
 
 
 def test_what_is_carried_must_be_what_the_program_carries() -> None:
-    given = batch([*IDS], [*WEIGHTS]) | {"carried": {"vision": 0}}
+    given = batch([*IDS], [*WEIGHTS]).with_carried({"vision": 0})
     with pytest.raises(ValueError, match=r"carried: \['vision'\] is refused; valid: \[\]"):
         Fixed()({}, given)
 

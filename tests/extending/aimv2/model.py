@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
+from data.batch import ModuleRows
 from mllm_jax.families.family import EncoderFamily
 from mllm_jax.layers import vision_transformer as patches
 from mllm_jax.layers.modules import (
@@ -19,7 +20,6 @@ from mllm_jax.layers.modules import (
 )
 from mllm_jax.layers.parameters import Block, Params, Tower
 from mllm_jax.layers.positions import grid_positions
-from sharding.collectives import shard_slice
 from sharding.grid import View
 
 from .config import Aimv2Config
@@ -63,16 +63,14 @@ def tower(config: Aimv2Config, backend: str) -> Tower:
 def embed(
     tower: Tower,
     params: Params,
-    batch: dict[str, jax.Array],
+    rows: ModuleRows,
     config: Aimv2Config,
     view: View,
     dtype: jnp.dtype,
 ) -> jax.Array:
     """Embed patches as `[rows, patches / shards, d_model]`; each rank embeds its own share."""
     module = tower["embeddings"].bind(params["embeddings"], view)
-    inputs, positions, sizes = (
-        shard_slice(batch[name], view.sequence, dim=1) for name in ("inputs", "positions", "sizes")
-    )
+    inputs, positions, sizes = patches.patches_of(rows, view)
     x = module.rms_norm(module.patch_embed(inputs.astype(dtype)))
     learned = grid_positions(module.position_embedding[...], config.grid, positions, sizes)
     return x + learned.astype(dtype)

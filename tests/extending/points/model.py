@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
+from data.batch import ModuleRows
 from mllm_jax.families.family import EncoderFamily
 from mllm_jax.layers import vision_transformer as patches
 from mllm_jax.layers.modules import (
@@ -61,23 +62,22 @@ def tower(config: PointsConfig, backend: str) -> Tower:
 def embed(
     tower: Tower,
     params: Params,
-    batch: dict[str, jax.Array],
+    rows: ModuleRows,
     config: PointsConfig,
     view: View,
     dtype: jnp.dtype,
 ) -> jax.Array:
     """Embed points, with the radius of their cloud, which scales them."""
     module = tower["embeddings"].bind(params["embeddings"], view)
-    inputs, radius = (
-        shard_slice(batch[name], view.sequence, dim=1) for name in ("inputs", "radius")
-    )
+    arrays = rows.inputs, rows.arrays["radius"]
+    inputs, radius = (shard_slice(array, view.sequence, dim=1) for array in arrays)
     return module.dense((inputs / (1 + radius[..., None])).astype(dtype))
 
 
-def segments(batch: dict[str, jax.Array], config: PointsConfig) -> Segments:
+def segments(rows: ModuleRows, config: PointsConfig) -> Segments:
     """Which points belong together."""
     del config
-    return Segments(batch.segment_ids)
+    return Segments(rows.segment_ids)
 
 
 POINTS = EncoderFamily(tower, embed, segments)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from data.batch import PackedBatch
 from data.loading.assemble import BatchArrays
 from data.media.image.modality import ImageModality
 from data.media.image.patches import with_class_token
@@ -97,7 +97,7 @@ def packed(
     budgets: dict[str, int],
     rows: Sequence[int],
     media_rows: Sequence[Sequence[int]],
-) -> tuple[dict[str, Any], tuple[Placement, ...]]:
+) -> tuple[PackedBatch, tuple[Placement, ...]]:
     """A batch, and where everything lies in it.
 
     Args:
@@ -113,9 +113,9 @@ def packed(
     placements = lay_out(lengths, rows, own, by_name)
     count = 1 + max([*rows, *(row for media in media_rows for row in media)])
     whole = {tower: range(count) for tower in ("decoder", name)}
-    batch = BatchArrays(whole, {name: own[0]}, capacity)
+    made = BatchArrays(whole, {name: own[0]}, capacity)
     for one, placement in zip(examples, placements, strict=True):
-        batch.write_text(placement, one)
+        made.write_text(placement, one)
         for number, medium in enumerate(one.media.get(name, ())):
-            batch.write_medium(placement, name, number, medium)
-    return {**batch.batch, "runs": runs_of_plan(placements, own)}, placements
+            made.write_medium(placement, name, number, medium)
+    return replace(made.batch, runs=runs_of_plan(placements, own)), placements

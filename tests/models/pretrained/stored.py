@@ -19,6 +19,7 @@ from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.parameters import run_layers
 from mllm_jax.models import module as multimodal
+from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.pretrained.load import load
 from mllm_jax.models.pretrained.releases import family_named
@@ -151,7 +152,7 @@ def check_gradients(
         assert relative_error(released[name], gradient) < LIMIT, name
 
 
-def states(config: ModelConfig, name: str, params: Any, rows: Any) -> tuple[Any, Any]:
+def states(config: ModelConfig, name: str, params: Any, rows: ModuleRows) -> tuple[Any, Any]:
     """The input of an encoder's layers, and the output of its last norm."""
     encoder = multimodal.Encoder(config, name, View())
     x = encoder.embed(params, rows)
@@ -159,7 +160,7 @@ def states(config: ModelConfig, name: str, params: Any, rows: Any) -> tuple[Any,
     return x, encoder.norm(params, out)
 
 
-def image_rows(patches: np.ndarray, grids: np.ndarray, encoder: EncoderConfig) -> dict[str, Any]:
+def image_rows(patches: np.ndarray, grids: np.ndarray, encoder: EncoderConfig) -> ModuleRows:
     """Images, each in a row of its own.
 
     Args:
@@ -180,7 +181,7 @@ def image_rows(patches: np.ndarray, grids: np.ndarray, encoder: EncoderConfig) -
         ids = np.pad(ids, around, constant_values=1)
         patches, sizes = (np.pad(a, (*around, (0, 0))) for a in (patches, sizes))
         positions = np.pad(positions, (*around, (0, 0)), constant_values=-1)
-    return {"inputs": patches, "segment_ids": ids, "positions": positions, "sizes": sizes}
+    return ModuleRows(patches, ids, positions, arrays={"sizes": sizes})
 
 
 def cut(pixels: np.ndarray, patch: int) -> tuple[np.ndarray, np.ndarray]:

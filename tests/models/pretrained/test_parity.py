@@ -13,6 +13,7 @@ import pytest
 from mllm_jax.check.verify import relative_error
 from mllm_jax.layers import transformer as decoder
 from mllm_jax.models import module as multimodal
+from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows, NextTokenTargets
 from mllm_jax.models.graph import ModelConfig
 from sharding.grid import View
 from tests.models.pretrained.stored import (
@@ -29,22 +30,21 @@ from tests.models.pretrained.stored import (
 DECODERS = ("llama3", "qwen2", "qwen2_5", "qwen3", "mixtral", "qwen2_moe", "qwen3_moe")
 
 
-def batch(inputs: dict[str, np.ndarray], case: str, nll: np.ndarray) -> dict[str, Any]:
+def batch(inputs: dict[str, np.ndarray], case: str, nll: np.ndarray) -> ModuleRows:
     """Rows of a case; what is learnt is what has a loss."""
     tokens = inputs[f"{case}.input_ids"]
     counted = np.broadcast_to(np.arange(tokens.shape[1], dtype=np.int32), tokens.shape)
     mask = inputs.get(f"{case}.attention_mask", np.ones_like(tokens))
-    return {
-        "tokens": tokens,
-        "targets": np.roll(tokens, -1, axis=1),
-        "loss_weight": (nll != 0).astype(np.float32),
-        "segment_ids": inputs.get(f"{case}.segment_ids", mask),
-        "positions": inputs.get(f"{case}.position_ids", counted),
-        "media": {},
-    }
+    targets = NextTokenTargets(np.roll(tokens, -1, axis=1), (nll != 0).astype(np.float32))
+    return ModuleRows(
+        tokens,
+        inputs.get(f"{case}.segment_ids", mask),
+        inputs.get(f"{case}.position_ids", counted),
+        targets={NEXT_TOKEN: targets},
+    )
 
 
-def run(config: ModelConfig, params: Any, rows: dict[str, Any]) -> tuple[jax.Array, ...]:
+def run(config: ModelConfig, params: Any, rows: ModuleRows) -> tuple[jax.Array, ...]:
     """Hidden states, logits and the loss."""
     hidden, _ = multimodal.decode_hidden(params, rows, None, config, View())
     tower = decoder.decoder_tower(config.decoder, "reference")
@@ -86,7 +86,7 @@ def test_decoders_give_the_same_gradients(family: str) -> None:
 
 
 def check_probe(
-    config: ModelConfig, name: str, params: Any, rows: Any, family: str, rolled: bool = False
+    config: ModelConfig, name: str, params: Any, rows: ModuleRows, family: str, rolled: bool = False
 ) -> None:
     """Gradients of the stored weighted sum of an encoder's states."""
     expected, rules = arrays(family)[1], imported(family)[2]
@@ -139,14 +139,11 @@ def test_clip_sees_the_same() -> None:
     check_probe(config, "vision", params, rows, "clip", rolled=True)
 
 
-def frame_rows(features: np.ndarray) -> dict[str, Any]:
+def frame_rows(features: np.ndarray) -> ModuleRows:
     """Log-mel features `[clips, mels, frames]`, each clip in a row of its own."""
     clips, _, frames = features.shape
-    return {
-        "inputs": features.swapaxes(1, 2),
-        "segment_ids": np.ones((clips, frames), np.int32),
-        "positions": np.tile(np.arange(frames, dtype=np.int32), (clips, 1)),
-    }
+    positions = np.tile(np.arange(frames, dtype=np.int32), (clips, 1))
+    return ModuleRows(features.swapaxes(1, 2), np.ones((clips, frames), np.int32), positions)
 
 
 def test_whisper_hears_the_same() -> None:

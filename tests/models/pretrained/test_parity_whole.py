@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from data.batch import PackedBatch
 from data.planning.stream import Placement
 from mllm_jax.check.verify import loss_and_gradients, relative_error
 from mllm_jax.layers import transformer as decoder
@@ -53,21 +54,17 @@ LAYOUTS = {
 }
 
 
-def laid(
-    family: str, layout: str
-) -> tuple[ModelConfig, Any, dict[str, Any], tuple[Placement, ...]]:
+def laid(family: str, layout: str) -> tuple[ModelConfig, Any, PackedBatch, tuple[Placement, ...]]:
     """A model, its parameters and a batch of all conversations."""
     config, params, _ = imported(family)
     examples = [example(family, name, config) for name in CHATS[family]]
     return config, params, *packed(examples, config, BUDGETS[family], *LAYOUTS[layout][family])
 
 
-def forward(config: ModelConfig, params: Any, batch: Any) -> tuple[jax.Array, ...]:
+def forward(config: ModelConfig, params: Any, batch: PackedBatch) -> tuple[jax.Array, ...]:
     """Landed outputs and newlines, states behind the last norm, logits, and losses of tokens."""
     (name,), rows = config.encoders, batch.decoder
-    outputs = multimodal.encode(
-        params["encoders"][name], name, batch.encoders[name], config, View()
-    )
+    outputs = multimodal.encode(params["encoders"][name], name, batch.rows[name], config, View())
     index, flat = rows.merges[name], outputs.reshape(-1, outputs.shape[-1])
     media = jnp.where((index >= 0)[..., None], flat[index], 0)
     hidden, _ = multimodal.decode_hidden(params["decoder"], rows, media, config, View())
@@ -78,10 +75,11 @@ def forward(config: ModelConfig, params: Any, batch: Any) -> tuple[jax.Array, ..
     tower = adapted_tower(tower, "decoder", config.adapters)
     terms = decoder.head_terms(tower, params["decoder"], hidden, View())
     logits = sum((x @ kernel for x, kernel in terms), jnp.zeros(()))
-    targets = jnp.where(rows.targets[NEXT_TOKEN].weights > 0, rows["targets"], 0)
-    chosen = jnp.take_along_axis(logits, targets[..., None], axis=-1)[..., 0]
+    targets = rows.targets[NEXT_TOKEN]
+    labels = jnp.where(targets.weights > 0, targets.labels, 0)
+    chosen = jnp.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
     nll = jax.nn.logsumexp(logits, axis=-1) - chosen
-    return media, hidden, logits, nll * rows.targets[NEXT_TOKEN].weights
+    return media, hidden, logits, nll * targets.weights
 
 
 def newlines(config: ModelConfig, tokens: Any) -> Any:
@@ -115,7 +113,7 @@ def test_encoders_give_the_same(family: str) -> None:
     config, params, batch, placements = laid(family, "alone")
     (name,) = config.encoders
     encoder = multimodal.Encoder(config, name, View())
-    own, rows = params["encoders"][name], batch.encoders[name]
+    own, rows = params["encoders"][name], batch.rows[name]
     x = encoder.embed(own, rows)
     for layer in range(encoder.settings.layers):
         one = jax.tree.map(lambda leaf, layer=layer: leaf[layer], own["layers"])

@@ -13,6 +13,7 @@ import pytest
 from jax.sharding import PartitionSpec
 
 from mllm_jax.config.hardware import named
+from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import Decoder, Encoder, abstract_parameters
 from mllm_jax.models.work.flops import model_flops
@@ -143,7 +144,7 @@ def batch(config: ModelConfig, name: str) -> dict[str, Any]:
     """One full row of a tower."""
     rows = towers.lay([[POSITIONS[name]]], POSITIONS[name])
     if name == "decoder":
-        return {"segment_ids": rows.ids, "positions": rows.positions}
+        return ModuleRows(None, rows.ids, rows.positions)
     features = config.encoders[name].features
     media = [np.zeros((POSITIONS[name], features), np.float32)]
     return towers.media_batch(config, rows, media, [8])
