@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from data.batch import NEXT_TOKEN, ModuleRows
 from data.config import Balance, DataConfig
 from data.faults import Fault, FaultKind
 from data.media.audio.modality import Audio, AudioModality
@@ -45,6 +46,34 @@ WORK = {"decoder": Work(3.0, 0.01), "vision": Work(1.0, 0.2), "audio": Work(2.0,
 def all_rows(count: int) -> dict[str, list[int]]:
     """Every global row of every tower."""
     return {tower: list(range(count)) for tower in ("decoder", "vision", "audio")}
+
+
+def arrays(tree: Any, prefix: str = "") -> Iterator[tuple[str, NDArray[Any]]]:
+    """The arrays of a batch, or of rows, with their dotted names."""
+    for name, value in (tree if isinstance(tree, dict) else vars(tree)).items():
+        if isinstance(value, np.ndarray):
+            yield prefix + name, value
+        elif value is not None:
+            yield from arrays(value, f"{prefix}{name}.")
+
+
+def assert_same_arrays(actual: Any, expected: Any) -> None:
+    """Two batches, or rows, are equal array by array."""
+    found, wanted = dict(arrays(actual)), dict(arrays(expected))
+    assert found.keys() == wanted.keys()
+    for name, array in found.items():
+        np.testing.assert_array_equal(array, wanted[name], err_msg=name)
+
+
+def of_example(decoder: ModuleRows) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """What the decoder's rows have of `Example`: tokens, targets and weights of the loss."""
+    learnt = decoder.targets[NEXT_TOKEN]
+    return decoder.inputs, learnt.labels, learnt.weights
+
+
+def of_tokens(decoder: ModuleRows) -> tuple[NDArray[Any], ...]:
+    """Arrays of the decoder's rows that are zero in padding."""
+    return *of_example(decoder), decoder.segment_ids, decoder.positions
 
 
 @dataclass(frozen=True)

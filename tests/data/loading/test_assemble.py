@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.batch import NEXT_TOKEN
+from data.batch import NEXT_TOKEN, PackedBatch
 from data.config import DataConfig
-from data.loading.assemble import Assembler, Batch
+from data.loading.assemble import Assembler
 from data.media.audio.modality import AudioModality
 from data.media.image.modality import ImageModality
 from data.planning.lengths import measure
@@ -27,6 +27,8 @@ from tests.data.samples import (
     ListSource,
     MakeConfig,
     mixed_source,
+    of_example,
+    of_tokens,
 )
 
 BLOCKY = ImageModality("vision", patch=(8, 8), channels=3, block=(2, 2))
@@ -47,7 +49,7 @@ LANES = (
 
 def first_step(
     source: ListSource, processor: Processor, config: DataConfig
-) -> tuple[Batch, tuple[Placement, ...]]:
+) -> tuple[PackedBatch, tuple[Placement, ...]]:
     modalities = tuple(processor.modalities.values())
     capacity = make_capacity(config.budgets, modalities)
     lengths = measure(source, processor)
@@ -58,7 +60,7 @@ def first_step(
     return batch, plan.placements
 
 
-def outputs_of(batch: Batch, modality: Modality) -> np.ndarray:
+def outputs_of(batch: PackedBatch, modality: Modality) -> np.ndarray:
     """All encoder inputs as [rows * T_out, reduction * F]: what one output is made of."""
     inputs = batch.rows[modality.name].inputs
     return inputs.reshape(-1, modality.reduction * modality.features)
@@ -79,8 +81,9 @@ def test_every_sample_can_be_read_back_from_the_batch(
     for placement in placements:
         example = processor.process(source[placement.index])
         span = np.s_[placement.row, placement.start : placement.start + len(example.tokens)]
-        for key in ("tokens", "targets", "loss_weight"):
-            np.testing.assert_array_equal(decoder[key][span], getattr(example, key))
+        wanted = example.tokens, example.targets, example.loss_weight
+        for array, values in zip(of_example(decoder), wanted, strict=True):
+            np.testing.assert_array_equal(array[span], values)
         np.testing.assert_array_equal(decoder.positions[span], np.arange(len(example.tokens)))
         assert set(decoder.segment_ids[span].tolist()) == {placement.segment}
         for modality in processor.modalities.values():
@@ -134,11 +137,11 @@ def test_what_no_sample_takes_is_padding(processor: Processor, make_config: Make
     decoder = batch.decoder
     empty = decoder.segment_ids == 0
     assert (~empty).sum() == sum(p.lengths.tokens for p in placements)
-    for key in ("tokens", "targets", "loss_weight", "positions"):
-        assert not decoder[key][empty].any()
+    for array in of_tokens(decoder):
+        assert not array[empty].any()
     for name in ("vision", "audio"):
         assert (decoder.merges[name][empty] == -1).all()
-        encoder = batch.encoders[name]
+        encoder = batch.rows[name]
         free = encoder.segment_ids == 0
         used = sum(sum(p.lengths.media.get(name, ())) for p in placements)
         assert (~free).sum() == used
@@ -151,13 +154,13 @@ def test_each_medium_is_a_segment_with_its_own_positions(
     config = make_config(rows=2)
     batch, placements = first_step(mixed_source(30), processor, config)
     for row in range(2):
-        audio = batch.encoders["audio"]
+        audio = batch.rows["audio"]
         media = [n for p in placements if p.row == row for n in p.lengths.media.get("audio", ())]
         for segment, length in enumerate(media, start=1):
             at = np.flatnonzero(audio.segment_ids[row] == segment)
             np.testing.assert_array_equal(audio.positions[row, at], np.arange(length))
             np.testing.assert_array_equal(np.diff(at), 1)
-        vision = batch.encoders["vision"]
+        vision = batch.rows["vision"]
         for segment in range(1, int(vision.segment_ids[row].max()) + 1):
             at = vision.segment_ids[row] == segment
             (grid,) = np.unique(vision.arrays["sizes"][row, at], axis=0)
@@ -174,7 +177,7 @@ def test_what_is_no_patch_and_no_frame_of_a_clip_is_marked(
     assert isinstance(image, ImageModality)
     config = make_config(rows=2)
     batch, placements = first_step(mixed_source(30), make_processor(config, encoders), config)
-    vision, audio = (batch.encoders[name] for name in ("vision", "audio"))
+    vision, audio = (batch.rows[name] for name in ("vision", "audio"))
     for placement in placements:
         lengths = placement.lengths.media
         media = zip(placement.media["vision"], lengths.get("vision", ()), strict=True)
@@ -205,16 +208,17 @@ def test_averages_of_pairs_are_counted_as_released(frames: int, lookahead: int) 
 
 def test_shapes_and_types(processor: Processor, make_config: MakeConfig) -> None:
     batch, _ = first_step(mixed_source(10), processor, make_config(rows=2))
-    decoder, audio, vision = batch.decoder, *map(batch.encoders.get, ("audio", "vision"))
-    for key in ("tokens", "targets", "segment_ids", "positions"):
-        assert (decoder[key].shape, decoder[key].dtype) == ((2, BUDGETS["tokens"]), np.int32)
-    assert decoder.targets[NEXT_TOKEN].weights.dtype == np.float32
+    decoder, audio, vision = (batch.rows[name] for name in ("decoder", "audio", "vision"))
+    weights = decoder.targets[NEXT_TOKEN].weights
+    for array in of_tokens(decoder):
+        assert array.shape == (2, BUDGETS["tokens"])
+        assert array.dtype == (np.float32 if array is weights else np.int32)
     assert set(decoder.merges) == {"vision", "audio"}
     assert (audio.inputs.shape, audio.inputs.dtype) == ((2, 640, 40), np.float32)
     assert (audio.positions.shape, audio.positions.dtype) == ((2, 640), np.int32)
     assert vision.inputs.shape == (2, 72, 128)
     assert vision.positions.shape == vision.arrays["sizes"].shape == (2, 72, 2)
-    assert "sizes" not in audio
+    assert not audio.arrays
 
 
 @pytest.mark.parametrize(

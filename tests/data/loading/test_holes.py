@@ -6,7 +6,6 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from data.batch import NEXT_TOKEN
@@ -15,7 +14,15 @@ from data.planning.stream import Consumer
 from data.processing.processor import Processor
 from mllm_jax.runtime.part import Peers
 from mllm_jax.train.feed import batches
-from tests.data.samples import WORK, ListSource, MakeConfig, Picture, all_rows, make_sample
+from tests.data.samples import (
+    WORK,
+    ListSource,
+    MakeConfig,
+    Picture,
+    all_rows,
+    assert_same_arrays,
+    make_sample,
+)
 
 #: Rows of both processes: the first holds all texts, the second all images.
 TEXTS = {"decoder": [0, 1], "vision": [], "audio": []}
@@ -65,5 +72,5 @@ def test_the_text_beside_an_image_that_another_process_cannot_read_is_left_out(
     monkeypatch.setattr(batches, "peers", lambda: Other([[bad]]))
     before = texts.batch.decoder.targets[NEXT_TOKEN].weights.sum()
     batches.leave_out_everywhere(experiment, [texts])  # type: ignore[arg-type]
-    np.testing.assert_equal(texts.batch.decoder, alone.batch.decoder)
+    assert_same_arrays(texts.batch.decoder, alone.batch.decoder)
     assert 0 < texts.batch.decoder.targets[NEXT_TOKEN].weights.sum() < before

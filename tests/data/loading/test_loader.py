@@ -8,11 +8,9 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -37,29 +35,19 @@ from tests.data.samples import (
     MakeConfig,
     Picture,
     all_rows,
+    arrays,
+    assert_same_arrays,
     make_sample,
 )
 from tests.supervise.test_supervisor import gone
 from tests.timing import soon
 
 
-def arrays(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, np.ndarray]]:
-    """Names and arrays of a nested batch."""
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            yield from arrays(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, value
-
-
 def assert_same_microbatch(actual: Microbatch, expected: Microbatch) -> None:
     assert actual.state == expected.state
     assert actual.skipped == expected.skipped
     assert actual.stats.used == expected.stats.used
-    wanted = dict(arrays(expected.batch))
-    assert dict(arrays(actual.batch)).keys() == wanted.keys()
-    for name, array in arrays(actual.batch):
-        np.testing.assert_array_equal(array, wanted[name], err_msg=name)
+    assert_same_arrays(actual.batch, expected.batch)
 
 
 def take(
@@ -204,12 +192,8 @@ def test_hosts_get_the_rows_of_the_single_host_batch(
             assert part.stats.used == microbatch.stats.used
             expected = dict(arrays(microbatch.batch))
             for name, array in arrays(part.batch):
-                tower = name.split(".")[1] if name.startswith("encoders") else "decoder"
-                wanted = (
-                    expected[name]
-                    if name.startswith(("runs", "places"))
-                    else expected[name][rows[tower]]
-                )
+                field, tower, *_ = name.split(".")
+                wanted = expected[name][rows[tower]] if field == "rows" else expected[name]
                 np.testing.assert_array_equal(array, wanted, err_msg=name)
 
 
@@ -268,12 +252,12 @@ def test_a_sample_that_turns_out_bad_leaves_a_hole(
             arrays(microbatch.batch), arrays(whole.batch), strict=True
         )
     }
-    hole = missing["decoder.segment_ids"]
+    hole = missing["rows.decoder.segment_ids"]
     assert hole.sum() == processor.measure(honest).tokens
     assert not microbatch.batch.decoder.targets[NEXT_TOKEN].weights[hole].any()
-    assert not missing["decoder.tokens"][~hole].any()
-    assert missing["encoders.vision.segment_ids"].sum() == 8
-    assert not microbatch.batch.rows["vision"].inputs[missing["encoders.vision.inputs"]].any()
+    assert not missing["rows.decoder.inputs"][~hole].any()
+    assert missing["rows.vision.segment_ids"].sum() == 8
+    assert not microbatch.batch.rows["vision"].inputs[missing["rows.vision.inputs"]].any()
 
 
 def test_a_sample_that_turns_out_bad_is_raised_by_name(

@@ -22,7 +22,7 @@ from data.planning.stream import Consumer, LoaderState
 from data.processing.processor import Processor
 from data.rows.pack import Words
 from data.sample import SampleError
-from tests.data.loading.test_loader import arrays, assert_same_microbatch, take
+from tests.data.loading.test_loader import assert_same_microbatch, take
 from tests.data.samples import (
     WORK,
     ListSource,
@@ -30,6 +30,7 @@ from tests.data.samples import (
     Noise,
     Picture,
     all_rows,
+    assert_same_arrays,
     make_sample,
     mixed_source,
 )
@@ -321,10 +322,7 @@ def test_a_header_that_lies_harms_nothing(processor: Processor, make_config: Mak
     ((microbatch,),) = read(1, ListSource([liar]), processor, config, 1)
     (wanted,) = take(1, ListSource([honest]), processor, config)
     assert not microbatch.skipped
-    for (name, array), (_, other) in zip(
-        arrays(microbatch.batch), arrays(wanted.batch), strict=True
-    ):
-        np.testing.assert_array_equal(array, other, err_msg=name)
+    assert_same_arrays(microbatch.batch, wanted.batch)
 
 
 def test_a_bad_sample_is_raised_by_name_on_every_host(

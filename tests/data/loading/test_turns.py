@@ -10,11 +10,11 @@ from itertools import islice
 from threading import Barrier
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.batch import DECODER, PackedBatch
 from data.loading.loader import Loader, Microbatch, MicrobatchLoader, microbatch_stats
 from data.loading.on_read import Alone, ReadingLoader
 from data.loading.turns import Tell, TurnsLoader, padding_of
@@ -23,12 +23,13 @@ from data.planning.groups.turns import Offer, contested, of_oldest_epoch, withou
 from data.planning.lengths import LengthTable
 from data.planning.stream import Consumer, LoaderState, Planner, joined, stream
 from data.processing.processor import Processor
+from data.rows.pack import empty_token_rows
 from data.sources.make import make_source
 from data.sources.order import Mixed, Order
 from data.sources.source import Source
 from tests.data.planning.groups.test_group import held
 from tests.data.planning.test_epochs import BUDGETS, CAPACITY, lengths_of, mixture_of
-from tests.data.samples import WORK, ListSource, MakeConfig, mixed_source
+from tests.data.samples import WORK, ListSource, MakeConfig, arrays, mixed_source, of_tokens
 
 ROWS, HOSTS = 8, 4
 
@@ -41,7 +42,7 @@ class Planned(MicrobatchLoader):
 
     def __next__(self) -> Microbatch:
         plan = self._planner.plan()
-        batch: dict[str, Any] = {"decoder": {"media": {}}, "encoders": {}}
+        batch = PackedBatch({DECODER: empty_token_rows((0, 0), [])})
         return Microbatch(batch, microbatch_stats(plan, ROWS), plan.skipped, plan.state)
 
     def close(self) -> None: ...
@@ -283,15 +284,15 @@ def test_a_step_that_waits_is_one_of_padding(
     assert waits
     for wait in waits:
         decoder = wait.batch.decoder
-        assert not any(decoder[name].any() for name in decoder if name != "media")
-        assert all((media == -1).all() for media in decoder.merges.values())
-        assert not any(a.any() for rows in wait.batch.encoders.values() for a in rows.values())
-        assert all(not len(runs) for runs in wait.batch.get("runs", {}).values())
+        assert not any(array.any() for array in of_tokens(decoder))
+        assert all((merged == -1).all() for merged in decoder.merges.values())
+        assert not any(array.any() for _, array in arrays(wait.batch.encoders))
+        assert all(not len(runs) for runs in (wait.batch.runs or {}).values())
         assert not any(load.after.any() for load in wait.stats.loads.values())
         assert {*wait.stats.used.values()} == {0}
         assert wait.stats.padding["tokens"] == 1
     shapes = [
-        [np.shape(leaf) for leaf in own.batch.decoder.values() if not isinstance(leaf, dict)]
+        [array.shape for array in of_tokens(own.batch.decoder)]
         for own in (waits[0], padding_of(waits[0]), made[0][0])
     ]
     assert shapes[0] == shapes[1] == shapes[2]

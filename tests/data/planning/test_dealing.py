@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.batch import PackedBatch
 from data.config import Balance, DataConfig
 from data.faults import FaultKind
-from data.loading.assemble import Assembler, Batch
+from data.loading.assemble import Assembler
 from data.planning.balance import lpt
 from data.planning.bucket_thresholds import group_seconds, lane_seconds
 from data.planning.dealing import Dealer
@@ -26,9 +27,9 @@ from data.planning.problem import Problem
 from data.planning.steps import StepPacker
 from data.planning.stream import Consumer, LoaderState, MicrobatchPlan, Planner
 from data.processing.processor import Processor
-from data.rows.pack import DECODER
 from data.rows.spec import Lane, LaneCost
 from data.sample import DataError, Lengths
+from mllm_jax.train.step.batch import select_rows
 from tests.data.planning.test_packing import sample_lengths
 from tests.data.samples import (
     AUDIO,
@@ -40,9 +41,12 @@ from tests.data.samples import (
     MakeConfig,
     Noise,
     Picture,
+    assert_same_arrays,
     deal,
     make_sample,
     mixed_source,
+    of_example,
+    of_tokens,
 )
 
 BALANCES = st.sampled_from(get_args(Balance))
@@ -303,7 +307,7 @@ def assembled(
     config: Any,
     plan: MicrobatchPlan,
     rows: dict[str, list[int]],
-) -> Batch:
+) -> PackedBatch:
     return Assembler(source, processor, config, rows, apart=True)(plan.placements, CAPACITY)[0]
 
 
@@ -324,11 +328,11 @@ def test_what_lands_is_the_same_under_every_balance(
     assert seen[2] == seen[0]
 
 
-def content(batch: Batch, placement: Any, processor: Processor) -> list[bytes]:
+def content(batch: PackedBatch, placement: Any, processor: Processor) -> list[bytes]:
     start, row = placement.start, placement.row
     span = np.s_[row, start : start + placement.lengths.tokens]
     decoder = batch.decoder
-    found = [decoder[key][span].tobytes() for key in ("tokens", "targets", "loss_weight")]
+    found = [array[span].tobytes() for array in of_example(decoder)]
     for name, modality in processor.modalities.items():
         inputs = batch.rows[name].inputs
         outputs = inputs.reshape(-1, modality.reduction * modality.features)
@@ -360,15 +364,7 @@ def test_hosts_read_each_medium_once(
             "audio": [3, 2, 1, 0] if host else [],
         }
         part = assembled(source, processor, config, plan, rows)
-        for name in ("tokens", "loss_weight"):
-            np.testing.assert_array_equal(
-                part["decoder"][name], whole["decoder"][name][rows["decoder"]]
-            )
-        for name in ("vision", "audio"):
-            media = part.decoder.merges[name]
-            np.testing.assert_array_equal(media, whole.decoder.merges[name][rows["decoder"]])
-            for key, array in part["encoders"][name].items():
-                np.testing.assert_array_equal(array, whole["encoders"][name][key][rows[name]])
+        assert_same_arrays(part, select_rows(whole, rows))
     samples = [source.samples[p.index] for p in plan.placements]
     media = [
         id(m) for s in samples if not isinstance(s, str) for m in (*s.of("image"), *s.of("audio"))
@@ -393,13 +389,13 @@ def test_a_bad_medium_is_blank_and_reported(processor: Processor, make_config: M
     assert name == "liar"
     assert "medium 0 of vision was measured as 8 positions but holds 5" in fault.text
     assert fault.kind == FaultKind.LENGTH
-    vision = batch.encoders["vision"]
+    vision = batch.rows["vision"]
     blank = vision.segment_ids[0] == plan.placements[0].media["vision"][0][2]
     assert blank.sum() == 8
     assert not vision.inputs[0][blank].any()
     assert vision.inputs[0][~blank].any()
     # The text is here, and is left out; another process that holds it is told where it is.
-    assert not any(batch.decoder[name].any() for name in DECODER)
+    assert not any(array.any() for array in of_tokens(batch.decoder))
     _, holes = assembler.holes(plan.placements, CAPACITY)
     assert holes == tuple((placement, (name, fault)) for placement in plan.placements)
 

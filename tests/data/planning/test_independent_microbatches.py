@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.batch import ModuleRows
 from data.planning.independent_microbatches import (
     Ints,
     Units,
@@ -18,7 +18,7 @@ from data.planning.independent_microbatches import (
     rows_of_units,
     units_of,
 )
-from data.rows.pack import empty_rows
+from data.rows.pack import by_name, empty_rows, of_names
 from mllm_jax.config.inputs import modalities
 from tests.train.models import small_model
 
@@ -183,11 +183,11 @@ def test_units_feed_the_microbatches_of_their_media_in_order(media: list[Ints]) 
     assert firsts == sorted(firsts)
 
 
-def filled(media: Ints, seed: int) -> dict[str, Any]:
+def filled(media: Ints, seed: int) -> ModuleRows:
     """Rows with random values in their media."""
     rng, rows = np.random.default_rng(seed), empty_rows(VISION, ROWS, POSITIONS)
     for row, start, span, segment, _ in media.tolist():
-        for name, array in rows.items():
+        for name, array in by_name(rows).items():
             own = VISION.arrays.get(name)
             step = VISION.reduction if own is not None and own.per == "output" else 1
             part = array[row, start // step : (start + span) // step]
@@ -204,7 +204,9 @@ def test_arrays_move_with_their_media(media: list[Ints], seed: int, spread: int)
     rows = [2, 0]  # this process's rows, in its order
     # It has all rows of units but the last of one row of the batch.
     here = [row * spread + i for row in rows for i in range(spread)][: 2 * spread - (spread > 1)]
-    local = [{name: array[rows] for name, array in own.items()} for own in arrays]
+    local = [
+        of_names({name: array[rows] for name, array in by_name(own).items()}) for own in arrays
+    ]
     made = rows_of_units(units, local, rows, here, VISION, POSITIONS)
     assert made.inputs.shape[:3] == (max(1, units.count), len(here), POSITIONS)
     seen: dict[tuple[int, int], list[int]] = {}
@@ -214,7 +216,7 @@ def test_arrays_move_with_their_media(media: list[Ints], seed: int, spread: int)
     ):
         if there in here:
             place = unit, here.index(there), slice(to, to + span)
-            own = arrays[m]["inputs"][row, start : start + span]
+            own = arrays[m].inputs[row, start : start + span]
             np.testing.assert_array_equal(made.inputs[place], own)
             assert (made.segment_ids[place] == first).all()
             seen.setdefault(place[:2], []).append(int(first))
