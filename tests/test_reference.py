@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import jax
 import numpy as np
 
 from benchmarks.registry import BENCHMARKS
+from data.batch import DECODER, ModuleRows, NextTokenTargets, PackedBatch
 from data.media.image.modality import ImageModality
 from data.media.image.tiles import Tiling
-from data.rows.pack import DECODER
+from data.planning.stream import media_of_plan, runs_of_plan
+from data.rows.pack import empty_rows, empty_token_rows
 from mllm_jax.cli.commands import COMMANDS
 from mllm_jax.config.inputs import modalities
 from mllm_jax.models.module import abstract_parameters
 from mllm_jax.runtime.exits import MEANINGS
 from mllm_jax.train.state.regroup import leaf_name
+from scheduling.executor.batch import StepBatch
 from tests.configs import ROOT, config
+from tests.data.samples import arrays
 
 FOLDER = ROOT / "docs" / "reference"
 MODEL = config(model__decoder__vocab=320).model
@@ -42,16 +46,26 @@ def first_cells(page: str) -> list[str]:
 
 
 def test_the_page_of_the_batch_has_its_arrays_and_types() -> None:
-    image, audio = modalities(MODEL)
+    image, audio = (replace(own, name="<bucket>") for own in modalities(MODEL))
     assert isinstance(image, ImageModality)
     tiled = replace(image, tiling=Tiling(((16, 16),), (16, 16), (1, 1), 1), newline=1)
-    lanes = {**tiled.arrays, **audio.arrays}
-    types = {f"decoder.{name}": np.dtype(dtype) for name, dtype in DECODER.items()}
-    types |= {f"encoders.<lane>.{name}": np.dtype(array.dtype) for name, array in lanes.items()}
-    types |= dict.fromkeys(("decoder.media.<lane>", "encoders.<lane>.segment_ids"), np.dtype("i4"))
+    types = {}
+    for own in (tiled, audio):
+        decoder = empty_token_rows((1, 1), [own.name])
+        modules = {DECODER: decoder, own.name: empty_rows(own, 1, own.reduction)}
+        batch = PackedBatch(modules, runs_of_plan([], (own,)), media_of_plan([], (own,)))
+        types |= {name: array.dtype for name, array in arrays(batch)}
     page = (FOLDER / "batch.md").read_text()
     rows = re.findall(r"(?m)^\| `([^`]+)` \| (\w+) \|", page)
     assert {name: np.dtype(dtype) for name, dtype in rows} == types
+
+
+def test_the_page_of_the_batch_names_every_field() -> None:
+    named = {part for name in first_cells("batch.md") for part in name.split(".")}
+    for kind in (PackedBatch, ModuleRows, NextTokenTargets):
+        assert {field.name for field in fields(kind)} <= named
+    page = (FOLDER / "batch.md").read_text()
+    assert all(f"`{field.name}`" in page for field in fields(StepBatch))
 
 
 def test_the_page_of_checkpoints_names_arrays_that_there_are() -> None:

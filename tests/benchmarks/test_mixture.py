@@ -29,6 +29,7 @@ def test_a_microbatch_holds_its_images(config: ExperimentConfig) -> None:
     landed = batch.decoder.merges["vision"]
     assert np.count_nonzero(landed >= 0) == 3 * mixture.OUTPUTS
     assert batch.rows["vision"].segment_ids.max() == 3
+    assert batch.places is not None
     assert len(batch.places["vision"]) == 3
     assert (batch.decoder.segment_ids == 1).all()
 

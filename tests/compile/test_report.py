@@ -111,14 +111,14 @@ def test_the_batch_is_what_training_makes(
         microbatches = [next(loader).batch for _ in range(config.train.accumulate)]
     made = place(microbatches, step)
     expected = training_batch(config, step)
-    assert bool(expected["carried"]) == bool(step.program.ahead) == ("train__freeze" in changes)
-    assert bool(expected["routes"]) == (balance == "per_phase")
-    assert_alike(expected | {"carried": {}}, made)
+    assert bool(expected.carried) == bool(step.program.ahead) == ("train__freeze" in changes)
+    assert bool(expected.routes) == (balance == "per_phase")
+    assert_alike(expected.with_carried({}), made)
     if step.program.ahead:
         params = on_devices(step.abstract["params"])
-        assert_alike(expected["carried"], step.primed(params, made)["carried"])
+        assert_alike(expected.carried, step.primed(params, made).carried)
         _, scalars = jax.eval_shape(step.update, step.abstract, expected)
-        sizes = [(x.shape, x.dtype) for x in jax.tree.leaves(expected["carried"])]
+        sizes = [(x.shape, x.dtype) for x in jax.tree.leaves(expected.carried)]
         assert sizes == [(x.shape, x.dtype) for x in jax.tree.leaves(scalars["carried"])]
 
 

@@ -19,7 +19,7 @@ from jax.sharding import PartitionSpec as P
 from benchmarks.overlap import TARGETS
 from mllm_jax.compile.target import Target
 from sharding.collectives import psum
-from sharding.exchange import all_to_all, is_ragged
+from sharding.exchange import RouteArrays, all_to_all, is_ragged
 from sharding.grid import JointGrid
 from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan, PlanError
@@ -119,7 +119,7 @@ def test_equals_a_lookup_with_its_gradient(decoder: ParallelPlan, encoder: Paral
     index = scattered(3)
     routes = build(grid, index)
     outputs, weights = values(routes)
-    gradient, moved = exchanged(grid, jax.devices())(outputs, weights, *on_devices(routes))
+    gradient, moved = exchanged(grid, jax.devices())(outputs, weights, on_devices(routes))
     np.testing.assert_array_equal(moved, lookup(outputs, index))
     expected = np.zeros((ROWS * OUTPUTS, WIDTH), np.float32)
     np.add.at(expected, index[index >= 0], weights[index >= 0])
@@ -134,37 +134,34 @@ def values(routes: Routes, width: int = WIDTH) -> tuple[Index, Index]:
     return outputs, weights
 
 
-def on_devices(routes: Routes) -> tuple[dict[str, Index], Index]:
-    """The values that devices send, `[devices, ...]`, and that land, `[rows, tokens]`."""
+def on_devices(routes: Routes) -> RouteArrays:
+    """What devices send, `[devices, ...]`, and what lands, `[rows, tokens]`."""
     devices = range(routes.count)
-    send = {"picks": np.stack([routes.send(i) for i in devices])}
-    if routes.ragged:
-        send["slices"] = np.stack([routes.slices(i) for i in devices])
+    picks = np.stack([routes.send(i) for i in devices])
+    slices = np.stack([routes.slices(i) for i in devices]) if routes.ragged else None
     receive = np.empty((routes.target.rows, routes.target.positions), np.int32)
     for device, share in shares(routes.target, receive, routes).items():
         share[:] = routes.receive(device)
-    return send, receive
+    return RouteArrays(None, picks=picks, slices=slices, receive=receive)
 
 
 def exchanged(grid: JointGrid, devices: Sequence[Any]) -> Any:
-    """Compiles the exchange and its gradient: of outputs, weights, what is sent and what lands."""
+    """Compiles the exchange and its gradient: of outputs, weights and routes."""
     source, target = grid.views["vision"], grid.decoder
 
-    def body(outputs: Any, weights: Any, send: Any, receive: Any) -> Any:
-        send = jax.tree.map(lambda x: x[0], send)
-
+    def body(outputs: Any, weights: Any, routes: RouteArrays) -> Any:
         def loss(outputs: Any) -> Any:
-            moved = all_to_all(outputs, send, receive, target.positions)
+            moved = all_to_all(outputs, routes.of_device, target.positions)
             return psum(jnp.sum(moved * weights), target.all), moved
 
         return jax.grad(loss, has_aux=True)(outputs)
 
     sent = P(source.batch or None, source.sequence or None)
-    got = P(target.batch or None, target.sequence or None)
+    got, own = P(target.batch or None, target.sequence or None), P(target.positions)
     run = jax.shard_map(
         body,
         mesh=make_mesh(grid, devices[: grid.devices]),
-        in_specs=(sent, got, P(target.positions), got),
+        in_specs=(sent, got, RouteArrays(None, picks=own, slices=own, receive=got)),
         out_specs=(sent, got),
     )
     return jax.jit(run)
@@ -215,9 +212,9 @@ def test_ragged_equals_padded_with_its_gradient(
     grid, padded, ragged = both_forms(pair)
     routes = build(grid, index, ragged=True)
     outputs, weights = values(routes)
-    expected = padded(outputs, weights, *on_devices(build(grid, index)))
+    expected = padded(outputs, weights, on_devices(build(grid, index)))
     with ragged_on_cpus():
-        found = ragged(outputs, weights, *on_devices(routes))
+        found = ragged(outputs, weights, on_devices(routes))
     for mine, theirs in zip(found, expected, strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
@@ -237,7 +234,7 @@ def test_routes_are_ragged_where_the_platform_can() -> None:
 def test_ragged_is_two_ragged_all_to_alls_with_the_gradient(platform: str) -> None:
     grid = JointGrid.build({"decoder": PAIRS[0][0], "vision": PAIRS[0][1]})
     routes = build(grid, scattered(3), ragged=True)
-    traced = exchanged(grid, jax.devices()).trace(*values(routes), *on_devices(routes))
+    traced = exchanged(grid, jax.devices()).trace(*values(routes), on_devices(routes))
     text = traced.lower(lowering_platforms=(platform,)).as_text()
     assert text.count("@ragged_all_to_all") == 2
 
@@ -268,7 +265,7 @@ def compiled(devices: Sequence[Any], ragged: bool) -> Any:
     source, target = Side(grid.views["vision"], 32, 256), Side(grid.decoder, 32, 512)
     routes = Routes.build(source, target, np.zeros((0, 5), np.int64), ragged)
     assert is_ragged(make_mesh(grid, devices), routes.axes)
-    shapes = jax.eval_shape(lambda: (*values(routes, 512), *on_devices(routes)))
+    shapes = jax.eval_shape(lambda: (*values(routes, 512), on_devices(routes)))
     return exchanged(grid, devices).lower(*shapes).compile()
 
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from data.batch import DECODER, PackedBatch
 from mllm_jax.models.graph import ModelConfig
 
 #: What Qwen2-Audio has beside Whisper's encoder, for clips of up to 64 frames.
@@ -70,3 +75,15 @@ def small_model(
         }
         | changes
     )
+
+
+def without_media(batch: PackedBatch, lanes: Collection[str]) -> PackedBatch:
+    """The batch without the media of some lanes; their inputs are as they were."""
+    merges, places = dict(batch.decoder.merges), dict(batch.places or {})
+    rows = dict(batch.rows)
+    for name in lanes:
+        rows[name] = replace(rows[name], segment_ids=np.zeros_like(rows[name].segment_ids))
+        merges[name] = np.full_like(merges[name], -1)
+        places[name] = places[name][:0]
+    rows[DECODER] = replace(batch.decoder, merges=merges)
+    return replace(batch, rows=rows, places=places)

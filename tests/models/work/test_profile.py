@@ -140,7 +140,7 @@ def _without_fsdp(layout: Any) -> tuple[str, ...]:
 # ---- what a layer keeps --------------------------------------------------------------------------
 
 
-def batch(config: ModelConfig, name: str) -> dict[str, Any]:
+def batch(config: ModelConfig, name: str) -> ModuleRows:
     """One full row of a tower."""
     rows = towers.lay([[POSITIONS[name]]], POSITIONS[name])
     if name == "decoder":

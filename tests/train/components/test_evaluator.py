@@ -1,6 +1,7 @@
 """Packed samples get what each gets alone: its loss, and its answer, token by token."""
 
 import dataclasses
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,15 @@ from data.sample import Sample, SampleError
 from data.sources.make import make_source
 from data.sources.mixture import Mixture
 from mllm_jax.models import module as multimodal
-from mllm_jax.models.batch import NEXT_TOKEN
+from mllm_jax.models.batch import DECODER, NEXT_TOKEN, ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.components.evaluator import Evaluator, StoppedError
 from mllm_jax.train.records.evaluation_figures import figures_of
 from sharding.grid import View
+
+#: Rows of every module.
+Modules = Mapping[str, ModuleRows]
 
 
 class OtherEnd:
@@ -56,38 +60,36 @@ def decode_alone(experiment: Any, params: Any, index: int, count: int) -> list[i
     rows = {name: [0] for name in ("decoder", *experiment.config.model.encoders)}
     (prompt,) = prompt_batches(One(), experiment.processor, config, rows)
     (slot,) = prompt.slots
-    batch, end = prompt.batch, slot.start + slot.tokens
+    decoder, end = prompt.batch.decoder, slot.start + slot.tokens
     # Room for the answer behind the prompt, which does not see it.
     room = ((0, 0), (0, count))
-    widened = jax.tree.map(partial(np.pad, pad_width=room), batch.decoder)
-    widened.merges = {
-        name: np.pad(index, room, constant_values=-1)
-        for name, index in batch.decoder.merges.items()
-    }
-    widened.segment_ids[0, end : end + count] = slot.segment
-    widened.positions[0, end : end + count] = slot.tokens + np.arange(count)
-    batch = jax.tree.map(jnp.asarray, batch | {"decoder": widened})
+    merges = {n: np.pad(own, room, constant_values=-1) for n, own in decoder.merges.items()}
+    padded = jax.tree.map(partial(np.pad, pad_width=room), decoder)
+    padded.segment_ids[0, end : end + count] = slot.segment
+    padded.positions[0, end : end + count] = slot.tokens + np.arange(count)
+    widened = dataclasses.replace(padded, merges=merges)
+    modules = jax.tree.map(jnp.asarray, {**prompt.batch.rows, DECODER: widened})
     tokens = widened.inputs
     best = jax.jit(partial(_next, experiment.config.model))
     for position in range(end, end + count):
-        tokens[0, position] = best(params, batch, tokens)[position - 1]
+        tokens[0, position] = best(params, modules, tokens)[position - 1]
     return tokens[0, end : end + count].tolist()
 
 
-def _next(model: ModelConfig, params: Any, batch: Any, tokens: jax.Array) -> jax.Array:
+def _next(model: ModelConfig, params: Any, modules: Modules, tokens: jax.Array) -> jax.Array:
     """The most likely token behind every position of one row."""
-    return jnp.argmax(_logits(model, params, batch, tokens), axis=-1)
+    return jnp.argmax(_logits(model, params, modules, tokens), axis=-1)
 
 
-def _logits(model: ModelConfig, params: Any, batch: Any, tokens: jax.Array) -> jax.Array:
+def _logits(model: ModelConfig, params: Any, modules: Modules, tokens: jax.Array) -> jax.Array:
     """The whole logits behind every position of one row."""
     view = View()
     media = jnp.zeros((*tokens.shape, model.decoder.d_model))
     for name in model.encoders:
-        out = multimodal.encode(params["encoders"][name], name, batch.encoders[name], model, view)
-        index = batch.decoder.merges[name]
+        out = multimodal.encode(params["encoders"][name], name, modules[name], model, view)
+        index = modules[DECODER].merges[name]
         media += jnp.where((index >= 0)[..., None], out[0][jnp.maximum(index, 0)], 0)
-    rows = batch.decoder | {"tokens": tokens}
+    rows = dataclasses.replace(modules[DECODER], inputs=tokens)
     hidden, _ = multimodal.decode_hidden(params["decoder"], rows, media, model, view)
     return hidden[0] @ params["decoder"]["lm_head"]["kernel"]
 
@@ -163,12 +165,11 @@ def loss_alone(experiment: Any, params: Any, index: int) -> tuple[float, float]:
     (example,) = example_batches(source, experiment.processor, config, rows, [index])
     own = example.batch.decoder
     logits = jax.jit(partial(_logits, experiment.config.model))(
-        params, jax.tree.map(jnp.asarray, example.batch), own["tokens"]
+        params, jax.tree.map(jnp.asarray, example.batch.rows), own.inputs
     )
-    each = jax.nn.logsumexp(logits, axis=-1) - logits[np.arange(len(logits)), own["targets"][0]]
-    return float((each * own.targets[NEXT_TOKEN].weights[0]).sum()), float(
-        own.targets[NEXT_TOKEN].weights.sum()
-    )
+    targets = own.targets[NEXT_TOKEN]
+    each = jax.nn.logsumexp(logits, axis=-1) - logits[np.arange(len(logits)), targets.labels[0]]
+    return float((each * targets.weights[0]).sum()), float(targets.weights.sum())
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from data.batch import PackedBatch
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step
@@ -40,7 +41,7 @@ class CompiledOnce:
         own = self._step
         return jax.device_put(own.form.stored(self._params), shardings(own.mesh, own.form.specs))
 
-    def __call__(self, microbatches: Sequence[Any]) -> tuple[np.ndarray, Any]:
+    def __call__(self, microbatches: Sequence[PackedBatch]) -> tuple[np.ndarray, Any]:
         """Loss and gradients of packed microbatches, as numpy arrays."""
         own = self._step
         grads, loss = own.gradients(self._placed, place(microbatches, own))

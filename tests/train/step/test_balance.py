@@ -1,6 +1,7 @@
 """However samples are dealt, the loss and every gradient leaf are those of one device."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, get_args
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
+from data.batch import PackedBatch
 from data.config import Balance
 from data.loading.assemble import Assembler
 from data.planning.dealing import Dealer, Dealt
@@ -67,7 +69,7 @@ class Laboratory:
 
     def dealt(
         self, balance: Balance, how: dict[str, Any], chosen: Sequence[int]
-    ) -> tuple[Dealt, dict[str, Any]]:
+    ) -> tuple[Dealt, PackedBatch]:
         """Samples of the source dealt over the rows, and their batch."""
         changes: dict[str, Any] = {"balance": balance, "balancing": how}
         data = type(self.config.data).model_validate(self.config.data.model_dump() | changes)
@@ -84,7 +86,7 @@ class Laboratory:
         assemble = Assembler(self.source, self.processor, data, rows, apart)
         batch, skipped = assemble(placements, capacity)
         assert not skipped
-        return dealt, batch | ({"runs": runs_of_plan(placements, encoders)} if apart else {})
+        return dealt, replace(batch, runs=runs_of_plan(placements, encoders) if apart else None)
 
     def fits(self, chosen: Sequence[int]) -> bool:
         """Whether no sample would wait, under whatever balance."""
@@ -94,9 +96,9 @@ class Laboratory:
         packer = StepPacker(capacity, ROWS, 1, apart=False, evenly=False)
         return len(packer([self.lengths[i] for i in chosen]).placed) == len(chosen)
 
-    def result(self, devices: int, batch: dict[str, Any]) -> tuple[np.ndarray, Any]:
+    def result(self, devices: int, batch: PackedBatch) -> tuple[np.ndarray, Any]:
         """Loss and gradients on one device or on four."""
-        step, params, program = self._program(devices, "runs" in batch)
+        step, params, program = self._program(devices, batch.runs is not None)
         grads, loss = program(params, place([batch], step))
         return np.asarray(loss), jax.tree.map(np.asarray, grads)
 
@@ -153,9 +155,7 @@ def test_balanced_equals_unbalanced(
     assert max(result.worst.values()) < 2e-5, result
 
 
-def check(
-    laboratory: Laboratory, balanced: dict[str, Any], unbalanced: dict[str, Any]
-) -> Verification:
+def check(laboratory: Laboratory, balanced: PackedBatch, unbalanced: PackedBatch) -> Verification:
     return compare(laboratory.result(4, balanced), laboratory.result(1, unbalanced))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from data.batch import PackedBatch
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters
 from mllm_jax.config.pipeline_plan import PipelinePlan
@@ -20,7 +21,7 @@ from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import interleaved
 from scheduling.schedules.tasks import EncoderPieces
 from sharding.plan import ParallelPlan
-from tests.train.models import small_model
+from tests.train.models import small_model, without_media
 from tests.train.step.gradients import CompiledOnce
 
 ROWS, TOKENS, MICROBATCHES = 2, 24, 4
@@ -44,19 +45,16 @@ def model() -> ModelConfig:
     return small_model(remat="layer")
 
 
-def microbatches(held: dict[str, list[int]], filler: float) -> list[Any]:
+def microbatches(held: dict[str, list[int]], filler: float) -> list[PackedBatch]:
     """Microbatches of which some hold media; the inputs of all others are `filler`."""
     return [microbatch(m, held, filler) for m in range(MICROBATCHES)]
 
 
-def microbatch(m: int, held: dict[str, list[int]], filler: float) -> Any:
-    batch = synthetic_batch(model(), ROWS, TOKENS, MEDIA, m)
-    for name, tree in batch.encoders.items():
-        if m not in held.get(name, []):
-            tree.segment_ids[:] = 0
-            tree.inputs[:] = filler
-            batch.decoder.merges[name][:] = -1
-            batch.places[name] = batch.places[name][:0]
+def microbatch(m: int, held: dict[str, list[int]], filler: float) -> PackedBatch:
+    empty = [name for name in MEDIA if m not in held.get(name, [])]
+    batch = without_media(synthetic_batch(model(), ROWS, TOKENS, MEDIA, m), empty)
+    for name in empty:
+        batch.rows[name].inputs[:] = filler
     return batch
 
 

@@ -8,15 +8,16 @@ import optax
 import pytest
 from jax.sharding import Mesh
 
+from data.batch import PackedBatch
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import LayerStack
-from mllm_jax.models.batch import NEXT_TOKEN
+from mllm_jax.models.batch import DECODER, NEXT_TOKEN
 from mllm_jax.models.freeze import Frozen
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step, gradient_step, train_step, with_plan
-from mllm_jax.train.step.gradient_program import GradientProgram, Gradients
+from mllm_jax.train.step.gradient_program import Batch, GradientProgram, Gradients
 from mllm_jax.train.step.plain import PlainProgram
 from mllm_jax.train.step.step import TrainStep
 from sharding.collectives import vary
@@ -35,7 +36,7 @@ class Unrolled(GradientProgram):
     def __init__(self, model: ModelConfig, grid: JointGrid, frozen: Frozen) -> None:
         super().__init__(model, grid, frozen, LayerStack(model.decoder.layers, 1, 2))
 
-    def shares(self, params: Any, batch: Any, weight: jax.Array, aux: Aux) -> Gradients:
+    def shares(self, params: Any, batch: Batch, weight: jax.Array, aux: Aux) -> Gradients:
         rows = [jax.tree.map(lambda x, i=i: x[i], batch.decoder) for i in (1, 0)]
 
         def total(params: Any) -> jax.Array:
@@ -45,7 +46,7 @@ class Unrolled(GradientProgram):
                 decoder["layers"],
             )
             whole = params | {"decoder": decoder | {"layers": layers}}
-            made = [self.towers.loss(whole, {"decoder": own, "encoders": {}}) for own in rows]
+            made = [self.towers.loss(whole, {DECODER: own}, {}) for own in rows]
             losses = [loss for loss, _ in made]
             return sum(losses[1:], losses[0]) / weight
 
@@ -61,12 +62,12 @@ def model() -> ModelConfig:
 
 
 @pytest.fixture(scope="module")
-def microbatches(model: ModelConfig) -> list[Any]:
+def microbatches(model: ModelConfig) -> list[PackedBatch]:
     return [synthetic_batch(model, 2, 16, {}, seed) for seed in range(2)]
 
 
 def test_another_program_trains_without_a_change_of_the_step(
-    model: ModelConfig, microbatches: list[Any]
+    model: ModelConfig, microbatches: list[PackedBatch]
 ) -> None:
     """One step of gradient descent at rate 1 leaves the parameters less their gradients."""
     grid = JointGrid.build(TWO)
@@ -95,7 +96,7 @@ def test_another_program_trains_without_a_change_of_the_step(
 
 
 def test_what_the_step_before_has_left_must_be_there(
-    model: ModelConfig, microbatches: list[Any]
+    model: ModelConfig, microbatches: list[PackedBatch]
 ) -> None:
     class Ahead(PlainProgram):
         carried_specs = {"vision": jax.sharding.PartitionSpec()}  # noqa: RUF012

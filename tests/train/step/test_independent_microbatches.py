@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
+from data.batch import DECODER, PackedBatch
 from data.planning.independent_microbatches import feeds_of_all
 from data.rows.pack import empty_rows
 from mllm_jax.check.loads import part_loads
@@ -23,7 +24,7 @@ from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.step import independent_microbatches as units
 from mllm_jax.train.step import pipeline
-from mllm_jax.train.step.batch import counted, place
+from mllm_jax.train.step.batch import place, place_batch
 from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.gradient_program import Follow, Room, StepTables
 from mllm_jax.train.step.host_groups import ALONE, Among
@@ -43,7 +44,7 @@ from sharding.grid import JointGrid
 from sharding.mesh import shardings
 from sharding.plan import ParallelPlan, PlanError, factorizations
 from sharding.stages import StageViews
-from tests.train.models import small_model
+from tests.train.models import small_model, without_media
 from tests.train.step.gradients import CompiledOnce
 
 ROWS, TOKENS, MICROBATCHES = 2, 24, 4
@@ -51,7 +52,7 @@ ROWS, TOKENS, MICROBATCHES = 2, 24, 4
 ROOM = 4
 MEDIA = {"vision": 16, "audio": 32}
 CUTS = EncoderPieces("vision", 2, 1, 2), EncoderPieces("audio", 2, 2, 2)
-DECODER = interleaved(2, 2, MICROBATCHES)
+SCHEDULE = interleaved(2, 2, MICROBATCHES)
 PLANS = {
     "decoder": ParallelPlan(stage=2, context=2),
     "vision": ParallelPlan(data=4),
@@ -111,7 +112,7 @@ SMALL = Following(room=1, each=2, rows=2)
 
 def placed(cuts: Any, live: int = 4) -> Schedule:
     own = {cut.name: EncoderCosts((1.0,) * cut.pieces, (2.0,) * cut.pieces) for cut in cuts}
-    return place_encoders(DECODER, cuts, TaskCosts(4.0, 8.0, 1.0, own), live=live)
+    return place_encoders(SCHEDULE, cuts, TaskCosts(4.0, 8.0, 1.0, own), live=live)
 
 
 @cache
@@ -147,22 +148,27 @@ def compiled(small: bool = False) -> Any:
     return own.gradients.lower(own.abstract["params"], batch).compile()
 
 
-def thin(seed: int) -> dict[str, Any]:
+def thin(seed: int) -> PackedBatch:
     """A microbatch whose media fill a part of their rows."""
     batch = synthetic_batch(model(), ROWS, TOKENS, MEDIA, seed)
-    for encoder, tree in batch.encoders.items():
-        outputs = tree.segment_ids.shape[1] // model().encoder(encoder).reduction
-        for key, array in tree.items():
-            more = [(0, 0), (0, (ROOM - 1) * array.shape[1]), *[(0, 0)] * (array.ndim - 2)]
-            tree[key] = np.pad(array, more)
-        index = batch.decoder.merges[encoder]
+    encoders, merges = {}, {}
+    for name, own in batch.encoders.items():
+        encoders[name] = jax.tree.map(wider, own)
+        index, outputs = batch.decoder.merges[name], MEDIA[name] // model().encoder(name).reduction
         row, offset = np.divmod(index, outputs)
         wide = np.where(index >= 0, row * ROOM * outputs + offset, -1)
-        batch.decoder.merges[encoder] = wide.astype(np.int32)
-    return batch
+        merges[name] = wide.astype(np.int32)
+    decoder = replace(batch.decoder, merges=merges)
+    return replace(batch, rows={DECODER: decoder, **encoders})
 
 
-def scattered_load(load: int | str) -> tuple[list[Any], list[Any]]:
+def wider(array: np.ndarray) -> np.ndarray:
+    """An array of a row of an encoder with `ROOM` times as many positions."""
+    more = [(0, 0), (0, (ROOM - 1) * array.shape[1]), *[(0, 0)] * (array.ndim - 2)]
+    return np.pad(array, more)
+
+
+def scattered_load(load: int | str) -> tuple[list[PackedBatch], list[PackedBatch]]:
     """Microbatches with media in `load` of each four, and the same with rows in another order.
 
     A name is that of one of `mllm_jax.check.loads.LOADS`.
@@ -171,16 +177,8 @@ def scattered_load(load: int | str) -> tuple[list[Any], list[Any]]:
     if isinstance(load, str):
         batches = dict(part_loads(batches, model()))[load]
     else:
-        batches = [b if m % 4 < load else without_media(b) for m, b in enumerate(batches)]
+        batches = [b if m % 4 < load else without_media(b, MEDIA) for m, b in enumerate(batches)]
     return batches, [scattered(batch, model(), seed) for seed, batch in enumerate(batches)]
-
-
-def without_media(batch: Any) -> Any:
-    for name, tree in batch.encoders.items():
-        tree.segment_ids[:] = 0
-        batch.decoder.merges[name][:] = -1
-        batch.places[name] = batch.places[name][:0]
-    return batch
 
 
 @pytest.mark.parametrize("load", [0, 1, 2, 4, "uneven", "late"])
@@ -274,11 +272,12 @@ def test_no_rows_are_computed_that_hold_nothing() -> None:
     program = step().program
     assert isinstance(program, PipelineProgram)
     for load, count in ((0, 0), (4, 1)):
-        tables = place(scattered_load(load)[1], step())["schedule"]
-        ticks = slice(1, 1 + int(tables["bounds"][-1]))
+        tables = place(scattered_load(load)[1], step()).schedule
+        assert tables is not None
+        ticks = slice(1, 1 + int(tables.bounds[-1]))
         for cut in CUTS:
             entry = program.frame.own.index(("encoders", cut.name, "forward", "microbatch"))
-            tasks = np.count_nonzero(np.asarray(tables["own"])[:, ticks, entry] >= 0)
+            tasks = np.count_nonzero(np.asarray(tables.own)[:, ticks, entry] >= 0)
             assert tasks == count * cut.pieces
 
 
@@ -290,11 +289,13 @@ def test_what_fits_no_slots_runs_with_the_decoders_microbatches() -> None:
     plan: Any = {"follow": follow, "frame": replace(program.frame, encoders=few)}
     small = build_step(model(), PLANS, PipelinePlan(placed(CUTS), co_issue=False, **plan))
     for load, reason in ((4, "vision: pairs of microbatches on a stage: 4 do not fit"), (0, "")):
-        batch, _, spilled = counted(scattered_load(load)[1], small)
-        standing = np.asarray(small.program.tables.arrays["own"])
-        assert spilled.startswith(reason)
-        assert bool(spilled) == bool(reason)
-        assert np.array_equal(np.asarray(batch["schedule"]["own"]), standing) == bool(reason)
+        placed_batch = place_batch(scattered_load(load)[1], small)
+        table, standing = placed_batch.batch.schedule, small.program.tables.arrays
+        assert table is not None
+        assert standing is not None
+        assert placed_batch.spilled.startswith(reason)
+        assert bool(placed_batch.spilled) == bool(reason)
+        assert np.array_equal(np.asarray(table.own), standing.own) == bool(reason)
 
 
 def test_rows_go_on_together_where_units_feed_too_many(
@@ -305,13 +306,11 @@ def test_rows_go_on_together_where_units_feed_too_many(
     kinds, nothing = modalities(model()), np.zeros((0, 5), np.int64)
     rooms = {own.name: Room(MEDIA[own.name], 1) for own in kinds}
     batches = [
-        {
-            "encoders": {own.name: empty_rows(own, ROWS, MEDIA[own.name]) for own in kinds},
-            "places": {
-                own.name: np.array([[int(m >= 2), 0, MEDIA[own.name], 1, 1]]) for own in kinds
-            },
-            "runs": dict.fromkeys(MEDIA, nothing),
-        }
+        PackedBatch(
+            {own.name: empty_rows(own, ROWS, MEDIA[own.name]) for own in kinds},
+            runs=dict.fromkeys(MEDIA, nothing),
+            places={own.name: np.array([[int(m >= 2), 0, MEDIA[own.name], 1, 1]]) for own in kinds},
+        )
         for m in range(MICROBATCHES)
     ]
     asked: list[Feeds] = []
@@ -323,7 +322,7 @@ def test_rows_go_on_together_where_units_feed_too_many(
     for _ in range(2):
         rows = dict.fromkeys(MEDIA, range(ROWS))
         own = in_units(step().program, Follow(tables, rooms), batches, rows, rows, ROWS)
-        assert own[2]["vision"]["inputs"].shape[0] == 3
+        assert own[2]["vision"].inputs.shape[0] == 3
     assert asked == [((0, 2), (1, 3)), ((0, 0), (1, 2), (3, 3))] * 2
     told = [r for r in caplog.records if "its rows go on together" in r.getMessage()]
     assert len(told) == 1
@@ -372,7 +371,7 @@ def test_groups_that_know_their_own_media_alone_run_the_schedule_of_all() -> Non
     assert follow is not None
     rows = dict.fromkeys(MEDIA, range(ROWS))
 
-    def planned(own: list[Any], among: Among = ALONE) -> tuple[Any, Any, Any]:
+    def planned(own: list[PackedBatch], among: Among = ALONE) -> tuple[Any, Any, Any]:
         return in_units(program, follow, own, rows, rows, ROWS, among)
 
     groups, fed = [of_row(batches, row) for row in range(ROWS)], list[Mapping[str, Feeds]]()
@@ -397,27 +396,22 @@ def test_groups_that_know_their_own_media_alone_run_the_schedule_of_all() -> Non
             assert ids[0].shape == ids[1].shape
             np.testing.assert_array_equal(ids[0][:, row], ids[1][:, row])
             for mine, of_all in zip(found[1], moved, strict=True):
-                runs = of_all["runs"][name]
-                np.testing.assert_array_equal(mine["runs"][name], runs[runs[:, 0] == row])
+                runs = of_all.runs[name]
+                np.testing.assert_array_equal(mine.runs[name], runs[runs[:, 0] == row])
 
 
-def of_row(batches: list[Any], row: int) -> list[Any]:
+def of_row(batches: list[PackedBatch], row: int) -> list[PackedBatch]:
     """Microbatches that list the media of one row alone."""
-    return [
-        batch
-        | {
-            key: {name: own[own[:, 0] == row] for name, own in batch[key].items()}
-            for key in ("places", "runs")
-        }
-        for batch in batches
-    ]
+
+    def own(listed: Mapping[str, np.ndarray] | None) -> Mapping[str, np.ndarray]:
+        assert listed is not None
+        return {name: media[media[:, 0] == row] for name, media in listed.items()}
+
+    return [replace(batch, runs=own(batch.runs), places=own(batch.places)) for batch in batches]
 
 
 def test_batches_without_places_are_refused() -> None:
-    batches = [
-        {name: part for name, part in batch.items() if name != "places"}
-        for batch in scattered_load(1)[1]
-    ]
+    batches = [replace(batch, places=None) for batch in scattered_load(1)[1]]
     with pytest.raises(ValueError, match=r"needs batches that list the runs and the places"):
         place(batches, step())
 
@@ -434,12 +428,8 @@ def test_the_frame_has_the_slots_of_full_load() -> None:
 def test_given_tables_are_taken_whatever_the_load() -> None:
     """Encoders then have the microbatches of the decoder, for which nobody asks where media lie."""
     own, batches = step(), scattered_load(1)[1]
-    without = [
-        {name: part for name, part in batch.items() if name != "places"} for batch in batches
-    ]
+    without = [replace(batch, places=None) for batch in batches]
     with pytest.raises(ValueError, match="the runs and the places"):
-        counted(without, own)
-    _, units, _ = counted(without, own, tables=own.program.tables)
-    assert units == {}
-    _, units, _ = counted(batches, own)
-    assert {*units} == {*MEDIA}
+        place_batch(without, own)
+    assert place_batch(without, own, tables=own.program.tables).microbatches == {}
+    assert {*place_batch(batches, own).microbatches} == {*MEDIA}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
+from data.batch import DECODER, PackedBatch
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import PipelinePlan
@@ -45,16 +48,16 @@ def parameters() -> Any:
 
 
 @cache
-def microbatches() -> list[Any]:
+def microbatches() -> list[PackedBatch]:
     budgets = BUDGETS
     return [synthetic_batch(model(lanes=True), ROWS, TOKENS, budgets, i) for i in range(3)]
 
 
-def merged(batch: Any) -> Any:
+def merged(batch: PackedBatch) -> PackedBatch:
     """The batch of an encoder without lanes: rows of the one behind those of the other."""
-    short, long = (dict(batch.encoders[name]) for name in ("short", "long"))
-    long.segment_ids = np.where(long.segment_ids, long.segment_ids + 99, 0)
-    rows = {key: np.concatenate([short[key], long[key]], 1) for key in short}
+    short, long = (batch.rows[name] for name in ("short", "long"))
+    behind = replace(long, segment_ids=np.where(long.segment_ids, long.segment_ids + 99, 0))
+    rows = jax.tree.map(lambda *own: np.concatenate(own, 1), short, behind)
     reduction = model(lanes=False).encoders["vision"].reduction
     outputs = {name: budget // reduction for name, budget in BUDGETS.items()}
     places = {name: np.divmod(batch.decoder.merges[name], n) for name, n in outputs.items()}
@@ -63,8 +66,7 @@ def merged(batch: Any) -> Any:
     for name, (row, offset) in places.items():
         landed = row * sum(outputs.values()) + starts[name] + offset
         media = np.where(batch.decoder.merges[name] >= 0, landed, media).astype(np.int32)
-    decoder = batch.decoder | {"media": {"vision": media}}
-    return {"decoder": decoder, "encoders": {"vision": rows}}
+    return PackedBatch({DECODER: replace(batch.decoder, merges={"vision": media}), "vision": rows})
 
 
 @cache
@@ -73,7 +75,7 @@ def reference() -> tuple[np.ndarray, Any]:
     return on_one_device(microbatches())
 
 
-def on_one_device(batches: list[Any]) -> tuple[np.ndarray, Any]:
+def on_one_device(batches: list[PackedBatch]) -> tuple[np.ndarray, Any]:
     return single()([merged(batch) for batch in batches])
 
 
@@ -88,16 +90,15 @@ def apart() -> CompiledOnce:
     return CompiledOnce.under(model(lanes=True), APART, parameters())
 
 
-def emptied(batch: Any, lane: str, rows: list[int], blank: float = 0.0) -> Any:
+def emptied(batch: PackedBatch, lane: str, rows: list[int], blank: float = 0.0) -> PackedBatch:
     """The batch without the media in some rows of a lane, whose inputs are `blank`."""
-    arrays, landed = dict(batch.encoders[lane]), batch.decoder.merges[lane]
-    arrays = {name: array.copy() for name, array in arrays.items()}
-    arrays.segment_ids[rows], arrays["inputs"][rows] = 0, blank
+    own, landed = jax.tree.map(np.copy, batch.rows[lane]), batch.decoder.merges[lane]
+    own.segment_ids[rows], own.inputs[rows] = 0, blank
     outputs = BUDGETS[lane] // model(lanes=True).encoders["vision"].reduction
     gone = np.isin(landed // outputs, rows) & (landed >= 0)
-    media = batch.decoder.merges | {lane: np.where(gone, -1, landed).astype(np.int32)}
-    encoders = batch.encoders | {lane: arrays}
-    return batch | {"decoder": batch.decoder | {"media": media}, "encoders": encoders}
+    merges = {**batch.decoder.merges, lane: np.where(gone, -1, landed).astype(np.int32)}
+    decoder = replace(batch.decoder, merges=merges)
+    return replace(batch, rows={**batch.rows, DECODER: decoder, lane: own})
 
 
 def schedule(frozen: bool = False) -> Schedule:

@@ -15,7 +15,7 @@ from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.layers.parameters import Block
-from mllm_jax.models.batch import NEXT_TOKEN
+from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import Decoder, Encoder, abstract_parameters
 from mllm_jax.models.work.profile import tower_profiles
@@ -269,8 +269,8 @@ def test_a_window_hides_what_is_before_it() -> None:
     """The first layer of the period sees three tokens, so a change reaches no further."""
     decoder, params = Decoder(model(), View()), parameters()["decoder"]
     first = jax.tree.map(lambda leaf: leaf[0], params["layers"])
-    rows = {"segment_ids": np.ones((1, 8), np.int32), "positions": np.arange(8, dtype=np.int32)}
-    context = decoder.context(rows | {"positions": rows.positions[None]})
+    places = np.arange(8, dtype=np.int32)[None]
+    context = decoder.context(ModuleRows(None, np.ones_like(places), places))
     x = np.random.default_rng(0).normal(size=(1, 8, 16)).astype(np.float32)
     other = x.copy()
     other[:, 2] += 1

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from data.batch import PackedBatch
 from data.loading.assemble import Assembler
 from data.planning.packing import make_capacity
 from data.planning.stream import lay_out
@@ -17,7 +18,7 @@ from tests.train.step.gradients import CompiledOnce
 ONE = {name: ParallelPlan() for name in ("decoder", "vision", "audio")}
 
 
-def batch(config: ExperimentConfig, processor: Any, rows: Sequence[int]) -> dict[str, Any]:
+def batch(config: ExperimentConfig, processor: Any, rows: Sequence[int]) -> PackedBatch:
     """The first samples of the source, sample i in row `rows[i]`; some rows may hold none."""
     modalities = tuple(processor.modalities.values())
     capacity = make_capacity(config.data.budgets, modalities)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
+from data.batch import PackedBatch
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, leaf_errors, loss_and_gradients
 from mllm_jax.models.graph import ModelConfig
@@ -58,7 +59,7 @@ def run(
     return loss_and_gradients(model, plans, *own, exchanges=exchanges)
 
 
-def batch(model: Any) -> dict[str, Any]:
+def batch(model: ModelConfig) -> PackedBatch:
     return synthetic_batch(model, ROWS, TOKENS, BUDGETS, seed=1)
 
 
@@ -181,7 +182,7 @@ def test_accumulation_equals_one_batch():
     assert max(errors.values()) < 2e-5, errors
 
 
-def microbatch(model: Any, number: int, parts: int) -> dict[str, Any]:
+def microbatch(model: ModelConfig, number: int, parts: int) -> PackedBatch:
     """Part `number` of the batch, with indices counted from its own first row."""
     size = ROWS // parts
     rows = range(number * size, (number + 1) * size)

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from data.batch import PackedBatch
+from mllm_jax.models.batch import DECODER, ModuleRows
 from mllm_jax.models.merge import land
-from mllm_jax.train.step.routes import lane_routes, route_specs
+from mllm_jax.train.step.routes import LaneRoutes, Pair, lane_routes, route_specs
 from sharding.collectives import psum
+from sharding.exchange import RouteArrays
 from sharding.exchange_kinds import EXCHANGES, Exchange
 from sharding.grid import JointGrid
-from sharding.mesh import make_mesh
+from sharding.mesh import make_mesh, shardings
 from sharding.plan import ParallelPlan
 from sharding.routes import runs_of
 from tests.sharding.test_exchange import OUTPUTS, ROWS, WIDTH, lookup, make_case
@@ -45,19 +47,24 @@ def index_of(grid: JointGrid) -> np.ndarray:
 def inputs(grid: JointGrid, exchange: Exchange, apart: bool, index: np.ndarray) -> dict[str, Any]:
     """Values on the devices, the routes of media in rows of their own among them."""
     outputs, _, weights = make_case(*grid.plans.values())
-    made = {"outputs": outputs, "weights": weights, "index": index, "routes": {}}
+    routes = None
     if apart:
-        batch = {"decoder": {"tokens": index}, "runs": {"vision": runs_of(index, OUTPUTS)}}
+        batch = listing(index, runs_of(index, OUTPUTS))
         parts = [batch], {"vision": [(0, 0)]}, {"vision": (ROWS, OUTPUTS)}, grid.views, ROWS, False
-        routes = lane_routes(*parts, {"vision": exchange})["vision"]
-        made["routes"] = {name: whole(grid, name, *array) for name, array in routes.arrays.items()}
+        routes = whole(grid, lane_routes(*parts, {"vision": exchange})["vision"])
+    return {"outputs": outputs, "weights": weights, "index": index, "routes": routes}
+
+
+def listing(index: np.ndarray, runs: np.ndarray) -> PackedBatch:
+    """A microbatch that lists runs; its tokens are looked at for their shape alone."""
+    return PackedBatch({DECODER: ModuleRows(index, None, None)}, {"vision": runs})
+
+
+def whole(grid: JointGrid, routes: LaneRoutes) -> RouteArrays:
+    """The arrays of routes, put together from the parts of all devices."""
+    layouts: Any = shardings(mesh_of(grid), route_specs(grid.decoder, None, routes.shapes))
+    made: RouteArrays = jax.tree.map(np.asarray, routes.placed(layouts))
     return made
-
-
-def whole(grid: JointGrid, name: str, shape: tuple[int, ...], part: Any) -> np.ndarray:
-    """An array of routes, put together from the parts of all devices."""
-    layout = NamedSharding(mesh_of(grid), route_specs(grid.decoder, None)[name])
-    return np.asarray(jax.make_array_from_callback(shape, layout, part))
 
 
 def mesh_of(grid: JointGrid) -> Any:
@@ -68,8 +75,8 @@ def landed(grid: JointGrid, exchange: Exchange, values: dict[str, Any]) -> Any:
     source, target = grid.views["vision"], grid.decoder
 
     def body(values: Any) -> Any:
-        routes = jax.tree.map(lambda x: x[0], values["routes"]) or None
-        rows = {"media": {"vision": values["index"]}}
+        routes = jax.tree.map(lambda x: x[0], values["routes"])
+        rows = ModuleRows(None, None, None, {"vision": values["index"]})
 
         def loss(outputs: Any) -> Any:
             moved = land(outputs, "vision", routes, rows, grid.views, exchange)
@@ -78,13 +85,13 @@ def landed(grid: JointGrid, exchange: Exchange, values: dict[str, Any]) -> Any:
         return jax.grad(loss, has_aux=True)(values["outputs"])
 
     got = P(target.batch, target.sequence or None)
-    specs: dict[str, Any] = {
+    routes = values["routes"]
+    specs = {
         "outputs": P(source.batch, source.sequence or None),
         "weights": got,
         "index": P(target.batch),
+        "routes": routes and route_specs(target, None, routes),
     }
-    own = route_specs(target, None)
-    specs["routes"] = {name: own[name] for name in values["routes"]}
     out = (P(source.batch, source.sequence or None), got)
     return jax.shard_map(body, mesh=mesh_of(grid), in_specs=(specs,), out_specs=out)
 
@@ -146,20 +153,16 @@ def test_runs_from_several_units_go_each_with_its_own(apart: bool) -> None:
     grid = grid_of(COARSE)
     runs = runs_of(index_of(grid), OUTPUTS)
     unit = np.arange(len(runs)) % 2
-    tokens = {"decoder": {"tokens": index_of(grid)}}
-    size = {"vision": (ROWS, OUTPUTS)}
+    of_runs, size = partial(listing, index_of(grid)), {"vision": (ROWS, OUTPUTS)}
 
-    def routes(microbatches: list[Any], pairs: list[Any]) -> dict[str, np.ndarray]:
+    def routes(microbatches: list[PackedBatch], pairs: list[Pair]) -> RouteArrays:
         named = {"vision": pairs}
         (own,) = lane_routes(microbatches, named, size, grid.views, ROWS, apart, {}).values()
-        return {name: whole(grid, name, *array) for name, array in own.arrays.items()}
+        return whole(grid, own)
 
-    marked = [tokens | {"runs": {"vision": np.column_stack([runs, unit])}}]
-    alone = [tokens | {"runs": {"vision": runs[unit == own]}} for own in (0, 1)]
-    alone.append(tokens | {"runs": {"vision": runs[:0]}})
+    marked = [of_runs(np.column_stack([runs, unit]))]
+    alone = [of_runs(own) for own in (runs[unit == 0], runs[unit == 1], runs[:0])]
     found = routes(marked, [(0, 0), (1, 0), None])
     expected = routes(alone, [(0, 0), (1, 1), (2, 2)])
-    assert found["count"].tolist() == expected["count"].tolist()
-    assert (found["count"] > 0).tolist() == [True, True, False]
-    for name, array in expected.items():
-        np.testing.assert_array_equal(found[name], array)
+    assert (found.count > 0).tolist() == [True, True, False]
+    jax.tree.map(np.testing.assert_array_equal, found, expected)

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 
+from data.batch import PackedBatch
 from mllm_jax.check import verify
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
@@ -41,7 +42,7 @@ def parameters() -> Any:
     return initial_parameters(model(), seed=0)
 
 
-def batches(count: int, order: int | None = None) -> list[dict[str, Any]]:
+def batches(count: int, order: int | None = None) -> list[PackedBatch]:
     found = [synthetic_batch(model(), ROWS, TOKENS, BUDGETS, seed=i) for i in range(count)]
     return found if order is None else [scattered(batch, model(), order) for batch in found]
 
@@ -74,7 +75,7 @@ def check(got: tuple[np.ndarray, Any], count: int) -> None:
 def test_synthetic_batches_have_all_that_is_new() -> None:
     batch = batches(1)[0]
     assert (batch.decoder.inputs >= 47).any()
-    vision = batch.encoders["vision"]
+    vision = batch.rows["vision"]
     assert vision.arrays["taps"].shape == vision.arrays["shares"].shape == (ROWS, 16, 4)
     gradients = reference(1)[1]["decoder"]["extra_embedding"]["embedding"]
     assert (np.abs(gradients).max(axis=1) > 1e-4).all()

@@ -57,7 +57,7 @@ class Alone:
         model = ModelConfig.model_validate(values | {"encoders": {}})
         tower = Decoder(model, View())
         params = initial_parameters(model, seed=0)["decoder"]["layers"]
-        batch = synthetic_batch(model, 2, LENGTH, {}, seed=0)["decoder"]
+        batch = synthetic_batch(model, 2, LENGTH, {}, seed=0).decoder
         self.context = jax.tree.map(jnp.asarray, tower.context(batch))
         self.params = jax.tree.map(jnp.asarray, params)
         shape = (2, LENGTH, WIDE["d_model"])
