@@ -26,6 +26,7 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.freeze import Frozen
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step, gradient_step
+from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.pipeline import PipelineProgram
 from mllm_jax.train.step.step import TrainStep
 from scheduling.lowering.lowered import IDLE, BundleKind
@@ -197,7 +198,7 @@ def _rehearsed(
     pipeline = step.program
     assert isinstance(pipeline, PipelineProgram)
 
-    def body(params: Any, batch: Any) -> jax.Array:
+    def body(params: Any, batch: Batch) -> jax.Array:
         return pipeline.rehearse(params, batch, kind, piece, together, ticks)
 
     specs = step.state_specs["params"]

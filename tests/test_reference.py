@@ -49,7 +49,7 @@ def test_the_page_of_the_batch_has_its_arrays_and_types() -> None:
     image, audio = (replace(own, name="<bucket>") for own in modalities(MODEL))
     assert isinstance(image, ImageModality)
     tiled = replace(image, tiling=Tiling(((16, 16),), (16, 16), (1, 1), 1), newline=1)
-    types = {}
+    types: dict[str, np.dtype] = {}
     for own in (tiled, audio):
         decoder = empty_token_rows((1, 1), [own.name])
         modules = {DECODER: decoder, own.name: empty_rows(own, 1, own.reduction)}

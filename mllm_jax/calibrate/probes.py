@@ -236,16 +236,16 @@ class _LayerRun:
         alone = name == "decoder"
         tower = Decoder(model, view) if alone else Encoder(model, self.tower, view)
 
-        def total(stack: Any, x: jax.Array, batch: Any) -> jax.Array:
-            context = tower.context(batch)
+        def total(stack: Any, x: jax.Array, rows: ModuleRows) -> jax.Array:
+            context = tower.context(rows)
             out, _ = run_layers(tower, stack, x, context, model.remat)
             return jnp.sum(out.astype(jnp.float32))
 
-        def body(stack: Any, x: jax.Array, batch: Any) -> Any:
+        def body(stack: Any, x: jax.Array, rows: ModuleRows) -> Any:
             own = vary((stack, x), view.all)
             if not backward:
-                return total(*own, batch)[None]
-            grads, dx = jax.grad(total, (0, 1))(*own, batch)
+                return total(*own, rows)[None]
+            grads, dx = jax.grad(total, (0, 1))(*own, rows)
             # Gradients are added to sums of earlier microbatches, for which the stack stands in.
             return jax.tree.map(lambda leaf: leaf[None], (jax.tree.map(jnp.add, own[0], grads), dx))
 

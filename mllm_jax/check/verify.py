@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
+from data.batch import PackedBatch
 from mllm_jax.check.hashed import HASHED
 from mllm_jax.check.loads import part_loads
 from mllm_jax.check.routers import routed
@@ -35,6 +36,7 @@ from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import init_parameters
 from mllm_jax.train.step.batch import local_rows, place, select_rows, whole
 from mllm_jax.train.step.build import NO_OVERLAP, build_step
+from mllm_jax.train.step.gradient_program import Batch
 from sharding.exchange_kinds import AS_USUAL, Exchanges
 from sharding.plan import ParallelPlan
 
@@ -173,7 +175,7 @@ class Gradients(Protocol):
     """From parameters of the model to loss and gradients."""
 
     def __call__(
-        self, params: Any, microbatches: Sequence[Any] | None = None
+        self, params: Any, microbatches: Sequence[PackedBatch] | None = None
     ) -> tuple[np.ndarray, Any]:
         """Of the program's own microbatches, or of others, for which nothing is compiled."""
 
@@ -182,7 +184,7 @@ def loss_and_gradients(
     model: ModelConfig,
     plans: dict[str, ParallelPlan],
     params: Any,
-    microbatches: Sequence[Any],
+    microbatches: Sequence[PackedBatch],
     pipeline: PipelinePlan | None = None,
     frozen: Frozen = NOTHING_FROZEN,
     exchanges: Exchanges = AS_USUAL,
@@ -199,7 +201,7 @@ def loss_and_gradients(
 def gradients_of(
     model: ModelConfig,
     plans: dict[str, ParallelPlan],
-    microbatches: Sequence[Any],
+    microbatches: Sequence[PackedBatch],
     pipeline: PipelinePlan | None = None,
     frozen: Frozen = NOTHING_FROZEN,
     exchanges: Exchanges = AS_USUAL,
@@ -213,13 +215,15 @@ def gradients_of(
     rows = len(microbatches[0].decoder.inputs)
     chosen = local_rows(step, rows)
 
-    def placed_batch(microbatches: Sequence[Any]) -> Any:
+    def placed_batch(microbatches: Sequence[PackedBatch]) -> Batch:
         return place([b if alone else select_rows(b, chosen) for b in microbatches], step)
 
     own_batch = placed_batch(microbatches)
     programs: list[Any] = []
 
-    def run(params: Any, microbatches: Sequence[Any] | None = None) -> tuple[np.ndarray, Any]:
+    def run(
+        params: Any, microbatches: Sequence[PackedBatch] | None = None
+    ) -> tuple[np.ndarray, Any]:
         batch = own_batch if microbatches is None else placed_batch(microbatches)
         placed = jax.tree.map(
             lambda x, like: jax.make_array_from_callback(x.shape, like.sharding, x.__getitem__),

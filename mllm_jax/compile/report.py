@@ -22,6 +22,7 @@ from mllm_jax.compile.target import Target, for_target, training_batch
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.plan.memory import memory, room
 from mllm_jax.train.step.build import train_step
+from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.pipeline import PipelineProgram
 from mllm_jax.train.step.step import TrainStep
 
@@ -171,7 +172,7 @@ def collectives_of(step: TrainStep, text: str, target: Target) -> ByKind:
 # ---- memory --------------------------------------------------------------------------------------
 
 
-def argument_bytes(step: TrainStep, batch: Any) -> Bytes:
+def argument_bytes(step: TrainStep, batch: Batch) -> Bytes:
     """Bytes that the step's arguments take on one device."""
     state = dict(step.abstract)
     return {

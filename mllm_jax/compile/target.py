@@ -25,6 +25,7 @@ from mllm_jax.config.inputs import modalities
 from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve
 from mllm_jax.runtime.devices import DeviceError
 from mllm_jax.train.step.batch import abstract_batch
+from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.step import TrainStep
 from scheduling.costs.hardware import Hardware
 
@@ -224,7 +225,7 @@ def for_target(
     return resolve(values, source=f"--topology {target}")
 
 
-def training_batch(config: ExperimentConfig, step: TrainStep) -> Any:
+def training_batch(config: ExperimentConfig, step: TrainStep) -> Batch:
     """Shapes, types and layouts of the batches of `step`, whose rows are as long as they can be."""
     data, media = config.data, modalities(config.model)
     capacity = make_capacity(data.budgets, media)

@@ -59,10 +59,10 @@ def rows_of(lengths: tuple[int, ...], tokens: Any) -> ModuleRows:
     """A row of segments, one behind the other."""
     ids = np.concatenate([np.full(n, i + 1) for i, n in enumerate(lengths)])
     places = np.concatenate([np.arange(n) for n in lengths])
-    inputs, ids, places = (
+    inputs, segment_ids, positions = (
         jnp.asarray(own[None], jnp.int32) for own in (np.concatenate(tokens), ids, places)
     )
-    return ModuleRows(inputs, ids, places)
+    return ModuleRows(inputs, segment_ids, positions)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -283,7 +283,7 @@ def test_gathered_parameters_are_not_kept_for_the_backward(dtype: str) -> None:
         view = grid.decoder
         found: list[Any] = []
 
-        def residuals(params: Any, batch: Any) -> Any:
+        def residuals(params: Any, batch: ModuleRows) -> Any:
             def hidden(params: Any) -> Any:
                 return multimodal.decode_hidden(params, batch, None, config, view)[0]
 

@@ -41,7 +41,7 @@ def test_media_come_back_from_the_rows_of_a_batch(
         for modality in (VISION, AUDIO):
             for number, (row, start, _) in enumerate(own.media[modality.name]):
                 medium = example.media[modality.name][number]
-                rows = microbatch.batch.encoders[modality.name]
+                rows = microbatch.batch.rows[modality.name]
                 found = read_medium(rows, modality, row, start, len(medium.inputs), WHOLE)
                 np.testing.assert_equal(found.arrays, medium.arrays)
                 compared += 1

@@ -25,6 +25,7 @@ from tests.data.samples import (
     WORK,
     ListSource,
     MakeConfig,
+    assert_same_arrays,
     make_sample,
     mixed_source,
 )
@@ -154,7 +155,7 @@ def test_loaders_pack_both(balance: str, make_config: MakeConfig) -> None:
     reading = ReadingLoader(named, both, config, 0, [rows], None, consumer, Alone())
     for _ in range(3):
         one, other = next(loader).batch, next(reading).batch
-        np.testing.assert_equal(one, other)
+        assert_same_arrays(one, other)
         landed = {name: (index >= 0).sum() for name, index in one.decoder.merges.items()}
         assert landed["coarse"]
         assert landed["vision"]

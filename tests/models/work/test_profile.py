@@ -163,7 +163,7 @@ def forwards(config: ModelConfig, name: str, tensor: int) -> list[list[list[np.n
     length = POSITIONS[name] // getattr(settings, "stride", 1)
     shape = (1, length, settings.d_model)
 
-    def local(stack: Any, x: jax.Array, batch: Any) -> list[list[jax.Array]]:
+    def local(stack: Any, x: jax.Array, batch: ModuleRows) -> list[list[jax.Array]]:
         stack, x, context = vary((stack, x, tower.context(batch)), view.all)
         run = LayerRun(tower.layer, stack, 1, "none", view.all)
         _, kept = run.forward(jnp.int32(0), x, context).run()

@@ -31,6 +31,7 @@ from mllm_jax.plan.budgets import advise
 from mllm_jax.runtime.exits import Exit
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import open_loader
+from tests.data.samples import assert_same_arrays
 from tests.data.sources.formats.writers import FILMED, json_list
 from tests.pages.run.test_page import Reader
 from tests.pages.samples.folder import content
@@ -58,7 +59,7 @@ def test_the_batches_are_those_of_training(experiment: Experiment, tmp_path: Pat
     with open_loader(experiment, LoaderState(0)) as loader:
         trained = list(islice(loader, len(seen.microbatches)))
     for one, other in zip(seen.microbatches, trained, strict=True):
-        np.testing.assert_equal(one.batch, other.batch)
+        assert_same_arrays(one.batch, other.batch)
         assert one.state == other.state
 
 

@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -470,7 +471,7 @@ def test_an_update_that_is_not_finite_changes_nothing(small_config):
     step, state = experiment.step, experiment.step.init(jax.random.key(0))
     with open_loader(experiment, LoaderState(0)) as loader:
         good = next(loader).batch
-    bad = jax.tree.map(np.copy, good)
+    bad = deepcopy(good)
     bad.rows["vision"].inputs[:] = NAN
     before = jax.tree.map(np.array, state)
     state, scalars = step.update(state, place([bad], step))

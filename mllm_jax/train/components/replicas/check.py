@@ -79,7 +79,7 @@ class ReplicaCheck:
         )
         self._other = TrainStep(step.program, rolled, optax.identity())
 
-    def __call__(self, params: Any, batch: Any) -> Difference | None:
+    def __call__(self, params: Any, batch: Batch) -> Difference | None:
         """What differs; None if all bits are the same.
 
         Args:
@@ -103,11 +103,11 @@ class ReplicaCheck:
     def _move(self) -> Any:
         """Moves what is dealt over replicas to the next one."""
 
-        def moved(params: Any, batch: Any) -> Any:
+        def moved(params: Any, batch: Batch) -> Any:
             specs = self._specs(batch)
             return jax.tree.map(self._to_next, (params, batch), specs)
 
-        def run(params: Any, batch: Any) -> Any:
+        def run(params: Any, batch: Batch) -> Any:
             specs = self._specs(batch)
             # Copies that were alike stay so, which types cannot tell; nothing is differentiated.
             own = {"mesh": self._step.mesh, "in_specs": specs, "out_specs": specs}
@@ -115,13 +115,13 @@ class ReplicaCheck:
 
         return compiled_together("the move to the next replicas", jax.jit(run))
 
-    def _specs(self, batch: Any) -> Any:
+    def _specs(self, batch: Batch) -> Any:
         return self._step.state_specs["params"], self._step.program.layout.specs(batch)
 
     def _to_next(self, x: jax.Array, spec: PartitionSpec) -> jax.Array:
         return ppermute(x, self._axes, 1) if _named(spec) & {*self._axes} else x
 
-    def _moved(self, params: Any, batch: Any) -> Any:
+    def _moved(self, params: Any, batch: Batch) -> Any:
         """The same logical arrays on the other mesh; no copy is taken from another replica."""
         mesh, specs = self._other.mesh, self._specs(batch)
         dealt = self._move(params, batch)
@@ -196,7 +196,7 @@ def _digests(step: TrainStep) -> Any:
     """`[devices, leaves, halves]`: digests of what every device makes of a batch, jitted."""
     everywhere = PartitionSpec(step.mesh.axis_names)
 
-    def body(params: Any, batch: Any) -> jax.Array:
+    def body(params: Any, batch: Batch) -> jax.Array:
         made = step.program.own(params, batch)
         leaves = jax.tree.leaves(made.gradients)  # the loss is a sum over replicas already
         return jnp.stack([_digest(leaf) for leaf in leaves])[None]

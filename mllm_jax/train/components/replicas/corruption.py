@@ -8,13 +8,14 @@ from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.components.replicas.check import ReplicaCheck
 from mllm_jax.train.events import Checked
 from mllm_jax.train.phases import phase
+from mllm_jax.train.step.gradient_program import Batch
 
 
 class CorruptionError(RunError):
     """Replicas that have made other bits of the same rows."""
 
 
-def checked(compare: ReplicaCheck, step: int, params: Any, batch: Any) -> Checked:
+def checked(compare: ReplicaCheck, step: int, params: Any, batch: Batch) -> Checked:
     """Compare replicas before a step.
 
     Args:

@@ -7,7 +7,7 @@ import pickle
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import fsspec
 import numpy as np
@@ -31,6 +31,7 @@ from tests.data.samples import (
     WORK,
     MakeConfig,
     all_rows,
+    assert_same_arrays,
     assert_same_examples,
 )
 from tests.data.sources.formats.writers import FILMED, FORMATS, SAMPLES, json_list
@@ -144,7 +145,7 @@ def test_all_loaders_take_them(balance: str, options: Any, configure: Any, tmp_p
         read = [next(loader) for _ in range(4)]
     assert not any(step.skipped for step in planned + read)
     for first, second in zip(planned, read, strict=True):
-        np.testing.assert_equal(cast(Any, first.batch), cast(Any, second.batch))
+        assert_same_arrays(first.batch, second.batch)
 
 
 @pytest.mark.parametrize("name", FORMATS)

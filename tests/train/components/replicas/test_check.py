@@ -21,6 +21,7 @@ from mllm_jax.train.components.replicas.check import (
 )
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step, gradient_step
+from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.step import TrainStep
 from sharding.plan import ParallelPlan
 from tests.train.models import small_model
@@ -79,13 +80,13 @@ def flipped(leaf: jax.Array, number: int) -> jax.Array:
     return jax.make_array_from_single_device_arrays(leaf.shape, leaf.sharding, arrays)
 
 
-def test_replicas_make_the_same_bits(check: ReplicaCheck, params: Any, batch: Any) -> None:
+def test_replicas_make_the_same_bits(check: ReplicaCheck, params: Any, batch: Batch) -> None:
     assert check(params, batch) is None
 
 
 @pytest.mark.parametrize("number", [0, 3])
 def test_a_flipped_bit_is_found_with_its_device(
-    check: ReplicaCheck, params: Any, batch: Any, number: int
+    check: ReplicaCheck, params: Any, batch: Batch, number: int
 ) -> None:
     leaves, tree = jax.tree.flatten(params)
     at = next(i for i, leaf in enumerate(leaves) if leaf.ndim > 2 and leaf.is_fully_replicated)

@@ -12,6 +12,7 @@ from mllm_jax.train import trainer as loop
 from mllm_jax.train.components.replicas.check import Difference
 from mllm_jax.train.components.replicas.corruption import CorruptionError
 from mllm_jax.train.events import Checked
+from mllm_jax.train.step.gradient_program import Batch
 from tests.configs import config
 
 
@@ -23,7 +24,7 @@ def test_steps_are_looked_at_before_they_are_taken(experiment, fresh_state, monk
         def __init__(self, step: Any) -> None:
             assert step is experiment.step
 
-        def __call__(self, params: Any, batch: Any) -> Difference | None:
+        def __call__(self, params: Any, batch: Batch) -> Difference | None:
             looked.append(progress.step + 1)
             device: Any = SimpleNamespace(id=3, process_index=0)
             return Difference((0,), (device,)) if len(looked) == 2 else None
