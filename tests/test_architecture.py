@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
+from dataclasses import fields
 from typing import get_args
 
 import pytest
 
+from data.batch import ModuleRows, NextTokenTargets, PackedBatch
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.models.graph import AnyEncoderConfig
+from scheduling.executor.batch import StepBatch
+from scheduling.lowering.bounds import InstructionTable
+from sharding.exchange import RouteArrays
 from tests.configs import ROOT
 
 PAGE = (ROOT / "docs" / "extending" / "architecture.md").read_text()
@@ -113,6 +119,47 @@ def test_no_pickle_crosses_the_network() -> None:
     files = [*(ROOT / "mllm_jax").rglob("*.py")]
     assert len(files) > 100
     assert [path for path in files if named.search(path.read_text())] == []
+
+
+#: Types of a batch, whose fields are attributes.
+BATCHES = ModuleRows, NextTokenTargets, PackedBatch, StepBatch, RouteArrays, InstructionTable
+#: Fields whose names are those of much else.
+COMMON = {"count", "index", "own", "pairs", "rows"}
+#: Dicts that have keys of the same names: file, what is read, and what it is.
+OTHERS = [
+    ("benchmarks/padded.py", "decoder['segment_ids']", "a batch of Grain or torch"),
+    ("mllm_jax/compile/overlap.py", "row['runs']", "a row of an instruction table"),
+    ("mllm_jax/config/inputs.py", "shapes['positions']", "shapes of `Modality.arrays`"),
+    ("mllm_jax/config/inputs.py", "shapes['segment_ids']", "shapes of `Modality.arrays`"),
+    ("mllm_jax/families/whisper/model.py", "blocks['positions']", "blocks of a tower"),
+    ("mllm_jax/families/whisper/model.py", "params['positions']", "parameters of a tower"),
+    ("mllm_jax/families/whisper/model.py", "tower['positions']", "blocks of a tower"),
+    ("mllm_jax/hf_format/connector_rules.py", "values['inputs']", "a released configuration"),
+    ("mllm_jax/submit/kubernetes.py", "metadata['labels']", "a manifest of Kubernetes"),
+    ("mllm_jax/train/listeners/figures.py", "taken.scalars['targets']", "results of a step"),
+    ("mllm_jax/train/step/routes.py", "made['slices']", "shapes and parts of arrays"),
+    ("mllm_jax/train/trainer.py", "scalars['carried']", "results of a step"),
+    ("scheduling/executor/pipeline.py", "decoder['inputs']", "buffers of the executor"),
+    ("scheduling/executor/pipeline.py", "row['runs']", "a row of an instruction table"),
+    ("scheduling/executor/pipeline.py", "state['decoder']['inputs']", "buffers of the executor"),
+    ("scheduling/executor/tasks.py", "rows['weights']", "a row of an instruction table"),
+    ("scheduling/executor/tasks.py", "state['inputs']", "buffers of the executor"),
+]
+
+
+def test_fields_of_a_batch_are_attributes() -> None:
+    """A name of a field is no key: a batch is not turned into nested dicts again."""
+    names = {field.name for kind in BATCHES for field in fields(kind)} - COMMON
+    found = {
+        (str(path.relative_to(ROOT)), ast.unparse(node))
+        for floor in ("benchmarks", *FLOORS)
+        for path in (ROOT / floor).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Subscript)
+        and isinstance(node.slice, ast.Constant)
+        and node.slice.value in names
+    }
+    assert found == {(file, read) for file, read, _ in OTHERS}
 
 
 def test_no_room_holds_too_many_files() -> None:
