@@ -4,6 +4,8 @@ CONFIG ?= configs/demo.yaml
 ARGS ?=
 # The seed of an order of the tests; a new one, if it is empty.
 ORDER ?=
+# The room whose tests run; all, if it is empty.
+ROOM ?=
 EXTRAS ?= demo
 # One more than two cores, as some tests wait for other processes; each takes up to 4 GiB.
 WORKERS ?= 3
@@ -16,6 +18,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PINS := pyproject.toml constraints.txt
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS)$(if $(ORDER), --order $(ORDER))
+ROOM_TESTS = $(if $(ROOM),tests/$(patsubst mllm_jax/%,%,$(patsubst tests/%,%,$(ROOM:/=))))
 # Each stamp stands for installed extras; newer pins install them anew.
 CREATED := $(VENV)/.created
 DEMO := $(VENV)/.installed-demo
@@ -39,13 +42,16 @@ help: ## Show this list
 	@echo "  CONFIG=configs/my.yaml  the experiment of train, bench data and bench sharding"
 	@echo "  WORKERS=4               the processes that run tests (0: none beside pytest)"
 	@echo "  ORDER=1234              the order of the tests of an earlier run, which shows this number"
+	@echo "  ROOM=data/planning      the room of which test runs the tests"
 	@echo "  ARGS='train.steps=10'   more arguments for those (overrides) and for test (pytest)"
 
 train: $(DEMO) ## Train the demo and evaluate it: text, images and speech on 4 emulated devices
 	$(BIN)/python launch.py train --config $(CONFIG) $(ARGS)
 
 test: $(TEST) ## Run the tests that take minutes, in a random order
-	$(PYTEST) -m "not slow and not gpu and not slurm" $(ARGS)
+	@test -z "$(ROOM)" || test -d "$(ROOM_TESTS)" || \
+		{ echo "error: ROOM=$(ROOM): no folder $(ROOM_TESTS); valid: a folder of tests/, such as data/planning"; exit 1; }
+	$(PYTEST) -m "not slow and not gpu and not slurm" $(ROOM_TESTS) $(ARGS)
 
 test-all: $(TEST) ## Run every test, the slow ones too
 	$(PYTEST) $(ARGS)

@@ -120,3 +120,20 @@ def test_make_gives_the_seed_to_pytest(given: str, expected: str) -> None:
     command = ["make", "-n", "test", f"ORDER={given}", "WORKERS=3"]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert expected in said
+
+
+def made_by(*given: str) -> subprocess.CompletedProcess[str]:
+    command = ["make", "-n", "test", "WORKERS=3", *given]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("room", ["train/step", "mllm_jax/train/step/", "tests/train/step"])
+def test_make_runs_the_tests_of_a_room(room: str) -> None:
+    assert 'not slurm" tests/train/step' in made_by(f"ROOM={room}").stdout
+
+
+def test_a_room_without_tests_is_refused() -> None:
+    command = ["make", "--old-file", ".venv/.installed-test", "test", "ROOM=data/none"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode
+    assert "ROOM=data/none: no folder tests/data/none; valid: a folder of tests/" in done.stdout
