@@ -24,8 +24,8 @@ def few_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """One run of every program, on small matrices."""
     for module in (calibrate, bench_cost):
         monkeypatch.setattr(module, "REPETITIONS", 1)
-    monkeypatch.setattr("mllm_jax.calibrate.probes.MATRIX", 64)
-    monkeypatch.setattr("mllm_jax.calibrate.probes.COPY_BYTES", 2**16)
+    monkeypatch.setattr("mllm_jax.calibrate.probes.MATRIX", {True: 64})
+    monkeypatch.setattr("mllm_jax.calibrate.probes.COPY_BYTES", {True: 2**16})
     monkeypatch.setattr("mllm_jax.calibrate.probes.COLLECTIVE_BYTES", (2**12, 2**16))
 
 
