@@ -73,7 +73,7 @@ def test_tiles_do_not_see_each_other(family: str) -> None:
     media = towers.signals([count] * 3, settings.features)
     go = towers.quick(lambda batch: multimodal.encode(params, "media", batch, config, View()))
     rows = towers.lay([[count] * 3], 4 * count, settings.reduction)
-    batch = towers.media_batch(config, rows, media, [4] * 3)
+    batch = towers.media_rows(config, rows, media, [4] * 3)
     alone = np.asarray(go(batch))[0]
     taps, shares = (np.zeros((1, len(alone), 4), kind) for kind in (np.int32, np.float32))
     own = taps_of(layout, tiling)
@@ -84,7 +84,7 @@ def test_tiles_do_not_see_each_other(family: str) -> None:
     np.testing.assert_allclose(found[: len(expected)], expected, atol=1e-5)
     for number in range(3):
         one = towers.lay([[count]], 4 * count, settings.reduction)
-        single = np.asarray(go(towers.media_batch(config, one, media[number : number + 1], [4])))
+        single = np.asarray(go(towers.media_rows(config, one, media[number : number + 1], [4])))
         at = number * tiling.whole
         np.testing.assert_allclose(
             single[0, : tiling.whole], alone[at : at + tiling.whole], atol=1e-5
@@ -99,7 +99,7 @@ def test_tokens_behind_the_vocabulary_are_read_and_never_written(tied: bool) -> 
     config = tiled(tie_embeddings=tied)
     params = towers.parameters(config)["decoder"]
     text = np.array([3, towers.VOCAB, towers.VOCAB + 1, 0], np.int32)
-    batch = towers.text_batch(towers.lay([[4]], 6), [text])
+    batch = towers.text_rows(towers.lay([[4]], 6), [text])
     embedded = multimodal.Decoder(config, View()).embed(params, batch)[0]
     table, extra = params["embed_tokens"]["embedding"], params["extra_embedding"]["embedding"]
     np.testing.assert_allclose(embedded[:4], [table[3], extra[0], extra[1], table[0]], rtol=1e-6)

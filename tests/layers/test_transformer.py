@@ -35,7 +35,7 @@ def test_decoder(family: str, changes: dict[str, Any]) -> None:
     config = towers.model(family, decoder_changes=changes)
     params = towers.parameters(config)["decoder"]
     tokens = towers.texts([LENGTH])
-    batch = towers.text_batch(towers.lay([[LENGTH]], 12), tokens)
+    batch = towers.text_rows(towers.lay([[LENGTH]], 12), tokens)
     run = towers.quick(lambda p: multimodal.decode_hidden(p, batch, None, config, View())[0])
     actual = np.asarray(run(params))[0, :LENGTH] @ params["lm_head"]["kernel"]
     np.testing.assert_allclose(
@@ -51,7 +51,7 @@ def test_encoder(family: str) -> None:
     length = {"whisper": LENGTH, "clip": 13}.get(family, 12)
     media = towers.signals([length], settings.features)
     rows = towers.lay([[length]], 16)
-    batch = towers.media_batch(config, rows, media, [4])
+    batch = towers.media_rows(config, rows, media, [4])
     run = towers.quick(lambda p: multimodal.encode(p, "media", batch, config, View()))
     outputs = references.ENCODERS[family](media[0], params, settings)
     expected = references.connect(outputs, params["connector"], settings.stack)
@@ -164,7 +164,7 @@ def test_bfloat16_follows_float32(encoder: str) -> None:
         params = towers.parameters(config)
         settings = config.encoders["media"]
         media = towers.signals([12], settings.features)
-        batch = towers.media_batch(config, towers.lay([[12]], 16), media, [4])
+        batch = towers.media_rows(config, towers.lay([[12]], 16), media, [4])
         run = towers.quick(lambda p, c=config, b=batch: multimodal.encode(p, "media", b, c, View()))
         outputs = run(params["encoders"]["media"])
         assert outputs.dtype == dtype
@@ -179,7 +179,7 @@ def test_bfloat16_decoder_has_a_float32_loss(family: str) -> None:
     for dtype in ("float32", "bfloat16"):
         config = towers.model(family, dtype=dtype)
         params = towers.parameters(config)["decoder"]
-        batch = towers.text_batch(towers.lay([[LENGTH]], 12), towers.texts([LENGTH]))
+        batch = towers.text_rows(towers.lay([[LENGTH]], 12), towers.texts([LENGTH]))
 
         def loss(params: Any, config: ModelConfig = config, batch: ModuleRows = batch) -> Any:
             hidden, _ = multimodal.decode_hidden(params, batch, None, config, View())

@@ -51,8 +51,8 @@ def test_packed_text_equals_text_alone(family: str) -> None:
     packed = towers.lay([TEXTS, [], []], 24)
     alone = towers.lay([[n] for n in TEXTS], 24)
     step = decoder_loss(config)
-    (loss, hidden), gradients = step(params, towers.text_batch(packed, texts))
-    (expected_loss, expected), expected_gradients = step(params, towers.text_batch(alone, texts))
+    (loss, hidden), gradients = step(params, towers.text_rows(packed, texts))
+    (expected_loss, expected), expected_gradients = step(params, towers.text_rows(alone, texts))
     assert loss == pytest.approx(float(expected_loss), rel=1e-5)
     for (row, start, n), (row2, start2, _) in zip(packed.spans, alone.spans, strict=True):
         actual = hidden[row, start : start + n]
@@ -76,7 +76,7 @@ def test_packed_media_equal_media_alone(family: str) -> None:
         weight = np.zeros((3, 32 // settings.reduction, 32), np.float32)
         for span, target in zip(media_spans(config, rows), targets, strict=True):
             weight[span] = target
-        batch = towers.media_batch(config, rows, media, columns)
+        batch = towers.media_rows(config, rows, media, columns)
         (_, outputs), gradients = step(params, batch, weight)
         picked = [outputs[span] for span in media_spans(config, rows)]
         results.append((np.concatenate(picked), gradients))
@@ -94,9 +94,9 @@ def test_a_medium_does_not_reach_its_neighbours(family: str) -> None:
     media = towers.signals(lengths, settings.features)
     rows = towers.lay([lengths], 32, settings.reduction)
     encode = towers.quick(lambda batch: multimodal.encode(params, "media", batch, config, VIEW))
-    before = np.asarray(encode(towers.media_batch(config, rows, media, columns)))
+    before = np.asarray(encode(towers.media_rows(config, rows, media, columns)))
     media[1] = media[1] + 3.0
-    after = np.asarray(encode(towers.media_batch(config, rows, media, columns)))
+    after = np.asarray(encode(towers.media_rows(config, rows, media, columns)))
     first, changed, last = (before[span] == after[span] for span in media_spans(config, rows))
     assert first.all()
     assert last.all()
@@ -109,9 +109,9 @@ def test_a_text_does_not_reach_its_neighbours(family: str) -> None:
     params = towers.parameters(config)["decoder"]
     rows, texts = towers.lay([TEXTS], 24), towers.texts(TEXTS)
     run = towers.quick(lambda p, b: multimodal.decode_hidden(p, b, None, config, VIEW)[0])
-    before = np.asarray(run(params, towers.text_batch(rows, texts)))[0]
+    before = np.asarray(run(params, towers.text_rows(rows, texts)))[0]
     texts[0] = (texts[0] + 1) % towers.VOCAB
-    after = np.asarray(run(params, towers.text_batch(rows, texts)))[0]
+    after = np.asarray(run(params, towers.text_rows(rows, texts)))[0]
     assert not (before[:7] == after[:7]).all()
     np.testing.assert_array_equal(before[7:], after[7:])
 
@@ -120,7 +120,7 @@ def test_media_replace_the_tokens_where_they_land() -> None:
     config = towers.model()
     params = towers.parameters(config)["decoder"]
     rows = towers.lay([[8]], 8)
-    batch = towers.text_batch(rows, towers.texts([8]))
+    batch = towers.text_rows(rows, towers.texts([8]))
     index = np.full((1, 8), -1, np.int32)
     index[0, 2:4] = (0, 1)
     batch = replace(batch, merges={"media": index})

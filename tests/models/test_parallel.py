@@ -118,7 +118,7 @@ def test_decoder(family: str, plan: ParallelPlan, changes: dict[str, Any]) -> No
     lengths = [[5, 9], [16], [3, 3, 7], [1]]
     texts = towers.texts([n for row in lengths for n in row])
     known = [text % config.decoder.vocab_size for text in texts]
-    batch = towers.text_batch(towers.lay(lengths, 24), known)
+    batch = towers.text_rows(towers.lay(lengths, 24), known)
     check(*both(decoder_loss, config, axes["decoder"], params["decoder"], batch, plan))
 
 
@@ -134,7 +134,7 @@ def test_encoder(family: str) -> None:
     flat = [n for row in lengths for n in row]
     media = towers.signals(flat, settings.features)
     rows = towers.lay(lengths, 24, settings.reduction)
-    batch = towers.media_batch(config, rows, media, [min(3, n) for n in flat])
+    batch = towers.media_rows(config, rows, media, [min(3, n) for n in flat])
     module, owner = axes["encoders"]["media"], params["encoders"]["media"]
     check(*both(encoder_loss, config, module, owner, batch))
 
@@ -168,7 +168,7 @@ def test_collectives_beside_compute_change_no_gradient(
     params, axes = towers.parameters(config), multimodal.parameter_axes(config)
     lengths = [[5, 9], [16], [3, 3, 7], [1]]
     texts = towers.texts([n for row in lengths for n in row])
-    batch = towers.text_batch(towers.lay(lengths, 24), texts)
+    batch = towers.text_rows(towers.lay(lengths, 24), texts)
     own = config, axes["decoder"], params["decoder"], batch, plan
     check(*both(decoder_loss, *own, frozenset(overlap)))
 
@@ -181,7 +181,7 @@ def test_encoders_with_collectives_beside_compute(family: str) -> None:
     lengths = [[5, 9], [16], [3, 3, 7], [1]]
     flat = [n for row in lengths for n in row]
     media = towers.signals(flat, settings.features)
-    batch = towers.media_batch(config, towers.lay(lengths, 24, settings.reduction), media, flat)
+    batch = towers.media_rows(config, towers.lay(lengths, 24, settings.reduction), media, flat)
     module, owner = axes["encoders"]["media"], params["encoders"]["media"]
     check(*both(encoder_loss, config, module, owner, batch, PLAN, frozenset(PIECES)))
 
@@ -258,7 +258,7 @@ def test_products_are_the_same_on_every_platform(
 
 
 def test_recomputation_changes_no_gradient() -> None:
-    batch = towers.text_batch(towers.lay([[9]], 12), towers.texts([9]))
+    batch = towers.text_rows(towers.lay([[9]], 12), towers.texts([9]))
 
     def gradients(remat: str) -> Any:
         config = towers.model(remat=remat)
@@ -278,7 +278,7 @@ def test_gathered_parameters_are_not_kept_for_the_backward(dtype: str) -> None:
     def kept(plan: ParallelPlan) -> int:
         """Bytes of all that the backward reads."""
         rows = towers.lay([[5, 9]] * plan.fsdp, 16)
-        batch = towers.text_batch(rows, towers.texts([5, 9] * plan.fsdp))
+        batch = towers.text_rows(rows, towers.texts([5, 9] * plan.fsdp))
         grid = JointGrid.build({"decoder": plan})
         view = grid.decoder
         found: list[Any] = []

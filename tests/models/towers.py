@@ -112,7 +112,7 @@ def lay(rows: Sequence[Sequence[int]], budget: int, unit: int = 1) -> Rows:
     return Rows(ids, positions, tuple(spans))
 
 
-def text_batch(rows: Rows, texts: Sequence[np.ndarray]) -> ModuleRows:
+def text_rows(rows: Rows, texts: Sequence[np.ndarray]) -> ModuleRows:
     """Decoder rows with tokens `texts`; each token's label is the next, the last has none."""
     tokens, labels = np.zeros_like(rows.ids), np.zeros_like(rows.ids)
     weights = np.zeros(rows.ids.shape, np.float32)
@@ -124,7 +124,7 @@ def text_batch(rows: Rows, texts: Sequence[np.ndarray]) -> ModuleRows:
     return ModuleRows(tokens, rows.ids, rows.positions, targets=targets)
 
 
-def media_batch(
+def media_rows(
     config: ModelConfig, rows: Rows, media: Sequence[np.ndarray], columns: Sequence[int]
 ) -> ModuleRows:
     """Encoder rows; `media[i]` is `[length, features]`, `columns[i]` the width of image i.

@@ -32,7 +32,7 @@ def counted(function: Any, *inputs: Any) -> float:
 def decoder_flops(config: ModelConfig, tokens: int) -> float:
     """XLA's count for one text."""
     shapes, _ = multimodal.abstract_parameters(config)
-    batch = towers.text_batch(towers.lay([[tokens]], tokens), towers.texts([tokens]))
+    batch = towers.text_rows(towers.lay([[tokens]], tokens), towers.texts([tokens]))
 
     def forward(params: Any) -> Any:
         hidden, _ = multimodal.decode_hidden(params, batch, None, config, View())
@@ -44,7 +44,7 @@ def decoder_flops(config: ModelConfig, tokens: int) -> float:
 def encoder_flops(config: ModelConfig, tokens: int) -> float:
     """XLA's count for one medium."""
     media = towers.signals([tokens], config.encoders["media"].features)
-    batch = towers.media_batch(config, towers.lay([[tokens]], tokens), media, [8])
+    batch = towers.media_rows(config, towers.lay([[tokens]], tokens), media, [8])
     shapes, _ = multimodal.abstract_parameters(config)
 
     def forward(params: Any) -> Any:

@@ -147,7 +147,7 @@ def batch(config: ModelConfig, name: str) -> ModuleRows:
         return ModuleRows(None, rows.ids, rows.positions)
     features = config.encoders[name].features
     media = [np.zeros((POSITIONS[name], features), np.float32)]
-    return towers.media_batch(config, rows, media, [8])
+    return towers.media_rows(config, rows, media, [8])
 
 
 def forwards(config: ModelConfig, name: str, tensor: int) -> list[list[list[np.ndarray]]]:
