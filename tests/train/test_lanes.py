@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from benchmarks.pipeline import changed
+from data.batch import PackedBatch
 from data.loading.assemble import Assembler
 from data.loading.evaluation import example_batches, heldout_indices
 from data.loading.loader import Loader
@@ -178,7 +179,8 @@ def test_groups_that_balance_alone_teach_the_same(
             parts.append(next(loader).batch)
     cuts = [[m.lane.above for m in plan.capacity.modalities if m.lane] for plan in plans]
     assert cuts[0] != cuts[1]
-    batch = jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts)
+    fields = ((part.rows, part.runs, part.places) for part in parts)
+    batch = PackedBatch(*jax.tree.map(lambda *arrays: np.concatenate(arrays), *fields))
     whole = small_config(data__rows=8, data__budgets={**BUDGETS, "tokens": 128, "vision": 96})
     expected = on_one_device(own, whole, plans)
     found = gradients_of(config.model, config.parallel.plans)([batch])
