@@ -14,7 +14,7 @@ from mllm_jax.check.routers import ONE_EXPERT, ONE_RANK
 from mllm_jax.check.verify import Verification, leaf_errors, relative_error, shrink_model
 from mllm_jax.config.configured_step import lower
 from mllm_jax.config.load import ScheduleConfig
-from mllm_jax.train.step import routes as media
+from mllm_jax.models import merge
 from sharding.plan import ParallelPlan
 from tests.configs import VALUES
 from tests.train.models import small_model
@@ -207,13 +207,13 @@ def test_schedules_and_adapters_pass(small_config, changes):
     ],
 )
 def test_a_wrong_exchange_fails(small_config, monkeypatch, exchange, balance):
-    right = getattr(media, exchange)
+    right = getattr(merge, exchange)
 
     def wrong(outputs, **how):
         # Right on a single device, whose exchange is another.
         return right(outputs, **how) * 1.01
 
-    monkeypatch.setattr(media, exchange, wrong)
+    monkeypatch.setattr(merge, exchange, wrong)
     result = verify.verify(small_config(data__balance=balance, parallel__exchange=exchange))
     assert not result.ok
     assert result.to_json()["ok"] is False
