@@ -228,6 +228,33 @@ def test_a_placeholder_in_a_text_beside_typed_parts_is_a_word() -> None:
     assert parse(messages(ASK | {"content": "<image>"}, ANSWER)).turns[0] == Turn("user", "<image>")
 
 
+def test_texts_that_spell_a_placeholder_together_are_words() -> None:
+    cut = [{"type": "text", "text": "<ima"}, {"type": "text", "text": "ge>"}]
+    medium = {"type": "image", "image": "a"}
+    for parts in ([*cut, medium], [medium, *cut], [cut[0], medium, cut[1]]):
+        turn = parse(messages({"role": "user", "content": parts}, ANSWER)).turns[0]
+        assert turn.count("<image>") == 1
+        assert "".join(text for text, mark in turn.pieces(re.compile("<image>")) if not mark) == (
+            "<image>"
+        )
+
+
+@pytest.mark.parametrize(
+    ("parts", "beside", "reason"),
+    [
+        ([{}], {}, "1 parts of type image .* and 0 image media are beside"),
+        ([{}, {}], {"images": ["a"]}, "2 parts .* and 1 image media are beside; valid: as many"),
+        ([{}], {"images": ["a", "b"]}, "1 parts .* and 2 image media are beside"),
+        ([{"image": "a"}, {}], {}, "1 parts .* and 0 .* {type: image, image: ...}$"),
+    ],
+)
+def test_a_part_without_a_medium_is_told(parts: Any, beside: Any, reason: str) -> None:
+    """And not as a placeholder, which nobody wrote."""
+    content = [*({"type": "image", **part} for part in parts), {"type": "text", "text": "What?"}]
+    found = told(messages({"role": "user", "content": content}, ANSWER, **beside))
+    assert re.match(reason, found)
+
+
 @pytest.mark.parametrize("nothing", [None, "", []])
 def test_questions_without_their_media_are_bad(nothing: Any) -> None:
     pair = {"question": "What?", "answer": "A cat."}
