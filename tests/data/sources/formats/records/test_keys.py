@@ -66,7 +66,7 @@ def test_the_page_of_records_says_what_is_read(row: tuple[str, str, str, str]) -
 
 
 def test_the_page_of_records_has_every_form_and_key() -> None:
-    assert len(ROWS) == PAGE.count("| read |") + PAGE.count("| refused: ") == 40
+    assert len(ROWS) == PAGE.count("| read |") + PAGE.count("| refused: ") == 41
     keys = {**HARMLESS_KEYS, "in messages": HARMLESS_OF_MESSAGES, "in parts": HARMLESS_OF_PARTS}
     for name, words in keys.items():
         assert f"| {name} | {' '.join(f'`{word}`' for word in words.split())} |\n" in PAGE
@@ -354,6 +354,39 @@ def test_media_and_weights_below_metadata_of_messages_are_told() -> None:
             assert parse(record, path).turns
     question = messages(ASK | {"metadata": {"weight": 0}})
     assert QuestionForm(FieldsConfig(), MARKS).parse("r", question).turns  # nothing is learnt
+
+
+TALK: list[dict[str, Any]] = [
+    {"system": "You are a cat."},
+    {"system_prompt": "You are a cat."},
+    {"reasoning_content": "Count to two."},
+    {"thinking": "Count to two."},
+    {"tools": [{"type": "function"}]},
+    {"tool_calls": [{"id": "1"}]},
+    {"function_call": {"name": "a"}},
+    {"of": {"system": "You are a cat."}},
+]
+
+
+@pytest.mark.parametrize("facts", TALK, ids=str)
+@pytest.mark.parametrize("key", ["metadata", "meta", "info"])
+def test_parts_of_the_conversation_below_metadata_are_told(key: str, facts: dict[str, Any]) -> None:
+    for value in (facts, json.dumps(facts)):
+        text = told(PAIR | {key: value})
+        assert re.match(
+            rf"record of wrong shape: {key}\.[\w.]*: a part of the conversation is", text
+        )
+        assert text.endswith(f"data.source.ignore: [{key}]")
+        assert parse(PAIR | {key: value}, key).turns
+        with pytest.raises(SampleError, match="a part of the conversation is not read from here"):
+            QuestionForm(FieldsConfig(), MARKS).parse("r", {"prompt": "a", "metadata": facts})
+    inner = {"role": "assistant", "content": "A cat.", "metadata": facts}
+    assert "messages.1.metadata" in told(messages(ASK, inner))
+
+
+def test_facts_about_machines_are_no_part_of_a_conversation() -> None:
+    facts = {"system": "linux", "reasoning": True, "thinking": "", "tools": [], "functions": ["a"]}
+    assert parse(PAIR | {"metadata": facts, "info": {"thought": None}}).turns
 
 
 # ---- placeholders in answers ---------------------------------------------------------------------
