@@ -17,7 +17,7 @@ from data.faults import FaultKind
 from data.kinds.blob import Blob
 from data.kinds.modality import Kind
 from data.kinds.registry import KINDS
-from data.quotes import quoted
+from data.quotes import printable, quoted
 from data.sample import MediaError, Sample, SampleError
 from data.sources.formats.blobs import (
     Bytes,
@@ -90,7 +90,8 @@ class Records(ABC):
 
     def called(self, file: File) -> str:
         """A file's path below the folder that all are in."""
-        return posixpath.relpath(file.path, self._folder) if self._folder else file.path
+        own = posixpath.relpath(file.path, self._folder) if self._folder else file.path
+        return printable(own)
 
     def find(self, index: int, path: str) -> Blob:
         """The file that record `index` means by a path."""

@@ -32,7 +32,7 @@ from data.faults import Fault, FaultKind
 from data.kinds.blob import Blob
 from data.kinds.modality import Kind
 from data.kinds.registry import KINDS
-from data.quotes import enumerated, quoted
+from data.quotes import enumerated, printable, quoted
 from data.sample import DataError, MediaError, SampleError
 from data.sources.formats.blobs import Part
 from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of
@@ -140,7 +140,7 @@ class TarRecords(Records):
 
     def name(self, index: int) -> str:
         """`shard-000003.tar:000017`."""
-        return f"{self.called(self.place(index)[0])}:{self._members(index)[0].key}"
+        return f"{self.called(self.place(index)[0])}:{printable(self._members(index)[0].key)}"
 
     def read(self, index: int) -> tuple[object, Media | None]:
         """See `Records.read`."""

@@ -229,7 +229,7 @@ class Unread:
         read: keys that are read there, whether they are there or not.
         there: keys that have a value there.
         value: its value, where that is known.
-        mention: the medium or the weight that it speaks of, for a key that is harmless else.
+        mention: what it speaks of, for a key that is harmless else.
     """
 
     key: str
@@ -350,14 +350,14 @@ class Keys:
                 self._tell(key, value, path)
 
     def _look_at(self, key: str, value: Any, path: str) -> None:
-        """Note a harmless key that names a medium; raise UnreadKey for one of a weight."""
+        """Note a harmless key that names a medium; raise UnreadKey for one of another matter."""
         mention = mention_of(key, value)
         if mention is None:
             return
         unread = self._unread(key, value, path, mention)
         if mention.kind is not None:
             self.met.mentions.append(unread)
-        elif self.purpose.is_learnt:
+        elif self.purpose.is_learnt or mention.is_talk:
             raise UnreadKey(unread)
 
     def _tell(self, key: str, value: Any, path: str) -> None:
