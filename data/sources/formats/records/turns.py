@@ -357,7 +357,8 @@ def _wrapped(keys: Keys, name: str, value: Mapping[Any, Any]) -> Any:
     found = own.value(inner)
     own.close()
     text_of(own, inner, found)
-    return f"data:;base64,{found}" if inner == "data" and not found.startswith("data:") else found
+    is_bare = inner == "data" and found[:5].lower() != "data:"
+    return f"data:;base64,{found}" if is_bare else found
 
 
 # ---- values --------------------------------------------------------------------------------------
