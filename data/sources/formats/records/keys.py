@@ -78,6 +78,7 @@ _PREFERENCE = (
 )
 _TOKENS = "texts are read, not tokens; valid: messages"
 _WEIGHT = "records have no weights; valid: weight 0 or 1 in a message, or weights of a mixture"
+_ANOTHER_WEIGHT = "whether an answer is learnt has another key; valid: weight 0 or 1"
 _NO_WEIGHT = "questions have no weights; valid: without this key"
 _OF_MESSAGES = "parts have no weights; valid: weight 0 or 1 in the message"
 _REGIONS = "regions of images are not read; valid: write them into the text"
@@ -115,6 +116,7 @@ REFUSED_OF_MESSAGES = (
     | _each("name", _NAME)
     | _each("refusal", "a refusal is an answer; valid: its text as content")
     | _each("train_detail training training_detail masks", "parts of answers have no weights")
+    | _each("loss_weight sample_weight mask masked train_on_turn", _ANOTHER_WEIGHT)
 )
 REFUSED_OF_PARTS = (
     dict(REFUSED)
