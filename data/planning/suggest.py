@@ -95,9 +95,9 @@ def _probe(
     faults: list[Fault] = []
     for index in chosen:
         own = lengths[index]
-        fault = own if isinstance(own, Fault) else longer_than(longest, own)
-        if isinstance(own, Fault) or fault is not None:  # the loader will count and report it
-            faults += [] if fault is None else [fault]
+        own = own if isinstance(own, Fault) else longer_than(longest, own) or own
+        if isinstance(own, Fault):  # the loader will count and report it
+            faults.append(own)
             continue
         media_of = by_lane(own, modalities).media
         spans = [spans_of(m, media_of.get(m.name, ())) for m in modalities]
