@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from data.quotes import cut, quoted
+from data.quotes import cut, printable, quoted
 
 #: Most characters of a reason: it goes into the log, and into a file of the run.
 LONGEST = 1000
@@ -39,15 +39,16 @@ class Fault:
 
     Attributes:
         kind: kind by which faults are counted.
-        text: reason with names and numbers; a long one is cut.
+        text: reason with names and numbers, in one line; a long one is cut.
     """
 
     kind: FaultKind
     text: str
 
     def __post_init__(self) -> None:
-        """Cut a long text."""
-        object.__setattr__(self, "text", cut(self.text, LONGEST))
+        """Cut a long text, and escape what cannot be printed."""
+        text = cut(self.text, LONGEST)
+        object.__setattr__(self, "text", cut(printable(text), LONGEST))
 
     def __str__(self) -> str:
         return self.text

@@ -23,9 +23,24 @@ def quoted(value: object, most: int = SHOWN) -> str:
     return told if len(told) <= most else f"{told[:most]}..."
 
 
+def printable(text: str, kept: str = "") -> str:
+    """`text` with an escape for each character that would not be seen, or would act on a terminal.
+
+    Among these are line breaks, which would begin a line of a log, and halves of characters
+    (surrogates), which no file of text can hold.
+
+    Args:
+        text: text for people.
+        kept: characters that stay as they are.
+    """
+    if text.isprintable():
+        return text
+    return "".join(own if own.isprintable() or own in kept else repr(own)[1:-1] for own in text)
+
+
 def enumerated(names: Iterable[object], most: int = NAMED) -> str:
     """Names one after the other, of which only the first are written if there are many."""
-    every = [str(name) for name in names]
+    every = [printable(str(name)) for name in names]
     told = ", ".join(name if len(name) <= SHOWN else f"{name[:SHOWN]}..." for name in every[:most])
     return told if len(every) <= most else f"{told}, ... ({len(every) - most} more)"
 

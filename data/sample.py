@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.faults import LONGEST, Fault, FaultKind
-from data.quotes import cut
+from data.quotes import cut, printable
 
 Role = Literal["system", "user", "assistant"]
 Size = tuple[int, int]  # (height, width) in pixels, or (rows, columns)
@@ -24,7 +24,7 @@ class DataError(Exception):
     """A data set that cannot be used at all."""
 
     def __str__(self) -> str:
-        return cut(super().__str__(), 4 * LONGEST)
+        return printable(cut(super().__str__(), 4 * LONGEST), kept="\n")
 
 
 class StorageError(DataError):

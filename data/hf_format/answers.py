@@ -44,6 +44,11 @@ class Answer:
         """Its first character."""
         return self.spans[0][0]
 
+    @property
+    def end(self) -> int:
+        """The character behind it."""
+        return self.spans[-1][1]
+
 
 def prompt_before(written: str) -> str | None:
     """The prompt in a rendering with `ASKED` for the answer; None if that is not written once.

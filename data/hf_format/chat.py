@@ -319,12 +319,12 @@ class ReleasedChat:
                 found.append((messages, self._prompt(own)))
         return found
 
-    def _earlier_end(self) -> bool:
-        """Whether the end of answers before the last is learnt."""
+    def _earlier_end(self, unknown: bool = True) -> bool:
+        """Whether the end of answers before the last is learnt; `unknown` if none can be there."""
         try:
             rendering = self._render(_TALK, opened=False)
         except ConversationError:
-            return True
+            return unknown
         return self._end(rendering, self._tokens(rendering), rendering.answers[0]) in self._ends
 
     # ---- ids behind the embeddings ---------------------------------------------------------------
@@ -374,10 +374,22 @@ class ReleasedChat:
 
     def _without_end(self) -> str:
         (end,) = self.pieces(self.end_ids[:1])
+        rendering = self._probed(_TALK[:2])
+        behind = rendering.text[rendering.answers[-1].end :].strip()
+        writes = "writes no special token behind an answer: the end of answers is not learnt"
+        if behind:
+            writes = (
+                f"writes {excerpt(behind, 0)} right behind an answer, where its end would be a "
+                "special token: the end of answers is not learnt"
+            )
+        elif self._earlier_end(unknown=False):
+            writes = (
+                "writes no special token behind the last answer of a conversation: only the end of "
+                "the others is learnt"
+            )
         return (
-            f"the chat template in {self._folder} writes no special token behind an answer: the "
-            "end of answers is not learnt, and generate goes on to --max-new-tokens; a template "
-            f"that writes {end} there teaches it"
+            f"the chat template in {self._folder} {writes}, and generate may go on to "
+            f"--max-new-tokens; a template that writes {end} there teaches it"
         )
 
     def _without_earlier(self) -> str:

@@ -32,6 +32,17 @@ WAITS = -1
 PARTNERS = 128
 
 
+def longer_than(longest: int | None, lengths: Lengths) -> Fault | None:
+    """Why a model of `longest` positions cannot take a sample, or None."""
+    if longest is None or lengths.tokens <= longest:
+        return None
+    text = (
+        f"has {lengths.tokens} tokens, media included, above the {longest} of "
+        "model.decoder.max_positions"
+    )
+    return Fault(FaultKind.POSITIONS, text)
+
+
 @dataclass(frozen=True)
 class Capacity:
     """Capacity of one row: `limits` in the order of `resources`.
@@ -80,12 +91,8 @@ class Capacity:
             rows: number of rows over which text and media may be spread; with 1, all of the sample
                 is in the same row.
         """
-        if self.longest is not None and lengths.tokens > self.longest:
-            text = (
-                f"has {lengths.tokens} tokens, media included, above the {self.longest} of "
-                "model.decoder.max_positions"
-            )
-            return Fault(FaultKind.POSITIONS, text)
+        if (longer := longer_than(self.longest, lengths)) is not None:
+            return longer
         fault = self._exceeded(zip(self.resources, self.needs(lengths), strict=True))
         if fault is None or rows == 1:
             return fault

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from math import ceil
 
@@ -10,7 +11,7 @@ import numpy as np
 from data.faults import Fault
 from data.planning.buckets import by_lane
 from data.planning.lengths import LengthTable
-from data.planning.packing import spans_of
+from data.planning.packing import longer_than, spans_of
 from data.rows.spec import Modality
 from data.sample import DataError
 from data.sources.order import Order
@@ -91,20 +92,31 @@ def _probe(
     """Needs of samples per budget with its rounding unit, and segments per sample."""
     rows: list[list[int]] = []
     media: list[int] = []
+    faults: list[Fault] = []
     for index in chosen:
         own = lengths[index]
-        if isinstance(own, Fault) or (longest is not None and own.tokens > longest):
-            continue  # the loader will count and report this sample
+        own = own if isinstance(own, Fault) else longer_than(longest, own) or own
+        if isinstance(own, Fault):  # the loader will count and report it
+            faults.append(own)
+            continue
         media_of = by_lane(own, modalities).media
         spans = [spans_of(m, media_of.get(m.name, ())) for m in modalities]
         rows.append([own.tokens, *map(sum, spans)])
         media.append(max(map(len, spans), default=1))
     if not rows:
-        raise DataError("data.source has no usable sample from which to suggest budgets")
+        raise DataError(_none(faults))
     table = np.array(rows)
     units = {"tokens": MULTIPLE} | {m.name: m.reduction * _unit(m) for m in modalities}
     needs = {name: (table[:, i], unit) for i, (name, unit) in enumerate(units.items())}
     return needs, max(1.0, float(np.mean(media)))
+
+
+def _none(faults: Sequence[Fault]) -> str:
+    """Why there is no sample from which to suggest budgets."""
+    told = f"data.source has no usable sample from which to suggest budgets, of {len(faults)}"
+    firsts = {fault.kind: fault for fault in reversed(faults)}
+    counts = Counter(fault.kind for fault in faults)
+    return "; ".join([told, *(f"{kind}, {n}: {firsts[kind]}" for kind, n in counts.items())])
 
 
 def _unit(modality: Modality) -> int:

@@ -11,9 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from data.quotes import quoted
-from data.sample import Turn
+
+if TYPE_CHECKING:  # which those who read configurations do not need
+    from data.sample import Turn
 
 #: Field of a record's options.
 CHOICES = "choices"

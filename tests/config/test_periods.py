@@ -65,9 +65,15 @@ STEPS = {"train__steps": 4}
         ({"checkpoint": {"every": 5}}, ["checkpoint.every 5 is not"]),
         ({"checkpoint": {"keep_every": 200}}, ["keep_every 200 is not reached.*no checkpoint is"]),
         ({"checkpoint": {"every": 5, "enabled": False}}, []),
-        ({"checkpoint": {"local_every": 4}}, ["local_every 4 is not reached.*no snapshot"]),
+        (
+            {"checkpoint": {"local_every": 4}},
+            ["local_every 4 is not reached before the last of train.*no snapshot"],
+        ),
         ({"checkpoint": {"local_every": 3}}, []),
-        ({"evaluate": {"every": 4}}, ["evaluate.every 4 is not reached.*at its end alone"]),
+        (
+            {"evaluate": {"every": 4}},
+            ["evaluate.every 4 is not reached before the last of train.steps 4.*end alone"],
+        ),
         ({"evaluate": {"every": 3}}, []),
         ({"train__check_every": 5}, ["train.check_every 5 is not reached.*replicas are not"]),
         ({"train__check_every": 4}, []),
@@ -80,7 +86,9 @@ STEPS = {"train__steps": 4}
             {"train__warmup_steps": 8},
             ["reaches 0.45 of train.learning_rate, and train.final_learning_rate_ratio has no eff"],
         ),
-        ({"train__warmup_steps": 1, "train__steps": 2}, ["; valid: 0$"]),
+        ({"train__warmup_steps": 2, "train__steps": 2}, ["; valid: 0$"]),
+        ({"train__warmup_steps": 1, "train__steps": 2}, []),
+        ({"train__warmup_steps": 1, "train__steps": 1}, []),
     ],
 )
 def test_what_a_run_is_too_short_for_is_told(changes: dict[str, Any], told: list[str]) -> None:

@@ -74,7 +74,7 @@ def answer(walked: dict[str, str], run: str) -> str:
 def test_the_walk_ends_in_right_answers(walked: dict[str, str], home: Path) -> None:
     summary = json.loads((home / "runs/llava/summary.json").read_text())
     assert summary["exact_match"]["vision"] >= RIGHT / QUESTIONS
-    (scores,) = (told for command, told in walked.items() if "evaluate" in command)
+    (scores,) = (told for command, told in walked.items() if "launch.py evaluate" in command)
     (row,) = (line.split() for line in scores.splitlines() if line.startswith("all"))
     assert f"{QUESTIONS}" in row
     for run in ("runs/llava", "runs/tuned"):

@@ -4,6 +4,8 @@ import json
 import logging
 import re
 from dataclasses import asdict, replace
+from io import StringIO
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -71,6 +73,18 @@ def test_the_start_tells_what_a_run_is_too_short_for(experiment, caplog):
     announce(replace(experiment, config=config), Console(quiet=True))
     assert f"run.log_every {20} is not reached" in caplog.text
     assert f"train.warmup_steps {20} leaves no step" in caplog.text
+
+
+def test_the_start_tells_what_trains_where_not_all_does(experiment):
+    def told(frozen):
+        trained = SimpleNamespace(frozen=SimpleNamespace(apart=lambda params: (params, frozen)))
+        step = SimpleNamespace(program=trained, abstract=experiment.step.abstract)
+        console = Console(file=StringIO())
+        announce(replace(experiment, step=step), console)
+        return console.file.getvalue()
+
+    assert "M parameters on\n" in told({})
+    assert re.search(r"M parameters, of which \d+\.\d\dM train, on\n", told({"fixed": 1}))
 
 
 def test_a_step_to_measure_that_a_run_has_passed_is_told(experiment, tmp_path, caplog):

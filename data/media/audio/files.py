@@ -84,7 +84,7 @@ class EncodedAudio(Audio):
                     waves = [block.mean(axis=1) for block in _blocks(clip)]
             except _SOUND_ERRORS as error:
                 raise MediaError(
-                    FaultKind.CLIP, f"{self.blob.name!r} cannot be decoded: {error}"
+                    FaultKind.CLIP, f"{self.blob.name!r} cannot be decoded: {_told(error)}"
                 ) from error
             found = sum(map(len, waves))
             if found != clip.frames:
@@ -102,7 +102,8 @@ class EncodedAudio(Audio):
         try:
             clip = soundfile.SoundFile(_Seekable(file))
         except _SOUND_ERRORS as error:
-            raise MediaError(FaultKind.CLIP, f"{name!r} is not a readable clip: {error}") from error
+            told = f"{name!r} is not a readable clip: {_told(error)}"
+            raise MediaError(FaultKind.CLIP, told) from error
         with clip:
             if clip.frames > self.max_samples:
                 raise MediaError(
@@ -123,6 +124,11 @@ class EncodedAudio(Audio):
                     f"there are {end - begin}",
                 )
         file.seek(0)
+
+
+def _told(error: Exception) -> object:
+    """An error without what was opened, a place in memory, which libsndfile's begin with."""
+    return getattr(error, "error_string", error)
 
 
 def _blocks(clip: soundfile.SoundFile) -> Iterator[NDArray[np.float32]]:

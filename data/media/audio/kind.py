@@ -41,7 +41,7 @@ class AudioKind(MediumKind):
 
     name = "audio"
     endings = ("wav", "flac", "mp3", "ogg", "opus", "aiff")
-    heads = (b"RIFF", b"RIFX", b"fLaC", b"OggS", b"ID3", b"\xff\xfb", b"FORM")
+    heads = (b"RIFF", b"RIFX", b"fLaC", b"OggS", b"ID3", b"\xff\xfb", b"FORM", b"caff", b".snd")
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -46,7 +46,10 @@ class ImageKind(MediumKind):
 
     name = "image"
     endings = ("png", "jpg", "jpeg", "webp", "gif", "bmp", "tif", "tiff", "ppm")
-    heads = (b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"BM", b"II*\0", b"MM\0*")
+    heads = (
+        *(b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF8", b"RIFF", b"BM"),
+        *(b"II*\0", b"MM\0*", b"P5\n", b"P6\n"),
+    )
 
     def open(self, blob: Blob, config: DataConfig) -> Image:
         """The image in a file of one of the common formats."""

@@ -10,10 +10,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import PIL.Image
 from numpy.typing import NDArray
 
 from data.faults import FaultKind
 from data.media.blob import HEADER, STREAM, Blob
+from data.media.image.transparency import on_white
 from data.sample import DataError, MediaError
 
 NO_AV = "videos need PyAV, which is not installed; valid: pip install mllm_jax[video]"
@@ -33,7 +35,7 @@ class Video(ABC):
 
 @dataclass(frozen=True)
 class EncodedVideo(Video):
-    """A video in a format of FFmpeg, upright as its display matrix says.
+    """A video in a format of FFmpeg, upright as its display matrix says, over white.
 
     Frame i of n that are taken, of N that there are, is number floor(i N / n).
 
@@ -115,6 +117,13 @@ class EncodedVideo(Video):
                 FaultKind.DURATION,
                 f"{name!r} lasts {seconds:.1f} s, above data.video.max_seconds {self.max_seconds}",
             )
+        if _hides_alpha(stream):
+            raise MediaError(
+                FaultKind.VIDEO,
+                f"{name!r} has transparency in a form of {stream.codec_context.name} that is not "
+                "read, and its transparent pixels would have their hidden colours; valid: a video "
+                "without transparency, or one whose pixels themselves have alpha",
+            )
 
     def _every(self, container: Any, stream: Any) -> int:
         """Frames that are shown: by the header, or where it does not say, by the packets.
@@ -144,7 +153,7 @@ class EncodedVideo(Video):
     def _pixels(self, frame: Any) -> NDArray[np.uint8]:
         """The pixels [height, width, 3] of a decoded frame, upright."""
         with self._told("cannot be decoded"):
-            pixels: NDArray[np.uint8] = frame.to_ndarray(format="rgb24")
+            pixels = _over_white(frame) if _has_alpha(frame) else frame.to_ndarray(format="rgb24")
             return np.ascontiguousarray(np.rot90(pixels, round(frame.rotation / 90)))
 
     @contextmanager
@@ -158,6 +167,23 @@ class EncodedVideo(Video):
             # An error of FFmpeg ends with what was opened, a place in memory.
             told = getattr(error, "strerror", None) or error
             raise MediaError(FaultKind.VIDEO, f"{self.blob.name!r} {what}: {told}") from error
+
+
+def _has_alpha(frame: Any) -> bool:
+    """Whether the pixels of a frame have alpha, or may have it by a palette."""
+    return frame.format.has_palette or any(own.is_alpha for own in frame.format.components)
+
+
+def _over_white(frame: Any) -> NDArray[np.uint8]:
+    """The pixels [height, width, 3] of a frame, shown over white as those of images are."""
+    shown = on_white(PIL.Image.fromarray(frame.to_ndarray(format="rgba")))
+    return np.asarray(shown.convert("RGB"))
+
+
+def _hides_alpha(stream: Any) -> bool:
+    """Whether alpha is beside the frames, where FFmpeg's own decoders of VP8 and VP9 leave it."""
+    is_alpha = any(own.is_alpha for own in stream.format.components) if stream.format else False
+    return stream.metadata.get("alpha_mode") == "1" and not is_alpha
 
 
 def _av() -> Any:

@@ -48,7 +48,7 @@ class VideoKind(MediumKind):
 
     name = "video"
     endings = ("mp4", "mov", "m4v", "mkv", "webm", "avi", "mpg", "mpeg", "ts", "ogv")
-    heads = (b"\x1aE\xdf\xa3", b"\0\0\0\x18ftyp", b"\0\0\0\x1cftyp", b"\0\0\0 ftyp")
+    heads = (b"\x1aE\xdf\xa3", *(bytes((0, 0, 0, size)) + b"ftyp" for size in range(16, 64, 4)))
 
     def open(self, blob: Blob, config: DataConfig) -> Video:
         """The video in a file of a format of FFmpeg."""

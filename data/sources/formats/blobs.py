@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
+from urllib.parse import unquote
 
 from data.credentials import hidden
 from data.faults import FaultKind
@@ -22,6 +22,8 @@ from data.sources.formats.patience import Patient
 from data.sources.formats.storage import File, local_path, remote, remote_file
 
 _DATA_URI = "data:"
+#: The characters of RFC 4648, 5, that stand for others of its section 4.
+_ALPHABET = str.maketrans("-_", "+/")
 #: Least characters of base64, and most of a path.
 _LEAST, _LONGEST = 64, 4096
 #: First characters of the base64 of a file of each kind, as far as its first bytes decide them.
@@ -65,22 +67,18 @@ def data_uri(text: str) -> Bytes | None:
     Raises:
         MediaError: the URI cannot be read.
     """
-    if not text.startswith(_DATA_URI):
+    if text[: len(_DATA_URI)].lower() != _DATA_URI:
         return None
     head, comma, body = text.partition(",")
-    if not comma or not head.endswith(";base64"):
+    if not comma or not head.lower().endswith(";base64"):
         raise MediaError(
             FaultKind.RECORD, f"{quoted(head, 40)} begins a data URI that is not in base64"
         )
-    return decoded(body, head)
-
-
-def decoded(text: str, name: str) -> Bytes:
-    """Bytes that are written in base64. Raises MediaError where they are not."""
     try:
-        return Bytes(name[:40], base64.b64decode(text, validate=True))
-    except (binascii.Error, ValueError) as error:
-        raise MediaError(FaultKind.RECORD, f"{quoted(name, 40)} is not base64: {error}") from error
+        return Bytes(head[:40], _from_base64(body))
+    except ValueError as error:
+        told = f"what follows {quoted(head, 40)} is not base64: {error}"
+        raise MediaError(FaultKind.RECORD, told) from error
 
 
 def bare_base64(text: str, name: str) -> Bytes | None:
@@ -88,13 +86,21 @@ def bare_base64(text: str, name: str) -> Bytes | None:
 
     A text is taken for one if it decodes to the first bytes of a file of some kind of media.
     """
-    if len(text) < _LEAST or not any(text.startswith(head) for head in _HEADS):
+    if len(text) < _LEAST or not text[:_LEAST].translate(_ALPHABET).startswith(_HEADS):
         return None
-    plain = "".join(text.split())
     try:
-        return Bytes(name, base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True))
-    except (binascii.Error, ValueError):
+        return Bytes(name, _from_base64(text))
+    except ValueError:
         return None
+
+
+def _from_base64(text: str) -> bytes:
+    """Bytes in base64 of either alphabet (RFC 4648, 4 and 5), as people and programs write it.
+
+    White space, escapes of URIs and missing `=` at the end are no errors. Raises ValueError.
+    """
+    plain = "".join(unquote(text).split()).translate(_ALPHABET)
+    return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
 
 
 def checked_path(text: str) -> str:

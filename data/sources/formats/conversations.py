@@ -16,7 +16,7 @@ from data.config import DataConfig, FileSource
 from data.faults import FaultKind
 from data.media.blob import Blob
 from data.media.registry import KINDS
-from data.quotes import quoted
+from data.quotes import printable, quoted
 from data.rows.spec import Kind
 from data.sample import MediaError, Sample, SampleError
 from data.sources.formats.blobs import (
@@ -90,7 +90,8 @@ class Records(ABC):
 
     def called(self, file: File) -> str:
         """A file's path below the folder that all are in."""
-        return posixpath.relpath(file.path, self._folder) if self._folder else file.path
+        own = posixpath.relpath(file.path, self._folder) if self._folder else file.path
+        return printable(own)
 
     def find(self, index: int, path: str) -> Blob:
         """The file that record `index` means by a path."""

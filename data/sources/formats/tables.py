@@ -7,7 +7,8 @@ path (the features Image and Audio of `datasets`); such a cell is read when its 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
@@ -148,8 +149,10 @@ def columns_of(file: File, schema: pa.Schema, form: RecordForm) -> Columns:
     """The columns of records.
 
     Raises:
-        DataError: a needed column is missing, or has a type that cannot hold its values.
+        DataError: a needed column is missing, or has a type that cannot hold its values; or a name
+            is that of several columns.
     """
+    _check_names(file, "columns", schema.names)
     media = [name for kind in KINDS for name in _media_columns(schema, form, kind)]
     # A column without a value is as good as absent, but one of media says that they are lost.
     empty = {name for name in schema.names if pa.types.is_null(schema.field(name).type)}
@@ -167,7 +170,30 @@ def columns_of(file: File, schema: pa.Schema, form: RecordForm) -> Columns:
     others = _others(file, schema, names, form, plain)
     told = _speaking(schema, names, form, bool(media))
     rest = [name for name in dict.fromkeys((*plain, *others, *told)) if name not in media]
+    for name in (*rest, *media):
+        _check_inner(file, name, schema.field(name).type)
     return Columns((*rest, *media), tuple(late))
+
+
+def _check_names(file: File, where: str, names: Iterable[str]) -> None:
+    """Raise DataError for a name that several of the columns, or fields of a column, have."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise DataError(
+            f"data.source: {file.path}: several {where} have the name {enumerated(twice)}; valid: "
+            "each with a name of its own"
+        )
+
+
+def _check_inner(file: File, name: str, kind: pa.DataType) -> None:
+    """`_check_names` of all structs in a column."""
+    while is_list(kind):
+        kind = kind.value_type
+    if pa.types.is_struct(kind):
+        parts = [kind.field(number) for number in range(kind.num_fields)]
+        _check_names(file, f"fields of column {name!r}", [part.name for part in parts])
+        for part in parts:
+            _check_inner(file, name, part.type)
 
 
 def _check_needed(

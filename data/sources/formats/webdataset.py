@@ -31,7 +31,7 @@ from data.config import DataConfig, WebDatasetSource
 from data.faults import Fault, FaultKind
 from data.media.blob import Blob
 from data.media.registry import KINDS
-from data.quotes import enumerated, quoted
+from data.quotes import enumerated, printable, quoted
 from data.rows.spec import Kind
 from data.sample import DataError, MediaError, SampleError
 from data.sources.formats.blobs import Part
@@ -140,7 +140,7 @@ class TarRecords(Records):
 
     def name(self, index: int) -> str:
         """`shard-000003.tar:000017`."""
-        return f"{self.called(self.place(index)[0])}:{self._members(index)[0].key}"
+        return f"{self.called(self.place(index)[0])}:{printable(self._members(index)[0].key)}"
 
     def read(self, index: int) -> tuple[object, Media | None]:
         """See `Records.read`."""

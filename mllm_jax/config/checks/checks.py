@@ -422,7 +422,8 @@ class Period:
         period, steps = self.value(config), config.train.steps
         if period is None or self.usual(config) or period < steps + self.at_end:
             return None
-        return f"{self.key} {period} is not reached in train.steps {steps}: {self.never}"
+        end = "in" if self.at_end else "before the last of"
+        return f"{self.key} {period} is not reached {end} train.steps {steps}: {self.never}"
 
 
 #: Every key that is a period.
@@ -469,9 +470,9 @@ def notes(config: ExperimentConfig) -> list[str]:
 
 
 def _warmup(train: TrainConfig) -> Iterator[str]:
-    """A warm-up that leaves no step at the peak."""
+    """A warm-up that leaves no step at the peak; one of a single step begins there."""
     warmup, steps = train.warmup_steps, train.steps
-    if not warmup or warmup < steps - 1:
+    if warmup < 2 or warmup < steps - 1:
         return
     rises = min(steps, warmup) - 1
     reached = (1 + (warmup - 1) * rises / warmup) / warmup

@@ -50,7 +50,7 @@ def write(text: str, path: Path, option: str) -> Path:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise RunError(f"{path} cannot be written: {error.strerror}; choose {option}") from error
     return path

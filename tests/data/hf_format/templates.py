@@ -13,7 +13,7 @@ class Written:
         source: the template.
         text: the family of tests/parity whose tokenizer it goes with.
         added: special tokens that it needs beside those of the tokenizer.
-        ends: whether answers end with a special token: all of them, the last, or none.
+        ends: whether answers end with a special token: all of them, the last, the earlier, or none.
         learnt: answers that are learnt, where they begin with their text: all or the last.
         header: whether they can begin behind the generation prompt.
         refused: why the template cannot be learnt by.
@@ -156,6 +156,15 @@ TEMPLATES = {
     "next_question_ends": Written(
         _LOOP.replace("X", "{{ '<|im_start|>' + m.role + '\\n' + m.content }}") + _CHATML_ASK,
         ends="none",
+    ),
+    "words_and_end": Written(_CHATML.replace("<|im_end|>", " ### End<|im_end|>") + _CHATML_ASK,
+        ends="none"),
+    "end_that_is_no_token": Written(_CHATML.replace("<|im_end|>", "<|eom|>") + _CHATML_ASK,
+        ends="none"),
+    "end_but_at_the_end": Written(
+        _CHATML.replace("<|im_end|>\\n", "' + ('' if loop.last else '<|im_end|>\\n') + '")
+        + _ASK.replace("X", "{{ '<|im_end|>\\n<|im_start|>assistant\\n' }}"),
+        ends="earlier",
     ),
     "strips": Written(
         _CHATML.replace("m.content", "m.content.strip()") + _CHATML_ASK

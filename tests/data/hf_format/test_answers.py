@@ -61,8 +61,14 @@ def check(name: str, begin: AnswersBegin, turns: Sequence[Turn]) -> list[tuple[i
     assert found, "nothing is learnt"
     assert {first for first, _ in found} <= begins
     ended = [told.ids[last - 1] in chat.end_ids for _, last in found]
-    wanted = {"all": [True] * len(found), "none": [False] * len(found)}
-    assert ended == wanted.get(own.ends, [*[False] * (len(found) - 1), True])
+    earlier = len(found) - 1
+    wanted = {
+        "all": [True] * len(found),
+        "last": [*[False] * earlier, True],
+        "earlier": [*[True] * earlier, False],
+        "none": [False] * len(found),
+    }
+    assert ended == wanted[own.ends]
     everything = own.learnt == "all" or begin == "header"
     assert len(found) == (len(asked) if everything else 1)
     return found
@@ -99,9 +105,22 @@ def test_what_of_answers_is_not_learnt_is_told(name: str) -> None:
             chat_of(name).check_training()
         return
     told = " ".join(chat_of(name).check_training())
-    assert ("writes no special token behind an answer" in told) == (own.ends == "none")
+    assert ("the end of answers is not learnt" in told) == (own.ends == "none")
+    assert ("only the end of the others is learnt" in told) == (own.ends == "earlier")
     assert ("behind the last answer of a conversation and not" in told) == (own.ends == "last")
     assert ("only the last answer is learnt" in told) == (own.learnt == "last")
+
+
+@pytest.mark.parametrize(
+    ("name", "behind"),
+    [("words_and_end", "writes '### End<"), ("end_that_is_no_token", "writes '<|eom|>")],
+)
+def test_what_stands_behind_answers_in_place_of_their_end_is_told(name: str, behind: str) -> None:
+    (told,) = chat_of(name).check_training()
+    assert behind in told
+    assert "right behind an answer, where its end would be a special token" in told
+    (plain,) = chat_of("no_end").check_training()
+    assert "writes no special token behind an answer" in plain
 
 
 @pytest.mark.parametrize("name", [name for name in LEARNT if not TEMPLATES[name].header])

@@ -88,6 +88,7 @@ def test_worker_processes_change_nothing_and_leave_nothing(
     microbatches += take(2, demo, processor, busy, microbatches[-1].state)
     for actual, wanted in zip(microbatches, expected, strict=True):
         assert_same_microbatch(actual, wanted)
+        assert actual.stats.sent == 0
         owners = [type(a) for _, a in arrays(actual.batch)]
         assert set(owners) == {np.ndarray}  # and not a view of shared memory
     assert not multiprocessing.active_children()

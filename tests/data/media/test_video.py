@@ -62,6 +62,40 @@ def levels(frames: list[NDArray[np.uint8]]) -> list[int]:
     return [round(frame[HIGH // 2 :].mean() / 10) for frame in frames]
 
 
+def transparent(folder: Path, name: str, codec: str, form: str) -> bytes:
+    """A video of black on a transparent ground whose hidden colour is black."""
+    pixels = np.zeros((HIGH, WIDE, 4), np.uint8)
+    pixels[: HIGH // 2, :, 3], pixels[HIGH // 2 : 24, :, 3] = 255, 128
+    path = folder / name
+    with av.open(str(path), "w") as container:
+        stream: Any = container.add_stream(codec, rate=10)
+        stream.width, stream.height, stream.pix_fmt = WIDE, HIGH, form
+        frame = av.VideoFrame.from_ndarray(pixels, format="rgba").reformat(format=form)
+        for packet in (*stream.encode(frame), *stream.encode()):
+            container.mux(packet)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("codec", "form", "most"),
+    [("qtrle", "argb", 1), ("png", "rgba", 1), ("ffv1", "yuva444p", 4), ("ffv1", "bgra", 1)],
+)
+def test_transparent_pixels_are_shown_over_white(
+    codec: str, form: str, most: int, tmp_path: Path
+) -> None:
+    content = transparent(tmp_path, "a.mov" if codec in ("qtrle", "png") else "a.mkv", codec, form)
+    (frame,) = video(content).load()
+    expected = np.repeat([0, 127, 255], [HIGH // 2, 8, 8])[:, None, None]
+    assert np.abs(frame.astype(int) - expected).max() <= most
+
+
+def test_transparency_beside_the_frames_is_told(tmp_path: Path) -> None:
+    own = video(transparent(tmp_path, "a.webm", "libvpx-vp9", "yuva420p"))
+    for look in (own.count, lambda: list(own.load())):
+        with pytest.raises(MediaError, match="has transparency in a form of vp9 that is"):
+            look()
+
+
 @pytest.mark.parametrize(
     ("count", "taken"), [(20, [0, 5, 10, 15]), (7, [0, 1, 3, 5]), (3, [0, 1, 2])]
 )

@@ -211,6 +211,19 @@ def test_a_mixture_keeps_its_weights_though_a_member_is_small(make_config: MakeC
     assert len(planner.state.carry) <= 400
 
 
+def test_samples_that_wait_take_no_room_from_others(make_config: MakeConfig) -> None:
+    """Those of a small member's next epoch wait for the last ones of this."""
+    mixture = mixture_of([150, 5000], [0.5, 0.5])
+    config = make_config(source=mixture, rows=4, lookahead=200, budgets=BUDGETS)
+    source, table = make_source(config), lengths_of(5150, 0, 0.1)
+    planner = Planner(source, table, config, CAPACITY, LoaderState(0), Consumer(WORK))
+    waiting = []
+    for (plan,) in steps_of(planner, 1, 8):
+        assert plan.offered == 200
+        waiting.append(len(plan.state.carry) + len(plan.placements) - plan.offered)
+    assert waiting[0] == 0 < 50 < waiting[-1] <= 200
+
+
 @settings(max_examples=10, deadline=None)
 @given(count=st.integers(1, 200), shape=shapes, others=st.lists(shapes, min_size=3, max_size=3))
 def test_an_epoch_goes_on_with_other_rows_and_another_look_ahead(

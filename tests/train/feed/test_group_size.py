@@ -68,6 +68,17 @@ def test_what_is_sent_and_planned_counts(monkeypatch: pytest.MonkeyPatch) -> Non
     assert chosen(at_scale(), draw("web", 300, seed=1)).hosts == 1
 
 
+def test_outputs_that_are_sent_are_as_wide_as_the_decoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that is left without work and planning is the time of their sending."""
+    monkeypatch.setattr(group_size, "PLANNING", 0.0)
+    monkeypatch.setattr(group_size, "_work_seconds", lambda *_: 0.0)
+    few, many = (
+        chosen(at_scale(), [Lengths(4000, {"vision": (count,)}, {"vision": (3,)})], sizes=[8])
+        for count in (256, 2560)
+    )
+    assert many.seconds > 2 * few.seconds > 0
+
+
 def test_phases_that_are_not_dealt_have_no_part_in_it() -> None:
     samples = draw("web", 300, seed=1)
     whole, decoder, none = (

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
 
 from data.planning.stream import LoaderState
+from mllm_jax.runtime.hardware.peak import Peak
 from mllm_jax.runtime.part import Peers
 from mllm_jax.supervise.attempts import read
 from mllm_jax.train import trainer as loop
@@ -22,7 +26,7 @@ from mllm_jax.train.events import (
     Timed,
 )
 from mllm_jax.train.feed.feed import open_loader
-from mllm_jax.train.listeners import listeners
+from mllm_jax.train.listeners import figures, listeners
 from mllm_jax.train.listeners.figures import Recording
 from mllm_jax.train.listeners.goodput.ledger import Ledger
 from mllm_jax.train.listeners.goodput.listener import Goodput
@@ -148,6 +152,16 @@ def test_what_was_waited_for_the_devices_belongs_to_the_step_that_waited(experim
         record = recording.record(Taken(step, 20.0, [], SCALARS, 0.1))
         assert (record.wait_seconds, record.place_seconds) == (1.0, 2.0)
         assert record.device_wait_seconds == (12.0 if step == 3 else 0.0)
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_the_peak_of_a_run_is_kept_while_its_devices_are_the_same(is_kept, experiment, monkeypatch):
+    found, before = Peak("this", 1e9, "measured now"), Peak("this", 2e9, "measured before")
+    before = before if is_kept else replace(before, of="another")
+    progress = Progress(0, LoaderState(0), peak=before)
+    monkeypatch.setattr(figures, "peak", lambda _: found)
+    figures.Figures(experiment, progress, SimpleNamespace(log=lambda *_: None))
+    assert progress.peak == (before if is_kept else found)
 
 
 def test_outputs_for_another_host_move_there_and_their_gradients_back(experiment):

@@ -183,6 +183,13 @@ def test_an_optimizer_that_groups_parameters_otherwise_is_named():
     assert "optimizer.adamw.mu.kernel: not in the model" in str(error.value)
 
 
+def test_the_first_eight_leaves_of_another_model_are_listed():
+    stored = {f"w{number}": (2,) for number in range(10)}
+    with pytest.raises(CheckpointError) as error:
+        check_same_model("it", stored, {}, Regrouping(8, None), {})
+    assert str(error.value).count("not in the model") == 8
+
+
 def test_only_the_newest_checkpoints_are_kept(experiment, fresh_state, tmp_path):
     state, progress = fresh_state()
     two = CheckpointConfig(keep=2, every=1)

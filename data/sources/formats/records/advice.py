@@ -136,9 +136,13 @@ def advice(unread: Unread, reading: Reading) -> str:
 
 
 def _of_mention(unread: Unread, mention: Mention, reading: Reading) -> str:
-    """What is to be done about a key that decides nothing, and names a medium or a weight."""
+    """What is to be done about a key that decides nothing, and names something that does."""
     drop, kind = reading.ignoring(unread.path) or "leave it out", mention.kind
     is_record = unread.level is reading.purpose.level
+    if mention.is_talk:
+        told = "a part of the conversation is not read from here; valid: a system message in "
+        told += f"{reading.fields.system}, and the rest in texts of messages"
+        return f"{told}; or, if it decides nothing, {drop}"
     if kind is None:
         where = "in a message" if is_record else "in the message itself"
         told = f"weights are not read from here; valid: weight 0 or 1 {where}"

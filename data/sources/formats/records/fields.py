@@ -20,6 +20,7 @@ QUESTIONS = ("question", "query", "prompt", "instruction", "problem", "input", "
 ANSWERS = (
     *("answer", "response", "output", "completion", "solution", "caption", "text"),
     *("multiple_choice_answer", "answers", "label", "assistant", "captions", "target", "targets"),
+    *("transcription", "transcript", "sentence"),
 )
 #: Fields of options of an answer that are likely.
 OPTIONS = ("options", "candidates", "multiple_choices")

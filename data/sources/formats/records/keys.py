@@ -78,6 +78,7 @@ _PREFERENCE = (
 )
 _TOKENS = "texts are read, not tokens; valid: messages"
 _WEIGHT = "records have no weights; valid: weight 0 or 1 in a message, or weights of a mixture"
+_ANOTHER_WEIGHT = "whether an answer is learnt has another key; valid: weight 0 or 1"
 _NO_WEIGHT = "questions have no weights; valid: without this key"
 _OF_MESSAGES = "parts have no weights; valid: weight 0 or 1 in the message"
 _REGIONS = "regions of images are not read; valid: write them into the text"
@@ -115,6 +116,7 @@ REFUSED_OF_MESSAGES = (
     | _each("name", _NAME)
     | _each("refusal", "a refusal is an answer; valid: its text as content")
     | _each("train_detail training training_detail masks", "parts of answers have no weights")
+    | _each("loss_weight sample_weight mask masked train_on_turn", _ANOTHER_WEIGHT)
 )
 REFUSED_OF_PARTS = (
     dict(REFUSED)
@@ -229,7 +231,7 @@ class Unread:
         read: keys that are read there, whether they are there or not.
         there: keys that have a value there.
         value: its value, where that is known.
-        mention: the medium or the weight that it speaks of, for a key that is harmless else.
+        mention: what it speaks of, for a key that is harmless else.
     """
 
     key: str
@@ -350,14 +352,14 @@ class Keys:
                 self._tell(key, value, path)
 
     def _look_at(self, key: str, value: Any, path: str) -> None:
-        """Note a harmless key that names a medium; raise UnreadKey for one of a weight."""
+        """Note a harmless key that names a medium; raise UnreadKey for one of another matter."""
         mention = mention_of(key, value)
         if mention is None:
             return
         unread = self._unread(key, value, path, mention)
         if mention.kind is not None:
             self.met.mentions.append(unread)
-        elif self.purpose.is_learnt:
+        elif self.purpose.is_learnt or mention.is_talk:
             raise UnreadKey(unread)
 
     def _tell(self, key: str, value: Any, path: str) -> None:

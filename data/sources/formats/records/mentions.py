@@ -1,8 +1,9 @@
-"""What keys that decide nothing may say all the same: which medium a record is about, or a weight.
+"""What keys that decide nothing may say all the same: a medium, a weight, or words of the talk.
 
     {"image_id": 458752, "question": "What?", "answer": "A cat."}         VQAv2, without its image
     {"source": "a.png", "question": "What?", "answer": "A cat."}
     {"role": "assistant", "content": "A cat.", "metadata": {"weight": 0}}
+    {"metadata": {"system": "You are a cat."}, "question": "What?", "answer": "Miaow."}
 
 Of a record without media the first two would be learnt as texts alone.
 """
@@ -24,27 +25,37 @@ _WEIGHTS, _SWITCHES = (
     frozenset(("weight", "loss_weight", "sample_weight", "loss_mask", "trainable")),
     frozenset(("loss", "train")),
 )
+#: Keys there of texts that a model would read or write, and of the tools that it would have.
+_TEXTS = frozenset(
+    (
+        *("system", "system_prompt", "system_message"),
+        *("reasoning", "reasoning_content", "thinking", "thought"),
+    )
+)
+_TOOLS = frozenset(("tools", "functions", "tool_calls", "function_call"))
 _MOST_JSON = 100_000  # characters of a text that may be JSON
 _MOST_ITEMS, _MOST_LEVELS = 100, 4  # of lists, and of mappings in one another
 
 
 @dataclass(frozen=True)
 class Mention:
-    """A medium or a weight that a value speaks of.
+    """A medium, a weight or a part of the conversation that a value speaks of.
 
     Attributes:
         below: keys from the value on, each behind a dot; empty for the value itself.
-        kind: kind of the medium; None for a weight.
+        kind: kind of the medium; None for a weight or a part of the conversation.
         is_file: whether the value is the name of a file.
+        is_talk: whether it is a part of the conversation.
     """
 
     below: str
     kind: Kind | None
     is_file: bool = False
+    is_talk: bool = False
 
 
 def mention_of(key: str, value: object) -> Mention | None:
-    """The first medium or weight that a key speaks of which decides nothing; None if none."""
+    """What a key that decides nothing speaks of first; None if of nothing."""
     if isinstance(value, str) and value.lstrip()[:1] == "{" and len(value) <= _MOST_JSON:
         try:
             value = json.loads(value)
@@ -73,8 +84,11 @@ def _mentions(
 
 
 def _of_facts(key: str, value: object, is_facts: bool, place: str) -> Iterator[Mention]:
-    """Media and weights that a key below another names by itself."""
+    """Media, weights and parts of the conversation that a key below another names by itself."""
     is_number = isinstance(value, bool | int | float)
+    is_talk = (key in _TEXTS and _is_sentence(value)) or (key in _TOOLS and _has_mapping(value))
+    if is_facts and is_talk:
+        yield Mention(place, None, is_talk=True)
     if is_facts and (
         (key in _WEIGHTS and (is_number or isinstance(value, list)))
         or (key in _SWITCHES and is_number and value in (0, 1))
@@ -87,6 +101,17 @@ def _of_facts(key: str, value: object, is_facts: bool, place: str) -> Iterator[M
 
 def _is_something(value: object) -> bool:
     return value not in (None, "", 0, [], {})
+
+
+def _is_sentence(value: object) -> bool:
+    """Whether a value is a text of several words, and not a name such as `linux`."""
+    return isinstance(value, str) and len(value.split(maxsplit=2)) > 1
+
+
+def _has_mapping(value: object) -> bool:
+    """Whether a value describes a tool or a call, or several."""
+    items = value if isinstance(value, list) else [value]
+    return any(isinstance(item, Mapping) and item for item in items)
 
 
 def _is_number_of_one(value: object) -> bool:

@@ -381,6 +381,8 @@ class RecordForm(RecordFields):
             or _picked(kind, listed[kind] or (beside or {}).get(kind, ()), told.places[kind])
             for kind in KINDS
         }
+        for kind in KINDS:
+            _check_parts(name, kind, told, len(media[kind]))
         encoders = self._encoders(keys, media)
         self._close(keys)
         if system and any(turn.role == "system" for turn in told.turns):
@@ -473,6 +475,22 @@ def _picked(kind: Kind, items: Sequence[S], places: Sequence[int | None]) -> Seq
             "messages; valid: all of these from 0, or none"
         )
     return [items[place] for place in named]
+
+
+def _check_parts(name: str, kind: Kind, told: Spoken, count: int) -> None:
+    """See that each part of a message that is a medium has one, of its own or beside.
+
+    Raises:
+        ShapeError: of `count` media there are fewer, or more, than parts.
+    """
+    bare, own = len(told.places[kind]), len(told.media[kind])
+    if bare and (own or bare != count):
+        raise ShapeError(
+            f"{bare} parts of type {kind} in the {name} have no medium of their own, and "
+            f"{0 if own else count} {kind} media are beside; valid: as many, or the medium in "
+            f"each part, {{type: {kind}, {kind}: ...}}",
+            MEDIA,
+        )
 
 
 def _whole(media: Media) -> Media:

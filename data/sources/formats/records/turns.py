@@ -179,14 +179,16 @@ def _joined(
     mark: re.Pattern[str],
 ) -> Turn:
     """Typed parts as a turn, with a placeholder for each medium; those in texts are words."""
-    text, words = "", []
+    text, media = "", set()
     for part in parts:
         if isinstance(part, str):
-            words += [len(text) + found.start() for found in mark.finditer(part)]
             text += part
         else:
+            media.add(len(text))
             text += marks[part.kind]
-    return Turn(own.role, text, own.learnt, tuple(words))
+    # Of the whole text, as two parts may spell a placeholder together.
+    words = (found.start() for found in mark.finditer(text))
+    return Turn(own.role, text, own.learnt, tuple(word for word in words if word not in media))
 
 
 def _in_front(own: Utterance, kind: Kind, mark: str) -> str:
@@ -355,7 +357,8 @@ def _wrapped(keys: Keys, name: str, value: Mapping[Any, Any]) -> Any:
     found = own.value(inner)
     own.close()
     text_of(own, inner, found)
-    return f"data:;base64,{found}" if inner == "data" and not found.startswith("data:") else found
+    is_bare = inner == "data" and found[:5].lower() != "data:"
+    return f"data:;base64,{found}" if is_bare else found
 
 
 # ---- values --------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from data.media.audio.files import EncodedAudio
 from data.media.blob import Blob
 from data.media.image.files import EncodedImage
 from data.sample import MediaError, StorageError
-from data.sources.formats.blobs import Bytes, Part, data_uri, media_folder
+from data.sources.formats.blobs import Bytes, Part, bare_base64, data_uri, media_folder
 from data.sources.formats.patience import Patient
 from data.sources.formats.storage import File, local_file
 from tests.data.sources.formats.writers import encoded_clip, encoded_image
@@ -292,6 +292,18 @@ def test_clips_whose_samples_are_always_finite_are_measured_by_their_headers(
     for form in ("WAV", "FLAC", "OGG", "MP3"):
         clip = EncodedAudio(Bytes("x", encoded_clip(9000, form)), LONGEST)
         assert clip.checked() == clip.info()
+
+
+def test_what_is_no_clip_is_told_without_places_in_memory() -> None:
+    with pytest.raises(MediaError, match=r"'x' is not a readable clip: Format not recogni[sz]ed"):
+        EncodedAudio(Bytes("x", PNG), LONGEST).info()
+
+
+@pytest.mark.parametrize("form", ["WAV", "FLAC", "OGG", "AIFF", "CAF", "AU"])
+def test_clips_in_bare_base64_are_known_by_their_first_bytes(form: str) -> None:
+    content = encoded_clip(900, form)
+    found = bare_base64(base64.b64encode(content).decode(), "x")
+    assert found == Bytes("x", content)
 
 
 def test_data_uris_hold_media() -> None:

@@ -9,8 +9,10 @@ import pickle
 import shutil
 import tarfile
 from pathlib import Path
+from urllib.parse import quote
 
 import fsspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -118,15 +120,24 @@ def base64_of(side: int, form: str = "PNG") -> str:
     return base64.b64encode(encoded_image((side, side), form)).decode()
 
 
-@pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF"])
+@pytest.mark.parametrize("form", ["PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM"])
 def test_media_in_bare_base64_are_read(form: str, tmp_path: Path, make_config: MakeConfig) -> None:
     text = base64_of(20, form)
     path = tmp_path / "a.jsonl"
-    images = [text, text.rstrip("="), "\n".join(text[i : i + 76] for i in range(0, len(text), 76))]
-    lines = [json.dumps({"conversations": TURNS, "image": own}) + "\n" for own in images]
-    path.write_text("".join(lines))
+    lines = "\n".join(text[i : i + 76] for i in range(0, len(text), 76))
+    bare = [text, text.rstrip("="), lines, text.translate(str.maketrans("+/", "-_"))]
+    images = [
+        *bare,
+        *(f"data:image/x;base64,{own}" for own in bare),
+        f"DATA:image/x;charset=utf-8;BASE64,{text}",
+        f"data:;base64,{quote(text, safe='')}",
+    ]
+    records = [json.dumps({"conversations": TURNS, "image": own}) + "\n" for own in images]
+    path.write_text("".join(records))
     source = make_source(make_config(source={"kind": "llava", "path": path}))
-    assert [source[i].of("image")[0].size() for i in range(3)] == [(20, 20)] * 3
+    found = [source[i].of("image")[0].load(3) for i in range(len(images))]
+    assert found[0].shape == (20, 20, 3)
+    assert all(np.array_equal(own, found[0]) for own in found)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +147,7 @@ def test_media_in_bare_base64_are_read(form: str, tmp_path: Path, make_config: M
         (base64_of(300)[:-2] + "?!", "is no path, nor a medium in base64"),
         ("https://x/" + "a" * 10**6, "is a URL"),
         ("data:" + "a" * 10**6, "begins a data URI that is not in base64"),
-        ("data:image/png;base64," + "?" * 10**6, "is not base64"),
+        ("data:image/png;base64," + "?" * 10**6, "what follows 'data:.*' is not base64"),
         ({"path": "b" * 10**6}, "is no path"),
         ([["c" * 10**6]], "is no medium"),
         ("d" * 300, "is not a usable path|is missing"),

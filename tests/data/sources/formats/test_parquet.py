@@ -196,6 +196,28 @@ def test_wrong_columns_are_listed_with_those_expected(
         opened(table(**columns), **options)
 
 
+def structs(*names: str) -> pa.Array:
+    """A conversation in a row, whose turns have fields of such names."""
+    said = [pa.array(["user", "assistant"]), *[pa.array(["a", "b"])] * (len(names) - 1)]
+    turns = pa.StructArray.from_arrays(said, names=names)
+    return pa.ListArray.from_arrays(pa.array([0, 2], pa.int32()), turns)
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ({"messages": structs("role", "content", "content")}, "fields of column 'messages'"),
+        ({"question": ["a"], "answer": ["b"], "content": ["c"]}, "columns"),
+    ],
+)
+def test_columns_and_fields_of_one_name_are_told(columns: Any, told: str, opened: Any) -> None:
+    rows = pa.table(columns)
+    rows = rows.append_column("content", rows["content"]) if "content" in columns else rows
+    with pytest.raises(DataError, match=f"several {told} have the name content; valid: each with"):
+        opened(rows)
+    assert opened(pa.table({"messages": structs("role", "content")}))[0][0].turns
+
+
 def test_columns_are_ignored_as_is_advised(opened: Any) -> None:
     columns: dict[str, Any] = {
         "question": ["a"] * 4,

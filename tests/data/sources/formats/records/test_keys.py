@@ -24,6 +24,7 @@ from tests.configs import ROOT
 
 MARKS: Any = {"image": "<image>", "audio": "<audio>", "video": "<video>"}
 PAGE = (ROOT / "docs/how-to/records.md").read_text()
+PAGE_OF_KEYS = (ROOT / "docs/how-to/record-keys.md").read_text()
 ROWS = re.findall(r"(?m)^\| ([^|]+) \| `(\{.*?\})` \| (read|refused: `(.*)`) \|$", PAGE)
 
 ASK = {"role": "user", "content": "What?"}
@@ -66,10 +67,10 @@ def test_the_page_of_records_says_what_is_read(row: tuple[str, str, str, str]) -
 
 
 def test_the_page_of_records_has_every_form_and_key() -> None:
-    assert len(ROWS) == PAGE.count("| read |") + PAGE.count("| refused: ") == 40
+    assert len(ROWS) == PAGE.count("| read |") + PAGE.count("| refused: ") == 41
     keys = {**HARMLESS_KEYS, "in messages": HARMLESS_OF_MESSAGES, "in parts": HARMLESS_OF_PARTS}
     for name, words in keys.items():
-        assert f"| {name} | {' '.join(f'`{word}`' for word in words.split())} |\n" in PAGE
+        assert f"| {name} | {' '.join(f'`{word}`' for word in words.split())} |\n" in PAGE_OF_KEYS
 
 
 def test_harmless_keys_change_nothing() -> None:
@@ -175,6 +176,8 @@ def test_an_answer_that_shall_not_be_learnt_is_not(key: str, value: Any) -> None
         ({"weight": 0, "train": True}, "weight false and train true contradict"),
         ({"role": "user", "weight": 1}, "a turn of the user is learnt; only answers are"),
         ({"masks": [1]}, "messages.1.masks: parts of answers have no weights"),
+        ({"loss_weight": 0}, "messages.1.loss_weight: .* another key; valid: weight 0 or 1"),
+        ({"masked": True}, "messages.1.masked: whether an answer is learnt has another key"),
     ],
 )
 def test_other_weights_are_refused(turn: Any, reason: str) -> None:
@@ -226,6 +229,33 @@ def test_a_placeholder_in_a_text_beside_typed_parts_is_a_word() -> None:
     text = messages({"role": "user", "content": typed[1:]}, ANSWER)
     assert parse(text).turns[0].count("<image>") == 0
     assert parse(messages(ASK | {"content": "<image>"}, ANSWER)).turns[0] == Turn("user", "<image>")
+
+
+def test_texts_that_spell_a_placeholder_together_are_words() -> None:
+    cut = [{"type": "text", "text": "<ima"}, {"type": "text", "text": "ge>"}]
+    medium = {"type": "image", "image": "a"}
+    for parts in ([*cut, medium], [medium, *cut], [cut[0], medium, cut[1]]):
+        turn = parse(messages({"role": "user", "content": parts}, ANSWER)).turns[0]
+        assert turn.count("<image>") == 1
+        assert "".join(text for text, mark in turn.pieces(re.compile("<image>")) if not mark) == (
+            "<image>"
+        )
+
+
+@pytest.mark.parametrize(
+    ("parts", "beside", "reason"),
+    [
+        ([{}], {}, "1 parts of type image .* and 0 image media are beside"),
+        ([{}, {}], {"images": ["a"]}, "2 parts .* and 1 image media are beside; valid: as many"),
+        ([{}], {"images": ["a", "b"]}, "1 parts .* and 2 image media are beside"),
+        ([{"image": "a"}, {}], {}, "1 parts .* and 0 .* {type: image, image: ...}$"),
+    ],
+)
+def test_a_part_without_a_medium_is_told(parts: Any, beside: Any, reason: str) -> None:
+    """And not as a placeholder, which nobody wrote."""
+    content = [*({"type": "image", **part} for part in parts), {"type": "text", "text": "What?"}]
+    found = told(messages({"role": "user", "content": content}, ANSWER, **beside))
+    assert re.match(reason, found)
 
 
 @pytest.mark.parametrize("nothing", [None, "", []])
@@ -327,6 +357,39 @@ def test_media_and_weights_below_metadata_of_messages_are_told() -> None:
             assert parse(record, path).turns
     question = messages(ASK | {"metadata": {"weight": 0}})
     assert QuestionForm(FieldsConfig(), MARKS).parse("r", question).turns  # nothing is learnt
+
+
+TALK: list[dict[str, Any]] = [
+    {"system": "You are a cat."},
+    {"system_prompt": "You are a cat."},
+    {"reasoning_content": "Count to two."},
+    {"thinking": "Count to two."},
+    {"tools": [{"type": "function"}]},
+    {"tool_calls": [{"id": "1"}]},
+    {"function_call": {"name": "a"}},
+    {"of": {"system": "You are a cat."}},
+]
+
+
+@pytest.mark.parametrize("facts", TALK, ids=str)
+@pytest.mark.parametrize("key", ["metadata", "meta", "info"])
+def test_parts_of_the_conversation_below_metadata_are_told(key: str, facts: dict[str, Any]) -> None:
+    for value in (facts, json.dumps(facts)):
+        text = told(PAIR | {key: value})
+        assert re.match(
+            rf"record of wrong shape: {key}\.[\w.]*: a part of the conversation is", text
+        )
+        assert text.endswith(f"data.source.ignore: [{key}]")
+        assert parse(PAIR | {key: value}, key).turns
+        with pytest.raises(SampleError, match="a part of the conversation is not read from here"):
+            QuestionForm(FieldsConfig(), MARKS).parse("r", {"prompt": "a", "metadata": facts})
+    inner = {"role": "assistant", "content": "A cat.", "metadata": facts}
+    assert "messages.1.metadata" in told(messages(ASK, inner))
+
+
+def test_facts_about_machines_are_no_part_of_a_conversation() -> None:
+    facts = {"system": "linux", "reasoning": True, "thinking": "", "tools": [], "functions": ["a"]}
+    assert parse(PAIR | {"metadata": facts, "info": {"thought": None}}).turns
 
 
 # ---- placeholders in answers ---------------------------------------------------------------------

@@ -126,6 +126,11 @@ def test_parts_name_media_beside_them_by_their_place(order: list[str], data: Any
             "audio",
             "data:;base64,YQ==",
         ),
+        (
+            {"type": "input_audio", "input_audio": {"data": "DATA:;base64,YQ=="}},
+            "audio",
+            "DATA:;base64,YQ==",
+        ),
     ],
 )
 def test_parts_of_messages_as_others_write_them(part: Any, kind: Any, medium: Any) -> None:
@@ -175,6 +180,14 @@ def test_the_one_answer_of_several_is_proposed() -> None:
     record = {"question": "q", "multiple_choice_answer": "a", "answers": ["a", "b"]}
     with pytest.raises(SampleError, match="answer: multiple_choice_answer"):
         parse(record)
+
+
+@pytest.mark.parametrize("name", ["transcription", "transcript", "sentence", "text"])
+def test_what_is_said_in_a_clip_is_proposed_as_the_answer(name: str) -> None:
+    record = {"audio": "a.wav", name: "Hello."}
+    with pytest.raises(SampleError, match=rf"or others by data.source.fields: {{answer: {name}}}$"):
+        parse(record)
+    assert parse(record, answer=name).media["audio"] == ["a.wav"]
 
 
 MESSAGE = {"role": "user", "content": "a"}
