@@ -27,7 +27,7 @@ from tests.golden import compared
 from tests.golden.trees import ROOT, CommandError, Tree, checked_out, commit_of, emptied, machine
 
 #: The commit before the one kind of module, with which every later one is compared.
-BASE = "golden-base"
+BASE = "f64dc8eb"
 STEPS, HALF = 50, 25
 #: Configurations of runs by name, and what they change.
 RUNS: dict[str, tuple[str, tuple[str, ...]]] = {
