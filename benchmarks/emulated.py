@@ -81,7 +81,7 @@ def staged(config: ExperimentConfig, stages: int, chunks: int) -> ExperimentConf
     changes: dict[str, dict[str, Any]] = {
         "model": {"decoder": decoder, "encoders": encoders},
         "parallel": {"devices": stages, "decoder": ParallelPlan(stage=stages), "encoders": over},
-        "schedule": {"chunks": chunks, "pieces": dict.fromkeys(model.lanes, PIECES)},
+        "schedule": {"chunks": {"decoder": chunks, **dict.fromkeys(model.lanes, PIECES)}},
         # Every stage takes its share of an encoder's rows.
         "data": {"rows": math.lcm(max(1, rows), STAGES)},
         "train": {"accumulate": MICROBATCHES},
@@ -160,18 +160,18 @@ def _emulated(config: ExperimentConfig, found: Mapping[Any, float], stages: int)
     shared = {"shared": idle + (found["shared"] - idle) * stages / STAGES}
     seconds = predicted_seconds(plan_of(config).schedule, {**found, **shared})
     bound = found["plain"] / STAGES
-    name = config.schedule.encoder_placement
+    name = config.schedule.placement
     note = f"not run: measured tasks, no sends; beside: the plain step over {STAGES}"
     return f"{STAGES} stages, encoders in {name}", seconds, bound, "s", note, True
 
 
 def _placed(config: ExperimentConfig, name: str) -> ExperimentConfig:
-    schedule = config.schedule.model_copy(update={"encoder_placement": name})
+    schedule = config.schedule.model_copy(update={"placement": name})
     return config.model_copy(update={"schedule": schedule})
 
 
 def _title(config: ExperimentConfig) -> str:
-    stages, chunks = config.parallel.decoder.stage, config.schedule.chunks
+    stages, chunks = config.parallel.decoder.stage, config.schedule.decoder_chunks
     if stages == 1:
         return f"executor on one device, {chunks} chunks"
     return f"{stages} stages on {stages} devices, {chunks} chunks"

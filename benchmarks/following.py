@@ -1,7 +1,7 @@
 """Benchmark of encoder microbatches of their own beside the decoder's, at a constant mixture.
 
-What follows the workload (`schedule.encoder_microbatches: own`) should cost nothing where nothing
-moves. Both programs get the same rows, filled alike in all microbatches.
+What follows the workload (`schedule.independent_microbatches: true`) should cost nothing where
+nothing moves. Both programs get the same rows, filled alike in all microbatches.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mllm_jax.train.step.build import gradient_step
 
 #: Compilations of each program, of which the fastest counts, and turns of the steps.
 COMPILATIONS, TURNS = 3, 15
-#: Whose microbatches an encoder's are, values of `schedule.encoder_microbatches`.
+#: Whose microbatches an encoder's are, values of `schedule.independent_microbatches`.
 WHOSE = ("decoder", "own")
 
 
@@ -95,7 +95,7 @@ def with_rows(config: ExperimentConfig, images: int) -> ExperimentConfig:
     """`config` with so many images in an encoder's row, whosever microbatches it has."""
     (modality,) = modalities(config.model)
     budget = images * OUTPUTS * modality.reduction
-    sized = changed(config, "schedule", encoder_budgets={modality.name: budget})
+    sized = changed(config, "schedule", budgets={modality.name: budget})
     return with_images(sized, images)
 
 

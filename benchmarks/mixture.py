@@ -181,7 +181,7 @@ class _Programs:
     def made_for(self, images: int, placement: str = "bubbles") -> _Program:
         """The program whose microbatches have room for so many images."""
         own = with_images(self._config, images)
-        own = changed(own, "schedule", encoder_placement=placement)
+        own = changed(own, "schedule", placement=placement)
         (modality,) = modalities(own.model)
         key = placement, own.data.budgets[modality.name]
         if key not in self._made:
@@ -316,7 +316,7 @@ def share_of(config: ExperimentConfig, images: int) -> float:
 def images_of_row(config: ExperimentConfig) -> int:
     """Images that fill a row of the encoder's own microbatches."""
     (modality,) = modalities(config.model)
-    return config.schedule.encoder_budgets[modality.name] // (OUTPUTS * modality.reduction)
+    return config.schedule.budgets[modality.name] // (OUTPUTS * modality.reduction)
 
 
 def with_images(config: ExperimentConfig, images: int) -> ExperimentConfig:
@@ -328,7 +328,7 @@ def with_images(config: ExperimentConfig, images: int) -> ExperimentConfig:
 
 def plain(config: ExperimentConfig) -> ExperimentConfig:
     """`config` whose encoders have the decoder's microbatches."""
-    usual = {"encoder_microbatches": "decoder", "encoder_budgets": {}, "encoder_rows": {}}
+    usual = {"independent_microbatches": False, "budgets": {}, "rows": {}}
     return changed(config, "schedule", **usual)
 
 

@@ -42,11 +42,11 @@ def _one_encoder(config: ExperimentConfig) -> str:
 
 
 def _own_rows(config: ExperimentConfig) -> str:
-    missing = [name for name in config.model.lanes if name not in config.schedule.encoder_budgets]
+    missing = [name for name in config.model.lanes if name not in config.schedule.budgets]
     if not missing:
         return ""
     return (
-        f"schedule.encoder_budgets: there is none of {', '.join(missing)}; valid: positions of a "
+        f"schedule.budgets: there is none of {', '.join(missing)}; valid: positions of a "
         "row of the encoder's own microbatches"
     )
 

@@ -104,7 +104,7 @@ def bench_microbatches(config: ExperimentConfig, tell: Tell) -> list[Row]:
 
 
 def _placements(config: ExperimentConfig, share: float, tell: Tell) -> list[Row]:
-    placed = {name: changed(config, "schedule", encoder_placement=name) for name in PLACEMENTS}
+    placed = {name: changed(config, "schedule", placement=name) for name in PLACEMENTS}
     tell(f"encoder share {share:.0%}: compiling {', '.join(PLACEMENTS)} and one device")
     programs = {name: _compiled(own) for name, own in placed.items()}
     one = on_every_device(config)
@@ -278,12 +278,12 @@ def _with_share(config: ExperimentConfig, share: float) -> ExperimentConfig:
 
 def encoder_share(config: ExperimentConfig) -> float:
     """Share of the forward FLOPs that are the encoders', however they are cut."""
-    pieces = {name: plan.stage for name, plan in config.parallel.encoders.items()}
-    config = changed(config, "schedule", pieces=pieces)
+    chunks = dict.fromkeys(config.parallel.encoders, 1)
+    config = changed(config, "schedule", chunks={**config.schedule.chunks, **chunks})
     costs = lower(config).costs
-    chunks = config.parallel.decoder.stage * config.schedule.chunks
+    runs = config.parallel.decoder.stage * config.schedule.decoder_chunks
     encoders = sum(sum(own.forward) for own in costs.encoders.values())
-    return encoders / (encoders + chunks * costs.forward)
+    return encoders / (encoders + runs * costs.forward)
 
 
 def changed(config: ExperimentConfig, section: str, **values: Any) -> ExperimentConfig:

@@ -102,7 +102,7 @@ class Setting:
         strategy = Strategy(
             {"decoder": config.parallel.decoder},
             config.train.accumulate,
-            config.schedule.chunks,
+            config.schedule.decoder_chunks,
             config.model.remat,
             co_issue=False,
         )

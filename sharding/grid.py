@@ -26,7 +26,7 @@ from sharding.numbering import Span, numbering, overlap
 from sharding.plan import AXES, POSITIONS, ROWS, ParallelPlan, PlanError, divisors, factorizations
 
 Axes = tuple[str, ...]
-Sums = Literal["float32", "bfloat16"]
+ReduceDtype = Literal["float32", "bfloat16"]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class View:
         copies: the last of the tensor axes, along which ranks hold the same heads of keys and
             values, as there are fewer of these than ranks.
         overlap: collectives that run beside compute.
-        sums: type in which partial sums of tensor ranks travel in forwards.
+        reduce_dtype: type in which partial sums of tensor ranks travel in forwards.
         sizes: `(name, size)` of every grid axis, those of other modules included.
     """
 
@@ -50,7 +50,7 @@ class View:
     tensor: Axes = ()
     copies: Axes = ()
     overlap: frozenset[Piece] = frozenset()
-    sums: Sums = "float32"
+    reduce_dtype: ReduceDtype = "float32"
     sizes: tuple[tuple[str, int], ...] = ()
 
     @property
@@ -131,7 +131,7 @@ class JointGrid:
         plans: Mapping[str, ParallelPlan],
         kv_heads: int | None = None,
         overlap: frozenset[Piece] = frozenset(),
-        sums: Sums = "float32",
+        reduce_dtype: ReduceDtype = "float32",
     ) -> JointGrid:
         """Refine `plans`, which must contain `"decoder"`.
 
@@ -140,7 +140,7 @@ class JointGrid:
                 not divide them, they are split as far as the grid allows, and copied beyond; None
                 if every degree divides them.
             overlap: collectives that run beside compute.
-            sums: as of `View`.
+            reduce_dtype: as of `View`.
 
         Raises:
             PlanError: the plans cover different numbers of devices, an encoder's groups reach
@@ -161,7 +161,10 @@ class JointGrid:
         axes = _name_axes(sorted(cuts | {copies}), decoder)
         views = {name: _view(plan, axes, decoder) for name, plan in plans.items()}
         views["decoder"] = _with_copies(views["decoder"], copies)
-        views = {name: replace(view, overlap=overlap, sums=sums) for name, view in views.items()}
+        views = {
+            name: replace(view, overlap=overlap, reduce_dtype=reduce_dtype)
+            for name, view in views.items()
+        }
         return cls(axes, dict(plans), views)
 
     @property

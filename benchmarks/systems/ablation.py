@@ -60,7 +60,7 @@ class Setting:
         return Strategy(
             {"decoder": config.parallel.decoder},
             config.train.accumulate,
-            config.schedule.chunks,
+            config.schedule.decoder_chunks,
             config.model.remat,
             co_issue=False,
             overlap=self.overlap,

@@ -95,7 +95,7 @@ def _configured(planner: Planner) -> Strategy | None:
     return Strategy(
         {"decoder": decoder},
         config.train.accumulate,
-        config.schedule.chunks,
+        config.schedule.decoder_chunks,
         config.model.remat,
         co_issue=False,
     )

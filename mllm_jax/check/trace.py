@@ -85,8 +85,8 @@ def trace(config: ExperimentConfig, folder: Path, *, measure: bool) -> Trace:
     if measure and plan.follow is not None:
         raise RunError(
             "--measure: a measured timeline is drawn beside one schedule, and with "
-            "schedule.encoder_microbatches: own every step has its own; valid: trace without "
-            "--measure, or schedule.encoder_microbatches: decoder"
+            "schedule.independent_microbatches: true every step has its own; valid: trace without "
+            "--measure, or schedule.independent_microbatches: false"
         )
     prepare_folder(folder)
     costs = lower(config).costs

@@ -114,9 +114,10 @@ class Verification:
 def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
     """Compare the plans of `config`, and the schedule of its pipeline, with a single device.
 
-    All values are float32, also what `parallel.sums` has otherwise. The routers of a decoder with
-    experts are random, and then send all tokens to one expert, and to the experts of one rank.
-    Encoders with microbatches of their own have all their media, and then a part of them or none.
+    All values are float32, also what `parallel.reduce_dtype` has otherwise. The routers of a
+    decoder with experts are random, and then send all tokens to one expert, and to the experts
+    of one rank. Encoders with independent microbatches have all their media, and then a part of
+    them or none.
     """
     small = shrink(config)
     model, plans, rows = small.model, small.parallel.plans, small.data.rows
@@ -295,15 +296,17 @@ def shrink(config: ExperimentConfig) -> ExperimentConfig:
     """The smallest experiment with the same families, plans and schedule, encoders cut alike."""
     plans = config.parallel.plans
     if plans["decoder"].stage > 1:
-        pieces = dict(lower(config).strategy.pieces)
-        schedule = config.schedule.model_copy(update={"pieces": pieces})
+        pieces = lower(config).strategy.pieces
+        chunks = {name: count // plans[name].stage for name, count in pieces.items()}
+        chunks |= {"decoder": config.schedule.decoder_chunks}
+        schedule = config.schedule.model_copy(update={"chunks": chunks})
         config = config.model_copy(update={"schedule": schedule})
     shares = math.lcm(*(plan.batch for plan in plans.values()))
     budgets = {
         name: config.model.encoder(name).reduction * math.lcm(4, plans[name].sequence)
         for name in config.model.lanes
     }
-    own = {name: budgets[name] for name in config.schedule.encoder_budgets}
+    own = {name: budgets[name] for name in config.schedule.budgets}
     # Encoders that have several units for one of the decoder's microbatches still have.
     apart = [n for n in budgets if own_positions(config, n) < config.data.budgets[n]]
     budgets |= {name: 2 * own_rows(config, name) * budgets[name] for name in apart}
@@ -313,7 +316,7 @@ def shrink(config: ExperimentConfig) -> ExperimentConfig:
     enough = 3 * plans["decoder"].stage if plans["decoder"].stage > 1 else 1
     train = config.train.model_copy(update={"accumulate": min(config.train.accumulate, enough)})
     model = shrink_model(config.model, plans, config.schedule)
-    schedule = config.schedule.model_copy(update={"encoder_budgets": own})
+    schedule = config.schedule.model_copy(update={"budgets": own})
     update = {"model": model, "data": data, "train": train, "schedule": schedule}
     return config.model_copy(update=update)
 
@@ -325,12 +328,12 @@ def shrink_model(model: ModelConfig, plans: Plans, schedule: ScheduleConfig) -> 
         name: _shrink_encoder(
             encoder,
             [plans[lane] for lane in lanes[name]],
-            [schedule.pieces.get(lane, 1) for lane in lanes[name]],
+            [schedule.chunks.get(lane, 1) * plans[lane].stage for lane in lanes[name]],
         )
         for name, encoder in model.encoders.items()
     }
     small = model.model_dump(mode="json") | {
-        "decoder": _shrink_decoder(model.decoder, plans, schedule.chunks),
+        "decoder": _shrink_decoder(model.decoder, plans, schedule.decoder_chunks),
         "encoders": encoders,
         "dtype": "float32",
         "attention": "reference",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -158,7 +158,7 @@ def check(args: argparse.Namespace, config: ExperimentConfig, console: Console) 
 
 
 def config(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
-    """Print the configuration with every default filled in, and what is chosen by it."""
+    """Print the configuration with every default filled in, or rewrite a file with old keys."""
     from mllm_jax.config.load import to_yaml
     from mllm_jax.config.overlap import overlap
     from mllm_jax.plan.exchanges import lane_exchanges
@@ -168,6 +168,18 @@ def config(args: argparse.Namespace, config: ExperimentConfig, console: Console)
     else:
         told = [f"# {own}" for own in (*lane_exchanges(config), *overlap(config).lines)]
     return Answer(config.model_dump(mode="json"), lines=[to_yaml(config).rstrip("\n"), *told])
+
+
+def upgrade_files(files: Sequence[Path]) -> Answer:
+    """Rewrite configurations with the keys of today, and tell what changed."""
+    from mllm_jax.config.upgrade import upgrade
+
+    changes = {str(file): lines for file, lines in upgrade(files).items()}
+    lines: list[str] = []
+    for file, changed in changes.items():
+        lines += [f"{file}: {'upgraded' if changed else 'has the keys of today'}"]
+        lines += [f"  {line}" for line in changed]
+    return Answer(changes, lines=lines)
 
 
 def keys(folder: str | None) -> Answer:

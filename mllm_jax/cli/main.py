@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mllm_jax.cli.answer import Answer, show
-from mllm_jax.cli.commands import COMMANDS, keys
+from mllm_jax.cli.commands import COMMANDS, keys, upgrade_files
 from mllm_jax.cli.folders import check_folders, check_run
 from mllm_jax.cli.inputs import check_inputs
 from mllm_jax.cli.options import WITHOUT_CONFIG, of_keys, of_model, parse
@@ -72,6 +72,8 @@ def _outcome(args: argparse.Namespace, console: Console) -> tuple[int, str]:
 def _run(args: argparse.Namespace, console: Console) -> Answer:
     if of_keys(args):
         return keys(args.write_keys)
+    if args.name == "config" and args.upgrade:
+        return upgrade_files(args.upgrade)
     check_folders(args)
     check_inputs(args)
     if args.name in WITHOUT_CONFIG or args.name == "generate":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from data.places import local
@@ -28,6 +29,8 @@ Exit codes:
 {table()}
 """
 
+#: Word of `config` before files that are rewritten with the keys of today.
+UPGRADE = "upgrade"
 #: Requirements of commands besides a configuration.
 INPUTS = {
     "bench": "{" + ",".join(registered()) + "} [--config FILE]",
@@ -38,6 +41,7 @@ INPUTS = {
     "export": "--run DIR --out DIR",
     "generate": "(--run DIR | --release DIR) (--prompt TEXT | --batch FILE)",
     "data": "example --out DIR",
+    "config": f"(--config FILE | {UPGRADE} FILE ...)",
     "evaluate": "(--config FILE | (--run DIR | --release DIR) --questions FILE)",
 }
 #: Commands without a configuration.
@@ -63,6 +67,12 @@ def parse(argv: Sequence[str], commands: Sequence[Command]) -> argparse.Namespac
     benchmark = registered().get(getattr(args, "benchmark", ""))
     if benchmark and benchmark.config and args.config is None:
         args.config = ROOT / benchmark.config
+    if args.name == "config":
+        args.upgrade = [Path(file) for file in rest[1:]] if rest[:1] == [UPGRADE] else None
+        if args.upgrade == []:
+            parser.error("config upgrade needs the names of files: config upgrade FILE [FILE ...]")
+        if args.upgrade:
+            return args
     for text in rest:
         if text.startswith("-") or "=" not in text:
             bare = text.lstrip("-")

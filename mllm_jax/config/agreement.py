@@ -24,8 +24,8 @@ def _disagreements(config: ExperimentConfig, *, planned: bool) -> list[str]:
     if config.data.auto_budgets:
         if lanes := _cut_by_seconds(config):
             return [
-                f"data.budgets: auto, but the lanes {', '.join(lanes)} are cut by seconds, which "
-                "depend on budgets; valid: budgets, which `launch.py budgets` suggests, or lanes "
+                f"data.budgets: auto, but the buckets {', '.join(lanes)} are cut by seconds, which "
+                "depend on budgets; valid: budgets, which `launch.py budgets` suggests, or buckets "
                 "that are cut by a number of positions"
             ]
         config = standing_in(config)
@@ -34,7 +34,7 @@ def _disagreements(config: ExperimentConfig, *, planned: bool) -> list[str]:
 
 def _cut_by_seconds(config: ExperimentConfig) -> list[str]:
     """Lanes of encoders of which one has media below a length that is found from seconds."""
-    every = (own.lanes for own in config.model.encoders.values())
+    every = (own.buckets for own in config.model.encoders.values())
     return [name for lanes in every if "auto" in lanes.values() for name in lanes]
 
 

@@ -31,7 +31,7 @@ def planned(config: ExperimentConfig) -> list[Modality]:
     shorts = {
         encoder: name
         for encoder, own in config.model.encoders.items()
-        for name, most in own.lanes.items()
+        for name, most in own.buckets.items()
         if most == "auto"
     }
     if config.schedule.hardware is None or not any(own.lane for own in found):

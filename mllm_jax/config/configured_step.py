@@ -95,7 +95,7 @@ class Lowered:
             return None
         check_layers(self.config.model, self.schedule, self.config.schedule.pad_layers)
         check(self.schedule)
-        follows = self.config.schedule.encoder_microbatches == "own"
+        follows = self.config.schedule.independent_microbatches
         return PipelinePlan(
             self.schedule,
             gather=own.gather,
@@ -125,7 +125,7 @@ def lower(config: ExperimentConfig, platform: str | None = None) -> Lowered:
     platform = platform or (placed.platform if placed else config.parallel.platform)
     whole, chosen = workload(on_platform(config, platform)), strategy(config, platform)
     asked = config.schedule
-    beside = asked.pad_layers, asked.encoder_microbatches, config.train.check_schedules
+    beside = asked.pad_layers, asked.independent_microbatches, config.train.check_schedules
     key = repr((whole, chosen, hardware, config.parallel.platform, beside))
     if key not in _kept:
         times = seconds_on(placed) if placed else task_flops
@@ -180,7 +180,7 @@ def workload(config: ExperimentConfig) -> Workload:
         positions=positions,
         rows=data.rows * config.train.accumulate,
         dtype=model.dtype,
-        sums=SIZES[config.parallel.sums],
+        sums=SIZES[config.parallel.reduce_dtype],
         moments=config.train.optimizer.moments,
         works_with=config.train.optimizer.works_with,
         frozen=frozenset(n for n, tower in towers.items() if frozen.trunk(tower)),
@@ -199,7 +199,7 @@ def workload(config: ExperimentConfig) -> Workload:
         media_apart=data.balance == "per_phase",
         exchange=config.parallel.exchange,
         by_segment=LIMITS[model.attention].by_segment,
-        follows=config.schedule.encoder_microbatches == "own",
+        follows=config.schedule.independent_microbatches,
     )
 
 
@@ -223,17 +223,17 @@ def strategy(config: ExperimentConfig, platform: str) -> Strategy:
     return Strategy(
         plans=plans,
         microbatches=config.train.accumulate,
-        chunks=chosen.chunks,
+        chunks=chosen.decoder_chunks,
         remat=config.model.remat,
         remats=config.model.remats,
         gather=chosen.fsdp_gather,
-        placement=chosen.encoder_placement,
+        placement=chosen.placement,
         live=chosen.live,
-        pieces=chosen.pieces,
+        pieces={n: count * plans[n].stage for n, count in chosen.chunks.items() if n != "decoder"},
         co_issue="tensor" in chosen.fill and stages and communicates(plans, chosen.fsdp_gather),
         kind=chosen.kind,
         fill=chosen.fill,
-        work_ahead=chosen.work_ahead and chosen.encoder_microbatches == "decoder",
+        work_ahead=chosen.prefetch and not chosen.independent_microbatches,
         # Beside stages other tasks of a bundle hide them.
         overlap=overlap(config, platform).pieces | (PARAMETERS if stages else frozenset()),
     )

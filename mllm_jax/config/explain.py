@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 
 from data.credentials import hidden
 from mllm_jax.config.keys import choices, nearest, siblings
+from mllm_jax.config.renamed_keys import advice
 from mllm_jax.config.sections import ExperimentConfig
 
 #: Characters of a value that a message shows.
@@ -20,6 +21,8 @@ def explain(detail: ErrorDetails, values: Mapping[str, Any]) -> str:
     """One line for one validation error: dotted path, reason, valid choices."""
     path = _path(detail, values)
     name = ".".join(path)
+    if (renamed := advice(path, detail["input"])) is not None:
+        return f"{name}: {renamed}"
     valid = siblings(ExperimentConfig, path, values) if path else []
     if detail["type"] == "extra_forbidden":
         guess = nearest(ExperimentConfig, path, valid)

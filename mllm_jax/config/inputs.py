@@ -43,10 +43,10 @@ def _lanes(whole: Modality, encoder: EncoderConfig) -> Iterator[Modality]:
     What `auto` means follows from the whole configuration (`config.buckets.planned`); by itself it
     takes all media.
     """
-    if not encoder.lanes:
+    if not encoder.buckets:
         yield whole
-    bounds = sorted(_most(own) for own in encoder.lanes.values() if own is not None)
-    for name, own in encoder.lanes.items():
+    bounds = sorted(_most(own) for own in encoder.buckets.values() if own is not None)
+    for name, own in encoder.buckets.items():
         most = None if own is None else _most(own)
         above = max((bound for bound in bounds if most is None or bound < most), default=0)
         yield replace(whole, name=name, lane=Lane(whole.name, above, most))
@@ -72,7 +72,7 @@ def _bounds(config: ExperimentConfig, name: str) -> dict[str, int]:
     """By key, bounds on the input positions of a medium of a lane, in whole outputs."""
     (own,) = (modality for modality in modalities(config.model) if modality.name == name)
     known = {}
-    if config.model.encoder(name).lanes.get(name) == "auto":
+    if config.model.encoder(name).buckets.get(name) == "auto":
         known["lanes"] = own_positions(config, name)
     if own.lane is not None and own.lane.up_to is not None:
         known["lanes"] = own.span(own.lane.up_to)
@@ -92,12 +92,12 @@ def _bounds(config: ExperimentConfig, name: str) -> dict[str, int]:
 
 def own_positions(config: ExperimentConfig, name: str) -> int:
     """Input positions of a row of an encoder's microbatches."""
-    return config.schedule.encoder_budgets.get(name, config.data.budgets[name])
+    return config.schedule.budgets.get(name, config.data.budgets[name])
 
 
 def own_rows(config: ExperimentConfig, name: str) -> int:
     """Rows of an encoder's microbatches for each of the decoder's."""
-    return config.schedule.encoder_rows.get(name, 1)
+    return config.schedule.rows.get(name, 1)
 
 
 def packing(
@@ -182,7 +182,7 @@ def rounded(budgets: Mapping[str, int], config: ExperimentConfig) -> dict[str, i
 
 def standing_in(config: ExperimentConfig) -> ExperimentConfig:
     """`config` with budgets of usual sizes, by which all else is checked before data are read."""
-    model, own = config.model, config.schedule.encoder_budgets
+    model, own = config.model, config.schedule.budgets
     media = {
         name: max(model.encoder(name).usual_row(MEDIA), own.get(name, 0)) for name in model.lanes
     }

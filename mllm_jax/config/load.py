@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from data.places import local
 from mllm_jax.config.explain import coerced, explain
+from mllm_jax.config.renamed_keys import RenameError, of_command
 from mllm_jax.config.run import RunConfig
 from mllm_jax.config.sections import (
     AdamWConfig,
@@ -56,6 +57,7 @@ __all__ = [
     "read",
     "resolve",
     "to_yaml",
+    "written_before",
 ]
 
 #: Files of a chain of `base:`.
@@ -166,10 +168,22 @@ def read(path: Path, seen: tuple[Path, ...] = ()) -> dict[str, Any]:
         raise ConfigError(str(path), [f"must hold sections such as `train:`, not {shown(values)}"])
     base = values.pop("base", None)
     if base is None:
-        return values
+        return written_before(values, str(path))
     if not isinstance(base, str):
         raise ConfigError(str(path), [f"base: {shown(base)} is not the name of a file"])
     return _merge(read(path.parent / base, (*seen, resolved)), values)
+
+
+def written_before(values: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """Values with the keys of today, if a command wrote them; `source` heads the error.
+
+    Raises:
+        ConfigError: a value under an old key has no counterpart.
+    """
+    try:
+        return of_command(values)
+    except RenameError as error:
+        raise ConfigError(source, [str(error)]) from None
 
 
 def _merge(base: dict[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:

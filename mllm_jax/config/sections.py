@@ -20,7 +20,7 @@ from mllm_jax.layers.config.parts import Section
 from mllm_jax.layers.trainable import FrozenParts
 from mllm_jax.models.graph import ModelConfig
 from scheduling.schedules.kinds import ScheduleKind
-from sharding.grid import Sums
+from sharding.grid import ReduceDtype
 from sharding.plan import ParallelPlan
 
 
@@ -58,8 +58,9 @@ class ParallelConfig(Section):
             next layer, over fsdp), `scatter` (of the gradients of the layer before, over fsdp) and
             `tensor` (rows before and behind products, over tensor ranks, in rings). Pieces of the
             program are for a decoder without stages.
-        sums: type in which tensor ranks send each other the partial sums of a forward: `float32`,
-            in which they are as those of one device, or `bfloat16`, which is half the bytes.
+        reduce_dtype: type in which tensor ranks send each other the partial sums of a forward:
+            `float32`, in which they are as those of one device, or `bfloat16`, which is half the
+            bytes.
     """
 
     platform: Literal["cpu", "gpu", "tpu"] = "cpu"
@@ -69,7 +70,7 @@ class ParallelConfig(Section):
     encoders: dict[str, ParallelPlan] = Field(default_factory=dict)
     exchange: Literal["auto", "all_to_all", "gather", "reduce_scatter"] = "auto"
     overlap: Literal["auto", "off"] | tuple[Asked, ...] = "auto"
-    sums: Sums = "float32"
+    reduce_dtype: ReduceDtype = "float32"
 
     @property
     def plans(self) -> dict[str, ParallelPlan]:
@@ -86,28 +87,28 @@ class ScheduleConfig(Section):
         kind: `1f1b` (interleaved with more than one chunk), `gpipe`, or `zero_bubble`: 1f1b whose
             decoder makes the gradients of weights apart from those of inputs, where a stage would
             otherwise wait.
-        chunks: virtual chunks of layers on every stage.
-        encoder_placement: place of the encoders' work: `bubbles` of the decoder's pipeline,
+        chunks: module name to the number of chunks that its layers are split into on every stage of
+            its plan (virtual pipeline stages); the decoder has 1 unless it is named, and an encoder
+            that is not named has as many as fit the bubbles best.
+        placement: place of the encoders' work: `bubbles` of the decoder's pipeline,
             `prologue` (before and after the pipeline, on all stages alike) or `first_stage`.
         fill: bubbles that take encoder work: `pipeline` (idle slots), `tensor` (beside decoder
             tasks, traced side by side), `data` (beside the gather of the parameters and the scatter
             of the gradients).
-        encoder_microbatches: `decoder`: an encoder's microbatches are the decoder's; `own`: the
-            media of a step are packed by themselves, so that the number of an encoder's
-            microbatches follows the load, and every step's encoder work is placed anew, with one
-            compiled program (needs `data.balance: per_phase`).
-        encoder_budgets: encoder name to the input positions of a row of its own microbatches; by
+        independent_microbatches: pack the media of a step by themselves, so that the number of an
+            encoder's microbatches follows the load, and every step's encoder work is placed anew,
+            with one compiled program (needs `data.balance: per_phase`). Otherwise an encoder's
+            microbatches are the decoder's.
+        budgets: encoder name to the input positions of a row of its independent microbatches; by
             default its budget in `data.budgets`. Smaller ones follow the load more closely, and
             each must hold the longest medium.
-        encoder_rows: encoder name to the rows of its own microbatches for each of `data.rows`; by
+        rows: encoder name to the rows of its independent microbatches for each of `data.rows`; by
             default 1. With more rows an encoder is dealt over more ranks (data x fsdp) than a
             microbatch of the decoder has rows, rather than split over context and tensor ranks.
         live: bound on encoder outputs that wait for the decoder, in microbatches of all stages, or
             null for twice the stages.
-        work_ahead: let encoders that are frozen with their connectors run forwards of the next
+        prefetch: let encoders that are frozen with their connectors run forwards of the next
             step in the last bubbles of a step; batches are then read one step ahead.
-        pieces: encoder name to the number of pieces that its layers are cut into; an encoder that
-            is not named is cut to fit the bubbles.
         hardware: name of a description in configs/hardware/, or a file that `launch.py calibrate`
             has written: encoders are placed by the seconds that tasks take on this hardware, and
             beside the gather of the parameters and the scatter of the gradients; null: encoders
@@ -120,18 +121,22 @@ class ScheduleConfig(Section):
     """
 
     kind: ScheduleKind = "1f1b"
-    chunks: int = Field(1, ge=1)
-    encoder_placement: Literal["first_stage", "prologue", "bubbles"] = "bubbles"
+    chunks: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    placement: Literal["first_stage", "prologue", "bubbles"] = "bubbles"
     fill: tuple[Literal["pipeline", "tensor", "data"], ...] = ("pipeline", "tensor", "data")
-    encoder_microbatches: Literal["decoder", "own"] = "decoder"
-    encoder_budgets: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
-    encoder_rows: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    independent_microbatches: bool = False
+    budgets: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    rows: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
     live: int | None = Field(None, ge=1)
-    work_ahead: bool = True
-    pieces: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    prefetch: bool = True
     hardware: LocalText | None = None
     fsdp_gather: Literal["step", "layer"] = "step"
     pad_layers: bool = False
+
+    @property
+    def decoder_chunks(self) -> int:
+        """Chunks of the decoder's layers on every stage."""
+        return self.chunks.get("decoder", 1)
 
 
 class AdamWConfig(Section):
@@ -410,6 +415,6 @@ class ExperimentConfig(Section):
         key = "tokens" if module == "decoder" else module
         every = {
             "data.budgets": self.data.budgets,
-            "schedule.encoder_budgets": self.schedule.encoder_budgets,
+            "schedule.budgets": self.schedule.budgets,
         }
         return {f"{path}.{key}": sizes[key] for path, sizes in every.items() if key in sizes}

@@ -58,8 +58,8 @@ def _of_matrices(
 def scattered(operands: Operands, contracted: tuple[int, ...], view: View) -> jax.Array:
     """Sum of row-parallel products, reduced and scattered over the tokens of tensor ranks.
 
-    Partial sums are float32 until they are added, as a single device's are, unless `view.sums` has
-    them travel in bfloat16.
+    Partial sums are float32 until they are added, as a single device's are, unless
+    `view.reduce_dtype` has them travel in bfloat16.
 
     Args:
         operands: `[rows, tokens, *inputs]` and `[*inputs, d]` of every product.
@@ -75,12 +75,12 @@ def scattered(operands: Operands, contracted: tuple[int, ...], view: View) -> ja
 
 @partial(jax.custom_vjp, nondiff_argnums=(1, 2))
 def _scattered(operands: Operands, contracted: tuple[int, ...], view: View) -> jax.Array:
-    """`_products` in float32, reduced and scattered as `view.sums`, in the type of the operands.
+    """`_products` in float32, reduced and scattered as `view.reduce_dtype`, in the operands' type.
 
     The gradient is that of the same sum in the operands' type: it adds up nothing over `axes`, and
     float32 would only double what is gathered and slow its products down.
     """
-    sums = _products(operands, contracted, jnp.dtype("float32")).astype(view.sums)
+    sums = _products(operands, contracted, jnp.dtype("float32")).astype(view.reduce_dtype)
     return reduce_scatter(sums, view.tensor, dim=1).astype(operands[0][0].dtype)
 
 
@@ -116,7 +116,7 @@ def _scattered_in_a_ring(operands: Operands, contracted: tuple[int, ...], view: 
         blocks = tuple((rings.block(x, rank, axes), kernel) for x, kernel in operands)
         return _products(blocks, contracted, wide)
 
-    sums = rings.scattered_sum(term, axes, jnp.dtype(view.sums))
+    sums = rings.scattered_sum(term, axes, jnp.dtype(view.reduce_dtype))
     return sums.astype(operands[0][0].dtype)
 
 

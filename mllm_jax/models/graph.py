@@ -35,7 +35,7 @@ class ModelConfig(Section):
 
     Args:
         encoders: name of each encoder (chosen freely; it also names the encoder's parallel plan and
-            budget, unless the encoder has `lanes`) to its configuration.
+            budget, unless the encoder has `buckets`) to its configuration.
         dtype: data type of activations; `auto` = bfloat16 on accelerators, float32 on CPU.
             Parameters, statistics and losses are always float32.
         attention: implementation, see `models.attention.dispatch`; `auto` picks by platform.
@@ -118,10 +118,10 @@ class ModelConfig(Section):
     def _own_names(self) -> ModelConfig:
         taken = ["decoder", *self.encoders]
         for name, encoder in self.encoders.items():
-            for lane in encoder.lanes:
+            for lane in encoder.buckets:
                 if lane in taken:
                     raise ValueError(
-                        f"encoders.{name}.lanes.{lane}: the name is taken; valid: a name "
+                        f"encoders.{name}.buckets.{lane}: the name is taken; valid: a name "
                         f"other than {', '.join(taken)}"
                     )
                 taken.append(lane)
@@ -131,10 +131,10 @@ class ModelConfig(Section):
     def lanes(self) -> dict[str, str]:
         """The encoder whose parameters a lane uses, by the name of the lane.
 
-        An encoder without `lanes` has one, of its own name.
+        An encoder without `buckets` has one, of its own name.
         """
         encoders = self.encoders.items()
-        return {lane: name for name, encoder in encoders for lane in encoder.lanes or (name,)}
+        return {lane: name for name, encoder in encoders for lane in encoder.buckets or (name,)}
 
     @property
     def remats(self) -> dict[str, Literal["none", "layer", "full"]]:

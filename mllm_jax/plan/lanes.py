@@ -88,7 +88,7 @@ def alone(config: ExperimentConfig, lane: str, positions: int | None = None) -> 
         positions: input positions of the lane's rows; None for those of `long`.
     """
     (name, encoder), *_ = config.model.encoders.items()
-    encoders = {name: encoder.model_copy(update={"lanes": {lane: None}})}
+    encoders = {name: encoder.model_copy(update={"buckets": {lane: None}})}
     budgets = {key: config.data.budgets[key] for key in ("tokens", "segments")}
     budgets[lane] = positions or config.data.budgets["long"]
     plans = {lane: config.parallel.encoders[lane]}

@@ -35,7 +35,7 @@ from sharding.plan import Requirement, divisors
 #: Larger tensor groups are not tried.
 MOST_TENSORS = 128
 #: Keys of the schedule for encoder microbatches of their own, which only encoders in bubbles have.
-OWN = ("encoder_microbatches", "encoder_budgets", "encoder_rows")
+OWN = ("independent_microbatches", "budgets", "rows")
 #: What makes the schedules of a workload, and what bounds them.
 Costs = tuple[Scheduler, Bounds]
 
@@ -209,15 +209,16 @@ class Planner:
         default = type(chosen)(hardware=self.name)
         if strategy.decoder.stage == 1:
             return default
+        chunks = {n: count // strategy.plans[n].stage for n, count in strategy.pieces.items()}
+        chunks |= {"decoder": strategy.chunks}
         return default.model_copy(
             update={
                 **self._own_microbatches(strategy),
                 "kind": strategy.kind,
-                "chunks": strategy.chunks,
-                "encoder_placement": strategy.placement,
+                "chunks": chunks,
+                "placement": strategy.placement,
                 "live": strategy.live,
                 "fsdp_gather": strategy.gather,
-                "pieces": dict(strategy.pieces),
                 "pad_layers": chosen.pad_layers,
             }
         )

@@ -187,7 +187,7 @@ def search_following(
     if best is None:
         raise ScheduleError(
             f"no strategy with stages has room in {space.memory / 2**30:.3g} GiB; valid: more "
-            "devices, smaller budgets or smaller schedule.encoder_budgets"
+            "devices, smaller budgets or smaller schedule.budgets"
         )
     return best
 

@@ -161,10 +161,11 @@ def _cut(workload: Workload, strategy: Strategy, name: str, times: Times) -> int
     if name in strategy.pieces or not bubbles:
         pieces = strategy.pieces.get(name, stages)
         if pieces not in valid:
+            each = ", ".join(str(count // stages) for count in valid)
+            each = each or "none: choose a stage that divides the layers"
             raise ScheduleError(
-                f"schedule.pieces.{name}: {pieces} does not cut the {layers} layers of "
-                f"model.encoders.{encoder} over its {stages} stages evenly; valid: "
-                f"{', '.join(map(str, valid)) or 'none: choose a stage that divides the layers'}"
+                f"schedule.chunks.{name}: {pieces / stages:g} on each of {stages} stages do not "
+                f"split the {layers} layers of model.encoders.{encoder} evenly; valid: {each}"
             )
         return pieces
     if not valid:

@@ -25,7 +25,7 @@ SMALL = (
     "model.decoder.d_ff=4096",
     "model.encoders={}",
     "parallel.encoders={}",
-    "schedule.pieces={}",
+    "schedule.chunks={}",
     "data.budgets={tokens: 2048, segments: 8}",
 )
 
@@ -35,7 +35,7 @@ def test_a_step_without_stages_is_refused():
         "parallel.devices=32",
         "parallel.decoder={data: 4, tensor: 8}",
         "data.rows=4",
-        "schedule.pieces={}",
+        "schedule.chunks={}",
     ]
     config = load(CONFIG, [*plans, "parallel.encoders.vision={data: 4, tensor: 8}"])
     with pytest.raises(DeviceError, match=r"parallel\.decoder\.stage: 1 has no pipeline"):

@@ -15,7 +15,7 @@ from tests.configs import ROOT
 def test_rows_of_both_programs_are_full_of_the_same_images(images: int) -> None:
     own = following.with_rows(load(ROOT / "configs" / "bench" / "mixture.yaml"), images)
     assert images_of_row(own) == images
-    assert own.data.budgets["vision"] == own.schedule.encoder_budgets["vision"]
+    assert own.data.budgets["vision"] == own.schedule.budgets["vision"]
     for batch in microbatches(own, images_of_row(own)):
         assert (batch.rows["vision"].segment_ids > 0).all()
     assert not check(own)

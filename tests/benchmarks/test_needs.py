@@ -46,7 +46,7 @@ CASES: list[tuple[str, dict[str, Any], str]] = [
     ("encoder", TEXT, "model.encoders: there is none"),
     ("one encoder", TEXT, "model.encoders: there is none"),
     ("one encoder", {}, "model.encoders: vision, audio are 2"),
-    ("own rows", {}, "schedule.encoder_budgets: there is none of vision, audio"),
+    ("own rows", {}, "schedule.budgets: there is none of vision, audio"),
     ("short and long", {}, "model.encoders: media go through vision, audio;"),
     ("short and long", TEXT, "model.encoders: media go through nothing;"),
     (

@@ -56,7 +56,7 @@ STAGED = {
 
 #: Microbatches of the images' own, several for each of the decoder's.
 OWN = STAGED | {
-    "schedule__encoder_microbatches": "own",
+    "schedule__independent_microbatches": True,
     "schedule__encoder_budgets": {"vision": 32},
     "data__image": {"height": 16, "max_patches": 32},
 }
@@ -64,7 +64,7 @@ OWN = STAGED | {
 
 #: Likewise of two lanes, in which ranks share rows and have rows of their own.
 OWN_LANES = OWN | {
-    "model__encoders__vision__lanes": {"short": 16, "long": None},
+    "model__encoders__vision__buckets": {"short": 16, "long": None},
     "parallel__devices": 4,
     "parallel__decoder": {"stage": 2, "data": 2},
     "parallel__encoders": {
@@ -242,7 +242,7 @@ def test_the_shrunken_encoder_has_several_microbatches_for_one_of_the_decoder(sm
     small = verify.shrink(config)
     units = [lower(own).workload.units["vision"] for own in (config, small)]
     assert min(units) > 1
-    assert small.schedule.encoder_budgets["vision"] < small.data.budgets["vision"]
+    assert small.schedule.budgets["vision"] < small.data.budgets["vision"]
     assert small.data.budgets["vision"] < config.data.budgets["vision"]
 
 

@@ -29,7 +29,7 @@ BUDGETS = {"tokens": 64, "segments": 8, "short": 32, "long": 64, "audio": 128}
 
 def laned(**changes: Any) -> ExperimentConfig:
     given = {
-        "model__encoders__vision__lanes": LANES,
+        "model__encoders__vision__buckets": LANES,
         "parallel__encoders": PLANS,
         "data__budgets": BUDGETS,
     }
@@ -65,7 +65,7 @@ def test_parameters_are_counted_once_and_work_by_lane() -> None:
 
 
 BY_COST = {
-    "model__encoders__vision__lanes": {"short": "auto", "long": None},
+    "model__encoders__vision__buckets": {"short": "auto", "long": None},
     "schedule__hardware": "h100",
 }
 
@@ -146,15 +146,15 @@ def test_seconds_of_a_lane_are_those_of_the_cost_model(
 REFUSED = [
     (
         {"parallel__encoders": {k: v for k, v in PLANS.items() if k != "long"}},
-        r"parallel\.encoders\.long: required, as model\.encoders\.vision\.lanes\.long exists",
+        r"parallel\.encoders\.long: required, as model\.encoders\.vision\.buckets\.long exists",
     ),
     (
         {"parallel__encoders": PLANS | {"vision": {"data": 4}}},
-        r"parallel\.encoders\.vision: has no effect, as vision has lanes; plans are of short, long",
+        r"parallel\.encoders\.vision: has no effect, as vision has buckets; plans are of short, ",
     ),
     (
         {"data__budgets": {k: v for k, v in BUDGETS.items() if k != "short"}},
-        r"data\.budgets\.short: required, as model\.encoders\.vision\.lanes\.short exists",
+        r"data\.budgets\.short: required, as model\.encoders\.vision\.buckets\.short exists",
     ),
     (
         {"data__budgets": BUDGETS | {"vision": 64}},
@@ -166,37 +166,37 @@ REFUSED = [
         r"way than data 4 of short: tensor is over other devices; valid",
     ),
     (
-        {"model__encoders__vision__lanes": {"short": 16, "long": 32}},
-        r"do not give every medium one lane; valid: null for one of the lanes",
+        {"model__encoders__vision__buckets": {"short": 16, "long": 32}},
+        r"do not give every medium one bucket; valid: null for one of the buckets",
     ),
     (
-        {"model__encoders__vision__lanes": {"short": None, "long": None}},
-        r"do not give every medium one lane; valid: null for one of the lanes",
+        {"model__encoders__vision__buckets": {"short": None, "long": None}},
+        r"do not give every medium one bucket; valid: null for one of the buckets",
     ),
     (
-        {"model__encoders__vision__lanes": {"audio": 16, "long": None}},
-        r"lanes\.audio: the name is taken; valid: a name other than decoder, vision, audio",
+        {"model__encoders__vision__buckets": {"audio": 16, "long": None}},
+        r"buckets\.audio: the name is taken; valid: a name other than decoder, vision, audio",
     ),
     (
         {
-            "model__encoders__vision__lanes": {"tokens": 16, "long": None},
+            "model__encoders__vision__buckets": {"tokens": 16, "long": None},
             "parallel__encoders": {"tokens": {"data": 4}, "long": {"data": 4}, "audio": AUDIO},
             "data__budgets": {k: v for k, v in BUDGETS.items() if k != "short"},
         },
-        r"model\.encoders\.vision\.lanes\.tokens: the name is taken",
+        r"model\.encoders\.vision\.buckets\.tokens: the name is taken",
     ),
     (
-        {"model__encoders__vision__lanes": {"short": "auto", "long": None}},
-        r"schedule\.hardware: required, as model\.encoders\.vision\.lanes\.short is auto and cuts "
-        r"by seconds; valid: a100",
+        {"model__encoders__vision__buckets": {"short": "auto", "long": None}},
+        r"schedule\.hardware: required, as model\.encoders\.vision\.buckets\.short is auto and "
+        r"cuts by seconds; valid: a100",
     ),
     (
         {**BY_COST, "data__budgets": BUDGETS | {"long": 16}},
         r"budgets\.long: 16 is less than the 32 of short, whose media may go there; valid: 32",
     ),
     (
-        {"model__encoders__vision__lanes": {"short": "auto", "long": 32}},
-        r"are not two of which one is cut from the other; valid: auto for one of two lanes",
+        {"model__encoders__vision__buckets": {"short": "auto", "long": 32}},
+        r"are not two of which one is cut from the other; valid: auto for one of two buckets",
     ),
     (
         {"data__balancing": {"vision": {"cost": "padded"}}},

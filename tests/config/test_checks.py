@@ -101,9 +101,9 @@ ENDS = ("", ".connector")
                 "parallel__decoder": {"stage": 2, "data": 2},
                 "parallel__encoders__audio": {"data": 2, "stage": 2},
                 "model__decoder__layers": 2,
-                "schedule__pieces": {"audio": 3},
+                "schedule__chunks": {"audio": 3},
             },
-            ["model.encoders.audio.layers: 1 cannot be cut over the 2 stages", "pieces.audio 1"],
+            ["model.encoders.audio.layers: 1 cannot be cut over the 2 stages", "chunks.audio 1"],
         ),
         (
             {
@@ -120,16 +120,19 @@ ENDS = ("", ".connector")
                 "evaluate.enabled false",
             ],
         ),
-        ({"schedule__chunks": 2}, ["schedule.chunks: 2 has no effect", "stage is 1; valid: 1"]),
+        (
+            {"schedule__chunks": {"decoder": 2}},
+            ["schedule.chunks: {'decoder': 2} has no effect", "stage is 1; valid: {}"],
+        ),
         (
             {
                 "parallel__decoder": {"stage": 2, "tensor": 2},
                 "model__decoder__layers": 2,
-                "schedule": {"encoder_placement": "prologue", "live": 4, "work_ahead": False},
+                "schedule": {"placement": "prologue", "live": 4, "prefetch": False},
             },
             [
-                "schedule.live: 4 has no effect, as schedule.encoder_placement is prologue",
-                "schedule.work_ahead: False has no effect",
+                "schedule.live: 4 has no effect, as schedule.placement is prologue",
+                "schedule.prefetch: False has no effect",
             ],
         ),
         (
@@ -137,10 +140,10 @@ ENDS = ("", ".connector")
                 "parallel__decoder": {"stage": 2, "tensor": 2},
                 "model__decoder__layers": 2,
                 "data__balance": "decoder",
-                "schedule": {"encoder_microbatches": "own"},
+                "schedule": {"independent_microbatches": True},
             },
             [
-                "schedule.encoder_microbatches: own needs media in rows of their own",
+                "schedule.independent_microbatches: true needs media in rows of their own",
                 "data.balance is decoder; valid: data.balance per_phase, decoder",
             ],
         ),
@@ -152,19 +155,19 @@ ENDS = ("", ".connector")
             {
                 "parallel__decoder": {"stage": 2, "tensor": 2},
                 "model__decoder__layers": 2,
-                "schedule": {"encoder_budgets": {"vision": 32}},
+                "schedule": {"budgets": {"vision": 32}},
             },
-            ["schedule.encoder_budgets.vision: it has no effect, as schedule.encoder_microbatches"],
+            ["schedule.budgets.vision: it has no effect, as schedule.independent_microbatches"],
         ),
         (
             {
                 "parallel__decoder": {"stage": 2, "tensor": 2},
                 "model__decoder__layers": 2,
-                "schedule": {"encoder_rows": {"vision": 2, "video": 2}},
+                "schedule": {"rows": {"vision": 2, "video": 2}},
             },
             [
-                "schedule.encoder_rows.video: the model has no such encoder; its encoders are",
-                "schedule.encoder_rows.vision: it has no effect, as schedule.encoder_microbatches",
+                "schedule.rows.video: the model has no such encoder; its encoders are",
+                "schedule.rows.vision: it has no effect, as schedule.independent_microbatches",
             ],
         ),
         (
@@ -174,7 +177,7 @@ ENDS = ("", ".connector")
                 "model__decoder__layers": 2,
                 "data__balance": "per_phase",
                 "data__rows": 1,
-                "schedule": {"encoder_microbatches": "own", "encoder_rows": {"vision": 2}},
+                "schedule": {"independent_microbatches": True, "rows": {"vision": 2}},
             },
             [
                 "data.rows: 1, 2 times as many for vision, is not a multiple of 2, data x fsdp of "
@@ -189,11 +192,11 @@ ENDS = ("", ".connector")
                     "data__balance": "per_phase",
                     "data__image": {"max_patches": 24},
                     "schedule": {
-                        "encoder_microbatches": "own",
-                        "encoder_budgets": {name: positions},
+                        "independent_microbatches": True,
+                        "budgets": {name: positions},
                     },
                 },
-                [f"schedule.encoder_budgets.{name}: {reason}"],
+                [f"schedule.budgets.{name}: {reason}"],
             )
             for name, positions, reason in (
                 ("vision", 16, "16 is less than 24, the longest medium"),
@@ -234,7 +237,7 @@ ENDS = ("", ".connector")
                 "model__decoder__layers": 2,
                 "train__check_schedules": True,
             },
-            ["train.check_schedules: true has no effect, as schedule.encoder_microbatches is"],
+            ["train.check_schedules: true has no effect, as schedule.independent_microbatches is"],
         ),
         (
             {
@@ -558,11 +561,11 @@ def test_an_own_row_of_a_clip_is_as_long_as_clips_may_be() -> None:
     }
 
     def own(positions: int) -> dict[str, Any]:
-        budgets = {"encoder_microbatches": "own", "encoder_budgets": {"audio": positions}}
+        budgets = {"independent_microbatches": True, "budgets": {"audio": positions}}
         return changes | {"schedule": budgets}
 
-    assert config(**own(64)).schedule.encoder_budgets == {"audio": 64}
-    key = "schedule.encoder_budgets.audio:"
+    assert config(**own(64)).schedule.budgets == {"audio": 64}
+    key = "schedule.budgets.audio:"
     assert f"{key} 48 is less than 64, the longest medium; valid: 64" in refused(**own(48))
     uneven = refused(**own(72))
     assert f"{key} 72 is not a multiple of 16" in uneven

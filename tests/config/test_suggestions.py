@@ -75,17 +75,25 @@ def vocabularies() -> st.SearchStrategy[int]:
     return st.sampled_from([5040, 5040, 5041, 5042])
 
 
+#: Chunks of modules: of those of the model, and of one that it does not have.
+CHUNKS: tuple[dict[str, int], ...] = (
+    {},
+    {"decoder": 2},
+    {"decoder": 3, "vision": 2},
+    {"vision": 2},
+    {"audio": 3},
+    {"video": 1},
+)
+
+
 @st.composite
 def schedules(draw: st.DrawFn, stages: int) -> dict[str, Any]:
     if stages == 1 and draw(st.integers(0, 3)):
         return {}
     chosen = {
-        "chunks": draw(st.integers(1, 3)),
-        "encoder_placement": draw(
-            st.sampled_from(["bubbles", "bubbles", "prologue", "first_stage"])
-        ),
+        "chunks": draw(st.sampled_from(CHUNKS)),
+        "placement": draw(st.sampled_from(["bubbles", "bubbles", "prologue", "first_stage"])),
         "live": draw(st.sampled_from([None, None, 1, 2])),
-        "pieces": draw(st.sampled_from([{}, {}, {"vision": 2}, {"audio": 3}, {"video": 1}])),
         "fsdp_gather": draw(st.sampled_from(["step", "layer"])),
         "pad_layers": draw(st.booleans()),
         "hardware": draw(st.sampled_from([None, None, "h100", "h1"])),

@@ -18,7 +18,7 @@ from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from sharding.collectives import psum
 from sharding.exchange_kinds import PIECES, Piece
-from sharding.grid import JointGrid, Sums, View
+from sharding.grid import JointGrid, ReduceDtype, View
 from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
 from sharding.rules import Layout, layouts
@@ -305,7 +305,7 @@ def test_gathered_parameters_are_not_kept_for_the_backward(dtype: str) -> None:
 @pytest.mark.parametrize("overlap", [frozenset(), frozenset({"tensor"})], ids=["scatter", "ring"])
 @pytest.mark.parametrize("sums", ["float32", "bfloat16"])
 def test_partial_sums_travel_in_the_type_that_is_asked_for(
-    overlap: frozenset[Piece], sums: Sums
+    overlap: frozenset[Piece], sums: ReduceDtype
 ) -> None:
     """Of a product over two tensor ranks; what arrives is of the operands' type."""
     grid = JointGrid.build({"decoder": ParallelPlan(tensor=2)}, None, overlap, sums)

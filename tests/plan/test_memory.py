@@ -197,17 +197,17 @@ def following(**schedule: Any) -> ExperimentConfig:
     return changed(own, "schedule", **schedule)
 
 
-@pytest.mark.parametrize("microbatches", ["own", "decoder"])
-def test_the_slots_of_the_compiled_frame_are_counted(microbatches: str) -> None:
-    budgets = {"vision": 256} if microbatches == "own" else {}
-    own = following(encoder_microbatches=microbatches, encoder_budgets=budgets)
+@pytest.mark.parametrize("independent", [True, False])
+def test_the_slots_of_the_compiled_frame_are_counted(independent: bool) -> None:
+    budgets = {"vision": 256} if independent else {}
+    own = following(independent_microbatches=independent, budgets=budgets)
     program = gradient_step(own).program
     assert isinstance(program, PipelineProgram)
     frame, lowered = program.frame, lower(own)
     sizes = frame.sizes, {name: encoder.sizes for name, encoder in frame.encoders.items()}
     assert buffer_sizes(lowered.workload, program.schedule, lowered.strategy) == sizes
     standing = program.standing.encoders["vision"].sizes
-    assert (frame.encoders["vision"].sizes.outbox > standing.outbox) == (microbatches == "own")
+    assert (frame.encoders["vision"].sizes.outbox > standing.outbox) == independent
 
 
 @pytest.mark.parametrize(

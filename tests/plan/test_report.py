@@ -414,8 +414,8 @@ def test_ranks_may_share_experts_in_any_number_that_divides_them() -> None:
 
 
 def test_plans_split_the_rows_of_an_encoders_own_microbatches() -> None:
-    schedule: dict[str, Any] = {"hardware": "h100", "encoder_microbatches": "own"}
-    schedule["encoder_budgets"] = {"vision": 24}
+    schedule: dict[str, Any] = {"hardware": "h100", "independent_microbatches": True}
+    schedule["budgets"] = {"vision": 24}
     own = {"data__balance": "per_phase", "data__image": {"max_patches": 24}, "schedule": schedule}
     config = resolve(small(**own, train__check_schedules=True), source="test")
     planner = Planner(config, named("h100"), "h100")
@@ -429,27 +429,27 @@ def test_plans_split_the_rows_of_an_encoders_own_microbatches() -> None:
     for strategy, budgets in ((staged, {"vision": 24}), (before, {}), (whole, {})):
         made = planner.configured(strategy)
         resolve(made.model_dump(mode="json"), source="test")
-        assert made.schedule.encoder_budgets == budgets
+        assert made.schedule.budgets == budgets
 
 
 def test_plans_keep_the_rows_of_an_encoders_own_microbatches() -> None:
     """An encoder may have more ranks than the decoder has rows; so has what is written."""
-    schedule: dict[str, Any] = {"hardware": "h100", "encoder_microbatches": "own"}
-    schedule |= {"encoder_budgets": {"vision": 24}, "encoder_rows": {"vision": 2}}
+    schedule: dict[str, Any] = {"hardware": "h100", "independent_microbatches": True}
+    schedule |= {"budgets": {"vision": 24}, "rows": {"vision": 2}}
     own = {"data__balance": "per_phase", "data__image": {"max_patches": 24}, "schedule": schedule}
     config = resolve(small(**own, data__rows=2), source="test")
     planner = Planner(config, named("h100"), "h100")
     plans = {"decoder": ParallelPlan(data=2, stage=2), "vision": ParallelPlan(data=4)}
     made = planner.configured(Strategy(plans, microbatches=4))
-    assert made.schedule.encoder_rows == {"vision": 2}
+    assert made.schedule.rows == {"vision": 2}
     assert check(made) == []
     assert lower(made).workload.spread["vision"] == planner.workload.spread["vision"] == 2
 
 
 def test_only_encoders_in_bubbles_cost_what_their_own_microbatches_do() -> None:
     """Every way is predicted like the configuration that runs it, and its work is counted so."""
-    schedule: dict[str, Any] = {"hardware": "h100", "encoder_microbatches": "own"}
-    schedule |= {"encoder_budgets": {"vision": 24}, "encoder_rows": {"vision": 2}}
+    schedule: dict[str, Any] = {"hardware": "h100", "independent_microbatches": True}
+    schedule |= {"budgets": {"vision": 24}, "rows": {"vision": 2}}
     own = {"data__balance": "per_phase", "data__image": {"max_patches": 24}, "schedule": schedule}
     config = resolve(small(**own, data__rows=2), source="test")
     planner = Planner(config, named("h100"), "h100")
@@ -461,7 +461,7 @@ def test_only_encoders_in_bubbles_cost_what_their_own_microbatches_do() -> None:
     best = {name: planner.search(space=space).best[0] for name, space in ways.items()}
     for name, found in best.items():
         made = planner.configured(found.strategy)
-        assert made.schedule.encoder_microbatches == ("own" if name == "bubbles" else "decoder")
+        assert made.schedule.independent_microbatches == (name == "bubbles")
         assert simulated_step(made, planner.hardware).makespan == pytest.approx(found.seconds)
         assert memory(made, planner.hardware).total == pytest.approx(found.memory.total)
         work = planner.workload_of(found.strategy)
@@ -603,7 +603,7 @@ def test_outputs_that_cannot_be_written_are_refused_before_the_search(
 
 def test_ways_that_cannot_be_run_say_why(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # Three layers over two stages of two chunks.
-    result = planned(file, capsys, "schedule.chunks=2")["baselines"]
+    result = planned(file, capsys, "schedule.chunks.decoder=2")["baselines"]
     for name in ("balanced", "optimus"):
         assert result[name]["step_seconds"] is None
         assert "layers cannot be cut into 4 virtual stages" in result[name]["reason"]

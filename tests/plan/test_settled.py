@@ -255,14 +255,14 @@ def test_commands_take_them(
         ("data.budgets={}", "lacks segments, tokens"),
         ("data.budgets=many", "nor auto"),
         (
-            "model.encoders.vision.lanes={short: auto, long: null}",
-            "lanes short, long are cut by seconds",
+            "model.encoders.vision.buckets={short: auto, long: null}",
+            "buckets short, long are cut by seconds",
         ),
     ],
 )
 def test_what_budgets_cannot_be_chosen_for_is_refused(file: Path, override: str, told: str) -> None:
     more = ["parallel.encoders={short: {}, long: {}, audio: {}}", "parallel.devices=1"]
-    own = [*more, "parallel.decoder={}", "schedule.hardware=h100"] if "lanes" in override else []
+    own = [*more, "parallel.decoder={}", "schedule.hardware=h100"] if "buckets" in override else []
     with pytest.raises(Refused, match=told):
         load(file, [override, *own])
 

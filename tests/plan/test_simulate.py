@@ -27,7 +27,7 @@ def test_every_microbatch_of_a_module_has_a_length_of_its_own() -> None:
 
 
 def test_a_step_varies_whose_encoders_have_microbatches_of_their_own() -> None:
-    budgets = "schedule.encoder_budgets={vision: 256}", "data.budgets.vision=1024"
+    budgets = "schedule.budgets={vision: 256}", "data.budgets.vision=1024"
     own = load(ROOT / "configs" / "bench" / "mixture.yaml", budgets)
     hardware = named("h100")
     numbers = microbatches_of(lower(own).schedule, step_times(own, hardware))

@@ -114,7 +114,7 @@ def test_encoders_with_microbatches_of_their_own_teach_groups_the_same(tmp_path)
     }
     how = {"parallel": plan, "model__decoder__layers": 2, "train__accumulate": 4}
     how |= {"data__balance_group": 1, "train__steps": 3}
-    own = {"encoder_microbatches": "own"}
+    own = {"independent_microbatches": True}
     grouped(tmp_path, "usual", 2, 0, **how)
     grouped(tmp_path, "own", 2, 0, **how, schedule=own, train__check_schedules=True)
     usual = losses(tmp_path / "usual")

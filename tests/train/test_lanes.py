@@ -45,7 +45,7 @@ BUDGETS = {"tokens": 64, "segments": 8, "audio": 320}
 @pytest.fixture(scope="module")
 def laned(small_config: Any) -> ExperimentConfig:
     own: ExperimentConfig = small_config(
-        model__encoders__vision__lanes={"short": MOST, "long": None},
+        model__encoders__vision__buckets={"short": MOST, "long": None},
         parallel__encoders={
             "short": {"data": 4},
             "long": {"data": 2, "context": 2},
@@ -63,7 +63,7 @@ def laned(small_config: Any) -> ExperimentConfig:
 def by_cost(laned: ExperimentConfig) -> ExperimentConfig:
     """The same lanes, of which every step chooses where it cuts."""
     encoder = laned.model.encoders["vision"]
-    lanes = encoder.model_copy(update={"lanes": {"short": "auto", "long": None}})
+    lanes = encoder.model_copy(update={"buckets": {"short": "auto", "long": None}})
     model = laned.model.model_copy(update={"encoders": {**laned.model.encoders, "vision": lanes}})
     schedule = laned.schedule.model_copy(update={"hardware": "h100"})
     return laned.model_copy(update={"model": model, "schedule": schedule})

@@ -115,8 +115,8 @@ def test_encoder_microbatches_of_their_own_teach_the_same(
         written = {"directory": str(tmp_path), "name": "usual", "trace_step": 2}
         (tmp_path / "usual").mkdir()
         usual = losses(small_config(**change, run=written))
-        own = {"pad_layers": True, "encoder_microbatches": "own"}
-        own |= {"encoder_budgets": {"vision": 48}, "encoder_rows": {"vision": 2, "audio": 2}}
+        own: dict[str, Any] = {"pad_layers": True, "independent_microbatches": True}
+        own |= {"budgets": {"vision": 48}, "rows": {"vision": 2, "audio": 2}}
         checked = {"schedule": own, "train__check_schedules": True}
         checked |= {"parallel__decoder": {"stage": 2, "tensor": 2}, "data__rows": 1}
         checked |= {"train__accumulate": 8}
@@ -134,8 +134,8 @@ def test_of_own_microbatches_the_number_and_the_padding_of_what_runs_are_told(
     change = MODEL | PIPELINED | {"data__balance": "per_phase", "data__rows": 2}
     change |= {"data__budgets": {"tokens": 64, "segments": 8, "vision": 96, "audio": 640}}
     change |= {"data__image": {"height": 16, "max_patches": 24}, "train__accumulate": 4}
-    schedule = {"pad_layers": True, "encoder_microbatches": "own"}
-    schedule |= {"encoder_budgets": {"vision": 48}, "encoder_rows": {"vision": 2}}
+    schedule: dict[str, Any] = {"pad_layers": True, "independent_microbatches": True}
+    schedule |= {"budgets": {"vision": 48}, "rows": {"vision": 2}}
     experiment = Experiment.build(small_config(**change | {"schedule": schedule}))
     recording, meter = Recording(experiment), Meter(steps=1)
     with open_loader(experiment, LoaderState(0)) as loader:
@@ -171,7 +171,7 @@ def test_checkpoints_move_between_plans(small_config: Make, tmp_path: Path) -> N
     two = {
         "parallel__decoder": {"stage": 2, "tensor": 2},
         "parallel__encoders": {"vision": {"data": 4}, "audio": {"stage": 2, "tensor": 2}},
-        "schedule": {"chunks": 2, "pad_layers": True},
+        "schedule": {"chunks": {"decoder": 2}, "pad_layers": True},
     }
     chunked = Experiment.build(small_config(**MODEL | two))
     padded = Experiment.build(small_config(**MODEL, **PIPELINED))
@@ -268,7 +268,7 @@ def test_a_run_that_works_ahead_goes_on_where_it_stopped(
 def test_a_measured_trace_runs_what_training_runs(small_config: Make, tmp_path: Path) -> None:
     """Encoders are frozen, with and without a connector that trains, each in two pieces."""
     freeze = ["vision", "audio", "audio.connector"]
-    schedule = PIPELINED["schedule"] | {"pieces": {"vision": 2, "audio": 2}}
+    schedule = PIPELINED["schedule"] | {"chunks": {"vision": 2, "audio": 1}}
     changes = {"model__encoders__vision__layers": 2, "train__freeze": freeze}
     config = small_config(**MODEL | PIPELINED | changes | {"schedule": schedule})
     result = trace(config, tmp_path, measure=True)
@@ -283,7 +283,7 @@ def test_a_measured_trace_runs_what_training_runs(small_config: Make, tmp_path: 
 def test_no_timeline_is_measured_where_every_step_has_its_own_schedule(
     small_config: Make, tmp_path: Path
 ) -> None:
-    schedule = {"pad_layers": True, "encoder_microbatches": "own"}
+    schedule = {"pad_layers": True, "independent_microbatches": True}
     changes = {"data__balance": "per_phase", "schedule": schedule}
     config = small_config(**MODEL | PIPELINED | changes)
     with pytest.raises(RunError, match=r"--measure: .*own; valid: trace without --measure, or "):

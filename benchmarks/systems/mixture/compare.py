@@ -207,7 +207,7 @@ def compare(
 ) -> Compared:
     """Plan all systems for the mean of the mixtures, and run them under each.
 
-    The plans, `schedule.encoder_rows` and `model.remat` of `config` are not used: every system
+    The plans, `schedule.rows` and `model.remat` of `config` are not used: every system
     finds its own.
 
     Args:
@@ -225,7 +225,7 @@ def compare(
     loads = [_Loads(config, own.share, draw) for own in ordered]
     usual = _Loads(config, sum(own.share for own in ordered) / len(ordered), draw)
     tell("tracing what layers keep for their backwards")
-    schedule = config.schedule.model_copy(update={"encoder_rows": {}})
+    schedule = config.schedule.model_copy(update={"rows": {}})
     planner = Planner(config.model_copy(update={"schedule": schedule}), hardware, name)
     space = replace(planner.space, counts=(config.parallel.devices,))
     workload = planner.workload
@@ -255,7 +255,7 @@ def _configured(planner: Planner, ours: Following) -> ExperimentConfig:
     """The configuration of our plan, with the rows of the encoders' own microbatches."""
     config, spread = planner.configured(ours.strategy), ours.workload.spread
     rows = {name: count for name, count in spread.items() if count > 1}
-    schedule = config.schedule.model_copy(update={"encoder_rows": rows})
+    schedule = config.schedule.model_copy(update={"rows": rows})
     return config.model_copy(update={"schedule": schedule})
 
 
@@ -315,10 +315,9 @@ def _check(config: ExperimentConfig, most: Mixture, draw: Draw | None) -> None:
     """Raise ConfigError for a configuration whose step cannot follow the mixtures."""
     load = _fullest_row(config, most, draw)
     problems = []
-    if config.schedule.encoder_microbatches != "own":
+    if not config.schedule.independent_microbatches:
         problems.append(
-            f"schedule.encoder_microbatches: {config.schedule.encoder_microbatches} does not "
-            "follow a mixture; valid: own"
+            "schedule.independent_microbatches: false does not follow a mixture; valid: true"
         )
     if config.schedule.kind != "1f1b":
         problems.append(

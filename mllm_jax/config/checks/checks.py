@@ -89,7 +89,7 @@ def _traced(config: ExperimentConfig) -> Iterator[Problem]:
     piped = config.parallel.decoder.stage > 1
     if step is None or step <= steps or not piped:
         return
-    if config.schedule.encoder_microbatches == "decoder":
+    if not config.schedule.independent_microbatches:
         key = "run.trace_step"
         yield Problem(key, f"step {step} is behind train.steps {steps}", _values(key, steps, None))
 
@@ -114,7 +114,7 @@ def _names(config: ExperimentConfig) -> Iterator[Problem]:
 
 def _lane_or_encoder(config: ExperimentConfig, name: str) -> str:
     """The kind of thing that an unknown name should name: a lane or an encoder."""
-    return "lane" if name in config.model.encoders else "encoder"
+    return "bucket" if name in config.model.encoders else "encoder"
 
 
 def _no_budget(config: ExperimentConfig, name: str) -> Problem:
@@ -131,17 +131,17 @@ def _no_budget(config: ExperimentConfig, name: str) -> Problem:
 def _lanes(config: ExperimentConfig) -> Iterator[Problem]:
     """Lanes by cost have seconds, and a medium of either fits into the one for long media."""
     for encoder in config.model.encoders.values():
-        short = next((name for name, most in encoder.lanes.items() if most == "auto"), None)
+        short = next((name for name, most in encoder.buckets.items() if most == "auto"), None)
         if short is None:
             continue
         if config.schedule.hardware is None:
             reason = f"required, as {lane_path(config, short)} is auto and cuts by seconds"
             yield Problem("schedule.hardware", reason, _values("schedule.hardware", *names()))
-        (long,) = (name for name in encoder.lanes if name != short)
+        (long,) = (name for name in encoder.buckets if name != short)
         if {short, long} <= {*config.data.budgets}:
             least, most = (own_positions(config, name) for name in (short, long))
             if most < least:
-                own = long in config.schedule.encoder_budgets
+                own = long in config.schedule.budgets
                 key = f"{'schedule.encoder_' if own else 'data.'}budgets.{long}"
                 reason = f"{most} is less than the {least} of {short}, whose media may go there"
                 yield Problem(key, reason, _values(key, least))

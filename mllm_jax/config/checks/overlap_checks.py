@@ -1,4 +1,4 @@
-"""Checks that what `parallel.overlap` and `parallel.sums` ask for does something."""
+"""Checks that what `parallel.overlap` and `parallel.reduce_dtype` ask for does something."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ from mllm_jax.config.sections import Asked, ExperimentConfig
 def overlap_checks(config: ExperimentConfig) -> Iterator[Problem]:
     """Pieces that are asked for do something, and so does the type of sums."""
     chosen, key = config.parallel.overlap, "parallel.overlap"
-    if config.parallel.sums != "float32" and not has_tensor_ranks(config):
-        reason = f"{config.parallel.sums} needs a plan with tensor above 1"
-        yield Problem("parallel.sums", reason, lambda: [[Choice.of("parallel.sums", "float32")]])
+    if config.parallel.reduce_dtype != "float32" and not has_tensor_ranks(config):
+        reason = f"{config.parallel.reduce_dtype} needs a plan with tensor above 1"
+        yield Problem(
+            "parallel.reduce_dtype",
+            reason,
+            lambda: [[Choice.of("parallel.reduce_dtype", "float32")]],
+        )
     if isinstance(chosen, str):
         return
     reasons = {name: reason for name in chosen if (reason := _reason(config, name))}

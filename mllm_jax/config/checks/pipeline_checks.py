@@ -32,7 +32,7 @@ def pipeline_checks(config: ExperimentConfig) -> list[Problem]:
     layers = [*_layers(config), *_length(config), *_cuts(config), *_deepstack(config)]
     placing = [*_first_stage(config), *_live(config), *_of_bubbles_alone(config)]
     own = [*_own(config), *_weights_apart(config)]
-    return [*_hardware(config), *_pieces_of(config), *layers, *placing, *own]
+    return [*_hardware(config), *_names(config), *layers, *placing, *own]
 
 
 def _hardware(config: ExperimentConfig) -> Iterator[Problem]:
@@ -83,25 +83,26 @@ def _or_default(key: str, value: object, reason: str) -> Problem:
     return Problem(key, reason, lambda: [[Choice.of(key, value)]])
 
 
-def _pieces_of(config: ExperimentConfig) -> Iterator[Problem]:
-    for key in ("pieces", "encoder_budgets", "encoder_rows"):
+def _names(config: ExperimentConfig) -> Iterator[Problem]:
+    for key in ("chunks", "budgets", "rows"):
+        names = [*["decoder"] * (key == "chunks"), *config.model.lanes]
         for name in getattr(config.schedule, key):
-            if name not in config.model.lanes:
-                has = ", ".join(config.model.lanes) or "none"
-                reason = f"the model has no such encoder; its encoders are {has}"
+            if name not in names:
+                what = "module; its modules" if key == "chunks" else "encoder; its encoders"
+                reason = f"the model has no such {what} are {', '.join(names) or 'none'}"
                 yield _or_default(f"schedule.{key}.{name}", LEFT_OUT, reason)
 
 
 def _of_bubbles_alone(config: ExperimentConfig) -> Iterator[Problem]:
     """Keys that only the placement in bubbles reads."""
     chosen, default = config.schedule, type(config.schedule)()
-    if chosen.encoder_placement == "bubbles":
+    if chosen.placement == "bubbles":
         return
-    own = ("encoder_microbatches", "encoder_budgets", "encoder_rows")
-    for key in ("fill", *own, "live", "work_ahead"):
+    own = ("independent_microbatches", "budgets", "rows")
+    for key in ("fill", *own, "live", "prefetch"):
         value, valid = getattr(chosen, key), getattr(default, key)
         if value != valid:
-            because = f"as schedule.encoder_placement is {chosen.encoder_placement}"
+            because = f"as schedule.placement is {chosen.placement}"
             yield _or_default(f"schedule.{key}", valid, f"{value} has no effect, {because}")
 
 
@@ -115,12 +116,12 @@ def _weights_apart(config: ExperimentConfig) -> Iterator[Problem]:
 
 def _own(config: ExperimentConfig) -> Iterator[Problem]:
     """Encoder microbatches of their own go with media that are dealt by themselves."""
-    key = "schedule.encoder_microbatches"
-    if config.schedule.encoder_microbatches == "decoder":
+    key = "schedule.independent_microbatches"
+    if not config.schedule.independent_microbatches:
         if config.train.check_schedules:
             reason = f"true has no effect, as {key} is decoder: all steps have one schedule"
             yield _or_default("train.check_schedules", False, reason)
-        for own in ("encoder_budgets", "encoder_rows"):
+        for own in ("budgets", "rows"):
             for name in getattr(config.schedule, own):
                 reason = f"it has no effect, as {key} is decoder"
                 yield _or_default(f"schedule.{own}.{name}", LEFT_OUT, reason)
@@ -141,12 +142,12 @@ def _own_budgets(config: ExperimentConfig) -> Iterator[Problem]:
 
     A size outside these bounds is told as such; its choices are whole shards.
     """
-    for name, positions in config.schedule.encoder_budgets.items():
+    for name, positions in config.schedule.budgets.items():
         if name not in config.model.lanes or name not in config.data.budgets:
             continue
         unit = config.budget_unit(name, config.parallel.encoders[name])
         least, most = longest(config, name), config.data.budgets[name]
-        key, room = f"schedule.encoder_budgets.{name}", range(-(-least // unit), most // unit + 1)
+        key, room = f"schedule.budgets.{name}", range(-(-least // unit), most // unit + 1)
         if positions < least:
             reason = f"{positions} is less than {least}, {_longest_medium(config, name)}"
             yield Problem(key, reason, partial(_some, key, unit, room))
@@ -171,7 +172,7 @@ def _some(key: str, unit: int, room: range) -> list[Side]:
 
 def _layers(config: ExperimentConfig) -> Iterator[Problem]:
     """The decoder's layers can be dealt to stages and chunks."""
-    stages, chunks = config.parallel.decoder.stage, config.schedule.chunks
+    stages, chunks = config.parallel.decoder.stage, config.schedule.decoder_chunks
     layers, key = config.model.decoder.layers, "model.decoder.layers"
     period = config.model.decoder.period
     unit = stages * chunks * period
@@ -185,10 +186,10 @@ def _layers(config: ExperimentConfig) -> Iterator[Problem]:
 def _other_runs(config: ExperimentConfig) -> list[Side]:
     """Fewer chunks, layers that are padding, other layers, other stages."""
     layers, stages = config.model.decoder.layers, config.parallel.decoder.stage
-    chunks, period = config.schedule.chunks, config.model.decoder.period
+    chunks, period = config.schedule.decoder_chunks, config.model.decoder.period
     fewer = [n for n in range(chunks, 0, -1) if layers % (stages * n * period) == 0]
     sides: list[Side] = [
-        [elsewhere("schedule.chunks", n) for n in fewer],
+        [elsewhere("schedule.chunks.decoder", n) for n in fewer],
         [elsewhere("schedule.pad_layers", True)],
         plans_for(config, "decoder"),
     ]
@@ -202,7 +203,7 @@ def _near_layers(config: ExperimentConfig, key: str, layers: int, unit: int) -> 
 
 def _length(config: ExperimentConfig) -> Iterator[Problem]:
     """The schedule is not too long to be made."""
-    stages, chunks = config.parallel.decoder.stage, config.schedule.chunks
+    stages, chunks = config.parallel.decoder.stage, config.schedule.decoder_chunks
     microbatches, most = config.train.accumulate, most_microbatches(stages, chunks)
     if microbatches > most:
         key = "train.accumulate"
@@ -211,7 +212,7 @@ def _length(config: ExperimentConfig) -> Iterator[Problem]:
             f"{chunks} are more than {MOST_FORWARDS} forwards to schedule"
         )
         fewer = [[Choice(f"at most {most}", {key: most})]] if most else []
-        once = [elsewhere("schedule.chunks", 1)]
+        once = [elsewhere("schedule.chunks.decoder", 1)]
         yield Problem(key, reason, lambda: [*fewer, once])
 
 
@@ -229,13 +230,18 @@ def _cuts(config: ExperimentConfig) -> Iterator[Problem]:
             key = f"model.encoders.{encoder}.layers"
             reason = f"{layers} cannot be cut over the {stages} stages of {module_path(name)}"
             yield Problem(key, reason, partial(_other_layers, config, name), 2)
-        elif (pieces := chosen.pieces.get(name, stages)) not in valid_pieces(layers, stages):
-            key = f"schedule.pieces.{name}"
+        elif (chunks := chosen.chunks.get(name, 1)) not in (valid := _chunks(layers, stages)):
+            key = f"schedule.chunks.{name}"
             reason = (
-                f"{pieces} does not cut the {layers} layers of model.encoders.{encoder} over its "
-                f"{stages} stages evenly"
+                f"{chunks} on each of {stages} stages do not split the {layers} layers of "
+                f"model.encoders.{encoder} evenly"
             )
-            yield Problem(key, reason, partial(_values, key, valid_pieces(layers, stages)))
+            yield Problem(key, reason, partial(_values, key, valid))
+
+
+def _chunks(layers: int, stages: int) -> list[int]:
+    """Numbers of chunks on every stage that split layers evenly."""
+    return [pieces // stages for pieces in valid_pieces(layers, stages)]
 
 
 def _other_layers(config: ExperimentConfig, name: str) -> list[Side]:
@@ -251,7 +257,7 @@ def _values(key: str, valid: Sequence[object]) -> list[Side]:
 
 def _deepstack(config: ExperimentConfig) -> Iterator[Problem]:
     """Layers with inputs of their own are in the first chunk, and those that give them together."""
-    stages, chunks = config.parallel.decoder.stage, config.schedule.chunks
+    stages, chunks = config.parallel.decoder.stage, config.schedule.decoder_chunks
     decoder = config.model.decoder
     most = LayerStack(decoder.layers, stages, chunks, decoder.period).per_chunk
     for name, plan in _encoder_plans(config).items():
@@ -274,10 +280,10 @@ def _one_stage_or(config: ExperimentConfig, name: str, other: Side) -> list[Side
 
 
 def _first_stage(config: ExperimentConfig) -> Iterator[Problem]:
-    chosen = config.schedule.encoder_placement
+    chosen = config.schedule.placement
     staged = [name for name, plan in _encoder_plans(config).items() if plan.stage > 1]
     if chosen == "first_stage" and staged:
-        key = "schedule.encoder_placement"
+        key = "schedule.placement"
         reason = f"{chosen} runs encoders on one stage, and {', '.join(staged)} has several"
         others = [[Choice.of(key, value)] for value in ("bubbles", "prologue")]
         yield Problem(key, reason, lambda: others)
@@ -288,7 +294,7 @@ def _live(config: ExperimentConfig) -> Iterator[Problem]:
     live, stages = config.schedule.live, config.parallel.decoder.stage
     rounds = {name: stages // plan.stage for name, plan in _encoder_plans(config).items()}
     least = max(rounds.values(), default=1)
-    if config.schedule.encoder_placement == "bubbles" and live is not None and live < least:
+    if config.schedule.placement == "bubbles" and live is not None and live < least:
         name = max(rounds, key=lambda name: rounds[name])
         reason = f"{live} is refused: a round of {name} makes {least} outputs"
         enough = Choice(f"{least} or more", {"schedule.live": least})

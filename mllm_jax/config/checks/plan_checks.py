@@ -31,7 +31,7 @@ def module_path(name: str) -> str:
 def lane_path(config: ExperimentConfig, name: str) -> str:
     """Key of a lane: that of its encoder, if the encoder has no other, or of an entry in it."""
     encoder = config.model.lanes.get(name, name)
-    lane = f".lanes.{name}" if encoder != name else ""
+    lane = f".buckets.{name}" if encoder != name else ""
     return f"model.encoders.{encoder}{lane}"
 
 
@@ -47,7 +47,7 @@ def _plan_names(config: ExperimentConfig) -> Iterator[Problem]:
             has = ", ".join(lanes) or "none"
             reason = f"no such encoder in the model, whose encoders are {has}"
             if name in config.model.encoders:
-                reason = f"has no effect, as {name} has lanes; plans are of {has}"
+                reason = f"has no effect, as {name} has buckets; plans are of {has}"
             key = module_path(name)
             yield Problem(key, reason, partial(_leave_out, key))
 
@@ -364,7 +364,7 @@ def _numbers(key: str, values: Iterable[int]) -> Iterator[Choice]:
 
 def _rows(config: ExperimentConfig) -> Iterator[Problem]:
     """Every share of the batch is a whole number of rows."""
-    rows, shares, spread = config.data.rows, _row_shares(config), config.schedule.encoder_rows
+    rows, shares, spread = config.data.rows, _row_shares(config), config.schedule.rows
     wrong = [
         f"{degree}, {_shares(config, name)} of {module_path(name)}"
         for name, degree in shares.items()

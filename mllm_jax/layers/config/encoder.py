@@ -64,12 +64,11 @@ class EncoderConfig(Section):
         head_dim: width of a head; `d_model / heads` if not given.
         d_ff: hidden width of the MLP.
         norm_eps: added to the variance in norms.
-        lanes: name of each lane to the largest number of input positions of its media, null for
-            any number; a medium goes through the lane with the smallest sufficient number. All
-            lanes share the parameters; each lane has a plan, a budget and rows of its own, by its
-            name. `auto` for one of two lanes: every step cuts where both lanes together take the
-            fewest seconds on `schedule.hardware`. An encoder without `lanes` has one lane, of the
-            encoder's name.
+        buckets: name of each length bucket to the largest number of input positions of its media,
+            null for any number; a medium is in the bucket with the smallest sufficient number. All
+            buckets share the parameters; each has a plan, a budget and rows of its own, by its
+            name. `auto` for one of two: every step cuts where both together take the fewest seconds
+            on `schedule.hardware`. An encoder without `buckets` has one, of the encoder's name.
         deepstack: numbers of layers, from 1, whose outputs go to the decoder as well: each through
             a norm and a connector of its own, to be added at the medium's tokens behind the
             decoder's first layer, its second, and so on (arXiv 2406.04334, as in Qwen3-VL).
@@ -92,22 +91,22 @@ class EncoderConfig(Section):
     d_ff: int = Field(gt=0)
     norm_eps: float = Field(gt=0)
     connector: ConnectorConfig = ConnectorConfig()
-    lanes: dict[str, Annotated[int, Field(gt=0)] | Literal["auto"] | None] = Field({})
+    buckets: dict[str, Annotated[int, Field(gt=0)] | Literal["auto"] | None] = Field({})
     deepstack: tuple[Annotated[int, Field(gt=0)], ...] = ()
     remat: Literal["none", "layer", "full"] | None = None
 
     @model_validator(mode="after")
     def _all_media(self) -> EncoderConfig:
-        most = list(self.lanes.values())
+        most = list(self.buckets.values())
         if "auto" in most and sorted(map(str, most)) != ["None", "auto"]:
             raise ValueError(
-                f"lanes {self.lanes} are not two of which one is cut from the other; valid: auto "
-                "for one of two lanes, and null for the other"
+                f"buckets {self.buckets} are not two of which one is cut from the other; valid: "
+                "auto for one of two buckets, and null for the other"
             )
-        if self.lanes and (most.count(None) != 1 or len({*most}) < len(most)):
+        if self.buckets and (most.count(None) != 1 or len({*most}) < len(most)):
             raise ValueError(
-                f"lanes {self.lanes} do not give every medium one lane; valid: null for one of the "
-                "lanes, and different numbers of positions for all others"
+                f"buckets {self.buckets} do not give every medium one bucket; valid: null for "
+                "one of the buckets, and different numbers of positions for all others"
             )
         return self
 

@@ -183,11 +183,13 @@ _permuted.defvjp(
 
 @partial(jax.custom_vjp, nondiff_argnums=(1, 2))
 def _summed(terms: jax.Array, view: View, dtype: jnp.dtype) -> jax.Array:
-    """Terms `[rows, tokens, d_model]` of tensor ranks to shards of their sum, sent as `view.sums`.
+    """Terms `[rows, tokens, d_model]` of tensor ranks to shards of their sum.
+
+    Partial sums are sent as `view.reduce_dtype`.
 
     The gradient adds up nothing and is gathered in `dtype`.
     """
-    return reduce_scatter(terms.astype(view.sums), view.tensor, dim=1).astype(dtype)
+    return reduce_scatter(terms.astype(view.reduce_dtype), view.tensor, dim=1).astype(dtype)
 
 
 _summed.defvjp(

@@ -28,7 +28,7 @@ GIANTS = 10
 #: What to change where steps spill.
 _HELP = (
     "remat: full of the encoder needs no slots of saved; where many steps are like this, "
-    "schedule.encoder_microbatches: decoder computes no more"
+    "schedule.independent_microbatches: false computes no more"
 )
 
 

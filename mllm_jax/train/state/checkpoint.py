@@ -21,6 +21,7 @@ from typing import Any
 import jax
 import orbax.checkpoint as ocp
 
+from mllm_jax.config.renamed_keys import of_command
 from mllm_jax.config.sections import CheckpointConfig
 from mllm_jax.runtime.collective import everywhere
 from mllm_jax.runtime.part import peers
@@ -299,7 +300,7 @@ class Checkpoints:
         if not everywhere("a snapshot is whole", not reason):
             return None, reason or "another process misses a part of it"
         converted = self._regrouping.convert(state, target)
-        return Restored(kept.step, converted, progress, index.config), ""
+        return Restored(kept.step, converted, progress, of_command(index.config)), ""
 
     def _stored(self, step: int, target: Any) -> tuple[Restored | None, str]:
         """The checkpoint of `step`, or None and its error."""

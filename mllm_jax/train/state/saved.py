@@ -14,6 +14,7 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 
+from mllm_jax.config.renamed_keys import RenameError, of_command
 from mllm_jax.train.state.checksums import (
     Block,
     ChecksumError,
@@ -141,7 +142,10 @@ def read_config(folder: Path) -> dict[str, Any]:
     lacking = [name for name in _SECTIONS if not isinstance(sections.get(name), dict)]
     if lacking:
         raise DamageError(f"its configuration has no section {', '.join(lacking)}")
-    return sections
+    try:
+        return of_command(sections)
+    except RenameError as error:
+        raise DamageError(f"its configuration cannot be read ({error})") from error
 
 
 def _json(path: Path) -> Any:

@@ -22,7 +22,7 @@ from mllm_jax.train.step.pipeline import PipelineProgram
 from mllm_jax.train.step.plain import PlainProgram
 from mllm_jax.train.step.step import TrainStep
 from sharding.exchange_kinds import AS_USUAL, Exchanges
-from sharding.grid import JointGrid, Sums
+from sharding.grid import JointGrid, ReduceDtype
 from sharding.mesh import make_mesh, mesh_like
 from sharding.plan import ParallelPlan
 
@@ -61,7 +61,7 @@ def build_step(
     devices: Devices | None = None,
     exchanges: Exchanges = AS_USUAL,
     overlap: Overlap = NO_OVERLAP,
-    sums: Sums = "float32",
+    reduce_dtype: ReduceDtype = "float32",
 ) -> TrainStep:
     """A step from its parts.
 
@@ -74,12 +74,12 @@ def build_step(
         devices: devices, as many as the plans need; by default the first that are present.
         exchanges: by lane, the exchange of its outputs, see `train.step.media`.
         overlap: collectives that run beside compute.
-        sums: type in which partial sums of tensor ranks travel in forwards.
+        reduce_dtype: type in which partial sums of tensor ranks travel in forwards.
 
     Raises:
         PlanError: the plans do not fit each other or the devices.
     """
-    grid = JointGrid.build(plans, model.decoder.kv_heads, overlap.pieces, sums)
+    grid = JointGrid.build(plans, model.decoder.kv_heads, overlap.pieces, reduce_dtype)
     program = gradient_program(model, grid, pipeline, frozen, exchanges)
     mesh = _mesh(grid, devices)
     if train is None:
@@ -128,7 +128,7 @@ def _of(config: ExperimentConfig, train: TrainConfig | None, devices: Devices | 
         devices=devices,
         exchanges=lowered.exchanges,
         overlap=overlap_of(config),
-        sums=config.parallel.sums,
+        reduce_dtype=config.parallel.reduce_dtype,
     )
 
 

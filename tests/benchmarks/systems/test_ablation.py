@@ -11,7 +11,7 @@ from tests.configs import ROOT
 
 CONFIG = ROOT / "configs" / "megascale" / "gpt175b_256.yaml"
 #: Fewer layers and microbatches, so that it takes little time.
-FEW = ("model.decoder.layers=16", "schedule.chunks=2", "train.accumulate=16")
+FEW = ("model.decoder.layers=16", "schedule.chunks.decoder=2", "train.accumulate=16")
 
 
 @pytest.fixture(scope="module")

@@ -131,8 +131,8 @@ def test_the_written_plan_trains_what_was_compared(tmp_path: Path) -> None:
             "data.budgets.vision: 1024 holds no row of mixture 9:1, which brings 7376 positions",
         ),
         (
-            ("schedule.encoder_microbatches=decoder", "schedule.encoder_budgets={}"),
-            "schedule.encoder_microbatches: decoder does not follow a mixture; valid: own",
+            ("schedule.independent_microbatches=false", "schedule.budgets={}"),
+            "schedule.independent_microbatches: false does not follow a mixture; valid: true",
         ),
         (
             ("schedule.kind=zero_bubble",),

@@ -180,7 +180,13 @@ def test_the_first_step_that_spills_is_told_with_the_buffer_and_what_helps(
     for event in (Placed(2, 0.0), Placed(3, 0.0, {}, reason), Placed(4, 0.0, {}, reason)):
         notice(event)
     (told,) = [record.getMessage() for record in caplog.records]
-    for part in ("step 3", reason, "remat: full", "schedule.encoder_microbatches", "spilled_steps"):
+    for part in (
+        "step 3",
+        reason,
+        "remat: full",
+        "schedule.independent_microbatches",
+        "spilled_steps",
+    ):
         assert part in told
 
 

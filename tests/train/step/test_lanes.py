@@ -38,7 +38,7 @@ STAGED = {"decoder": ParallelPlan(data=2, stage=2), "short": SHORT, "long": LONG
 def model(lanes: bool) -> ModelConfig:
     values = small_model().model_dump(mode="json")
     vision = values["encoders"]["vision"] | {"layers": 4}
-    vision["lanes"] = {"short": 8, "long": None} if lanes else {}
+    vision["buckets"] = {"short": 8, "long": None} if lanes else {}
     return ModelConfig.model_validate(values | {"encoders": {"vision": vision}})
 
 

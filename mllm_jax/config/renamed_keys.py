@@ -1,0 +1,191 @@
+"""Keys of the configuration that have other names today: one table.
+
+What people write is refused with the new name (`advice`), and `launch.py config upgrade FILE`
+rewrites it. What commands wrote, such as plans, `resolved.yaml` and the configuration inside a
+checkpoint, outlives the version that wrote it and is translated when it is read (`of_command`).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Values = dict[str, Any]
+#: Stands in a path for any name.
+ANY = "*"
+#: Sections, and keys of `schedule`, that every configuration has which a command wrote: commands
+#: write all keys, people those that they choose.
+SECTIONS = ("run", "model", "parallel", "schedule", "data", "train", "checkpoint", "evaluate")
+_SCHEDULE = ("kind", "chunks", "fill", "live", "hardware", "fsdp_gather", "pad_layers")
+
+
+class RenameError(ValueError):
+    """A value under an old key that has no counterpart under the new one."""
+
+
+@dataclass(frozen=True)
+class RenamedKey:
+    """One key that was renamed.
+
+    Attributes:
+        old: dotted path of before; `*` stands for any name.
+        new: dotted path of today, with as many `*`.
+        converted: the value of today, from the value of before and the whole configuration; None
+            for a value that already is one of today, where `old` and `new` are the same path.
+        note: what became of the value, for messages; empty if it stays.
+    """
+
+    old: str
+    new: str
+    converted: Callable[[Any, Mapping[str, Any]], Any] = lambda value, values: value
+    note: str = ""
+
+
+def _independent(value: Any, values: Mapping[str, Any]) -> bool:
+    if value not in ("decoder", "own"):
+        raise RenameError(f"{value!r} is refused; valid: decoder, own")
+    return bool(value == "own")
+
+
+def _of_decoder(value: Any, values: Mapping[str, Any]) -> Values | None:
+    return {"decoder": value} if isinstance(value, int) else None
+
+
+def _on_each_stage(value: Any, values: Mapping[str, Any]) -> Values:
+    """Chunks on every stage of an encoder's plan, from the pieces on all of its stages."""
+    plans = _mapping(_mapping(values.get("parallel")).get("encoders"))
+    chunks: Values = {}
+    for name, pieces in _mapping(value).items():
+        stages = _mapping(plans.get(name)).get("stage", 1)
+        if not isinstance(pieces, int) or not isinstance(stages, int) or pieces % stages:
+            raise RenameError(f"{name}: {pieces} pieces are no whole number on each of {stages}")
+        chunks[name] = pieces // stages
+    return chunks
+
+
+#: Keys of before and of today, in the order in which they are translated.
+RENAMED = (
+    RenamedKey("schedule.chunks", "schedule.chunks", _of_decoder, "{decoder: N} in place of N"),
+    RenamedKey(
+        "schedule.pieces", "schedule.chunks", _on_each_stage, "chunks on each stage of the encoder"
+    ),
+    RenamedKey(
+        "schedule.encoder_microbatches",
+        "schedule.independent_microbatches",
+        _independent,
+        "true in place of own",
+    ),
+    RenamedKey("schedule.encoder_placement", "schedule.placement"),
+    RenamedKey("schedule.encoder_budgets", "schedule.budgets"),
+    RenamedKey("schedule.encoder_rows", "schedule.rows"),
+    RenamedKey("schedule.work_ahead", "schedule.prefetch"),
+    RenamedKey("parallel.sums", "parallel.reduce_dtype"),
+    RenamedKey("model.encoders.*.lanes", "model.encoders.*.buckets"),
+)
+
+
+def advice(path: tuple[str, ...], value: Any) -> str | None:
+    """What to write in place of a key of before, or of its value; None if it is none."""
+    for key in RENAMED:
+        if (new := _matched(key, path)) is None:
+            continue
+        same = new == path
+        if same and (not isinstance(value, int) or isinstance(value, bool)):
+            continue
+        what = "the value has another form" if same else f"the key is {'.'.join(new)} now"
+        more = f" ({key.note})" if key.note else ""
+        return f"{what}{more}; `launch.py config upgrade FILE` rewrites a file"
+    return None
+
+
+def new_path(path: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The path of today for a path of before; None if it is none."""
+    return next((new for key in RENAMED if (new := _matched(key, path)) is not None), None)
+
+
+def of_command(values: Mapping[str, Any]) -> Values:
+    """Values with the keys of today, if a command wrote them; those of people stay as they are.
+
+    Raises:
+        RenameError: a value has no counterpart.
+    """
+    return translated(values) if is_complete(values) else dict(values)
+
+
+def is_complete(values: Mapping[str, Any]) -> bool:
+    """Whether a configuration has all keys, as those have that commands write."""
+    return all(isinstance(values.get(name), Mapping) for name in SECTIONS) and all(
+        key in values["schedule"] for key in _SCHEDULE
+    )
+
+
+def translated(values: Mapping[str, Any], around: Mapping[str, Any] | None = None) -> Values:
+    """Values with the keys of today.
+
+    Args:
+        values: of a file, or a part of them.
+        around: the whole configuration, if `values` are a part of it.
+
+    Raises:
+        RenameError: a value has no counterpart.
+    """
+    now = copy.deepcopy(dict(values))
+    for key in RENAMED:
+        for path in list(_paths(now, tuple(key.old.split(".")))):
+            *parents, last = path
+            parent = _node(now, parents)
+            try:
+                value = key.converted(parent[last], around or values)
+            except RenameError as error:
+                raise RenameError(f"{'.'.join(path)}: {error}") from None
+            if value is None:
+                continue
+            del parent[last]
+            new = _matched(key, path)
+            assert new is not None  # the path was found by the key
+            _put(now, new, value)
+    return now
+
+
+def _put(values: Values, path: tuple[str, ...], value: Any) -> None:
+    """Set a value; a mapping is added to one that is there."""
+    *parents, last = path
+    parent = _node(values, parents)
+    there = parent.get(last)
+    both = isinstance(there, Mapping) and isinstance(value, Mapping)
+    parent[last] = {**there, **value} if both and there is not None else value
+
+
+def _matched(key: RenamedKey, path: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The path of today for a path of before; None if the key has another path."""
+    old = key.old.split(".")
+    if len(old) != len(path) or any(a not in (ANY, b) for a, b in zip(old, path, strict=True)):
+        return None
+    names = iter([part for wild, part in zip(old, path, strict=True) if wild == ANY])
+    return tuple(next(names) if part == ANY else part for part in key.new.split("."))
+
+
+def _paths(
+    values: Any, pattern: tuple[str, ...], path: tuple[str, ...] = ()
+) -> Iterator[tuple[str, ...]]:
+    """Paths of `values` that match a pattern."""
+    if not pattern:
+        yield path
+        return
+    first, *rest = pattern
+    for name in _mapping(values):
+        if first in (ANY, name):
+            yield from _paths(values[name], tuple(rest), (*path, name))
+
+
+def _node(values: Values, path: list[str] | tuple[str, ...]) -> Values:
+    node = values
+    for part in path:
+        node = node[part]
+    return node
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

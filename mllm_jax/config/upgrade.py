@@ -1,0 +1,147 @@
+"""`launch.py config upgrade`: a file that people wrote, with the keys of today and its comments."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mllm_jax.config.load import ConfigError, read
+from mllm_jax.config.renamed_keys import RenameError, new_path, translated
+from mllm_jax.config.strict_yaml import YamlError, parse_yaml, read_yaml
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A part of a text, `text[begin:end]`, and what stands there instead."""
+
+    begin: int
+    end: int
+    text: str
+
+
+def upgrade(files: Sequence[Path]) -> dict[Path, list[str]]:
+    """Rewrite configurations with the keys of today; comments and order stay.
+
+    Args:
+        files: YAML files; those that they refine (`base`) are read and stay as they are.
+
+    Returns:
+        Of each file a line for every change; none if it stays as it is.
+
+    Raises:
+        ConfigError: a file cannot be read or written, or a value has no counterpart. Nothing is
+            written unless all files can be rewritten.
+    """
+    texts = {file: _upgraded(file) for file in files}
+    for file, (text, changes) in texts.items():
+        if changes:
+            _replace(file, text)
+    return {file: changes for file, (_, changes) in texts.items()}
+
+
+def _upgraded(file: Path) -> tuple[str, list[str]]:
+    """The text of a file with the keys of today, and lines that say what changes."""
+    around, before = read(file), read_yaml(file)
+    try:
+        after = translated(before, around)
+    except RenameError as error:
+        raise ConfigError(str(file), [str(error)]) from None
+    text = file.read_bytes().decode("utf-8-sig")
+    if after == before:
+        return text, []
+    new = _edited(text, before, after)
+    if not _reads_as(new, after):
+        # Of aliases, of which one text has several places.
+        reason = "the text cannot be rewritten; valid: rename by hand the keys that `config` names"
+        raise ConfigError(str(file), [reason])
+    return new, [*_changes(before, after)]
+
+
+def _reads_as(text: str, values: Any) -> bool:
+    try:
+        return bool(parse_yaml(text) == values)
+    except YamlError:
+        return False
+
+
+def _replace(file: Path, text: str) -> None:
+    """Write a file that is there, all of it or nothing. Raises ConfigError: it cannot be."""
+    part = file.with_name(f"{file.name}.part")
+    try:
+        part.write_bytes(text.encode("utf-8"))
+        shutil.copymode(file, part)
+        part.replace(file.resolve())
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise ConfigError(str(file), [f"cannot be written: {error.strerror}"]) from None
+
+
+def _changes(before: Any, after: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
+    """Lines that name the keys that went, came and changed."""
+    for key in dict.fromkeys([*before, *after]):
+        old, new = before.get(key), after.get(key)
+        if isinstance(old, dict) and isinstance(new, dict):
+            yield from _changes(old, new, (*path, key))
+        elif old != new or (key in before) != (key in after):
+            name = ".".join((*path, key))
+            was = f"- {name}: {_flow(old)}" if key in before else ""
+            now = f"+ {name}: {_flow(new)}" if key in after else ""
+            yield from filter(None, (was, now))
+
+
+def _edited(text: str, before: Any, after: Any) -> str:
+    """A text whose values are `after` where they were `before`."""
+    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    new, last = "", 0
+    for edit in sorted(_edits(text, node, before, after), key=lambda edit: edit.begin):
+        new += text[last : edit.begin] + edit.text
+        last = edit.end
+    return new + text[last:]
+
+
+def _edits(
+    text: str, node: Any, before: Any, after: Any, path: tuple[str, ...] = ()
+) -> Iterator[Edit]:
+    """What changes in a mapping: a renamed entry stays in its place, where its name is free."""
+    for number, (name, value) in enumerate(node.value):
+        key, here = name.value, (*path, name.value)
+        new = (new_path(here) or here)[-1]
+        if key in after and isinstance(before[key], dict) and isinstance(after[key], dict):
+            yield from _edits(text, value, before[key], after[key], here)
+        elif key in after and before[key] != after[key]:
+            yield Edit(value.start_mark.index, _end(value), _flow(after[key]))
+        elif key not in after and new not in before:
+            yield Edit(name.start_mark.index, _end(value), f"{new}: {_flow(after[new])}")
+        elif key not in after:
+            yield _removal(text, node, number)
+
+
+def _removal(text: str, node: Any, number: int) -> Edit:
+    """An entry of a mapping goes: with its line in block style, with its comma in flow style."""
+    name, value = node.value[number]
+    begin, end = name.start_mark.index, _end(value)
+    if not node.flow_style:
+        line = text.find("\n", end)
+        return Edit(text.rfind("\n", 0, begin) + 1, len(text) if line < 0 else line + 1, "")
+    if number + 1 < len(node.value):
+        return Edit(begin, node.value[number + 1][0].start_mark.index, "")
+    return Edit(_end(node.value[number - 1][1]) if number else begin, end, "")
+
+
+def _end(node: Any) -> int:
+    """The index behind a value; that of a mapping in block style is behind its last entry."""
+    if isinstance(node, yaml.ScalarNode) or node.flow_style or not node.value:
+        return int(node.end_mark.index)
+    last = node.value[-1]
+    return _end(last[1] if isinstance(node, yaml.MappingNode) else last)
+
+
+def _flow(value: Any) -> str:
+    """A value in one line of YAML."""
+    text = yaml.dump(value, default_flow_style=True, sort_keys=False, width=10**9)
+    return text.removesuffix("\n").removesuffix("\n...")
