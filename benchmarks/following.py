@@ -1,4 +1,4 @@
-"""Benchmark of encoder microbatches of their own beside the decoder's, at a constant mixture.
+"""Benchmark of independent microbatches of encoders beside the decoder's, at a constant mixture.
 
 What follows the workload (`schedule.independent_microbatches: true`) should cost nothing where
 nothing moves. Both programs get the same rows, filled alike in all microbatches.

@@ -1,4 +1,4 @@
-"""Encoder microbatches of their own: the rows of a step's media, packed by themselves.
+"""Independent microbatches of encoders: the rows of a step's media, packed by themselves.
 
 Media have been dealt to the rows of their decoder microbatches. Each row of an encoder then takes
 the media of all microbatches of the step one behind the other, and goes on in the next of the

@@ -3,7 +3,7 @@
 The model is shrunk as far as the plan's degrees allow, then loss and every gradient leaf are
 compared in float32 with the reference attention. Families, plans and connectors are those of the
 experiment. A decoder with experts is compared under several routers, adversarial ones among them;
-encoders with microbatches of their own under several loads, which one program runs.
+encoders with independent microbatches under several loads, which one program runs.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Verification:
         leaves: module to the name of that leaf.
         routers: router of a decoder with experts (`mllm_jax.check.routers`) to the largest error
             under it.
-        loads: load of encoders with microbatches of their own (`mllm_jax.check.loads`) to the
+        loads: load of encoders with independent microbatches (`mllm_jax.check.loads`) to the
             largest error under it.
 
     The other errors are the largest of all routers and loads.

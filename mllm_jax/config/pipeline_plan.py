@@ -57,7 +57,7 @@ class PipelinePlan:
         observe: callback for the start and the end of bundles; None costs nothing.
         frame: what is compiled, for steps that run schedules of their own; None compiles what
             `schedule` needs, and what `follow` may need.
-        follow: makes the schedule of each step whose encoders have microbatches of their own; None
+        follow: makes the schedule of each step whose encoders have independent microbatches; None
             runs `schedule` in all of them.
         checked: run the tables of every schedule that `follow` makes on names.
     """

@@ -409,7 +409,7 @@ class ExperimentConfig(Section):
     def row_positions(self, module: str) -> dict[str, int]:
         """Positions of the rows of a module by their keys: its plan splits each in whole units.
 
-        An encoder with microbatches of its own has rows of two sizes. A budget that is missing has
+        An encoder with independent microbatches has rows of two sizes. A budget that is missing has
         no entry.
         """
         key = "tokens" if module == "decoder" else module

@@ -34,7 +34,7 @@ from sharding.plan import Requirement, divisors
 
 #: Larger tensor groups are not tried.
 MOST_TENSORS = 128
-#: Keys of the schedule for encoder microbatches of their own, which only encoders in bubbles have.
+#: Keys of independent microbatches of encoders, which only encoders in bubbles have.
 OWN = ("independent_microbatches", "budgets", "rows")
 #: What makes the schedules of a workload, and what bounds them.
 Costs = tuple[Scheduler, Bounds]
@@ -117,7 +117,7 @@ class Planner:
 
     @cached_property
     def workload(self) -> Workload:
-        """The work of a step whose encoders fill bubbles, maybe with microbatches of their own."""
+        """The work of a step whose encoders fill bubbles, maybe with independent microbatches."""
         return self._traced(self.settled)
 
     @cached_property
@@ -224,7 +224,7 @@ class Planner:
         )
 
     def _own_microbatches(self, strategy: Strategy) -> dict[str, Any]:
-        """The keys of encoder microbatches of their own, which only encoders in bubbles have."""
+        """The keys of independent microbatches of encoders, which only encoders in bubbles have."""
         if not _fills_bubbles(strategy):
             return {}
         return {key: getattr(self.config.schedule, key) for key in OWN}

@@ -65,7 +65,7 @@ class Placed(Timed):
     """The host has made arrays of the batch and has begun to copy them to its devices.
 
     Attributes:
-        units: by encoder, how many microbatches of its own the step runs; empty if there are none.
+        units: by encoder, how many independent microbatches the step runs; empty if there are none.
         spilled: see `StepTables.spilled`.
     """
 

@@ -216,7 +216,7 @@ def compare(
         draw: how samples are drawn; None: all rows bring the same.
 
     Raises:
-        ConfigError: the encoders have no microbatches of their own, the decoder's schedule is not
+        ConfigError: the encoders have no independent microbatches, the decoder's schedule is not
             1F1B, or a mixture brings more than `data.budgets` of an encoder.
         ScheduleError: no plan of ours has room.
     """

@@ -115,7 +115,7 @@ def _weights_apart(config: ExperimentConfig) -> Iterator[Problem]:
 
 
 def _own(config: ExperimentConfig) -> Iterator[Problem]:
-    """Encoder microbatches of their own go with media that are dealt by themselves."""
+    """Independent microbatches of encoders go with media that are dealt by themselves."""
     key = "schedule.independent_microbatches"
     if not config.schedule.independent_microbatches:
         if config.train.check_schedules:

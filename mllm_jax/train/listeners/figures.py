@@ -194,7 +194,7 @@ def computed(used: Mapping[str, int], capacity: Mapping[str, int]) -> dict[str, 
 def positions_of_units(
     experiment: Experiment, units: Mapping[str, int], group: Group = WHOLE
 ) -> dict[str, int]:
-    """By encoder, the positions that a step computes in so many microbatches of its own.
+    """By encoder, the positions that a step computes in so many independent microbatches.
 
     Args:
         group: the hosts of whose rows the positions are.

@@ -63,9 +63,9 @@ class StepRecord:
         expert_ranks: number of ranks that share experts.
         used: positions that hold samples, by budget (`tokens`, encoder names).
         capacity: positions computed, by budget; padding is `capacity - used`. Of an encoder with
-            microbatches of its own they are the positions of those that the step runs. An encoder
+            independent microbatches they are the positions of those that the step runs. An encoder
             without samples in a microbatch computes none there.
-        units: by encoder, how many microbatches of its own the step runs, of the whole job; empty
+        units: by encoder, how many independent microbatches the step runs, of the whole job; empty
             where encoders have the decoder's.
         flops: model FLOPs of the step but for the decoder's head, forward and backward, all
             devices.
@@ -192,7 +192,7 @@ class Report:
         aux: auxiliary losses by name, means over the window as `loss` is, see `StepRecord`.
         trust_ratios: those of the last step, see `StepRecord`.
         experts: loads of the experts of every layer that has them, means over the window.
-        encoder_microbatches: by encoder, how many microbatches of its own a step runs in the mean;
+        encoder_microbatches: by encoder, how many independent microbatches a step runs in the mean;
             empty where encoders have the decoder's.
         spilled_steps: number of steps of the window whose encoders ran as if they were full, as no
             schedule of theirs fits the compiled step.

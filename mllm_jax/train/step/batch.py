@@ -31,7 +31,7 @@ class PlacedBatch(NamedTuple):
 
     Attributes:
         batch: the batch.
-        microbatches: how many microbatches of its own each encoder runs; empty if none has any.
+        microbatches: how many independent microbatches each encoder runs; empty if none has any.
         spilled: as of `StepTables`.
     """
 

@@ -307,7 +307,7 @@ class GradientProgram(ABC):
 
     @property
     def follow(self) -> Follow | None:
-        """Makes the tables of each step, if encoders have microbatches of their own."""
+        """Makes the tables of each step, if encoders have independent microbatches."""
         return None
 
     @property

@@ -1,4 +1,4 @@
-"""Encoder microbatches of their own: the media of a step in units, and the schedule that they take.
+"""Independent microbatches of encoders: the media of a step in units, and the schedule that they take.
 
 All of it follows from the lengths of the whole step, which every process knows, so that all
 processes place the same tasks. Where groups of processes balance by themselves, each knows the
@@ -127,7 +127,7 @@ def _media(microbatches: Sequence[PackedBatch], name: str) -> list[Ints]:
     listed = [batch.places for batch in microbatches if batch.places and batch.runs]
     if len(listed) < len(microbatches):
         raise ValueError(
-            "a step whose encoders have microbatches of their own needs batches that list the runs "
+            "a step whose encoders have independent microbatches needs batches that list the runs "
             "and the places of their media; valid: batches with data.balance: per_phase"
         )
     return [places[name] for places in listed]
