@@ -17,7 +17,6 @@ _ALL = (
     Benchmark("microbatches", _PIPELINE, file="pipeline"),
     Benchmark("schedules", "configs/bench/schedules.yaml", needs=("stages",)),
     Benchmark("mixture", _MIXTURE, one_thread=True, needs=_OF_MIXTURES),
-    Benchmark("following", _MIXTURE, one_thread=True, needs=_OF_MIXTURES),
     Benchmark("lanes", "configs/bench/lanes.yaml", one_thread=True, needs=("short and long",)),
     Benchmark("experts", "configs/bench/experts.yaml", one_thread=True),
     Benchmark("exchange", "configs/bench/cost.yaml", one_thread=True),

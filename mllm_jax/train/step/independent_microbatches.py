@@ -1,4 +1,4 @@
-"""Independent microbatches of encoders: the media of a step in units, and the schedule that they take.
+"""Independent microbatches of encoders: the media of a step in units, and their schedule.
 
 All of it follows from the lengths of the whole step, which every process knows, so that all
 processes place the same tasks. Where groups of processes balance by themselves, each knows the
