@@ -131,6 +131,7 @@ OTHERS = [
     ("mllm_jax/compile/overlap.py", "row['runs']", "a row of an instruction table"),
     ("mllm_jax/config/inputs.py", "shapes['positions']", "shapes of `Modality.arrays`"),
     ("mllm_jax/config/inputs.py", "shapes['segment_ids']", "shapes of `Modality.arrays`"),
+    ("mllm_jax/config/renamed_keys.py", "values['schedule']", "a configuration"),
     ("mllm_jax/families/whisper/model.py", "blocks['positions']", "blocks of a tower"),
     ("mllm_jax/families/whisper/model.py", "params['positions']", "parameters of a tower"),
     ("mllm_jax/families/whisper/model.py", "tower['positions']", "blocks of a tower"),

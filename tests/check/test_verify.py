@@ -57,7 +57,7 @@ STAGED = {
 #: Microbatches of the images' own, several for each of the decoder's.
 OWN = STAGED | {
     "schedule__independent_microbatches": True,
-    "schedule__encoder_budgets": {"vision": 32},
+    "schedule__budgets": {"vision": 32},
     "data__image": {"height": 16, "max_patches": 32},
 }
 
@@ -72,7 +72,7 @@ OWN_LANES = OWN | {
         "long": {"data": 2, "context": 2},
         "audio": {"data": 4},
     },
-    "schedule__encoder_budgets": {"short": 16, "long": 32},
+    "schedule__budgets": {"short": 16, "long": 32},
     "data__budgets": {"tokens": 64, "segments": 8, "short": 64, "long": 64, "audio": 128},
 }
 

@@ -158,7 +158,7 @@ REFUSED = [
     ),
     (
         {"data__budgets": BUDGETS | {"vision": 64}},
-        r"data\.budgets\.vision: the model has no such lane; budgets are of tokens",
+        r"data\.budgets\.vision: the model has no such bucket; budgets are of tokens",
     ),
     (
         {"parallel__encoders": PLANS | {"long": {"data": 2, "tensor": 2}}},

@@ -103,7 +103,7 @@ ENDS = ("", ".connector")
                 "model__decoder__layers": 2,
                 "schedule__chunks": {"audio": 3},
             },
-            ["model.encoders.audio.layers: 1 cannot be cut over the 2 stages", "chunks.audio 1"],
+            ["model.encoders.audio.layers: 1 cannot be cut over the 2 stages", "valid: 6, 12"],
         ),
         (
             {
@@ -144,7 +144,7 @@ ENDS = ("", ".connector")
             },
             [
                 "schedule.independent_microbatches: true needs media in rows of their own",
-                "data.balance is decoder; valid: data.balance per_phase, decoder",
+                "data.balance is decoder; valid: data.balance per_phase, false",
             ],
         ),
         (

@@ -88,7 +88,7 @@ def test_a_type_of_sums_that_nobody_adds_up_is_refused() -> None:
     parallel = {"devices": 4, "decoder": {"data": 4}, "encoders": {}}
     message = "parallel.reduce_dtype: bfloat16 needs a plan with tensor above 1; valid: float32"
     with pytest.raises(ConfigError, match=message):
-        of(parallel, sums="bfloat16")
+        of(parallel, reduce_dtype="bfloat16")
 
 
 def test_the_lines_have_every_option() -> None:

@@ -123,17 +123,17 @@ def _own(config: ExperimentConfig) -> Iterator[Problem]:
             yield _or_default("train.check_schedules", False, reason)
         for own in ("budgets", "rows"):
             for name in getattr(config.schedule, own):
-                reason = f"it has no effect, as {key} is decoder"
+                reason = f"it has no effect, as {key} is false"
                 yield _or_default(f"schedule.{own}.{name}", LEFT_OUT, reason)
         return
     yield from _own_budgets(config)
-    usual = Choice.of(key, "decoder")
+    usual = Choice.of(key, False)
     if config.data.balance != "per_phase":
-        reason = f"own needs media in rows of their own, and data.balance is {config.data.balance}"
+        reason = f"true needs media in rows of their own, and data.balance is {config.data.balance}"
         apart = elsewhere("data.balance", "per_phase")
         yield Problem(key, reason, lambda: [[apart], [usual]])
     if config.run.trace_step is not None:
-        reason = f"{config.run.trace_step} is drawn beside one schedule, and with {key}: own every"
+        reason = f"{config.run.trace_step} is drawn beside one schedule, and with {key}: true every"
         yield _or_default("run.trace_step", None, f"{reason} step has its own")
 
 
