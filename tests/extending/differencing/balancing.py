@@ -15,7 +15,8 @@ def assign(problem: Problem) -> list[list[int]]:
     with the largest spread of costs become one, the heaviest rank of the first with the lightest
     rank of the second, until one is left.
     """
-    number, empty = count(), [(0, [])] * (problem.ranks - 1)
+    number = count()
+    empty: list[tuple[int, list[int]]] = [(0, [])] * (problem.ranks - 1)
     heap = [(-cost, next(number), [*empty, (cost, [i])]) for i, cost in enumerate(problem.costs)]
     heapq.heapify(heap)
     while len(heap) > 1:
