@@ -1,7 +1,7 @@
 """Training under faults: does it lose anything, and how soon is it back?
 
 Runs of `launch.py train --supervise` on two to four hosts that this machine plays
-(`chaos/hosts.py`) are struck by faults that a seed draws (`chaos/faults.py`). Every run must end
+(`faults/hosts.py`) are struck by faults that a seed draws (`faults/faults.py`). Every run must end
 with the losses of an undisturbed one, to the bit, and with the same samples in every step. Once a
 host is lost for good, the others sum in another order: from there on the samples must be the same.
 """

@@ -49,17 +49,23 @@ def _independent(value: Any, values: Mapping[str, Any]) -> bool:
     return bool(value == "own")
 
 
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
 def _of_decoder(value: Any, values: Mapping[str, Any]) -> Values | None:
-    return {"decoder": value} if isinstance(value, int) else None
+    return {"decoder": value} if _is_count(value) else None
 
 
 def _on_each_stage(value: Any, values: Mapping[str, Any]) -> Values:
     """Chunks on every stage of an encoder's plan, from the pieces on all of its stages."""
     plans = _mapping(_mapping(values.get("parallel")).get("encoders"))
     chunks: Values = {}
-    for name, pieces in _mapping(value).items():
+    if not isinstance(value, Mapping):
+        raise RenameError(f"{value!r} is refused; valid: numbers of pieces by encoder")
+    for name, pieces in value.items():
         stages = _mapping(plans.get(name)).get("stage", 1)
-        if not isinstance(pieces, int) or not isinstance(stages, int) or pieces % stages:
+        if not _is_count(pieces) or not _is_count(stages) or pieces % stages:
             raise RenameError(f"{name}: {pieces} pieces are no whole number on each of {stages}")
         chunks[name] = pieces // stages
     return chunks
@@ -92,7 +98,7 @@ def advice(path: tuple[str, ...], value: Any) -> str | None:
         if (new := _matched(key, path)) is None:
             continue
         same = new == path
-        if same and (not isinstance(value, int) or isinstance(value, bool)):
+        if same and not _is_count(value):
             continue
         what = "the value has another form" if same else f"the key is {'.'.join(new)} now"
         more = f" ({key.note})" if key.note else ""
@@ -145,17 +151,26 @@ def translated(values: Mapping[str, Any], around: Mapping[str, Any] | None = Non
             del parent[last]
             new = _matched(key, path)
             assert new is not None  # the path was found by the key
-            _put(now, new, value)
+            _put(now, new, value, path)
     return now
 
 
-def _put(values: Values, path: tuple[str, ...], value: Any) -> None:
-    """Set a value; a mapping is added to one that is there."""
+def _put(values: Values, path: tuple[str, ...], value: Any, old: tuple[str, ...]) -> None:
+    """Set a value; a mapping is added to one that is there. Raises RenameError: there is one."""
     *parents, last = path
     parent = _node(values, parents)
-    there = parent.get(last)
-    both = isinstance(there, Mapping) and isinstance(value, Mapping)
-    parent[last] = {**there, **value} if both and there is not None else value
+    there = parent.get(last, {} if isinstance(value, Mapping) else None)
+    if (
+        isinstance(there, Mapping)
+        and isinstance(value, Mapping)
+        and not there.keys() & value.keys()
+    ):
+        parent[last] = {**there, **value}
+    elif last not in parent:
+        parent[last] = value
+    else:
+        names = ".".join(old), ".".join(path)
+        raise RenameError(f"{names[0]}: {names[1]} is given, too; valid: {names[1]} alone")
 
 
 def _matched(key: RenamedKey, path: tuple[str, ...]) -> tuple[str, ...] | None:

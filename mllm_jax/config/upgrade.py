@@ -71,11 +71,12 @@ def _reads_as(text: str, values: Any) -> bool:
 
 def _replace(file: Path, text: str) -> None:
     """Write a file that is there, all of it or nothing. Raises ConfigError: it cannot be."""
-    part = file.with_name(f"{file.name}.part")
+    target = file.resolve()  # a link stays one
+    part = target.with_name(f".{target.name}.part")
     try:
         part.write_bytes(text.encode("utf-8"))
-        shutil.copymode(file, part)
-        part.replace(file.resolve())
+        shutil.copymode(target, part)
+        part.replace(target)
     except OSError as error:
         part.unlink(missing_ok=True)
         raise ConfigError(str(file), [f"cannot be written: {error.strerror}"]) from None

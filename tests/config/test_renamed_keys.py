@@ -101,6 +101,22 @@ def test_what_a_command_wrote_is_read_as_it_was_meant(tmp_path: Path) -> None:
             },
             r"schedule\.pieces: vision: 3 pieces are no whole number on each of 2",
         ),
+        (
+            {
+                "schedule": {"pieces": {"vision": 3}},
+                "parallel": {"encoders": {"vision": {"stage": 0}}},
+            },
+            r"vision: 3 pieces are no whole number on each of 0",
+        ),
+        ({"schedule": {"pieces": 3}}, "3 is refused; valid: numbers of pieces by encoder"),
+        (
+            {"schedule": {"pieces": {"a": 2}, "chunks": {"a": 1}}},
+            r"schedule\.pieces: schedule\.chunks is given, too; valid: schedule\.chunks alone",
+        ),
+        (
+            {"schedule": {"work_ahead": True, "prefetch": False}},
+            r"schedule\.work_ahead: schedule\.prefetch is given, too",
+        ),
     ],
 )
 def test_a_value_without_counterpart_is_told(values: dict[str, Any], reason: str) -> None:
@@ -172,6 +188,18 @@ def test_entries_go_in_every_style(tmp_path: Path, before: str, after: str) -> N
     text = file.read_bytes().decode()
     assert parse_yaml(text) == parse_yaml(f"schedule: {after}")
     assert text == before.partition("schedule:")[0] + "schedule:" + " " * (after[0] == "{") + after
+
+
+def test_a_link_and_the_mode_of_a_file_stay(tmp_path: Path) -> None:
+    (tmp_path / "of").mkdir()
+    file, link = tmp_path / "of" / "mine.yaml", tmp_path / "link.yaml"
+    file.write_text("schedule: {work_ahead: true}\n")
+    file.chmod(0o640)
+    link.symlink_to(file)
+    upgrade([link])
+    assert link.is_symlink()
+    assert file.read_text() == "schedule: {prefetch: true}\n"
+    assert file.stat().st_mode & 0o777 == 0o640
 
 
 def test_nothing_is_written_unless_all_can_be(tmp_path: Path) -> None:
