@@ -18,6 +18,7 @@ from tests.timing import soon
 from tests.train.test_run import free_port
 
 BUCKET = "runs"
+ROOT = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Service:
 
     Attributes:
         scheme: of its URLs.
-        server, client: packages.
+        server, client: modules.
         options: words behind the server's, but for its port.
         environment: variables by which the client finds the server, whose port is `{port}`.
     """
@@ -49,7 +50,7 @@ S3 = Service(
     },
 )
 GOOGLE = Service(
-    *("gs", "gcp_storage_emulator", "gcsfs", ("start", "-M", "-H", "127.0.0.1")),
+    *("gs", "tests.google_server", "gcsfs", ("start", "-M", "-H", "127.0.0.1")),
     {
         "STORAGE_EMULATOR_HOST": "http://127.0.0.1:{port}",
         "NO_GCE_CHECK": "true",  # which would look for credentials for seconds
@@ -81,9 +82,9 @@ class ObjectStore:
         """Start the server, and make the bucket."""
         words = [sys.executable, "-m", self.service.server, *self.service.options]
         with self._log.open("a") as log:
-            self._server = subprocess.Popen(
-                [*words, "--port", str(self._port)], stdout=log, stderr=log, env=os.environ
-            )
+            streams = {"stdout": log, "stderr": log}
+            words += ["--port", str(self._port)]
+            self._server = subprocess.Popen(words, env=os.environ, cwd=ROOT, **streams)
         soon(self._listens)
         self.forget()
         fsspec.filesystem(self.service.scheme, skip_instance_cache=True).mkdir(BUCKET)
