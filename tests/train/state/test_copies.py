@@ -34,7 +34,7 @@ from mllm_jax.train.state.copies.offers import fetch, offered, saved_parameters
 from mllm_jax.train.state.copies.store import Store
 from mllm_jax.train.state.saved import CheckpointError, NoCheckpointError
 from tests.configs import config
-from tests.stores import GOOGLE, S3, ObjectStore, object_store
+from tests.stores.object_store import GOOGLE, S3, ObjectStore, object_store
 from tests.timing import PATIENCE, soon
 from tests.train.state.snapshots.test_memory import REGROUPING, store
 from tests.train.state.test_damage import abstract, files, state

@@ -19,7 +19,7 @@ from data.sample import AwayError, DataError
 from data.sources.make import make_source
 from tests.data.samples import AUDIO, VISION, WORK, MakeConfig, all_rows, assert_same_examples
 from tests.data.sources.formats.writers import FORMATS, SAMPLES
-from tests.stores import BUCKET, GOOGLE, S3, ObjectStore, object_store
+from tests.stores.object_store import BUCKET, GOOGLE, S3, ObjectStore, object_store
 
 #: A format of each kind of source, those with media in files among them.
 WRITTEN = ("json_list", "parquet_hub", "arrow_saved", "webdataset", "arrayrecord")

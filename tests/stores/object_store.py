@@ -18,7 +18,7 @@ from tests.timing import soon
 from tests.train.test_run import free_port
 
 BUCKET = "runs"
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ S3 = Service(
     },
 )
 GOOGLE = Service(
-    *("gs", "tests.google_server", "gcsfs", ("start", "-M", "-H", "127.0.0.1")),
+    *("gs", "tests.stores.google_server", "gcsfs", ("start", "-M", "-H", "127.0.0.1")),
     {
         "STORAGE_EMULATOR_HOST": "http://127.0.0.1:{port}",
         "NO_GCE_CHECK": "true",  # which would look for credentials for seconds
@@ -82,9 +82,8 @@ class ObjectStore:
         """Start the server, and make the bucket."""
         words = [sys.executable, "-m", self.service.server, *self.service.options]
         with self._log.open("a") as log:
-            streams = {"stdout": log, "stderr": log}
             words += ["--port", str(self._port)]
-            self._server = subprocess.Popen(words, env=os.environ, cwd=ROOT, **streams)
+            self._server = subprocess.Popen(words, stdout=log, stderr=log, env=os.environ, cwd=ROOT)
         soon(self._listens)
         self.forget()
         fsspec.filesystem(self.service.scheme, skip_instance_cache=True).mkdir(BUCKET)

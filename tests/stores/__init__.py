@@ -1,0 +1,1 @@
+"""Object stores on this machine, for tests."""
