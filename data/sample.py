@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,29 @@ from data.quotes import cut, printable
 Role = Literal["system", "user", "assistant"]
 Size = tuple[int, int]  # (height, width) in pixels, or (rows, columns)
 
-#: The grid of a medium without one.
-WHOLE: Size = (0, 0)
+
+class Grid(NamedTuple):
+    """The outputs of a medium: `t` times `h` rows of `w` columns.
+
+    A medium whose outputs have no grid, such as a clip, has the grid (1, 1, outputs).
+
+    Attributes:
+        interval: seconds from one `t` to the next; more than 0 for a video, 0 for all others.
+    """
+
+    t: int
+    h: int
+    w: int
+    interval: float = 0.0
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs."""
+        return self.t * self.h * self.w
+
+
+#: The grid of a tiled image that is only seen whole, of which no tile follows.
+NO_TILES = Grid(1, 0, 0)
 
 
 class DataError(Exception):
@@ -166,8 +187,8 @@ class Lengths:
 
     starts: by encoder, the token at which the outputs of each medium begin to land; they land side
     by side, the outputs of a tiled image with newlines between.
-    grids: by encoder whose media have grids: for a tiled image the (rows, columns) of outputs that
-    follow those of the whole image, for a video (-1, outputs); see `data.media.image.tiles`.
+    grids: by encoder whose media have several rows or times, the grid of each; that of a tiled
+    image has the outputs that follow those of the whole image, see `data.media.image.tiles`.
     numbers: by lane, which of its encoder's media go through it; nothing until a step is planned.
     From then on all attributes are by lane (`data.planning.buckets`).
     """
@@ -175,7 +196,7 @@ class Lengths:
     tokens: int
     media: dict[str, tuple[int, ...]] = field(default_factory=dict)
     starts: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    grids: dict[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    grids: dict[str, tuple[Grid, ...]] = field(default_factory=dict)
     numbers: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -194,7 +215,7 @@ class Medium:
     inputs: NDArray[np.float32]
     positions: NDArray[np.int32]
     more: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    grid: Size | None = None
+    grid: Grid | None = None
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -223,7 +244,7 @@ class Example:
         return Lengths(len(self.tokens), media, self.starts, grids_of(self.media))
 
 
-def grids_of(media: Mapping[str, Sequence[Medium]]) -> dict[str, tuple[tuple[int, int], ...]]:
+def grids_of(media: Mapping[str, Sequence[Medium]]) -> dict[str, tuple[Grid, ...]]:
     """Grids of media that have one, by encoder."""
     found = {name: tuple(m.grid for m in own if m.grid is not None) for name, own in media.items()}
     return {name: grids for name, grids in found.items() if grids}

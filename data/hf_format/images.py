@@ -19,16 +19,17 @@ from numpy.typing import NDArray
 
 from data.faults import FaultKind
 from data.media.image.modality import ImageModality
-from data.media.image.patches import cut_patches, eight_bits, with_class_token
+from data.media.image.patches import blocks_of, cut_patches, eight_bits, with_class_token
 from data.media.image.tiles import (
     Layout,
     Tiling,
     grid_of_frames,
+    grid_of_tiles,
     layout_of,
     taps_of,
     taps_of_frames,
 )
-from data.sample import WHOLE, DataError, MediaError, Medium, Size
+from data.sample import NO_TILES, DataError, Grid, MediaError, Medium, Size
 
 Pixels = NDArray[np.uint8]  # [height, width, channels]
 
@@ -266,8 +267,8 @@ class ReleasedImages:
             f"data.processor {has}, but the encoder {self.modality.name!r} has {encoder}"
         )
 
-    def measure(self, size: Size, alone: bool) -> tuple[int, Size | None]:
-        """Input positions of an image of `size`, and the grid of a tiled one (`Lengths.grids`).
+    def measure(self, size: Size, alone: bool) -> tuple[int, Grid]:
+        """Input positions of an image of `size`, and its grid (`Lengths.grids`).
 
         Args:
             size: size of the image.
@@ -279,14 +280,15 @@ class ReleasedImages:
         tiling = self.modality.tiling
         if tiling is None:
             grid = self._grid(self.transforms.size_of(size, self.most))
-            return math.prod(grid) + self.modality.class_tokens, None
+            inputs = math.prod(grid) + self.modality.class_tokens
+            return inputs, blocks_of(grid, self.modality)
         tile = tiling.whole * self.modality.reduction
         if not alone:
             self._square.size_of(size, self.most)
-            return tile, WHOLE
+            return tile, NO_TILES
         check_pixels(size, self.most, "")
         layout = layout_of(size, tiling)
-        return tile * (1 + math.prod(layout.tiles)), layout.grid
+        return tile * (1 + math.prod(layout.tiles)), grid_of_tiles(layout)
 
     def _grid(self, size: Size) -> Size:
         """Rows and columns of patches. Raises MediaError: they are no whole blocks."""
@@ -323,21 +325,27 @@ class ReleasedImages:
         parts = [self._cut(self.transforms.normalised(tile)) for tile in tiles]
         return _tiled(_joined(parts), layout, tiling)
 
-    def measure_frames(self, count: int) -> tuple[int, Size]:
-        """Input positions of a video of so many frames, and its grid (`Lengths.grids`)."""
-        tiling = self._tiling
-        return count * tiling.whole * self.modality.reduction, grid_of_frames(count, tiling)
+    def measure_frames(self, count: int, interval: float) -> tuple[int, Grid]:
+        """Input positions of a video of so many frames, and its grid (`Lengths.grids`).
 
-    def read_frames(self, frames: Iterable[Pixels]) -> Medium:
+        Args:
+            interval: seconds from one frame to the next.
+        """
+        inputs = count * self._tiling.whole * self.modality.reduction
+        return inputs, grid_of_frames(count, interval, self._tiling)
+
+    def read_frames(self, frames: Iterable[Pixels], interval: float) -> Medium:
         """A video as encoder input.
 
         Args:
+            interval: as of `measure_frames`.
             frames: frames [height, width, 3]; each is resized to a tile, whatever its shape.
         """
         parts = [self._cut(self._frames.pixels(frame)) for frame in frames]
         taps, shares = taps_of_frames(len(parts), self._tiling)
         more = {**parts[0].more, "taps": taps, "shares": shares}
-        return replace(_joined(parts), more=more, grid=grid_of_frames(len(parts), self._tiling))
+        grid = grid_of_frames(len(parts), interval, self._tiling)
+        return replace(_joined(parts), more=more, grid=grid)
 
     def grey_levels(self, values: NDArray[np.float32]) -> Pixels:
         """Pixels of normalised values [height, width, channels] of an image."""
@@ -374,8 +382,8 @@ def _joined(parts: Sequence[Medium]) -> Medium:
 def _tiled(medium: Medium, layout: Layout | None, tiling: Tiling) -> Medium:
     """The tiles of an image with how its outputs come from theirs."""
     taps, shares = taps_of(layout, tiling)
-    grid = layout.grid if layout else WHOLE
-    return replace(medium, more={**medium.more, "taps": taps, "shares": shares}, grid=grid)
+    more = {**medium.more, "taps": taps, "shares": shares}
+    return replace(medium, more=more, grid=grid_of_tiles(layout))
 
 
 def tiles_of(pixels: Pixels, layout: Layout, tile: Size, resample: int) -> list[Pixels]:

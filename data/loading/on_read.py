@@ -46,7 +46,7 @@ from data.planning.stream import (
 from data.processing.processor import Processor
 from data.rows.pack import WORD, Words, medium_of, medium_words, words_of
 from data.rows.spec import Modality
-from data.sample import DataError, Example, Lengths, SampleError, Size
+from data.sample import DataError, Example, Grid, Lengths, SampleError
 from data.sources.order import Order
 from data.sources.source import Source
 
@@ -226,7 +226,7 @@ def numbers_of(lengths: Lengths, modalities: Sequence[Modality]) -> list[int]:
     for name in (modality.name for modality in modalities):
         media = lengths.media.get(name, ())
         words += [len(media), *media, *lengths.starts.get(name, ())]
-        words += [n for grid in lengths.grids.get(name, ()) for n in grid]
+        words += chain.from_iterable(map(_grid_words, lengths.grids.get(name, ())))
     return words
 
 
@@ -243,8 +243,19 @@ def _decoded(words: Iterator[int], modalities: Sequence[Modality]) -> Lengths | 
             media[name] = tuple(next(words) for _ in range(number))
             starts[name] = tuple(next(words) for _ in range(number))
             if modality.is_gridded:
-                grids[name] = tuple((next(words), next(words)) for _ in range(number))
+                grids[name] = tuple(_grid_of(words) for _ in range(number))
     return Lengths(tokens, media, starts, grids)
+
+
+def _grid_words(grid: Grid) -> tuple[int, int, int, int]:
+    """A grid as words of four bytes."""
+    return grid.t, grid.h, grid.w, int(np.float32(grid.interval).view(np.int32))
+
+
+def _grid_of(words: Iterator[int]) -> Grid:
+    """The inverse of `_grid_words`."""
+    t, h, w, interval = (next(words) for _ in range(4))
+    return Grid(t, h, w, float(np.int32(interval).view(np.float32)))
 
 
 # ---- sending -------------------------------------------------------------------------------------
@@ -304,7 +315,7 @@ class _Parts:
             return 3 * lengths.tokens
         return words_of(*self._form(part))
 
-    def _form(self, part: _Part) -> tuple[Modality, int, Size]:
+    def _form(self, part: _Part) -> tuple[Modality, int, Grid]:
         """The lane of a medium, its input positions and its grid."""
         assert part.lane is not None
         modality, lengths = self._processor.modalities[part.lane], part.placement.lengths

@@ -16,10 +16,10 @@ from data.config import DataConfig
 from data.media.blob import Blob
 from data.media.preview import Look, levels
 from data.rows.spec import Kind
-from data.sample import Medium, Size
+from data.sample import Grid, Medium
 
 #: Input positions of a medium, and its grid if it has one (`Lengths.grids`).
-Measured = tuple[int, Size | None]
+Measured = tuple[int, Grid | None]
 
 
 class MediumKind(ABC):

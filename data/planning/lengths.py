@@ -8,7 +8,8 @@ kept in a folder whose name is a fingerprint of the data and of the processor::
     <encoder>.offsets.npy     [samples + 1] int64: media of sample i are offsets[i] to offsets[i+1]
     <encoder>.lengths.npy     [media] int32, input positions
     <encoder>.starts.npy      [media] int32, the token at which its outputs begin to land
-    <encoder>.grids.npy       [media, 2] int32, rows and columns of outputs, of tiles
+    <encoder>.grids.npy       [media, 3] int32, times, rows and columns of outputs
+    <encoder>.intervals.npy   [media] float32, seconds from one of these times to the next
     unusable.json             {sample: [kind, reason]}
     checksums.json            {file: CRC-32}; lengths that a disk has damaged are measured again
 
@@ -33,7 +34,9 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import starmap
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +45,7 @@ from data.config import DataConfig
 from data.faults import Fault
 from data.folders import Hold, drop_damaged, put_folder
 from data.processing.processor import Processor
-from data.sample import DataError, Lengths, SampleError
+from data.sample import DataError, Grid, Lengths, SampleError
 from data.sources.cache import keep_last, unwritable
 from data.sources.mixture import Mixture
 from data.sources.source import Source
@@ -52,12 +55,14 @@ logger = logging.getLogger(__name__)
 
 Ints = NDArray[np.integer]
 
-_VERSION = 2  # version of the folder's contents
+_VERSION = 3  # version of the folder's contents
 #: Number of samples that one process measures before others are started to help.
 SAMPLES_A_PROCESS = 1 << 14
 _CHUNK = 1 << 10  # samples measured between two looks at the clock
 _SECONDS = 5.0  # between two messages
 _TOKENS, _UNUSABLE, _PARTS = "tokens.npy", "unusable.json", ("offsets", "lengths", "starts")
+#: Further parts of the media of an encoder that have grids.
+_GRID_PARTS = ("grids", "intervals")
 _PREFIX = "lengths-"
 #: Samples of which one must be a whole record before all are measured.
 _LOOKED_AT = 64
@@ -71,12 +76,21 @@ class MediaLengths:
     lengths: Ints
     starts: Ints
     grids: Ints | None = None
+    intervals: NDArray[np.float32] | None = None
 
     @property
-    def parts(self) -> dict[str, Ints]:
+    def parts(self) -> dict[str, NDArray[Any]]:
         """Arrays by the names of their files."""
-        known = {"offsets": self.offsets, "lengths": self.lengths, "starts": self.starts}
-        return known if self.grids is None else {**known, "grids": self.grids}
+        every = {name: getattr(self, name) for name in (*_PARTS, *_GRID_PARTS)}
+        return {name: array for name, array in every.items() if array is not None}
+
+    def grids_between(self, first: int, end: int) -> tuple[Grid, ...] | None:
+        """Grids of the media from number `first` up to `end`; None where media have none."""
+        if self.grids is None or self.intervals is None:
+            return None
+        intervals = self.intervals[first:end].tolist()
+        shapes = zip(*self.grids[first:end].T.tolist(), intervals, strict=True)
+        return tuple(starmap(Grid, shapes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +115,7 @@ class LengthTable:
         # A worker process maps the folder itself: nothing large is pickled.
         if self.folder is None:
             return LengthTable, (self.tokens, self.media, self.unusable)
-        return _load, (self.folder, len(self), list(self.media), self._tiled)
+        return _load, (self.folder, len(self), list(self.media), self._gridded)
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -117,12 +131,12 @@ class LengthTable:
             if end > first:
                 media[name] = tuple(own.lengths[first:end].tolist())
                 starts[name] = tuple(own.starts[first:end].tolist())
-                if own.grids is not None:
-                    grids[name] = tuple(map(tuple, own.grids[first:end].tolist()))
+                if (found := own.grids_between(first, end)) is not None:
+                    grids[name] = found
         return Lengths(tokens, media, starts, grids)
 
     @property
-    def _tiled(self) -> list[str]:
+    def _gridded(self) -> list[str]:
         return [name for name, own in self.media.items() if own.grids is not None]
 
     @property
@@ -143,14 +157,14 @@ class LengthTable:
         cls,
         samples: Sequence[Lengths | Fault],
         encoders: Sequence[str],
-        tiled: Sequence[str] = (),
+        gridded: Sequence[str] = (),
     ) -> LengthTable:
         """The table of given lengths, and of reasons why samples cannot be used.
 
         Args:
             samples: length or reason of every sample, in the order of the source.
             encoders: names of all encoders.
-            tiled: names of the encoders whose media have grids.
+            gridded: names of the encoders whose media have grids.
         """
         measured = [s if isinstance(s, Lengths) else Lengths(-1) for s in samples]
         media = {}
@@ -159,14 +173,20 @@ class LengthTable:
             starts = [s.starts.get(name, ()) for s in measured]
             offsets = np.cumsum([0, *map(len, lengths)])
             grids = [grid for s in measured for grid in s.grids.get(name, ())]
-            pairs = _flat(grids).reshape(-1, 2) if name in tiled else None
-            media[name] = MediaLengths(offsets, _flat(lengths), _flat(starts), pairs)
+            shapes = _grid_arrays(grids) if name in gridded else (None, None)
+            media[name] = MediaLengths(offsets, _flat(lengths), _flat(starts), *shapes)
         unusable = {i: s for i, s in enumerate(samples) if isinstance(s, Fault)}
         return cls(np.array([s.tokens for s in measured], np.int32), media, unusable)
 
 
 def _flat(values: Sequence[Sequence[int]]) -> NDArray[np.int32]:
     return np.array([n for own in values for n in own], np.int32)
+
+
+def _grid_arrays(grids: Sequence[Grid]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Numbers of times, rows and columns, `[media, 3]`, and intervals, `[media]`."""
+    shapes = np.array([grid[:3] for grid in grids], np.int32).reshape(-1, 3)
+    return shapes, np.array([grid.interval for grid in grids], np.float32)
 
 
 # ---- measuring -----------------------------------------------------------------------------------
@@ -216,8 +236,8 @@ def check_records(source: Source) -> None:
 
 def _encoders(processor: Processor) -> tuple[list[str], list[str]]:
     """Names of all encoders, and of those whose media have grids."""
-    tiled = [name for name, modality in processor.encoders.items() if modality.is_gridded]
-    return list(processor.encoders), tiled
+    gridded = [name for name, modality in processor.encoders.items() if modality.is_gridded]
+    return list(processor.encoders), gridded
 
 
 def _known_parts(
@@ -358,7 +378,7 @@ def _save(table: LengthTable, folder: Path) -> None:
 
 
 def _load(
-    folder: Path, size: int, encoders: Sequence[str], tiled: Sequence[str] = ()
+    folder: Path, size: int, encoders: Sequence[str], gridded: Sequence[str] = ()
 ) -> LengthTable:
     """A table whose arrays are mapped, so that the processes of a host share them.
 
@@ -372,7 +392,7 @@ def _load(
             name: MediaLengths(
                 **{
                     part: _mapped(folder / f"{name}.{part}.npy")
-                    for part in (*_PARTS, *(("grids",) if name in tiled else ()))
+                    for part in (*_PARTS, *(_GRID_PARTS if name in gridded else ()))
                 }
             )
             for name in encoders
@@ -393,15 +413,15 @@ def _check_whole(table: LengthTable, size: int) -> None:
     if set(np.flatnonzero(table.tokens < 0).tolist()) != set(table.unusable):
         raise ValueError("reasons are not those of the unusable samples")
     for name, own in table.media.items():
-        grids = own.starts if own.grids is None else own.grids
-        counts = (own.offsets.shape, int(own.offsets[-1]), len(own.starts), len(grids))
-        if counts != ((size + 1,), *[len(own.lengths)] * 3):
+        by_medium = {len(part) for name, part in own.parts.items() if name != "offsets"}
+        if own.offsets.shape != (size + 1,) or by_medium != {int(own.offsets[-1])}:
             raise ValueError(f"media of {name} do not fit each other")
         if len(own.lengths) and (own.lengths.min() < 1 or (np.diff(own.offsets) < 0).any()):
             raise ValueError(f"media of {name} of impossible lengths")
 
 
-def _mapped(path: Path) -> Ints:
+def _mapped(path: Path) -> NDArray[Any]:
     # An empty array cannot be mapped.
-    array: Ints = np.load(path, mmap_mode="r") if path.stat().st_size > 128 else np.load(path)
+    mode: Literal["r"] | None = "r" if path.stat().st_size > 128 else None
+    array: NDArray[Any] = np.load(path, mmap_mode=mode)
     return array

@@ -32,13 +32,13 @@ from data.sample import (
     ConversationError,
     DataError,
     Example,
+    Grid,
     LengthError,
     Lengths,
     MediaError,
     Medium,
     Sample,
     SampleError,
-    Size,
     Turn,
     grids_of,
     pattern_of,
@@ -51,9 +51,9 @@ _SURROGATES = re.compile("[\ud800-\udfff]")  # JSON may hold unpaired ones; toke
 
 #: By encoder, input positions of its media, or the tokens at which their outputs begin to land.
 Numbers = dict[str, tuple[int, ...]]
-Grids = dict[str, tuple[Size, ...]]
+Grids = dict[str, tuple[Grid, ...]]
 #: Input positions and grids of media in the order of the text, by encoder and kind.
-_Sizes = Mapping[tuple[str, Kind], Iterator[tuple[int, Size]]]
+_Sizes = Mapping[tuple[str, Kind], Iterator[tuple[int, Grid]]]
 
 
 @dataclass(frozen=True)
@@ -257,7 +257,7 @@ class Processor:
             raise LengthError(
                 sample.name,
                 f"medium {number} of {encoder} was measured as {expected.grids[encoder][number]} "
-                f"rows and columns of outputs but has {medium.grid}",
+                f"of outputs but has {medium.grid}",
             )
         return medium
 

@@ -17,7 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from data.batch import NEXT_TOKEN, ModuleRows, NextTokenTargets
 from data.rows.spec import Modality, shapes, sizes
-from data.sample import Medium, Size
+from data.sample import Grid, Medium
 
 Words = NDArray[np.int32]
 WORD = 4  # bytes
@@ -111,7 +111,7 @@ def write_medium(
 
 
 def read_medium(
-    rows: ModuleRows, modality: Modality, row: int, start: int, inputs: int, grid: Size
+    rows: ModuleRows, modality: Modality, row: int, start: int, inputs: int, grid: Grid
 ) -> Medium:
     """The medium of `inputs` positions in a row; the inverse of `write_medium`.
 
@@ -141,12 +141,12 @@ def medium_words(modality: Modality, medium: Medium) -> Words:
     return np.concatenate([array.ravel().view(np.int32) for array in own])
 
 
-def words_of(modality: Modality, inputs: int, grid: Size) -> int:
+def words_of(modality: Modality, inputs: int, grid: Grid) -> int:
     """Words of a medium."""
     return sum(sizes(modality, inputs, grid))
 
 
-def medium_of(modality: Modality, words: Words, inputs: int, grid: Size) -> Medium:
+def medium_of(modality: Modality, words: Words, inputs: int, grid: Grid) -> Medium:
     """The inverse of `medium_words`."""
     cuts = np.cumsum(sizes(modality, inputs, grid))[:-1]
     parts = zip(shapes(modality, inputs, grid).items(), np.split(words, cuts), strict=True)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from data.batch import ModuleRows
-from data.sample import WHOLE, Lengths, Medium, Size
+from data.sample import NO_TILES, Grid, Lengths, Medium
 
 #: Name of a kind of media: its section of `data`, its field of records, its key in a sample.
 Kind = str
@@ -155,7 +155,7 @@ class Modality(ABC):
 
     @property
     def is_gridded(self) -> bool:
-        """Whether media have grids of outputs, with newlines among them in the text."""
+        """Whether media have grids of several rows or times, which lengths then list."""
         return False
 
     @property
@@ -185,7 +185,7 @@ class Modality(ABC):
         """Number of parts of a medium, each of which attends only to itself."""
         return 1
 
-    def landing(self, inputs: int, grid: Size) -> Iterator[tuple[int, int, int]]:
+    def landing(self, inputs: int, grid: Grid) -> Iterator[tuple[int, int, int]]:
         """The runs of a medium's outputs that land: (first output, first token, number) of each.
 
         Args:
@@ -194,19 +194,20 @@ class Modality(ABC):
         """
         return iter([(0, 0, self.outputs(inputs))])
 
-    def landed(self, inputs: int, grid: Size) -> int:
+    def landed(self, inputs: int, grid: Grid) -> int:
         """Number of outputs of a medium that land."""
         return sum(count for _, _, count in self.landing(inputs, grid))
 
-    def in_text(self, inputs: int, grid: Size, placeholder: int) -> list[int]:
+    def in_text(self, inputs: int, grid: Grid, placeholder: int) -> list[int]:
         """The tokens of a medium: `placeholder` where its outputs land, and newlines."""
         return [placeholder] * self.landed(inputs, grid)
 
-    def grids(self, lengths: Lengths) -> Sequence[Size]:
-        """Grids of a sample's media; `WHOLE` for media without."""
-        if self.is_gridded:
-            return lengths.grids.get(self.name, ())
-        return (WHOLE,) * len(lengths.media.get(self.name, ()))
+    def grids(self, lengths: Lengths) -> Sequence[Grid]:
+        """Grids of a sample's media; where lengths list none, the outputs of a medium are a row."""
+        if (grids := lengths.grids.get(self.name)) is not None:
+            return grids
+        media = lengths.media.get(self.name, ())
+        return [Grid(1, 1, self.outputs(inputs)) for inputs in media]
 
     # ---- of random media, for verification and tests ---------------------------------------------
 
@@ -224,7 +225,7 @@ class Modality(ABC):
         return {}
 
 
-def blank(modality: Modality, inputs: int, grid: Size = WHOLE) -> Medium:
+def blank(modality: Modality, inputs: int, grid: Grid = NO_TILES) -> Medium:
     """A replacement for a medium that cannot be read."""
     arrays = {
         name: np.full(shape, array.blank, array.dtype)
@@ -235,7 +236,7 @@ def blank(modality: Modality, inputs: int, grid: Size = WHOLE) -> Medium:
     )
 
 
-def shapes(modality: Modality, inputs: int, grid: Size) -> dict[str, tuple[Array, tuple[int, ...]]]:
+def shapes(modality: Modality, inputs: int, grid: Grid) -> dict[str, tuple[Array, tuple[int, ...]]]:
     """The arrays of a medium, and their shapes."""
     counts = {"position": (inputs,), "output": (modality.landed(inputs, grid),), "medium": ()}
     return {
@@ -243,6 +244,6 @@ def shapes(modality: Modality, inputs: int, grid: Size) -> dict[str, tuple[Array
     }
 
 
-def sizes(modality: Modality, inputs: int, grid: Size) -> list[int]:
+def sizes(modality: Modality, inputs: int, grid: Grid) -> list[int]:
     """Elements of the arrays of a medium, in the order of `Modality.arrays`."""
     return [math.prod(shape) for _, shape in shapes(modality, inputs, grid).values()]

@@ -15,7 +15,7 @@ from data.config import Balance, DataConfig
 from data.faults import Fault, FaultKind
 from data.media.audio.modality import Audio, AudioModality
 from data.media.image.modality import Image, ImageModality
-from data.media.video.files import Video
+from data.media.video.files import FrameTiming, Video
 from data.planning.dealing import Dealer, Dealt, Hosts
 from data.planning.ladder import Ladder
 from data.planning.packing import Capacity, make_capacity
@@ -98,8 +98,8 @@ class Frames(Video):
     def __init__(self, frames: NDArray[np.uint8]) -> None:
         self.frames = frames
 
-    def count(self) -> int:
-        return len(self.frames)
+    def timing(self) -> FrameTiming:
+        return FrameTiming(len(self.frames), 1.0)
 
     def load(self) -> Iterator[NDArray[np.uint8]]:
         yield from self.frames

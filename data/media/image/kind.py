@@ -60,7 +60,7 @@ class ImageKind(MediumKind):
         return ConfiguredImages(config.image.of(modality.encoder), modality)
 
     def measure(self, reader: Any, medium: Image, alone: bool) -> Measured:
-        """Patches, and the grid of a tiled image."""
+        """Patches, and the grid of an image."""
         found: Measured = reader.measure(medium.size(), alone)
         return found
 

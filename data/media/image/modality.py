@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from data.batch import ModuleRows
 from data.media.image.tiles import TAPS, Tiling, no_taps, outputs_in_text, runs_of, tokens_of
 from data.rows.spec import Array, Kind, Modality
-from data.sample import Medium, Size
+from data.sample import NO_TILES, Grid, Medium, Size
 
 #: Whether images have a class token, and whether its output lands in the decoder.
 ClassToken = Literal["none", "dropped", "kept"]
@@ -109,8 +109,8 @@ class ImageModality(Modality):
 
     @property
     def is_gridded(self) -> bool:
-        """Whether images are cut into tiles."""
-        return self.tiling is not None
+        """Images have rows and columns of outputs."""
+        return True
 
     @property
     def unit(self) -> int | None:
@@ -125,19 +125,19 @@ class ImageModality(Modality):
         """Tiles of an image, or frames of a video, which attend each to itself alone."""
         return 1 if self.tiling is None else inputs // (self.tiling.whole * self.reduction)
 
-    def landing(self, inputs: int, grid: Size) -> Iterator[tuple[int, int, int]]:
+    def landing(self, inputs: int, grid: Grid) -> Iterator[tuple[int, int, int]]:
         """The places where an image's outputs land, see `Modality.landing`."""
         if self.tiling is None:
             return super().landing(inputs, grid)
         return runs_of(self.tiling.whole, grid)
 
-    def landed(self, inputs: int, grid: Size) -> int:
+    def landed(self, inputs: int, grid: Grid) -> int:
         """Outputs of an image that land."""
         if self.tiling is None:
             return self.outputs(inputs)
         return outputs_in_text(self.tiling.whole, grid)
 
-    def in_text(self, inputs: int, grid: Size, placeholder: int) -> list[int]:
+    def in_text(self, inputs: int, grid: Grid, placeholder: int) -> list[int]:
         """The tokens of an image: `placeholder` where its outputs land, and newlines."""
         if self.tiling is None or self.newline is None:
             return super().in_text(inputs, grid, placeholder)
@@ -165,7 +165,7 @@ class ImageModality(Modality):
         more: dict[str, NDArray[Any]] = {"sizes": size}
         if self.tiling is not None:
             more["taps"], more["shares"] = no_taps(0)  # see `remixed`
-        return Medium(inputs, positions, more)
+        return Medium(inputs, positions, more, NO_TILES if self.tiling else Grid(1, 1, wide))
 
     def lands(self, rows: ModuleRows) -> NDArray[np.bool_]:
         """All but those of class tokens that are dropped."""

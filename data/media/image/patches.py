@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from data.config import ImageConfig
 from data.faults import FaultKind
 from data.media.image.modality import ImageModality
-from data.sample import MediaError, Medium
+from data.sample import Grid, MediaError, Medium, Size
 
 
 def _fit(size: tuple[int, int], unit: tuple[int, int], most: int) -> tuple[int, int]:
@@ -118,7 +118,13 @@ def cut_patches(pixels: NDArray[np.float32], modality: ImageModality) -> Medium:
     tiles = whole.reshape(grid[0], ph, grid[1], pw * channels).swapaxes(1, 2)
     inputs = _by_block(tiles.reshape(*grid, -1), modality.block)
     positions = _grid_positions(grid, modality.block)
-    return Medium(np.ascontiguousarray(inputs), positions, {"sizes": np.array(grid, np.int32)})
+    more = {"sizes": np.array(grid, np.int32)}
+    return Medium(np.ascontiguousarray(inputs), positions, more, blocks_of(grid, modality))
+
+
+def blocks_of(grid: Size, modality: ImageModality) -> Grid:
+    """The grid of outputs of an image with so many rows and columns of patches."""
+    return Grid(1, grid[0] // modality.block[0], grid[1] // modality.block[1])
 
 
 def images_of(medium: Medium, modality: ImageModality) -> list[NDArray[np.float32]]:

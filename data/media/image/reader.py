@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from data.config import ImageConfig
 from data.media.image.modality import ImageModality
-from data.media.image.patches import eight_bits, grid_of, patches_of, with_class_token
-from data.sample import DataError, Medium, Size
+from data.media.image.patches import blocks_of, eight_bits, grid_of, patches_of, with_class_token
+from data.sample import DataError, Grid, Medium, Size
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class ConfiguredImages:
                 "preprocessor_config.json"
             )
 
-    def measure(self, size: Size, alone: bool) -> tuple[int, Size | None]:
-        """Patches, and the class token; no grid."""
+    def measure(self, size: Size, alone: bool) -> tuple[int, Grid]:
+        """Patches with the class token, and the grid of outputs."""
         grid = grid_of(size, self.modality, self.config)
-        return math.prod(grid) + self.modality.class_tokens, None
+        return math.prod(grid) + self.modality.class_tokens, blocks_of(grid, self.modality)
 
     def read(self, pixels: NDArray[np.uint8], alone: bool) -> Medium:
         """Patches of an image."""

@@ -26,12 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.faults import FaultKind
-from data.sample import WHOLE, MediaError, Size
+from data.sample import NO_TILES, Grid, MediaError, Size
 
 #: Number of outputs that are summed to one output of a shrunk grid.
 TAPS = 4
-#: Rows of the grid of a video, whose columns are the outputs of all frames.
-FRAMES = -1
 #: Grids are shrunk if their side exceeds that of `most` tiles by more than this factor.
 _TOLERANCE = 1.1
 
@@ -212,9 +210,14 @@ def taps_of(layout: Layout | None, tiling: Tiling) -> tuple[NDArray[np.int32], N
     return np.concatenate([places, places_]), np.concatenate([parts, parts_])
 
 
-def grid_of_frames(count: int, tiling: Tiling) -> Size:
-    """The grid of a video of so many frames."""
-    return FRAMES, count * math.prod(tiling.halved)
+def grid_of_tiles(layout: Layout | None) -> Grid:
+    """The grid of a tiled image; `layout` is None for an image that is only seen whole."""
+    return NO_TILES if layout is None else Grid(1, *layout.grid)
+
+
+def grid_of_frames(count: int, interval: float, tiling: Tiling) -> Grid:
+    """The grid of a video of so many frames, which are `interval` seconds apart."""
+    return Grid(count, *tiling.halved, interval)
 
 
 def taps_of_frames(count: int, tiling: Tiling) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
@@ -275,30 +278,30 @@ def _crossed(
 # ---- text ----------------------------------------------------------------------------------------
 
 
-def outputs_in_text(whole: int, grid: Size) -> int:
+def outputs_in_text(whole: int, grid: Grid) -> int:
     """Outputs of an image or a video that land, newlines not counted."""
-    return grid[1] if grid[0] == FRAMES else whole + math.prod(grid)
+    return grid.outputs if grid.interval else whole + grid.outputs
 
 
-def newlines_of(grid: Size) -> int:
+def newlines_of(grid: Grid) -> int:
     """Newlines among and behind the outputs of an image, or behind those of a video."""
-    return 1 if grid == WHOLE or grid[0] == FRAMES else grid[0]
+    return 1 if grid == NO_TILES or grid.interval else grid.h
 
 
-def tokens_of(whole: int, grid: Size) -> int:
+def tokens_of(whole: int, grid: Grid) -> int:
     """Tokens of an image, newlines included."""
     return outputs_in_text(whole, grid) + newlines_of(grid)
 
 
-def runs_of(whole: int, grid: Size) -> Iterator[tuple[int, int, int]]:
+def runs_of(whole: int, grid: Grid) -> Iterator[tuple[int, int, int]]:
     """The runs of an image's outputs that land: (first output, first token, number) of each.
 
-    Example: 4 of the whole and a grid of 2 x 3 give (0, 0, 7) and (7, 8, 3), newlines being the
+    Example: 4 of the whole and the grid (1, 2, 3) give (0, 0, 7) and (7, 8, 3), newlines being the
     tokens 7 and 11.
     """
-    rows, columns = grid
-    if rows == FRAMES:
-        yield 0, 0, columns
+    rows, columns = grid.h, grid.w
+    if grid.interval:
+        yield 0, 0, grid.outputs
         return
     yield 0, 0, whole + (columns if rows else 0)
     for row in range(1, rows if columns else 0):

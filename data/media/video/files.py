@@ -18,15 +18,34 @@ from data.media.blob import HEADER, STREAM, Blob
 from data.media.image.transparency import on_white
 from data.sample import DataError, MediaError
 
+#: Seconds that a video lasts at least, whatever its header says.
+_BRIEFEST = 1e-3
 NO_AV = "videos need PyAV, which is not installed; valid: pip install mllm_jax[video]"
+
+
+@dataclass(frozen=True)
+class FrameTiming:
+    """The frames that are taken of a video.
+
+    Attributes:
+        count: number of these frames.
+        interval: seconds from one of them to the next, more than 0.
+    """
+
+    count: int
+    interval: float
 
 
 class Video(ABC):
     """A video whose frames are read only when needed."""
 
     @abstractmethod
-    def count(self) -> int:
-        """Number of frames that are taken, from metadata alone. Raises MediaError."""
+    def timing(self) -> FrameTiming:
+        """Number and distance of the frames that are taken, from metadata alone.
+
+        Raises:
+            MediaError: the video cannot be used.
+        """
 
     @abstractmethod
     def load(self) -> Iterator[NDArray[np.uint8]]:
@@ -51,10 +70,16 @@ class EncodedVideo(Video):
     max_pixels: int
     max_seconds: float
 
-    def count(self) -> int:
-        """See `Video.count`."""
+    def timing(self) -> FrameTiming:
+        """See `Video.timing`; a video whose header has neither a duration nor a rate is taken to
+        show a frame a second."""
         with self._open(HEADER) as (container, stream):
-            return min(self.frames, self._every(container, stream))
+            every, seconds = self._every(container, stream), _seconds(container, stream)
+            if seconds is None:
+                seconds = float(every / (stream.average_rate or 1))
+        count = min(self.frames, every)
+        # As 32 bits hold it, in which it is kept and sent.
+        return FrameTiming(count, float(np.float32(max(seconds, _BRIEFEST) / count)))
 
     def load(self) -> Iterator[NDArray[np.uint8]]:
         """See `Video.load`."""
@@ -107,11 +132,7 @@ class EncodedVideo(Video):
                 f"{name!r} has frames of {height} x {width} pixels; valid: at least one, and at "
                 f"most data.image.max_pixels {self.max_pixels}",
             )
-        seconds = None
-        if stream.duration is not None and stream.time_base is not None:
-            seconds = float(stream.duration * stream.time_base)
-        elif container.duration is not None:
-            seconds = container.duration / 1e6
+        seconds = _seconds(container, stream)
         if seconds is not None and seconds > self.max_seconds:
             raise MediaError(
                 FaultKind.DURATION,
@@ -167,6 +188,13 @@ class EncodedVideo(Video):
             # An error of FFmpeg ends with what was opened, a place in memory.
             told = getattr(error, "strerror", None) or error
             raise MediaError(FaultKind.VIDEO, f"{self.blob.name!r} {what}: {told}") from error
+
+
+def _seconds(container: Any, stream: Any) -> float | None:
+    """Duration of a video by its header; None where that does not say it."""
+    if stream.duration is not None and stream.time_base is not None:
+        return float(stream.duration * stream.time_base)
+    return None if container.duration is None else container.duration / 1e6
 
 
 def _has_alpha(frame: Any) -> bool:

@@ -16,7 +16,7 @@ from data.media.image.modality import ImageModality
 from data.media.image.patches import images_of
 from data.media.kind import Measured, MediumKind
 from data.media.preview import Look, Picture
-from data.media.video.files import EncodedVideo, Video
+from data.media.video.files import EncodedVideo, FrameTiming, Video
 from data.sample import DataError, Medium, Size
 
 #: Frames side by side in a picture of what the encoder gets.
@@ -31,9 +31,9 @@ class NoiseVideo(Video):
     sides: Size
     seed: int
 
-    def count(self) -> int:
-        """See `Video.count`."""
-        return self.frames
+    def timing(self) -> FrameTiming:
+        """A frame a second."""
+        return FrameTiming(self.frames, 1.0)
 
     def load(self) -> Iterator[NDArray[np.uint8]]:
         """See `Video.load`."""
@@ -43,8 +43,11 @@ class NoiseVideo(Video):
 
 
 class VideoKind(MediumKind):
-    """See `MediumKind`; the reader is that of the encoder's images, with `measure_frames(count)`,
-    `read_frames(frames)` and `frame_levels(values)`, the inverse of normalising."""
+    """See `MediumKind`; the reader is that of the encoder's images.
+
+    It has `measure_frames(count, interval)`, `read_frames(frames, interval)` and
+    `frame_levels(values)`, the inverse of normalising.
+    """
 
     name = "video"
     endings = ("mp4", "mov", "m4v", "mkv", "webm", "avi", "mpg", "mpeg", "ts", "ogv")
@@ -61,12 +64,13 @@ class VideoKind(MediumKind):
 
     def measure(self, reader: Any, medium: Video, alone: bool) -> Measured:
         """Patches of all frames, and the grid of a video."""
-        found: Measured = reader.measure_frames(medium.count())
+        timing = medium.timing()
+        found: Measured = reader.measure_frames(timing.count, timing.interval)
         return found
 
     def read(self, reader: Any, modality: ImageModality, medium: Video, alone: bool) -> Medium:
         """Patches of all frames."""
-        found: Medium = reader.read_frames(medium.load())
+        found: Medium = reader.read_frames(medium.load(), medium.timing().interval)
         return found
 
     def look(self, reader: Any, modality: ImageModality, medium: Video, taken: Medium) -> Look:

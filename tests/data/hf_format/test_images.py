@@ -24,7 +24,7 @@ from data.hf_format.images import (
 )
 from data.media.image.modality import ImageModality
 from data.media.image.tiles import Tiling
-from data.sample import DataError, MediaError, Medium, Size
+from data.sample import NO_TILES, DataError, MediaError, Medium, Size
 from tests.data.hf_format.stored import ROOT, arrays, changed, composed, image, read_json
 
 NAMES = ("wide", "tall", "square", "large", "tiny")
@@ -110,7 +110,7 @@ def test_several_images_are_padded_to_squares() -> None:
     for name, (expected,) in zip(("square", "wide"), stored, strict=True):
         medium = reader.read(image(name), alone=False)
         close(medium.inputs, patches_of(expected))
-        assert medium.grid == (0, 0)
+        assert medium.grid == NO_TILES
 
 
 # ---- metadata ------------------------------------------------------------------------------------

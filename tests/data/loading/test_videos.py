@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from data.media.image.kind import NoiseImage
+from data.media.video.files import FrameTiming
 from data.media.video.kind import NoiseVideo
 from data.processing.processor import make_processor
 from data.sample import LengthError, Sample, SampleError, Turn
@@ -53,7 +54,7 @@ def test_videos_follow_the_images_of_an_encoder() -> None:
     turns = (Turn("user", "<video>\n<image>\ncat?"), Turn("assistant", "so"))
     lengths = processor.measure(Sample("s", turns, media))
     (image, video), tile = lengths.media["vision"], TILED.tiling.whole  # type: ignore[union-attr]
-    assert (video, lengths.grids["vision"][1]) == (3 * tile, (-1, 3 * 4))
+    assert (video, lengths.grids["vision"][1]) == (3 * tile, (3, 2, 2, 1.0))
     assert image > tile
     example = processor.process(Sample("s", turns, media), lengths)
     starts = lengths.starts["vision"]
@@ -65,8 +66,8 @@ def test_videos_follow_the_images_of_an_encoder() -> None:
 
 def test_a_video_of_other_frames_than_its_header_says_is_refused() -> None:
     class Lying(NoiseVideo):
-        def count(self) -> int:
-            return self.frames + 1
+        def timing(self) -> FrameTiming:
+            return FrameTiming(self.frames + 1, 1.0)
 
     processor = make_processor(config_of("llava_onevision"), [TILED])
     turns = (Turn("user", "<video>\ncat?"), Turn("assistant", "so"))

@@ -21,7 +21,7 @@ from data.planning.packing import make_capacity
 from data.planning.stream import Consumer, LoaderState, Placement, Planner, runs_of_plan
 from data.planning.suggest import suggest_budgets
 from data.processing.processor import Processor
-from data.sample import WHOLE, DataError, Lengths, Medium, Sample, SampleError
+from data.sample import NO_TILES, DataError, Grid, Lengths, Medium, Sample, SampleError
 from tests.data.loading.test_loader import assert_same_microbatch, take
 from tests.data.loading.test_on_read import HOSTS, read
 from tests.data.media.tiled import PLACEHOLDER, TILE, TILED, TILING, TiledProcessor, tiled_source
@@ -134,7 +134,7 @@ def test_arrays_of_tiles_are_those_of_tiled_encoders_alone(
 
 
 def test_what_crosses_hosts_is_what_lands() -> None:
-    lengths = Lengths(90, {"vision": (5 * TILE,)}, {"vision": (2,)}, {"vision": ((2, 4),)})
+    lengths = Lengths(90, {"vision": (5 * TILE,)}, {"vision": (2,)}, {"vision": (Grid(1, 2, 4),)})
     assert TILED.landed(5 * TILE, TILED.grids(lengths)[0]) == 8 + 8
     assert TILED.segments(5 * TILE) == 5
 
@@ -153,7 +153,7 @@ def test_grids_are_kept_and_found_again(
     again = open_lengths(source, processor, config)
     for found in (table, again, pickle.loads(pickle.dumps(again))):
         assert [found[i] for i in range(30)] == measured
-    assert any(WHOLE in own.grids.get("vision", ()) for own in measured)
+    assert any(NO_TILES in own.grids.get("vision", ()) for own in measured)
     assert again.folder is not None
     (again.folder / "vision.grids.npy").unlink()
     with pytest.raises(DataError, match="are damaged"):
@@ -161,7 +161,7 @@ def test_grids_are_kept_and_found_again(
 
 
 def test_other_grids_are_other_lengths() -> None:
-    grids = [((2, 4),), ((1, 4),)]
+    grids = [(Grid(1, 2, 4),), (Grid(1, 1, 4),)]
     tables = [
         LengthTable.of(
             [Lengths(9, {"vision": (2 * TILE,)}, {"vision": (1,)}, {"vision": grid})],

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from data.media.image.tiles import (
     Layout,
     Tiling,
+    grid_of_tiles,
     layout_of,
     newlines_of,
     outputs_in_text,
@@ -21,7 +22,7 @@ from data.media.image.tiles import (
     taps_of,
     tokens_of,
 )
-from data.sample import WHOLE, MediaError, Size
+from data.sample import NO_TILES, Grid, MediaError, Size
 
 PARITY = Path(__file__).parents[2] / "parity" / "llava_onevision"
 PINPOINTS = ((18, 18), (18, 36), (18, 54), (36, 18), (36, 36), (54, 18))
@@ -77,7 +78,7 @@ def test_released_images_have_as_many_tiles_and_tokens(name: str) -> None:
     inputs, expected = (np.load(PARITY / f"{part}.npz") for part in ("inputs", "expected"))
     high, wide = inputs[f"{name}.image_sizes"][0].tolist()
     layout = layout_of((high, wide), SMALL)
-    assert tokens_of(SMALL.whole, layout.grid) == len(expected[f"{name}.features"])
+    assert tokens_of(SMALL.whole, grid_of_tiles(layout)) == len(expected[f"{name}.features"])
     assert 1 + math.prod(layout.tiles) == inputs[f"{name}.pixel_values"].shape[1]
 
 
@@ -175,7 +176,7 @@ def test_outputs_come_from_their_places(size: Size, tiling: Tiling, seed: int) -
     outputs = np.random.default_rng(seed).normal(size=count)
     taps, shares = taps_of(layout, tiling)
     assert 0 <= taps.min() <= taps.max() < count
-    assert len(taps) == outputs_in_text(tiling.whole, layout.grid) <= count
+    assert len(taps) == outputs_in_text(tiling.whole, grid_of_tiles(layout)) <= count
     np.testing.assert_allclose(shares.sum(1), 1, atol=1e-6)
     found = (outputs[taps] * shares).sum(1)
     np.testing.assert_array_equal(found[: tiling.whole], outputs[: tiling.whole])
@@ -208,11 +209,11 @@ def test_an_image_without_a_grid_has_outputs_of_the_whole(size: Size) -> None:
 # ---- text ----------------------------------------------------------------------------------------
 
 
-grids = st.tuples(st.integers(0, 6), st.integers(0, 6))
+grids = st.builds(Grid, st.just(1), st.integers(0, 6), st.integers(0, 6), st.just(0.0))
 
 
 @given(st.integers(1, 20), grids)
-def test_runs_and_newlines_are_the_image(whole: int, grid: Size) -> None:
+def test_runs_and_newlines_are_the_image(whole: int, grid: Grid) -> None:
     """Every output lands once, in turn, and the tokens between are newlines."""
     runs = list(runs_of(whole, grid))
     outputs = [first + i for first, _, count in runs for i in range(count)]
@@ -221,9 +222,9 @@ def test_runs_and_newlines_are_the_image(whole: int, grid: Size) -> None:
     assert tokens == sorted(set(tokens))
     newlines = sorted(set(range(tokens_of(whole, grid))) - set(tokens))
     assert len(newlines) == newlines_of(grid)
-    rows, columns = grid
+    rows, columns = grid.h, grid.w
     behind = [whole + (row + 1) * (columns + 1) - 1 for row in range(rows)]
-    assert newlines == ([whole] if grid == WHOLE else behind)
+    assert newlines == ([whole] if grid == NO_TILES else behind)
 
 
 # ---- bad input -----------------------------------------------------------------------------------

@@ -9,10 +9,10 @@ import numpy as np
 
 from data.config import DataConfig
 from data.media.image.modality import ImageModality
-from data.media.image.tiles import Layout, Tiling, layout_of, taps_of
+from data.media.image.tiles import Layout, Tiling, grid_of_tiles, layout_of, taps_of
 from data.processing.processor import Processor
 from data.rows.spec import Modality
-from data.sample import WHOLE, Example, Lengths, MediaError, Medium, Sample, SampleError
+from data.sample import Example, Lengths, MediaError, Medium, Sample, SampleError
 from tests.data.samples import ListSource, Picture, make_sample
 
 TILING = Tiling(((8, 8), (8, 16), (16, 8), (16, 16)), (8, 8), (2, 4), most=2)
@@ -66,16 +66,12 @@ def _inputs(layout: Layout | None) -> int:
     return TILE * (1 if layout is None else 1 + layout.tiles[0] * layout.tiles[1])
 
 
-def _grid(layout: Layout | None) -> tuple[int, int]:
-    return WHOLE if layout is None else layout.grid
-
-
 def _by_encoder(
     layouts: Sequence[Layout | None], starts: Sequence[int]
 ) -> tuple[dict[str, tuple], dict[str, tuple], dict[str, tuple]]:
     if not layouts:
         return {}, {}, {}
-    media, grids = map(_inputs, layouts), map(_grid, layouts)
+    media, grids = map(_inputs, layouts), map(grid_of_tiles, layouts)
     return {"vision": tuple(media)}, {"vision": tuple(starts)}, {"vision": tuple(grids)}
 
 
@@ -86,7 +82,7 @@ def _text(
     ids, starts = [1, 2], []
     for layout in layouts:
         starts.append(len(ids))
-        ids += [*TILED.in_text(_inputs(layout), _grid(layout), PLACEHOLDER), 3]
+        ids += [*TILED.in_text(_inputs(layout), grid_of_tiles(layout), PLACEHOLDER), 3]
     asked = len(ids)
     ids += list(range(100, 101 + len(sample.turns[-1].text)))
     return ids, starts, [i >= asked for i in range(len(ids))]
@@ -110,7 +106,7 @@ def _medium(layout: Layout | None) -> Medium:
     inputs = rng.normal(size=(count, TILED.features)).astype(np.float32)
     taps, shares = taps_of(layout, TILING)
     more = {"sizes": np.array((4, 4), np.int32), "taps": taps, "shares": shares}
-    return Medium(inputs, positions, more, _grid(layout))
+    return Medium(inputs, positions, more, grid_of_tiles(layout))
 
 
 def tiled_source(count: int, seed: int = 0) -> ListSource:

@@ -12,7 +12,7 @@ from data.planning.lengths import LengthTable
 from data.planning.packing import make_capacity
 from data.planning.unusable import unusable_samples
 from data.rows.spec import Lane, Modality
-from data.sample import Lengths
+from data.sample import Grid, Lengths
 from tests.data.samples import AUDIO, VISION
 
 
@@ -36,7 +36,7 @@ def measured(draw: st.DrawFn) -> Lengths:
     counts = st.lists(st.integers(1, 45), max_size=5).map(tuple)
     media = {name: own for name in ("vision", "audio") if (own := draw(counts))}
     starts = {name: tuple(range(0, 3 * len(own), 3)) for name, own in media.items()}
-    grids = {n: tuple((i, length) for i, length in enumerate(m)) for n, m in media.items()}
+    grids = {n: tuple(Grid(1, i, length) for i, length in enumerate(m)) for n, m in media.items()}
     return Lengths(50, media, starts, {n: own for n, own in grids.items() if n == "vision"})
 
 

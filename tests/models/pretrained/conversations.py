@@ -12,11 +12,11 @@ from data.batch import PackedBatch
 from data.loading.assemble import BatchArrays
 from data.media.image.modality import ImageModality
 from data.media.image.patches import with_class_token
-from data.media.image.tiles import Tiling, layout_of, taps_of
+from data.media.image.tiles import Tiling, grid_of_tiles, layout_of, taps_of
 from data.planning.packing import make_capacity
 from data.planning.stream import Placement, lay_out, runs_of_plan
 from data.rows.spec import Modality
-from data.sample import WHOLE, Example, Medium
+from data.sample import NO_TILES, Example, Medium
 from mllm_jax.config.inputs import modalities
 from mllm_jax.models.graph import ModelConfig
 from tests.models.pretrained.stored import arrays, composition, cut
@@ -43,7 +43,7 @@ def example(folder: str, name: str, config: ModelConfig) -> Example:
 
 def _in_text(medium: Medium, modality: Modality, placeholder: int) -> list[int]:
     """Tokens of a medium; released texts have the placeholder where newlines are, too."""
-    grid = medium.grid or WHOLE
+    grid = medium.grid or NO_TILES
     return modality.in_text(len(medium.inputs), grid, placeholder)
 
 
@@ -82,7 +82,7 @@ def _tiled(
             inputs=patches.reshape(-1, patches.shape[-1]),
             positions=np.tile(one.positions, (count, 1)),
             more={**one.more, "taps": taps, "shares": shares},
-            grid=layout.grid if layout else WHOLE,
+            grid=grid_of_tiles(layout),
         )
 
 
