@@ -54,7 +54,10 @@ def _is_count(value: Any) -> bool:
 
 
 def _of_decoder(value: Any, values: Mapping[str, Any]) -> Values | None:
-    return {"decoder": value} if _is_count(value) else None
+    """Chunks by module, from a number for the decoder; one chunk is what every module has."""
+    if not _is_count(value):
+        return None
+    return {"decoder": value} if value > 1 else {}
 
 
 def _on_each_stage(value: Any, values: Mapping[str, Any]) -> Values:

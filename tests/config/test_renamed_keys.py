@@ -16,6 +16,7 @@ from mllm_jax.config.upgrade import upgrade
 
 ROOT = Path(__file__).parents[2]
 PIPELINE = ROOT / "configs" / "demo_pipeline.yaml"
+DEMO = ROOT / "configs" / "demo.yaml"
 #: Of each key of before an override of the demo with stages, and the one of today.
 OVERRIDES = {
     "schedule.chunks": ("schedule.chunks=2", "schedule.chunks.decoder=2"),
@@ -65,7 +66,7 @@ def test_a_value_under_a_key_of_before_is_translated(key: Any) -> None:
 
 def test_what_a_command_wrote_is_read_as_it_was_meant(tmp_path: Path) -> None:
     """A complete configuration is translated, and one with a key less is refused."""
-    config = load(PIPELINE, ["schedule.chunks={decoder: 1, audio: 1}"])
+    config = load(PIPELINE, ["schedule.chunks={audio: 1}"])
     values = parse_yaml(to_yaml(config))
     assert is_complete(values)
     schedule = values["schedule"]
@@ -88,6 +89,19 @@ def test_what_a_command_wrote_is_read_as_it_was_meant(tmp_path: Path) -> None:
     file.write_text(write_yaml(less))
     with pytest.raises(ConfigError, match=r"schedule\.pieces: the key is schedule\.chunks now"):
         load(file)
+
+
+def test_one_chunk_is_what_every_module_has(tmp_path: Path) -> None:
+    """A number that commands wrote for all is no choice, and people may write it without stages."""
+    config = load(DEMO)
+    values = parse_yaml(to_yaml(config))
+    values["schedule"] |= {"chunks": 1}
+    file = tmp_path / "resolved.yaml"
+    file.write_text(write_yaml(values))
+    assert load(file) == config
+    load(DEMO, ["schedule.chunks={decoder: 1}"])
+    with pytest.raises(ConfigError, match=r"schedule\.chunks: .*2.* has no effect"):
+        load(DEMO, ["schedule.chunks={decoder: 2}"])
 
 
 @pytest.mark.parametrize(

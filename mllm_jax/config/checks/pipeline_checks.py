@@ -66,7 +66,8 @@ def _without_stages(config: ExperimentConfig) -> Iterator[Problem]:
     default = type(config.schedule)()
     for key, value in config.schedule:
         # `simulate` and `plan` take the hardware, with stages or without.
-        if key != "hardware" and value != getattr(default, key):
+        idle = value == getattr(default, key) or (key == "chunks" and {*value.values()} == {1})
+        if key != "hardware" and not idle:
             reason = f"{value} has no effect, as {_one_stage()}"
             yield _or_default(f"schedule.{key}", getattr(default, key), reason)
 
