@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mllm_jax.cli.answer import Answer, table_of
-from mllm_jax.cli.shared import code
+from mllm_jax.cli.answer import Answer, exit_code, table_of
 
 #: `beside` is the value to compare with; the note says where it comes from.
 COLUMNS = ("part", "what", "measured", "beside", "unit", "note")
@@ -29,7 +28,7 @@ class Verdict:
     def answer(self) -> Answer:
         """The answer of the command."""
         tables = [table_of([*self.rows])] if self.rows else []
-        return Answer(self.values, tables, self.lines, code(self.ok))
+        return Answer(self.values, tables, self.lines, exit_code(self.ok))
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Findings:
     @property
     def answer(self) -> Answer:
         """The answer of the command."""
-        return Answer(self.rows, lines=[self.markdown], code=code(self.ok))
+        return Answer(self.rows, lines=[self.markdown], code=exit_code(self.ok))
 
     @property
     def markdown(self) -> str:

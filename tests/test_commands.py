@@ -13,8 +13,8 @@ from importlib.util import find_spec
 
 import pytest
 
-from mllm_jax.cli.commands import COMMANDS
-from mllm_jax.cli.options import parse
+from mllm_jax.cli.options import parse_arguments
+from mllm_jax.cli.table import COMMANDS
 from mllm_jax.config.keys import keys
 from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.config.renamed_keys import RENAMED
@@ -75,7 +75,7 @@ def options(*command: str) -> set[str]:
             "argparse.ArgumentParser.print_help", lambda own: found.append(own.format_help())
         )
         with pytest.raises(SystemExit) as ended:
-            parse([*command, "--help"], COMMANDS)
+            parse_arguments([*command, "--help"], COMMANDS)
     assert ended.value.code == 0, f"{' '.join(command)} is no command"
     return set(re.findall(r"--[a-z][a-z-]*", found[0]))
 
@@ -114,7 +114,7 @@ def check_part(words: list[str]) -> None:
 def check_whole(words: list[str]) -> None:
     """The command is parsed, and its configuration loads with its overrides."""
     words = [PLACES.get(word, word) for word in words]
-    args = parse(words, COMMANDS)
+    args = parse_arguments(words, COMMANDS)
     if getattr(args, "config", None) is not None:
         assert load(ROOT / args.config, args.overrides)
 

@@ -17,8 +17,8 @@ import pytest
 
 import launch
 from data.sources.shapes import write_example
-from mllm_jax.cli.commands import COMMANDS
-from mllm_jax.cli.options import of_model, parse
+from mllm_jax.cli.options import parse_arguments
+from mllm_jax.cli.table import COMMANDS
 from mllm_jax.config.load import load
 from mllm_jax.runtime.exits import Exit
 from tests.configs import PAGES, ROOT
@@ -226,10 +226,10 @@ def test_a_slow_command_could_be_run(command: str, tmp_path: Path) -> None:
             dry = ["make", "--dry-run", *words[1:]]
             subprocess.run(dry, cwd=ROOT, check=True, capture_output=True)
         else:
-            args = parse(words[2:], COMMANDS)
+            args = parse_arguments(words[2:], COMMANDS)
             # What other commands have yet to make cannot be loaded.
             later = args.name in ("data", "report") or any(place in command for place in RELEASED)
-            if not later and not of_model(args):
+            if not later and args.call.config != "none":
                 assert load(ROOT / args.config, args.overrides)
 
 

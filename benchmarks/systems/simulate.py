@@ -2,49 +2,47 @@
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 from benchmarks.systems import ablation
 from benchmarks.systems.mixture.compare import compare
 from benchmarks.systems.mixture.draws import SIGMA, Draw
 from benchmarks.systems.mixture.files import write
 from mllm_jax.cli.answer import Answer
-from mllm_jax.cli.shared import hardware_of, seed_of, teller
+from mllm_jax.cli.command import Request
+from mllm_jax.cli.drawing import output_folder
+from mllm_jax.cli.planning import hardware_name, seed_of
 from mllm_jax.config.hardware import named
-from mllm_jax.config.sections import ConfigError, ExperimentConfig
+from mllm_jax.config.sections import ConfigError
 from mllm_jax.plan.report import own_run
 from mllm_jax.runtime.devices import use_host
 from mllm_jax.runtime.folder import prepare_folder
 
-if TYPE_CHECKING:
-    from rich.console import Console
 
-
-def ablate(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
+def ablate(request: Request) -> Answer:
     """Predict the gains of MegaScale's techniques."""
+    args = request.args
     others = {"--mixture": args.mixture, "--slow": args.slow, "--vary": args.vary is not None}
-    if given := [name for name, value in others.items() if value]:
-        problems = [f"{' and '.join(given)} is of other predictions; valid: --ablate alone"]
+    if options := [name for name, value in others.items() if value]:
+        problems = [f"{' and '.join(options)} is of other predictions; valid: --ablate alone"]
         raise ConfigError("simulate --ablate", problems)
-    result = ablation.ablate(config, named(hardware_of(args, config)))
+    result = ablation.ablate(request.config, named(hardware_name(request)))
     table = ablation.COLUMNS, [row.cells for row in result.rows]
     return Answer(result.to_json(), [table], result.notes)
 
 
-def mixture(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
+def mixture(request: Request) -> Answer:
     """Predict the step under several mixtures of media and text, beside other systems."""
+    args = request.args
     if args.slow or (args.even and args.vary is not None):
         problems = ["--slow changes one step, and even rows do not vary; valid: --even or --vary"]
         raise ConfigError("simulate --mixture", problems)
     use_host()
-    folder = Path(args.output or config.run.path)
+    folder = output_folder(request)
     # Whether it takes files is told before the search takes time.
     prepare_folder(folder)
-    name, sigma = hardware_of(args, config), SIGMA if args.vary is None else args.vary
-    draw = None if args.even else Draw(sigma, seed_of(args, config))
-    result = compare(config, named(name), name, args.mixture, draw, teller(console))
+    name, sigma = hardware_name(request), SIGMA if args.vary is None else args.vary
+    draw = None if args.even else Draw(sigma, seed_of(request))
+    tell = request.print_line
+    result = compare(request.config, named(name), name, args.mixture, draw, tell)
     files = write(result, folder)
     notes = [*result.notes, *(f"written: {file}" for file in files), own_run(files[0])]
     value = result.to_json() | {"files": [str(file) for file in files]}

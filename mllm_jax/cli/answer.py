@@ -6,8 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mllm_jax.runtime.exits import Exit
+
 if TYPE_CHECKING:  # which --help does not need
     from rich.console import Console
+
+
+def exit_code(success: bool) -> Exit:
+    """The exit code of a command whose checks have passed, or have not."""
+    return Exit.OK if success else Exit.FAILED
 
 
 @dataclass(frozen=True)
@@ -17,16 +24,16 @@ class Answer:
     Attributes:
         value: the whole answer as JSON, for programs (`--json`).
         tables: tables for people: columns and rows of each.
-        lines: likewise, behind the tables.
+        lines: lines for people, printed behind the tables.
         code: exit code.
-        told: whether another process has answered already.
+        answered: whether another process has answered already.
     """
 
     value: object
     tables: Sequence[tuple[Sequence[str], Sequence[Sequence[object]]]] = ()
     lines: Sequence[str] = ()
     code: int = 0
-    told: bool = False
+    answered: bool = False
 
 
 def table_of(rows: list[dict[str, object]]) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
@@ -34,11 +41,11 @@ def table_of(rows: list[dict[str, object]]) -> tuple[tuple[str, ...], list[tuple
     return tuple(rows[0]), [tuple(row.values()) for row in rows]
 
 
-def show(console: Console, answer: Answer, *, as_json: bool) -> None:
+def show_answer(console: Console, answer: Answer, *, as_json: bool) -> None:
     """Write an answer where its reader expects it."""
     from mllm_jax.console import print_json, print_table
 
-    if answer.told:
+    if answer.answered:
         return
     if as_json:
         print_json(answer.value)

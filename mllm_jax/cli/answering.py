@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from data.sources.formats.prompts import QuestionSet
 from mllm_jax.cli.answer import Answer
+from mllm_jax.cli.command import Request
+from mllm_jax.cli.devices import start_configured
 from mllm_jax.cli.inputs import media_of
-from mllm_jax.cli.shared import begin
 from mllm_jax.console import open_console
 from mllm_jax.evaluation.evaluate import evaluate
 from mllm_jax.evaluation.metrics import named_metrics
@@ -25,35 +26,36 @@ from mllm_jax.runtime.interrupt import stands
 from mllm_jax.runtime.part import peers
 from mllm_jax.train.decoding.sampling import Sampling
 
-if TYPE_CHECKING:  # which nothing here needs
-    from rich.console import Console
-
 #: Reasons for which prompts have no answer that are shown.
 SHOWN = 5
 
 
-def answer(args: argparse.Namespace, console: Console) -> Answer:
-    """The answers to `--prompt`, or to the prompts of `--batch`."""
-    # Answers may be lines of JSON on the standard output, which nothing else goes to.
-    told = open_console(as_json=True) if args.batch and not args.output else console
-    generator, wanted = _opened(args, told)
+def answer_prompts(request: Request) -> Answer:
+    """Answer `--prompt`, or the prompts of `--batch`."""
+    args = request.args
+    if args.batch and not args.output:
+        # Answers are lines of JSON on the standard output, which nothing else goes to.
+        request = replace(request, console=open_console(as_json=True))
+    generator, wanted = _open_generator(request)
     if args.batch is None:
         answers = generator({"prompt": args.prompt, **media_of(args)}, wanted)
         text = answers.replies[0].text or ""
         return Answer(answers.to_json(), lines=[text, "", str(answers.timing)])
-    questions = generator.questions(Path(args.batch), _folder(args))
+    questions = generator.questions(Path(args.batch), request.path_of("media"))
     if args.output is None:
         answers = generator.answers(questions, wanted).checked(args.batch)
-        return Answer(answers.to_json(), lines=_lines(args, answers, told))
-    answers = _into_file(args, generator, questions, wanted, told)
-    return Answer(answers.to_json(), lines=[*_end(answers), f"written: {args.output}"])
+        return Answer(answers.to_json(), lines=_print_answers(request, answers))
+    answers = _write_answers(request, generator, questions, wanted)
+    return Answer(answers.to_json(), lines=[*_summarize(answers), f"written: {args.output}"])
 
 
-def questions(args: argparse.Namespace, console: Console) -> Answer:
-    """The metrics of answers to the questions of a file."""
+def evaluate_questions(request: Request) -> Answer:
+    """Answer the questions of a file, and compute the metrics of the answers."""
+    args = request.args
     metrics = named_metrics(args.metrics)
-    generator, wanted = _opened(args, console)
-    result = evaluate(generator, Path(args.questions), metrics, wanted, _folder(args))
+    generator, wanted = _open_generator(request)
+    media = request.path_of("media")
+    result = evaluate(generator, Path(args.questions), metrics, wanted, media)
     lines = [str(result.timing)]
     if args.output and peers().index == 0:
         result.write(Path(args.output))
@@ -61,81 +63,74 @@ def questions(args: argparse.Namespace, console: Console) -> Answer:
     return Answer(result.to_json(), [(result.columns, result.rows)], lines)
 
 
-def _opened(args: argparse.Namespace, console: Console) -> tuple[Generator, Wanted]:
+def _open_generator(request: Request) -> tuple[Generator, Wanted]:
     """The model on its devices, and what answers are wanted."""
-    drawn = _given(temperature=args.temperature, top_k=args.top_k, top_p=args.top_p, seed=args.seed)
-    wanted = Wanted(Sampling(**drawn), **_given(new_tokens=args.max_new_tokens, rows=args.rows))
-
-    def tell(line: str) -> None:
-        if peers().index == 0:
-            console.print(line, markup=False, soft_wrap=True)
-
+    args, tell = request.args, request.print_line
+    sampling = Sampling(
+        **_options_set(
+            temperature=args.temperature, top_k=args.top_k, top_p=args.top_p, seed=args.seed
+        )
+    )
+    wanted = Wanted(sampling, **_options_set(new_tokens=args.max_new_tokens, rows=args.rows))
     opened = open_model(args.run, args.release, args.overrides, alone=bool(args.alone), tell=tell)
-    begin(args, opened.config, keep=True)
+    start_configured(args, opened.config, keep=True)
     if opened.stages > 1:
         tell(f"answers are written without stages: the plan's {opened.stages} are part of fsdp")
-    return Generator(opened, tell=tell, **_given(gather=args.gather)), wanted
+    return Generator(opened, tell=tell, **_options_set(gather=args.gather)), wanted
 
 
-def _given(**values: Any) -> dict[str, Any]:
-    """The values of options that were given; others have the defaults of whoever takes them."""
+def _options_set(**values: Any) -> dict[str, Any]:
+    """The options that are set; others have the defaults of whoever takes them."""
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _folder(args: argparse.Namespace) -> Path | None:
-    return None if args.media is None else Path(args.media)
-
-
-def _into_file(
-    args: argparse.Namespace,
-    generator: Generator,
-    questions: QuestionSet,
-    wanted: Wanted,
-    console: Console,
+def _write_answers(
+    request: Request, generator: Generator, questions: QuestionSet, wanted: Wanted
 ) -> Answers:
-    """The answers to the prompts of `--batch`, written batch by batch, and at the end in order.
+    """Write the answers to the prompts of `--batch`, batch by batch, and at the end in order.
 
     Raises:
         DataError: none of the prompts can be used, or answers so far are of something else.
     """
-    told = f"{questions.fingerprint}".encode()
-    of = {
+    args = request.args
+    fingerprint = f"{questions.fingerprint}".encode()
+    conditions = {
         "model": generator.opened.named,
         "overrides": list(args.overrides),
         "sampling": str(wanted.sampling),
         "new_tokens": wanted.new_tokens,
-        "prompts": hashlib.sha256(told).hexdigest(),
+        "prompts": hashlib.sha256(fingerprint).hexdigest(),
     }
-    file, first = AnswerFile(Path(args.output), of), peers().index == 0
-    own = file.kept() if first else {}
-    there = peers().gather("answers that are kept", sorted(own))[0]
-    if first and own:
-        told_of = f"going on with {len(own)} answers of {file.part}"
-        console.print(told_of, markup=False, soft_wrap=True)
+    file, is_writer = AnswerFile(Path(args.output), conditions), peers().index == 0
+    stored = file.kept() if is_writer else {}
+    indices = peers().gather("answers that are kept", sorted(stored))[0]
+    if stored:
+        request.print_line(f"going on with {len(stored)} answers of {file.part}")
     stands(f"; answers so far are in {file.part}, and the same command goes on from them")
     # Other processes write none, and need not know what the answers are.
-    kept = {index: own.get(index) or Reply(questions.name(index), "") for index in there}
-    keep = file.add if first else _nothing
-    answers = generator.answers(questions, wanted, kept=kept, answered=keep)
+    replies = {index: stored.get(index) or Reply(questions.name(index), "") for index in indices}
+    add = file.add if is_writer else _ignore_replies
+    answers = generator.answers(questions, wanted, kept=replies, answered=add)
     answers.checked(args.batch)
-    if first:
+    if is_writer:
         file.finish(answers.replies)
     return answers
 
 
-def _nothing(replies: Mapping[int, Reply]) -> None:
-    """Keep no replies."""
+def _ignore_replies(replies: Mapping[int, Reply]) -> None:
+    """Store no replies."""
+    del replies
 
 
-def _lines(args: argparse.Namespace, answers: Answers, console: Console) -> list[str]:
+def _print_answers(request: Request, answers: Answers) -> list[str]:
     """Lines of JSON; what else there is to say goes to the console, which programs do not read."""
-    for line in [] if args.json else _end(answers):
-        console.print(line, markup=False, soft_wrap=True)
-    return [json.dumps(own.to_json(), ensure_ascii=False) for own in answers.replies]
+    for line in [] if request.args.json else _summarize(answers):
+        request.console.print(line, markup=False, soft_wrap=True)
+    return [json.dumps(reply.to_json(), ensure_ascii=False) for reply in answers.replies]
 
 
-def _end(answers: Answers) -> list[str]:
+def _summarize(answers: Answers) -> list[str]:
     """How fast the answers were, and why some prompts have none."""
-    reasons = Counter(own.error for own in answers.replies if own.error is not None)
-    bad = [f"{count} of the prompts have no answer: {why}" for why, count in reasons.items()]
-    return [str(answers.timing), *bad[:SHOWN], *(["..."] if bad[SHOWN:] else [])]
+    reasons = Counter(reply.error for reply in answers.replies if reply.error is not None)
+    lines = [f"{count} of the prompts have no answer: {why}" for why, count in reasons.items()]
+    return [str(answers.timing), *lines[:SHOWN], *(["..."] if lines[SHOWN:] else [])]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import argparse
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, NamedTuple, Protocol
 
 from mllm_jax.checkout import load_benchmarks, require_benchmarks
 from mllm_jax.cli.answer import Answer, table_of
-
-#: CPU devices that are emulated for a benchmark of any devices.
-EMULATED = 2
+from mllm_jax.cli.command import Call, Request
 
 
 class Option(NamedTuple):
@@ -40,9 +39,8 @@ class Benchmark:
         name: name of the benchmark.
         config: configuration that the benchmark brings, in the repository; None: it brings none.
         file: name of the file of the function; None: the name of the benchmark.
-        devices: devices of the `configured` kind and number; `any` that JAX finds, `EMULATED` of
-            them where it finds the CPU alone; or the `host` alone, of benchmarks that start
-            processes themselves, too.
+        devices: devices that are started before, see `Call`; the `host` alone also for benchmarks
+            that start processes themselves.
         one_thread: whether every emulated device has one thread: two cores are two devices.
         options: options that only this benchmark has.
         without: what it does without these options, for the help.
@@ -59,14 +57,20 @@ class Benchmark:
     needs: tuple[str, ...] = ()
 
     @property
-    def function(self) -> Callable[..., Any]:
-        """The function of the benchmark, loaded with all that it needs."""
-        module = require_benchmarks(self.file or self.name, f"bench {self.name}")
-        function: Callable[..., Any] = getattr(module, f"bench_{self.name}")
-        return function
+    def call(self) -> Call:
+        """What `bench` calls to measure it."""
+        return Call(
+            f"benchmarks.{self.file or self.name}:bench_{self.name}",
+            benchmark_arguments,
+            answer_benchmark,
+            devices=self.devices,
+            one_thread=self.one_thread,
+            budgets=True,
+            prepare=check_benchmark,
+        )
 
 
-class Measured(Protocol):
+class Measurement(Protocol):
     """A result of a benchmark that makes its answer itself."""
 
     @property
@@ -81,19 +85,61 @@ def registered() -> Mapping[str, Benchmark]:
     return {} if registry is None else registry.BENCHMARKS
 
 
-def answer_of(name: str, result: Mapping[str, Any] | list[dict[str, Any]] | Measured) -> Answer:
+def select_benchmark(args: argparse.Namespace) -> Call:
+    """What `bench` calls for the benchmark that is named."""
+    return registered().get(args.benchmark, Benchmark(args.benchmark)).call
+
+
+def check_benchmark(request: Request) -> None:
+    """See that a benchmark can measure what it is asked to.
+
+    Raises:
+        CheckoutError: this package is no checkout.
+        ConfigError: an option is of another benchmark, or the configuration lacks something.
+    """
+    args = request.args
+    require_benchmarks("registry", f"bench {args.benchmark}")
+    _check_options(args)
+    needs = require_benchmarks("needs", f"bench {args.benchmark}")
+    needs.check_needs(registered()[args.benchmark], request.config)
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    """Raise ConfigError for an option of another benchmark."""
+    from mllm_jax.config.sections import ConfigError
+
+    for name, benchmark in registered().items():
+        names = [option.name for option in benchmark.options]
+        present = [f"--{option}" for option in names if getattr(args, option) is not None]
+        if present and args.benchmark != name:
+            problems = [f"{option} is an option of bench {name}" for option in present]
+            raise ConfigError(f"bench {args.benchmark}", problems)
+
+
+def benchmark_arguments(request: Request) -> Mapping[str, Any]:
+    """Arguments of a benchmark: those of all, and its options that are set."""
+    args = request.args
+    names = [option.name for option in registered()[args.benchmark].options]
+    options = {name: value for name in names if (value := getattr(args, name)) is not None}
+    return {"config": request.config, "tell": request.print_line, **options}
+
+
+def answer_benchmark(
+    result: Mapping[str, Any] | list[dict[str, Any]] | Measurement, request: Request
+) -> Answer:
     """The answer of `bench` from what a benchmark has returned."""
     if isinstance(result, Mapping):
-        return Answer(result, [((name, "value"), list(_flat(result)))])
+        table = (request.args.benchmark, "value"), list(_flatten(result))
+        return Answer(result, [table])
     if isinstance(result, list):
         return Answer(result, [table_of(result)])
     return result.answer
 
 
-def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Values by name; those within others have the names of both."""
     for name, value in values.items():
         if isinstance(value, dict):
-            yield from _flat(value, f"{before}{name} ")
+            yield from _flatten(value, f"{prefix}{name} ")
         else:
-            yield before + name, value
+            yield prefix + name, value

@@ -1,4 +1,4 @@
-"""The folders and files that commands are given: looked at before anything is loaded that computes.
+"""Checks of the folders that options of commands name, before anything is loaded that computes.
 
 A message names the folder, what is missing in it, and folders that would do.
 """
@@ -30,8 +30,8 @@ def _has_checkpoints(folder: Path) -> bool:
     """Whether a run has a checkpoint, or may have copies of some behind a URL."""
     if steps_in(folder):
         return True
-    kept = folder / _RESOLVED
-    text = kept.read_text(encoding="utf-8", errors="replace") if kept.is_file() else ""
+    file = folder / _RESOLVED
+    text = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
     return re.search(r"^\s+copy_to: (?!null$)", text, re.MULTILINE) is not None
 
 
@@ -77,7 +77,7 @@ _OPTIONS = {"source": "from"}
 
 
 def check_folders(args: argparse.Namespace) -> None:
-    """See that the folders in a command's options are there, and are what they must be.
+    """See that the folders that options name are there, and are what they must be.
 
     Of a run and a release beside each other the command says that one is too many.
 
@@ -87,9 +87,9 @@ def check_folders(args: argparse.Namespace) -> None:
     if getattr(args, "run", None) is not None and getattr(args, "release", None) is not None:
         return
     for name, kind in FOLDERS.get(args.name, {}).items():
-        given = getattr(args, name)
-        if given is not None and not (args.name == "import" and _of_hub(given)):
-            check_folder(f"--{_OPTIONS.get(name, name)}", Path(given), kind)
+        value = getattr(args, name)
+        if value is not None and not (args.name == "import" and _is_hub_name(value)):
+            check_folder(f"--{_OPTIONS.get(name, name)}", Path(value), kind)
 
 
 def check_run(args: argparse.Namespace, config: ExperimentConfig) -> None:
@@ -110,39 +110,39 @@ def check_folder(option: str, folder: Path, kind: str) -> None:
     Raises:
         RunError: it is not; the message names folders that are.
     """
-    holds, missing, wanted = _KINDS[kind]
-    if folder.is_dir() and holds(folder):
+    is_kind, missing, valid = _KINDS[kind]
+    if folder.is_dir() and is_kind(folder):
         return
     if not folder.exists():
         missing = "there is no such folder"
     elif not folder.is_dir():
         missing = "it is a file"
-    found = list(dict.fromkeys(_others(folder, kind)))
-    named = f": {', '.join(map(str, found[:_NAMED]))}" if found else ""
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    raise RunError(f"{option} {folder}: {missing}; valid: {wanted}{named}{more}")
+    others = list(dict.fromkeys(_find_others(folder, kind)))
+    names = f": {', '.join(map(str, others[:_NAMED]))}" if others else ""
+    more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+    raise RunError(f"{option} {folder}: {missing}; valid: {valid}{names}{more}")
 
 
-def _others(folder: Path, kind: str) -> Iterator[Path]:
+def _find_others(folder: Path, kind: str) -> Iterator[Path]:
     """Folders that would do: above a folder, in it, and beside it."""
-    holds = _KINDS[kind][0]
+    is_kind = _KINDS[kind][0]
     if kind == "folder":
         return
-    above = [own for own in [*folder.parents][:2] if own != Path()]
-    inside = _folders(folder) if folder.is_dir() else []
-    for own in (*above, *inside, *_folders(folder.parent)):
-        if own != folder and holds(own):
-            yield own
+    above = [parent for parent in [*folder.parents][:2] if parent != Path()]
+    inside = _list_folders(folder) if folder.is_dir() else []
+    for other in (*above, *inside, *_list_folders(folder.parent)):
+        if other != folder and is_kind(other):
+            yield other
 
 
-def _folders(parent: Path) -> list[Path]:
+def _list_folders(parent: Path) -> list[Path]:
     """Folders in a folder, by name."""
     try:
-        return sorted(own for own in parent.iterdir() if own.is_dir())[:_LOOKED_AT]
+        return sorted(path for path in parent.iterdir() if path.is_dir())[:_LOOKED_AT]
     except OSError:
         return []
 
 
-def _of_hub(source: str) -> bool:
-    """Whether a source of weights is none of this machine."""
+def _is_hub_name(source: str) -> bool:
+    """Whether a source of weights is a name on a hub, and no path of this machine."""
     return not Path(source).exists() and _HUB.fullmatch(source) is not None

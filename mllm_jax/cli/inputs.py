@@ -1,4 +1,4 @@
-"""What else commands of whole models are given: looked at before anything is loaded that computes.
+"""Checks of the inputs of commands about models, before anything is loaded that computes.
 
 `folders.py` sees that folders are there. Here files of media and of prompts are opened, as far as
 that needs no model, and what is to be written must have a place.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # which other commands do not need
     from data.sources.formats.prompts import QuestionSet
 
 #: Most prompts of a file whose media are looked for.
-LOOKED_FOR = 1000
+MOST_CHECKED = 1000
 #: What reads no more of a medium than its head, by kind.
 _HEADS: Mapping[str, str] = {"image": "size", "audio": "info", "video": "count"}
 _CONFIG = "config.json"
@@ -42,45 +42,45 @@ def check_inputs(args: argparse.Namespace) -> None:
         check(args)
 
 
-def _generate(args: argparse.Namespace) -> None:
+def _check_generate(args: argparse.Namespace) -> None:
     check_prompts(args)
-    _check_place(args, "generate")
+    _check_output(args, "generate")
     if args.batch is not None:
         _check_file(Path(args.batch), args.media)
     else:
         _check_prompt(args)
 
 
-def _evaluate(args: argparse.Namespace) -> None:
+def _check_evaluate(args: argparse.Namespace) -> None:
     if args.questions is None:
         return
     from mllm_jax.evaluation.metrics import named_metrics
 
     named_metrics(args.metrics)
-    _check_place(args, "evaluate")
+    _check_output(args, "evaluate")
     _check_file(Path(args.questions), args.media)
 
 
-def _export(args: argparse.Namespace) -> None:
+def _check_export(args: argparse.Namespace) -> None:
     _check_new(Path(args.out))
     config = _newest_config(Path(args.run))
     _check_part(args, config)
 
 
-def _import(args: argparse.Namespace) -> None:
+def _check_import(args: argparse.Namespace) -> None:
     _check_new(Path(args.out))
     for option, folder in (
         ("--from", args.source),
-        *(("--encoder", own) for _, own in args.encoder),
+        *(("--encoder", folder) for _, folder in args.encoder),
     ):
         _check_release(option, folder)
 
 
 _CHECKS: Mapping[str, Callable[[argparse.Namespace], None]] = {
-    "generate": _generate,
-    "evaluate": _evaluate,
-    "export": _export,
-    "import": _import,
+    "generate": _check_generate,
+    "evaluate": _check_evaluate,
+    "export": _check_export,
+    "import": _check_import,
 }
 
 
@@ -89,7 +89,7 @@ _CHECKS: Mapping[str, Callable[[argparse.Namespace], None]] = {
 
 def media_of(args: argparse.Namespace) -> dict[str, list[str]]:
     """The media of `--prompt`, by kind."""
-    return {kind: own for kind in MEDIA if (own := getattr(args, kind))}
+    return {kind: paths for kind in MEDIA if (paths := getattr(args, kind))}
 
 
 def check_prompts(args: argparse.Namespace) -> None:
@@ -98,16 +98,16 @@ def check_prompts(args: argparse.Namespace) -> None:
 
     problems = []
     if (args.run is None) == (args.release is None):
-        given = "neither is given" if args.run is None else "both are given"
-        problems.append(f"--run and --release: {given}; valid: one of them")
+        which = "neither is given" if args.run is None else "both are given"
+        problems.append(f"--run and --release: {which}; valid: one of them")
     if (args.prompt is None) == (args.batch is None):
-        given = "neither is given" if args.prompt is None else "both are given"
-        problems.append(f"--prompt and --batch: {given}; valid: one of them")
-    beside = [f"--{kind}" for kind in media_of(args)]
-    if args.prompt is not None and not args.prompt.strip() and not beside:
+        which = "neither is given" if args.prompt is None else "both are given"
+        problems.append(f"--prompt and --batch: {which}; valid: one of them")
+    media = [f"--{kind}" for kind in media_of(args)]
+    if args.prompt is not None and not args.prompt.strip() and not media:
         problems.append("--prompt: it asks nothing; valid: a text, or media beside it")
-    if args.batch is not None and beside:
-        problems.append(f"{' and '.join(beside)}: a file names its media; valid: --prompt")
+    if args.batch is not None and media:
+        problems.append(f"{' and '.join(media)}: a file names its media; valid: --prompt")
     for name in ("output", "media"):
         if args.batch is None and getattr(args, name) is not None:
             problems.append(f"--{name} is an option of --batch")
@@ -120,10 +120,10 @@ def _check_prompt(args: argparse.Namespace) -> None:
     from data.sources.formats.prompts import given_questions
 
     record = {"prompt": args.prompt, **media_of(args)}
-    _look_at(given_questions(_usual(tempfile.gettempdir()), [record], Path.cwd()), 0)
+    _read_heads(given_questions(_default_config(tempfile.gettempdir()), [record], Path.cwd()), 0)
 
 
-def _look_at(questions: QuestionSet, index: int) -> None:
+def _read_heads(questions: QuestionSet, index: int) -> None:
     """Read a prompt, and the heads of its media. Raises SampleError."""
     from data.sample import MediaError, SampleError
 
@@ -142,14 +142,14 @@ def _check_file(file: Path, media: str | None) -> None:
     from data.sources.formats.prompts import open_questions
 
     with tempfile.TemporaryDirectory(prefix="mllm_jax-prompts-") as cache:
-        questions = open_questions(_usual(cache), str(file), media)
+        questions = open_questions(_default_config(cache), str(file), media)
         if not len(questions):
             raise DataError(f"{file} has no prompts; valid: at least one")
-        if len(questions) <= LOOKED_FOR and (why := _all_lost(questions)):
+        if len(questions) <= MOST_CHECKED and (why := _why_unusable(questions)):
             raise DataError(f"none of the {len(questions)} prompts of {file} can be used; {why}")
 
 
-def _all_lost(questions: QuestionSet) -> str:
+def _why_unusable(questions: QuestionSet) -> str:
     """Why the last prompt cannot be used by any model; empty if one of them may be."""
     from data.faults import FaultKind
     from data.sample import SampleError
@@ -158,7 +158,7 @@ def _all_lost(questions: QuestionSet) -> str:
     why = ""
     for index in range(len(questions)):
         try:
-            _look_at(questions, index)
+            _read_heads(questions, index)
         except SampleError as error:
             if error.fault.kind not in lost and not error.fault.text.startswith("not JSON"):
                 return ""
@@ -168,7 +168,7 @@ def _all_lost(questions: QuestionSet) -> str:
     return why
 
 
-def _usual(cache: str) -> DataConfig:
+def _default_config(cache: str) -> DataConfig:
     """What media of prompts are opened by, where no model is there yet."""
     from data.config import DataConfig
 
@@ -235,33 +235,35 @@ def _check_new(out: Path) -> None:
 
     if out.exists() or out.is_symlink():
         raise PretrainedError(f"{out} is there already; choose another --out")
-    if why := _no_place(out):
+    if why := _why_no_place(out):
         raise PretrainedError(f"--out {out}: {why}")
 
 
-def _check_place(args: argparse.Namespace, command: str) -> None:
+def _check_output(args: argparse.Namespace, command: str) -> None:
     """See that `--output` can be written, by the process that writes it."""
     from mllm_jax.config.sections import ConfigError
 
     if args.output is None or args.process:
         return
     output = Path(args.output)
-    why = "it is a folder; valid: a file" if output.is_dir() else _no_place(output, made=False)
+    why = (
+        "it is a folder; valid: a file" if output.is_dir() else _why_no_place(output, parents=False)
+    )
     if why:
         raise ConfigError(command, [f"--output {output}: {why}"])
 
 
-def _no_place(path: Path, *, made: bool = True) -> str:
+def _why_no_place(path: Path, *, parents: bool = True) -> str:
     """Why a file or a folder cannot be made; empty if it can.
 
     Args:
         path: its path.
-        made: whether folders above it are made, too.
+        parents: whether folders above it are made, too.
     """
-    above = next(own for own in path.absolute().parents if own.exists())
+    above = next(folder for folder in path.absolute().parents if folder.exists())
     if not above.is_dir():
         return f"{above} is a file; valid: a place in a folder"
-    if not made and above != path.absolute().parent:
+    if not parents and above != path.absolute().parent:
         return f"there is no folder {path.parent}; valid: a place in a folder that is there"
     if not os.access(above, os.W_OK | os.X_OK):
         return f"folder {above} takes no files; valid: a place in one that does"

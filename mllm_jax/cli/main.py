@@ -1,8 +1,8 @@
 """The main function of the command line, from its arguments to an exit code.
 
-Commands read the configuration first, then choose the devices, and only then load what computes:
-no environment variable is needed, and a mistake in the configuration is told in half a second of
-CPU time (`bench startup`). Exit codes tell causes apart: `mllm_jax/runtime/exits.py`, and at the
+Commands read the configuration first, then start the devices, and only then load what computes: no
+environment variable is needed, and a mistake in the configuration is reported in half a second of
+CPU time (`bench startup`). Exit codes distinguish causes: `mllm_jax/runtime/exits.py`, and at the
 end of `--help`.
 """
 
@@ -12,20 +12,27 @@ import argparse
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from mllm_jax.cli.answer import Answer, show
-from mllm_jax.cli.commands import COMMANDS, keys, upgrade_files
+from mllm_jax.cli.answer import Answer, show_answer
+from mllm_jax.cli.command import Call, Request
+from mllm_jax.cli.devices import start_devices
 from mllm_jax.cli.folders import check_folders, check_run
 from mllm_jax.cli.inputs import check_inputs
-from mllm_jax.cli.options import WITHOUT_CONFIG, of_keys, of_model, parse
+from mllm_jax.cli.options import parse_arguments
+from mllm_jax.cli.table import COMMANDS
 from mllm_jax.runtime.exits import Exit, code_of
 from mllm_jax.runtime.part import leave_process, peers
 from mllm_jax.runtime.supervised.process import obey, overrides
+from mllm_jax.submit import pulse
 
 if TYPE_CHECKING:  # which --help does not need
     from rich.console import Console
+
+    from mllm_jax.config.sections import ExperimentConfig
 
 #: Seconds in which the watch on the other processes finds why this one has failed: what JAX says
 #: of a process that is gone is no more than that.
@@ -35,63 +42,116 @@ VERDICT = 5.0
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     obey()
-    args = parse(sys.argv[1:] if argv is None else argv, COMMANDS)
+    args = parse_arguments(sys.argv[1:] if argv is None else argv, COMMANDS)
     from mllm_jax.console import log_to, open_console
     from mllm_jax.runtime.interrupt import Interruptible
 
-    console = open_console(as_json=args.json)
+    console, outcome = open_console(as_json=args.json), Outcome()
     log_to(console)
     with Interruptible():
-        code, reason = _outcome(args, console)
-        _leave(code, reason)
-    return code
+        with convert_errors(outcome, console):
+            outcome.answer = run_command(args, console)
+        if outcome.answer is not None and peers().index == 0:
+            show_answer(console, outcome.answer, as_json=args.json)
+        leave_peers(outcome.code, outcome.reason)
+    return outcome.code
 
 
-def _outcome(args: argparse.Namespace, console: Console) -> tuple[int, str]:
-    """Exit code, and why if it is not 0."""
+def run_command(args: argparse.Namespace, console: Console) -> Answer:
+    """Check and load what a command needs, and call its function.
+
+    Raises:
+        Exception: what the function raises, or the request is refused.
+    """
+    call: Call = args.call
+    request = prepare_request(call, Request(args, console))
+    arguments = call.arguments(request)
+    function = call.load_function()
+    result = function(**arguments)
+    return call.answer(result, request)
+
+
+def prepare_request(call: Call, request: Request) -> Request:
+    """Load the configuration and start the devices that a call needs.
+
+    Returns:
+        The request with the configuration and the devices.
+    """
+    args = request.args
+    check_folders(args)
+    check_inputs(args)
+    if call.config != "none":
+        request = replace(request, loaded=load_config(call, args))
+    call.prepare(request)
+    request = replace(request, devices=start_devices(call, args, request.loaded))
+    if call.pulse:
+        pulse.begin()
+    if call.budgets:
+        from mllm_jax.plan.settled import settled
+
+        request = replace(request, loaded=settled(request.config, request.print_line))
+    return request
+
+
+def load_config(call: Call, args: argparse.Namespace) -> ExperimentConfig:
+    """Load the configuration of `--config`, with its overrides and those of a supervisor."""
+    from mllm_jax.config.load import load
+
+    words = [*args.overrides, *overrides()]
+    config = load(args.config, words, planned=call.config == "planned")
+    check_run(args, config)
+    return config
+
+
+# ---- the end of a command ------------------------------------------------------------------------
+
+
+@dataclass
+class Outcome:
+    """How a command has ended.
+
+    Attributes:
+        answer: its answer; None if it failed.
+        failure: exit code of the error that it failed with.
+        reason: message of that error.
+    """
+
+    answer: Answer | None = None
+    failure: int = Exit.FAILED
+    reason: str = ""
+
+    @property
+    def code(self) -> int:
+        """The exit code."""
+        return self.failure if self.answer is None else self.answer.code
+
+
+@contextmanager
+def convert_errors(outcome: Outcome, console: Console) -> Iterator[None]:
+    """Context that reports errors whose message explains them, and notes their exit code.
+
+    Raises:
+        Exception: any other error.
+    """
     from mllm_jax.console import open_console
     from mllm_jax.runtime.interrupt import standing
 
     try:
-        answer = _run(args, console)
+        yield
     except KeyboardInterrupt:
         console.print(standing(), markup=False, soft_wrap=True)
-        return Exit.INTERRUPTED, "interrupted"
+        outcome.failure, outcome.reason = Exit.INTERRUPTED, "interrupted"
     except Exception as error:
         code = code_of(error)
         if code is None:
-            _fail(error)
+            report_unexpected(error)
             raise
         open_console(as_json=True).print(f"error: {error}", style="red", markup=False)
-        return code, str(error)
-    if peers().index == 0:
-        show(console, answer, as_json=args.json)
-    return answer.code, ""
+        outcome.failure, outcome.reason = code, str(error)
 
 
-def _run(args: argparse.Namespace, console: Console) -> Answer:
-    if of_keys(args):
-        return keys(args.write_keys)
-    if args.name == "config" and args.upgrade:
-        return upgrade_files(args.upgrade)
-    check_folders(args)
-    check_inputs(args)
-    if args.name in WITHOUT_CONFIG or args.name == "generate":
-        found: Answer = args.command(args, console)
-    elif of_model(args):
-        found = args.command(args, None, console)
-    else:
-        from mllm_jax.config.load import load
-
-        words = [*args.overrides, *overrides()]
-        config = load(args.config, words, planned=args.name != "plan")
-        check_run(args, config)
-        found = args.command(args, config, console)
-    return found
-
-
-def _fail(error: Exception) -> None:
-    """Handle an unexpected error: with several processes, the watch may know its cause."""
+def report_unexpected(error: Exception) -> None:
+    """Report an unexpected error: with several processes, the watch may know its cause."""
     if peers().count > 1:
         time.sleep(VERDICT)
         traceback.print_exception(error)
@@ -99,7 +159,7 @@ def _fail(error: Exception) -> None:
         leave_process(Exit.FAILED)
 
 
-def _leave(code: int, reason: str) -> None:
+def leave_peers(code: int, reason: str) -> None:
     """Part from the other processes; with an error at once, as they may never come."""
     if peers().count == 1:
         return

@@ -1,49 +1,55 @@
-"""Commands of whole models: released weights in and out, answers; see `mllm_jax.cli.commands`."""
+"""What `import` and `export` call, and what they answer."""
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from mllm_jax.cli.answer import Answer
-from mllm_jax.cli.shared import teller
-
-if TYPE_CHECKING:  # which --help does not need
-    from rich.console import Console
+from mllm_jax.cli.command import Request
 
 
-def import_(args: argparse.Namespace, console: Console) -> Answer:
-    """Make a run that begins with released weights: fetch, check and configure them."""
-    from mllm_jax.release.import_weights import import_release as run
-
-    encoders = dict(args.encoder)
-    tell = teller(console)
-    found = run(args.source, Path(args.out), encoders, args.dtype, args.devices, tell)
-    read = f"{found.parameters:,} parameters, read in {found.seconds:.1f} s"
-    table = ("part", "comes from"), found.rows
-    return Answer(found.to_json(), [table], [read, f"written: {found.config}"])
-
-
-def export(args: argparse.Namespace, console: Console) -> Answer:
-    """Write the newest checkpoint of a run as a released one: safetensors, config, tokenizer."""
-    from mllm_jax.release.export_weights import export as run
-    from mllm_jax.runtime.devices import use_host
-
-    use_host()
-    if args.adapters:
-        from mllm_jax.release.export_adapters import export_adapters
-
-        done = export_adapters(Path(args.run), Path(args.out), args.dtype, teller(console))
-    else:
-        done = run(Path(args.run), Path(args.out), args.part, args.dtype, teller(console))
-    copied = f"; copied: {', '.join(done.copied)}" if done.copied else ""
-    line = f"written: {done.folder}, {done.bytes / 1e9:.3g} GB{copied}"
-    return Answer(done.to_json(), lines=[line])
+def import_arguments(request: Request) -> Mapping[str, Any]:
+    """Arguments of `release.import_weights.import_release`."""
+    args = request.args
+    return {
+        "source": args.source,
+        "out": Path(args.out),
+        "encoders": dict(args.encoder),
+        "dtype": args.dtype,
+        "devices": args.devices,
+        "tell": request.print_line,
+    }
 
 
-def generate(args: argparse.Namespace, console: Console) -> Answer:
-    """Answer a prompt with media, or a file of them, by a run or a released model."""
-    from mllm_jax.cli.answering import answer
+def answer_import(result: Any, request: Request) -> Answer:
+    """Where the parts of the model come from, and the configuration that was written."""
+    del request
+    summary = f"{result.parameters:,} parameters, read in {result.seconds:.1f} s"
+    table = ("part", "comes from"), result.rows
+    return Answer(result.to_json(), [table], [summary, f"written: {result.config}"])
 
-    return answer(args, console)
+
+def adapter_arguments(request: Request) -> Mapping[str, Any]:
+    """Arguments of `release.export_adapters.export_adapters`."""
+    args = request.args
+    return {
+        "run": Path(args.run),
+        "out": Path(args.out),
+        "dtype": args.dtype,
+        "tell": request.print_line,
+    }
+
+
+def export_arguments(request: Request) -> Mapping[str, Any]:
+    """Arguments of `release.export_weights.export`."""
+    return {**adapter_arguments(request), "part": request.args.part}
+
+
+def answer_export(result: Any, request: Request) -> Answer:
+    """The folder that was written."""
+    del request
+    copied = f"; copied: {', '.join(result.copied)}" if result.copied else ""
+    line = f"written: {result.folder}, {result.bytes / 1e9:.3g} GB{copied}"
+    return Answer(result.to_json(), lines=[line])

@@ -1,144 +1,216 @@
-"""Commands that predict, search, compile ahead and submit; see `mllm_jax.cli.commands`."""
+"""What commands call that predict, search, compile ahead and submit."""
 
 from __future__ import annotations
 
-import argparse
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from mllm_jax.cli.answer import Answer, table_of
-from mllm_jax.cli.shared import begin, code, hardware_of, seed_of, teller, with_budgets
+from mllm_jax.cli.answer import Answer, exit_code, table_of
+from mllm_jax.cli.command import Request
+from mllm_jax.cli.drawing import output_folder
 
 if TYPE_CHECKING:  # which --help does not need
-    from rich.console import Console
-
-    from mllm_jax.config.sections import ExperimentConfig
+    from mllm_jax.plan.budgets import Advice
 
 
-def simulate(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
-    """Predict a step on hardware that need not be here, with idle time by kind."""
-    from mllm_jax.config.hardware import named
+def hardware_name(request: Request) -> str:
+    """The description that was asked for, or that the configuration was planned for."""
+    return request.args.hardware or request.config.schedule.hardware or "h100"
+
+
+def seed_of(request: Request) -> int:
+    """The seed that is asked for, else that of the run."""
+    seed: int = request.config.train.seed if request.args.seed is None else request.args.seed
+    return seed
+
+
+# ---- simulate ------------------------------------------------------------------------------------
+
+
+def check_simulation(request: Request) -> None:
+    """Raise ConfigError for an option of other predictions."""
     from mllm_jax.config.sections import ConfigError
-    from mllm_jax.plan.simulate import Variation
-    from mllm_jax.plan.simulate import simulate as run
 
-    config = with_budgets(config, console)
-    if args.ablate or args.mixture:
-        return _simulate_systems(args, config, console)
-    if args.even:
+    if request.args.even:
         raise ConfigError("simulate", ["--even is an option of --mixture; valid: both or neither"])
-    variation = Variation(dict(args.slow), args.vary or 0.0, seed_of(args, config))
-    hardware = named(hardware_of(args, config))
-    result = run(config, hardware, Path(args.output or config.run.path), variation)
+
+
+def simulation_arguments(request: Request) -> Mapping[str, Any]:
+    """Arguments of `plan.simulate.simulate`."""
+    from mllm_jax.config.hardware import named
+    from mllm_jax.plan.simulate import Variation
+
+    args = request.args
+    return {
+        "config": request.config,
+        "hardware": named(hardware_name(request)),
+        "folder": output_folder(request),
+        "variation": Variation(dict(args.slow), args.vary or 0.0, seed_of(request)),
+    }
+
+
+def answer_simulation(result: Any, request: Request) -> Answer:
+    """The seconds of the step by what they go into."""
+    del request
     return Answer(result.to_json(), [(("what", "seconds", "share"), result.rows)], result.notes)
 
 
-def _simulate_systems(
-    args: argparse.Namespace, config: ExperimentConfig, console: Console
-) -> Answer:
+def simulate_systems(request: Request) -> Answer:
     """Predict steps of this framework beside other systems, which a checkout has."""
     from mllm_jax.checkout import require_benchmarks
 
-    name = "ablate" if args.ablate else "mixture"
+    name = "ablate" if request.args.ablate else "mixture"
     module = require_benchmarks("systems.simulate", f"simulate --{name}")
-    answer: Answer = getattr(module, name)(args, config, console)
+    answer: Answer = getattr(module, name)(request)
     return answer
 
 
-def plan(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
-    """Search the fastest plans for the model, the rows of a step and the devices."""
+# ---- plan and budgets ----------------------------------------------------------------------------
+
+
+def plan_arguments(request: Request) -> Mapping[str, Any]:
+    """Arguments of `plan.report.plan`; budgets are chosen first where they are asked for."""
     from mllm_jax.config.hardware import named
+    from mllm_jax.plan.budgets import advise
     from mllm_jax.plan.comparison import other_systems
     from mllm_jax.plan.planner import Planner
-    from mllm_jax.plan.prediction import COLUMNS
-    from mllm_jax.plan.report import plan as run
-    from mllm_jax.runtime.devices import use_host
+    from mllm_jax.plan.settled import settled
 
-    use_host()
-    chosen = None
-    if args.budgets:
-        from mllm_jax.plan.budgets import advise
-
-        chosen = advise(config)
-    config = chosen.applied(config) if chosen else with_budgets(config, console, planned=False)
+    args, tell = request.args, request.print_line
+    advice = advise(request.config) if args.budgets else None
+    if advice is None:
+        config = settled(request.config, tell, planned=False)
+    else:
+        config = advice.applied(request.config)
     memory = None if args.memory is None else args.memory * 2**30
-    name = hardware_of(args, config)
-    planner = Planner(config, named(name), name, memory, args.within, args.all_devices)
-    file = Path(args.output) if args.output else config.run.path / "plan.yaml"
-    how = teller(console), chosen, other_systems()
-    result = run(planner, args.top, file, time.perf_counter, *how)
+    name = hardware_name(request)
+    return {
+        "planner": Planner(config, named(name), name, memory, args.within, args.all_devices),
+        "top": args.top,
+        "file": request.path_of("output") or config.run.path / "plan.yaml",
+        "clock": time.perf_counter,
+        "tell": tell,
+        "budgets": advice,
+        "systems": other_systems(),
+    }
+
+
+def answer_plan(result: Any, request: Request) -> Answer:
+    """The plans that were found."""
+    from mllm_jax.plan.prediction import COLUMNS
+
+    del request
     return Answer(result.to_json(), [(COLUMNS, result.rows)], result.notes)
 
 
-def calibrate(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
-    """Measure this machine for the cost model: a description for simulate --hardware."""
-    begin(args, config, one_thread=True)
-    from mllm_jax.calibrate.measure import calibrate as run
-
-    config = with_budgets(config, console)
-    output = Path(args.output or config.run.path / "hardware.yaml")
-    result = run(config, output, teller(console))
-    constants = ("constant", "value"), list(result.constants.items())
-    return Answer(
-        result.to_json() | {"file": str(output)},
-        [table_of(result.rows), constants],
-        [*result.notes, f"written: {output}"],
-    )
+def budget_arguments(request: Request) -> Mapping[str, Any]:
+    """Arguments of `plan.budgets.advise`."""
+    return {"config": request.config, "samples": request.args.samples}
 
 
-def compile(  # noqa: A001 - commands are called as their functions
-    args: argparse.Namespace, config: ExperimentConfig, console: Console
-) -> Answer:
-    """Compile the train step for accelerators that are not here, or for later runs (--save)."""
-    from mllm_jax.config.sections import ConfigError, ParallelConfig
-
-    if (args.save is None) == (args.topology is None):
-        problem = "devices that are not here, or those of this machine; valid: --topology or --save"
-        raise ConfigError("compile", [problem])
-    if args.save is not None:
-        return _compile_and_save(args, config, console)
-    from mllm_jax.runtime.devices import start
-
-    start(ParallelConfig())  # compiling runs on the CPU
-    from mllm_jax.compile.report import compile_ahead
-    from mllm_jax.compile.target import Target
-
-    config = with_budgets(config, console)
-    report = compile_ahead(config, Target.parse(args.topology), teller(console))
-    memory = ("bytes of a device", "GiB", "of the limit"), report.memory_rows
-    columns = ("collectives of a step", "in the program", "GiB", "ms", "overlapped")
-    tables = [memory, (columns, report.collective_rows)]
-    return Answer(report.to_json(), tables, [report.summary], code(report.fits))
-
-
-def _compile_and_save(
-    args: argparse.Namespace, config: ExperimentConfig, console: Console
-) -> Answer:
-    """Compile the train step for the devices of this machine, and write it."""
-    begin(args, config)
-    from mllm_jax.compile.save import save_step
-
-    config = with_budgets(config, console)
-    saved = save_step(config, Path(args.save), teller(console))
-    return Answer(saved.to_json(), lines=[f"written: {saved.file}", saved.summary])
-
-
-def budgets(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
-    """Suggest data.budgets that fit the data and the plans, with the padding to expect."""
-    from mllm_jax.plan.budgets import advise
-
-    advice = advise(config, args.samples)
+def answer_budgets(advice: Advice, request: Request) -> Answer:
+    """The budgets that fit, as an override to paste."""
+    del request
     columns = ("budget", "now", "padding now", "suggested", "padding then")
     values = ", ".join(f"{name}: {number}" for name, number in advice.suggested.budgets.items())
     lines = [*advice.outcomes, f"data.budgets='{{{values}}}'"]
     return Answer(advice.to_json(), [(columns, advice.rows)], lines)
 
 
-def submit(args: argparse.Namespace, config: ExperimentConfig, console: Console) -> Answer:
-    """Write the job of a run for Slurm or Kubernetes, and submit it (--go)."""
-    from mllm_jax.submit.submit import submit as run
+# ---- calibrate -----------------------------------------------------------------------------------
 
-    output = Path(args.output) if args.output else None
-    result = run(config, args.cluster, args.nodes, output, go=args.go, on_nodes=args.on_nodes)
+
+def hardware_file(request: Request) -> Path:
+    """The file for the description of this machine."""
+    return request.path_of("output") or request.run_folder / "hardware.yaml"
+
+
+def calibration_arguments(request: Request) -> Mapping[str, Any]:
+    """Arguments of `calibrate.measure.calibrate`."""
+    return {
+        "config": request.config,
+        "output": hardware_file(request),
+        "tell": request.print_line,
+    }
+
+
+def answer_calibration(result: Any, request: Request) -> Answer:
+    """What was measured, and the constants of the cost model."""
+    file = hardware_file(request)
+    constants = ("constant", "value"), list(result.constants.items())
+    return Answer(
+        result.to_json() | {"file": str(file)},
+        [table_of(result.rows), constants],
+        [*result.notes, f"written: {file}"],
+    )
+
+
+# ---- compile -------------------------------------------------------------------------------------
+
+
+def check_compilation(request: Request) -> None:
+    """Raise ConfigError unless the step is compiled either for a topology or for later runs."""
+    from mllm_jax.config.sections import ConfigError
+
+    if (request.args.save is None) == (request.args.topology is None):
+        problem = "devices that are not here, or those of this machine; valid: --topology or --save"
+        raise ConfigError("compile", [problem])
+
+
+def compilation_arguments(request: Request) -> Mapping[str, Any]:
+    """Arguments of `compile.report.compile_ahead`."""
+    from mllm_jax.compile.target import Target
+
+    return {
+        "config": request.config,
+        "target": Target.parse(request.args.topology),
+        "tell": request.print_line,
+    }
+
+
+def answer_compilation(report: Any, request: Request) -> Answer:
+    """The memory of a device and the collectives of the step."""
+    del request
+    memory = ("bytes of a device", "GiB", "of the limit"), report.memory_rows
+    columns = ("collectives of a step", "in the program", "GiB", "ms", "overlapped")
+    tables = [memory, (columns, report.collective_rows)]
+    return Answer(report.to_json(), tables, [report.summary], exit_code(report.fits))
+
+
+def saved_step_arguments(request: Request) -> Mapping[str, Any]:
+    """Arguments of `compile.save.save_step`."""
+    return {
+        "config": request.config,
+        "folder": request.path_of("save"),
+        "tell": request.print_line,
+    }
+
+
+def answer_saved_step(saved: Any, request: Request) -> Answer:
+    """The file of the compiled step."""
+    del request
+    return Answer(saved.to_json(), lines=[f"written: {saved.file}", saved.summary])
+
+
+# ---- submit --------------------------------------------------------------------------------------
+
+
+def submission_arguments(request: Request) -> Mapping[str, Any]:
+    """Arguments of `submit.submit.submit`."""
+    args = request.args
+    return {
+        "config": request.config,
+        "cluster": args.cluster,
+        "nodes": args.nodes,
+        "output": request.path_of("output"),
+        "go": args.go,
+        "on_nodes": args.on_nodes,
+    }
+
+
+def answer_submission(result: Any, request: Request) -> Answer:
+    """The files of the job, and the job if it was submitted."""
+    del request
     return Answer(result.to_json(), [(("what", "value"), result.rows)], result.lines)

@@ -82,7 +82,7 @@ class Planning:
         self._thread = threading.Thread(target=self._search, name="plans", daemon=True)
         self._thread.start()
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """End the search."""
         self._over.set()
         if self._running is not None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from mllm_jax.cli import commands, shared
-from mllm_jax.cli.options import parse
+from mllm_jax.cli import devices as devices_of_commands
+from mllm_jax.cli.options import parse_arguments
+from mllm_jax.cli.table import COMMANDS
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime import devices
 from mllm_jax.runtime.agreement import AgreementError
@@ -82,10 +83,10 @@ def test_processes_compare_their_code_with_their_configuration(own, beside, monk
         check()
 
     monkeypatch.setattr(devices, "start", met)
-    args = parse(["train", "--config", "any"], commands.COMMANDS)
+    args = parse_arguments(["train", "--config", "any"], COMMANDS)
     beside()
-    shared.begin(args, own)
+    devices_of_commands.start_configured(args, own)
     for key in ("source launch.py", "source data/sample.py", "version of jax", "train.seed"):
         beside(**{"configuration and code": {key: "other"}})
         with pytest.raises(AgreementError, match=f'process 1 has {key} "other", process 0 [^(]'):
-            shared.begin(args, own)
+            devices_of_commands.start_configured(args, own)

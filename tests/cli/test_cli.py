@@ -83,7 +83,7 @@ def test_every_option_in_the_help_is_accepted(
         return Answer(None)
 
     text = help_of(name, capsys=capsys)
-    monkeypatch.setattr(cli, "_run", note)
+    monkeypatch.setattr(cli, "run_command", note)
     options = re.findall(r"^ +(--[a-z-]+)(?: ([A-Z{:][\w,:{}]*))?", text, flags=re.MULTILINE)
     values = {"FILE": str(small), "HOST:PORT": "localhost:1234", "N": "1", "I": "0", "DIR": "out"}
     values |= {"NAME": "h100", "STAGE": "0=1.5", "SIGMA": "0.2", "TOPOLOGY": "gpu:h100:1x8"}
@@ -214,7 +214,7 @@ def test_an_interrupt_ends_in_code_130(
     def interrupt(args: object, console: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "_run", interrupt)
+    monkeypatch.setattr(cli, "run_command", interrupt)
     assert launch.main(["train", "--config", str(small)]) == Exit.INTERRUPTED
 
 
@@ -550,6 +550,6 @@ def test_what_is_simulated_is_printed_as_a_table(
 
 @pytest.mark.parametrize("own", BENCHMARKS.values(), ids=BENCHMARKS)
 def test_every_benchmark_has_a_function_that_takes_its_options(own: Benchmark) -> None:
-    taken = list(inspect.signature(own.function).parameters)
+    taken = list(inspect.signature(own.call.load_function()).parameters)
     assert {option.name for option in own.options} <= {*taken[1:]}
     assert own.config is None or (ROOT / own.config).is_file()

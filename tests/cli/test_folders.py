@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mllm_jax.cli.commands import COMMANDS
 from mllm_jax.cli.folders import FOLDERS, check_folder
-from mllm_jax.cli.options import _parser
+from mllm_jax.cli.options import make_parser
+from mllm_jax.cli.table import COMMANDS
 from mllm_jax.runtime.folder import RunError
 from tests.configs import ROOT
 
@@ -38,7 +38,7 @@ REST = {
 
 def options_for_folders() -> dict[str, list[str]]:
     """By command, its options that name a folder which is read."""
-    parser = _parser(COMMANDS)
+    parser = make_parser(COMMANDS)
     (commands,) = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
     found: dict[str, list[str]] = {}
     for name, own in commands.choices.items():

@@ -16,9 +16,9 @@ import soundfile
 
 from data.sample import DataError
 from mllm_jax.cli import inputs
-from mllm_jax.cli.commands import COMMANDS
 from mllm_jax.cli.inputs import check_inputs
-from mllm_jax.cli.options import parse
+from mllm_jax.cli.options import parse_arguments
+from mllm_jax.cli.table import COMMANDS
 from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.runtime.exits import Exit
 from tests.cli.test_folders import PROGRAM
@@ -147,15 +147,15 @@ def test_a_wrong_input_is_told_before_anything_is_loaded(folder: Path) -> None:
     ],
 )
 def test_right_inputs_pass(words: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "LOOKED_FOR", 2 if "{}/lost.jsonl" not in words else 1)
-    check_inputs(parse(filled(words, folder), COMMANDS))
+    monkeypatch.setattr(inputs, "MOST_CHECKED", 2 if "{}/lost.jsonl" not in words else 1)
+    check_inputs(parse_arguments(filled(words, folder), COMMANDS))
 
 
 def test_few_prompts_are_looked_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    args = parse(filled([*BATCH, "{}/lost.jsonl"], folder), COMMANDS)
-    monkeypatch.setattr(inputs, "LOOKED_FOR", 1)
+    args = parse_arguments(filled([*BATCH, "{}/lost.jsonl"], folder), COMMANDS)
+    monkeypatch.setattr(inputs, "MOST_CHECKED", 1)
     check_inputs(args)
-    monkeypatch.setattr(inputs, "LOOKED_FOR", 2)
+    monkeypatch.setattr(inputs, "MOST_CHECKED", 2)
     with pytest.raises(DataError, match=r"last one: 'gone\.png' is missing"):
         check_inputs(args)
 
@@ -164,21 +164,21 @@ def test_few_prompts_are_looked_for(folder: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_checkpoint_that_says_nothing_is_told_later(config: Any, tmp_path: Path) -> None:
     checkpoint(tmp_path / "run", config)
     for more in (["--part", "x"], ["--adapters"]):
-        check_inputs(parse(filled([*EXPORT, "{}/new", *more], tmp_path), COMMANDS))
+        check_inputs(parse_arguments(filled([*EXPORT, "{}/new", *more], tmp_path), COMMANDS))
     (tmp_path / "run/checkpoints/20/config/metadata").write_text("{")
-    check_inputs(parse(filled([*EXPORT, "{}/new", "--part", "x"], tmp_path), COMMANDS))
+    check_inputs(parse_arguments(filled([*EXPORT, "{}/new", "--part", "x"], tmp_path), COMMANDS))
 
 
 def test_the_newest_checkpoint_says_whether_there_are_adapters(tmp_path: Path) -> None:
     checkpoint(tmp_path / "run", {"train": {"lora": {"rank": 4}}})
-    check_inputs(parse(filled([*EXPORT, "{}/new", "--adapters"], tmp_path), COMMANDS))
+    check_inputs(parse_arguments(filled([*EXPORT, "{}/new", "--adapters"], tmp_path), COMMANDS))
     checkpoint(tmp_path / "run", {"train": {"lora": None}})
     with pytest.raises(PretrainedError, match="no adapters"):
-        check_inputs(parse(filled([*EXPORT, "{}/new", "--adapters"], tmp_path), COMMANDS))
+        check_inputs(parse_arguments(filled([*EXPORT, "{}/new", "--adapters"], tmp_path), COMMANDS))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_takes_no_files_is_told(tmp_path: Path) -> None:
     tmp_path.chmod(0o555)
     with pytest.raises(PretrainedError, match="takes no files"):
-        check_inputs(parse([*IMPORT, str(tmp_path / "new")], COMMANDS))
+        check_inputs(parse_arguments([*IMPORT, str(tmp_path / "new")], COMMANDS))

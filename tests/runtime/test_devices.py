@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import pytest
 
-from mllm_jax.cli.shared import begin
+from mllm_jax.cli.devices import start_configured
 from mllm_jax.config.load import ParallelConfig
 from mllm_jax.runtime.devices import DeviceError, LostError, _found, start
 from mllm_jax.runtime.exits import Exit, code_of
@@ -136,5 +136,5 @@ def test_a_command_knows_whether_its_run_has_trained(
         "mllm_jax.runtime.devices.start", lambda *_, **how: found.append(how["trained"])
     )
     place = {"processes": 1, "process": 0, "coordinator": None, "join_seconds": 1.0}
-    begin(Namespace(name=command, **place), own)
+    start_configured(Namespace(name=command, **place), own)
     assert found == [trained]

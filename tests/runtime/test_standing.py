@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from mllm_jax.cli.commands import COMMANDS
-from mllm_jax.cli.options import parse
+from mllm_jax.cli.options import parse_arguments
+from mllm_jax.cli.table import COMMANDS
 from mllm_jax.runtime.standing import again, untouched
 from tests.configs import config
 
@@ -21,7 +21,7 @@ def test_who_goes_on_does_not_go_back_once_more(asked, at, monkeypatch, tmp_path
     def parsed(command: str) -> dict[str, object]:
         python, script, *words = shlex.split(command)
         assert (python, script) == ("python", "launch.py")
-        return vars(parse(words, COMMANDS))
+        return vars(parse_arguments(words, COMMANDS))
 
     words = ["python", "launch.py", "train", *REST[:at], *asked, *REST[at:]]
     monkeypatch.setattr(sys, "orig_argv", words)
@@ -35,11 +35,11 @@ def test_who_goes_on_does_not_go_back_once_more(asked, at, monkeypatch, tmp_path
 
 def test_an_option_has_one_name(capsys):
     with pytest.raises(SystemExit):
-        parse(["train", *REST, "--from-st", "3"], COMMANDS)
+        parse_arguments(["train", *REST, "--from-st", "3"], COMMANDS)
     assert "'--from-st' is neither an option" in capsys.readouterr().err
 
 
 def test_an_override_with_dashes_is_told_without_them(capsys):
     with pytest.raises(SystemExit):
-        parse(["train", *REST, "--train.steps=10"], COMMANDS)
+        parse_arguments(["train", *REST, "--train.steps=10"], COMMANDS)
     assert "nor section.key=value; valid: train.steps=10" in capsys.readouterr().err

@@ -33,7 +33,7 @@ def test_plans_are_found_told_and_given_up(tmp_path, caplog):
     command, devices = [sys.executable, "-c", PROGRAM], {4: 8, 3: 6, 2: 4, 1: 2}
     planning = Planning(command, devices, tmp_path, read, plans)
     soon(lambda: "(4 devices)" in caplog.text)
-    planning.stop()  # which does not wait for the search
+    planning.close()  # which does not wait for the search
     assert plans == {4: ("for 8 of 8",), 3: ("before",), 2: ("before",)}
     told = [record.getMessage() for record in caplog.records]
     assert told == [

@@ -1,0 +1,120 @@
+"""The devices and processes of a command, started before anything is loaded that computes."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from mllm_jax.cli.command import Call
+from mllm_jax.runtime.part import Processes
+
+if TYPE_CHECKING:  # which --help does not need
+    from jax import Device
+
+    from mllm_jax.config.sections import ExperimentConfig
+
+#: CPU devices that are emulated for a call that takes any devices.
+EMULATED = 2
+
+
+def processes_of(args: argparse.Namespace) -> Processes:
+    """The place of this process among those of the run."""
+    return Processes(args.processes, args.process, args.coordinator, args.join_seconds)
+
+
+def start_devices(
+    call: Call, args: argparse.Namespace, config: ExperimentConfig | None
+) -> Sequence[Device]:
+    """Start the devices that a call needs.
+
+    Returns:
+        The devices of all processes, of a call that needs the configured ones.
+
+    Raises:
+        DeviceError: the devices are not there, or are of several processes and must not be.
+        JoinError: the other processes do not come.
+        AgreementError: configuration or code of the processes differ.
+    """
+    if call.devices == "configured":
+        assert config is not None
+        return start_configured(args, config, one_thread=call.one_thread, keep=call.compiled)
+    if call.devices == "any":
+        start_any_devices(args)
+    elif call.devices == "host":
+        from mllm_jax.runtime.devices import use_host
+
+        use_host()
+    elif call.devices == "compiler":
+        from mllm_jax.config.sections import ParallelConfig
+        from mllm_jax.runtime.devices import start
+
+        start(ParallelConfig())
+    return ()
+
+
+def start_any_devices(args: argparse.Namespace) -> None:
+    """Start the devices that this process finds by itself.
+
+    Raises:
+        DeviceError: there are several processes.
+    """
+    from mllm_jax.runtime.devices import DeviceError, start_any
+
+    if args.processes > 1:
+        raise DeviceError(
+            f"--processes {args.processes}: bench {args.benchmark} measures the devices of one "
+            "process; valid: 1"
+        )
+    start_any(EMULATED)
+
+
+def start_configured(
+    args: argparse.Namespace,
+    config: ExperimentConfig,
+    *,
+    one_thread: bool = False,
+    keep: bool = False,
+) -> Sequence[Device]:
+    """Start the configured devices, with all processes.
+
+    Args:
+        one_thread: whether every emulated device has one thread.
+        keep: whether compiled programs are stored for later runs.
+
+    Returns:
+        The devices of all processes.
+
+    Raises:
+        DeviceError, JoinError, AgreementError: as of `start_devices`.
+    """
+    from mllm_jax.runtime.agreement import agree, code, configured
+    from mllm_jax.runtime.devices import start
+    from mllm_jax.runtime.folder import has_trained
+    from mllm_jax.runtime.supervised.process import LATER, supervised
+    from mllm_jax.runtime.watch import Limits
+
+    run, supervisor = config.run, supervised()
+    later = 0.0 if supervisor is None else LATER
+    trained = args.name == "train" and has_trained(run.path)
+    trained = trained or (supervisor is not None and supervisor.trained)
+    limits = Limits(run.hang_seconds + later, run.stall_seconds, run.phase_seconds)
+    compare = partial(agree, "configuration and code")
+    if keep:
+        from mllm_jax.runtime.compiled.cache import keep_compiled
+
+        keep_compiled(config.run.compilation_cache)
+    facts = {
+        "command": args.name,
+        "--from-step": getattr(args, "from_step", None),
+        **configured(config.model_dump(mode="json")),
+    }
+
+    def compare_processes() -> None:
+        from data.planning.balance import fingerprints
+
+        compare(facts | code() | fingerprints(config.data))
+
+    threads = {"one_thread": one_thread, "trained": trained}
+    return start(config.parallel, processes_of(args), limits, compare_processes, **threads)

@@ -1,0 +1,102 @@
+"""What commands call that write data, pages and pictures: data, preview, trace, experts, report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mllm_jax.cli.answer import Answer
+from mllm_jax.cli.command import Request
+from mllm_jax.runtime.exits import Exit
+
+
+def answer_file(file: Path, request: Request) -> Answer:
+    """The name of the file that was written."""
+    del request
+    return Answer({"file": str(file)}, lines=[f"written: {file}"])
+
+
+# ---- data ----------------------------------------------------------------------------------------
+
+
+def example_arguments(request: Request) -> Mapping[str, Any]:
+    """Arguments of `data.sources.shapes.write_example`."""
+    args = request.args
+    return {"folder": Path(args.out), "images": args.images, "seed": args.seed}
+
+
+def answer_example(result: Any, request: Request) -> Answer:
+    """What the data set has."""
+    del request
+    return Answer(result.to_json(), lines=result.lines)
+
+
+# ---- preview and report --------------------------------------------------------------------------
+
+
+def preview_arguments(request: Request) -> Mapping[str, Any]:
+    """Arguments of `pages.samples.page.preview`."""
+    count, output = request.args.samples, request.path_of("out")
+    return {"config": request.config, "count": count, "output": output}
+
+
+def answer_preview(result: Any, request: Request) -> Answer:
+    """The samples of the page; refused ones are bad data."""
+    from mllm_jax.pages.samples.page import COLUMNS
+
+    del request
+    code = Exit.BAD_DATA if result.preview.refused else Exit.OK
+    return Answer(result.to_json(), [(COLUMNS, result.rows)], result.lines, code)
+
+
+def report_arguments(request: Request) -> Mapping[str, Any]:
+    """Arguments of `pages.run.page.report`."""
+    return {"folder": Path(request.args.run), "output": request.path_of("output")}
+
+
+# ---- trace and experts ---------------------------------------------------------------------------
+
+
+def output_folder(request: Request) -> Path:
+    """The folder of `--output`, or that of the run."""
+    return request.path_of("output") or request.run_folder
+
+
+def trace_arguments(request: Request) -> Mapping[str, Any]:
+    """Arguments of `check.trace.trace`."""
+    return {
+        "config": request.config,
+        "folder": output_folder(request),
+        "measure": request.args.measure,
+    }
+
+
+def answer_trace(result: Any, request: Request) -> Answer:
+    """The figures of the schedule."""
+    del request
+    return Answer(result.to_json(), [(("what", "value"), result.rows)])
+
+
+def check_experts(request: Request) -> None:
+    """Raise ConfigError for a model without experts."""
+    from mllm_jax.train.records.expert_history import drawn_experts
+
+    drawn_experts(request.config.model.decoder)
+
+
+def draw_loads(request: Request) -> Answer:
+    """Draw the load of every expert in a run."""
+    from mllm_jax.train.records.expert_history import COLUMNS, draw, expert_history
+
+    history = expert_history(request.run_folder / "metrics.jsonl")
+    file = draw(history, output_folder(request))
+    value = history.to_json() | {"file": str(file)}
+    return Answer(value, [(COLUMNS, history.rows)], [f"written: {file}"])
+
+
+def draw_routes(request: Request) -> Path:
+    """Draw the way of a few tokens through a layer with experts."""
+    from mllm_jax.check.expert_routes import draw, routes
+
+    return draw(routes(request.config), output_folder(request))

@@ -1,0 +1,276 @@
+"""The commands of `launch.py` as data: what each calls, and what that needs.
+
+Functions are named as `module:name`, as most of their modules load what computes: `--help` and a
+mistake in a configuration need none of them. To add a command, add a row here and its options in
+`mllm_jax.cli.options`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mllm_jax.cli import configuration, drawing, models, planning, training
+from mllm_jax.cli.benchmark import registered, select_benchmark
+from mllm_jax.cli.command import Call, Command
+
+_ANSWERING = "mllm_jax.cli.answering"
+_CONFIGURATION = configuration.__name__
+
+_ROWS = (
+    Command(
+        "train",
+        "Train, or go on where the run of this name stopped; evaluate at the end.",
+        Call(
+            "mllm_jax.train.trainer:train",
+            training.training_arguments,
+            devices="configured",
+            compiled=True,
+            pulse=True,
+            budgets=True,
+            prepare=training.prepare_training,
+        ),
+        {
+            "supervise": Call(
+                "mllm_jax.supervise.start:supervise",
+                training.supervision_arguments,
+                training.answer_supervision,
+                pulse=True,
+                prepare=training.check_supervision,
+            )
+        },
+    ),
+    Command(
+        "evaluate",
+        "Loss and exact match on held-out samples, or metrics of answers to questions of your own.",
+        Call(
+            "mllm_jax.train.components.evaluator:evaluate_run",
+            training.config_argument,
+            training.answer_evaluation,
+            devices="configured",
+            compiled=True,
+            budgets=True,
+        ),
+        {"questions": Call(f"{_ANSWERING}:evaluate_questions", config="none")},
+        inputs="(--config FILE | (--run DIR | --release DIR) --questions FILE)",
+    ),
+    Command(
+        "generate",
+        "Answer a prompt with media, or a file of them, by a run or a released model.",
+        Call(f"{_ANSWERING}:answer_prompts", config="none"),
+        inputs="(--run DIR | --release DIR) (--prompt TEXT | --batch FILE)",
+        has_config=False,
+    ),
+    Command(
+        "verify",
+        "Compare loss and every gradient under the configured plans with a single device.",
+        Call(
+            "mllm_jax.check.verify:verify",
+            training.config_argument,
+            training.answer_verification,
+            devices="configured",
+            budgets=True,
+        ),
+    ),
+    Command(
+        "check",
+        "Check devices, links, disk, clocks and packages of all processes, as before training.",
+        Call(
+            f"{training.__name__}:examine_processes",
+            answer=training.answer_health,
+            devices="configured",
+        ),
+    ),
+    Command(
+        "config",
+        "Print the configuration with every default filled in, or rewrite a file with old keys.",
+        Call(f"{_CONFIGURATION}:print_config"),
+        {
+            "write_keys": Call(f"{_CONFIGURATION}:write_keys", config="none"),
+            "keys": Call(f"{_CONFIGURATION}:print_keys", config="none"),
+            "upgrade": Call(f"{_CONFIGURATION}:upgrade_files", config="none"),
+        },
+        inputs="(--config FILE | upgrade FILE ...)",
+    ),
+    Command(
+        "data",
+        "Make a small data set to try everything out with: drawn shapes, and questions about them.",
+        Call(
+            "data.sources.shapes:write_example",
+            drawing.example_arguments,
+            drawing.answer_example,
+            config="none",
+        ),
+        inputs="example --out DIR",
+        has_config=False,
+        has_overrides=False,
+    ),
+    Command(
+        "preview",
+        "Write a page of what the model sees: the first samples, as the loader packs them.",
+        Call(
+            "mllm_jax.pages.samples.page:preview",
+            drawing.preview_arguments,
+            drawing.answer_preview,
+            devices="host",
+            budgets=True,
+        ),
+    ),
+    Command(
+        "budgets",
+        "Suggest data.budgets that fit the data and the plans, with the padding to expect.",
+        Call("mllm_jax.plan.budgets:advise", planning.budget_arguments, planning.answer_budgets),
+    ),
+    Command(
+        "bench",
+        "Measure parts of a step one by one.",
+        select_benchmark,
+        inputs="{" + ",".join(registered()) + "} [--config FILE]",
+    ),
+    Command(
+        "trace",
+        "Draw the pipeline's schedule, and write it as a trace for Perfetto.",
+        Call(
+            "mllm_jax.check.trace:trace",
+            drawing.trace_arguments,
+            drawing.answer_trace,
+            devices="configured",
+            budgets=True,
+        ),
+    ),
+    Command(
+        "experts",
+        "Draw the load of every expert in a run: a heat map, and its evenness over the steps.",
+        Call(f"{drawing.__name__}:draw_loads", prepare=drawing.check_experts),
+        {
+            "routes": Call(
+                f"{drawing.__name__}:draw_routes",
+                answer=drawing.answer_file,
+                devices="host",
+                prepare=drawing.check_experts,
+            )
+        },
+    ),
+    Command(
+        "report",
+        "Write a page about a run: its figures, time, schedule, plan, samples and configuration.",
+        Call(
+            "mllm_jax.pages.run.page:report",
+            drawing.report_arguments,
+            drawing.answer_file,
+            config="none",
+        ),
+        inputs="--run DIR",
+        has_config=False,
+        has_overrides=False,
+    ),
+    Command(
+        "simulate",
+        "Predict a step on hardware that need not be here, with idle time by kind.",
+        Call(
+            "mllm_jax.plan.simulate:simulate",
+            planning.simulation_arguments,
+            planning.answer_simulation,
+            budgets=True,
+            prepare=planning.check_simulation,
+        ),
+        {
+            "ablate": Call(f"{planning.__name__}:simulate_systems", budgets=True),
+            "mixture": Call(f"{planning.__name__}:simulate_systems", budgets=True),
+        },
+    ),
+    Command(
+        "calibrate",
+        "Measure this machine for the cost model: a description for simulate --hardware.",
+        Call(
+            "mllm_jax.calibrate.measure:calibrate",
+            planning.calibration_arguments,
+            planning.answer_calibration,
+            devices="configured",
+            one_thread=True,
+            budgets=True,
+        ),
+    ),
+    Command(
+        "plan",
+        "Search the fastest plans for the model, the rows of a step and the devices.",
+        Call(
+            "mllm_jax.plan.report:plan",
+            planning.plan_arguments,
+            planning.answer_plan,
+            config="unplanned",
+            devices="host",
+        ),
+    ),
+    Command(
+        "compile",
+        "Compile the train step for accelerators that are not here, or for later runs (--save).",
+        Call(
+            "mllm_jax.compile.report:compile_ahead",
+            planning.compilation_arguments,
+            planning.answer_compilation,
+            devices="compiler",
+            budgets=True,
+            prepare=planning.check_compilation,
+        ),
+        {
+            "save": Call(
+                "mllm_jax.compile.save:save_step",
+                planning.saved_step_arguments,
+                planning.answer_saved_step,
+                devices="configured",
+                budgets=True,
+                prepare=planning.check_compilation,
+            )
+        },
+        inputs="--config FILE (--topology TOPOLOGY | --save DIR)",
+    ),
+    Command(
+        "submit",
+        "Write the job of a run for Slurm or Kubernetes, and submit it (--go).",
+        Call(
+            "mllm_jax.submit.submit:submit",
+            planning.submission_arguments,
+            planning.answer_submission,
+        ),
+        inputs="--cluster NAME|FILE --nodes N --config FILE",
+    ),
+    Command(
+        "import",
+        "Make a run that begins with released weights: fetch, check and configure them.",
+        Call(
+            "mllm_jax.release.import_weights:import_release",
+            models.import_arguments,
+            models.answer_import,
+            config="none",
+        ),
+        inputs="--from FOLDER|HUB_ID --out DIR",
+        has_config=False,
+        has_overrides=False,
+    ),
+    Command(
+        "export",
+        "Write the newest checkpoint of a run as a released one: safetensors, config, tokenizer.",
+        Call(
+            "mllm_jax.release.export_weights:export",
+            models.export_arguments,
+            models.answer_export,
+            config="none",
+            devices="host",
+        ),
+        {
+            "adapters": Call(
+                "mllm_jax.release.export_adapters:export_adapters",
+                models.adapter_arguments,
+                models.answer_export,
+                config="none",
+                devices="host",
+            )
+        },
+        inputs="--run DIR --out DIR",
+        has_config=False,
+        has_overrides=False,
+    ),
+)
+
+#: Commands by name, in the order of the help.
+COMMANDS: Mapping[str, Command] = {command.name: command for command in _ROWS}

@@ -1,0 +1,146 @@
+"""What the commands of runs call: train, evaluate, verify, check, and what they answer."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from mllm_jax.cli.answer import Answer, exit_code
+from mllm_jax.cli.command import Request
+from mllm_jax.cli.devices import processes_of
+
+if TYPE_CHECKING:  # which --help does not need
+    from mllm_jax.health.finding import Health
+    from mllm_jax.runtime.part import Processes
+    from mllm_jax.supervise.plans import Planning, Plans
+
+# ---- train ---------------------------------------------------------------------------------------
+
+
+def prepare_training(request: Request) -> None:
+    """Say from now on that an interruption loses nothing."""
+    from mllm_jax.runtime.interrupt import stands
+    from mllm_jax.runtime.standing import untouched
+
+    stands(untouched(request.config))
+
+
+def training_arguments(request: Request) -> Mapping[str, Any]:
+    """Arguments of `train.trainer.train`."""
+    return {
+        "config": request.config,
+        "console": request.console,
+        "from_step": request.args.from_step,
+    }
+
+
+# ---- train --supervise ---------------------------------------------------------------------------
+
+
+def check_supervision(request: Request) -> None:
+    """Raise ConfigError for a run that a supervisor could not start again."""
+    from mllm_jax.config.sections import ConfigError
+
+    if not request.config.checkpoint.enabled:
+        problem = "checkpoint.enabled false: a restart would lose all steps; valid: true"
+        raise ConfigError("train --supervise", [problem])
+
+
+def supervision_arguments(request: Request) -> Mapping[str, Any]:
+    """Arguments of `supervise.start.supervise`; a search for plans has begun where one is due."""
+    from mllm_jax.config.refit import fallbacks
+    from mllm_jax.runtime.backends.place import found
+    from mllm_jax.runtime.watch import Limits
+    from mllm_jax.runtime.wire import Address
+    from mllm_jax.supervise.plans import Plans
+    from mllm_jax.supervise.policy import Policy
+    from mllm_jax.supervise.supervisor import Settings
+
+    args, config = request.args, request.config
+    run, place = config.run, processes_of(args)
+    overrides: tuple[str, ...] = ()
+    if config.parallel.distributed:
+        # Supervisors meet before JAX has started, and tell its processes where to meet.
+        place = found(os.environ, args.join_seconds) if place.count == 1 else place
+        overrides = ("parallel.distributed=false",)
+    plans = Plans(fallbacks(config, place.count))
+    settings = Settings(
+        run.path,
+        Limits(run.hang_seconds, run.stall_seconds, run.phase_seconds),
+        Policy(run.restarts, run.backoff_seconds),
+        run.wait_for_hosts,
+        place.index,
+        place.count,
+        Address.parse(place.coordinator) if place.coordinator and place.count > 1 else None,
+        plans,
+        overrides,
+    )
+    planning = _search_fallbacks(request, place, plans)
+    return {"command": sys.orig_argv, "settings": settings, "planning": planning}
+
+
+def _search_fallbacks(request: Request, place: Processes, plans: Plans) -> Planning | None:
+    """Begin to search plans for fewer hosts, if they are to be searched."""
+    from mllm_jax.config.refit import planned, searched
+    from mllm_jax.supervise.plans import Planning
+
+    args, config = request.args, request.config
+    devices = searched(config, place.count) if place.index == 0 else {}
+    if not devices:
+        return None
+    start = sys.orig_argv[: sys.orig_argv.index("train")]
+    command = [*start, "plan", "--config", args.config, *args.overrides, "--json", "--all-devices"]
+    folder = config.run.path / "plans"
+    return Planning(command, devices, folder, partial(planned, config), plans)
+
+
+def answer_supervision(code: int, request: Request) -> Answer:
+    """The exit code; the process that trained has answered."""
+    del request
+    return Answer(None, code=code, answered=True)
+
+
+# ---- evaluate, verify, check ---------------------------------------------------------------------
+
+
+def config_argument(request: Request) -> Mapping[str, Any]:
+    """The configuration as the only argument."""
+    return {"config": request.config}
+
+
+def answer_evaluation(result: Mapping[str, Any], request: Request) -> Answer:
+    """The figures of an evaluation."""
+    from mllm_jax.train.records.evaluation_figures import figures_of
+
+    del request
+    rows = [(name, f"{value:.4g}") for name, value in figures_of(result).items()]
+    return Answer(result, [((f"step {result['step']}", "value"), rows)])
+
+
+def answer_verification(result: Any, request: Request) -> Answer:
+    """The errors of loss and gradients."""
+    from mllm_jax.check.verify import LIMIT
+
+    del request
+    table = ("what", "relative error", "worst leaf"), result.rows
+    verdict = "ok" if result.ok else f"FAILED: an error exceeds {LIMIT:g}"
+    return Answer(result.to_json(), [table], [verdict], exit_code(result.ok))
+
+
+def examine_processes(request: Request) -> Health:
+    """Check what a run needs of this machine and all processes."""
+    from mllm_jax.health.check import checks, examine
+    from mllm_jax.runtime.folder import prepare_folder
+
+    prepare_folder(request.run_folder)
+    return examine(checks(request.run_folder, request.devices))
+
+
+def answer_health(health: Health, request: Request) -> Answer:
+    """What each check has found."""
+    del request
+    table = ("check", "place", "found"), health.rows
+    return Answer(health.to_json(), [table], [str(health)], exit_code(health.ok))

@@ -1,0 +1,31 @@
+"""The table of commands: what it names is there, and a command has options and a row."""
+
+from __future__ import annotations
+
+import pytest
+
+from mllm_jax.cli.command import Call
+from mllm_jax.cli.options import _OPTIONS
+from mllm_jax.cli.table import COMMANDS
+
+CALLS = {
+    f"{command.name} {option}".strip(): call
+    for command in COMMANDS.values()
+    for option, call in {"": command.call, **command.variants}.items()
+    if isinstance(call, Call)
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_every_function_of_the_table_can_be_loaded(call: Call) -> None:
+    assert callable(call.load_function())
+
+
+def test_every_command_has_options() -> None:
+    assert list(_OPTIONS) == list(COMMANDS)
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_what_needs_devices_or_budgets_of_a_configuration_loads_one(call: Call) -> None:
+    if call.budgets or call.devices == "configured":
+        assert call.config != "none"
