@@ -171,7 +171,7 @@ def packed_loader(config: ExperimentConfig, processor: Processor, workers: int) 
 def make_reader(config: ExperimentConfig, processor: Processor) -> Reader:
     """The source, processor and lengths for the other loaders."""
     source = make_source(config.data)
-    lengths = tuple(processor.measure(source[i]) for i in range(len(source)))
+    lengths = tuple(processor.measure(source[i, 0]) for i in range(len(source)))
     return Reader(source, processor, lengths)
 
 

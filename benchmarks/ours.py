@@ -48,7 +48,7 @@ class Ours:
         loss = float(self._step().loss)
         loader = self._progress.loader
         taken = set(range(loader.position)) - set(loader.carry)
-        return {"loss": loss, "samples": [self._order[place] for place in sorted(taken)]}
+        return {"loss": loss, "samples": [self._order[place][0] for place in sorted(taken)]}
 
     def turn(self, tokens: int) -> dict[str, float]:
         """Train on at least so many tokens; seconds, and how many tokens it was."""

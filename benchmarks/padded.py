@@ -39,7 +39,7 @@ class Reader:
         return len(self.source)
 
     def __getitem__(self, index: int) -> Example:
-        return self.processor.process(self.source[index], self.lengths[index])
+        return self.processor.process(self.source[index, 0], self.lengths[index])
 
     def __call__(self, index: int) -> Example:
         return self[index]
@@ -65,7 +65,7 @@ class Batches:
     def __iter__(self) -> Iterator[list[int]]:
         order = self.order
         for number in count():
-            yield [order[number * self.batch + i] for i in range(self.batch)]
+            yield [order[number * self.batch + i][0] for i in range(self.batch)]
 
 
 @contextmanager

@@ -160,7 +160,7 @@ def write(folder: Path, config: ExperimentConfig) -> Samples:
     processor = make_processor(data, modalities(config.model))
     write_release(folder / "release", config, processor.placeholder_id("vision"))
     opened = make_source(data)
-    examples = [processor.process(opened[i]) for i in range(len(opened))]
+    examples = [processor.process(opened[i, 0]) for i in range(len(opened))]
     samples = as_released(examples, vision)
     samples.save(folder / "samples.npz")
     (folder / "optimizer.json").write_text(json.dumps(optimizer(config)), encoding="utf-8")

@@ -165,9 +165,12 @@ def pattern_of(marks: Iterable[str]) -> re.Pattern[str]:
 class Sample:
     """A conversation with its media by kind, in the order of their placeholders.
 
-    The type of a medium before it is read depends on its kind, see `data.media`. encoders: by kind,
-    the encoder that each medium is for, None if `data.routes` decides; a kind without an entry has
-    None for all. keys: keys of its record that are read, and those that are passed over.
+    The type of a medium before it is read depends on its kind, see `data.media`.
+
+    Attributes:
+        encoders: by kind, the encoder that each medium is for, None if `data.routes` decides; a
+            kind without an entry has None for all.
+        keys: keys of its record that are read, and those that are passed over.
     """
 
     name: str

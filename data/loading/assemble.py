@@ -202,7 +202,7 @@ class Assembler:
                 be wrong.
         """
         lengths = self._by_encoder(placement)
-        if self._processor.measure(self._source[placement.index]) != lengths:
+        if self._processor.measure(self._source[placement.key]) != lengths:
             raise DataError(
                 f"{error}; the data have changed since their lengths were measured: delete "
                 f"{self._source.home}, or its like in data.lengths_folder"
@@ -216,7 +216,7 @@ class Assembler:
         prompts: bool,
     ) -> None:
         """Read a whole sample, or its prompt, and write its parts in rows of this process."""
-        sample, lengths = self._source[placement.index], self._by_encoder(placement)
+        sample, lengths = self._source[placement.key], self._by_encoder(placement)
         read = self._processor.prompt if prompts else self._processor.process
         example = read(sample, lengths)
         if arrays.wants_text(placement):
@@ -233,7 +233,7 @@ class Assembler:
         Raises:
             SampleError: a part is bad; raised for the first one after all have been written.
         """
-        sample, lengths = self._source[placement.index], self._by_encoder(placement)
+        sample, lengths = self._source[placement.key], self._by_encoder(placement)
         if arrays.wants_text(placement):
             arrays.write_text(placement, self._processor.text(sample, lengths))
         errors = []

@@ -193,7 +193,7 @@ def _prompts(source: Source, processor: Processor, capacity: Capacity) -> Callab
     """Measures a prompt, of a sample that has an answer."""
 
     def measure(index: int) -> Lengths:
-        return fitting(source, capacity, index, processor.measure_prompt(source[index]))
+        return fitting(source, capacity, index, processor.measure_prompt(source[index, 0]))
 
     return measure
 
@@ -202,7 +202,7 @@ def _examples(source: Source, processor: Processor, capacity: Capacity) -> Calla
     """Measures a sample with its answer."""
 
     def measure(index: int) -> Lengths:
-        return fitting(source, capacity, index, processor.measure(source[index]))
+        return fitting(source, capacity, index, processor.measure(source[index, 0]))
 
     return measure
 

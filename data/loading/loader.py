@@ -25,12 +25,13 @@ from data.loading.prefetch import Prefetched, Sliced, Unseekable
 from data.planning.dealing import Loads
 from data.planning.groups.group import WHOLE, Group
 from data.planning.groups.turns import Taken
-from data.planning.lengths import LengthTable, open_lengths
+from data.planning.lengths import DrawnLengths, LengthTable, open_lengths
 from data.planning.packing import Capacity
 from data.planning.stream import (
     NO_CONSUMER,
     Consumer,
     LoaderState,
+    Measurements,
     MicrobatchPlan,
     Placement,
     Planner,
@@ -122,7 +123,7 @@ class _MicrobatchPlans(Sliced):
     def __init__(
         self,
         source: Source,
-        lengths: LengthTable,
+        lengths: Measurements,
         config: DataConfig,
         capacity: Capacity,
         state: LoaderState,
@@ -207,7 +208,8 @@ class Loader(MicrobatchLoader):
 
     rows: the global rows that this process needs of each tower, e.g. {"decoder": [0, 1],
     "vision": [0, 1]}; arrays hold just these, in this order. state: continue from there. consumer:
-    what the batches are for. lengths: of the samples; by default those that are kept.
+    what the batches are for. lengths: of the samples; by default those that are kept. Media that
+    are drawn anew in every epoch are drawn, and measured, when a step is planned.
 
     With `data.balance: per_phase` batches list `runs`: by encoder, which outputs land where, of all
     rows of the microbatch (`data.planning.stream.runs_of_plan`).
@@ -234,11 +236,11 @@ class Loader(MicrobatchLoader):
             raise DataError("data.source has no samples; valid: at least one")
         capacity = capacity_of(config, processor)
         assembler = Assembler(source, processor, config, rows, config.balance == "per_phase")
-        lengths = lengths or open_lengths(source, processor, config)
+        measured = _measurements(source, processor, config, lengths)
         self._state = state
 
         def microbatches(_: int) -> grain.IterDataset:
-            plans = _MicrobatchPlans(source, lengths, config, capacity, self._state, consumer)
+            plans = _MicrobatchPlans(source, measured, config, capacity, self._state, consumer)
             return plans.map(_Assemble(assembler, config))
 
         self._microbatches = Prefetched(microbatches, config.workers, config.prefetch)
@@ -252,6 +254,15 @@ class Loader(MicrobatchLoader):
     def close(self) -> None:
         """Stop workers and threads; idempotent. After it, `next` raises StopIteration."""
         self._microbatches.close()
+
+
+def _measurements(
+    source: Source, processor: Processor, config: DataConfig, lengths: LengthTable | None
+) -> Measurements:
+    """The lengths that batches are planned by."""
+    if processor.is_drawn:
+        return DrawnLengths(source, processor)
+    return lengths or open_lengths(source, processor, config)
 
 
 def state_of(state: LoaderState | None, seed: int) -> LoaderState:

@@ -47,7 +47,7 @@ from data.processing.processor import Processor
 from data.rows.pack import WORD, Words, medium_of, medium_words, words_of
 from data.rows.spec import Modality
 from data.sample import DataError, Example, Grid, Lengths, SampleError
-from data.sources.order import Order
+from data.sources.order import Order, StreamPlace
 from data.sources.source import Source
 
 _KINDS = list(FaultKind)
@@ -98,15 +98,15 @@ class Alone:
 
 
 class _PlaceIterator(Unseekable):
-    """Stream position and index of the samples that one worker reads."""
+    """Stream position, index and epoch of the samples that one worker reads."""
 
     def __init__(self, order: Order, positions: Iterator[int]) -> None:
         super().__init__()
         self._order, self._positions = order, positions
 
-    def make(self) -> tuple[int, int]:
+    def make(self) -> StreamPlace:
         position = next(self._positions)
-        return position, self._order[position]
+        return position, *self._order[position]
 
 
 class _Places(Sliced):
@@ -154,10 +154,10 @@ class _Reader:
     def __init__(self, source: Source, processor: Processor) -> None:
         self._source, self._processor = source, processor
 
-    def __call__(self, place: tuple[int, int]) -> _Read:
-        position, index = place
+    def __call__(self, place: StreamPlace) -> _Read:
+        position, index, epoch = place
         try:
-            return _Read(position, self._processor.read(self._source[index]))
+            return _Read(position, self._processor.read(self._source[index, epoch]))
         except SampleError as error:
             return _Read(position, error.fault)
 
@@ -181,9 +181,9 @@ class _Held:
         """Begin to exchange the lengths at `positions`, which are needed next."""
         self._asked = list(positions), self._begin(positions)
 
-    def at(self, places: Sequence[tuple[int, int]]) -> list[Lengths | Fault]:
-        """Lengths of samples at (stream position, index), from the hosts that have read them."""
-        positions = [position for position, _ in places]
+    def at(self, places: Sequence[StreamPlace]) -> list[Lengths | Fault]:
+        """Lengths of samples, from the hosts that have read them."""
+        positions = [position for position, _, _ in places]
         asked, answer = self._asked
         self._asked = ([], list)
         told = (answer if asked == positions else self._begin(positions))()

@@ -31,6 +31,8 @@ class MediumKind(ABC):
     endings: tuple[str, ...]
     #: First bytes of such files, by which base64 without a data URI is known.
     heads: tuple[bytes, ...] = ()
+    #: Whether media are drawn anew in every epoch, so that their lengths depend on it.
+    is_drawn: bool = False
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -47,6 +49,16 @@ class MediumKind(ABC):
     def open(self, blob: Blob, config: DataConfig) -> Any:
         """The medium in a file, read late."""
 
+    def draw(self, medium: Any, epoch: int) -> Any:
+        """A medium as it is in an epoch; unless the kind `is_drawn`, the medium itself.
+
+        The result is a function of its arguments: every host and worker draws the same.
+
+        Args:
+            medium: medium as returned by `open`.
+        """
+        return medium
+
     @abstractmethod
     def reader(self, config: DataConfig, modality: Any) -> Any:
         """The reader of media by `data`. Raises DataError: `data` does not fit the encoder."""
@@ -57,7 +69,7 @@ class MediumKind(ABC):
 
         Args:
             reader: reader of the encoder.
-            medium: medium as returned by `open`.
+            medium: medium as returned by `draw`.
             alone: whether the medium is the only one of its kind in its conversation.
 
         Raises:

@@ -16,6 +16,9 @@ kept in a folder whose name is a fingerprint of the data and of the processor::
 Each source has a folder of its own for those of its last few settings; of older ones, which no
 process uses, the lengths are removed.
 
+Media that are drawn anew in every epoch have other lengths in each: those are measured when a step
+is planned (`DrawnLengths`).
+
 Media files whose contents change under the same name do not change the fingerprint; when such a
 sample is read, its length no longer agrees (`data.loading.assemble`).
 """
@@ -48,7 +51,8 @@ from data.processing.processor import Processor
 from data.sample import DataError, Grid, Lengths, SampleError
 from data.sources.cache import keep_last, unwritable
 from data.sources.mixture import Mixture
-from data.sources.source import Source
+from data.sources.order import StreamPlace
+from data.sources.source import SampleKey, Source
 from data.workers import end_with_parent
 
 logger = logging.getLogger(__name__)
@@ -148,9 +152,9 @@ class LengthTable:
                 whole.update(np.ascontiguousarray(part).tobytes())
         return int.from_bytes(whole.digest()[:4], "big") >> 1
 
-    def at(self, places: Sequence[tuple[int, int]]) -> list[Lengths | Fault]:
-        """Lengths of samples at (stream position, index)."""
-        return [self[index] for _, index in places]
+    def at(self, places: Sequence[StreamPlace]) -> list[Lengths | Fault]:
+        """See `data.planning.stream.Measurements`; lengths are the same in every epoch."""
+        return [self[index] for _, index, _ in places]
 
     @classmethod
     def of(
@@ -222,7 +226,7 @@ def check_records(source: Source) -> None:
     looked = sorted({*np.linspace(0, size - 1, min(size, _LOOKED_AT)).astype(int).tolist()})
     for index in looked:
         try:
-            source[index]
+            source[index, 0]
         except SampleError as error:
             first = first or error
             continue
@@ -265,14 +269,32 @@ def _measured_parts(source: Source, processor: Processor) -> Iterator[list[Lengt
 
 
 def _measure_part(source: Source, processor: Processor, part: range) -> list[Lengths | Fault]:
-    return [_measure_one(source, processor, index) for index in part]
+    return [measure_sample(source, processor, (index, 0)) for index in part]
 
 
-def _measure_one(source: Source, processor: Processor, index: int) -> Lengths | Fault:
+def measure_sample(source: Source, processor: Processor, key: SampleKey) -> Lengths | Fault:
+    """Lengths of the sample at (index, epoch), or the reason why it cannot be used."""
     try:
-        return processor.measure(source[index])
+        return processor.measure(source[key])
     except SampleError as error:
         return error.fault
+
+
+class DrawnLengths:
+    """Lengths of samples whose media are drawn anew in every epoch: drawn when they are planned.
+
+    All hosts and workers draw the same, so that nobody keeps or sends such lengths.
+    """
+
+    def __init__(self, source: Source, processor: Processor) -> None:
+        self._source, self._processor = source, processor
+
+    def at(self, places: Sequence[StreamPlace]) -> list[Lengths | Fault]:
+        """See `data.planning.stream.Measurements`."""
+        return [
+            measure_sample(self._source, self._processor, (index, epoch))
+            for _, index, epoch in places
+        ]
 
 
 _own: dict[str, Callable[[range], list[Lengths | Fault]]] = {}
@@ -294,14 +316,15 @@ def _measure_own(part: range) -> list[Lengths | Fault]:
 def open_lengths(source: Source, processor: Processor, config: DataConfig) -> LengthTable:
     """The lengths kept of the data; they are measured and kept if there are none yet.
 
-    Sources that have no fingerprint are measured every time.
+    Sources that have no fingerprint are measured every time. Of media that are drawn anew in every
+    epoch the lengths are those of the first one (`DrawnLengths` has those of all).
 
     Raises:
         DataError: the folder cannot be read or written. AwayError: its disk is full, or does not
             answer.
     """
     folder = lengths_folder(source, processor, config)
-    if folder is None:
+    if folder is None or processor.is_drawn:
         return measure(source, processor)
     size, encoders = len(source), _encoders(processor)
     with _keeping(folder):
@@ -345,7 +368,7 @@ def _measured_again(
     table: LengthTable, source: Source, processor: Processor
 ) -> dict[int, Lengths | Fault]:
     """The table after measuring unusable samples again: their files may have been repaired."""
-    return {index: _measure_one(source, processor, index) for index in table.unusable}
+    return {index: measure_sample(source, processor, (index, 0)) for index in table.unusable}
 
 
 def _changes(table: LengthTable, again: Mapping[int, Lengths | Fault]) -> tuple[int, int]:

@@ -39,8 +39,8 @@ from data.planning.steps import Packed, StepPacker
 from data.rows.spec import Modality
 from data.sample import DataError, Lengths, SampleError, UnusableError
 from data.sources.mixture import Mixture
-from data.sources.order import Order, shuffled
-from data.sources.source import Source
+from data.sources.order import Order, StreamPlace, shuffled
+from data.sources.source import SampleKey, Source
 
 Skip = tuple[str, Fault]  # name of the sample, and why it cannot be used
 
@@ -48,11 +48,11 @@ Skip = tuple[str, Fault]  # name of the sample, and why it cannot be used
 class Measurements(Protocol):
     """Source of the lengths of samples, for planning."""
 
-    def at(self, places: Sequence[tuple[int, int]]) -> Sequence[Lengths | Fault]:
+    def at(self, places: Sequence[StreamPlace]) -> Sequence[Lengths | Fault]:
         """Lengths of samples, or the reasons why they cannot be used.
 
         Args:
-            places: stream position and index in the source of every sample.
+            places: stream position, index in the source and epoch of every sample.
         """
 
 
@@ -147,7 +147,8 @@ class Placement:
     index: index in the source; row: global row of the decoder; start: first decoder position;
     segment: number of its segment in the decoder row, from 1; lengths: lengths by lane; media: lane
     -> ((global row of the lane, first input position, segment number, for a tiled image that of its
-    first tile), ...); position: position of the sample in the stream.
+    first tile), ...); position: position of the sample in the stream; epoch: the epoch in which it
+    comes up.
     """
 
     index: int
@@ -157,6 +158,12 @@ class Placement:
     lengths: Lengths
     media: dict[str, tuple[tuple[int, int, int], ...]]
     position: int = 0
+    epoch: int = 0
+
+    @property
+    def key(self) -> SampleKey:
+        """Index in the source, and epoch."""
+        return self.index, self.epoch
 
 
 @dataclass(frozen=True)
@@ -190,7 +197,7 @@ def lay_out(
     rows: Sequence[int | None],
     modalities: tuple[Modality, ...],
     media_rows: Sequence[Mapping[str, Sequence[int]]] | None = None,
-    positions: Sequence[int] | None = None,
+    drawn: Sequence[tuple[int, int]] | None = None,
 ) -> tuple[Placement, ...]:
     """Positions of packed samples (index, lengths) in their rows, each row filled from the left.
 
@@ -200,7 +207,7 @@ def lay_out(
         modalities: modalities of the encoders.
         media_rows: by sample and encoder, the encoder's row of every medium; by default the row of
             the sample.
-        positions: positions of the samples in the stream, if they come from it.
+        drawn: position in the stream and epoch of every sample, if they come from it.
     """
     cursors: dict[tuple[str, int], list[int]] = {}  # next position, next segment
 
@@ -225,8 +232,8 @@ def lay_out(
                 for r, span, segments in zip(own, spans, counts, strict=True)
             )
         start, segment = advance("decoder", row, lengths.tokens)
-        position = positions[number] if positions else 0
-        placements.append(Placement(index, row, start, segment, lengths, media, position))
+        position, epoch = drawn[number] if drawn else (0, 0)
+        placements.append(Placement(index, row, start, segment, lengths, media, position, epoch))
     return tuple(placements)
 
 
@@ -400,8 +407,8 @@ class Planner:
     ) -> MicrobatchPlan:
         """The plan of one microbatch."""
         samples = [(item.index, item.lengths) for item in part]
-        positions = [item.position for item in part]
-        placements = lay_out(samples, dealt.rows, capacity.modalities, dealt.media, positions)
+        drawn = [(item.position, item.epoch[1]) for item in part]
+        placements = lay_out(samples, dealt.rows, capacity.modalities, dealt.media, drawn)
         dearest = {
             phase: (load.dearest[0], self._called(part[load.dearest[1]]), load.dearest[2])
             if load.dearest[0]
@@ -456,9 +463,9 @@ class Planner:
 
     def _take(self, positions: Sequence[int]) -> bool:
         """Add samples at stream positions to the pool, or note them as skipped; whether any fit."""
-        places = [(position, int(self._stream[position])) for position in positions]
+        places = [(position, *self._stream[position]) for position in positions]
         before = len(self._pool)
-        for (position, index), found in zip(places, self._lengths.at(places), strict=True):
+        for (position, index, _), found in zip(places, self._lengths.at(places), strict=True):
             lengths = found if isinstance(found, Fault) else self._capacity.by_lane(found)
             fault = lengths if isinstance(lengths, Fault) else self._packer.misfit(lengths)
             if fault is None:
@@ -484,7 +491,7 @@ def _in_batch(placement: Placement, group: Group) -> Placement:
 
 
 def stream(source: Source, seed: int) -> Order:
-    """Index in the source of the sample at every position."""
+    """The sample at every position of the stream of a source."""
     return source.order(seed) if isinstance(source, Mixture) else shuffled(len(source), seed)
 
 

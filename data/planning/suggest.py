@@ -59,7 +59,7 @@ def suggest_budgets(
 
 def _chosen(size: int, probe: int, order: Order | None) -> list[int]:
     if order is not None:
-        return [order[position] for position in range(probe)]
+        return [order[position][0] for position in range(probe)]
     # At random: a regular grid would see a pattern such as "every other sample has an image".
     chosen: list[int] = np.random.default_rng(0).permutation(size)[:probe].tolist()
     return chosen

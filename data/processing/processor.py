@@ -125,6 +125,11 @@ class Processor:
         return self.chat.end_ids
 
     @property
+    def is_drawn(self) -> bool:
+        """Whether some media are drawn anew in every epoch, and so the lengths of samples."""
+        return any(KINDS[kind].is_drawn for kind in self._by_kind)
+
+    @property
     def taken(self) -> str:
         """The kinds of media that some encoder takes, for messages."""
         return ", ".join(self._by_kind) or "text alone"

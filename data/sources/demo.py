@@ -17,7 +17,7 @@ from data.config import DataConfig, DemoSource
 from data.sample import DataError, Sample, Turn
 from data.sources.cache import home_of
 from data.sources.digits import DigitShapes, make_strip
-from data.sources.source import Split
+from data.sources.source import SampleKey, Split
 from data.sources.speech import Clip, Clips, make_utterances
 
 LOOK = (
@@ -82,7 +82,8 @@ class DemoSet:
         """`demo/train/17`."""
         return f"demo/{self._split}/{index}"
 
-    def __getitem__(self, index: int) -> Sample:
+    def __getitem__(self, key: SampleKey) -> Sample:
+        index, _ = key
         if not 0 <= index < self._length:
             raise IndexError(f"sample {index} of {self._length}")
         return self._recent(index)

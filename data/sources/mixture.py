@@ -18,7 +18,7 @@ from data.config import DataConfig, MixtureSource
 from data.sample import DataError, Sample, SampleError, StorageError
 from data.sources.cache import home_of
 from data.sources.order import Mixed, Order, interleaved
-from data.sources.source import Source, Split, has_split
+from data.sources.source import SampleKey, Source, Split, has_split
 
 
 class Mixture:
@@ -88,10 +88,11 @@ class Mixture:
         member, own = self.place(index)
         return f"{self._names[member]}/{self._list[member].name(own)}"
 
-    def __getitem__(self, index: int) -> Sample:
+    def __getitem__(self, key: SampleKey) -> Sample:
+        index, epoch = key
         member, own = self.place(index)
         try:
-            return replace(self._list[member][own], name=self.name(index))
+            return replace(self._list[member][own, epoch], name=self.name(index))
         except SampleError as error:
             text = _of_member(self._names[member], error.fault.text)
             raise SampleError(self.name(index), replace(error.fault, text=text)) from error

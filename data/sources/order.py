@@ -17,13 +17,18 @@ import grain
 import numpy as np
 from numpy.typing import NDArray
 
+from data.sources.source import SampleKey
+
+#: Position in the stream, index in the source, and epoch of a sample.
+StreamPlace = tuple[int, int, int]
+
 _ONE = 1 << 32  # weights are whole numbers with this sum, so that counts are exact
 _SMALL = 1 << 14  # number of samples up to which permutations are kept in memory
 _SHORTEST = 64  # fewest positions of a block
 
 
 class Order(Protocol):
-    """Index in the source of the sample at every position from 0 on, without end."""
+    """The sample at every position from 0 on, without end: (index in the source, epoch)."""
 
     @property
     def epoch(self) -> int:
@@ -33,7 +38,7 @@ class Order(Protocol):
         """The member of a mixture at a position, 0 of another source, and the number of its epoch:
         how often all samples of the member have come up before."""
 
-    def __getitem__(self, position: int) -> int: ...
+    def __getitem__(self, position: int) -> SampleKey: ...
 
 
 @dataclass(frozen=True)
@@ -57,8 +62,8 @@ class Shuffled:
         """See `Order.epoch_at`."""
         return 0, position // self.size
 
-    def __getitem__(self, position: int) -> int:
-        return int(self._indices[position])
+    def __getitem__(self, position: int) -> SampleKey:
+        return int(self._indices[position]), position // self.size
 
 
 @dataclass(frozen=True)
@@ -81,9 +86,9 @@ class Permuted:
         """See `Order.epoch_at`."""
         return 0, position // self.size
 
-    def __getitem__(self, position: int) -> int:
+    def __getitem__(self, position: int) -> SampleKey:
         epoch, at = divmod(position, self.size)
-        return int(_permutation(self.seed, epoch, self.size)[at])
+        return int(_permutation(self.seed, epoch, self.size)[at]), epoch
 
 
 @lru_cache(maxsize=32)
@@ -153,9 +158,10 @@ class Mixed:
         member, number = self.place(position)
         return member, number // self.sizes[member]
 
-    def __getitem__(self, position: int) -> int:
+    def __getitem__(self, position: int) -> SampleKey:
         member, number = self.place(position)
-        return sum(self.sizes[:member]) + self._members[member][number]
+        index, epoch = self._members[member][number]
+        return sum(self.sizes[:member]) + index, epoch
 
     def before(self, block: int) -> NDArray[np.int64]:
         """Number of positions of every member in all blocks before `block`, `[members]`."""

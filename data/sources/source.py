@@ -1,4 +1,4 @@
-"""The interface of a source: random access to samples by index."""
+"""The interface of a source: random access to samples by index and epoch."""
 
 from __future__ import annotations
 
@@ -11,14 +11,27 @@ from data.sample import Sample
 Split = Literal["train", "heldout"]
 
 
+#: A sample of a source: its index, and the number of the epoch in which it comes up.
+SampleKey = tuple[int, int]
+
+
 class Source(Protocol):
-    """A finite list of samples, the same in every process; it must be picklable."""
+    """A finite list of samples, the same in every process; it must be picklable.
+
+    `source[17, 2]` is sample 17 as it comes up in epoch 2. Most sources have the same samples in
+    every epoch; what is drawn anew, such as the neighbours of a node of a graph, depends on index
+    and epoch, and on nothing else.
+    """
 
     def __len__(self) -> int:
         """Number of samples."""
 
-    def __getitem__(self, index: int) -> Sample:
-        """Sample `index`, without reading its media. Raises SampleError if it is malformed."""
+    def __getitem__(self, key: SampleKey) -> Sample:
+        """The sample at (index, epoch), without reading its media.
+
+        Raises:
+            SampleError: the sample is malformed.
+        """
 
     def name(self, index: int) -> str:
         """Name of sample `index` in messages."""

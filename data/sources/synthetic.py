@@ -18,7 +18,7 @@ from data.media.registry import KINDS
 from data.sample import DataError, Sample, Turn
 from data.sources.cache import home_of
 from data.sources.distributions import REDUCTION, draw
-from data.sources.source import Split
+from data.sources.source import SampleKey, Split
 from data.text.chat import marks_of
 
 #: Kinds of the media of a distribution, by their names there.
@@ -69,7 +69,8 @@ class SyntheticSet:
         """`synthetic/train/17`."""
         return f"synthetic/{self._split}/{index}"
 
-    def __getitem__(self, index: int) -> Sample:
+    def __getitem__(self, key: SampleKey) -> Sample:
+        index, _ = key
         lengths, scale = self._lengths[index], self._options.scale
         rng = np.random.default_rng((self._options.seed, index))
         media = {

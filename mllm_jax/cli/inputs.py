@@ -127,7 +127,7 @@ def _read_heads(questions: QuestionSet, index: int) -> None:
     """Read a prompt, and the heads of its media. Raises SampleError."""
     from data.sample import MediaError, SampleError
 
-    sample = questions[index]
+    sample = questions[index, 0]
     for kind, media in sample.media.items():
         for medium in media:
             try:

@@ -18,6 +18,7 @@ from typing import Any
 
 from data.sample import Sample
 from data.sources.formats.prompts import QuestionSet, misshapen, texts_in
+from data.sources.source import SampleKey
 from data.text.options import LETTERS
 from mllm_jax.evaluation.metrics import Reference, exact_match, option_of
 
@@ -56,15 +57,16 @@ class ReferencedSet:
         """See `Source.home`."""
         return self._questions.home
 
-    def __getitem__(self, index: int) -> Sample:
+    def __getitem__(self, key: SampleKey) -> Sample:
         """A question with its options.
 
         Raises:
             SampleError: the question cannot be used, or its answer cannot be measured.
         """
+        index, _ = key
         self.source(index)  # told before anything is answered
         self.reference(index)
-        return self._questions[index]
+        return self._questions[key]
 
     def reference(self, index: int) -> Reference:
         """What the answer is compared with.

@@ -182,7 +182,7 @@ class Generator:
         """A prompt with its lengths, unless it cannot be used."""
         longest = self.config.model.decoder.max_positions
         try:
-            lengths = self.processor.measure_prompt(source[index], answered=False)
+            lengths = self.processor.measure_prompt(source[index, 0], answered=False)
             if lengths.tokens > longest:
                 text = (
                     f"the prompt has {lengths.tokens} tokens, above the {longest} of "

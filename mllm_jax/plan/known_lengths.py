@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from data.sample import Lengths, Sample
+from data.sources.order import StreamPlace
+from data.sources.source import SampleKey
 
 
 class KnownLengths:
@@ -16,15 +18,15 @@ class KnownLengths:
     def __init__(self, lengths: Sequence[Lengths]) -> None:
         self._lengths = lengths
 
-    def __getitem__(self, index: int) -> Sample:
-        raise IndexError(f"sample {index} has lengths, and nothing that can be read")
+    def __getitem__(self, key: SampleKey) -> Sample:
+        raise IndexError(f"sample {key[0]} has lengths, and nothing that can be read")
 
     def __len__(self) -> int:
         return len(self._lengths)
 
-    def at(self, places: Sequence[tuple[int, int]]) -> list[Lengths]:
+    def at(self, places: Sequence[StreamPlace]) -> list[Lengths]:
         """See `data.planning.stream.Measurements`."""
-        return [self._lengths[index] for _, index in places]
+        return [self._lengths[index] for _, index, _ in places]
 
     def name(self, index: int) -> str:
         """The number of a sample."""

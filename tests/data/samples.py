@@ -21,6 +21,7 @@ from data.planning.ladder import Ladder
 from data.planning.packing import Capacity, make_capacity
 from data.planning.steps import StepPacker
 from data.sample import Example, Lengths, Sample, SampleError, Turn
+from data.sources.source import SampleKey
 
 VISION = ImageModality("vision", patch=(16, 8), channels=1)
 AUDIO = AudioModality("audio", mels=40, stride=8)
@@ -151,7 +152,8 @@ class ListSource:
         sample = self.samples[index]
         return f"bad{index}" if isinstance(sample, str) else sample.name
 
-    def __getitem__(self, index: int) -> Sample:
+    def __getitem__(self, key: SampleKey) -> Sample:
+        index, _ = key
         self.asked.append(index)
         sample = self.samples[index]
         if isinstance(sample, str):

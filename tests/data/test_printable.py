@@ -45,7 +45,7 @@ def test_keys_of_records_are_told(name: str, tmp_path: Path, make_config: MakeCo
     path.write_text(json.dumps({"messages": turns}))
     source = make_source(make_config(source={"kind": "llava", "path": path}))
     with pytest.raises(SampleError, match="it is not read") as told:
-        source[0]
+        source[0, 0]
     assert str(told.value).isprintable()
 
 
@@ -53,8 +53,8 @@ def test_keys_of_records_are_told(name: str, tmp_path: Path, make_config: MakeCo
 def test_samples_are_named(name: str, tmp_path: Path, make_config: MakeConfig) -> None:
     tar(tmp_path / "a.tar", [(f"{name}.png", PNG), (f"{name}.txt", b"A cat.")])
     source = make_source(make_config(source={"kind": "webdataset", "path": tmp_path}))
-    assert source.name(0) == source[0].name == f"a.tar:{printable(name)}"
-    assert source[0].of("image")[0].load(3).size
+    assert source.name(0) == source[0, 0].name == f"a.tar:{printable(name)}"
+    assert source[0, 0].of("image")[0].load(3).size
 
 
 def test_a_page_is_written_whatever_it_tells(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_a_right_answer_is_one_of_the_choices(tmp_path: Path, answer: Any) -> No
 def test_a_source_that_is_no_text_is_told_with_the_question(tmp_path: Path, source: Any) -> None:
     """And not once all questions have been answered."""
     with pytest.raises(SampleError, match=r"source: .* is no text"):
-        references(tmp_path, answer="A", source=source)[0]
+        references(tmp_path, answer="A", source=source)[0, 0]
     assert references(tmp_path, answer="A", source="signs").source(0) == "signs"
 
 
@@ -51,7 +51,7 @@ def test_questions_of_vqa_are_read_with_their_answers(tmp_path: Path, name: str)
     own = {"prompt": None, "choices": None, "question": "What?", name: ["a cat", "cat"]}
     found = references(tmp_path, **own)
     assert found.reference(0).answers == ("a cat", "cat")
-    assert [turn.text for turn in found[0].turns] == ["What?"]
+    assert [turn.text for turn in found[0, 0].turns] == ["What?"]
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,9 @@ def test_options_are_listed_behind_the_question_and_the_answer_is_not_shown(
     tmp_path: Path, record: dict[str, Any]
 ) -> None:
     found = references(tmp_path, **record)
-    (turn,) = found[0].turns
+    (turn,) = found[0, 0].turns
     own = {"prompt": "Which animal?", "choices": ANIMALS} | record
-    assert questions(tmp_path, own)[0].turns == found[0].turns  # that of `generate`
+    assert questions(tmp_path, own)[0, 0].turns == found[0, 0].turns  # that of `generate`
     assert turn.text == f"Which animal?\nA. cat\nB. dog\n{ASKED}"
     assert choice("B", found.reference(0)) == (1.0, 1.0)
 
@@ -130,7 +130,7 @@ def test_two_answers_that_differ_are_told_and_none_is_dropped(
     free = {"prompt": None, "choices": None}
     told = f"it has an answer at the end, 'a', and another one in {next(iter(own))}; valid: one of"
     with pytest.raises(SampleError, match=told):
-        references(tmp_path, **free | ENDS[form]("a") | own)[0]
+        references(tmp_path, **free | ENDS[form]("a") | own)[0, 0]
     found = references(tmp_path, **free | ENDS[form](" b") | {"answers": ["b", "c"]})
     assert found.reference(0).answers == ("b", "c")
     assert references(tmp_path, **free | ENDS[form]("a")).reference(0).answers == ("a",)
@@ -157,20 +157,20 @@ def test_an_answer_at_the_end_agrees_by_the_option_that_it_names(tmp_path: Path)
 )
 def test_an_empty_right_answer_is_told(record: dict[str, Any], field: str, tmp_path: Path) -> None:
     with pytest.raises(SampleError, match=f"{field}: an empty text; valid: a right answer"):
-        references(tmp_path, **{"choices": None} | record)[0]
+        references(tmp_path, **{"choices": None} | record)[0, 0]
 
 
 def test_options_of_a_prompt_are_listed_without_a_right_answer(tmp_path: Path) -> None:
     """They stand behind the last question; placeholders in them are words."""
     earlier = [*asked("A cat."), {"role": "user", "content": "And this?"}]
-    (*_, last) = questions(tmp_path, {"messages": earlier, "choices": ["<image>", 7]})[0].turns
+    (*_, last) = questions(tmp_path, {"messages": earlier, "choices": ["<image>", 7]})[0, 0].turns
     assert last.text == f"And this?\nA. <image>\nB. 7\n{ASKED}"
     assert last.count("<image>") == 0
     with pytest.raises(SampleError, match=r"choices.1: 'cat' is like option A"):
-        questions(tmp_path, {"prompt": "What?", "choices": ["cat", "cat"]})[0]
+        questions(tmp_path, {"prompt": "What?", "choices": ["cat", "cat"]})[0, 0]
 
 
 def test_options_without_a_question_are_told(tmp_path: Path) -> None:
     own = {"messages": asked("A")[1:], "choices": ANIMALS}
     with pytest.raises(SampleError, match="choices: there is no question before them"):
-        questions(tmp_path, own)[0]
+        questions(tmp_path, own)[0, 0]

@@ -60,9 +60,9 @@ config = DataConfig.model_validate({
 })
 processor = make_processor(config, [ImageModality("vision"), clouds, coarse])
 source = make_source(config)
-measured = processor.measure(source[0])
+measured = processor.measure(source[0, 0])
 assert measured.media["points"] == (10,), measured
-assert processor.process(source[0]).lengths == measured
+assert processor.process(source[0, 0]).lengths == measured
 consumer = Consumer(dict.fromkeys(rows, work))
 loaders = (
     Loader(source, processor, config, 0, rows, consumer=consumer),

@@ -91,7 +91,7 @@ def on_one_device(
     source, encoders = shared_source(config.data), modalities(whole.model)
     capacity = make_capacity(whole.data.budgets, encoders)
     placed = [placement for plan in plans for placement in plan.placements]
-    samples = [(p.index, processor.measure(source[p.index])) for p in placed]
+    samples = [(p.index, processor.measure(source[p.index, 0])) for p in placed]
     rows = pack([capacity.needs(n) for _, n in samples], whole.data.rows, capacity.limits)
     assert None not in rows
     towers = {name: range(whole.data.rows) for name in ("decoder", *whole.model.encoders)}

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ from data.sources.formats.records.keys import Allowed, Met, check_ignored
 from data.sources.formats.records.record import RecordForm
 from data.sources.formats.records.turns import Media, Reference, Stored
 from data.sources.formats.storage import File, home_of_files
+from data.sources.source import SampleKey
 from data.text.chat import marks_of
 
 _VERSION = 4  # of what a record becomes
@@ -139,7 +141,8 @@ class ConversationSet:
         """`train.json[17]`."""
         return self._records.name(index)
 
-    def __getitem__(self, index: int) -> Sample:
+    def __getitem__(self, key: SampleKey) -> Sample:
+        index, epoch = key
         name = self.name(index)
         record, beside = self._records.read(index)
         found = self._form.parse(name, record, beside)
@@ -149,11 +152,15 @@ class ConversationSet:
             raise SampleError(name, error.fault) from error
         others = self._records.close(index, [blob for own in blobs.values() for blob in own])
         media = {
-            kind: tuple(KINDS[kind].open(blob, self._config) for blob in own)
+            kind: tuple(self._open(kind, blob, epoch) for blob in own)
             for kind, own in blobs.items()
         }
         keys = (*found.met.read, *others.read), (*found.met.passed, *others.passed)
         return Sample(name, found.turns, media, found.encoders, keys)
+
+    def _open(self, kind: Kind, blob: Blob, epoch: int) -> Any:
+        """A medium in a file, as it is in an epoch."""
+        return KINDS[kind].draw(KINDS[kind].open(blob, self._config), epoch)
 
     def _blobs(self, index: int, kind: Kind, references: Sequence[Reference]) -> list[Blob]:
         names = [f"{kind} {number}" for number in range(len(references))]

@@ -34,7 +34,7 @@ from data.sources.formats.records.forms import listed_keys, refused_key
 from data.sources.formats.records.keys import QUESTION, Keys, Purpose, ShapeError
 from data.sources.formats.records.record import Conversation, RecordForm
 from data.sources.formats.records.turns import Media
-from data.sources.source import Source
+from data.sources.source import SampleKey, Source
 from data.text.chat import marks_of
 from data.text.options import CHOICES, check_options, with_options
 
@@ -139,7 +139,7 @@ class QuestionSet(ConversationSet):
 
     def answer(self, index: int) -> str | None:
         """The answer at the end of a conversation, if there is one. Raises as `__getitem__`."""
-        return answer_of(super().__getitem__(index))
+        return answer_of(super().__getitem__((index, 0)))
 
     def choices(self, index: int) -> tuple[str, ...]:
         """The options of a question; none of most.
@@ -155,9 +155,9 @@ class QuestionSet(ConversationSet):
             raise misshapen(name, str(error)) from error
         return choices
 
-    def __getitem__(self, index: int) -> Sample:
+    def __getitem__(self, key: SampleKey) -> Sample:
         """A question, behind which its options are listed, if it has any."""
-        sample, choices = super().__getitem__(index), self.choices(index)
+        sample, choices = super().__getitem__(key), self.choices(key[0])
         if not choices:
             return sample
         try:

@@ -258,7 +258,7 @@ def see(config: ExperimentConfig, samples: int) -> Preview:
     details = [
         _detail(own, microbatches[own.microbatch], source, processor) for own in every[:samples]
     ]
-    keys = [source[own.placement.index].keys for own in every[:samples]]
+    keys = [source[own.placement.key].keys for own in every[:samples]]
     read, passed = (sorted({key for own in keys for key in own[which]}) for which in (0, 1))
     modalities = processor.modalities
     return Preview(config, modalities, microbatches, every, details, sizes, read, passed)
@@ -346,7 +346,7 @@ def _media(
     placement: Placement, microbatch: Microbatch, source: Source, processor: Processor
 ) -> Iterator[SeenMedium]:
     """The media of a sample, as they lie in the rows of their lanes."""
-    sample = source[placement.index]
+    sample = source[placement.key]
     for lane, places in placement.media.items():
         modality, rows = processor.modalities[lane], microbatch.batch.rows[lane]
         counts, grids = placement.lengths.media.get(lane, ()), modality.grids(placement.lengths)

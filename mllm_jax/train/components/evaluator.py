@@ -217,7 +217,7 @@ class Evaluator:
 
     def _expected(self, index: int) -> str:
         """The answer of a held-out sample, with a warning if it is too long to be generated."""
-        ids = self._processor.answer_ids(self._source[index])
+        ids = self._processor.answer_ids(self._source[index, 0])
         needed = len(ids)
         if needed > self._most:
             logger.warning(

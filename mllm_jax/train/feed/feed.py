@@ -81,8 +81,10 @@ def open_loader(experiment: Experiment, state: LoaderState) -> MicrobatchLoader:
         read = together(lambda: ReadingLoader(*common, held, begin, own, hosts))
         return _in_turn(read, state, own, source)
     here = rows[jax.process_index()]
-    lengths = shared_lengths(config, experiment.processor, source)
-    own = consumer(experiment, _group(experiment, rows, lambda: _some(lengths)))
+    drawn = experiment.processor.is_drawn  # their lengths are known once a step is planned
+    lengths = None if drawn else shared_lengths(config, experiment.processor, source)
+    some = partial(_first_lengths, *common[:2]) if lengths is None else partial(_some, lengths)
+    own = consumer(experiment, _group(experiment, rows, some))
     begin = _begin(state, own.group)
     loader = together(lambda: Loader(*common, here, begin, own, lengths))
     return _in_turn(loader, state, own, source)
@@ -141,7 +143,7 @@ def _first_lengths(source: Source, processor: Processor) -> list[Lengths]:
     found = []
     for index in range(0, len(source), -(-len(source) // READ)):
         with suppress(SampleError):  # whoever reads it in its turn tells of it
-            found.append(processor.read(source[index]).lengths)
+            found.append(processor.read(source[index, 0]).lengths)
     return found
 
 
@@ -149,7 +151,7 @@ def check_sources(config: ExperimentConfig) -> Identities:
     """See that there are the samples that a run wants, on all processes; before what takes long.
 
     With `data.on_error: raise` all of them are looked at, by what can be measured of them; those of
-    training not with `data.lengths: on_read`.
+    training not with `data.lengths: on_read`, and not where media are drawn anew in every epoch.
 
     Returns:
         The values that tell the training data, and the tokenizer, from others.
@@ -169,7 +171,8 @@ def check_sources(config: ExperimentConfig) -> Identities:
     for left_out in together(processor.chat.check_training):
         if is_primary():
             logger.warning("%s", left_out)
-    if config.data.on_error == "raise" and config.data.lengths == "cached":
+    measured = config.data.lengths == "cached" and not processor.is_drawn
+    if config.data.on_error == "raise" and measured:
         lengths = shared_lengths(config, processor, source)
         capacity = capacity_of(config.data, processor)
         refuse(source, unusable_samples(lengths, capacity, config.data.rows_apart))

@@ -274,7 +274,7 @@ def test_prompts_are_packed_without_their_answers() -> None:
     for batch in prompt_batches(source, processor, config, rows):
         assert not batch.skipped
         for slot in batch.slots:
-            prompt = processor.prompt(source[slot.index]).tokens
+            prompt = processor.prompt(source[slot.index, 0]).tokens
             own = slot.row, slice(slot.start, slot.start + slot.tokens)
             found = batch.batch.decoder.inputs[own]
             assert found.tolist() == prompt.tolist()

@@ -79,7 +79,7 @@ def test_every_sample_can_be_read_back_from_the_batch(
     batch, placements = first_step(source, processor, config)
     decoder = batch.decoder
     for placement in placements:
-        example = processor.process(source[placement.index])
+        example = processor.process(source[placement.index, 0])
         span = np.s_[placement.row, placement.start : placement.start + len(example.tokens)]
         wanted = example.tokens, example.targets, example.loss_weight
         for array, values in zip(of_example(decoder), wanted, strict=True):

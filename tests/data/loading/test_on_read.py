@@ -301,12 +301,12 @@ def test_reading_goes_on_behind_what_has_been_taken() -> None:
     group = Group(1, 2)
     for index, own in enumerate([[5, 21, 25, 29], [3, 7, 23, 27]]):
         places = _Places(mixed_source(30), LoaderState(3, 0, 20, (3, 4, 5, 7)), index, 2, 0, group)
-        assert [position for position, _ in islice(iter(places), 4)] == own
+        assert [position for position, _, _ in islice(iter(places), 4)] == own
     state = LoaderState(3, position=20, carry=(3, 6, 11, 15))
     for index in range(2):
         places = _Places(mixed_source(30), state, index, 2)
         every = list(islice(iter(places), 12))
-        assert [position for position, _ in every[:3]] == [[6, 20, 22], [3, 11, 15]][index]
+        assert [position for position, _, _ in every[:3]] == [[6, 20, 22], [3, 11, 15]][index]
         for taken in (1, 2, 5):
             for worker in range(2):
                 rest = _Places(mixed_source(30), state, index, 2, taken)

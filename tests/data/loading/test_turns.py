@@ -188,7 +188,7 @@ def check_epochs(steps: Sequence[Sequence[int]], order: Order, good: set[int]) -
     """Every epoch is a permutation, and no step has samples of two epochs."""
     for step in steps:
         assert len({order.epoch_at(position) for position in step}) == 1
-    every = [order[position] for step in steps for position in step]
+    every = [order[position][0] for step in steps for position in step]
     for first in range(0, len(every), len(good)):
         epoch = every[first : first + len(good)]
         assert len({*epoch}) == len(epoch)
@@ -222,7 +222,7 @@ def test_no_step_of_several_groups_has_a_sample_of_a_mixture_twice(
     order = stream(source, seed)
     every: list[int] = []
     for step in of_steps(made, accumulate):
-        indices = [int(order[position]) for position in step]
+        indices = [order[position][0] for position in step]
         assert len({*indices}) == len(indices) > 0
         every += step
     last = joined([own[-1].state for own in made])
@@ -279,7 +279,7 @@ def test_a_step_that_waits_is_one_of_padding(
     order = stream(source, 0)
     for first in range(0, 8, 2):
         step = [m for own in made for m in own[first : first + 2]]
-        assert sorted(int(order[p]) for p in positions(step)) == [0, 1, 2]
+        assert sorted(order[p][0] for p in positions(step)) == [0, 1, 2]
     waits = [m for own in made for m in own if not m.stats.samples]
     assert waits
     for wait in waits:

@@ -37,7 +37,7 @@ def test_media_come_back_from_the_rows_of_a_batch(
         microbatch = next(loader)
     compared = 0
     for own in microbatch.stats.placements:
-        example = processor.process(demo[own.index])
+        example = processor.process(demo[own.index, 0])
         for modality in (VISION, AUDIO):
             for number, (row, start, _) in enumerate(own.media[modality.name]):
                 medium = example.media[modality.name][number]

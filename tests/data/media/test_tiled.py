@@ -78,7 +78,7 @@ def test_every_output_lands_where_its_image_stands(
         made.append((outputs(inputs)[taps] * shares).sum(1))
     flat = np.concatenate(made)
     for p in placements:
-        example = processor.process(source[p.index])
+        example = processor.process(source[p.index, 0])
         span = np.s_[p.row, p.start : p.start + p.lengths.tokens]
         tokens, index = decoder.inputs[span], decoder.merges["vision"][span]
         np.testing.assert_array_equal(tokens, example.tokens)
@@ -148,7 +148,7 @@ def test_grids_are_kept_and_found_again(
     source = tiled_source(30)
     source.fingerprint, source.home = "one", tmp_path
     config = make_config(budgets=BUDGETS)
-    measured = [processor.measure(source[i]) for i in range(30)]
+    measured = [processor.measure(source[i, 0]) for i in range(30)]
     table = open_lengths(source, processor, config)
     again = open_lengths(source, processor, config)
     for found in (table, again, pickle.loads(pickle.dumps(again))):
@@ -227,7 +227,7 @@ def test_images_that_are_not_cut_are_refused(
     source = tiled_source(5)
     _, placements = microbatch(source, processor, make_config(budgets=BUDGETS, rows=1))
     placement = next(p for p in placements if p.lengths.media)
-    medium = processor.process(source[placement.index]).media["vision"][0]
+    medium = processor.process(source[placement.index, 0]).media["vision"][0]
     arrays = BatchArrays(all_rows(1), processor.modalities, CAPACITY)
     with pytest.raises(ValueError, match=r"has the arrays inputs, positions; .* takes .*, taps"):
         arrays.write_medium(placement, "vision", 0, replace(medium, more={}))

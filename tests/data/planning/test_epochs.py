@@ -105,7 +105,7 @@ def check_epochs(
         epochs = {order.epoch_at(p.position) for p in placed}
         assert len({member for member, _ in epochs}) == len(epochs)
         for p in placed:
-            assert order[p.position] == p.index
+            assert order[p.position] == p.key
             came[order.epoch_at(p.position)[0]].append(p.index)
     for own, every in zip(came, usable, strict=True):
         for first in range(0, len(own), max(1, len(every))):

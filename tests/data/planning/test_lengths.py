@@ -18,12 +18,16 @@ import data.planning.lengths
 from data.config import DataConfig
 from data.faults import Fault, FaultKind
 from data.loading.assemble import Assembler
+from data.loading.loader import Loader, Microbatch
+from data.loading.on_read import Alone, ReadingLoader
+from data.media.audio.kind import AudioKind
 from data.planning.lengths import LengthTable, lengths_folder, measure, open_lengths
 from data.planning.stream import Consumer, LoaderState, Planner
 from data.processing.processor import Processor, make_processor
 from data.sample import DataError, Lengths, Sample, SampleError
 from data.sources.cache import KEPT
 from data.sources.make import make_source
+from data.sources.source import SampleKey
 from tests.data.samples import (
     AUDIO,
     CAPACITY,
@@ -32,6 +36,8 @@ from tests.data.samples import (
     ListSource,
     MakeConfig,
     all_rows,
+    assert_same_arrays,
+    make_sample,
     mixed_source,
 )
 
@@ -60,9 +66,9 @@ def same(table: LengthTable, source: ListSource, processor: Processor) -> None:
         found = table[index]
         if isinstance(found, Fault):
             with pytest.raises(SampleError, match=found.text):
-                processor.measure(source[index])
+                processor.measure(source[index, 0])
         else:
-            assert found == processor.measure(source[index])
+            assert found == processor.measure(source[index, 0])
 
 
 def test_the_table_is_what_measuring_gives(source: Named, processor: Processor) -> None:
@@ -310,3 +316,49 @@ def test_data_that_changed_since_are_an_error_that_names_the_sample(
         else:
             with pytest.raises(DataError, match=r"records.json\[0\].*have changed since"):
                 assemble(plan.placements, plan.capacity)
+
+
+# ---- of media that are drawn anew ----------------------------------------------------------------
+
+
+class DrawnSource(ListSource):
+    """Samples with a clip that is another one in every epoch."""
+
+    fingerprint = "drawn"
+
+    def __getitem__(self, key: SampleKey) -> Sample:
+        index, epoch = key
+        self.asked.append(index)
+        frames = np.random.default_rng(key).integers(1, 60)
+        return make_sample(f"drawn{index} of {epoch}", [], [80 * int(frames)], "1 2 3")
+
+
+@pytest.mark.parametrize("loader", ["cached", "on_read"])
+def test_drawn_media_are_those_of_their_epoch(
+    loader: str, tmp_path: Path, make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every epoch has other clips, planned with their lengths; a resumed loader has the same."""
+    monkeypatch.setattr(AudioKind, "is_drawn", True)
+    config = make_config(lengths=loader, rows=2, cache=tmp_path)
+    source, processor = DrawnSource([""] * 9), make_processor(config, [VISION, AUDIO])
+    assert processor.is_drawn
+
+    def microbatches(state: LoaderState | None, count: int) -> list[Microbatch]:
+        common = source, processor, config, 3
+        with (
+            Loader(*common, all_rows(2), state, Consumer(WORK))
+            if loader == "cached"
+            else ReadingLoader(*common, [all_rows(2)], state, Consumer(WORK), Alone())
+        ) as batches:
+            return [next(batches) for _ in range(count)]
+
+    every = microbatches(None, 6)
+    placed = [p for microbatch in every for p in microbatch.stats.placements]
+    assert len({p.epoch for p in placed}) > 2
+    for p in placed:
+        assert p.lengths == processor.measure(source[p.key])
+    assert len({p.lengths.media["audio"] for p in placed if p.index == 4}) > 1
+    again = microbatches(every[2].state, 3)
+    for one, other in zip(every[3:], again, strict=True):
+        assert_same_arrays(one.batch, other.batch)
+    assert not list(tmp_path.rglob("tokens.npy")), "lengths of one epoch are kept for all"

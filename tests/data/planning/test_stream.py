@@ -57,7 +57,7 @@ def epochs(source: ListSource, planner: Planner, microbatches: int) -> list[int]
     """How often each sample was placed or is carried, over `microbatches` microbatches."""
     plans = [planner.plan() for _ in range(microbatches)]
     placed = [p.index for plan in plans for p in plan.placements]
-    carried = [int(planner._stream[p]) for p in planner.state.carry]
+    carried = [planner._stream[p][0] for p in planner.state.carry]
     skipped = [int(name.removeprefix("bad")) for plan in plans for name, _ in plan.skipped]
     everything = placed + carried + skipped
     assert len(everything) == planner.state.position
@@ -99,7 +99,7 @@ def test_malformed_samples_are_skipped_once_an_epoch(
 
 def test_epochs_are_shuffled_differently(processor: Processor, make_config: MakeConfig) -> None:
     planner = make_planner(mixed_source(40), processor, make_config, LoaderState(3))
-    orders = [[int(planner._stream[40 * e + i]) for i in range(40)] for e in range(3)]
+    orders = [[planner._stream[40 * e + i][0] for i in range(40)] for e in range(3)]
     assert all(sorted(order) == list(range(40)) for order in orders)
     assert orders[0] != orders[1] != orders[2]
 
@@ -171,7 +171,7 @@ def test_steps_of_a_fixed_number_of_samples(
         capacities = {plan.capacity for plan in plans}
         assert len(capacities) == 1
         check_rungs(capacities.pop(), [used(plan, rows) for plan in plans])
-    waiting = [int(planner._stream[p]) for p in planner.state.carry]
+    waiting = [planner._stream[p][0] for p in planner.state.carry]
     counts = [(placed + waiting).count(index) for index in range(count)]
     assert set(counts) <= {min(counts), min(counts) + 1}
 

@@ -19,14 +19,14 @@ from tests.data.samples import AUDIO, VISION, MakeConfig, Picture, make_sample, 
 
 @given(index=st.integers(0, 200))
 def test_measure_agrees_with_process(index: int, processor: Processor) -> None:
-    sample = mixed_source(1, seed=index)[0]
+    sample = mixed_source(1, seed=index)[0, 0]
     assert processor.process(sample).lengths == processor.measure(sample)
     assert processor.prompt(sample).lengths == processor.measure_prompt(sample)
 
 
 def test_measure_agrees_with_process_on_the_demo(processor: Processor, demo: Source) -> None:
     for index in range(len(demo)):
-        assert processor.process(demo[index]).lengths == processor.measure(demo[index])
+        assert processor.process(demo[index, 0]).lengths == processor.measure(demo[index, 0])
 
 
 def test_a_header_that_lies_is_refused_by_name(processor: Processor) -> None:

@@ -46,18 +46,18 @@ def test_voices_and_speeds_are_trained_but_never_in_heldout_combinations() -> No
 def test_a_sample_is_a_function_of_its_index(demo: Source, config: DataConfig) -> None:
     again = make_source(config)
     for index in (17, 0, 41, 8):
-        first, second = demo[index], again[index]
+        first, second = demo[index, 0], again[index, 0]
         assert (first.name, first.turns) == (second.name, second.turns)
         for image, other in zip(first.of("image"), second.of("image"), strict=True):
             np.testing.assert_array_equal(image.load(1), other.load(1))
         for clip, same in zip(first.of("audio"), second.of("audio"), strict=True):
             np.testing.assert_array_equal(clip.load(), same.load())
     with pytest.raises(IndexError):
-        demo[len(demo)]
+        demo[len(demo), 0]
 
 
 def test_half_of_the_samples_are_images_and_some_show_two(demo: Source) -> None:
-    samples = [demo[i] for i in range(len(demo))]
+    samples = [demo[i, 0] for i in range(len(demo))]
     assert (
         sum(bool(s.of("image")) for s in samples) == sum(bool(s.of("audio")) for s in samples) == 60
     )
@@ -106,7 +106,7 @@ def test_augmentation_moves_ink_but_keeps_it() -> None:
 
 
 def test_lengths_vary_tenfold(demo: Source, processor: Processor) -> None:
-    lengths = [processor.measure(demo[i]).media for i in range(len(demo))]
+    lengths = [processor.measure(demo[i, 0]).media for i in range(len(demo))]
     for name, least in (("vision", 6), ("audio", 10)):
         values = [n for media in lengths for n in media.get(name, ())]
         assert max(values) >= least * min(values)
@@ -115,11 +115,11 @@ def test_lengths_vary_tenfold(demo: Source, processor: Processor) -> None:
 def test_more_digits_take_longer_to_say_and_are_audible(demo: Source) -> None:
     durations: dict[int, list[int]] = {}
     for index in range(1, len(demo), 2):
-        (clip,) = demo[index].of("audio")
+        (clip,) = demo[index, 0].of("audio")
         wave = clip.load()
         assert len(wave) == clip.info()[0]
         assert 0.02 < np.sqrt(np.mean(wave**2)) < 0.5
-        durations.setdefault(len(demo[index].turns[-1].text.split()), []).append(len(wave))
+        durations.setdefault(len(demo[index, 0].turns[-1].text.split()), []).append(len(wave))
     means = [np.mean(durations[count]) for count in sorted(durations)]
     assert np.all(np.diff(means) > 0)
 
@@ -180,7 +180,7 @@ def test_a_missing_wheel_names_the_extra(
 def test_the_set_travels_by_its_arguments(demo: Source) -> None:
     message = pickle.dumps(demo)
     assert len(message) < 10_000
-    assert pickle.loads(message)[5].turns == demo[5].turns
+    assert pickle.loads(message)[5, 0].turns == demo[5, 0].turns
     assert not multiprocessing.active_children()
 
 
@@ -206,7 +206,7 @@ def test_suggested_budgets_run_out_together(demo: Source, processor: Processor) 
     )
     assert set(budgets) == set(BUDGETS)
     assert budgets["tokens"] % 8 == budgets["vision"] % 8 == budgets["audio"] % 64 == 0
-    lengths = [processor.measure(demo[i]) for i in range(len(demo))]
+    lengths = [processor.measure(demo[i, 0]) for i in range(len(demo))]
     means = {
         "tokens": np.mean([n.tokens for n in lengths]),
         "vision": np.mean([sum(n.media.get("vision", ())) for n in lengths]),

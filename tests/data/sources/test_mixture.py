@@ -69,9 +69,9 @@ def test_it_holds_every_sample_of_every_member_once(mixture: Any) -> None:
     again = pickle.loads(pickle.dumps(source))
     for index, plain in enumerate([*SAMPLES[:2], *SAMPLES[:4], *SAMPLES]):
         for own in (source, again):
-            assert [(turn.role, turn.text) for turn in own[index].turns] == plain.texts()
+            assert [(turn.role, turn.text) for turn in own[index, 0].turns] == plain.texts()
     with pytest.raises(IndexError):
-        source[len(source)]
+        source[len(source), 0]
 
 
 def test_a_sample_has_one_name(mixture: Any, tmp_path: Path) -> None:
@@ -91,9 +91,9 @@ def test_a_sample_has_one_name(mixture: Any, tmp_path: Path) -> None:
     for index, name in enumerate(names):
         if name.startswith("bad/"):
             with pytest.raises(SampleError, match=f"^sample {re.escape(name)}: "):
-                processor.measure(source[index])
+                processor.measure(source[index, 0])
         else:
-            assert source[index].name == name
+            assert source[index, 0].name == name
     assert names[-4:] == [f"bad/{part}/train.json[{n}]" for part in ("one", "two") for n in (0, 1)]
 
 
@@ -104,7 +104,7 @@ def test_lengths_are_those_of_the_members_and_weights_change_none(
     source, processor = make_source(config), make_processor(config, [VISION, AUDIO])
     table = open_lengths(source, processor, config)
     assert [table[i] for i in range(len(table))] == [
-        processor.measure(source[i]) for i in range(len(source))
+        processor.measure(source[i, 0]) for i in range(len(source))
     ]
     caplog.set_level(logging.INFO, "data.planning.lengths")
     caplog.clear()
@@ -125,7 +125,7 @@ def test_plans_have_the_members_in_proportion(mixture: Any) -> None:
         count.update(source.name(p.index).split("/")[0] for p in planner.plan().placements)
     assert count["json_list"] / count.total() == pytest.approx(0.75, abs=0.02)
     assert {source.name(i) for i in range(len(source))} == {
-        source.name(planner._stream[p]) for p in range(planner._stream.epoch)
+        source.name(planner._stream[p][0]) for p in range(planner._stream.epoch)
     }
 
 
@@ -209,7 +209,7 @@ def test_messages_about_a_member_name_its_keys(mixture: Any, tmp_path: Path) -> 
     (tmp_path / "json_list" / "train.json").write_text(json.dumps(records))
     own = r"data\.source\.members\.json_list\.source"
     with pytest.raises(SampleError, match=own + r"\.ignore: \[seen\]"):
-        make_source(config)[0]
+        make_source(config)[0, 0]
     members = {name: member.model_dump() for name, member in config.source.members.items()}
     members["json_list"]["source"]["ignore"] = ["image"]
     source = {"kind": "mixture", "members": members}

@@ -58,7 +58,9 @@ def test_a_member_sees_all_its_samples_before_it_sees_one_twice(order: Mixed) ->
     for position in range(600):
         member, number = order.place(position)
         assert number == len(seen[member])
-        seen[member].append(order[position] - firsts[member])
+        index, epoch = order[position]
+        assert epoch == number // order.sizes[member] == order.epoch_at(position)[1]
+        seen[member].append(index - firsts[member])
     for member, size in enumerate(order.sizes):
         own = seen[member]
         for start in range(0, len(own) - size + 1, size):
@@ -69,7 +71,7 @@ def test_a_member_sees_all_its_samples_before_it_sees_one_twice(order: Mixed) ->
 @given(mixtures())
 def test_every_sample_comes_up_in_an_epoch(order: Mixed) -> None:
     if order.epoch < 3000:
-        assert {order[p] for p in range(order.epoch)} == set(range(sum(order.sizes)))
+        assert {order[p][0] for p in range(order.epoch)} == set(range(sum(order.sizes)))
 
 
 @settings(max_examples=25, deadline=None)
@@ -80,13 +82,13 @@ def test_any_place_is_the_same_at_any_time(order: Mixed, positions: list[int]) -
     _layout.cache_clear()
     _permutation.cache_clear()
     assert [again[p] for p in positions[::-1]] == found[::-1]
-    assert all(0 <= index < sum(order.sizes) for index in found)
+    assert all(0 <= index < sum(order.sizes) for index, _ in found)
 
 
 def test_epochs_and_seeds_have_orders_of_their_own() -> None:
     def epochs(seed: int) -> list[tuple[int, ...]]:
         order = Mixed((30, 30), (1.0, 1.0), seed)
-        own = [order[p] for p in range(400) if order.place(p)[0] == 0]
+        own = [order[p][0] for p in range(400) if order.place(p)[0] == 0]
         return [tuple(own[i : i + 30]) for i in range(0, 180, 30)]
 
     assert len({*epochs(0), *epochs(1), *epochs(2)}) == 18
@@ -99,7 +101,9 @@ def test_a_member_of_little_weight_is_seen_whole() -> None:
     assert order.block == pytest.approx(2e4, rel=1e-3)
     positions = [p for p in range(3 * order.block) if order.place(p)[0] == 0]
     assert len(positions) == 6
-    assert {order[p] for p in positions} == set(range(5))
+    assert {order[p] for p in positions} == {(i, 0) for i in range(5)} | {
+        (order[positions[5]][0], 1)
+    }
     assert order.epoch >= positions[4]
 
 
@@ -109,12 +113,12 @@ def test_a_plain_order_is_epochs_that_are_shuffled(own: list[int], seed: int) ->
     orders: tuple[Order, ...] = (Permuted(own[0], seed), Shuffled(own[0], seed))
     for order, epoch in product(orders, range(3)):
         positions = range(epoch * order.epoch, (epoch + 1) * order.epoch)
-        assert sorted(order[p] for p in positions) == list(range(own[0]))
+        assert sorted(order[p] for p in positions) == [(i, epoch) for i in range(own[0])]
 
 
 def test_a_large_member_is_seen_whole_too() -> None:
     order = Mixed((20_000, 10), (1.0, 0.01), 3)
-    own = [order[p] for p in range(500) if order.place(p)[0] == 0]
+    own = [order[p][0] for p in range(500) if order.place(p)[0] == 0]
     assert len(set(own)) == len(own) > 480
     assert max(own) < 20_000
 

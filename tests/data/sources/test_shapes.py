@@ -107,7 +107,7 @@ def test_the_configuration_of_the_readme_reads_it(made: ExampleData) -> None:
     from mllm_jax.config.buckets import planned
 
     processor = make_processor(config.data, planned(config))
-    example = processor.process(make_source(config.data, "train")[0])
+    example = processor.process(make_source(config.data, "train")[0, 0])
     learnt = processor.pieces(example.targets[example.loss_weight > 0].tolist())
     assert learnt.count("<|im_end|>") == 4
     assert len(example.media["vision"][0].inputs) == 17

@@ -31,8 +31,8 @@ def test_samples_are_about_as_long_as_drawn(make_config: MakeConfig) -> None:
     processor = make_processor(config, [VISION, AUDIO])
     source, drawn = make_source(config), draw("web", 200, seed=0)
     for index, wanted in enumerate(drawn):
-        found = processor.measure(source[index])
-        assert found == processor.process(source[index]).lengths
+        found = processor.measure(source[index, 0])
+        assert found == processor.process(source[index, 0]).lengths
         for name, own in wanted.media.items():
             got = found.media.get(name, ())
             assert len(got) == len(own)
@@ -55,8 +55,8 @@ def test_a_sample_is_the_same_in_every_process(make_config: MakeConfig) -> None:
     again = pickle.loads(pickle.dumps(source))
     assert again.fingerprint == source.fingerprint != make_source(config, "heldout").fingerprint
     for index in range(5):
-        assert again[index] == source[index]
-        for one, other in zip(again[index].of("image"), source[index].of("image"), strict=True):
+        assert again[index, 0] == source[index, 0]
+        for one, other in zip(again[index, 0].of("image"), source[index, 0].of("image"), strict=True):
             np.testing.assert_array_equal(one.load(1), other.load(1))
 
 

@@ -51,8 +51,8 @@ def decode_alone(experiment: Any, params: Any, index: int, count: int) -> list[i
         def __len__(self) -> int:
             return 1
 
-        def __getitem__(self, _: int) -> Any:
-            return source[index]
+        def __getitem__(self, _: tuple[int, int]) -> Any:
+            return source[index, 0]
 
         def name(self, _: int) -> str:
             return source.name(index)

@@ -63,7 +63,7 @@ class Laboratory:
         self.config = config.model_copy(update={"data": data})
         self.processor = make_processor(data, modalities(config.model))
         self.source = make_source(data, "train")
-        self.lengths = [self.processor.measure(self.source[i]) for i in range(len(self.source))]
+        self.lengths = [self.processor.measure(self.source[i, 0]) for i in range(len(self.source))]
         self.params = jax.tree.map(np.asarray, initial_parameters(config.model, seed=0))
         self._program = cache(self._compiled)
 

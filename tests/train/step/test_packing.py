@@ -26,7 +26,7 @@ def batch(config: ExperimentConfig, processor: Any, rows: Sequence[int]) -> Pack
     count = len(rows)
     data = config.data.model_copy(update={"rows": count})
     wanted = {name: list(range(count)) for name in ONE}
-    samples = [(i, processor.measure(source[i])) for i in range(len(rows))]
+    samples = [(i, processor.measure(source[i, 0])) for i in range(len(rows))]
     placements = lay_out(samples, list(rows), modalities)
     made, skipped = Assembler(source, processor, data, wanted)(placements, capacity)
     assert not skipped

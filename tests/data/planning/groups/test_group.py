@@ -27,6 +27,7 @@ from data.planning.stream import (
 )
 from data.rows.spec import Lane, LaneCost
 from data.sample import DataError, Lengths
+from data.sources.order import StreamPlace
 from tests.data.planning.test_packing import sample_lengths
 from tests.data.samples import AUDIO, CAPACITY, VISION, WORK, ListSource, MakeConfig, make_sample
 
@@ -41,9 +42,9 @@ class Told(Measurements):
     def __init__(self, lengths: Sequence[Lengths]) -> None:
         self.lengths, self.asked = list(lengths), list[int]()
 
-    def at(self, places: Sequence[tuple[int, int]]) -> list[Lengths | Fault]:
-        self.asked += [position for position, _ in places]
-        return [self.lengths[index] for _, index in places]
+    def at(self, places: Sequence[StreamPlace]) -> list[Lengths | Fault]:
+        self.asked += [position for position, _, _ in places]
+        return [self.lengths[index] for _, index, _ in places]
 
 
 def held(hosts: int) -> list[dict[str, list[int]]]:
@@ -117,7 +118,7 @@ def test_a_group_plans_from_its_own_lengths_alone(
     number = data.draw(st.integers(0, count - 1))
     first = planners(make_config, samples, count, LoaderState(3))[number]
     plans = [first.plan() for _ in range(2)]
-    asked = {int(first._stream[p]) for p in first._lengths.asked}  # type: ignore[attr-defined]
+    asked = {first._stream[p][0] for p in first._lengths.asked}  # type: ignore[attr-defined]
     changed = [n if i in asked else other[i % len(other)] for i, n in enumerate(samples)]
     second = planners(make_config, changed, count, LoaderState(3))[number]
     again = [second.plan() for _ in range(2)]

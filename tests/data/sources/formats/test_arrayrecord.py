@@ -63,8 +63,8 @@ def opened(make_config: MakeConfig, tmp_path: Path) -> Any:
 def test_a_bad_record_is_one_bad_sample(record: bytes, message: str, opened: Any) -> None:
     source, processor = opened(GOOD, record, GOOD)
     with pytest.raises(SampleError, match=rf"sample a.array_record\[1\]: .*{message}"):
-        processor.measure(source[1])
-    assert processor.measure(source[2]).media == {"vision": (5,)}
+        processor.measure(source[1, 0])
+    assert processor.measure(source[2, 0]).media == {"vision": (5,)}
 
 
 @pytest.mark.parametrize("damage", ["nothing", "junk", "half", "end", "footer"])
@@ -89,7 +89,7 @@ def test_a_damaged_record_is_a_bad_sample(opened: Any, tmp_path: Path) -> None:
     bad = []
     for index in range(300):
         try:
-            processor.measure(source[index])
+            processor.measure(source[index, 0])
         except SampleError as error:
             bad.append(str(error.fault))
     assert 0 < len(bad) < 150
@@ -121,6 +121,6 @@ def test_a_remote_file_is_copied_once_and_whole(
     monkeypatch.setattr(File, "read", plain)
     source, processor = opened(path=root)
     monkeypatch.setattr(File, "read", broken)
-    assert processor.measure(source[0]).media == {"vision": (5,)}
+    assert processor.measure(source[0, 0]).media == {"vision": (5,)}
     (copy,) = (tmp_path / "cache").glob("copy-*")
     assert [path.name for path in copy.iterdir()] == ["a.array_record"]

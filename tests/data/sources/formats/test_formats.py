@@ -67,7 +67,7 @@ def expected(configure: Any, tmp_path: Path) -> list[Any]:
     folder = tmp_path / "expected"
     folder.mkdir()
     source, processor = opened(configure(json_list(folder, SAMPLES)))
-    return [processor.process(source[i]) for i in range(len(SAMPLES))]
+    return [processor.process(source[i, 0]) for i in range(len(SAMPLES))]
 
 
 def test_the_same_samples_are_the_same_examples(
@@ -79,9 +79,9 @@ def test_the_same_samples_are_the_same_examples(
     assert len(pickle.dumps(source)) < 4000
     wanted = expected(configure, tmp_path)
     for i in np.random.default_rng(0).permutation(len(SAMPLES)).tolist():
-        lengths = processor.measure(source[i])
-        assert_same_examples(wanted[i], processor.process(source[i], lengths))
-        assert_same_examples(wanted[i], processor.process(again[i], lengths))
+        lengths = processor.measure(source[i, 0])
+        assert_same_examples(wanted[i], processor.process(source[i, 0], lengths))
+        assert_same_examples(wanted[i], processor.process(again[i, 0], lengths))
     assert len({source.name(i) for i in range(len(source))}) == len(source)
 
 
@@ -96,7 +96,7 @@ def of_videos(folder: Path, name: str) -> tuple[Source, Processor]:
 def filmed(tmp_path_factory: pytest.TempPathFactory) -> list[Example]:
     """Examples of `FILMED` as LLaVA would have written them."""
     source, processor = of_videos(tmp_path_factory.mktemp("filmed"), "json_list")
-    return [processor.process(source[i]) for i in range(len(FILMED))]
+    return [processor.process(source[i, 0]) for i in range(len(FILMED))]
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -105,7 +105,7 @@ def test_videos_are_read_from_every_format(
 ) -> None:
     source, processor = of_videos(tmp_path, name)
     for index, wanted in enumerate(filmed):
-        own = processor.process(source[index], processor.measure(source[index]))
+        own = processor.process(source[index, 0], processor.measure(source[index, 0]))
         assert_same_examples(wanted, own)
     # Images of an encoder come before its videos, which have 16 patches of a frame here.
     (video,), (_, first, second) = (own.lengths.media["vision"] for own in filmed)
@@ -126,7 +126,7 @@ def test_so_are_they_behind_a_url(options: Any, configure: Any, tmp_path: Path) 
     places = {k: to_memory(options[k], tmp_path) for k in ("path", "media") if k in options}
     source, processor = opened(configure(options | places))
     for index, wanted in enumerate(expected(configure, tmp_path)):
-        assert_same_examples(wanted, processor.process(source[index]))
+        assert_same_examples(wanted, processor.process(source[index, 0]))
 
 
 @pytest.mark.parametrize("balance", ["none", "per_phase"])
@@ -135,7 +135,7 @@ def test_all_loaders_take_them(balance: str, options: Any, configure: Any, tmp_p
     source, processor = opened(config)
     table = open_lengths(source, processor, config)
     assert [table[i] for i in range(len(table))] == [
-        processor.measure(source[i]) for i in range(len(source))
+        processor.measure(source[i, 0]) for i in range(len(source))
     ]
     common, consumer = (source, processor, config, 0), Consumer(WORK)
     with Loader(*common, all_rows(1), None, consumer) as loader:
@@ -159,7 +159,7 @@ def test_fingerprints_tell_when_the_data_change(name: str, configure: Any, tmp_p
     assert changed.fingerprint != first.fingerprint
     assert changed.home == first.home
     _, processor = opened(config)
-    assert processor.process(changed[0]).lengths != processor.process(changed[5]).lengths
+    assert processor.process(changed[0, 0]).lengths != processor.process(changed[5, 0]).lengths
 
 
 GUIDE = Path(__file__).parents[4] / "docs" / "how-to" / "formats.md"
@@ -185,7 +185,7 @@ def test_what_the_documentation_writes_is_read(
     exec(code, {})
     source = make_source(configure({"kind": kind, "path": folder}))
     for index in range(len(samples)):
-        first, second = (processor.process(s[index]) for s in (expected, source))
+        first, second = (processor.process(s[index, 0]) for s in (expected, source))
         assert_same_examples(first, second)
 
 
@@ -203,11 +203,11 @@ def test_clips_of_another_rate_are_converted_as_the_documentation_says(
     config = make_config(source=options, tokenizer="bytes", audio=audio, cache=tmp_path / "cache")
     source, processor = opened(config)
     with pytest.raises(SampleError, match=r"rate of 44100 Hz, .*`ffmpeg -i OLD -ar 16000 NEW.wav`"):
-        processor.measure(source[0])
+        processor.measure(source[0, 0])
     monkeypatch.chdir(tmp_path)
     exec(RESAMPLING, {})
-    assert processor.process(source[0]).lengths.media == {"audio": (100,)}
-    wave = source[0].of("audio")[0].load()
+    assert processor.process(source[0, 0]).lengths.media == {"audio": (100,)}
+    wave = source[0, 0].of("audio")[0].load()
     loudest = int(np.abs(np.fft.rfft(wave)).argmax())
     assert (len(wave), loudest) == (16000, 440)
 

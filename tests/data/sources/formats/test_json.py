@@ -83,8 +83,8 @@ def test_a_worker_is_sent_no_records(make_config: MakeConfig, media: Path) -> No
     source = make_source(configure(make_config, media, records))
     sent = pickle.dumps(source)
     assert len(sent) < 3000
-    assert pickle.loads(sent)[150] == source[150]
-    assert source[150].turns[1].text == "150"
+    assert pickle.loads(sent)[150, 0] == source[150, 0]
+    assert source[150, 0].turns[1].text == "150"
 
 
 def test_records_and_media_behind_a_url(make_config: MakeConfig, media: Path) -> None:
@@ -106,7 +106,7 @@ def test_records_and_media_behind_a_url(make_config: MakeConfig, media: Path) ->
     there = here.model_copy(update={"source": type(here.source).model_validate(source)})
     processor = make_processor(here, [VISION, AUDIO])
     sources = make_source(here), make_source(there)
-    examples = [processor.process(source[0]) for source in sources]
+    examples = [processor.process(source[0, 0]) for source in sources]
     assert_same_examples(*examples)
     assert sources[1].home.parent == there.cache
     assert sources[0].home.parent == there.cache != sources[1].home
@@ -135,7 +135,7 @@ def test_media_in_bare_base64_are_read(form: str, tmp_path: Path, make_config: M
     records = [json.dumps({"conversations": TURNS, "image": own}) + "\n" for own in images]
     path.write_text("".join(records))
     source = make_source(make_config(source={"kind": "llava", "path": path}))
-    found = [source[i].of("image")[0].load(3) for i in range(len(images))]
+    found = [source[i, 0].of("image")[0].load(3) for i in range(len(images))]
     assert found[0].shape == (20, 20, 3)
     assert all(np.array_equal(own, found[0]) for own in found)
 
@@ -161,7 +161,7 @@ def test_no_reason_is_long(
     config = make_config(source={"kind": "llava", "path": path}, tokenizer="bytes")
     processor = make_processor(config, [VISION, AUDIO])
     with pytest.raises(SampleError, match=reason) as caught:
-        processor.measure(make_source(config)[0])
+        processor.measure(make_source(config)[0, 0])
     assert len(str(caught.value)) < 1100
     assert len(caught.value.fault.text) <= LONGEST
 

@@ -82,9 +82,9 @@ def test_images_clips_and_text_are_read(make_config: MakeConfig, media: Path) ->
     config = configure(make_config, media, records)
     source, processor = make_source(config), make_processor(config, [VISION, AUDIO])
     assert source.name(0) == "train.json[0]"
-    assert processor.measure(source[0]).media == {"vision": (5, 5), "audio": (21,)}
-    assert processor.process(source[0]).lengths == processor.measure(source[0])
-    assert processor.answer(source[1]) == "Hi."
+    assert processor.measure(source[0, 0]).media == {"vision": (5, 5), "audio": (21,)}
+    assert processor.process(source[0, 0]).lengths == processor.measure(source[0, 0])
+    assert processor.answer(source[1, 0]) == "Hi."
     with Loader(source, processor, config, seed=0, rows=all_rows(1)) as loader:
         assert next(loader).stats.samples == 2, "a step holds samples of one epoch alone"
 
@@ -99,9 +99,9 @@ def test_json_lines_and_the_heldout_file(name: str, make_config: MakeConfig, med
     for split in ("train", "heldout"):
         records = make_source(config, split)
         assert len(records) == 2
-        assert records[0].turns[1].text == "A cat."
+        assert records[0, 0].turns[1].text == "A cat."
         with pytest.raises(SampleError, match=rf"sample {name}\[1\]: not JSON"):
-            records[1]
+            records[1, 0]
 
 
 def test_a_link_that_stays_inside_and_an_absolute_path_inside_are_fine(media: Path) -> None:
@@ -114,7 +114,7 @@ def test_stereo_is_averaged(make_config: MakeConfig, media: Path) -> None:
     wave = np.stack([np.full(800, 0.5), np.full(800, 0.1)], axis=1)
     soundfile.write(media / "s.wav", wave, 8000, subtype="FLOAT")
     record = {"audio": "s.wav", "conversations": conversation("<audio>", "Yes.")}
-    (clip,) = make_source(configure(make_config, media, [record]))[0].of("audio")
+    (clip,) = make_source(configure(make_config, media, [record]))[0, 0].of("audio")
     np.testing.assert_allclose(clip.load(), 0.3, atol=1e-6)
 
 

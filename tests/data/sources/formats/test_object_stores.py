@@ -63,7 +63,9 @@ def test_samples_in_a_store_are_those_of_files(name: str, configure: Any) -> Non
     source, other = make_source(here), make_source(there)
     assert len(source) == len(other) == len(SAMPLES)
     for index in (5, 0, 3):
-        assert_same_examples(processor.process(source[index]), processor.process(other[index]))
+        assert_same_examples(
+            processor.process(source[index, 0]), processor.process(other[index, 0])
+        )
 
 
 @pytest.mark.parametrize("content", [b"a\r", b"a\n", b"a\r\n", b"\r", b"\n", b""])

@@ -51,10 +51,10 @@ def test_a_question_and_an_answer_in_columns(opened: Any) -> None:
     source, processor = opened(
         table(2, **texts, image=image), fields={"question": "q", "answer": "a"}
     )
-    assert [turn.text for turn in source[0].turns] == ["<image>\nWhat?", "A cat."]
-    assert processor.measure(source[0]).media == {"vision": (5,)}
+    assert [turn.text for turn in source[0, 0].turns] == ["<image>\nWhat?", "A cat."]
+    assert processor.measure(source[0, 0]).media == {"vision": (5,)}
     with pytest.raises(SampleError, match="image holds no medium, and the texts would be learnt"):
-        source[1]
+        source[1, 0]
 
 
 @pytest.mark.parametrize("column", [pa.nulls(2), pa.array([[], []]), pa.array([[None], []])])
@@ -64,7 +64,7 @@ def test_a_column_of_images_without_any_makes_bad_samples(opened: Any, column: p
     source, _ = opened(table(2, **texts, image=column, note=pa.nulls(2)))
     for index in range(2):
         with pytest.raises(SampleError, match=r"image(\.0: None is| holds) no medium"):
-            source[index]
+            source[index, 0]
 
 
 @pytest.mark.parametrize(
@@ -86,16 +86,16 @@ def test_harmless_columns_that_name_a_medium_make_bad_samples_of_rows_without_on
     rows = table(2, **texts, **columns, image=None, width=[3, 4])
     source, _ = opened(rows)
     with pytest.raises(SampleError, match=rf"shape: {place}: (it names image|weights are not)"):
-        source[0]
-    assert [turn.text for turn in source[1].turns] == ["Why?", "So."]
+        source[0, 0]
+    assert [turn.text for turn in source[1, 0].turns] == ["Why?", "So."]
     (name,) = columns
-    assert opened(rows, ignore=[name])[0][0].turns
+    assert opened(rows, ignore=[name])[0][0, 0].turns
     with_images = opened(table(2, **texts, **columns))[0]
     if place != "meta.weight":
-        assert with_images[0].turns
+        assert with_images[0, 0].turns
         return
     with pytest.raises(SampleError, match=r"meta\.weight: weights are not"):
-        with_images[0]
+        with_images[0, 0]
 
 
 def test_texts_may_be_kept_in_a_dictionary(opened: Any) -> None:
@@ -106,8 +106,8 @@ def test_texts_may_be_kept_in_a_dictionary(opened: Any) -> None:
     source, _ = opened(
         table(2, **texts, image=kept("a.png", "a.png")), fields={"question": "q", "answer": "a"}
     )
-    assert [turn.text for turn in source[0].turns] == ["<image>\nWhat?", "A cat."]
-    assert [turn.text for turn in source[1].turns] == ["<image>\nWhat?", "So."]
+    assert [turn.text for turn in source[0, 0].turns] == ["<image>\nWhat?", "A cat."]
+    assert [turn.text for turn in source[1, 0].turns] == ["<image>\nWhat?", "So."]
 
 
 def test_a_text_is_read_without_its_images(
@@ -123,7 +123,7 @@ def test_a_text_is_read_without_its_images(
         return plain(file, start, size)
 
     monkeypatch.setattr(File, "read", counted)
-    sample = source[3]
+    sample = source[3, 0]
     assert sample.turns[1].text == "A cat."
     assert 0 < sum(read) < 80_000  # the footer, mostly
     assert sample.of("image")[0].size() == (16, 4000)
@@ -215,7 +215,7 @@ def test_columns_and_fields_of_one_name_are_told(columns: Any, told: str, opened
     rows = rows.append_column("content", rows["content"]) if "content" in columns else rows
     with pytest.raises(DataError, match=f"several {told} have the name content; valid: each with"):
         opened(rows)
-    assert opened(pa.table({"messages": structs("role", "content")}))[0][0].turns
+    assert opened(pa.table({"messages": structs("role", "content")}))[0][0, 0].turns
 
 
 def test_columns_are_ignored_as_is_advised(opened: Any) -> None:
@@ -262,8 +262,8 @@ def test_rows_that_are_damaged_are_bad_samples_and_the_rest_is_read(
         path.write_bytes(whole)
         source, processor = opened()
         with pytest.raises(SampleError, match=r"sample 0.parquet\[1\]: row group 0 of 0.parquet"):
-            processor.measure(source[1])
-        assert processor.measure(source[2]).media == {"vision": (5,)}
+            processor.measure(source[1, 0])
+        assert processor.measure(source[2, 0]).media == {"vision": (5,)}
         opened(table())
 
 
@@ -274,14 +274,14 @@ def test_rows_that_decode_to_far_more_than_they_hold_are_refused(
     monkeypatch.setattr(data.sources.formats.parquet, "_MOST", 1 << 24)
     source, _ = opened(table(2, image=None, conversations=["a" * (1 << 24)] * 2))
     with pytest.raises(SampleError, match="decodes to more than 16777216 bytes"):
-        source[0]
+        source[0, 0]
 
 
 def test_files_that_change_under_the_run_end_it(opened: Any, tmp_path: Path) -> None:
     source, _ = opened(table())
     (tmp_path / "0.parquet").write_bytes(b"PAR1")
     with pytest.raises(StorageError, match="it has changed, or is not whole"):
-        source[0]
+        source[0, 0]
 
 
 def test_paths_lead_to_the_media_folder_and_not_out_of_it(opened: Any, tmp_path: Path) -> None:
@@ -291,12 +291,12 @@ def test_paths_lead_to_the_media_folder_and_not_out_of_it(opened: Any, tmp_path:
     names = ["a.png", "../a.png", str(tmp_path / "a.png"), None]
     cells = pa.array([{"bytes": None, "path": name} for name in names], STORED)
     source, processor = opened(table(image=cells), media=tmp_path / "media")
-    assert processor.measure(source[0]).media == {"vision": (5,)}
+    assert processor.measure(source[0, 0]).media == {"vision": (5,)}
     for index in (1, 2):
         with pytest.raises(SampleError, match="is outside of the media folder"):
-            processor.measure(source[index])
+            processor.measure(source[index, 0])
     with pytest.raises(MediaError, match="'image 0' has neither bytes nor a path"):
-        source[3].of("image")[0].size()
+        source[3, 0].of("image")[0].size()
 
 
 def test_large_row_groups_are_warned_of(
@@ -314,7 +314,7 @@ def test_rows_of_nothing_are_bad_samples(opened: Any) -> None:
     with pytest.raises(
         SampleError, match="it has image, null in conversations; valid: conversations"
     ):
-        source[1]
+        source[1, 0]
     with pytest.raises(IndexError):
-        source[2]
+        source[2, 0]
     assert len(opened(table(0, conversations=turns[:0]))[0]) == 0

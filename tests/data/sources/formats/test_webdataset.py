@@ -63,17 +63,17 @@ def test_keys_are_paths_up_to_the_first_dot(opened: Any) -> None:
     ]
     source, processor = opened(members)
     assert [source.name(i) for i in range(len(source))] == ["a.tar:b/0", "a.tar:c/0"]
-    assert texts(source[0]) == ["<image>\n<image>\n", "Two."]
-    assert texts(source[1]) == ["<audio>\n", "One."]
-    assert processor.measure(source[0]).media == {"vision": (5, 5)}
-    assert processor.measure(source[1]).media == {"audio": (10,)}
+    assert texts(source[0, 0]) == ["<image>\n<image>\n", "Two."]
+    assert texts(source[1, 0]) == ["<audio>\n", "One."]
+    assert processor.measure(source[0, 0]).media == {"vision": (5, 5)}
+    assert processor.measure(source[1, 0]).media == {"audio": (10,)}
 
 
 def test_images_of_a_sample_are_in_the_order_of_their_numbers(opened: Any) -> None:
     wide = {number: encoded_image((8 * (number + 1), 16)) for number in range(12)}
     members = [(f"0.{number}.png", wide[number]) for number in sorted(wide, key=str)]
     source, _ = opened([("0.txt", b"A."), *members, ("0.png", PNG)])
-    sizes = [image.size() for image in source[0].of("image")]
+    sizes = [image.size() for image in source[0, 0].of("image")]
     assert sizes == [(16, 40), *((16, 8 * (number + 1)) for number in range(12))]
 
 
@@ -81,14 +81,14 @@ def test_a_byte_order_mark_is_no_part_of_a_text(opened: Any) -> None:
     mark = b"\xef\xbb\xbf"
     members = [("0.png", PNG), ("0.txt", mark + b"A."), ("1.png", PNG), ("1.json", mark + TOLD)]
     source, _ = opened(members)
-    assert [texts(source[i])[-1] for i in range(2)] == ["A.", "A."]
+    assert [texts(source[i, 0])[-1] for i in range(2)] == ["A.", "A."]
 
 
 def test_a_caption_is_read_where_the_record_tells_nothing(opened: Any) -> None:
     members = [("0.json", b'{"url": "http://x"}'), ("0.txt", b"A."), ("0.png", PNG)]
-    assert texts(opened(members)[0][0]) == ["<image>\n", "A."]
+    assert texts(opened(members)[0][0, 0]) == ["<image>\n", "A."]
     named = [("0.json", b'{"c": "B.", "id": 1}'), ("0.png", PNG)]
-    assert texts(opened(named, fields={"answer": "c"})[0][0]) == ["<image>\n", "B."]
+    assert texts(opened(named, fields={"answer": "c"})[0][0, 0]) == ["<image>\n", "B."]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_caption_that_has_the_place_of_a_medium_is_refused(
     caption: bytes, told: str, opened: Any
 ) -> None:
     with pytest.raises(SampleError, match=told):
-        opened([("0.txt", caption), ("0.png", PNG)])[0][0]
+        opened([("0.txt", caption), ("0.png", PNG)])[0][0, 0]
 
 
 def with_keys(**keys: object) -> bytes:
@@ -143,7 +143,7 @@ READ: dict[str, tuple[list[tuple[str, bytes]], list[int]]] = {
 @pytest.mark.parametrize("name", READ)
 def test_members_of_a_sample_that_are_read(name: str, opened: Any) -> None:
     members, widths = READ[name]
-    sample = opened(members)[0][0]
+    sample = opened(members)[0][0, 0]
     assert [image.size()[1] for image in sample.of("image")] == widths
     read, passed = sample.keys
     told = {own for own in (*read, *passed) if own.startswith(".")}
@@ -171,7 +171,7 @@ def test_a_gap_between_numbers_is_told_as_a_member_may_be_lost(
     source, _ = opened(numbered(*numbers))
     told = rf"'7.{lost[0]}.png' has number {int(lost[0])} among the image media .* number {lost[1]}"
     with pytest.raises(SampleError, match=f"{told}; valid: numbers without a gap from 0 or 1"):
-        source[0]
+        source[0, 0]
 
 
 @pytest.mark.parametrize(
@@ -187,15 +187,15 @@ def test_a_gap_between_numbers_is_told_as_a_member_may_be_lost(
 )
 def test_numbers_without_a_gap_are_read(members: Any, opened: Any) -> None:
     images = [name for name, _ in members if name.endswith(".png")]
-    assert len(opened(members)[0][0].of("image")) == len(images)
+    assert len(opened(members)[0][0, 0].of("image")) == len(images)
 
 
 def test_numbers_of_members_that_are_ignored_or_named_leave_no_gap(opened: Any) -> None:
     source, _ = opened(numbered("0", "1", "2"), ignore=[".1.png"])
-    assert len(source[0].of("image")) == 2
+    assert len(source[0, 0].of("image")) == 2
     named = with_keys(conversations=TWO, images=["0.png", "2.png"])
     members = [("7.json", named), ("7.0.png", PNG), ("7.2.png", PNG)]
-    assert len(opened(members)[0][0].of("image")) == 2
+    assert len(opened(members)[0][0, 0].of("image")) == 2
 
 
 MASK = ("7.seg.png", PNG)
@@ -287,17 +287,17 @@ def test_a_member_that_nothing_reads_makes_a_bad_sample_unless_it_is_ignored(
     members, message, ignored = UNREAD[name]
     source, _ = opened(members)
     with pytest.raises(SampleError, match=f"sample a.tar:7: .*{message}") as raised:
-        source[0]
+        source[0, 0]
     for ending in ignored:
         assert f"['{ending}']" in str(raised.value) or ending == ".png"
-        assert opened(ignore=[ending.upper()])[0][0].turns
+        assert opened(ignore=[ending.upper()])[0][0, 0].turns
 
 
 def test_a_type_of_members_that_are_read_is_not_to_be_ignored(opened: Any) -> None:
     named = ("7.json", with_keys(images=["0.png"]))
     source, _ = opened([named, ("7.0.png", PNG), ("7.png", PNG)])
     with pytest.raises(SampleError, match=r"'7\.png' is not read") as raised:
-        source[0]
+        source[0, 0]
     assert str(raised.value).endswith("if it decides nothing, leave it out")
 
 
@@ -310,14 +310,14 @@ def test_the_page_lists_all_harmless_members() -> None:
 def test_what_is_ignored_is_not_read(opened: Any) -> None:
     members = [*GOOD, ("7.seg.png", PNG), ("7.txt", b"A.")]
     source, processor = opened(members, ignore=[".seg.png", ".txt"])
-    assert processor.measure(source[0]).media == {"vision": (5,)}
-    assert set(source[0].keys[1]) == {".seg.png", ".txt"}
+    assert processor.measure(source[0, 0]).media == {"vision": (5,)}
+    assert set(source[0, 0].keys[1]) == {".seg.png", ".txt"}
     source, _ = opened(ignore=[".json", ".txt"])
     with pytest.raises(SampleError, match=r"has no member .json or .txt; it has png, seg.png"):
-        source[0]
+        source[0, 0]
     named = [("7.json", with_keys(image="seg.png")), MASK]
     with pytest.raises(SampleError, match=r"names 'seg.png', which data.source.ignore leaves out"):
-        opened(named, ignore=[".png"])[0][0]
+        opened(named, ignore=[".png"])[0][0, 0]
 
 
 def test_files_that_belong_to_no_sample_are_told_once(
@@ -338,9 +338,9 @@ def test_a_member_that_decides_nothing_can_be_ignored_as_is_advised(
 ) -> None:
     members = [("7.txt", b"A."), ("7.png", PNG), (f"7.{ending}", b"")]
     with pytest.raises(SampleError) as caught:
-        opened(members)[0][0]
+        opened(members)[0][0, 0]
     advised = yaml.safe_load(str(caught.value).partition("data.source.ignore: ")[2])
-    assert texts(opened(members, ignore=advised)[0][0]) == ["<image>\n", "A."]
+    assert texts(opened(members, ignore=advised)[0][0, 0]) == ["<image>\n", "A."]
 
 
 @pytest.mark.parametrize(
@@ -372,8 +372,8 @@ def test_a_bad_sample_is_one_bad_sample(members: Any, message: str, opened: Any)
     good = [(name.replace("7", "9"), data) for name, data in GOOD]
     source, processor = opened([*members, *good])
     with pytest.raises(SampleError, match=f"sample a.tar:7: .*{message}"):
-        processor.measure(source[0])
-    assert processor.measure(source[1]).media == {"vision": (5,)}
+        processor.measure(source[0, 0])
+    assert processor.measure(source[1, 0]).media == {"vision": (5,)}
 
 
 # ---- archives ------------------------------------------------------------------------------------
@@ -495,7 +495,7 @@ def test_long_names_and_other_formats_of_tar(opened: Any, tmp_path: Path) -> Non
             archive.addfile(special_folder())
         source, processor = opened()
         assert source.name(0) == f"a.tar:{name}"
-        assert processor.measure(source[0]).media == {"vision": (5,)}
+        assert processor.measure(source[0, 0]).media == {"vision": (5,)}
 
 
 def special_folder() -> tarfile.TarInfo:
@@ -508,4 +508,4 @@ def test_shards_that_change_under_the_run_end_it(opened: Any, tmp_path: Path) ->
     source, _ = opened(GOOD)
     (tmp_path / "a.tar").write_bytes(b"")
     with pytest.raises(StorageError, match="it has changed, or is not whole"):
-        source[0]
+        source[0, 0]

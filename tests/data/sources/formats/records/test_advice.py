@@ -315,16 +315,16 @@ def test_a_key_of_a_question_that_nobody_reads_is_told(key: str, value: str) -> 
     records = {"prompt": "What?", key: value}, {"prompt": "What?", "metadata": {key: value}}
     source = given_questions(data_config(), records, Path())
     with pytest.raises(SampleError, match=f"record of wrong shape: {key}: .* not read") as told:
-        source[0]
+        source[0, 0]
     if value == "a.png" or key in ("input_image", "img"):
         assert str(told.value).endswith("if it decides nothing, leave it out")
         with pytest.raises(SampleError, match=rf"metadata\.{key}: it names image media, and the"):
-            source[1]
+            source[1, 0]
         return
     assert str(told.value).endswith(
         "if it decides nothing, write it below metadata, or leave it out"
     )
-    assert source[1].turns[0].text == "What?"
+    assert source[1, 0].turns[0].text == "What?"
 
 
 @pytest.mark.parametrize(
