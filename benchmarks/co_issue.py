@@ -55,7 +55,7 @@ def measured(config: ExperimentConfig, target: Target, co_issue: bool) -> Row:
         parse(compiled.as_text() or ""),
         Speeds.of(target.hardware),
         partial(within_tensor, step.program.grid),
-        loop_share(step.program.standing, step.program.frame),
+        loop_share(step.program.full_load_schedule, step.program.bounds),
     )
     found = sum(by_kind.values(), Overlap())
     return {

@@ -29,7 +29,7 @@ from mllm_jax.train.step.build import build_step, gradient_step
 from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.pipeline import PipelineProgram
 from mllm_jax.train.step.step import TrainStep
-from scheduling.lowering.lowered import IDLE, BundleKind
+from scheduling.lowering.lowered import IDLE, FusedKind
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import Schedule
 from scheduling.schedules.task_kinds import EB, EF, B, F, W
@@ -144,7 +144,7 @@ def predicted_seconds(schedule: Schedule, seconds: Mapping[Any, float]) -> float
     }
     more = {W.cost: own[W]} if W in own else {}
     tasks = TaskCosts(own[F], own[B], own["shared"], encoders, more=more)
-    return timeline(schedule, tasks).makespan + idle * int(schedule.meetings.sum())
+    return timeline(schedule, tasks).makespan + idle * int(schedule.stage_syncs.sum())
 
 
 def _schedule(step: TrainStep) -> Schedule:
@@ -168,16 +168,16 @@ def single_tasks(
                 "idle": rehearse(IDLE, 0, False),
                 "idle longer": rehearse(IDLE, 0, False, IDLE_TICKS),
                 "shared": rehearse(IDLE, 0, True),
-                F: rehearse(BundleKind.single(F), 0, False),
-                B: rehearse(BundleKind.single(B), 0, False),
+                F: rehearse(FusedKind.single(F), 0, False),
+                B: rehearse(FusedKind.single(B), 0, False),
             }
             if W in _schedule(program.step).kinds:
-                rehearsals[W] = rehearse(BundleKind.single(W), 0, False)
+                rehearsals[W] = rehearse(FusedKind.single(W), 0, False)
         for cut in _schedule(program.step).encoders:
             if (cut, EF, 0) in rehearsals:
                 continue
-            forward = BundleKind.single(EF, cut.name)
-            backward = BundleKind.single(EB, cut.name)
+            forward = FusedKind.single(EF, cut.name)
+            backward = FusedKind.single(EB, cut.name)
             for piece in range(cut.pieces):
                 rehearsals[cut, EF, piece] = rehearse(forward, piece, False)
             for piece in cut.backward_pieces:
@@ -188,7 +188,7 @@ def single_tasks(
 def _rehearsed(
     config: ExperimentConfig,
     step: TrainStep,
-    kind: BundleKind,
+    kind: FusedKind,
     piece: int,
     together: bool,
     ticks: int = TICKS,
@@ -199,7 +199,7 @@ def _rehearsed(
     assert isinstance(pipeline, PipelineProgram)
 
     def body(params: Any, batch: Batch) -> jax.Array:
-        return pipeline.rehearse(params, batch, kind, piece, together, ticks)
+        return pipeline.profile_task(params, batch, kind, piece, together, ticks)
 
     specs = step.state_specs["params"]
     run = jax.jit(step.shard(body, specs, PartitionSpec()))

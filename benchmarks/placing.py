@@ -13,10 +13,10 @@ from data.planning.independent_microbatches import Ints, plan_units
 from mllm_jax.config.configured_step import lower
 from mllm_jax.config.load import ExperimentConfig
 from scheduling.costs.strategy import Strategy
-from scheduling.lowering.bounds import Frame
-from scheduling.lowering.lower import compile_program
+from scheduling.lowering.bounds import ScheduleBounds
+from scheduling.lowering.lower import lower_schedule
 from scheduling.schedules.tasks import Feeds
-from scheduling.search.scheduler import Follower, cut_encoders, make_schedule
+from scheduling.search.scheduler import StepScheduler, cut_encoders, make_schedule
 from sharding.plan import ParallelPlan
 
 #: Stages and microbatches.
@@ -46,10 +46,10 @@ def bench_placing(
     """
     rows = []
     for stages, microbatches in CASES:
-        follow, frame = _follower(config, stages, microbatches)
+        follow, bounds = _follower(config, stages, microbatches)
         for load in LOADS:
             tell(f"{stages} stages, {microbatches} microbatches, {load:.0%} of the full load")
-            found = [_placed(follow, frame, load, seed) for seed in range(STEPS)]
+            found = [_placed(follow, bounds, load, seed) for seed in range(STEPS)]
             whole = [own.units + own.place + own.tables for own in found]
             rows.append(
                 {
@@ -70,8 +70,10 @@ def bench_placing(
     return rows
 
 
-def _follower(config: ExperimentConfig, stages: int, microbatches: int) -> tuple[Follower, Frame]:
-    """What places steps of these sizes, and the frame of the full load."""
+def _follower(
+    config: ExperimentConfig, stages: int, microbatches: int
+) -> tuple[StepScheduler, ScheduleBounds]:
+    """What places steps of these sizes, and the bounds of the full load."""
     own = lower(config)
     plans = dict.fromkeys(own.strategy.plans, ParallelPlan(data=stages))
     plans["decoder"] = ParallelPlan(stage=stages)
@@ -79,12 +81,14 @@ def _follower(config: ExperimentConfig, stages: int, microbatches: int) -> tuple
     whole = replace(whole, placement="bubbles", work_ahead=False)
     workload = replace(own.workload, rows=microbatches * stages)
     strategy: Strategy = cut_encoders(workload, whole, own.times)
-    standing = compile_program(
+    standing = lower_schedule(
         make_schedule(workload, strategy, own.times, thorough=False),
         strategy.remat,
         strategy.remats,
     )
-    return Follower(workload, strategy, own.times), Frame.following(standing, apart=True)
+    return StepScheduler(
+        workload, strategy, own.times
+    ), ScheduleBounds.for_independent_microbatches(standing, single_tasks=True)
 
 
 @dataclass
@@ -106,13 +110,13 @@ class _Step:
     fits: bool = False
 
 
-def _placed(follow: Follower, frame: Frame, load: float, seed: int) -> _Step:
+def _placed(follow: StepScheduler, bounds: ScheduleBounds, load: float, seed: int) -> _Step:
     """Place a step, as `in_units` and `PipelineProgram` do beside the devices."""
     rng, count = np.random.default_rng(seed), follow.strategy.microbatches
     rows = follow.workload.rows // count
     media = {
         name: [media_of(rng, rows, follow.positions[name], load) for _ in range(count)]
-        for name in frame.encoders
+        for name in bounds.encoders
     }
     step = _Step(sum(len(own) for batches in media.values() for own in batches))
     for together in (False, True):
@@ -122,24 +126,26 @@ def _placed(follow: Follower, frame: Frame, load: float, seed: int) -> _Step:
             for name, own in media.items()
         }
         step.units += time.process_time() - began
-        if _fits(follow, frame, feeds, step):
+        if _fits(follow, bounds, feeds, step):
             break
     return step
 
 
-def _fits(follow: Follower, frame: Frame, feeds: Mapping[str, Feeds], step: _Step) -> bool:
+def _fits(
+    follow: StepScheduler, bounds: ScheduleBounds, feeds: Mapping[str, Feeds], step: _Step
+) -> bool:
     """Try the follower's ways until one fits, and add what that takes to `step`."""
-    remats = {name: own.remat for name, own in frame.encoders.items()}
+    remats = {name: own.remat for name, own in bounds.encoders.items()}
     if any(len(own) > follow.strategy.microbatches for own in feeds.values()):
         return False
-    for way in follow.ways():
+    for way in follow.placement_limits():
         began = time.process_time()
         schedule = follow(feeds, way)
         placed = time.process_time()
-        program = compile_program(schedule, frame.remat, remats)
-        step.fits = frame.excess(program) is None
+        program = lower_schedule(schedule, bounds.remat, remats)
+        step.fits = bounds.find_excess(program) is None
         if step.fits:
-            frame.rows(program)
+            bounds.instructions(program)
         step.place += placed - began
         step.tables += time.process_time() - placed
         step.attempts += 1

@@ -27,7 +27,7 @@ from scheduling.costs.memory import everything, kept
 from scheduling.costs.times import TaskTime
 from scheduling.costs.workload import Workload
 from scheduling.schedules.task_kinds import EB, EF, TaskKind
-from scheduling.schedules.tasks import Bundle, Task
+from scheduling.schedules.tasks import FusedTask, Task
 from scheduling.simulate.orders import Ordered, OrderTimes, run_order, seconds_of_cases
 from scheduling.simulate.simulation import Options, Simulation, Step
 from sharding.plan import ParallelPlan
@@ -136,7 +136,7 @@ class Apart:
         longer = {name: max(getattr(times, name), seconds) for name, seconds in ends}
         return replace(times, time=time, **longer)
 
-    def _order(self) -> tuple[Bundle, ...]:
+    def _order(self) -> tuple[FusedTask, ...]:
         """Forwards ahead, then backwards and forwards in turn."""
         count = self.chain.strategy.microbatches
         tasks = [Task(EF, m, 0, ENCODERS) for m in range(min(self.ahead, count))]

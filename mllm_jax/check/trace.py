@@ -82,7 +82,7 @@ def trace(config: ExperimentConfig, folder: Path, *, measure: bool) -> Trace:
             "parallel.decoder.stage: 1 has no pipeline to draw; choose 2 or more, for example "
             "parallel.decoder='{stage: 2}' with train.accumulate=8"
         )
-    if measure and plan.follow is not None:
+    if measure and plan.independent_microbatches is not None:
         raise RunError(
             "--measure: a measured timeline is drawn beside one schedule, and with "
             "schedule.independent_microbatches: true every step has its own; valid: trace without "

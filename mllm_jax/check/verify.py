@@ -144,7 +144,7 @@ def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
     expected = gradients_of(model, single, microbatches, frozen=frozen)
     ways = dict(routed(model, plans["decoder"], params))
     routers = {name: compare(got(own), expected(own)) for name, own in ways.items()}
-    if pipeline is None or pipeline.follow is None:
+    if pipeline is None or pipeline.independent_microbatches is None:
         return Verification.of(routers, {}) if routers else compare(got(params), expected(params))
     loads = {"full": microbatches} | dict(part_loads(microbatches, model))
     found = {

@@ -32,8 +32,8 @@ from mllm_jax.compile.hlo import (
 )
 from scheduling.costs.hardware import Hardware
 from scheduling.executor.pipeline import ticks_scope
-from scheduling.lowering.bounds import PHASES, Frame
-from scheduling.lowering.lowered import Program
+from scheduling.lowering.bounds import PHASES, ScheduleBounds
+from scheduling.lowering.lowered import LoweredSchedule
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -389,15 +389,15 @@ def _sequences(instruction: Instruction) -> list[str | None]:
 # ---- loops of a pipeline -------------------------------------------------------------------------
 
 
-def loop_share(program: Program, frame: Frame) -> Callable[[Instruction], float]:
+def loop_share(program: LoweredSchedule, bounds: ScheduleBounds) -> Callable[[Instruction], float]:
     """Average number of runs of a loop of the executor in the loop around it.
 
-    That is what the compiler does not know: how many ticks there are; bundles, meetings and what is
-    done together in them, a piece's beginning and end are loops of at most one iteration, named by
-    scopes, and the program's tables say when they run. Any other loop counts once.
+    That is what the compiler does not know: how many ticks there are; bundles, stage syncs and what
+    is done together in them, a piece's beginning and end are loops of at most one iteration, named
+    by scopes, and the program's tables say when they run. Any other loop counts once.
     """
     shares = {
-        ticks_scope(phase): phase_shares(program, frame, phase)
+        ticks_scope(phase): phase_shares(program, bounds, phase)
         for phase in range(len(PHASES))
         if program.schedule.phases[phase]
     }
@@ -414,23 +414,23 @@ def loop_share(program: Program, frame: Frame) -> Callable[[Instruction], float]
     return share
 
 
-def phase_shares(program: Program, frame: Frame, phase: int) -> dict[str, float]:
+def phase_shares(program: LoweredSchedule, bounds: ScheduleBounds, phase: int) -> dict[str, float]:
     """Ticks of a phase, and the mean runs of the loops in a tick of it, averaged over the stages.
 
-    By scope; of what is in a meeting in a meeting; of what is in a bundle in a bundle of its kind,
-    as `kind/scope`.
+    By scope; of what is in a stage sync in a stage sync; of what is in a bundle in a bundle of its
+    kind, as `kind/scope`.
     """
     schedule, ticks = program.schedule, program.schedule.phases[phase]
     shares = {ticks_scope(phase): float(len(ticks))}
-    rows = frame.rows(program)
+    rows = bounds.instructions(program)
     here = slice(1 + ticks.start, 1 + ticks.stop)
-    row = frame.row([*np.moveaxis(rows.own[:, here], 2, 0)], [*rows.joint[here].T])
-    meetings = schedule.meetings[ticks.start : ticks.stop]
-    shares["meeting"] = float(np.mean(meetings))
+    row = bounds.unpack([*np.moveaxis(rows.own[:, here], 2, 0)], [*rows.joint[here].T])
+    syncs = schedule.stage_syncs[ticks.start : ticks.stop]
+    shares["stage_sync"] = float(np.mean(syncs))
     for scope in ("head", "return", "embed"):
         runs = np.sum(row[f"{scope}_microbatch"] >= 0)
-        shares[scope] = float(runs / max(1, meetings.sum()))
-    for kind in frame.kinds[phase]:
+        shares[scope] = float(runs / max(1, syncs.sum()))
+    for kind in bounds.kinds[phase]:
         cells = row["runs"][str(kind)] > 0
         shares[str(kind)] = float(np.mean(cells))
         for task, name in kind.tasks:

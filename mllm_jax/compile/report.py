@@ -166,7 +166,9 @@ def collectives_of(step: TrainStep, text: str, target: Target) -> ByKind:
     module, speeds = parse(text), Speeds.of(target.hardware)
     if not isinstance(step.program, PipelineProgram):
         return overlap(module, speeds)
-    return overlap(module, speeds, runs=loop_share(step.program.standing, step.program.frame))
+    return overlap(
+        module, speeds, runs=loop_share(step.program.full_load_schedule, step.program.bounds)
+    )
 
 
 # ---- memory --------------------------------------------------------------------------------------

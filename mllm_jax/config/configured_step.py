@@ -28,7 +28,13 @@ from scheduling.costs.workload import SIZES, Workload
 from scheduling.schedules.check import check
 from scheduling.schedules.costs import TaskCosts
 from scheduling.schedules.schedule import Schedule, ScheduleError
-from scheduling.search.scheduler import Follower, Times, cut_encoders, make_schedule, seconds_on
+from scheduling.search.scheduler import (
+    StepScheduler,
+    Times,
+    cut_encoders,
+    make_schedule,
+    seconds_on,
+)
 from sharding.exchange_kinds import Exchanges
 
 #: Number of lowered configurations that are kept for later calls.
@@ -101,7 +107,9 @@ class Lowered:
             gather=own.gather,
             co_issue=own.co_issue,
             overlap_gather="data" in own.fill,
-            follow=Follower(self.workload, own, self.times) if follows else None,
+            independent_microbatches=StepScheduler(self.workload, own, self.times)
+            if follows
+            else None,
             checked=self.config.train.check_schedules,
         )
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mllm_jax.models.graph import ModelConfig
-from scheduling.lowering.bounds import Frame
+from scheduling.lowering.bounds import ScheduleBounds
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.tasks import Observer
-from scheduling.search.scheduler import Follower
+from scheduling.search.scheduler import StepScheduler
 
 
 @dataclass(frozen=True)
-class LayerStack:
+class StageLayers:
     """Layers of the decoder dealt to stages and virtual chunks.
 
     A parameter `[layers, ...]` becomes `[chunks, layers / chunks, ...]`, whose second dimension is
@@ -55,11 +55,11 @@ class PipelinePlan:
         overlap_gather: let prologue and epilogue run beside the parameters' gather and the
             gradients' scatter.
         observe: callback for the start and the end of bundles; None costs nothing.
-        frame: what is compiled, for steps that run schedules of their own; None compiles what
-            `schedule` needs, and what `follow` may need.
-        follow: makes the schedule of each step whose encoders have independent microbatches; None
-            runs `schedule` in all of them.
-        checked: run the tables of every schedule that `follow` makes on names.
+        bounds: what is compiled, for steps that run schedules of their own; None compiles what
+            `schedule` needs, and what `independent_microbatches` may need.
+        independent_microbatches: makes the schedule of each step whose encoders have independent
+            microbatches; None runs `schedule` in all of them.
+        checked: run the tables of every schedule that `independent_microbatches` makes on names.
     """
 
     schedule: Schedule
@@ -67,19 +67,19 @@ class PipelinePlan:
     co_issue: bool = True
     overlap_gather: bool = True
     observe: Observer | None = None
-    frame: Frame | None = None
-    follow: Follower | None = None
+    bounds: ScheduleBounds | None = None
+    independent_microbatches: StepScheduler | None = None
     checked: bool = False
 
     @property
-    def apart(self) -> bool:
+    def single_tasks(self) -> bool:
         """Whether tasks of a bundle run one after the other; an observer is told of bundles."""
         return not self.co_issue and self.observe is None
 
-    def stack(self, model: ModelConfig) -> LayerStack:
+    def stack(self, model: ModelConfig) -> StageLayers:
         """Layers of the decoder over stages and chunks."""
         own, schedule = model.decoder, self.schedule
-        return LayerStack(own.layers, schedule.stages, schedule.chunks, own.period)
+        return StageLayers(own.layers, schedule.stages, schedule.chunks, own.period)
 
 
 def check_layers(model: ModelConfig, schedule: Schedule, pad: bool) -> None:

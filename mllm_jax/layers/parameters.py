@@ -26,8 +26,8 @@ from flax import nnx
 
 from mllm_jax.layers.varying import vary_like
 from sharding.grid import View
-from sharding.layerstack.prefetch import GatheredRun, apply_layers
-from sharding.layerstack.run import Aux, LayerTraits, interleaved
+from sharding.layerstack.prefetch import PrefetchedLayerStack, apply_layers
+from sharding.layerstack.run import Aux, LayerStackSpec, interleave_kinds
 from sharding.rules import gather_parameters
 
 Params = dict[str, Any]
@@ -86,7 +86,7 @@ class Block:
 
     @cached_property
     def without(self) -> tuple[frozenset[str], ...]:
-        """Entries that layers of a period do not have; see `LayerTraits`."""
+        """Entries that layers of a period do not have; see `LayerStackSpec`."""
         own = [frozenset(nnx.to_pure_dict(state)) for _, state in self._abstract]
         names = frozenset[str]().union(*own)
         return () if {*own} == {names} else tuple(names - each for each in own)
@@ -94,11 +94,11 @@ class Block:
     @property
     def shapes(self) -> Params:
         """Shapes and types of what `init` returns, known without tracing it."""
-        traits, found = LayerTraits(self.period, without=self.without), dict[str, Any]()
+        traits, found = LayerStackSpec(self.period, without=self.without), dict[str, Any]()
         for _, state in self._abstract:
             for name, entry in nnx.to_pure_dict(state).items():
                 if name not in found:
-                    stacked = self._stacked(len(traits.holders(name)))
+                    stacked = self._stacked(len(traits.kinds_with(name)))
                     found[name] = jax.tree.map(
                         lambda x, stacked=stacked: jax.ShapeDtypeStruct(
                             (*stacked, *x.shape), x.dtype
@@ -122,9 +122,9 @@ class Block:
             jax.vmap(partial(_initial, build))(keys[place :: self.period])
             for place, build in enumerate((self.build, *self.others))
         ]
-        traits = LayerTraits(self.period, without=self.without)
+        traits = LayerStackSpec(self.period, without=self.without)
         return {
-            name: jax.tree.map(interleaved, *(made[n][name] for n in traits.holders(name)))
+            name: jax.tree.map(interleave_kinds, *(made[n][name] for n in traits.kinds_with(name)))
             for name in self.axes
         }
 
@@ -175,7 +175,7 @@ class Layers(Protocol):
         """The ranks that share the layers."""
 
     @property
-    def traits(self) -> LayerTraits:
+    def traits(self) -> LayerStackSpec:
         """How layers differ, and which values they take and return beside the activation."""
 
     @property
@@ -228,27 +228,29 @@ def run_layers(
     Args:
         params: local shards with a leading dimension of layers; it may hold fewer layers than
             the tower, but whole periods.
-        x: `[rows, tokens / shards, d_model]`, with what `LayerTraits` says behind its features.
+        x: `[rows, tokens / shards, d_model]`, with what `LayerStackSpec` says behind its features.
         context: passed to every layer.
         remat: `full`, `layer` or `none`, see `ModelConfig`.
 
     Returns:
         The output of the last layer, and this rank's shares of the auxiliary losses.
     """
-    everywhere = [name for name in params if len(tower.traits.holders(name)) == tower.traits.period]
+    everywhere = [
+        name for name in params if len(tower.traits.kinds_with(name)) == tower.traits.period
+    ]
     count = jax.tree.leaves(params[everywhere[0]])[0].shape[0]
     overlap = tower.view.overlap if tower.view.fsdp else frozenset()
     trained, constant = tower.trained_apart({"layers": params})
-    run = GatheredRun(
+    run = PrefetchedLayerStack(
         tower.layer_of_whole,
         trained.get("layers", {}),
         count,
         remat,
         (),
-        traits=tower.traits,
+        spec=tower.traits,
         constant=constant.get("layers", {}),
         gather=tower.whole,
-        ahead="gather" in overlap,
-        behind="scatter" in overlap,
+        prefetch="gather" in overlap,
+        trailing_scatter="scatter" in overlap,
     )
     return apply_layers(run, vary_like(x, (x, params)), context)

@@ -29,7 +29,7 @@ from mllm_jax.models.graph import ModelConfig
 from sharding.axes import stored_dimension
 from sharding.collectives import all_gather, shard_slice, vary
 from sharding.grid import View
-from sharding.layerstack.run import LayerTraits
+from sharding.layerstack.run import LayerStackSpec
 
 
 class Cache(NamedTuple):
@@ -97,7 +97,7 @@ class CachedDecoder(multimodal.Decoder):
         """
         x = self.embed(params, rows)
         x = x if media is None else x + media.astype(self.dtype)
-        x, *beside = jnp.split(x, 1 + self.traits.inputs, axis=-1)
+        x, *beside = jnp.split(x, 1 + self.traits.side_inputs, axis=-1)
         context, kept = self.context(rows), []
         for number, own in enumerate(params["layers"]):
             layer = self.bound(self.whole(own), number % self.traits.period)
@@ -153,14 +153,14 @@ class CachedDecoder(multimodal.Decoder):
 
 def apart(
     layers: Params,
-    traits: LayerTraits,
+    traits: LayerStackSpec,
     count: int,
     take: Callable[[int, Any], Any] = lambda row, leaf: leaf[row],
 ) -> tuple[Params, ...]:
     """A stack of layers as a tree for each, of the entries that the layer has.
 
     Args:
-        layers: entries of the stack, `[layers that have it, ...]`, see `LayerTraits`.
+        layers: entries of the stack, `[layers that have it, ...]`, see `LayerStackSpec`.
         traits: how the layers differ.
         count: number of layers.
         take: what a layer has of a leaf, from its number among the layers that have the leaf.
@@ -170,7 +170,7 @@ def apart(
         period, place = divmod(number, traits.period)
         found = {}
         for name, entry in layers.items():
-            holders = traits.holders(name)
+            holders = traits.kinds_with(name)
             if place in holders:
                 row = period * len(holders) + holders.index(place)
                 found[name] = jax.tree.map(partial(take, row), entry)

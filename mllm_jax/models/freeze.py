@@ -10,7 +10,7 @@ from typing import Any
 import jax
 
 from mllm_jax.layers.trainable import ADAPTERS, FIXED, LOAD, FrozenParts
-from sharding.layerstack.partition import Path, apart_by
+from sharding.layerstack.partition import Path, partition_by
 
 
 class Frozen(FrozenParts):
@@ -40,7 +40,7 @@ class Frozen(FrozenParts):
         A bias that follows the load of experts is among the first though it be frozen: the load
         takes the place of its gradient, and is to be known of frozen experts as well.
         """
-        return apart_by(params, lambda path: path[-1] == LOAD or not self._frozen(path))
+        return partition_by(params, lambda path: path[-1] == LOAD or not self._frozen(path))
 
     def encoder_apart(self, name: str, params: Any) -> tuple[Any, Any]:
         """`apart` of the parameters of one encoder."""

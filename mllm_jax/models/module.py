@@ -37,7 +37,7 @@ from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.work.flops import model_flops, tower_work
 from sharding.collectives import shard_slice, unsharded
 from sharding.grid import View
-from sharding.layerstack.run import Aux, LayerTraits
+from sharding.layerstack.run import Aux, LayerStackSpec
 from sharding.traced import traced_platform
 
 __all__ = [
@@ -142,7 +142,7 @@ class Encoder(_Stacked):
     def __init__(self, config: ModelConfig, name: str, view: View) -> None:
         self.settings, self.view, self.dtype = config.encoders[name], view, compute_dtype(config)
         self.tower, self._family = _encoder(config, name), family_of(self.settings)
-        self.traits, self.aux = LayerTraits(taps=self.settings.deepstack), NO_AUX
+        self.traits, self.aux = LayerStackSpec(tapped_layers=self.settings.deepstack), NO_AUX
         self._inputs, self._remat = config.layer_inputs, config.remats.get(name, config.remat)
 
     def outputs(self, params: Params, rows: ModuleRows) -> jax.Array:
@@ -222,7 +222,9 @@ class Decoder(_Stacked):
         self.tower = _decoder(config)
         own, self.aux = config.decoder, config.decoder.aux
         without = self.tower["layers"].without
-        self.traits = LayerTraits(own.period, tuple(own.aux), config.layer_inputs, without=without)
+        self.traits = LayerStackSpec(
+            own.period, tuple(own.aux), config.layer_inputs, without=without
+        )
 
     def embed(self, params: Params, rows: ModuleRows) -> jax.Array:
         """Embeddings of the tokens, zero at media: `[rows, tokens / shards, d_model]`.
@@ -236,7 +238,7 @@ class Decoder(_Stacked):
         inputs = rows.inputs, rows.positions, is_media
         config = self.config.decoder
         x = decoder.embed(config, self.tower, params, *inputs, self.view, self.dtype)
-        return _with_room(x, self.traits.inputs)
+        return _with_room(x, self.traits.side_inputs)
 
     def context(self, rows: ModuleRows) -> Segments:
         """The segments and positions of rows, which the layers read."""

@@ -22,8 +22,8 @@ from mllm_jax.models.module import Decoder, Encoder
 from scheduling.costs.workload import Split
 from sharding.collectives import vary
 from sharding.grid import JointGrid, View
-from sharding.layerstack.partition import apart_by
-from sharding.layerstack.run import LayerRun
+from sharding.layerstack.partition import partition_by
+from sharding.layerstack.run import LayerStack
 from sharding.plan import ParallelPlan
 from sharding.rules import layouts
 
@@ -31,7 +31,7 @@ Shape = jax.ShapeDtypeStruct
 #: Parameters of a layer that have gradients.
 Trained = Literal["all", "adapters", "nothing"]
 #: From a run of layers, its input and its context to values.
-Values = Callable[[LayerRun, jax.Array, Any], Any]
+Values = Callable[[LayerStack, jax.Array, Any], Any]
 
 
 def kept_bytes(
@@ -56,7 +56,7 @@ def kept_bytes(
         trained: parameters of which the backward makes gradients, beside that of the input.
     """
 
-    def kept(run: LayerRun, x: jax.Array, context: Any) -> Any:
+    def kept(run: LayerStack, x: jax.Array, context: Any) -> Any:
         return run.forward(jnp.int32(0), x, context).run()[1]
 
     return _bytes(config, split, positions, rows, trained, kept)
@@ -74,8 +74,8 @@ def pairs_bytes(
     Args: as of `kept_bytes`.
     """
 
-    def pairs(run: LayerRun, x: jax.Array, context: Any) -> Any:
-        return run.apart_from_weights(run.apart(x)[0], context).pairs(x, context)
+    def pairs(run: LayerStack, x: jax.Array, context: Any) -> Any:
+        return run.split_backward(run.split_features(x)[0], context).saved_operands(x, context)
 
     return _bytes(config, split, positions, rows, trained, pairs)
 
@@ -104,7 +104,7 @@ def _bytes(
         axes = view.all
         own, constant = _apart(vary(stack, axes), trained)
         sizes = tower.traits.period, "none", axes, None, tower.traits
-        run = LayerRun(tower.layer, own, *sizes, constant=constant)
+        run = LayerStack(tower.layer, own, *sizes, constant=constant)
         context = vary(tower.context(rows), axes)
         x = vary(jnp.zeros(between(config, module, 1, positions, tensor), tower.dtype), axes)
         leaves = jax.tree.leaves(values(run, x, context))
@@ -127,7 +127,7 @@ def _apart(stack: Any, trained: Trained) -> tuple[Any, Any]:
     """Parameters with gradients, and those without."""
     if trained == "all":
         return stack, {}
-    return apart_by(stack, lambda path: trained == "adapters" and path[-1] in ADAPTERS)
+    return partition_by(stack, lambda path: trained == "adapters" and path[-1] in ADAPTERS)
 
 
 def _layer(layers: Block, view: View) -> tuple[Any, Any]:
@@ -141,7 +141,7 @@ def _layer(layers: Block, view: View) -> tuple[Any, Any]:
 def between(
     config: ModelConfig, module: str, rows: int, positions: int, tensor: int
 ) -> tuple[int, int, int]:
-    """Shape of the input of the layers on one of `tensor` ranks, see `LayerTraits`."""
+    """Shape of the input of the layers on one of `tensor` ranks, see `LayerStackSpec`."""
     if module == "decoder":
         return rows, positions // tensor, config.decoder.d_model * (1 + config.layer_inputs)
     encoder = config.encoders[module]

@@ -17,7 +17,7 @@ from mllm_jax.plan.traced import traced_workload
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
-from scheduling.schedules.kinds import WEIGHTS_APART
+from scheduling.schedules.kinds import SPLIT_BACKWARD
 from scheduling.search.bounds import Bounds
 from scheduling.search.branch_and_bound import (
     Lean,
@@ -93,7 +93,7 @@ class Planner:
             tensors=split("tensor", rows),
             experts=self._experts,
             domain=most,
-            kinds=tuple(sorted(WEIGHTS_APART)) if self._trains else (),
+            kinds=tuple(sorted(SPLIT_BACKWARD)) if self._trains else (),
             pad=self.settled.schedule.pad_layers,
             evaluates=config.evaluate.enabled,
             overlap=pieces_without_stages(self.settled, self.hardware.platform),
@@ -136,7 +136,7 @@ class Planner:
         return self.workload if _fills_bubbles(strategy) else self.plain
 
     def _traced(self, config: ExperimentConfig) -> Workload:
-        apart = not WEIGHTS_APART.isdisjoint(self.space.kinds)
+        apart = not SPLIT_BACKWARD.isdisjoint(self.space.kinds)
         shares = {degree > 1 for degree in self.space.experts}
         splits = [*product(self.space.tensors or (), shares)]
         return traced_workload(config, splits, apart=apart)

@@ -66,7 +66,7 @@ class Placed(Timed):
 
     Attributes:
         units: by encoder, how many independent microbatches the step runs; empty if there are none.
-        spilled: see `StepTables.spilled`.
+        spilled: see `PlacedSchedule.fallback_reason`.
     """
 
     units: Mapping[str, int] = field(default_factory=dict)

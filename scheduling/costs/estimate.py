@@ -175,7 +175,7 @@ class Timing(LayerTiming):
         return TaskTime((Segment(compute, moved),))
 
     def send(self) -> float:
-        """Seconds in which a meeting sends activations to one side and gradients to the other."""
+        """Seconds of a stage sync that sends activations one way and gradients the other way."""
         plan = self.plan
         if plan.stage == 1:
             return 0.0

@@ -289,7 +289,7 @@ def _pipelined(
 def _decoder_buffers(tower: Timing, sizes: DecoderSizes) -> float:
     activation = tower.activation / tower.plan.sequence
     held = (sizes.inputs * (1 + tower.tower.beside) + sizes.gradients) * activation
-    held += sizes.pairs * pairs(tower, tower.layers_per_task)
+    held += sizes.operands * pairs(tower, tower.layers_per_task)
     return held + sizes.saved * kept(tower, tower.layers_per_task)
 
 
@@ -297,7 +297,9 @@ def _encoder_buffers(tower: Timing, decoder: Timing, sizes: EncoderSizes) -> flo
     own = tower.activation / tower.plan.sequence * (1 + tower.tower.beside)
     outputs = tower.outputs * (1 + decoder.tower.beside) * decoder.tower.width
     outputs *= tower.workload.size / tower.plan.sequence
-    held = (sizes.pieces + sizes.piece_gradients) * own + (sizes.outbox + sizes.inbox) * outputs
+    held = (sizes.pieces + sizes.piece_gradients) * own + (
+        sizes.output_buffer + sizes.output_grad_buffer
+    ) * outputs
     frozen = tower.name in tower.workload.frozen
     each = own + (0.0 if frozen else kept(tower, tower.layers_per_task))
     return held + sizes.saved * each
@@ -345,5 +347,5 @@ def _least_slots(tower: Timing) -> EncoderSizes:
     full = tower.remat == "full"
     # Pieces without a backward get no gradients.
     return EncoderSizes(
-        0, 0 if full else saved, outputs, inbox=min(1, cut.backward), piece_gradients=0
+        0, 0 if full else saved, outputs, output_grad_buffer=min(1, cut.backward), piece_gradients=0
     )

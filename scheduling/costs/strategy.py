@@ -9,7 +9,7 @@ from typing import get_args
 from scheduling.costs.workload import Workload
 from scheduling.lowering.lowered import Remat
 from scheduling.schedules.bubbles import Fill, Placement
-from scheduling.schedules.kinds import WEIGHTS_APART
+from scheduling.schedules.kinds import SPLIT_BACKWARD
 from scheduling.schedules.tasks import EncoderPieces
 from sharding.exchange_kinds import Piece
 from sharding.plan import ParallelPlan
@@ -74,7 +74,7 @@ class Strategy:
     @property
     def weights_apart(self) -> bool:
         """Whether the decoder's weight gradients are tasks apart from its backwards."""
-        return self.kind in WEIGHTS_APART and self.decoder.stage > 1
+        return self.kind in SPLIT_BACKWARD and self.decoder.stage > 1
 
     @property
     def by_layer(self) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from scheduling.schedules.costs import EncoderCosts, TaskCosts, named
+from scheduling.schedules.costs import EncoderCosts, TaskCosts, named_cost
 from scheduling.schedules.task_kinds import EB, EF, TaskKind
 from scheduling.schedules.tasks import Task
 
@@ -64,8 +64,9 @@ class StepTimes:
             with its recomputation.
         encoders: `(kind, module, part)` of an encoder's piece to its time.
         head: time of head, loss and embedding of one microbatch, on every stage at the same time.
-        send: seconds of moving activations and gradients between stages at a meeting.
-        deliver: seconds of handing a microbatch's inputs to the first stage, in the same meeting.
+        send: seconds of moving activations and gradients between stages at a stage sync.
+        deliver: seconds of handing a microbatch's inputs to the first stage, in the same stage
+            sync.
         gather, scatter: seconds of the collectives over data-parallel ranks at the step's ends.
         update: seconds of the optimizer.
         more: times of further kinds of tasks of the decoder, by the names of their costs: of one
@@ -93,13 +94,13 @@ class StepTimes:
         kind = task.kind
         if kind.encoder:
             return self.encoders[kind, task.module, task.part]
-        return named(self._by_name, kind)
+        return named_cost(self._by_name, kind)
 
     @cached_property
     def _by_name(self) -> dict[str, TaskTime]:
         return {"forward": self.forward, "backward": self.backward, **self.more}
 
-    def of(self, task: Task) -> float:
+    def cost_of(self, task: Task) -> float:
         """Seconds of `task` with nothing beside it."""
         return self.time(task).seconds
 

@@ -93,7 +93,7 @@ def run_tasks(tasks: Sequence[TaskLoops], co_issue: bool) -> list[Tree]:
     return results
 
 
-def given(result: tuple[Tree, Tree] | None) -> tuple[Tree, Tree]:
+def loop_result(result: tuple[Tree, Tree] | None) -> tuple[Tree, Tree]:
     """The result of a loop that a task has asked for."""
     assert result is not None  # a task that asked for a loop is answered with its result
     return result
@@ -102,7 +102,7 @@ def given(result: tuple[Tree, Tree] | None) -> tuple[Tree, Tree]:
 # ---- loops whose number of iterations is known at run time ---------------------------------------
 
 
-def once_if(
+def run_if(
     name: str, chosen: jax.Array | bool, function: Callable[[Tree], Tree], state: Tree
 ) -> Tree:
     """`function(state)` where `chosen` holds, else `state`.
@@ -125,7 +125,7 @@ def once_if(
         return lax.while_loop(lambda carry: carry[0], body, (jnp.asarray(chosen), state))[1]
 
 
-def each_of(
+def for_range(
     name: str,
     first: jax.Array,
     count: jax.Array,

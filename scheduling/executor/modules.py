@@ -11,8 +11,8 @@ import jax.numpy as jnp
 
 from sharding.collectives import Axes, vary
 from sharding.layerstack.loops import Tree
-from sharding.layerstack.partition import joined
-from sharding.layerstack.run import ALIKE, Aux, LayerRun, LayerTraits
+from sharding.layerstack.partition import combine
+from sharding.layerstack.run import UNIFORM, Aux, LayerStack, LayerStackSpec
 
 
 class DecoderFunctions(Protocol):
@@ -24,7 +24,7 @@ class DecoderFunctions(Protocol):
     """
 
     @property
-    def traits(self) -> LayerTraits:
+    def traits(self) -> LayerStackSpec:
         """How layers differ, and which values they take and return beside the activation."""
 
     @property
@@ -66,7 +66,7 @@ class EncoderFunctions(Protocol):
     frozen: bool
 
     @property
-    def traits(self) -> LayerTraits:
+    def traits(self) -> LayerStackSpec:
         """How layers differ, and which values they take and return beside the activation."""
 
     def trained_apart(self, params: Tree) -> tuple[Tree, Tree]:
@@ -103,14 +103,14 @@ class EncoderFunctions(Protocol):
         """
 
 
-class Tower:
+class BoundModule:
     """A module's functions with its parameters, split into the stack of layers and the rest.
 
     Args:
         functions: functions of the module.
         params: local shards of its parameters.
         count: layers that one task runs.
-        remat, axes, exists, traits: as in `LayerRun`.
+        remat, axes, exists, traits: as in `LayerStack`.
 
     Attributes:
         layers: the stack of layers.
@@ -126,18 +126,18 @@ class Tower:
         remat: str,
         axes: Axes,
         exists: Callable[[jax.Array], jax.Array] | None = None,
-        traits: LayerTraits = ALIKE,
+        traits: LayerStackSpec = UNIFORM,
     ) -> None:
         self.functions = functions
         trained, constant = functions.trained_apart(params)
         (stack, self.trained), (fixed, self._constant) = _layers(trained), _layers(constant)
         self.rest = self.with_constant(self.trained)
         own = stack, count, remat, axes, exists, traits
-        self.layers = LayerRun(functions.layer, *own, constant=fixed)
+        self.layers = LayerStack(functions.layer, *own, constant=fixed)
 
     def with_constant(self, trained: Tree) -> Tree:
         """`rest`, from those of it that have gradients."""
-        return joined(trained, self._constant)
+        return combine(trained, self._constant)
 
     def zero_sums(self) -> Tree:
         """Float32 zeros for the gradients."""

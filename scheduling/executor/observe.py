@@ -11,15 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import io_callback
 
-from scheduling.lowering.lowered import BundleKind
+from scheduling.lowering.lowered import FusedKind
 from scheduling.schedules.task_kinds import TaskKind
 from scheduling.schedules.tasks import Observer, Task
 from sharding.collectives import Axes, axis_index, vary
 from sharding.layerstack.loops import Tree
 
 
-def stamp(
-    observe: Observer, axes: Axes, kind: BundleKind, row: Tree, *, end: bool, after: Tree
+def record_event(
+    observe: Observer, axes: Axes, kind: FusedKind, row: Tree, *, end: bool, after: Tree
 ) -> jax.Array:
     """Tell the observer that a bundle starts or ends, once `after` has been computed.
 
@@ -40,18 +40,18 @@ def stamp(
     ]
     names = tuple((name, module) for name, module, _, _ in numbers)
     values = [number for _, _, *pair in numbers for number in pair]
-    call = partial(_tell, observe, end, names)
+    call = partial(_notify, observe, end, names)
     shape = jax.ShapeDtypeStruct((), jnp.int32)
-    device, after = axis_index(axes), sum(probes(after))
+    device, after = axis_index(axes), sum(first_elements(after))
     return vary(io_callback(call, shape, after, device, row["tick"], *values), axes)
 
 
-def probes(tree: Tree) -> list[jax.Array]:
+def first_elements(tree: Tree) -> list[jax.Array]:
     """A number of every array."""
     return [leaf.ravel()[0].astype(jnp.float32) for leaf in jax.tree.leaves(tree)]
 
 
-def _tables_of(kind: BundleKind, row: Tree) -> list[tuple[TaskKind, str, Tree, str]]:
+def _tables_of(kind: FusedKind, row: Tree) -> list[tuple[TaskKind, str, Tree, str]]:
     """Kind, module, row of the table and name of the part of every task of a bundle."""
     tasks: list[tuple[TaskKind, str, Tree, str]] = []
     for task, module in kind.tasks:
@@ -60,7 +60,7 @@ def _tables_of(kind: BundleKind, row: Tree) -> list[tuple[TaskKind, str, Tree, s
     return tasks
 
 
-def _tell(
+def _notify(
     observe: Observer,
     end: bool,
     names: Sequence[tuple[TaskKind, str]],

@@ -1,14 +1,15 @@
 """The pipeline executor: loops over ticks, inside the train step, that read a program's rows.
 
-Everything here runs inside a fully manual, typed `jax.shard_map`. What is compiled is a `Frame`;
-the rows of a program and the number of its ticks are arguments. In a tick every device
+Everything here runs inside a fully manual, typed `jax.shard_map`. What is compiled is a
+`ScheduleBounds`; the rows of a program and the number of its ticks are arguments. In a tick every
+device
 
 1. runs its bundle: of the kinds of bundles in use, a loop of one iteration for the right one and of
    none for the others, or if tasks run apart the same for every kind of task. Devices that share a
    stage choose the same, which makes collectives over data and tensor axes inside it safe;
-2. if the stages meet at the tick's end (`Schedule.meetings`), sends activations right and gradients
-   left (`ppermute`), takes its share of the head of the microbatch that has left the last stage,
-   and keeps the gradient for an encoder it ran;
+2. if the stages meet at the tick's end (`Schedule.stage_syncs`), sends activations right and
+   gradients left (`ppermute`), takes its share of the head of the microbatch that has left the last
+   stage, and keeps the gradient for an encoder it ran;
 3. then takes part in the embedding of the microbatch that enters next: each stage holds a run of
    the vocabulary, and the outputs of the encoders wait on the stages that made them, so one sum
    over the stages delivers both.
@@ -26,12 +27,12 @@ import jax.numpy as jnp
 from jax import lax
 
 from scheduling.executor.batch import StepBatch
-from scheduling.executor.control import once_if, run_tasks
-from scheduling.executor.modules import DecoderFunctions, EncoderFunctions, Tower
-from scheduling.executor.observe import probes, stamp
+from scheduling.executor.control import run_if, run_tasks
+from scheduling.executor.modules import BoundModule, DecoderFunctions, EncoderFunctions
+from scheduling.executor.observe import first_elements, record_event
 from scheduling.executor.tasks import Tasks
-from scheduling.lowering.bounds import PHASES, Frame
-from scheduling.lowering.lowered import IDLE, BundleKind
+from scheduling.lowering.bounds import PHASES, ScheduleBounds
+from scheduling.lowering.lowered import IDLE, FusedKind
 from scheduling.schedules.task_kinds import EB, EF, B, F
 from scheduling.schedules.tasks import Observer
 from sharding.collectives import Axes, axis_index, ppermute, psum, vary
@@ -49,10 +50,10 @@ def ticks_scope(phase: int) -> str:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A frame with the functions that the tasks of its programs stand for.
+    """bounds with the functions that the tasks of its programs stand for.
 
     Attributes:
-        frame: what is fixed of the programs that run.
+        bounds: what is fixed of the programs that run.
         decoder, encoders: the model; encoders by their lanes, which may share parameters.
         stage: grid axes of the decoder's stages.
         axes: all axes of the grid.
@@ -63,7 +64,7 @@ class Pipeline:
             empty ones included; None traces no callbacks.
     """
 
-    frame: Frame
+    bounds: ScheduleBounds
     decoder: DecoderFunctions
     encoders: Mapping[str, EncoderFunctions]
     stage: Axes
@@ -103,18 +104,19 @@ class Pipeline:
         """
         return _Step(self, params, batch, weight, aux, carried).run()
 
-    def work_ahead(self, params: Tree, batch: StepBatch[Any]) -> dict[str, jax.Array]:
+    def prefetch_outputs(self, params: Tree, batch: StepBatch[Any]) -> dict[str, jax.Array]:
         """The encoder outputs alone that a step with this `batch` carries on to the next.
 
-        Its `schedule` is that of the forwards for the next step alone (`Program.ahead_only`).
+        Its `schedule` is that of the forwards for the next step alone
+        (`LoweredSchedule.prefetch_only`).
         """
-        return _Step(self, params, batch, jnp.ones(()), {}, {}).work_ahead()
+        return _Step(self, params, batch, jnp.ones(()), {}, {}).prefetch_outputs()
 
-    def rehearse(
+    def profile_task(
         self,
         params: Tree,
         batch: StepBatch[Any],
-        kind: BundleKind,
+        kind: FusedKind,
         piece: int,
         together: bool,
         ticks: int,
@@ -134,15 +136,15 @@ class Pipeline:
         """
         aux = {name: jnp.ones(()) for name in self.decoder.aux}
         step = _Step(self, params, batch, jnp.ones(()), aux, {})
-        return step.rehearse(kind, piece, together, ticks)
+        return step.profile_task(kind, piece, together, ticks)
 
-    def towers(self, params: Tree) -> tuple[Tower, dict[str, Tower]]:
+    def bind_modules(self, params: Tree) -> tuple[BoundModule, dict[str, BoundModule]]:
         """The decoder and the lanes of encoders on `params`, as of `loss_and_gradients`."""
-        axes, encoders = self.axes, self.frame.encoders
+        axes, encoders = self.axes, self.bounds.encoders
         own, count = self.decoder, self.layers["decoder"]
-        sizes = count, self.frame.remat, axes, self.exists, own.traits
-        return Tower(own, params["decoder"], *sizes), {
-            name: Tower(
+        sizes = count, self.bounds.remat, axes, self.exists, own.traits
+        return BoundModule(own, params["decoder"], *sizes), {
+            name: BoundModule(
                 f,
                 params["encoders"][f.encoder],
                 self.layers[name],
@@ -170,16 +172,16 @@ class _Step:
         aux: Aux,
         carried: Mapping[str, jax.Array],
     ) -> None:
-        self.pipeline, self.frame = pipeline, pipeline.frame
+        self.pipeline, self.bounds = pipeline, pipeline.bounds
         assert batch.schedule is not None  # the step of a pipeline has one
         self.schedule = batch.schedule
         self.weight, self.carried = weight, carried
         self.vary = partial(vary, axes=pipeline.axes)
         self.index = axis_index(pipeline.stage)
-        self.decoder, encoders = pipeline.towers(params)
-        self.tasks = Tasks(pipeline.frame, self.decoder, encoders, batch, pipeline.axes, aux)
+        self.decoder, encoders = pipeline.bind_modules(params)
+        self.tasks = Tasks(pipeline.bounds, self.decoder, encoders, batch, pipeline.axes, aux)
         inside = tuple(axis for axis in pipeline.axes if axis not in pipeline.stage)
-        mixed = any(kind.decoder.tasks for kind in pipeline.frame.without_encoders)
+        mixed = any(kind.decoder.tasks for kind in pipeline.bounds.without_encoders)
         # `Tasks.with_media` of all ranks of this stage.
         self.media_in_stage = {
             name: psum(self.vary(held).astype(jnp.int32), inside) > 0
@@ -201,19 +203,19 @@ class _Step:
                 for name, tree in state["sums"].items()
             },
         }
-        carried = self._carry_on(state["encoders"])
+        carried = self._carried_outputs(state["encoders"])
         return decoder["loss"], decoder["aux"], gradients, carried
 
-    def work_ahead(self) -> dict[str, jax.Array]:
-        """See `Pipeline.work_ahead`."""
+    def prefetch_outputs(self) -> dict[str, jax.Array]:
+        """See `Pipeline.prefetch_outputs`."""
         state = self._encoders()
         for phase in range(len(PHASES)):
             state = self._phase(phase, state)
-        return self._carry_on(state["encoders"])
+        return self._carried_outputs(state["encoders"])
 
     def _encoders(self) -> Tree:
         """The state before the decoder starts."""
-        names = self.frame.encoders
+        names = self.bounds.encoders
         start = {name: self.tasks.encoder_state(name, self.carried.get(name)) for name in names}
         return {"encoders": start, "sums": self.tasks.sums()}
 
@@ -229,46 +231,46 @@ class _Step:
         """This rank's share of the loss of one microbatch."""
         return self.decoder.functions.head(rest, hidden, batch) / self.weight
 
-    def _carry_on(self, encoders: Tree) -> dict[str, jax.Array]:
+    def _carried_outputs(self, encoders: Tree) -> dict[str, jax.Array]:
         """Outputs for the next step."""
-        counts = {name: encoder.carried for name, encoder in self.frame.encoders.items()}
-        return {name: encoders[name]["outbox"][:n] for name, n in counts.items() if n}
+        counts = {name: encoder.carried for name, encoder in self.bounds.encoders.items()}
+        return {name: encoders[name]["output_buffer"][:n] for name, n in counts.items() if n}
 
-    def rehearse(self, kind: BundleKind, piece: int, together: bool, ticks: int) -> jax.Array:
-        """See `Pipeline.rehearse`."""
+    def profile_task(self, kind: FusedKind, piece: int, together: bool, ticks: int) -> jax.Array:
+        """See `Pipeline.profile_task`."""
 
         def row(tick: jax.Array) -> Tree:
-            own, joint = self.frame.entries
-            row = self.frame.row([jnp.int32(0)] * own, [jnp.int32(0)] * joint)
+            own, joint = self.bounds.entries
+            row = self.bounds.unpack([jnp.int32(0)] * own, [jnp.int32(0)] * joint)
             for name in ("embed_microbatch", "head_microbatch", "return_microbatch"):
                 row[name] = jnp.int32(0 if together else -1)
             for name, own in row.get("encoders", {}).items():
                 for task in (own["forward"], own["backward"]):
                     task["piece"] = jnp.int32(piece)
                     # A new input every time, lest the work be done once for all ticks.
-                    task["local"] = tick % self.frame.encoders[name].slots
+                    task["local"] = tick % self.bounds.encoders[name].slots
             return row | {"runs": {str(kind): jnp.int32(1)}}
 
         state = self._encoders() | {"decoder": self._decoder()}
         state = self._ticks((kind,), row, (0, ticks), state, meet=True)
-        return psum(self.vary(jnp.sum(jnp.stack(probes(state)))), self.pipeline.axes)
+        return psum(self.vary(jnp.sum(jnp.stack(first_elements(state)))), self.pipeline.axes)
 
     # ---- ticks -----------------------------------------------------------------------------------
 
     def _phase(self, phase: int, state: Tree) -> Tree:
         """Run the ticks of a phase; a state without the decoder's part is for those without it."""
-        kinds, bounds = self.frame.kinds[phase], self.schedule.bounds
+        kinds, phases = self.bounds.kinds[phase], self.schedule.phases
         if not kinds:
             return state
-        ticks = bounds[phase], bounds[phase + 1]
-        # Where nothing moves between stages, a meeting leaves the state as it is.
-        meet = self.frame.meets[phase] or not ("decoder" in state or self._travelling)
+        ticks = phases[phase], phases[phase + 1]
+        # Where nothing moves between stages, a stage sync leaves the state as it is.
+        meet = self.bounds.syncs[phase] or not ("decoder" in state or self._sent_modules)
         with jax.named_scope(ticks_scope(phase)):
             return self._ticks(kinds, self._row, ticks, state, meet=meet)
 
     def _ticks(
         self,
-        kinds: Sequence[BundleKind],
+        kinds: Sequence[FusedKind],
         row_of: Callable[[jax.Array], Tree],
         ticks: tuple[jax.Array | int, jax.Array | int],
         state: Tree,
@@ -289,12 +291,12 @@ class _Step:
             for kind in kinds:
                 if kind != IDLE or self.pipeline.observe:
                     chosen = (row["runs"][str(kind)] > 0) & (turn >= 0)
-                    done, turn = once_if(
+                    done, turn = run_if(
                         str(kind), chosen, partial(self._in_turn, kind, row), (done, turn)
                     )
             state, sent = done
-            meeting = partial(self._meet, sent=sent, row=row)
-            return meeting(state) if meet else once_if("meeting", row["meets"] > 0, meeting, state)
+            sync = partial(self._sync_stages, sent=sent, row=row)
+            return sync(state) if meet else run_if("stage_sync", row["syncs"] > 0, sync, state)
 
         first, last = (jnp.asarray(bound, jnp.int32) for bound in ticks)
         return lax.while_loop(
@@ -312,18 +314,18 @@ class _Step:
         """
         rows = self.schedule.own[0], self.schedule.joint
         entries = (lax.dynamic_index_in_dim(own, 1 + tick, keepdims=False) for own in rows)
-        row = self.frame.row(*map(list, entries))
+        row = self.bounds.unpack(*map(list, entries))
         if self.pipeline.observe:
             return row
         runs = dict(row["runs"])
-        for kind, parts in self.frame.without_encoders.items():
-            whole, media = row["runs"][str(kind)], self._with_media(kind, row)
+        for kind, parts in self.bounds.without_encoders.items():
+            whole, media = row["runs"][str(kind)], self._fused_has_media(kind, row)
             runs[str(kind)] = jnp.where(media, whole, 0)
             for part in map(str, parts):
                 runs[part] = jnp.where(media, runs[part], jnp.maximum(runs[part], whole))
         return row | {"runs": runs}
 
-    def _with_media(self, kind: BundleKind, row: Tree) -> jax.Array:
+    def _fused_has_media(self, kind: FusedKind, row: Tree) -> jax.Array:
         """Whether the microbatch of any task of an encoder in a bundle has media.
 
         For a bundle with tasks of the decoder, whether it has media on any rank of the stage, as
@@ -344,37 +346,37 @@ class _Step:
             batch = self.tasks.decoder_batch(row["embed_microbatch"])
             x = self.vary(self.decoder.functions.embed(self.decoder.rest, batch))
             for name, encoder in state["encoders"].items():
-                x = self.tasks.landed(name, x, encoder["outbox"], row)
+                x = self.tasks.merge_outputs(name, x, encoder["output_buffer"], row)
             x = self.vary(psum(x, self.pipeline.stage))
             slot = jnp.where(self.index == 0, row["embed_input"], -1)
             return write(inputs, slot, x)
 
         entering = row["embed_microbatch"] >= 0
-        inputs = once_if("embed", entering, enter, state["decoder"]["inputs"])
+        inputs = run_if("embed", entering, enter, state["decoder"]["inputs"])
         return state | {"decoder": state["decoder"] | {"inputs": inputs}}
 
-    def _in_turn(self, kind: BundleKind, row: Tree, state: Tree) -> Tree:
-        """`_bundle`, and a number that only it changes."""
+    def _in_turn(self, kind: FusedKind, row: Tree, state: Tree) -> Tree:
+        """`_run_observed`, and a number that only it changes."""
         done, turn = state
-        return self._bundle(kind, row, done), turn + 1
+        return self._run_observed(kind, row, done), turn + 1
 
-    def _bundle(self, kind: BundleKind, row: Tree, done: tuple[Tree, Tree]) -> tuple[Tree, Tree]:
+    def _run_observed(
+        self, kind: FusedKind, row: Tree, done: tuple[Tree, Tree]
+    ) -> tuple[Tree, Tree]:
         """Run the tasks of a bundle: the new state, and the values sent from this stage."""
         observe, axes = self.pipeline.observe, self.pipeline.axes
         if observe is None:
-            return self._run_bundle(kind, row, done)
-        began = stamp(observe, axes, kind, row, end=False, after=done)
+            return self._run_fused(kind, row, done)
+        began = record_event(observe, axes, kind, row, end=False, after=done)
         row = jax.tree.map(lambda x: x + began, row)
-        state, sent = self._run_bundle(kind, row, done)
-        ended = stamp(observe, axes, kind, row, end=True, after=(state, sent))
+        state, sent = self._run_fused(kind, row, done)
+        ended = record_event(observe, axes, kind, row, end=True, after=(state, sent))
         return state, jax.tree.map(lambda x: x + ended.astype(x.dtype), sent)
 
-    def _run_bundle(
-        self, kind: BundleKind, row: Tree, done: tuple[Tree, Tree]
-    ) -> tuple[Tree, Tree]:
+    def _run_fused(self, kind: FusedKind, row: Tree, done: tuple[Tree, Tree]) -> tuple[Tree, Tree]:
         """Write the results of the tasks into the state and into the values to send."""
         state, sent = done
-        tasks = self.tasks.of_bundle(kind, state, row)
+        tasks = self.tasks.run_fused(kind, state, row)
         results = run_tasks(list(tasks.values()), self.pipeline.co_issue)
         modules = dict(kind.tasks)
         for task, (change, out) in zip(tasks, results, strict=True):
@@ -383,15 +385,15 @@ class _Step:
                 state = state | {"decoder": state["decoder"] | change}
                 sent = sent | ({task.name: self.vary(out)} if task.passes else {})
                 continue
-            state = self.tasks.encoder_changed(name, state, change)
-            if name in self._travelling:
+            state = self.tasks.update_encoder(name, state, change)
+            if name in self._sent_modules:
                 own = sent["encoders"][name] | {task.name: self.vary(out)}
                 sent = sent | {"encoders": sent["encoders"] | {name: own}}
         return state, sent
 
     def _nothing_sent(self, state: Tree) -> Tree:
         """Values sent from a stage without tasks: zeros."""
-        zeros = {name: self.tasks.encoder_activation(name) for name in self._travelling}
+        zeros = {name: self.tasks.encoder_activation(name) for name in self._sent_modules}
         sent: Tree = {
             "encoders": {name: {EF.name: zero, EB.name: zero} for name, zero in zeros.items()}
         }
@@ -400,15 +402,15 @@ class _Step:
         return sent
 
     @cached_property
-    def _travelling(self) -> tuple[str, ...]:
+    def _sent_modules(self) -> tuple[str, ...]:
         """Encoders whose activations move between stages."""
-        return tuple(name for name, own in self.frame.encoders.items() if own.cut.stages > 1)
+        return tuple(name for name, own in self.bounds.encoders.items() if own.cut.stages > 1)
 
-    def _meet(self, state: Tree, sent: Tree, row: Tree) -> Tree:
+    def _sync_stages(self, state: Tree, sent: Tree, row: Tree) -> Tree:
         """Send activations and gradients on, and take part in the joint work of the stages."""
         stage = self.pipeline.stage
         encoders = dict(state["encoders"])
-        for name in self._travelling:
+        for name in self._sent_modules:
             own, out = row["encoders"][name], sent["encoders"][name]
             right, left = ppermute(out[EF.name], stage, 1), ppermute(out[EB.name], stage, -1)
             encoders[name] = encoders[name] | {
@@ -421,7 +423,7 @@ class _Step:
         if "decoder" not in state:
             return state
         decoder = state["decoder"]
-        gradient, _ = self.decoder.layers.apart(sent[B.name])
+        gradient, _ = self.decoder.layers.split_features(sent[B.name])
         right, left = ppermute(sent[F.name], stage, 1), ppermute(gradient, stage, -1)
         entry = self.tasks.into_entry(right)
         decoder = decoder | {
@@ -434,7 +436,7 @@ class _Step:
 
     def _head(self, decoder: Tree, y: jax.Array, row: Tree) -> Tree:
         """Loss of the microbatch that has left the last stage, and its gradient."""
-        last = self.index == self.frame.stages - 1
+        last = self.index == self.bounds.stages - 1
         names = ("gradients", "rest", "loss")
 
         def head(part: Tree) -> Tree:
@@ -455,7 +457,7 @@ class _Step:
             }
 
         part = {name: decoder[name] for name in names}
-        return decoder | once_if("head", row["head_microbatch"] >= 0, head, part)
+        return decoder | run_if("head", row["head_microbatch"] >= 0, head, part)
 
     def _return(self, state: Tree, dx: jax.Array, row: Tree) -> Tree:
         """Gradient of a microbatch's input: to the embedding, and to the encoders that fed it."""
@@ -469,19 +471,21 @@ class _Step:
                 return self.vary(self.decoder.functions.embed(rest, batch))
 
             (d_rest,) = jax.vjp(embed, self.decoder.trained)[1](g)
-            inboxes = {
-                name: self.tasks.taken_back(name, g, inbox, row)
-                for name, inbox in part["inboxes"].items()
+            gradients = {
+                name: self.tasks.return_gradients(name, g, gradients, row)
+                for name, gradients in part["output_grads"].items()
             }
-            return {"rest": jax.tree.map(add, part["rest"], d_rest), "inboxes": inboxes}
+            return {"rest": jax.tree.map(add, part["rest"], d_rest), "output_grads": gradients}
 
         part = {
             "rest": state["decoder"]["rest"],
-            "inboxes": {name: encoder["inbox"] for name, encoder in state["encoders"].items()},
+            "output_grads": {
+                name: encoder["output_grad_buffer"] for name, encoder in state["encoders"].items()
+            },
         }
-        part = once_if("return", row["return_microbatch"] >= 0, hand_out, part)
+        part = run_if("return", row["return_microbatch"] >= 0, hand_out, part)
         encoders = {
-            name: encoder | {"inbox": part["inboxes"][name]}
+            name: encoder | {"output_grad_buffer": part["output_grads"][name]}
             for name, encoder in state["encoders"].items()
         }
         decoder = state["decoder"] | {"rest": part["rest"]}

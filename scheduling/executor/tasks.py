@@ -15,10 +15,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from scheduling.executor.batch import StepBatch
-from scheduling.executor.control import TaskLoops, each_of, given, once_if
-from scheduling.executor.modules import Tower
-from scheduling.lowering.bounds import Frame
-from scheduling.lowering.lowered import BundleKind
+from scheduling.executor.control import TaskLoops, for_range, loop_result, run_if
+from scheduling.executor.modules import BoundModule
+from scheduling.lowering.bounds import ScheduleBounds
+from scheduling.lowering.lowered import FusedKind
 from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind, W
 from sharding.collectives import Axes, vary
 from sharding.layerstack.loops import Tree, add, read, write
@@ -28,14 +28,14 @@ from sharding.layerstack.run import Aux
 class Tasks:
     """The tasks of one traced step, and the state that they change.
 
-    The state is a tree. `decoder`: ring buffers `inputs`, `gradients`, `saved` and `pairs`, sums of
-    gradients `layers`, `late` (of weights apart from backwards) and `rest`, the `loss` and sums of
-    auxiliary losses `aux`; `encoders`: for every lane
-    the buffers `pieces`, `saved`, `outbox`, `inbox` and `piece_gradients`; `sums`: for every
-    encoder gradient sums `layers` and `rest`, to which all of its lanes add.
+    The state is a tree. `decoder`: ring buffers `inputs`, `gradients`, `saved` and `operands`, sums
+    of gradients `layers`, `deferred` (of weights apart from backwards) and `rest`, the `loss` and
+    sums of auxiliary losses `aux`; `encoders`: for every lane the buffers `pieces`, `saved`,
+    `output_buffer`, `output_grad_buffer` and `piece_gradients`; `sums`: for every encoder gradient
+    sums `layers` and `rest`, to which all of its lanes add.
 
     Args:
-        frame: what is fixed of the programs that run.
+        bounds: what is fixed of the programs that run.
         decoder, encoders: the modules; encoders by their lanes.
         batch: as in `Pipeline.loss_and_gradients`.
         axes: all axes of the grid; all that layers see varies over them.
@@ -47,14 +47,14 @@ class Tasks:
 
     def __init__(
         self,
-        frame: Frame,
-        decoder: Tower,
-        encoders: Mapping[str, Tower],
+        bounds: ScheduleBounds,
+        decoder: BoundModule,
+        encoders: Mapping[str, BoundModule],
         batch: StepBatch[Any],
         axes: Axes,
         aux: Aux,
     ) -> None:
-        self.frame, self.decoder, self.encoders = frame, decoder, encoders
+        self.bounds, self.decoder, self.encoders = bounds, decoder, encoders
         self.batch, self.axes = batch, axes
         self.vary = partial(vary, axes=axes)
         self.aux = self.vary(dict(aux))
@@ -62,14 +62,14 @@ class Tasks:
             name: jax.vmap(tower.functions.holds_media)(batch.rows[name])
             for name, tower in encoders.items()
         }
-        if frame.sizes.pairs:
+        if bounds.sizes.operands:
             context = self._context(decoder, self.decoder_batch(jnp.int32(0)))
-            decoder.layers = decoder.layers.apart_from_weights(self.activation, context)
+            decoder.layers = decoder.layers.split_backward(self.activation, context)
 
-    def of_bundle(self, kind: BundleKind, state: Tree, row: Tree) -> dict[TaskKind, TaskLoops]:
+    def run_fused(self, kind: FusedKind, state: Tree, row: Tree) -> dict[TaskKind, TaskLoops]:
         """The tasks of a bundle by kind; each returns changes of the state and values to send."""
         # Beside the backward proper rather than beside its recomputation.
-        wait = any(task is B for task, _ in kind.tasks) and self.frame.remat == "full"
+        wait = any(task is B for task, _ in kind.tasks) and self.bounds.remat == "full"
         functions: dict[TaskKind, Callable[[str, Tree, Tree], TaskLoops]] = {
             W: self._weights,
             B: self._backward,
@@ -95,7 +95,7 @@ class Tasks:
         encoder: str = self.encoders[name].functions.encoder
         return encoder
 
-    def encoder_changed(self, name: str, state: Tree, change: Tree) -> Tree:
+    def update_encoder(self, name: str, state: Tree, change: Tree) -> Tree:
         """The state after a task of lane `name`; gradients are in the sums of its encoder."""
         encoders, sums, own = state["encoders"], state["sums"], self.encoder_of(name)
         added = {key: value for key, value in change.items() if key in sums[own]}
@@ -110,11 +110,11 @@ class Tasks:
     @cached_property
     def activation(self) -> jax.Array:
         """A zero activation between decoder layers."""
-        return self.decoder.layers.apart(self.entry)[0]
+        return self.decoder.layers.split_features(self.entry)[0]
 
     def into_entry(self, x: jax.Array) -> jax.Array:
         """An activation as the input of a chunk: without inputs of its layers' own."""
-        inputs = self.decoder.layers.traits.inputs
+        inputs = self.decoder.layers.spec.side_inputs
         return jnp.concatenate([x, *[jnp.zeros_like(x)] * inputs], axis=-1) if inputs else x
 
     @cached_property
@@ -135,7 +135,7 @@ class Tasks:
     def _encoder_shapes(self) -> dict[str, tuple[Tree, Tree]]:
         """Shapes of an activation between layers and of the outputs, by lane."""
 
-        def traced(name: str, tower: Tower) -> tuple[Tree, Tree]:
+        def traced(name: str, tower: BoundModule) -> tuple[Tree, Tree]:
             batch = self.encoder_batch(name, jnp.int32(0))
             between = jax.eval_shape(lambda: tower.functions.embed(tower.rest, batch))
             x = self._zeros(between)
@@ -150,7 +150,7 @@ class Tasks:
     def _zeros(self, shapes: Tree) -> Tree:
         return self.vary(jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes))
 
-    def _context(self, tower: Tower, batch: Tree) -> Tree:
+    def _context(self, tower: BoundModule, batch: Tree) -> Tree:
         """The values of a microbatch that all layers read, of one type, for the residuals."""
         return self.vary(tower.functions.context(batch))
 
@@ -169,7 +169,7 @@ class Tasks:
 
     def decoder_state(self) -> Tree:
         """The state of the decoder at a step's start, without the loss."""
-        sizes, x = self.frame.sizes, self.entry
+        sizes, x = self.bounds.sizes, self.entry
         batch = self.decoder_batch(jnp.int32(0))
         context = self._context(self.decoder, batch)
         kept = self._zeros_of(
@@ -182,32 +182,36 @@ class Tasks:
             "aux": jax.tree.map(jnp.zeros_like, self.aux),
             **self.decoder.zero_sums(),
         }
-        if not sizes.pairs:
+        if not sizes.operands:
             return state
-        early, late = self.decoder.layers.sums_apart(state["layers"])
-        pairs = self._zeros_of(lambda: self.decoder.layers.pairs(x, context))
-        return state | {"layers": early, "late": late, "pairs": self._buffer(sizes.pairs, pairs)}
+        early, late = self.decoder.layers.partition_sums(state["layers"])
+        operands = self._zeros_of(lambda: self.decoder.layers.saved_operands(x, context))
+        return state | {
+            "layers": early,
+            "deferred": late,
+            "operands": self._buffer(sizes.operands, operands),
+        }
 
     def decoder_gradients(self, state: Tree) -> Tree:
         """The gradients of the decoder's parameters, from its state at a step's end."""
         layers = state["layers"]
-        if self.frame.sizes.pairs:
-            layers = self.decoder.layers.sums_whole(layers, state["late"])
+        if self.bounds.sizes.operands:
+            layers = self.decoder.layers.combine_sums(layers, state["deferred"])
         return state["rest"] | {"layers": layers}
 
     def encoder_state(self, name: str, carried: jax.Array | None) -> Tree:
         """The state of a lane at a step's start; `carried` as of `Pipeline`."""
-        sizes, x = self.frame.encoders[name].sizes, self.encoder_activation(name)
+        sizes, x = self.bounds.encoders[name].sizes, self.encoder_activation(name)
         saved = self._zeros_of(lambda: self._encoder_saved(name, x)) if sizes.saved else ()
         made = self.encoder_output(name)
-        outbox = self._buffer(sizes.outbox, made)
+        buffer = self._buffer(sizes.output_buffer, made)
         if carried is not None:
-            outbox = lax.dynamic_update_slice_in_dim(outbox, self.vary(carried), 0, 0)
+            buffer = lax.dynamic_update_slice_in_dim(buffer, self.vary(carried), 0, 0)
         return {
             "pieces": self._buffer(sizes.pieces, x),
             "saved": self._buffer(sizes.saved, saved),
-            "outbox": outbox,
-            "inbox": self._buffer(sizes.inbox, made),
+            "output_buffer": buffer,
+            "output_grad_buffer": self._buffer(sizes.output_grad_buffer, made),
             "piece_gradients": self._buffer(sizes.piece_gradients, x),
         }
 
@@ -220,7 +224,7 @@ class Tasks:
         tower = self.encoders[name]
         context = self._context(tower, self.encoder_batch(name, jnp.int32(0)))
         carry, kept = tower.layers.forward(jnp.int32(0), x, context).run()
-        return self._kept(name, kept), tower.layers.made(carry)[0]
+        return self._kept(name, kept), tower.layers.outputs_of(carry)[0]
 
     # ---- tasks -----------------------------------------------------------------------------------
 
@@ -232,8 +236,8 @@ class Tasks:
             yield None
         run = self.decoder.layers
         result = yield run.forward(row["chunk"] * run.count, x, context)
-        carry, kept = given(result)
-        y, aux = run.made(carry)
+        carry, kept = loop_result(result)
+        y, aux = run.outputs_of(carry)
         sums = jax.tree.map(jnp.add, state["aux"], aux)
         return {"saved": write(state["saved"], row["saved"], kept), "aux": sums}, y
 
@@ -242,26 +246,31 @@ class Tasks:
         context = self._context(self.decoder, self.decoder_batch(row["microbatch"]))
         run = self.decoder.layers
         start = row["chunk"] * run.count
-        if self.frame.remat == "full":
+        if self.bounds.remat == "full":
             result = yield run.recompute(start, read(state["inputs"], row["input"]), context)
-            kept = given(result)[1]
+            kept = loop_result(result)[1]
         else:
             kept = read(state["saved"], row["saved"])
         gradient = read(state["gradients"], row["gradient"])
         result = yield run.backward(start, kept, gradient, self.aux, context, state["layers"])
-        carry, pairs = given(result)
-        dx, sums = run.of_carry(carry)
-        if not self.frame.sizes.pairs:
+        carry, operands = loop_result(result)
+        dx, sums = run.gradients_of(carry)
+        if not self.bounds.sizes.operands:
             return {"layers": sums}, dx
-        return {"layers": sums, "pairs": write(state["pairs"], rows["weights"]["made"], pairs)}, dx
+        return {
+            "layers": sums,
+            "operands": write(state["operands"], rows["weights"]["written"], operands),
+        }, dx
 
     def _weights(self, _: str, state: Tree, rows: Tree) -> TaskLoops:
         row, run = rows["weights"], self.decoder.layers
         context = self._context(self.decoder, self.decoder_batch(row["microbatch"]))
-        pairs = read(state["pairs"], row["pairs"])
+        operands = read(state["operands"], row["operands"])
         start = row["chunk"] * run.count
-        result = yield run.weights(start, pairs, self.activation, context, state["late"])
-        return {"late": given(result)[0]}, ()
+        result = yield run.weight_gradients(
+            start, operands, self.activation, context, state["deferred"]
+        )
+        return {"deferred": loop_result(result)[0]}, ()
 
     def _encoder_forward(self, name: str, state: Tree, rows: Tree) -> TaskLoops:
         tower, row = self.encoders[name], rows["encoders"][name]["forward"]
@@ -270,9 +279,9 @@ class Tasks:
         result = yield tower.layers.forward(
             self._first_layer(name, row), x, self._context(tower, batch)
         )
-        carry, kept = given(result)
-        y, _ = tower.layers.made(carry)
-        outputs = once_if(
+        carry, kept = loop_result(result)
+        y, _ = tower.layers.outputs_of(carry)
+        outputs = run_if(
             "EF_last",
             self._is_last(name, row),
             lambda _: self.vary(tower.functions.connect(tower.rest, y, batch)),
@@ -280,7 +289,7 @@ class Tasks:
         )
         return {
             "saved": write(state["saved"], row["saved"], (self._kept(name, kept), y)),
-            "outbox": write(state["outbox"], row["output"], outputs),
+            "output_buffer": write(state["output_buffer"], row["output"], outputs),
             "pieces": write(state["pieces"], rows["encoders"][name]["keep_piece"], y),
         }, y
 
@@ -289,12 +298,12 @@ class Tasks:
         batch = self.encoder_batch(name, row["local"])
         context, start = self._context(tower, batch), self._first_layer(name, row)
         frozen = tower.functions.frozen
-        if self.frame.encoders[name].remat == "full":
+        if self.bounds.encoders[name].remat == "full":
             x = self._piece_input(name, state, row, batch)
             again = tower.layers.forward if frozen else tower.layers.recompute
             result = yield again(start, x, context)
-            carry, kept = given(result)
-            y, _ = tower.layers.made(carry)
+            carry, kept = loop_result(result)
+            y, _ = tower.layers.outputs_of(carry)
         else:
             kept, y = read(state["saved"], row["saved"])
 
@@ -304,16 +313,16 @@ class Tasks:
                 return self.vary(tower.functions.connect(rest, y, batch))
 
             pull = jax.vjp(connect, tower.trained, y)[1]
-            d_rest, g = pull(read(state["inbox"], row["gradient"]))
+            d_rest, g = pull(read(state["output_grad_buffer"], row["gradient"]))
             return jax.tree.map(add, done[0], d_rest), self.vary(g)
 
         if frozen:  # the one backward that there is
             rest, _ = from_connector((state["rest"], None))
             return {"rest": rest}, self.encoder_activation(name)
         g = read(state["piece_gradients"], row["gradient"])
-        rest, g = once_if("EB_last", self._is_last(name, row), from_connector, (state["rest"], g))
+        rest, g = run_if("EB_last", self._is_last(name, row), from_connector, (state["rest"], g))
         result = yield tower.layers.backward(start, kept, g, {}, context, state["layers"])
-        dx, sums = tower.layers.of_carry(given(result)[0])
+        dx, sums = tower.layers.gradients_of(loop_result(result)[0])
 
         def into_embedding(rest: Tree) -> Tree:
             def embed(trained: Tree) -> jax.Array:
@@ -323,14 +332,14 @@ class Tasks:
             (d_rest,) = jax.vjp(embed, tower.trained)[1](dx)
             return jax.tree.map(add, rest, d_rest)
 
-        rest = once_if("EB_first", self._is_first(name, row), into_embedding, rest)
+        rest = run_if("EB_first", self._is_first(name, row), into_embedding, rest)
         slot = rows["encoders"][name]["keep_piece_gradient"]
         kept_gradients = write(state["piece_gradients"], slot, dx)
         return {"rest": rest, "layers": sums, "piece_gradients": kept_gradients}, dx
 
     def _piece_input(self, name: str, state: Tree, row: Tree, batch: Tree) -> jax.Array:
         tower = self.encoders[name]
-        return once_if(
+        return run_if(
             "EF_first",
             self._is_first(name, row),
             lambda _: self.vary(tower.functions.embed(tower.rest, batch)),
@@ -339,53 +348,53 @@ class Tasks:
 
     # ---- between encoders and the decoder --------------------------------------------------------
 
-    def landed(self, name: str, x: jax.Array, outbox: jax.Array, row: Tree) -> jax.Array:
+    def merge_outputs(self, name: str, x: jax.Array, buffer: jax.Array, row: Tree) -> jax.Array:
         """The input `x` of the microbatch that enters, with the outputs that lie on this stage."""
         own, batch = row["encoders"][name], self.decoder_batch(row["embed_microbatch"])
 
         def add_landed(number: jax.Array, x: jax.Array) -> jax.Array:
-            outputs = read(outbox, self._pair(name, number)["outbox"])
-            return x + self._land(name, outputs, number, batch).astype(x.dtype)
+            outputs = read(buffer, self._merge_entries(name, number)["output_buffer"])
+            return x + self._merge(name, outputs, number, batch).astype(x.dtype)
 
-        return each_of(f"{name}_land", own["deliver"], own["deliver_count"], add_landed, x)
+        return for_range(f"{name}_merge", own["merge_first"], own["merge_count"], add_landed, x)
 
-    def taken_back(self, name: str, g: jax.Array, inbox: jax.Array, row: Tree) -> jax.Array:
-        """The inbox with the gradients of outputs that entered with the microbatch that leaves.
+    def return_gradients(self, name: str, g: jax.Array, buffer: jax.Array, row: Tree) -> jax.Array:
+        """`buffer` with the gradients of outputs that entered with the microbatch that leaves.
 
         Args:
             g: gradient of the microbatch's input.
         """
-        if not self.frame.encoders[name].sizes.inbox:  # no backward reads one
-            return inbox
+        if not self.bounds.encoders[name].sizes.output_grad_buffer:  # no backward reads one
+            return buffer
         own, batch = row["encoders"][name], self.decoder_batch(row["return_microbatch"])
         nothing = self.encoder_output(name)
 
-        def take(number: jax.Array, inbox: jax.Array) -> jax.Array:
-            pair = self._pair(name, number)
+        def take(number: jax.Array, buffer: jax.Array) -> jax.Array:
+            pair = self._merge_entries(name, number)
 
             def land(outputs: jax.Array) -> jax.Array:
-                return self._land(name, outputs, number, batch)
+                return self._merge(name, outputs, number, batch)
 
             (new,) = jax.vjp(land, nothing)[1](g)
-            old = jnp.where(pair["fresh"] > 0, 0, read(inbox, pair["inbox"]))
-            return write(inbox, pair["inbox"], old + self.vary(new))
+            old = jnp.where(pair["is_first"] > 0, 0, read(buffer, pair["output_grad_buffer"]))
+            return write(buffer, pair["output_grad_buffer"], old + self.vary(new))
 
-        return each_of(f"{name}_back", own["back"], own["back_count"], take, inbox)
+        return for_range(f"{name}_return", own["return_first"], own["return_count"], take, buffer)
 
-    def _land(self, name: str, outputs: jax.Array, number: jax.Array, batch: Tree) -> jax.Array:
+    def _merge(self, name: str, outputs: jax.Array, number: jax.Array, batch: Tree) -> jax.Array:
         """Outputs of a pair of microbatches where they land."""
         routes = self.batch.routes.get(name)
         own = None if routes is None else read(routes, number)
         return self.vary(self.encoders[name].functions.land(outputs, own, batch))
 
-    def _pair(self, name: str, number: jax.Array) -> Tree:
+    def _merge_entries(self, name: str, number: jax.Array) -> Tree:
         """The entries of a pair of microbatches of this stage."""
         assert self.batch.schedule is not None  # the step of a pipeline has one
-        tables = self.batch.schedule.pairs[name]
+        tables = self.batch.schedule.merges[name]
         return {table: read(rows[0], number) for table, rows in tables.items()}
 
     def _pieces(self, name: str) -> int:
-        return self.frame.encoders[name].cut.pieces
+        return self.bounds.encoders[name].cut.pieces
 
     def _is_first(self, name: str, row: Tree) -> jax.Array | bool:
         """Whether a task is an encoder's first piece."""
@@ -397,7 +406,7 @@ class Tasks:
 
     def _first_layer(self, name: str, row: Tree) -> jax.Array:
         """Index in this stage's stack of the first layer of a piece."""
-        cut = self.frame.encoders[name].cut
+        cut = self.bounds.encoders[name].cut
         return row["piece"] % (cut.pieces // cut.stages) * self.encoders[name].layers.count
 
     def _kept(self, name: str, kept: Tree) -> Tree:

@@ -13,20 +13,20 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduling.lowering.lowered import Pairs, Program
+from scheduling.lowering.lowered import LoweredSchedule, MergeTable
 from scheduling.schedules.check import check
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind, W
-from scheduling.schedules.tasks import Bundle, Task
+from scheduling.schedules.tasks import FusedTask, Task
 
 Ints = NDArray[np.intp]
 
-Row = tuple[Bundle, ...]
+Row = tuple[FusedTask, ...]
 
 _ENCODER_FIELDS = ("microbatch", "piece", "local")
 
 
-def check_program(program: Program) -> None:
+def check_lowered(program: LoweredSchedule) -> None:
     """Execute a program on names: every task of the schedule must read the values it needs.
 
     A slot that is overwritten too early, a value that lands in a wrong slot or on a wrong stage,
@@ -65,7 +65,7 @@ class _Access(NamedTuple):
 class _Moves:
     """Reads and writes of tasks, derived from the schedule alone."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: LoweredSchedule) -> None:
         schedule = program.schedule
         self.stages, self.chunks = schedule.stages, schedule.chunks
         self.full = program.remat == "full"
@@ -75,7 +75,7 @@ class _Moves:
         self.parted = W in schedule.kinds
         self.feeds: dict[str, dict[int, list[int]]] = {name: {} for name in self.cuts}
         for name, cut in self.cuts.items():
-            for unit, microbatch in zip(*cut.fed(schedule.microbatches), strict=True):
+            for unit, microbatch in zip(*cut.feed_pairs(schedule.microbatches), strict=True):
                 self.feeds[name].setdefault(int(microbatch), []).append(int(unit))
 
     def entering(self, row: Row) -> int | None:
@@ -95,7 +95,7 @@ class _Moves:
         return found
 
     def entered(self, row: Row) -> Iterator[_Access]:
-        """The write of the microbatch's input in the same meeting."""
+        """The write of the microbatch's input in the same stage sync."""
         for task in row[0]:
             if task.kind is F and task.part == 0:
                 yield _Access("embed_input", "inputs", 0, _value("input", task))
@@ -156,11 +156,11 @@ class _Moves:
             yield _Access("backward.saved", "saved", stage, _value("saved", task))
 
     def _weights_reads(self, stage: int, task: Task) -> Iterator[_Access]:
-        yield _Access("weights.pairs", "pairs", stage, _value("pairs", task))
+        yield _Access("weights.operands", "operands", stage, _value("operands", task))
 
     def _backward_writes(self, stage: int, task: Task) -> Iterator[_Access]:
         if self.parted:
-            yield _Access("weights.made", "pairs", stage, _value("pairs", task))
+            yield _Access("weights.written", "operands", stage, _value("operands", task))
         if stage > 0:
             yield _Access("receive_gradient", "gradients", stage - 1, _value("gradient", task))
         elif task.part > 0:
@@ -180,7 +180,7 @@ class _Moves:
             yield _Access(f"{name} forward.saved", f"{name} saved", stage, value)
         if task.part == cut.pieces - 1:
             value = _value("output", task)
-            yield _Access(f"{name} forward.output", f"{name} outbox", stage, value)
+            yield _Access(f"{name} forward.output", f"{name} output_buffer", stage, value)
         else:
             to = stage + cut.stage(task.part + 1) - cut.stage(task.part)
             table = "keep_piece" if to == stage else "receive_piece"
@@ -188,7 +188,7 @@ class _Moves:
 
     def _encoder_backward_reads(self, stage: int, task: Task) -> Iterator[_Access]:
         name, cut = task.module, self.cuts[task.module]
-        buffer = "inbox" if task.part == cut.pieces - 1 else "piece_gradients"
+        buffer = "output_grad_buffer" if task.part == cut.pieces - 1 else "piece_gradients"
         value = _value("gradient", task)
         yield _Access(f"{name} backward.gradient", f"{name} {buffer}", stage, value)
         if not self.full_in[name]:
@@ -224,7 +224,7 @@ def _value(what: str, task: Task, further: int = 0) -> _Value:
 class _Execution:
     """The state of a program that runs on names."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: LoweredSchedule) -> None:
         self.program, self.schedule = program, program.schedule
         self.moves = _Moves(program)
         tasks = _task_tables(self.schedule)
@@ -244,8 +244,8 @@ class _Execution:
         """Follow the values of the program through all ticks."""
         for stage, buffer, slot, value in self._carried(0):
             self._write(stage, buffer, slot, value)
-        moves, meets = self.moves, self.schedule.meetings.tolist()
-        entering = {last: tick for tick, last in enumerate(self.schedule.last_meeting.tolist())}
+        moves, meets = self.moves, self.schedule.stage_syncs.tolist()
+        entering = {last: tick for tick, last in enumerate(self.schedule.last_sync.tolist())}
         self._enter(entering.get(-1))
         for tick, row in enumerate(self.schedule.ticks):
             self.tick = tick
@@ -260,16 +260,16 @@ class _Execution:
             _compare(name, np.array(rows), np.full_like(rows, -1))
 
     def _enter(self, tick: int | None) -> None:
-        """The meeting before `tick`: its microbatch enters the decoder."""
+        """The stage sync before `tick`: its microbatch enters the decoder."""
         if tick is None:
             return
         now, self.tick = self.tick, tick
         row = self.schedule.ticks[tick]
         microbatch = self.moves.entering(row)
         for name in self.moves.cuts:
-            for stage, pair, unit in self._pairs(name, microbatch, "deliver"):
-                slot = int(self.program.encoders[name].pairs.outbox[stage, pair])
-                self._read(stage, f"{name} outbox", slot, self.moves.output(name, unit))
+            for stage, pair, unit in self._pairs(name, microbatch, "merge"):
+                slot = int(self.program.encoders[name].merges.output_buffer[stage, pair])
+                self._read(stage, f"{name} output_buffer", slot, self.moves.output(name, unit))
         self._all(self._write, self.moves.entered(row))
         self.tick = now
 
@@ -278,16 +278,19 @@ class _Execution:
         microbatch = self.moves.leaving(row)
         for name, cut in self.moves.cuts.items():
             for stage, number, unit in self._pairs(
-                name, microbatch if cut.backward else None, "back"
+                name, microbatch if cut.backward else None, "return"
             ):
-                pairs = self.program.encoders[name].pairs
-                slot, fresh = int(pairs.inbox[stage, number]), int(pairs.fresh[stage, number])
+                pairs = self.program.encoders[name].merges
+                slot, fresh = (
+                    int(pairs.output_grad_buffer[stage, number]),
+                    int(pairs.is_first[stage, number]),
+                )
                 value = _Value("gradient", name, unit, cut.pieces - 1)
                 if fresh != (value not in self.begun):
                     self._fail(stage, f"fresh of {value} is {fresh}; valid: {1 - fresh}")
                 if not fresh:
-                    self._read(stage, f"{name} inbox", slot, value)
-                self._write(stage, f"{name} inbox", slot, value)
+                    self._read(stage, f"{name} output_grad_buffer", slot, value)
+                self._write(stage, f"{name} output_grad_buffer", slot, value)
                 self.begun.add(value)
 
     def _pairs(
@@ -298,15 +301,16 @@ class _Execution:
         Entries of `table` are removed. Those of the pairs have been held against the schedule.
         """
         first, count = (
-            self.entries[f"{name} {part}"][self.tick] for part in (table, f"{table}_count")
+            self.entries[f"{name} {part}"][self.tick]
+            for part in (f"{table}_first", f"{table}_count")
         )
         expected = {} if microbatch is None else self.moves.feeding(name, microbatch)
-        pairs = self.program.encoders[name].pairs
+        pairs = self.program.encoders[name].merges
         for stage, units in expected.items():
             numbers = range(first[stage], first[stage] + count[stage])
-            inside = numbers.start >= 0 and numbers.stop <= pairs.most
-            given = [int(pairs.unit[stage, n]) for n in numbers] if inside else numbers
-            fed = {int(pairs.microbatch[stage, n]) for n in numbers} if inside else set()
+            inside = numbers.start >= 0 and numbers.stop <= pairs.count
+            given = [int(pairs.source[stage, n]) for n in numbers] if inside else numbers
+            fed = {int(pairs.target[stage, n]) for n in numbers} if inside else set()
             if given != units or fed != {microbatch}:
                 self._fail(
                     stage,
@@ -319,9 +323,9 @@ class _Execution:
     def _carried(self, first: int) -> Iterator[tuple[int, str, int, _Value]]:
         """Outputs of the microbatches from `first` on that wait from step to step."""
         for name, encoder in self.program.encoders.items():
-            for i, slot in enumerate(encoder.ahead_slot.tolist()):
+            for i, slot in enumerate(encoder.prefetch_slot.tolist()):
                 value = self.moves.output(name, first + i)
-                yield self.moves.stage(name, i, value.part), f"{name} outbox", slot, value
+                yield self.moves.stage(name, i, value.part), f"{name} output_buffer", slot, value
 
     def _all(
         self, act: Callable[[int, str, int, _Value], None], accesses: Iterable[_Access]
@@ -372,7 +376,7 @@ def _locals(owners: list[int]) -> list[int]:
     return positions
 
 
-def _check_owners(program: Program) -> None:
+def _check_owners(program: LoweredSchedule) -> None:
     """Hold what a program says of the encoders' microbatches against the schedule."""
     for name, owners in _owners(program.schedule).items():
         encoder, local = program.encoders[name], _locals(owners)
@@ -381,17 +385,21 @@ def _check_owners(program: Program) -> None:
             ("owners", encoder.owners.tolist(), owners),
             ("local", encoder.local.tolist(), local),
             ("slots", encoder.slots, max(local, default=-1) + 1),
-            ("number of ahead slots", len(encoder.ahead_slot), encoder.cut.ahead),
-            ("pairs", _named_pairs(encoder.pairs), _expected_pairs(program.schedule, name, owners)),
+            ("number of ahead slots", len(encoder.prefetch_slot), encoder.cut.ahead),
+            (
+                "pairs",
+                _named_pairs(encoder.merges),
+                _expected_pairs(program.schedule, name, owners),
+            ),
         )
         for what, given, valid in facts:
             if given != valid:
                 raise ScheduleError(f"encoder {name!r}: {what} {given} is wrong; valid: {valid}")
 
 
-def _named_pairs(pairs: Pairs) -> list[tuple[int, int, int]]:
+def _named_pairs(pairs: MergeTable) -> list[tuple[int, int, int]]:
     """Stage, decoder microbatch and encoder microbatch of every pair, sorted."""
-    rows = enumerate(zip(pairs.microbatch.tolist(), pairs.unit.tolist(), strict=True))
+    rows = enumerate(zip(pairs.target.tolist(), pairs.source.tolist(), strict=True))
     named = [(s, m, unit) for s, row in rows for m, unit in zip(*row, strict=True)]
     return sorted(pair for pair in named if max(pair[1:]) >= 0)
 
@@ -400,12 +408,12 @@ def _expected_pairs(schedule: Schedule, name: str, owners: list[int]) -> list[tu
     """`_named_pairs` as the schedule has them."""
     cut = schedule.encoder(name)
     last = cut.stage(cut.pieces - 1)
-    units, fed = (part.tolist() for part in cut.fed(schedule.microbatches))
+    units, fed = (part.tolist() for part in cut.feed_pairs(schedule.microbatches))
     stages = [owners[unit] * cut.stages + last for unit in units]
     return sorted(zip(stages, fed, units, strict=True))
 
 
-def _tables(program: Program) -> dict[str, Ints]:
+def _tables(program: LoweredSchedule) -> dict[str, Ints]:
     """A program's tables by dotted name, all `[ticks, stages]`."""
     tables = program.tables()
     encoders = tables.pop("encoders")
@@ -486,7 +494,7 @@ def _compare(name: str, given: Ints, expected: Ints) -> None:
         )
 
 
-def _buffers(program: Program) -> Iterator[tuple[str, int]]:
+def _buffers(program: LoweredSchedule) -> Iterator[tuple[str, int]]:
     """Every buffer and its slots."""
     yield from asdict(program.sizes).items()
     for name, encoder in program.encoders.items():

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduling.lowering.lowered import (
-    EXECUTED,
+    EXECUTABLE_KINDS,
     BackwardTable,
     DecoderSizes,
     EncoderBackwardTable,
@@ -28,22 +28,22 @@ from scheduling.lowering.lowered import (
     EncoderSizes,
     ForwardTable,
     Ints,
-    Pairs,
-    Program,
+    LoweredSchedule,
+    MergeTable,
     Remat,
     Table,
     WeightsTable,
-    frozen,
+    read_only,
 )
-from scheduling.lowering.ticks import DecoderTicks, EncoderTicks, gathered
+from scheduling.lowering.ticks import DecoderTicks, EncoderTicks, task_rows
 from scheduling.schedules.check import check
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.tasks import EncoderPieces
 
 
-def compile_program(
+def lower_schedule(
     schedule: Schedule, remat: Remat, encoders: Mapping[str, Remat] | None = None
-) -> Program:
+) -> LoweredSchedule:
     """Turn a schedule into tables, with a slot for every value that waits.
 
     Takes a fifth of a second for 16 stages, 8 chunks and 512 microbatches.
@@ -64,24 +64,24 @@ def compile_program(
             raise ScheduleError(f"remat: {given!r} is unknown; valid: {valid}")
     check(schedule)
     _refuse_without_tables(schedule)
-    tasks = gathered(schedule)
+    tasks = task_rows(schedule)
     decoder = DecoderTicks.of(schedule, tasks)
-    blank = _Blank(len(schedule.ticks), schedule.stages)
+    blank = _TableShape(len(schedule.ticks), schedule.stages)
     made = {
-        cut.name: _compile_encoder(
+        cut.name: _lower_encoder(
             blank, EncoderTicks.of(schedule, cut, tasks), decoder, own.get(cut.name, remat)
         )
         for cut in schedule.encoders
     }
-    return _compile_decoder(schedule, decoder, remat, made)
+    return _lower_decoder(schedule, decoder, remat, made)
 
 
 def _refuse_without_tables(schedule: Schedule) -> None:
     """Raise ScheduleError for kinds of tasks that the executor has no function for."""
-    if unknown := [kind.name for kind in schedule.kinds if kind not in EXECUTED]:
+    if unknown := [kind.name for kind in schedule.kinds if kind not in EXECUTABLE_KINDS]:
         raise ScheduleError(
             f"the executor has no function for tasks of kind {', '.join(unknown)}, so that they "
-            f"are scheduled and simulated only; valid: {', '.join(map(str, EXECUTED))}"
+            f"are scheduled and simulated only; valid: {', '.join(map(str, EXECUTABLE_KINDS))}"
         )
 
 
@@ -89,20 +89,20 @@ def _refuse_without_tables(schedule: Schedule) -> None:
 
 
 @dataclass(frozen=True)
-class _Slots:
+class _BufferSlots:
     """Slot of every value of a buffer, -1 if it does not exist, and the number of slots."""
 
     slot: Ints
     size: int
 
 
-def _colour(
+def _assign_slots(
     stage: Ints,
     written: Ints,
     read: Ints,
     exists: NDArray[np.bool_],
     reserved: Mapping[int, int] | None = None,
-) -> _Slots:
+) -> _BufferSlots:
     """Give every value the lowest slot of its stage that is free when it is written.
 
     Args:
@@ -119,7 +119,7 @@ def _colour(
         slots, used = _left_edge(written[values][order], read[values][order], first)
         slot[tuple(axis[order] for axis in values)] = slots
         size = max(size, used)
-    return _Slots(slot, size)
+    return _BufferSlots(slot, size)
 
 
 def _left_edge(written: Ints, read: Ints, first: int) -> tuple[list[int], int]:
@@ -143,7 +143,7 @@ def _left_edge(written: Ints, read: Ints, first: int) -> tuple[list[int], int]:
 
 
 @dataclass(frozen=True)
-class _Blank:
+class _TableShape:
     """Makes tables of one shape."""
 
     ticks: int
@@ -156,16 +156,16 @@ class _Blank:
         chosen = np.ones(tick.shape, bool) if where is None else where
         table = np.full((self.ticks, self.stages), -1, np.int32)
         table[tick[chosen], stage[chosen]] = value[chosen]
-        return frozen(table)
+        return read_only(table)
 
     def column(self, tick: Ints, value: Ints) -> Table:
         """A column with `value` at `[tick]`."""
         column = np.full(self.ticks, -1, np.int32)
         column[tick] = value
-        return frozen(column)
+        return read_only(column)
 
 
-def _corner(shape: tuple[int, ...], *index: int) -> NDArray[np.bool_]:
+def _entry_mask(shape: tuple[int, ...], *index: int) -> NDArray[np.bool_]:
     """True for the entry `index` of every microbatch."""
     mask = np.zeros(shape, bool)
     entry: tuple[int | slice, ...] = (slice(None), *index)
@@ -173,25 +173,25 @@ def _corner(shape: tuple[int, ...], *index: int) -> NDArray[np.bool_]:
     return mask
 
 
-def _index(shape: tuple[int, ...], axis: int) -> Ints:
+def _positions_along(shape: tuple[int, ...], axis: int) -> Ints:
     """Position along `axis` of every entry."""
     return np.indices(shape)[axis]
 
 
-def _compile_decoder(
+def _lower_decoder(
     schedule: Schedule,
     ticks: DecoderTicks,
     remat: Remat,
     encoders: Mapping[str, EncoderProgram],
-) -> Program:
-    blank = _Blank(len(schedule.ticks), schedule.stages)
+) -> LoweredSchedule:
+    blank = _TableShape(len(schedule.ticks), schedule.stages)
     every = np.ones(ticks.forward.shape, bool)
     read = ticks.backward if remat == "full" else ticks.forward
-    inputs = _colour(ticks.stage, ticks.inputs_written, read, every)
-    saved = _colour(ticks.stage, ticks.forward, ticks.backward, every & (remat != "full"))
-    gradients = _colour(ticks.stage, ticks.gradients_written, ticks.backward, every)
+    inputs = _assign_slots(ticks.stage, ticks.inputs_written, read, every)
+    saved = _assign_slots(ticks.stage, ticks.forward, ticks.backward, every & (remat != "full"))
+    gradients = _assign_slots(ticks.stage, ticks.gradients_written, ticks.backward, every)
     weights, pairs = _weights(blank, ticks)
-    return Program(
+    return LoweredSchedule(
         schedule=schedule,
         remat=remat,
         forward=_forward_table(blank, ticks, inputs, saved),
@@ -204,55 +204,55 @@ def _compile_decoder(
 
 
 def _forward_table(
-    blank: _Blank, ticks: DecoderTicks, inputs: _Slots, saved: _Slots
+    blank: _TableShape, ticks: DecoderTicks, inputs: _BufferSlots, saved: _BufferSlots
 ) -> ForwardTable:
     place = partial(blank.table, ticks.forward, ticks.stage)
-    microbatch, chunk = (_index(ticks.forward.shape, axis) for axis in (0, 1))
+    microbatch, chunk = (_positions_along(ticks.forward.shape, axis) for axis in (0, 1))
     return ForwardTable(place(microbatch), place(chunk), place(inputs.slot), place(saved.slot))
 
 
 def _backward_table(
-    blank: _Blank,
+    blank: _TableShape,
     ticks: DecoderTicks,
-    inputs: _Slots,
-    saved: _Slots,
-    gradients: _Slots,
+    inputs: _BufferSlots,
+    saved: _BufferSlots,
+    gradients: _BufferSlots,
     remat: Remat,
 ) -> BackwardTable:
     place = partial(blank.table, ticks.backward, ticks.stage)
     return BackwardTable(
-        place(_index(ticks.backward.shape, 0)),
-        place(_index(ticks.backward.shape, 1)),
+        place(_positions_along(ticks.backward.shape, 0)),
+        place(_positions_along(ticks.backward.shape, 1)),
         place(np.where(remat == "full", inputs.slot, -1)),
         place(saved.slot),
         place(gradients.slot),
     )
 
 
-def _weights(blank: _Blank, ticks: DecoderTicks) -> tuple[WeightsTable | None, int]:
+def _weights(blank: _TableShape, ticks: DecoderTicks) -> tuple[WeightsTable | None, int]:
     """The table of weight gradients, and the slots of what backwards keep for them."""
     if ticks.weights is None:
         return None, 0
     every = np.ones(ticks.weights.shape, bool)
-    pairs = _colour(ticks.stage, ticks.backward, ticks.weights, every)
+    pairs = _assign_slots(ticks.stage, ticks.backward, ticks.weights, every)
     place = partial(blank.table, ticks.weights, ticks.stage)
-    microbatch, chunk = (_index(every.shape, axis) for axis in (0, 1))
+    microbatch, chunk = (_positions_along(every.shape, axis) for axis in (0, 1))
     made = blank.table(ticks.backward, ticks.stage, pairs.slot)
     return WeightsTable(place(microbatch), place(chunk), place(pairs.slot), made), pairs.size
 
 
 def _decoder_moves(
-    blank: _Blank, ticks: DecoderTicks, inputs: Ints, gradients: Ints
+    blank: _TableShape, ticks: DecoderTicks, inputs: Ints, gradients: Ints
 ) -> dict[str, Table]:
     """Values that stages pass on, and values that enter and leave the decoder."""
     shape, numbers = inputs.shape, np.arange(len(inputs))
     entry, leave = ticks.forward[:, 0, 0], ticks.forward[:, -1, -1]
     return {
         "receive_input": blank.table(
-            ticks.inputs_written, ticks.stage, inputs, where=~_corner(shape, 0, 0)
+            ticks.inputs_written, ticks.stage, inputs, where=~_entry_mask(shape, 0, 0)
         ),
         "receive_gradient": blank.table(
-            ticks.gradients_written, ticks.stage, gradients, where=~_corner(shape, -1, -1)
+            ticks.gradients_written, ticks.stage, gradients, where=~_entry_mask(shape, -1, -1)
         ),
         "embed_microbatch": blank.column(entry, numbers),
         "embed_input": blank.column(entry, inputs[:, 0, 0]),
@@ -266,35 +266,38 @@ def _decoder_moves(
 class _EncoderSlots:
     """Slots of one encoder's values, `[microbatches, pieces]`.
 
-    Outbox and inbox hold one value per microbatch: the column of the last piece, -1 elsewhere.
+    Output and output-gradient buffers hold one value per microbatch: the column of the last piece,
+    -1 elsewhere.
     """
 
-    pieces: _Slots
-    saved: _Slots
-    outbox: _Slots
-    inbox: _Slots
-    piece_gradients: _Slots
+    pieces: _BufferSlots
+    saved: _BufferSlots
+    output_buffer: _BufferSlots
+    output_grad_buffer: _BufferSlots
+    piece_gradients: _BufferSlots
 
     @classmethod
     def of(
         cls, ticks: EncoderTicks, decoder: DecoderTicks, remat: Remat, local: Ints
     ) -> _EncoderSlots:
         forward, backward, trained = ticks.forward, ticks.backward, ticks.backward >= 0
-        last = _corner(forward.shape, -1)
+        last = _entry_mask(forward.shape, -1)
         full = remat == "full"
-        # The meeting reads the value, so values of later ticks may take its slot.
-        entry = ticks.cut.of_fed(decoder.entry + 1, np.maximum)[:, None] + 0 * forward
-        leave = ticks.cut.of_fed(decoder.backward[:, 0, 0], np.minimum)[:, None] + 0 * forward
-        colour = partial(_colour, ticks.stage)
+        # The stage sync reads the value, so values of later ticks may take its slot.
+        entry = ticks.cut.reduce_consumers(decoder.entry + 1, np.maximum)[:, None] + 0 * forward
+        leave = (
+            ticks.cut.reduce_consumers(decoder.backward[:, 0, 0], np.minimum)[:, None] + 0 * forward
+        )
+        colour = partial(_assign_slots, ticks.stage)
         return cls(
             pieces=colour(
                 np.roll(forward, 1, axis=1),
                 np.where(trained & full, backward, forward),
-                ~_corner(forward.shape, 0),
+                ~_entry_mask(forward.shape, 0),
             ),
             saved=colour(forward, backward, trained & (not full)),
-            outbox=_outbox(ticks, entry, local),
-            inbox=colour(leave, backward, trained & last),
+            output_buffer=_output_slots(ticks, entry, local),
+            output_grad_buffer=colour(leave, backward, trained & last),
             piece_gradients=colour(np.roll(backward, -1, axis=1), backward, trained & ~last),
         )
 
@@ -305,7 +308,7 @@ class _EncoderSlots:
         return EncoderSizes(**{name: getattr(self, name).size for name in names})
 
 
-def _outbox(ticks: EncoderTicks, entry: Ints, local: Ints) -> _Slots:
+def _output_slots(ticks: EncoderTicks, entry: Ints, local: Ints) -> _BufferSlots:
     """Slots of outputs that wait from the tick of the last piece to `entry`.
 
     Microbatches of the next step are numbered from 0 on their stage, which is their place in their
@@ -313,13 +316,13 @@ def _outbox(ticks: EncoderTicks, entry: Ints, local: Ints) -> _Slots:
     """
     ahead = np.arange(len(local)) < ticks.cut.ahead
     reserved = dict(Counter(ticks.stage[ahead, -1].tolist()))
-    here = _corner(entry.shape, -1) & ~ahead[:, None]
-    slots = _colour(ticks.stage, ticks.forward, entry, here, reserved)
+    here = _entry_mask(entry.shape, -1) & ~ahead[:, None]
+    slots = _assign_slots(ticks.stage, ticks.forward, entry, here, reserved)
     slots.slot[ahead, -1] = local[ahead]
     return slots
 
 
-def _positions(owners: Ints) -> Ints:
+def _positions_of_owner(owners: Ints) -> Ints:
     """Position of every microbatch among those with the same owner."""
     order = np.argsort(owners, kind="stable")
     counts = np.bincount(owners)
@@ -328,29 +331,31 @@ def _positions(owners: Ints) -> Ints:
     return positions
 
 
-def _compile_encoder(
-    blank: _Blank, ticks: EncoderTicks, decoder: DecoderTicks, remat: Remat
+def _lower_encoder(
+    blank: _TableShape, ticks: EncoderTicks, decoder: DecoderTicks, remat: Remat
 ) -> EncoderProgram:
-    local = _positions(ticks.owners)
+    local = _positions_of_owner(ticks.owners)
     slots = _EncoderSlots.of(ticks, decoder, remat, local)
-    pairs = _pairs(ticks, decoder, slots, blank.stages)
+    pairs = _merge_table(ticks, decoder, slots, blank.stages)
     return EncoderProgram(
         cut=ticks.cut,
         forward=_encoder_forward(blank, ticks, slots, local),
         backward=_encoder_backward(blank, ticks, slots, local, remat),
         sizes=slots.sizes,
-        owners=frozen(ticks.owners),
-        local=frozen(local),
-        pairs=pairs,
+        owners=read_only(ticks.owners),
+        local=read_only(local),
+        merges=pairs,
         slots=max(local.tolist(), default=-1) + 1,
-        ahead_slot=frozen(local[: ticks.cut.ahead]),
+        prefetch_slot=read_only(local[: ticks.cut.ahead]),
         remat=remat,
         **_pieces_moved(blank, ticks, slots),
-        **_pairs_moved(blank, decoder, pairs, ticks.cut),
+        **_merge_ticks(blank, decoder, pairs, ticks.cut),
     )
 
 
-def _pairs(ticks: EncoderTicks, decoder: DecoderTicks, slots: _EncoderSlots, stages: int) -> Pairs:
+def _merge_table(
+    ticks: EncoderTicks, decoder: DecoderTicks, slots: _EncoderSlots, stages: int
+) -> MergeTable:
     """Pairs of encoder and decoder microbatches by stage, in the order in which they enter."""
     entry, leave = decoder.forward[:, 0, 0], decoder.backward[:, 0, 0]
     found: list[list[tuple[int, int]]] = [[] for _ in range(stages)]
@@ -360,23 +365,28 @@ def _pairs(ticks: EncoderTicks, decoder: DecoderTicks, slots: _EncoderSlots, sta
         found[ticks.stage[unit, -1]] += [(m, unit) for m in fed]
         fresh[unit] = min(fed, key=lambda m: leave[m])
     most = max(map(len, found), default=0)
-    tables = {field.name: np.full((stages, most), -1) for field in fields(Pairs)}
+    tables = {field.name: np.full((stages, most), -1) for field in fields(MergeTable)}
     for stage, own in enumerate(found):
         for i, (m, unit) in enumerate(sorted(own, key=lambda pair: (entry[pair[0]], pair[1]))):
-            values = m, unit, slots.outbox.slot[unit, -1], slots.inbox.slot[unit, -1]
-            names = "microbatch", "unit", "outbox", "inbox"
+            values = (
+                m,
+                unit,
+                slots.output_buffer.slot[unit, -1],
+                slots.output_grad_buffer.slot[unit, -1],
+            )
+            names = "target", "source", "output_buffer", "output_grad_buffer"
             for name, value in zip(names, values, strict=True):
                 tables[name][stage, i] = value
-            tables["fresh"][stage, i] = fresh[unit] == m
-    return Pairs(**{name: frozen(table) for name, table in tables.items()})
+            tables["is_first"][stage, i] = fresh[unit] == m
+    return MergeTable(**{name: read_only(table) for name, table in tables.items()})
 
 
-def _pairs_moved(
-    blank: _Blank, decoder: DecoderTicks, pairs: Pairs, cut: EncoderPieces
+def _merge_ticks(
+    blank: _TableShape, decoder: DecoderTicks, pairs: MergeTable, cut: EncoderPieces
 ) -> dict[str, Table]:
     """First pair and number of pairs that enter before a tick, and that leave in one."""
     runs: dict[tuple[int, int], list[int]] = {}
-    for stage, row in enumerate(pairs.microbatch.tolist()):
+    for stage, row in enumerate(pairs.target.tolist()):
         for number, m in enumerate(row):
             if m >= 0:
                 runs.setdefault((m, stage), []).append(number)
@@ -385,33 +395,33 @@ def _pairs_moved(
     entry, leave = decoder.forward[microbatch, 0, 0], decoder.backward[microbatch, 0, 0]
     trained = np.full(len(microbatch), cut.backward > 0)
     return {
-        "deliver": blank.table(entry, stages, first),
-        "deliver_count": blank.table(entry, stages, count),
-        "back": blank.table(leave, stages, first, trained),
-        "back_count": blank.table(leave, stages, count, trained),
+        "merge_first": blank.table(entry, stages, first),
+        "merge_count": blank.table(entry, stages, count),
+        "return_first": blank.table(leave, stages, first, trained),
+        "return_count": blank.table(leave, stages, count, trained),
     }
 
 
 def _encoder_forward(
-    blank: _Blank, ticks: EncoderTicks, slots: _EncoderSlots, local: Ints
+    blank: _TableShape, ticks: EncoderTicks, slots: _EncoderSlots, local: Ints
 ) -> EncoderForwardTable:
     place = partial(blank.table, ticks.forward, ticks.stage)
-    row, piece = (_index(ticks.forward.shape, axis) for axis in (0, 1))
+    row, piece = (_positions_along(ticks.forward.shape, axis) for axis in (0, 1))
     return EncoderForwardTable(
         place(ticks.numbers[row]),
         place(piece),
         place(local[row]),
         place(slots.pieces.slot),
         place(slots.saved.slot),
-        place(slots.outbox.slot),
+        place(slots.output_buffer.slot),
     )
 
 
 def _encoder_backward(
-    blank: _Blank, ticks: EncoderTicks, slots: _EncoderSlots, local: Ints, remat: Remat
+    blank: _TableShape, ticks: EncoderTicks, slots: _EncoderSlots, local: Ints, remat: Remat
 ) -> EncoderBackwardTable:
     place = partial(blank.table, ticks.backward, ticks.stage, where=ticks.backward >= 0)
-    row, piece = (_index(ticks.backward.shape, axis) for axis in (0, 1))
+    row, piece = (_positions_along(ticks.backward.shape, axis) for axis in (0, 1))
     return EncoderBackwardTable(
         place(row),
         place(piece),
@@ -419,11 +429,13 @@ def _encoder_backward(
         place(np.where(remat == "full", slots.pieces.slot, -1)),
         place(slots.saved.slot),
         # A piece has one of the two.
-        place(np.maximum(slots.inbox.slot, slots.piece_gradients.slot)),
+        place(np.maximum(slots.output_grad_buffer.slot, slots.piece_gradients.slot)),
     )
 
 
-def _pieces_moved(blank: _Blank, ticks: EncoderTicks, slots: _EncoderSlots) -> dict[str, Table]:
+def _pieces_moved(
+    blank: _TableShape, ticks: EncoderTicks, slots: _EncoderSlots
+) -> dict[str, Table]:
     """Values that pass from piece to piece."""
     made = np.roll(ticks.forward, 1, axis=1)
     returned = np.roll(ticks.backward, -1, axis=1)

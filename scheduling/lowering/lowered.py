@@ -6,7 +6,7 @@ What happens inside a tick, and so when a slot of a buffer is free again::
     bundle   tasks read their inputs
     end      the tasks' results are written where they will be read; a slot that was read for the
              last time in this tick may be among those written
-    meeting  if there is one, gradients of a microbatch's input are added in inboxes; outboxes are
+    sync     if there is one, gradients of a microbatch's input are added up; outputs are
              read for the microbatch that enters before the next, and its input, that of F(m, 0), is
              written on stage 0
 """
@@ -32,9 +32,9 @@ Table = NDArray[np.int32]
 Ints = NDArray[np.intp]
 
 #: Kinds of tasks that the executor has functions for, and programs have tables for.
-EXECUTED = (F, B, W, EF, EB)
+EXECUTABLE_KINDS = (F, B, W, EF, EB)
 
-_NOT_PER_TICK = ("owners", "local", "ahead_slot", "pairs")
+_NOT_PER_TICK = ("owners", "local", "prefetch_slot", "merges")
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +65,14 @@ class BackwardTable:
 class WeightsTable:
     """Weight gradients of the decoder, apart from its backwards.
 
-    `pairs` is the slot of what the backward has kept for them, and `made` the slot in which the
-    backward of this tick keeps it.
+    `operands` is the slot of what the backward has kept for them, and `written` the slot in which
+    the backward of this tick keeps it.
     """
 
     microbatch: Table
     chunk: Table
-    pairs: Table
-    made: Table
+    operands: Table
+    written: Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class EncoderForwardTable:
     """Encoder forwards; `local` is the microbatch's position in its pipeline's batch.
 
     `input` is -1 for piece 0, whose input is the batch; `saved` is -1 where no backward will read
-    it; `output` is the slot of the outbox for the last piece.
+    it; `output` is the slot of the output buffer for the last piece.
     """
 
     microbatch: Table
@@ -93,7 +93,7 @@ class EncoderForwardTable:
 
 @dataclass(frozen=True, eq=False)
 class EncoderBackwardTable:
-    """Encoder backwards; `gradient` is a slot of `inbox` for the last piece.
+    """Encoder backwards; `gradient` is a slot of `output_grad_buffer` for the last piece.
 
     For the other pieces it is a slot of `piece_gradients`. `input` is -1 for piece 0 and unless
     remat is full; `saved` is -1 if remat is full.
@@ -108,35 +108,40 @@ class EncoderBackwardTable:
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class MergeTable:
     """Which encoder microbatch feeds which decoder microbatch, by the stage that holds the output.
 
     All are `[stages, pairs]`; pairs of a stage are in the order in which their decoder microbatches
     enter, and -1 is behind the last one.
 
     Attributes:
-        unit: encoder microbatch, `M + i` of the next step not among them.
-        microbatch: decoder microbatch that its outputs enter.
-        outbox, inbox: slots of the outputs and of their gradient; -1 without a backward.
-        fresh: whether this pair's gradient is the first one of its encoder microbatch, 0 or 1; else
-            it is added to what lies in the slot.
+        source: encoder microbatch, `M + i` of the next step not among them.
+        target: decoder microbatch that its outputs enter.
+        output_buffer, output_grad_buffer: slots of the outputs and of their gradient; -1 without a
+            backward.
+        is_first: whether this pair's gradient is the first one of its encoder microbatch, 0 or 1;
+            else it is added to what lies in the slot.
     """
 
-    unit: Table
-    microbatch: Table
-    outbox: Table
-    inbox: Table
-    fresh: Table
+    source: Table
+    target: Table
+    output_buffer: Table
+    output_grad_buffer: Table
+    is_first: Table
 
     @property
-    def read(self) -> dict[str, Table]:
+    def executed(self) -> dict[str, Table]:
         """What the executor reads."""
-        return {"outbox": self.outbox, "inbox": self.inbox, "fresh": self.fresh}
+        return {
+            "output_buffer": self.output_buffer,
+            "output_grad_buffer": self.output_grad_buffer,
+            "is_first": self.is_first,
+        }
 
     @property
-    def most(self) -> int:
+    def count(self) -> int:
         """Most pairs of a stage."""
-        return self.unit.shape[1]
+        return self.source.shape[1]
 
 
 @dataclass(frozen=True)
@@ -147,13 +152,13 @@ class DecoderSizes:
         inputs: slots for inputs of chunks, kept for the backward if remat is full.
         saved: slots for values that forwards keep for backwards, 0 if remat is full.
         gradients: slots for gradients of the outputs of chunks.
-        pairs: slots for what backwards keep for weight gradients, 0 if these are not apart.
+        operands: slots for what backwards keep for weight gradients, 0 if these are not apart.
     """
 
     inputs: int
     saved: int
     gradients: int
-    pairs: int = 0
+    operands: int = 0
 
 
 @dataclass(frozen=True)
@@ -163,15 +168,16 @@ class EncoderSizes:
     Attributes:
         pieces: slots for inputs of pieces but the first, kept for the backward if remat is full.
         saved: slots for values that forwards keep for backwards, 0 if remat is full.
-        outbox: slots for outputs that wait to enter the decoder.
-        inbox: slots for gradients of outputs, which are added up and wait for the backward.
+        output_buffer: slots for outputs that wait to enter the decoder.
+        output_grad_buffer: slots for gradients of outputs, which are added up and wait for the
+            backward.
         piece_gradients: slots for gradients of the outputs of pieces but the last.
     """
 
     pieces: int
     saved: int
-    outbox: int
-    inbox: int
+    output_buffer: int
+    output_grad_buffer: int
     piece_gradients: int
 
 
@@ -187,20 +193,20 @@ class EncoderProgram:
         forward, backward: tables of its tasks.
         keep_piece: slot of `pieces` written at a tick's end with the output made on this stage.
         receive_piece: the same for the output that arrives from the stage before.
-        deliver, deliver_count: first of the stage's `pairs` that enter the decoder in the last
-            meeting before a tick, and their number.
-        back, back_count: first of the pairs that take their gradients from that of the decoder's
-            input at a tick's end, and their number.
+        merge_first, merge_count: first of the stage's `merges` that enter the decoder in the last
+            stage sync before a tick, and their number.
+        return_first, return_count: first of the pairs that take their gradients from that of the
+            decoder's input at a tick's end, and their number.
         keep_piece_gradient, receive_piece_gradient: slots of `piece_gradients`, as for `pieces`.
         sizes: sizes of the buffers.
         owners: encoder pipeline that runs each microbatch, `[microbatches]`.
         local: position of each microbatch among those of its pipeline, in increasing order, counted
             over the whole step, including microbatches encoded ahead, `[microbatches]`.
-        pairs: which of its microbatches enter the decoder with which of the decoder's.
+        merges: which of its microbatches enter the decoder with which of the decoder's.
         slots: largest number of microbatches that one pipeline runs.
-        ahead_slot: slot of `outbox`, reserved for the whole step, in which the output of
+        prefetch_slot: slot of `output_buffer`, reserved for the whole step, in which the output of
             microbatch i waits from the step before and that of `M + i` for the next, `[ahead]`.
-        remat: values that its forwards keep for its backwards, as of `Program`.
+        remat: values that its forwards keep for its backwards, as of `LoweredSchedule`.
     """
 
     cut: EncoderPieces
@@ -208,46 +214,46 @@ class EncoderProgram:
     backward: EncoderBackwardTable
     keep_piece: Table
     receive_piece: Table
-    deliver: Table
-    deliver_count: Table
-    back: Table
-    back_count: Table
+    merge_first: Table
+    merge_count: Table
+    return_first: Table
+    return_count: Table
     keep_piece_gradient: Table
     receive_piece_gradient: Table
     sizes: EncoderSizes
     owners: Table
     local: Table
-    pairs: Pairs
+    merges: MergeTable
     slots: int
-    ahead_slot: Table
+    prefetch_slot: Table
     remat: Remat
 
     @property
     def carried(self) -> int:
-        """Number of the first slots of `outbox` whose content is carried from step to step."""
-        return int(self.ahead_slot.max(initial=-1)) + 1
+        """Number of the first slots of `output_buffer` that are carried from step to step."""
+        return int(self.prefetch_slot.max(initial=-1)) + 1
 
 
 @dataclass(frozen=True)
-class BundleKind:
+class FusedKind:
     """The kinds of tasks in a bundle, each with its module, in the order of `KINDS`."""
 
     tasks: tuple[tuple[TaskKind, str], ...] = ()
 
     @classmethod
-    def single(cls, kind: TaskKind, module: str = "decoder") -> BundleKind:
+    def single(cls, kind: TaskKind, module: str = "decoder") -> FusedKind:
         """One task."""
         return cls(((kind, module),))
 
     @property
-    def singles(self) -> tuple[BundleKind, ...]:
+    def single_tasks(self) -> tuple[FusedKind, ...]:
         """Each task as a bundle of its own."""
-        return tuple(BundleKind((task,)) for task in self.tasks)
+        return tuple(FusedKind((task,)) for task in self.tasks)
 
     @property
-    def decoder(self) -> BundleKind:
+    def decoder(self) -> FusedKind:
         """The tasks of the decoder alone."""
-        return BundleKind(tuple(task for task in self.tasks if not task[0].encoder))
+        return FusedKind(tuple(task for task in self.tasks if not task[0].encoder))
 
     def __str__(self) -> str:
         """`F+B`, `B+vision_EB`, `idle`."""
@@ -256,11 +262,11 @@ class BundleKind:
 
 
 #: A bundle without tasks.
-IDLE = BundleKind()
+IDLE = FusedKind()
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class LoweredSchedule:
     """A schedule as tables `[ticks, stages]` (`[ticks]` where said); -1 means none.
 
     Attributes:
@@ -274,7 +280,7 @@ class Program:
         receive_gradient: slot of `gradients` for the value that arrives from the stage after, or on
             the last stage from stage 0.
         embed_microbatch, embed_input: microbatch that enters stage 0 for a tick, in the last
-            meeting before it, and its slot of `inputs` there, `[ticks]`.
+            stage sync before it, and its slot of `inputs` there, `[ticks]`.
         head_microbatch, head_gradient: microbatch that leaves the last stage in a tick, and the
             slot of `gradients` there for the loss's gradient, `[ticks]`.
         return_microbatch: microbatch whose input's gradient leaves stage 0, `[ticks]`.
@@ -313,18 +319,18 @@ class Program:
         return _tables(self) | {"encoders": {n: _tables(e) for n, e in self.encoders.items()}}
 
     @property
-    def ahead_only(self) -> Program:
+    def prefetch_only(self) -> LoweredSchedule:
         """The program with only the forwards for the next step, to prime a first step.
 
         Values move as in the whole program; values that are not computed are never read.
         """
-        nothing = partial(_masked, keep=np.zeros_like(self.forward.microbatch, bool))
+        nothing = partial(_mask_tables, keep=np.zeros_like(self.forward.microbatch, bool))
         encoders = {}
         for name, encoder in self.encoders.items():
             ahead = encoder.forward.microbatch >= self.schedule.microbatches
             encoders[name] = replace(
                 encoder,
-                forward=_masked(encoder.forward, ahead),
+                forward=_mask_tables(encoder.forward, ahead),
                 backward=nothing(encoder.backward),
             )
         return replace(
@@ -349,27 +355,27 @@ class Program:
 
     @cached_property
     def codes(self) -> Ints:
-        """The kind of every bundle as a number, `[ticks, stages]`; see `decoded`."""
+        """The kind of every bundle as a number, `[ticks, stages]`; see `kind_of_code`."""
         runs = np.stack(list(self.tasks.values()), axis=-1)
         return runs @ (1 << np.arange(runs.shape[-1]))
 
-    def decoded(self, code: int) -> BundleKind:
+    def kind_of_code(self, code: int) -> FusedKind:
         """The kind of bundle with a number of `codes`."""
-        return BundleKind(tuple(task for i, task in enumerate(self.tasks) if code >> i & 1))
+        return FusedKind(tuple(task for i, task in enumerate(self.tasks) if code >> i & 1))
 
 
-def frozen(values: NDArray[Any]) -> Table:
+def read_only(values: NDArray[Any]) -> Table:
     """A read-only copy."""
     table = np.array(values, np.int32)
     table.setflags(write=False)
     return table
 
 
-def _masked(part: Any, keep: NDArray[np.bool_]) -> Any:
+def _mask_tables(part: Any, keep: NDArray[np.bool_]) -> Any:
     """A dataclass of tables `[ticks, stages]` with the entries in `keep` only."""
     return replace(
         part,
-        **{f.name: frozen(np.where(keep, getattr(part, f.name), -1)) for f in fields(part)},
+        **{f.name: read_only(np.where(keep, getattr(part, f.name), -1)) for f in fields(part)},
     )
 
 

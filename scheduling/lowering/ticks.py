@@ -13,9 +13,9 @@ from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind, W
 from scheduling.schedules.tasks import EncoderPieces
 
 
-def gathered(schedule: Schedule) -> dict[tuple[str, TaskKind], Ints]:
+def task_rows(schedule: Schedule) -> dict[tuple[str, TaskKind], Ints]:
     """Rows `(microbatch, part, tick, stage)` by module and kind."""
-    tasks = schedule.columns
+    tasks = schedule.task_arrays
     rows = np.stack([tasks.microbatch, tasks.part, tasks.tick, tasks.stage], axis=1)
     return {key: rows[tasks.of_key(*key)] for key in tasks.keys}
 
@@ -43,7 +43,7 @@ class DecoderTicks:
 
         forward = ticks(F)
         weights = ticks(W) if ("decoder", W) in tasks else None
-        return cls(forward, ticks(B), weights, schedule.last_meeting[forward[:, 0, 0]])
+        return cls(forward, ticks(B), weights, schedule.last_sync[forward[:, 0, 0]])
 
     @property
     def stage(self) -> Ints:

@@ -18,8 +18,8 @@ Encoders are placed one after the other, the largest first, in four phases and p
 1. *Slots.* A bundle is an idle slot if a piece in it makes the tick longer by less than the piece's
    share of a round (its cost over the stages), or not at all. A slot takes as many pieces as are
    worth it; all but the last of them stand in ticks of their own before it, in which the stages do
-   not meet (`Schedule.meetings`). Pieces of encoders of several stages move between stages: a slot
-   takes one of them.
+   not meet (`Schedule.stage_syncs`). Pieces of encoders of several stages move between stages: a
+   slot takes one of them.
 2. *Owners.* Pipeline q of the encoder handles c[q] microbatches, forward and backward. If its idle
    slots take i[q] forwards and j[q] backwards, c[q] - i[q] and c[q] - j[q] are left for rounds.
    The c[q] are chosen to minimise the cost of the most rounds that any pipeline needs.
@@ -51,21 +51,21 @@ from itertools import product
 from math import inf
 from typing import Literal, get_args
 
+from scheduling.schedules.builder import TOLERANCE, PlacementRules, ScheduleBuilder, TaskQueue
 from scheduling.schedules.check import check
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
+from scheduling.schedules.place import place_tasks, slot_capacities
 from scheduling.schedules.refine import refine
 from scheduling.schedules.schedule import Schedule, ScheduleError
-from scheduling.schedules.table import TOLERANCE, Flow, Rules, Table
 from scheduling.schedules.task_kinds import EB, EF
 from scheduling.schedules.tasks import EncoderPieces
-from scheduling.schedules.walk import capacity, place
 
 Placement = Literal["first_stage", "prologue", "bubbles"]
 Fill = Literal["pipeline", "tensor", "data"]
 #: Share by which a step may be longer if it has fewer pieces.
-NEARLY = 0.01
+STEP_TOLERANCE = 0.01
 #: Number of placements that are refined: the shortest of those tried.
-REFINED = 3
+MAX_REFINED = 3
 
 
 def place_encoders(
@@ -114,12 +114,12 @@ def place_encoders(
             cut is refused, or a kind of task has no cost.
     """
     _check(decoder, encoders, costs, placement, fill, live, in_turn)
-    rules = Rules.of(placement, fill, live, decoder.stages)
+    rules = PlacementRules.of(placement, fill, live, decoder.stages)
     rules = replace(rules, thorough=thorough, in_turn=in_turn)
-    return _place(decoder, encoders, costs, rules).schedule(encoders)
+    return _place(decoder, encoders, costs, rules).build(encoders)
 
 
-def fill_ahead(
+def choose_prefetch(
     decoder: Schedule,
     encoders: Sequence[EncoderPieces],
     costs: TaskCosts,
@@ -137,7 +137,7 @@ def fill_ahead(
         shortest step, chosen for one encoder after the other.
     """
     _check(decoder, encoders, costs, "bubbles", fill, live)
-    rules = Rules.of("bubbles", fill, live, decoder.stages)
+    rules = PlacementRules.of("bubbles", fill, live, decoder.stages)
     most = int(min(decoder.microbatches, rules.live))
     chosen = list(encoders)
     for index in (i for i, cut in enumerate(encoders) if not cut.backward):
@@ -177,9 +177,9 @@ def choose_pieces(
     for cut, own in sorted(cuts.items(), key=lambda item: item[0].pieces):
         with_own = replace(costs, encoders={cut.name: own})
         _check(decoder, [cut], with_own, "bubbles", fill, live)
-        rules = Rules.of("bubbles", fill, live, decoder.stages)
+        rules = PlacementRules.of("bubbles", fill, live, decoder.stages)
         steps[cut] = _place(decoder, [cut], with_own, rules).seconds(costs.gather, costs.scatter)
-    limit = min(steps.values()) * (1 + NEARLY)
+    limit = min(steps.values()) * (1 + STEP_TOLERANCE)
     return next(cut for cut, step in steps.items() if step <= limit)
 
 
@@ -257,8 +257,8 @@ def _check_cut(cut: EncoderPieces, decoder: Schedule, costs: TaskCosts) -> None:
 
 
 def _place(
-    decoder: Schedule, encoders: Sequence[EncoderPieces], costs: TaskCosts, rules: Rules
-) -> Table:
+    decoder: Schedule, encoders: Sequence[EncoderPieces], costs: TaskCosts, rules: PlacementRules
+) -> ScheduleBuilder:
     """The shorter of the steps with and without use of the ends, if that can change anything."""
     if not (rules.ends and rules.slots) or costs.gather == costs.scatter == 0:
         return _place_all(decoder, encoders, costs, rules)
@@ -268,50 +268,58 @@ def _place(
 
 
 def _place_all(
-    decoder: Schedule, encoders: Sequence[EncoderPieces], costs: TaskCosts, rules: Rules
-) -> Table:
+    decoder: Schedule, encoders: Sequence[EncoderPieces], costs: TaskCosts, rules: PlacementRules
+) -> ScheduleBuilder:
     """Place the encoder with the most work first, and work for the next step last of all."""
-    flows = [Flow.of(cut, kind, costs) for cut in encoders for kind in (EF, EB) if cut.backward]
-    flows += [Flow.of(cut, EF, costs) for cut in encoders if not cut.backward]
-    table = Table.of(decoder, costs, flows if rules.ends else ())
+    flows = [
+        TaskQueue.of(cut, kind, costs) for cut in encoders for kind in (EF, EB) if cut.backward
+    ]
+    flows += [TaskQueue.of(cut, EF, costs) for cut in encoders if not cut.backward]
+    table = ScheduleBuilder.of(decoder, costs, flows if rules.ends else ())
     order = sorted(encoders, key=lambda cut: -_work(cut, costs))
     for cut in order:
         own = [flow for flow in flows if flow.cut == cut]
         units = range(cut.ahead, cut.units(decoder.microbatches))
-        table = _shortest(table, own, units, replace(rules, live=rules.live * cut.each))
+        table = _place_shortest(table, own, units, replace(rules, live=rules.live * cut.each))
     for cut in order:
-        own = [Flow.of(cut, EF, costs, ahead=True)]
-        table = _shortest(table, own, range(cut.ahead), replace(rules, live=inf))
+        own = [TaskQueue.of(cut, EF, costs, prefetch=True)]
+        table = _place_shortest(table, own, range(cut.ahead), replace(rules, live=inf))
     return table
 
 
-def _shortest(table: Table, flows: list[Flow], microbatches: range, rules: Rules) -> Table:
+def _place_shortest(
+    table: ScheduleBuilder, flows: list[TaskQueue], microbatches: range, rules: PlacementRules
+) -> ScheduleBuilder:
     """Places `flows` in several ways and takes the one with the shortest step."""
     if not microbatches:
         return table
-    placed: dict[Hashable, Table] = {}
+    placed: dict[Hashable, ScheduleBuilder] = {}
     made = []
     first = rules.eager or not rules.thorough
     ways = [(True, True, 1)] if first else product((True, False), (True, False), (1, -1))
     for stretch, rising, order in ways:
         own = replace(rules, stretch=stretch)
-        owners = _owners(table, flows, microbatches, own, rising)
+        owners = _assign_pipelines(table, flows, microbatches, own, rising)
         # One encoder pipeline has no two orders.
         way = stretch, order, tuple(owners)
         if way not in placed:
             tried = table
             for flow in flows[::order]:
-                tried = place(tried, flow, microbatches, owners, own)
+                tried = place_tasks(tried, flow, microbatches, owners, own)
             placed[way] = tried
         made.append(placed[way])
     made.sort(key=lambda tried: tried.makespan)
     if rules.slots and rules.rounds == "beside" and rules.live:
-        made[:REFINED] = [refine(tried, rules) for tried in made[:REFINED]]
+        made[:MAX_REFINED] = [refine(tried, rules) for tried in made[:MAX_REFINED]]
     return min(made, key=lambda tried: tried.makespan)
 
 
-def _owners(
-    table: Table, flows: list[Flow], microbatches: range, rules: Rules, rising: bool
+def _assign_pipelines(
+    table: ScheduleBuilder,
+    flows: list[TaskQueue],
+    microbatches: range,
+    rules: PlacementRules,
+    rising: bool,
 ) -> list[int]:
     """The encoder pipeline of each microbatch.
 
@@ -326,13 +334,13 @@ def _owners(
         return [unit % pipelines for unit in range(len(microbatches))]
     sides = [
         (
-            capacity(table, flow, microbatches, rules),
+            slot_capacities(table, flow, microbatches, rules),
             flow.per_place[flow.places[0]],
             sum(flow.costs) / len(flow.costs),
         )
         for flow in flows
     ]
-    counts = _balanced(len(microbatches), sides)
+    counts = _balance_pipelines(len(microbatches), sides)
     turns = max(counts)
     keys = []
     for owner, count in enumerate(counts):
@@ -343,7 +351,7 @@ def _owners(
     return [owner for _, _, owner in sorted(keys)]
 
 
-def _balanced(total: int, sides: list[tuple[list[int], int, float]]) -> list[int]:
+def _balance_pipelines(total: int, sides: list[tuple[list[int], int, float]]) -> list[int]:
     """Number of microbatches of each encoder pipeline, for the least cost of rounds.
 
     Args:

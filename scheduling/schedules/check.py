@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import EF, KINDS, F, TaskKind, kinds_of
-from scheduling.schedules.tasks import Bundle, EncoderPieces, Task
+from scheduling.schedules.tasks import EncoderPieces, FusedTask, Task
 
 Ints = NDArray[np.intp]
 
@@ -42,10 +42,10 @@ def check(schedule: Schedule) -> None:
     _raise_first(_bad_table(schedule))
     _raise_first(_bad_sizes(schedule))
     _raise_first(_bad_bundles(schedule))
-    sites = _Sites(schedule)
+    sites = _TaskIndex(schedule)
     _raise_first(sites.fill())
     for cut in schedule.encoders:
-        _raise_first(_split(sites, cut))
+        _raise_first(_split_pipelines(sites, cut))
     _raise_first(_too_early(sites))
 
 
@@ -140,43 +140,43 @@ def _bad_cut(schedule: Schedule, cut: EncoderPieces) -> Iterator[str]:
 def _bad_bundles(schedule: Schedule) -> Iterator[str]:
     """Bundles with two tasks of a kind; tasks that do not exist or are in a wrong place."""
     cuts = {cut.name: cut for cut in schedule.encoders}
-    for tick, stage in _suspects(schedule, cuts):
+    for tick, stage in _bad_positions(schedule, cuts):
         bundle = schedule.ticks[tick][stage]
         for task in bundle:
-            if reason := _fault(schedule, cuts, stage, task):
+            if reason := _task_problem(schedule, cuts, stage, task):
                 yield f"tick {tick}, stage {stage}: {task} {reason}"
-        if reason := _crowd(bundle):
+        if reason := _repeated_kind(bundle):
             yield f"tick {tick}, stage {stage}: {reason}"
 
 
-def _suspects(schedule: Schedule, cuts: Mapping[str, EncoderPieces]) -> list[tuple[int, int]]:
+def _bad_positions(schedule: Schedule, cuts: Mapping[str, EncoderPieces]) -> list[tuple[int, int]]:
     """Tick and stage of the bundles that have a problem, found for all tasks at once."""
-    tasks = schedule.columns
+    tasks = schedule.task_arrays
     site = tasks.tick * schedule.stages + tasks.stage
     kinds = list(dict.fromkeys(kind for _, kind in tasks.keys))
     number = np.array([kinds.index(kind) for _, kind in tasks.keys], np.intp)[tasks.key]
     counts = np.bincount(site * len(kinds) + number)
     crowded = np.flatnonzero(counts > 1) // max(1, len(kinds))
-    found = {*crowded.tolist(), *site[_misplaced(schedule, cuts)].tolist()}
+    found = {*crowded.tolist(), *site[_misplaced_tasks(schedule, cuts)].tolist()}
     return [divmod(own, schedule.stages) for own in sorted(found)]
 
 
-def _misplaced(schedule: Schedule, cuts: Mapping[str, EncoderPieces]) -> NDArray[np.bool_]:
-    """`[tasks]`: whether `_fault` has a reason."""
-    tasks = schedule.columns
+def _misplaced_tasks(schedule: Schedule, cuts: Mapping[str, EncoderPieces]) -> NDArray[np.bool_]:
+    """`[tasks]`: whether `_task_problem` has a reason."""
+    tasks = schedule.task_arrays
     found = np.ones(len(tasks.key), bool)
     for module, kind in tasks.keys:
         if _is_known(module, kind, cuts):
             own = tasks.of_key(module, kind)
             part, (microbatches, parts) = tasks.part[own], _ranges(schedule, cuts, module, kind)
-            found[own] = _outside(tasks.microbatch[own], microbatches) | _outside(part, parts)
+            found[own] = _is_outside(tasks.microbatch[own], microbatches) | _is_outside(part, parts)
             if kind.encoder:
                 cut = cuts[module]
                 found[own] |= tasks.stage[own] % cut.stages != cut.stage(part)
     return found
 
 
-def _outside(values: Ints, valid: range) -> NDArray[np.bool_]:
+def _is_outside(values: Ints, valid: range) -> NDArray[np.bool_]:
     return (values < valid.start) | (values >= valid.stop)
 
 
@@ -198,7 +198,7 @@ def _ranges(
     return range(ahead, cut.units(schedule.microbatches) + ahead), cut.parts(kind)
 
 
-def _crowd(bundle: Bundle) -> str | None:
+def _repeated_kind(bundle: FusedTask) -> str | None:
     """Why `bundle` is too full."""
     if len(bundle) < 2 or len({task.kind for task in bundle}) == len(bundle):
         return None
@@ -206,7 +206,7 @@ def _crowd(bundle: Bundle) -> str | None:
     return f"{listed} in one bundle; valid: at most one task of each kind"
 
 
-def _fault(
+def _task_problem(
     schedule: Schedule, cuts: Mapping[str, EncoderPieces], stage: int, task: Task
 ) -> str | None:
     """Why `task` may not be on `stage`."""
@@ -222,20 +222,20 @@ def _fault(
         if task.part in parts and stage % cut.stages != cut.stage(task.part):
             return f"is on a wrong stage; valid: {cut.stage(task.part)} + n x {cut.stages}"
     if task.microbatch not in microbatches:
-        return f"has an unknown microbatch; valid: {_span(microbatches)}"
+        return f"has an unknown microbatch; valid: {_format_range(microbatches)}"
     if task.part not in parts:
-        return f"has an unknown part; valid: {_span(parts)}"
+        return f"has an unknown part; valid: {_format_range(parts)}"
     return None
 
 
-def _span(values: range) -> str:
+def _format_range(values: range) -> str:
     return f"{values.start} to {values.stop - 1}" if values else "none"
 
 
 # ---- dependencies --------------------------------------------------------------------------------
 
 
-class _Sites:
+class _TaskIndex:
     """Place of every required task by its number; a decoder task has a number for each stage.
 
     Attributes:
@@ -249,7 +249,7 @@ class _Sites:
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
         self.ids: dict[tuple[str, TaskKind], Ints] = {}
-        count, held = schedule.microbatches, schedule.columns.keys
+        count, held = schedule.microbatches, schedule.task_arrays.keys
         parts: dict[str, tuple[int, ...]] = {"decoder": (count, schedule.chunks, schedule.stages)}
         parts |= {cut.name: (cut.units(count), cut.pieces) for cut in schedule.encoders}
         shapes = {
@@ -267,10 +267,10 @@ class _Sites:
 
     def fill(self) -> Iterator[str]:
         """Find every task; yields problems of tasks that appear twice, then of missing ones."""
-        tasks, number = self.schedule.columns, self._numbers()
+        tasks, number = self.schedule.task_arrays, self._numbers()
         order = np.argsort(number, kind="stable")
         again = number[order[1:]] == number[order[:-1]]
-        twice = sorted(zip(*_pairs(order[1:], order[:-1], again), strict=True))
+        twice = sorted(zip(*_masked_pairs(order[1:], order[:-1], again), strict=True))
         for task, before in twice:
             module, kind = tasks.keys[tasks.key[task]]
             name = Task(kind, int(tasks.microbatch[task]), int(tasks.part[task]), module)
@@ -286,7 +286,7 @@ class _Sites:
 
     def _numbers(self) -> Ints:
         """`[tasks]`: the number of every task of the schedule."""
-        tasks = self.schedule.columns
+        tasks = self.schedule.task_arrays
         number = np.zeros(len(tasks.key), np.intp)
         for key in tasks.keys:
             own, ids = tasks.of_key(*key), self.ids[key]
@@ -315,31 +315,31 @@ class _Sites:
         return f"tick {self.tick[number]}, stage {self.stage[number]}"
 
 
-def _split(sites: _Sites, cut: EncoderPieces) -> Iterator[str]:
+def _split_pipelines(sites: _TaskIndex, cut: EncoderPieces) -> Iterator[str]:
     """Pieces of a microbatch in another encoder pipeline than its first piece."""
     own = {kind: ids for (module, kind), ids in sites.ids.items() if module == cut.name}
     numbers = np.concatenate([ids[:, cut.parts(kind)] for kind, ids in own.items()], axis=1)
     forward = own[EF]
     pipelines = sites.stage[numbers] // cut.stages
     elsewhere = pipelines != pipelines[:, :1]
-    for number, first in zip(*_pairs(numbers, forward[:, :1], elsewhere), strict=True):
+    for number, first in zip(*_masked_pairs(numbers, forward[:, :1], elsewhere), strict=True):
         yield (
             f"{sites.where(number)}: {sites.name(number)} is in another encoder pipeline than "
             f"{sites.name(first)} ({sites.where(first)}); valid: one for all of a microbatch"
         )
 
 
-def _pairs(left: Ints, right: Ints, mask: NDArray[np.bool_]) -> tuple[list[int], list[int]]:
+def _masked_pairs(left: Ints, right: Ints, mask: NDArray[np.bool_]) -> tuple[list[int], list[int]]:
     """The entries of both arrays, broadcast to one shape, where `mask` holds."""
     left, right = np.broadcast_arrays(left, right)
     return left[mask].tolist(), right[mask].tolist()
 
 
-def _too_early(sites: _Sites) -> Iterator[str]:
+def _too_early(sites: _TaskIndex) -> Iterator[str]:
     """Tasks that run before their inputs have arrived."""
     for before, after in _dependencies(sites):
         early = sites.tick[after] <= sites.tick[before]
-        for first, second in zip(*_pairs(before, after, early), strict=True):
+        for first, second in zip(*_masked_pairs(before, after, early), strict=True):
             yield (
                 f"{sites.where(second)}: {sites.name(second)} needs {sites.name(first)} "
                 f"({sites.where(first)}); valid: tick {sites.tick[first] + 1} or later"
@@ -348,27 +348,27 @@ def _too_early(sites: _Sites) -> Iterator[str]:
         entry = sites.ids["decoder", F][: cut.ahead, 0, 0]
         encoded = sites.ids[cut.name, EF][: cut.ahead, -1]
         early = sites.tick[encoded] < sites.tick[entry]
-        for first, second in zip(*_pairs(entry, encoded, early), strict=True):
+        for first, second in zip(*_masked_pairs(entry, encoded, early), strict=True):
             yield (
                 f"{sites.where(second)}: {sites.name(second)} overwrites what {sites.name(first)} "
                 f"({sites.where(first)}) reads; valid: tick {sites.tick[first]} or later"
             )
 
 
-def _dependencies(sites: _Sites) -> Iterator[tuple[Ints, Ints]]:
+def _dependencies(sites: _TaskIndex) -> Iterator[tuple[Ints, Ints]]:
     """Numbers of tasks and of tasks that need them in an earlier tick."""
     for (module, kind), ids in sites.ids.items():
-        row = _row(sites, module, kind)
+        row = _task_rows(sites, module, kind)
         for before, name, ahead in _entries(sites, module, kind) if row.size else ():
-            first, then = _met(sites.schedule, name, module)
+            first, then = _microbatch_pairs(sites.schedule, name, module)
             yield before[first[ahead:], -1], row[then[ahead:], 0]
         if kind.passes:
             yield row[:, :-1], row[:, 1:]
-        if kind.beside is not None and (module, kind.beside) in sites.ids:
-            yield sites.ids[module, kind.beside], ids
+        if kind.same_chunk is not None and (module, kind.same_chunk) in sites.ids:
+            yield sites.ids[module, kind.same_chunk], ids
 
 
-def _row(sites: _Sites, module: str, kind: TaskKind) -> Ints:
+def _task_rows(sites: _TaskIndex, module: str, kind: TaskKind) -> Ints:
     """`[microbatches, tasks]`: the tasks of a kind that follow one another through a module."""
     ids = sites.ids[module, kind]
     if kind.encoder:
@@ -377,23 +377,23 @@ def _row(sites: _Sites, module: str, kind: TaskKind) -> Ints:
     return row if kind.forward else row[:, ::-1]
 
 
-def _met(schedule: Schedule, before: str, after: str) -> tuple[Ints, Ints]:
+def _microbatch_pairs(schedule: Schedule, before: str, after: str) -> tuple[Ints, Ints]:
     """Microbatches of a module, and those of the next one in which they go on."""
     for name in (before, after):
         if name != "decoder" and before != after:
-            units, fed = schedule.encoder(name).fed(schedule.microbatches)
+            units, fed = schedule.encoder(name).feed_pairs(schedule.microbatches)
             return (units, fed) if name == before else (fed, units)
     every = np.arange(schedule.microbatches)
     return every, every
 
 
-def _entries(sites: _Sites, module: str, kind: TaskKind) -> Iterator[tuple[Ints, str, int]]:
+def _entries(sites: _TaskIndex, module: str, kind: TaskKind) -> Iterator[tuple[Ints, str, int]]:
     """Rows at whose ends the row of `kind` begins, their module, and the first pair that counts.
 
     The step before has encoded the microbatches before that one.
     """
     for name, own in sites.ids:
         if own is kind.entry and (name == "decoder" or module in ("decoder", name)):
-            row = _row(sites, name, own)
+            row = _task_rows(sites, name, own)
             if row.size:
                 yield row, name, sites.schedule.encoder(name).ahead if own.encoder else 0

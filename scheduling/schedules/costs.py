@@ -35,7 +35,7 @@ class EncoderCosts:
         Raises:
             ScheduleError: for a kind whose cost is not given.
         """
-        return named(self._by_name, kind)
+        return named_cost(self._by_name, kind)
 
     @cached_property
     def _by_name(self) -> dict[str, tuple[float, ...]]:
@@ -65,7 +65,7 @@ class TaskCosts:
     scatter: float = 0.0
     more: Mapping[str, float] = field(default_factory=dict)
 
-    def of(self, task: Task) -> float:
+    def cost_of(self, task: Task) -> float:
         """The cost of `task` on its stage, without `shared`.
 
         Raises:
@@ -83,13 +83,13 @@ class TaskCosts:
         Raises:
             ScheduleError: for a kind whose cost is not given.
         """
-        return named(self._by_name, kind)
+        return named_cost(self._by_name, kind)
 
     @cached_property
     def _by_name(self) -> dict[str, float]:
         return {"forward": self.forward, "backward": self.backward, **self.more}
 
-    def over(self, rate: float) -> TaskCosts:
+    def divided_by(self, rate: float) -> TaskCosts:
         """All costs over `rate`: seconds, if the costs are FLOPs and the rate FLOP/s."""
 
         def by_piece(costs: tuple[float, ...]) -> tuple[float, ...]:
@@ -114,7 +114,7 @@ class TaskCosts:
         )
 
 
-def named(costs: Mapping[str, Cost], kind: TaskKind) -> Cost:
+def named_cost(costs: Mapping[str, Cost], kind: TaskKind) -> Cost:
     """The cost of a kind of task, of `costs` by name.
 
     Raises:

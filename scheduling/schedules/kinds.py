@@ -9,4 +9,4 @@ from typing import Literal
 
 ScheduleKind = Literal["1f1b", "gpipe", "zero_bubble"]
 #: Kinds of schedules in which weight gradients are tasks apart from backwards.
-WEIGHTS_APART: frozenset[ScheduleKind] = frozenset({"zero_bubble"})
+SPLIT_BACKWARD: frozenset[ScheduleKind] = frozenset({"zero_bubble"})

@@ -7,24 +7,26 @@ from math import inf
 
 import numpy as np
 
-from scheduling.schedules.table import TOLERANCE, Placed, Rules, Table
+from scheduling.schedules.builder import TOLERANCE, PlacedTasks, PlacementRules, ScheduleBuilder
 
 #: Number of passes over all pieces; three are enough for nearly all schedules.
-PASSES = 4
+MAX_PASSES = 4
 
 
-def refine(table: Table, rules: Rules) -> Table:
+def refine(table: ScheduleBuilder, rules: PlacementRules) -> ScheduleBuilder:
     """Shorten ticks that a piece on one stage makes longer than all other stages need.
 
     A piece moves, between the pieces of its microbatch that come before and after it, to the tick
     that grows least, if that tick grows by less than its own tick shrinks. Pieces of encoders of
     several stages stay where they are.
     """
-    table = table.merged()
+    table = table.merge_unsynced()
     load = table.load.copy()
     placed = tuple(replace(part, where=part.where.copy()) for part in table.placed)
-    windows = [_Windows.of(table, part, rules) for part in placed if not part.flow.moves]
-    for _ in range(PASSES):
+    windows = [
+        _Windows.of(table, part, rules) for part in placed if not part.flow.moves_between_stages
+    ]
+    for _ in range(MAX_PASSES):
         if not sum(window.shift(load) for window in windows):
             break
     return replace(table, load=load, placed=placed)
@@ -44,10 +46,10 @@ class _Windows:
             (forwards).
         waiting: `[ticks]`: number of microbatches that wait at the end of a tick.
         live: largest number of microbatches that may wait.
-        floor: `[ticks]`, as in `Table`.
+        floor: `[ticks]`, as in `ScheduleBuilder`.
     """
 
-    part: Placed
+    part: PlacedTasks
     costs: np.ndarray
     before: np.ndarray
     after: np.ndarray
@@ -59,14 +61,14 @@ class _Windows:
     floor: np.ndarray
 
     @classmethod
-    def of(cls, table: Table, part: Placed, rules: Rules) -> _Windows:
+    def of(cls, table: ScheduleBuilder, part: PlacedTasks, rules: PlacementRules) -> _Windows:
         flow, microbatches = part.flow, part.tasks[:, 0]
         count, ticks = len(microbatches), len(table.source)
         before, after = np.full(count, -1), np.full(count, -1)
         order = np.argsort(microbatches, kind="stable")
         same = microbatches[order[1:]] == microbatches[order[:-1]]
         before[order[1:][same]], after[order[:-1][same]] = order[:-1][same], order[1:][same]
-        ready = table.ready(flow, microbatches, rules)
+        ready = table.ready_ticks(flow, microbatches, rules)
         first = np.zeros(count, int) if flow.reverse else ready
         last = ticks - 1 - ready if flow.reverse else np.full(count, ticks - 1)
         begin = (after if flow.reverse else before) < 0
@@ -76,7 +78,7 @@ class _Windows:
         np.add.at(waiting, ends[1][begin], -1)
         cost = dict(zip(flow.pieces, flow.costs, strict=True))
         costs = np.array([cost[piece] for piece in part.tasks[:, 1].tolist()])
-        live = inf if flow.ahead else rules.live
+        live = inf if flow.prefetch else rules.live
         counted = waiting.cumsum()
         return cls(part, costs, before, after, first, last, begin, counted, live, table.floor)
 

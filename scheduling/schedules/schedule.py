@@ -3,7 +3,7 @@
 A schedule is a table `bundle[tick, stage]`; a bundle holds at most one task of each kind
 (`scheduling.schedules.task_kinds`). Values sent in a tick have arrived when the next one starts: at
 the tick's end the stages meet. They do not meet after a tick in which nothing moves from stage to
-stage: encoder tasks in such ticks fill a long idle slot beside the next tick that has a meeting.
+stage: encoder tasks in such ticks fill a long idle slot beside the next tick that has a stage sync.
 With 2 stages and 4 microbatches (1F1B; F = forward, B = backward)::
 
     tick      0   1   2      3      4      5   6
@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduling.schedules.columns import Columns
-from scheduling.schedules.task_kinds import EF, KINDS, B, F, TaskKind, W, kind_named
-from scheduling.schedules.tasks import Bundle, EncoderPieces, Task
+from scheduling.schedules.task_arrays import TaskArrays
+from scheduling.schedules.task_kinds import EF, KINDS, B, F, TaskKind, W, parse_kind
+from scheduling.schedules.tasks import EncoderPieces, FusedTask, Task
 
 #: Most forwards of chunks in a schedule; larger schedules take minutes to make.
 MOST_FORWARDS = 2**18
@@ -45,7 +45,7 @@ class ScheduleError(ValueError):
 
 
 #: Kind, part and module of each task of a bundle.
-Alike = tuple[tuple[TaskKind, int, str], ...]
+DistinctFused = tuple[tuple[TaskKind, int, str], ...]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Schedule:
     chunks: int
     microbatches: int
     encoders: tuple[EncoderPieces, ...]
-    ticks: tuple[tuple[Bundle, ...], ...]
+    ticks: tuple[tuple[FusedTask, ...], ...]
     prologue: int = 0
 
     def __iter__(self) -> Iterator[tuple[int, int, Task]]:
@@ -80,9 +80,9 @@ class Schedule:
         return {task: (tick, stage) for tick, stage, task in self}
 
     @cached_property
-    def alike(self) -> tuple[tuple[Alike, ...], NDArray[np.intp]]:
+    def distinct_fused(self) -> tuple[tuple[DistinctFused, ...], NDArray[np.intp]]:
         """Bundles that differ in more than microbatches; `[ticks, stages]`: indices into them."""
-        numbers: dict[Alike, int] = {}
+        numbers: dict[DistinctFused, int] = {}
         index = [
             [
                 numbers.setdefault(tuple([(t.kind, t.part, t.module) for t in own]), len(numbers))
@@ -95,45 +95,45 @@ class Schedule:
     @cached_property
     def kinds(self) -> tuple[TaskKind, ...]:
         """Kinds of the tasks that it holds, in the order of `KINDS`."""
-        held = {kind for _, kind in self.columns.keys}
+        held = {kind for _, kind in self.task_arrays.keys}
         return tuple(kind for kind in KINDS.values() if kind in held)
 
     @cached_property
-    def columns(self) -> Columns:
+    def task_arrays(self) -> TaskArrays:
         """All tasks in numbers."""
-        return Columns.of(self.ticks)
+        return TaskArrays.of(self.ticks)
 
-    def having(self, test: Callable[[TaskKind, str], bool]) -> NDArray[np.bool_]:
+    def ticks_with(self, test: Callable[[TaskKind, str], bool]) -> NDArray[np.bool_]:
         """`[ticks, stages]`: whether a bundle holds a task with `test(kind, module)`."""
-        tasks, found = self.columns, np.zeros((len(self.ticks), self.stages), bool)
+        tasks, found = self.task_arrays, np.zeros((len(self.ticks), self.stages), bool)
         own = np.array([test(kind, module) for module, kind in tasks.keys], bool)[tasks.key]
         found[tasks.tick[own], tasks.stage[own]] = True
         return found
 
-    def found(
+    def tasks_of(
         self, kind: TaskKind, part: int, stage: int | None = None, module: str = "decoder"
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Ticks and microbatches of the tasks of a part of a module, on one stage or on any."""
-        tasks = self.columns
+        tasks = self.task_arrays
         own = tasks.of_key(module, kind) & (tasks.part == part)
         if stage is not None:
             own &= tasks.stage == stage
         return tasks.tick[own], tasks.microbatch[own]
 
     @cached_property
-    def decodes(self) -> NDArray[np.bool_]:
+    def runs_backbone(self) -> NDArray[np.bool_]:
         """`[ticks, stages]`: whether a bundle holds a task of the decoder."""
-        return self.having(lambda _, module: module == "decoder")
+        return self.ticks_with(lambda _, module: module == "decoder")
 
     @cached_property
-    def moves(self) -> NDArray[np.bool_]:
+    def sends(self) -> NDArray[np.bool_]:
         """`[ticks]`: whether a tick makes something that may move to another stage."""
         moving = {"decoder", *(cut.name for cut in self.encoders if cut.stages > 1)}
-        moves = self.having(lambda kind, module: kind.passes and module in moving)
+        moves = self.ticks_with(lambda kind, module: kind.passes and module in moving)
         return np.any(moves, axis=1)
 
     @cached_property
-    def meetings(self) -> NDArray[np.bool_]:
+    def stage_syncs(self) -> NDArray[np.bool_]:
         """`[ticks]`: whether the stages meet at the end of a tick.
 
         They meet where values move between them: in ticks that hold a task of the decoder or of an
@@ -141,37 +141,37 @@ class Schedule:
         microbatch enters the decoder in which encoders finish its inputs, and at the end of the
         prologue.
         """
-        meets = self.moves.copy()
+        meets = self.sends.copy()
         meets[self.prologue - 1 : self.prologue] = True
         encoded, entry = (np.full(self.microbatches, -1) for _ in range(2))
-        ticks, microbatches = self.found(F, 0, 0)
+        ticks, microbatches = self.tasks_of(F, 0, 0)
         entry[microbatches] = ticks
         for cut in self.encoders:
             done = np.full(cut.units(self.microbatches), -1)
-            ticks, numbers = self.found(EF, cut.pieces - 1, module=cut.name)
+            ticks, numbers = self.tasks_of(EF, cut.pieces - 1, module=cut.name)
             own = numbers < len(done)
             done[numbers[own]] = ticks[own]
-            units, fed = cut.fed(self.microbatches)
+            units, fed = cut.feed_pairs(self.microbatches)
             np.maximum.at(encoded, fed, done[units])
-        before = np.concatenate([[-1], last_true(meets)])[entry]
+        before = np.concatenate([[-1], last_true_index(meets)])[entry]
         meets[encoded[(before < encoded) & (encoded < entry)]] = True
         return meets
 
     @cached_property
-    def last_meeting(self) -> NDArray[np.intp]:
+    def last_sync(self) -> NDArray[np.intp]:
         """`[ticks]`: the last tick before each at whose end the stages meet, -1 if none does."""
-        return np.concatenate([[-1], last_true(self.meetings)[:-1]])
+        return np.concatenate([[-1], last_true_index(self.stage_syncs)[:-1]])
 
     @cached_property
     def span(self) -> range:
         """Ticks from the first to the last decoder task; the others are prologue and epilogue."""
-        busy = np.flatnonzero(self.decodes.any(axis=1)).tolist()
+        busy = np.flatnonzero(self.runs_backbone.any(axis=1)).tolist()
         return range(busy[0], busy[-1] + 1) if busy else range(0)
 
     @cached_property
     def phases(self) -> tuple[range, range, range]:
         """Ticks before the first decoder task's input is complete, until the last, and after it."""
-        start = int(self.last_meeting[self.span.start]) + 1 if self.span else 0
+        start = int(self.last_sync[self.span.start]) + 1 if self.span else 0
         return range(start), range(start, self.span.stop), range(self.span.stop, len(self.ticks))
 
     def encoder(self, name: str) -> EncoderPieces:
@@ -184,7 +184,7 @@ class Schedule:
 
     def __str__(self) -> str:
         """A row per stage, a column per tick."""
-        cells = [[_cell(bundle) for bundle in row] for row in self.ticks]
+        cells = [[format_fused(bundle) for bundle in row] for row in self.ticks]
         widths = [max(1, *(len(cell) for cell in row)) for row in cells]
         lines = [["tick    ", *(str(t).ljust(w) for t, w in enumerate(widths))]]
         for stage in range(self.stages):
@@ -218,7 +218,7 @@ class Schedule:
             values = json.loads(value) if isinstance(value, str) else value
             rows = tuple(
                 tuple(
-                    tuple(Task(kind_named(kind), *task) for kind, *task in bundle) for bundle in row
+                    tuple(Task(parse_kind(kind), *task) for kind, *task in bundle) for bundle in row
                 )
                 for row in values["ticks"]
             )
@@ -241,7 +241,7 @@ def _pieces_of(value: Mapping[str, Any]) -> EncoderPieces:
     return replace(cut, feeds=tuple((int(first), int(last)) for first, last in cut.feeds))
 
 
-def _refuse_other_types(sizes: tuple[int, ...], rows: Sequence[Sequence[Bundle]]) -> None:
+def _refuse_other_types(sizes: tuple[int, ...], rows: Sequence[Sequence[FusedTask]]) -> None:
     """Raise TypeError if a number is no whole number."""
     numbers = [n for row in rows for bundle in row for t in bundle for n in (t.microbatch, t.part)]
     for number in (*sizes, *numbers):
@@ -249,7 +249,7 @@ def _refuse_other_types(sizes: tuple[int, ...], rows: Sequence[Sequence[Bundle]]
             raise TypeError(f"{number!r} is no whole number")
 
 
-def last_true(values: NDArray[np.bool_]) -> NDArray[np.intp]:
+def last_true_index(values: NDArray[np.bool_]) -> NDArray[np.intp]:
     """`[n]`: index of the last true value up to and with each of `values` `[n]`, -1 if none."""
     return np.maximum.accumulate(np.where(values, np.arange(len(values)), -1))
 
@@ -310,7 +310,9 @@ def _zero_bubble(stages: int, chunks: int, microbatches: int) -> Schedule:
     return replace(schedule, ticks=tuple(rows))
 
 
-def _with_weights(row: tuple[Bundle, ...], waiting: Sequence[deque[Task]]) -> tuple[Bundle, ...]:
+def _with_weights(
+    row: tuple[FusedTask, ...], waiting: Sequence[deque[Task]]
+) -> tuple[FusedTask, ...]:
     """A tick with weight gradients that make it no longer, or that every stage has.
 
     Args:
@@ -319,9 +321,9 @@ def _with_weights(row: tuple[Bundle, ...], waiting: Sequence[deque[Task]]) -> tu
     full = all(len(own) > 1 for own in row) and all(waiting)
     length = max(map(len, row)) + full
     made = []
-    for own, late in zip(row, waiting, strict=True):
-        more = (late.popleft(),) if late and len(own) < length else ()
-        late.extend(replace(task, kind=W) for task in own if task.kind is B)
+    for own, deferred in zip(row, waiting, strict=True):
+        more = (deferred.popleft(),) if deferred and len(own) < length else ()
+        deferred.extend(replace(task, kind=W) for task in own if task.kind is B)
         made.append((*own, *more))
     return tuple(made)
 
@@ -382,12 +384,12 @@ def _check_sizes(stages: int, chunks: int, microbatches: int) -> None:
             raise ScheduleError(f"{name}: {size} is refused; valid: 1 or more")
 
 
-def _cell(bundle: Sequence[Task]) -> str:
+def format_fused(bundle: Sequence[Task]) -> str:
     """`F3.1` is the forward of microbatch 3 through chunk 1; encoders add their first letters."""
-    return "+".join(_short(task) for task in bundle) or "."
+    return "+".join(format_task(task) for task in bundle) or "."
 
 
-def _short(task: Task) -> str:
+def format_task(task: Task) -> str:
     part = f".{task.part}" if task.part else ""
     if task.module == "decoder":
         return f"{task.kind}{task.microbatch}{part}"

@@ -44,13 +44,13 @@ class TaskKind:
             tasks of this kind do not wait for each other.
         entry: the kind whose last task the first task of the same microbatch waits for; None if it
             waits for no task of another kind. All encoders enter the decoder.
-        beside: the kind whose task of the same part, microbatch and stage a task waits for.
+        same_chunk: the kind whose task of the same part, microbatch and stage a task waits for.
         reads: the forward kind whose task of the same part, microbatch and stage keeps activations
             that this task reads. The activations are freed after the last task that reads them.
         optional: a schedule may hold no task of this kind; if it holds one, it holds all of them.
 
     Raises:
-        ValueError: there is no colour, or `beside` or `reads` is a kind of another module.
+        ValueError: there is no colour, or `same_chunk` or `reads` is a kind of another module.
     """
 
     name: str
@@ -62,14 +62,14 @@ class TaskKind:
     letter: str = ""
     passes: bool = True
     entry: TaskKind | None = None
-    beside: TaskKind | None = None
+    same_chunk: TaskKind | None = None
     reads: TaskKind | None = None
     optional: bool = False
 
     def __post_init__(self) -> None:
         if not self.colours or not all(self.colours):
             raise ValueError(f"kind {self.name!r} has no colour; valid: one or more")
-        for role in ("beside", "reads"):
+        for role in ("same_chunk", "reads"):
             other = getattr(self, role)
             if other is not None and other.encoder != self.encoder:
                 raise ValueError(
@@ -85,7 +85,7 @@ class TaskKind:
 
     def __reduce__(self) -> tuple[Callable[[str], TaskKind], tuple[str]]:
         # A copy is the same value.
-        return kind_named, (self.name,)
+        return parse_kind, (self.name,)
 
     def shades(self, encoder: int = 0) -> Shades:
         """Colours of the boxes, by virtual chunk in turn.
@@ -134,7 +134,7 @@ W = TaskKind(
     forward=False,
     cost="weights",
     passes=False,
-    beside=B,
+    same_chunk=B,
     reads=F,
     optional=True,
 )
@@ -154,7 +154,7 @@ EB = TaskKind(
 KINDS: dict[str, TaskKind] = {kind.name: kind for kind in (F, B, W, EF, EB)}
 
 
-def kind_named(name: str) -> TaskKind:
+def parse_kind(name: str) -> TaskKind:
     """The kind of that name.
 
     Raises:

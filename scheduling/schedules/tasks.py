@@ -37,7 +37,7 @@ class Task:
 #: A piece of an encoder, or several.
 Piece = TypeVar("Piece", int, NDArray[np.intp])
 #: Tasks of one stage in one tick, ordered as `KINDS`; at most one of each kind.
-Bundle = tuple[Task, ...]
+FusedTask = tuple[Task, ...]
 #: First and last decoder microbatch that each of an encoder's own microbatches feeds.
 Feeds = tuple[tuple[int, int], ...]
 
@@ -96,7 +96,7 @@ class EncoderPieces:
             return np.stack([fed, fed], axis=1)
         return np.array(self.feeds, np.intp).reshape(-1, 2)
 
-    def of_fed(self, values: NDArray[np.intp], choose: np.ufunc) -> NDArray[np.intp]:
+    def reduce_consumers(self, values: NDArray[np.intp], choose: np.ufunc) -> NDArray[np.intp]:
         """`[units]`: of the `values` `[microbatches]` of those that each feeds, the chosen one.
 
         Args:
@@ -110,7 +110,7 @@ class EncoderPieces:
             return bounds
         return np.asarray(choose.reduceat(np.append(values, 0), bounds)[::2], np.intp)
 
-    def fed(self, microbatches: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def feed_pairs(self, microbatches: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Pairs of an own microbatch and a decoder microbatch that it feeds, `[pairs]` each."""
         first, last = self.consumers(microbatches).T
         counts = last - first + 1

@@ -24,25 +24,25 @@ from scheduling.costs.memory import Memory, least_memory, step_memory
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import StepTimes
 from scheduling.costs.workload import Workload
-from scheduling.lowering.bounds import Frame
-from scheduling.lowering.lower import compile_program
+from scheduling.lowering.bounds import ScheduleBounds
+from scheduling.lowering.lower import lower_schedule
 from scheduling.lowering.lowered import Remat
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.tasks import Feeds, valid_pieces
 from scheduling.search.bounds import Bounds, lower_bound, tower_compute
-from scheduling.search.scheduler import Follower, Way, make_schedule, seconds_on
+from scheduling.search.scheduler import PlacementLimits, StepScheduler, make_schedule, seconds_on
 from scheduling.search.space import Space, decoder_plans, families, members
 from scheduling.simulate.lockstep import makespan, simulate
 from scheduling.simulate.simulation import Options, Simulation
 
 #: Strategies that are scheduled at most.
-MOST = 800
+MAX_SCHEDULED = 800
 #: Rematerialisation, from what computes least again.
 LEAST_FIRST: tuple[Remat, ...] = ("none", "layer", "full")
 
 
 @dataclass(frozen=True)
-class Following:
+class AdaptiveStrategy:
     """A step that follows its load.
 
     Attributes:
@@ -62,9 +62,9 @@ class Following:
         return step_times(self.workload, self.strategy, self.hardware)
 
     @property
-    def follower(self) -> Follower:
+    def scheduler(self) -> StepScheduler:
         """Makes the schedule of each load."""
-        return Follower(self.workload, self.strategy, seconds_on(self.hardware))
+        return StepScheduler(self.workload, self.strategy, seconds_on(self.hardware))
 
     @property
     def options(self) -> Options:
@@ -80,62 +80,63 @@ class Following:
             for name in own.encoders
         }
 
-    def placed(self, feeds: Mapping[str, Feeds], way: Way | None = None) -> Schedule:
+    def place(self, feeds: Mapping[str, Feeds], way: PlacementLimits | None = None) -> Schedule:
         """The schedule of a step.
 
         Args:
             feeds: what the encoders' own microbatches feed.
-            way: one of `Follower.ways`; None: the first.
+            way: one of `StepScheduler.placement_limits`; None: the first.
 
         Raises:
             ScheduleError: the sizes do not fit together.
         """
-        follower = self.follower
-        return follower(feeds, way or follower.ways()[0])
+        follower = self.scheduler
+        return follower(feeds, way or follower.placement_limits()[0])
 
     def seconds(self, load: Load) -> float:
         """Seconds of a step, wherever its values wait."""
-        return makespan(self.placed(self.feeds(load)), self.times, self.options)
+        return makespan(self.place(self.feeds(load)), self.times, self.options)
 
     @cached_property
-    def standing(self) -> Schedule:
+    def full_load_schedule(self) -> Schedule:
         """The schedule of steps that get none of their own, with all units of the workload."""
         return make_schedule(self.workload, self.strategy, seconds_on(self.hardware))
 
     @cached_property
-    def frame(self) -> Frame:
+    def bounds(self) -> ScheduleBounds:
         """The compiled program: slots of the standing schedule, and room for smaller loads."""
         own = self.strategy
-        program = compile_program(self.standing, own.remat, own.remats)
-        return Frame.following(program, apart=not own.co_issue)
+        program = lower_schedule(self.full_load_schedule, own.remat, own.remats)
+        return ScheduleBounds.for_independent_microbatches(program, single_tasks=not own.co_issue)
 
     @cached_property
     def memory(self) -> Memory:
-        """Bytes of a device, with all slots of the frame."""
-        frame = self.frame
-        sizes = frame.sizes, {name: own.sizes for name, own in frame.encoders.items()}
+        """Bytes of a device, with all slots of the bounds."""
+        bounds = self.bounds
+        sizes = bounds.sizes, {name: own.sizes for name, own in bounds.encoders.items()}
         return step_memory(self.workload, self.strategy, self.hardware, sizes)
 
-    def fitted(self, ways: Sequence[Mapping[str, Feeds]]) -> Schedule:
-        """The schedule of a step within the slots of the frame: the first way that fits.
+    def fitting_schedule(self, ways: Sequence[Mapping[str, Feeds]]) -> Schedule:
+        """The schedule of a step within the slots of the bounds: the first way that fits.
 
         As in a training run, it is the standing schedule if none fits.
 
         Args:
             ways: what the encoders' own microbatches may feed, the preferred way first.
         """
-        for feeds, way in product(filter(self._holds, ways), self.follower.ways()):
-            made = self.placed(feeds, way)
-            program = compile_program(made, self.strategy.remat, self.strategy.remats)
-            if self.frame.excess(program) is None:
+        for feeds, way in product(filter(self._holds, ways), self.scheduler.placement_limits()):
+            made = self.place(feeds, way)
+            program = lower_schedule(made, self.strategy.remat, self.strategy.remats)
+            if self.bounds.find_excess(program) is None:
                 return made
-        return self.standing
+        return self.full_load_schedule
 
     def _holds(self, feeds: Mapping[str, Feeds]) -> bool:
         """Whether the standing schedule has as many microbatches of every encoder."""
         count = self.strategy.microbatches
         return all(
-            len(own) <= self.standing.encoder(name).units(count) for name, own in feeds.items()
+            len(own) <= self.full_load_schedule.encoder(name).units(count)
+            for name, own in feeds.items()
         )
 
     def simulation(self, schedule: Schedule) -> Simulation:
@@ -144,12 +145,16 @@ class Following:
 
 
 #: Told the number of strategies that were scheduled, and the seconds to undercut.
-Told = Callable[[int, float], None]
+NotifySearch = Callable[[int, float], None]
 
 
-def search_following(
-    space: Space, workload: Workload, hardware: Hardware, loads: Sequence[Load], told: Told
-) -> Following:
+def search_adaptive(
+    space: Space,
+    workload: Workload,
+    hardware: Hardware,
+    loads: Sequence[Load],
+    notify: NotifySearch,
+) -> AdaptiveStrategy:
     """The strategy that is fastest in the mean over loads, of those whose program has room.
 
     Encoders have as many rows in their own microbatches as they need for their plans.
@@ -161,13 +166,13 @@ def search_following(
     Raises:
         ScheduleError: none has room.
     """
-    best: Following | None = None
+    best: AdaptiveStrategy | None = None
     limit, scheduled = inf, 0
     mean = loaded(workload, {name: round(fmean(own[name] for own in loads)) for name in loads[0]})
     for bound, family in _by_bound(space, workload, hardware, mean):
-        if bound >= limit or scheduled >= MOST:
+        if bound >= limit or scheduled >= MAX_SCHEDULED:
             break
-        for member in _sharded_most(space, workload, family):
+        for member in _most_sharded(space, workload, family):
             done: list[Strategy] = []
             for own in _ways(workload, hardware, member):
                 if any(_computes_more(own.strategy, other) for other in done):
@@ -176,9 +181,9 @@ def search_following(
                     continue
                 if least_memory(workload, own.strategy, hardware) > space.memory:
                     continue
-                seconds = _tried(own, loads)
+                seconds = _mean_seconds(own, loads)
                 scheduled += 1
-                told(scheduled, limit)
+                notify(scheduled, limit)
                 if seconds >= limit:
                     done.append(own.strategy)
                 elif own.memory.total <= space.memory:
@@ -192,7 +197,7 @@ def search_following(
     return best
 
 
-def _tried(own: Following, loads: Sequence[Load]) -> float:
+def _mean_seconds(own: AdaptiveStrategy, loads: Sequence[Load]) -> float:
     """Mean seconds of steps, without end if the sizes do not fit together."""
     try:
         return fmean(own.seconds(load) for load in loads)
@@ -227,12 +232,12 @@ def _bound(mean: Workload, strategy: Strategy, hardware: Hardware) -> float:
     return lower_bound(mean, alone, hardware, encoders)
 
 
-def _ways(workload: Workload, hardware: Hardware, member: Strategy) -> Iterator[Following]:
+def _ways(workload: Workload, hardware: Hardware, member: Strategy) -> Iterator[AdaptiveStrategy]:
     """A member with every rematerialisation of its encoders, the least first.
 
     Lanes of an encoder have that of the encoder.
     """
-    names, spread = list(workload.encoders), _spread(workload, member)
+    names, spread = list(workload.encoders), _spread_rows(workload, member)
     encoders = {name: workload.lanes.get(name, name) for name in names}
     every = list(dict.fromkeys(encoders.values()))
     for chosen in product(LEAST_FIRST, repeat=len(every)):
@@ -240,7 +245,7 @@ def _ways(workload: Workload, hardware: Hardware, member: Strategy) -> Iterator[
         remats = {name: of[encoder] for name, encoder in encoders.items()}
         own = replace(member, work_ahead=False, remats=remats)
         pieces = {name: _pieces(spread, own, hardware, name) for name in names}
-        yield Following(spread, replace(own, pieces=pieces), hardware)
+        yield AdaptiveStrategy(spread, replace(own, pieces=pieces), hardware)
 
 
 def _computes_more(own: Strategy, other: Strategy) -> bool:
@@ -249,7 +254,7 @@ def _computes_more(own: Strategy, other: Strategy) -> bool:
     return all(ranks(own.remats[name]) >= ranks(remat) for name, remat in other.remats.items())
 
 
-def _spread(workload: Workload, member: Strategy) -> Workload:
+def _spread_rows(workload: Workload, member: Strategy) -> Workload:
     """The workload whose encoders have as many rows as they are dealt over ranks, at least."""
     rows, found = workload.rows // member.microbatches, {}
     for name in workload.encoders:
@@ -260,7 +265,7 @@ def _spread(workload: Workload, member: Strategy) -> Workload:
     return replace(workload, spread=found, units=units)
 
 
-def _sharded_most(space: Space, workload: Workload, family: Strategy) -> list[Strategy]:
+def _most_sharded(space: Space, workload: Workload, family: Strategy) -> list[Strategy]:
     """The members of a family, of equal degrees of the encoders the most sharded one."""
     found: dict[tuple[tuple[int, ...], ...], Strategy] = {}
     space = replace(space, placements=("bubbles",), kinds=(), spreads=True)

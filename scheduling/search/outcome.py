@@ -11,8 +11,8 @@ from scheduling.costs.memory import Memory, Sizes, step_memory
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import StepTimes
 from scheduling.costs.workload import Workload
-from scheduling.lowering.bounds import roomier
-from scheduling.lowering.lower import compile_program
+from scheduling.lowering.bounds import with_slack
+from scheduling.lowering.lower import lower_schedule
 from scheduling.schedules.schedule import Schedule
 from scheduling.search.scheduler import Scheduler
 from scheduling.simulate.lockstep import makespan, simulate
@@ -77,10 +77,10 @@ def buffer_sizes(workload: Workload, schedule: Schedule, strategy: Strategy) -> 
     """Slots of the ring buffers that are compiled for a schedule; None without stages."""
     if strategy.decoder.stage == 1:
         return None
-    program = compile_program(schedule, strategy.remat, strategy.remats)
+    program = lower_schedule(schedule, strategy.remat, strategy.remats)
     encoders = {name: own.sizes for name, own in program.encoders.items()}
     if workload.follows and strategy.placement == "bubbles":
-        encoders = {name: roomier(sizes) for name, sizes in encoders.items()}
+        encoders = {name: with_slack(sizes) for name, sizes in encoders.items()}
     return program.sizes, encoders
 
 

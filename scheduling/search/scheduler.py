@@ -11,7 +11,7 @@ from scheduling.costs.flops import task_flops
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.strategy import Strategy, encoder_pieces
 from scheduling.costs.workload import Workload
-from scheduling.schedules.bubbles import choose_pieces, fill_ahead, place_encoders
+from scheduling.schedules.bubbles import choose_pieces, choose_prefetch, place_encoders
 from scheduling.schedules.costs import TaskCosts
 from scheduling.schedules.make import decoder_schedule
 from scheduling.schedules.schedule import Schedule, ScheduleError
@@ -70,7 +70,7 @@ def pipeline_schedule(
     if feeds is not None:
         cuts = tuple(replace(cut, feeds=feeds[cut.name]) for cut in cuts)
     elif strategy.work_ahead and strategy.placement == "bubbles":
-        cuts = fill_ahead(decoder, cuts, costs, strategy.fill, strategy.live)
+        cuts = choose_prefetch(decoder, cuts, costs, strategy.fill, strategy.live)
     way = strategy.placement, strategy.fill, strategy.live
     return place_encoders(decoder, cuts, costs, *way, thorough, in_turn)
 
@@ -79,7 +79,7 @@ def _decoder(strategy: Strategy, microbatches: int) -> Schedule:
     return decoder_schedule(strategy.kind, strategy.decoder.stage, strategy.chunks, microbatches)
 
 
-class Way(NamedTuple):
+class PlacementLimits(NamedTuple):
     """A way to place the encoders' work of a step.
 
     Attributes:
@@ -92,7 +92,7 @@ class Way(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Follower:
+class StepScheduler:
     """Makes the schedules of steps whose encoders have microbatches of their own.
 
     Attributes:
@@ -104,12 +104,12 @@ class Follower:
     strategy: Strategy
     times: Times
 
-    def __call__(self, feeds: Mapping[str, Feeds], way: Way) -> Schedule:
+    def __call__(self, feeds: Mapping[str, Feeds], way: PlacementLimits) -> Schedule:
         """The schedule of a step, found fast.
 
         Args:
             feeds: as of `make_schedule`.
-            way: one of `ways`.
+            way: one of `placement_limits`.
         """
         strategy = replace(self.strategy, live=way.live)
         return make_schedule(
@@ -126,7 +126,7 @@ class Follower:
         """Rows of an encoder's own microbatches for each of the decoder's, if not one."""
         return self.workload.spread
 
-    def ways(self) -> list[Way]:
+    def placement_limits(self) -> list[PlacementLimits]:
         """Ways to place a step: the first makes the shortest step, the last needs the fewest slots.
 
         Encoder pipelines first get as many microbatches as their idle slots suggest. Then they get
@@ -140,7 +140,10 @@ class Follower:
         while live > least:
             live = max(least, live * 3 // 4)
             lives.append(live)
-        return [Way(most), *(Way(own, in_turn=True) for own in dict.fromkeys([*lives, 1, 0]))]
+        return [
+            PlacementLimits(most),
+            *(PlacementLimits(own, in_turn=True) for own in dict.fromkeys([*lives, 1, 0])),
+        ]
 
 
 def cut_encoders(workload: Workload, strategy: Strategy, times: Times) -> Strategy:

@@ -1,14 +1,14 @@
 """The step of the lockstep executor (`scheduling.executor.pipeline`), simulated.
 
 As in `scheduling.simulate.timeline`, every stage runs its bundles and the stages meet at the ends
-of the ticks of `Schedule.meetings`; here tasks have collectives and overlap, meetings take time,
-and the step has its ends::
+of the ticks of `Schedule.stage_syncs`; here tasks have collectives and overlap, stage syncs take
+time, and the step has its ends::
 
     gather | prologue | deliver | tick, tick, .. | epilogue | scatter | update
-                                      ^ a meeting: send, head and loss, deliver
+                                      ^ a stage sync: send, head and loss, deliver
 
 Prologue and epilogue hold encoder tasks only. With `Options.overlap_gather` they run beside gather
-and scatter. A meeting sends if decoder tasks or pieces of encoders of several stages have run,
+and scatter. A stage sync sends if decoder tasks or pieces of encoders of several stages have run,
 computes the head if a microbatch has left the last chunk, and delivers if one enters next. Lengths
 change tasks and heads; activations move in buffers of fixed size.
 """
@@ -127,7 +127,7 @@ class _Lockstep:
 
     def _even(self) -> tuple[list[BundleTime], np.ndarray]:
         """`known` and `which` if microbatches are alike."""
-        bundles, index = self.schedule.alike
+        bundles, index = self.schedule.distinct_fused
         factors = list(dict.fromkeys(self.slow))
         known = [
             self._time([Task(kind, 0, part, name) for kind, part, name in own], slow)
@@ -170,7 +170,7 @@ class _Lockstep:
 
     def _ticks(self, ticks: range) -> None:
         seconds = np.array([own.seconds for own in self.known])[self.which]
-        meets = self.schedule.meetings.tolist()
+        meets = self.schedule.stage_syncs.tolist()
         for tick in ticks:
             self.starts[tick] = self.clocks
             self.clocks += seconds[tick]
@@ -181,7 +181,7 @@ class _Lockstep:
 
     def _meet(self, tick: int) -> None:
         """The stages wait for each other, then send, compute the head and deliver."""
-        now = self.clocks.max() + self.times.send * self.schedule.moves[tick]
+        now = self.clocks.max() + self.times.send * self.schedule.sends[tick]
         self.met[tick] = now
         if self.heads[tick] >= 0:
             now = max(now + own.seconds for own in self._head(self.heads[tick]))
@@ -197,7 +197,7 @@ class _Lockstep:
         gathered, options = self.times.gather, self.options
         done = max(float(self.clocks[stage]), gathered)
         ready = decoded if options.overlap_gather else done
-        busy = np.flatnonzero(self.schedule.decodes[:, stage])
+        busy = np.flatnonzero(self.schedule.runs_backbone[:, stage])
         first = float(self.starts[busy[0], stage]) if len(busy) else gathered
         last = float(self.ends[busy[-1], stage]) if len(busy) else decoded
         ran = partial(self._ran, stage)
@@ -218,16 +218,16 @@ class _Lockstep:
 def _heads(schedule: Schedule) -> list[int]:
     """`[ticks]`: the microbatch that leaves the last chunk of the last stage, or -1."""
     heads = np.full(len(schedule.ticks), -1)
-    ticks, microbatches = schedule.found(F, schedule.chunks - 1, schedule.stages - 1)
+    ticks, microbatches = schedule.tasks_of(F, schedule.chunks - 1, schedule.stages - 1)
     heads[ticks] = microbatches
     return [int(own) for own in heads]
 
 
 def _delivers(schedule: Schedule) -> list[bool]:
-    """`[ticks]`: whether a microbatch enters the decoder after a tick's meeting."""
+    """`[ticks]`: whether a microbatch enters the decoder after a tick's stage sync."""
     delivers = [False] * len(schedule.ticks)
-    middle, before = schedule.phases[1], schedule.last_meeting
-    for tick in schedule.found(F, 0, 0)[0].tolist():
+    middle, before = schedule.phases[1], schedule.last_sync
+    for tick in schedule.tasks_of(F, 0, 0)[0].tolist():
         if before[tick] in middle:
             delivers[before[tick]] = True
     return delivers

@@ -20,7 +20,7 @@ import numpy as np
 from scheduling.costs.times import TaskTime
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.task_kinds import B, F
-from scheduling.schedules.tasks import Bundle, Feeds, Task
+from scheduling.schedules.tasks import Feeds, FusedTask, Task
 from scheduling.simulate.bundle import BundleClock, BundleTime
 from scheduling.simulate.events import EventError, Node, Times, run, run_cases
 from scheduling.simulate.simulation import (
@@ -37,7 +37,7 @@ from scheduling.simulate.simulation import (
 #: A task on its stage.
 Placed = tuple[int, Task]
 #: `[stages]`, the bundles of each in the order in which it runs them.
-Orders = tuple[tuple[Bundle, ...], ...]
+Orders = tuple[tuple[FusedTask, ...], ...]
 
 
 def megatron_orders(stages: int, chunks: int, microbatches: int) -> Orders:
@@ -82,7 +82,7 @@ def warm_up(stages: int, chunks: int, microbatches: int, stage: int) -> int:
     return min(2 * (stages - stage - 1) + (chunks - 1) * stages, microbatches * chunks)
 
 
-def _alternate(forwards: list[tuple[int, int]], warm_up: int, chunks: int) -> Iterator[Bundle]:
+def _alternate(forwards: list[tuple[int, int]], warm_up: int, chunks: int) -> Iterator[FusedTask]:
     """Warm-up forwards, then forwards and backwards in turn, then the remaining backwards."""
     for k in range(warm_up + len(forwards)):
         if k < len(forwards):
@@ -229,8 +229,8 @@ class Ordered:
         """The tasks that `task` on `stage` waits for."""
         yield from self.after.get((stage, task), ())
         kind = task.kind
-        if kind.beside is not None:
-            yield stage, Task(kind.beside, task.microbatch, task.part, task.module)
+        if kind.same_chunk is not None:
+            yield stage, Task(kind.same_chunk, task.microbatch, task.part, task.module)
         towards = -1 if kind.forward else 1
         if task.module == "decoder":
             yield from self._decoder_needs(task, task.part * self.stages + stage + towards)
@@ -360,7 +360,7 @@ class _Asynchronous:
             for stage in range(len(step.orders))
         ]
 
-    def _time(self, stage: int, bundle: Bundle) -> BundleTime:
+    def _time(self, stage: int, bundle: FusedTask) -> BundleTime:
         tasks = tuple([self.times.time(task, stage) for task in bundle])
         slow = self.replica.slow.get(stage, 1.0)
         return self.clock.time(tasks, self.replica.lengths_of(bundle), slow)
@@ -487,7 +487,7 @@ class _Cases:
         return np.maximum(done, ready + self.times.scatter)
 
 
-def _decoder_range(order: tuple[Bundle, ...]) -> range:
+def _decoder_range(order: tuple[FusedTask, ...]) -> range:
     """The range from the first bundle with a decoder task to the last."""
     places = [i for i, own in enumerate(order) if any(task.module == "decoder" for task in own)]
     return range(places[0], places[-1] + 1) if places else range(0)

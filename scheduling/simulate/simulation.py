@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from scheduling.schedules.schedule import ScheduleError
-from scheduling.schedules.tasks import Bundle, Task
+from scheduling.schedules.tasks import FusedTask, Task
 from scheduling.simulate.bundle import BundleTime
 from scheduling.simulate.timeline import Span, Timeline
 
@@ -171,7 +171,7 @@ class Ran(NamedTuple):
     tick: int
     start: float
     end: float
-    tasks: Bundle
+    tasks: FusedTask
     time: BundleTime
     head: int | None = None
 

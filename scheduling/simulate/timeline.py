@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import F
-from scheduling.schedules.tasks import Bundle, Task
+from scheduling.schedules.tasks import FusedTask, Task
 
 
 class Costs(Protocol):
@@ -30,7 +30,7 @@ class Costs(Protocol):
     def shared(self) -> float:
         """Seconds of head and embedding of one microbatch, on each stage."""
 
-    def of(self, task: Task) -> float:
+    def cost_of(self, task: Task) -> float:
         """Seconds of `task` on the stage that runs it."""
 
 
@@ -53,7 +53,7 @@ class Span:
     tick: int
     start: float
     end: float
-    tasks: Bundle = ()
+    tasks: FusedTask = ()
     head: int | None = None
     phase: Literal["gather", "scatter", "update"] | None = None
 
@@ -135,7 +135,7 @@ def timeline(schedule: Schedule, costs: Costs) -> Timeline:
     spans: list[Span] = []
     start, end = [], []
     clocks = [0.0] * schedule.stages
-    for tick, meet in enumerate(schedule.meetings.tolist()):
+    for tick, meet in enumerate(schedule.stage_syncs.tolist()):
         start.append(min(clocks))
         work = list(_bundles(schedule, tick, clocks, costs))
         for span in work:
@@ -153,8 +153,8 @@ def timeline(schedule: Schedule, costs: Costs) -> Timeline:
 
 
 def beats_of(schedule: Schedule) -> np.ndarray:
-    """`[ticks]`: how many meetings there were before each tick."""
-    return np.cumsum(schedule.meetings) - schedule.meetings
+    """`[ticks]`: how many stage syncs there were before each tick."""
+    return np.cumsum(schedule.stage_syncs) - schedule.stage_syncs
 
 
 def measured(records: ArrayLike, schedule: Schedule) -> Timeline:
@@ -188,7 +188,7 @@ def _bundles(schedule: Schedule, tick: int, start: list[float], costs: Costs) ->
     for stage, bundle in enumerate(schedule.ticks[tick]):
         clock = start[stage]
         for task in bundle:
-            end = clock + costs.of(task)
+            end = clock + costs.cost_of(task)
             yield Span(stage, stage, tick, clock, end, (task,))
             clock = end
 

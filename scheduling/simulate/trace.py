@@ -147,16 +147,16 @@ def _check_suffix(path: Path, valid: Sequence[str]) -> None:
 
 
 def _prepare(axes: Axes, timeline: Timeline, scale: float) -> None:
-    """A bare row for every stage or device, divided by meetings where they are far enough apart."""
+    """A bare row for every stage or device; stage syncs divide it where there is room."""
     count = len(timeline.rows)
     axes.set_ylim(count - 0.5, -0.5)
     axes.set_yticks(range(count), timeline.rows)
     axes.tick_params(left=False, bottom=False, labelbottom=False, labelsize=TEXT)
     axes.spines[:].set_visible(False)
     axes.barh(range(count), timeline.makespan, BOX, color=IDLE_COLOUR, zorder=0)
-    meetings = timeline.start[np.diff(timeline.beats, prepend=-1) > 0]
-    if timeline.makespan * scale >= len(meetings) * OUTLINED:
-        axes.vlines(meetings, -0.5, count - 0.5, "white", linewidth=0.8, zorder=0.5)
+    syncs = timeline.start[np.diff(timeline.beats, prepend=-1) > 0]
+    if timeline.makespan * scale >= len(syncs) * OUTLINED:
+        axes.vlines(syncs, -0.5, count - 0.5, "white", linewidth=0.8, zorder=0.5)
 
 
 def _fill(axes: Axes, timeline: Timeline, shades: Mapping[Colour, Shades], scale: float) -> None:

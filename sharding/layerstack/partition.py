@@ -21,7 +21,7 @@ Tree = Any
 Path = tuple[str, ...]
 
 
-def apart_by(tree: Tree, chosen: Callable[[Path], bool], path: Path = ()) -> tuple[Tree, Tree]:
+def partition_by(tree: Tree, chosen: Callable[[Path], bool], path: Path = ()) -> tuple[Tree, Tree]:
     """The leaves of `tree` whose path is chosen, and all others; `path` leads to the tree."""
     own: dict[str, Any] = {}
     others: dict[str, Any] = {}
@@ -29,7 +29,7 @@ def apart_by(tree: Tree, chosen: Callable[[Path], bool], path: Path = ()) -> tup
         if not isinstance(value, Mapping):
             (own if chosen((*path, name)) else others)[name] = value
             continue
-        inner, outer = apart_by(value, chosen, (*path, name))
+        inner, outer = partition_by(value, chosen, (*path, name))
         if inner or not value:  # an empty tree stays where it was
             own[name] = inner
         if outer:
@@ -37,13 +37,13 @@ def apart_by(tree: Tree, chosen: Callable[[Path], bool], path: Path = ()) -> tup
     return own, others
 
 
-def apart(tree: Tree, trains: Tree) -> tuple[Tree, Tree]:
+def partition(tree: Tree, trains: Tree) -> tuple[Tree, Tree]:
     """The leaves of `tree` that have a place in `trains`, and all others.
 
     Args:
         trains: tree of those that train, which may have more leaves.
     """
-    return apart_by(tree, partial(_has, trains))
+    return partition_by(tree, partial(_has, trains))
 
 
 def _has(tree: Tree, path: Path) -> bool:
@@ -54,18 +54,18 @@ def _has(tree: Tree, path: Path) -> bool:
     return True
 
 
-def joined(trains: Tree, constant: Tree) -> Tree:
+def combine(trains: Tree, constant: Tree) -> Tree:
     """The inverse of `apart`."""
     whole = dict(constant)
     for name, value in trains.items():
         inner = isinstance(value, Mapping) and name in constant
-        whole[name] = joined(value, constant[name]) if inner else value
+        whole[name] = combine(value, constant[name]) if inner else value
     return whole
 
 
-def chosen(tree: Tree, like: Tree) -> Tree:
+def select_like(tree: Tree, like: Tree) -> Tree:
     """The leaves of `tree` in the structure of `like`, all of whose leaves it has."""
     return {
-        name: chosen(tree[name], inner) if isinstance(inner, Mapping) else tree[name]
+        name: select_like(tree[name], inner) if isinstance(inner, Mapping) else tree[name]
         for name, inner in like.items()
     }

@@ -22,95 +22,97 @@ import jax.numpy as jnp
 from jax import lax
 
 from sharding.layerstack.loops import Tree
-from sharding.layerstack.run import Aux, LayerRun
+from sharding.layerstack.run import Aux, LayerStack
 
 
 @dataclass(frozen=True)
-class GatheredRun(LayerRun):
+class PrefetchedLayerStack(LayerStack):
     """The whole stack of layers, whose parameters are gathered before a layer takes them.
 
     Attributes:
         gather: parameters of a layer as they are stored, to those that `layer` takes.
-        ahead: an iteration gathers the parameters of the next one.
-        behind: an iteration scatters the gradients of the one before.
+        prefetch: an iteration gathers the parameters of the next one.
+        trailing_scatter: an iteration scatters the gradients of the one before.
     """
 
     gather: Callable[[Tree], Tree] = lambda params: params
-    ahead: bool = False
-    behind: bool = False
+    prefetch: bool = False
+    trailing_scatter: bool = False
 
     def ready(self, place: int, i: jax.Array) -> Tree:
-        """See `LayerRun.ready`."""
-        return self.gather(self.params(place, i)) if self.ahead else ()
+        """See `LayerStack.ready`."""
+        return self.gather(self.layer_params(place, i)) if self.prefetch else ()
 
     def taken(self, place: int, i: jax.Array, ready: Tree) -> tuple[Tree, Tree]:
-        """See `LayerRun.taken`."""
-        return self._next(place, i, ready, 1)
+        """See `LayerStack.taken`."""
+        return self._gather_next(place, i, ready, 1)
 
-    def _next(self, place: int, i: jax.Array, ready: Tree, step: int) -> tuple[Tree, Tree]:
+    def _gather_next(self, place: int, i: jax.Array, ready: Tree, step: int) -> tuple[Tree, Tree]:
         """Parameters of layer `i`, and the carry for layer `i + step`, around the end."""
-        if not self.ahead:
-            return self.gather(self.params(place, i)), ready
-        following = (place + step) % self.traits.period, (i + step) % self.count
-        return ready, self.gather(self.params(*following))
+        if not self.prefetch:
+            return self.gather(self.layer_params(place, i)), ready
+        following = (place + step) % self.spec.period, (i + step) % self.count
+        return ready, self.gather(self.layer_params(*following))
 
     def gradients(
         self, kept: Tree, gradient: jax.Array, aux: Aux, context: Tree
     ) -> tuple[Tree, jax.Array]:
-        """See `LayerRun.gradients`."""
+        """See `LayerStack.gradients`."""
 
         def body(carry: Tree, own: tuple[jax.Array, Tree]) -> tuple[Tree, None]:
             (g, beside, sums, ready, waiting), (number, kept) = carry, own
-            for place in reversed(range(self.traits.period)):
-                i = self.index(number, place)
-                g, beside = self.beside_gradients(i, i, g, beside)
-                params, ready = self._next(place, i, ready, -1)
-                found, g, _ = self.pulled(place, i, params, kept[place], (g, aux), context)
-                sums, waiting = self._handed_on(place, i, sums, found, waiting)
+            for place in reversed(range(self.spec.period)):
+                i = self.layer_index(number, place)
+                g, beside = self.side_gradients(i, i, g, beside)
+                params, ready = self._gather_next(place, i, ready, -1)
+                found, g, _ = self.layer_gradients(place, i, params, kept[place], (g, aux), context)
+                sums, waiting = self._scatter_previous(place, i, sums, found, waiting)
             return (g, beside, sums, ready, waiting), None
 
-        last = self.traits.period - 1, self.periods[-1] * self.traits.period
+        last = self.spec.period - 1, self.periods[-1] * self.spec.period
         sums = jax.tree.map(jnp.zeros_like, self.stack)
         ready = self.ready(last[0], last[1] + last[0])
-        waiting = jax.tree.map(jnp.zeros_like, self._gradients()) if self.behind else ()
-        carry = (*self.gradients_apart(gradient), sums, ready, waiting)
+        waiting = (
+            jax.tree.map(jnp.zeros_like, self._gathered_layer()) if self.trailing_scatter else ()
+        )
+        carry = (*self.split_gradient(gradient), sums, ready, waiting)
         (g, beside, sums, _, waiting), _ = lax.scan(body, carry, (self.periods, kept), reverse=True)
-        if self.behind:
-            sums = self._scattered(0, self.periods[0], sums, waiting)
-        return sums, self.of_carry((g, beside, ()))[0]
+        if self.trailing_scatter:
+            sums = self._add_scattered(0, self.periods[0], sums, waiting)
+        return sums, self.gradients_of((g, beside, ()))[0]
 
-    def _handed_on(
+    def _scatter_previous(
         self, place: int, i: jax.Array, sums: Tree, found: Tree, waiting: Tree
     ) -> tuple[Tree, Tree]:
         """`sums` with gradients that are scattered now, and those that wait for the next layer.
 
         Zeros wait before the first layer of a backward, and are added to a layer of their kind.
         """
-        if not self.behind:
-            return self._scattered(place, i, sums, found), ()
-        behind, period = (place + 1) % self.traits.period, self.traits.period
+        if not self.trailing_scatter:
+            return self._add_scattered(place, i, sums, found), ()
+        behind, period = (place + 1) % self.spec.period, self.spec.period
         j = jnp.where(i + 1 < self.count, i + 1, self.count - period + behind)
-        return self._scattered(behind, j, sums, waiting), found
+        return self._add_scattered(behind, j, sums, waiting), found
 
-    def _scattered(self, place: int, i: jax.Array, sums: Tree, whole: Tree) -> Tree:
+    def _add_scattered(self, place: int, i: jax.Array, sums: Tree, whole: Tree) -> Tree:
         """`sums` with the gradients of layer `i`, of which this rank has its shares of sums."""
-        params, constant = self.apart_from_constant(self.params(place, i))
+        params, constant = self.partition_params(self.layer_params(place, i))
 
         def gather(params: Tree) -> Tree:
-            return self.apart_from_constant(self.gather(self.with_constant(params, constant)))[0]
+            return self.partition_params(self.gather(self.combine_params(params, constant)))[0]
 
         (own,) = jax.vjp(gather, params)[1](whole)
-        return self.added(place, i, sums, own, late=False)
+        return self.add_gradients(place, i, sums, own, deferred=False)
 
-    def _gradients(self) -> Tree:
+    def _gathered_layer(self) -> Tree:
         """Like the gradients of the first layer before they are scattered.
 
         Nothing but shapes and types is used of it.
         """
-        return self.apart_from_constant(self.gather(self.params(0, self.periods[0])))[0]
+        return self.partition_params(self.gather(self.layer_params(0, self.periods[0])))[0]
 
 
-def apply_layers(run: LayerRun, x: jax.Array, context: Tree) -> tuple[jax.Array, Aux]:
+def apply_layers(run: LayerStack, x: jax.Array, context: Tree) -> tuple[jax.Array, Aux]:
     """All layers of `run` in order, outside a pipeline, and the sums of their auxiliary losses.
 
     Derivatives are those of `run`: of the forward is kept what `run.remat` says, and in no case
@@ -125,7 +127,7 @@ def apply_layers(run: LayerRun, x: jax.Array, context: Tree) -> tuple[jax.Array,
     def apply(stack: Tree, x: jax.Array, rest: tuple[Tree, Tree]) -> tuple[jax.Array, Aux]:
         constant, context = rest
         own = replace(run, stack=stack, constant=constant, remat="full")
-        return own.made(own.forward(start(), x, context).run()[0])
+        return own.outputs_of(own.forward(start(), x, context).run()[0])
 
     def forward(
         stack: Tree, x: jax.Array, rest: tuple[Tree, Tree]
@@ -133,7 +135,7 @@ def apply_layers(run: LayerRun, x: jax.Array, context: Tree) -> tuple[jax.Array,
         constant, context = rest
         own = replace(run, stack=stack, constant=constant)
         carry, kept = own.forward(start(), x, context).run()
-        return own.made(carry), (stack, x if run.remat == "full" else kept, rest)
+        return own.outputs_of(carry), (stack, x if run.remat == "full" else kept, rest)
 
     def backward(
         residuals: tuple[Tree, ...], gradients: tuple[jax.Array, Aux]

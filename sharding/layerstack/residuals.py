@@ -47,7 +47,7 @@ def with_residuals(linearized: Linearized, x: jax.Array, rest: Tree) -> tuple[Tr
         linearized: linearization of the layer.
         rest: all other inputs of the residuals, such as masks.
     """
-    y, pull, depends = _traced(linearized, x, rest)
+    y, pull, depends = _trace_linearized(linearized, x, rest)
     return y, [leaf for leaf, yes in zip(jax.tree.leaves(pull), depends, strict=True) if yes]
 
 
@@ -61,14 +61,16 @@ def from_residuals(
         kept: values that it returned.
         like: an array of the shape and type of the layer's input.
     """
-    _, pull, depends = _traced(linearized, jnp.zeros_like(like), rest)
+    _, pull, depends = _trace_linearized(linearized, jnp.zeros_like(like), rest)
     leaves, structure = jax.tree.flatten(pull)
     stored = iter(kept)
     own = [next(stored) if yes else leaf for leaf, yes in zip(leaves, depends, strict=True)]
     return jax.tree.unflatten(structure, own)
 
 
-def _traced(linearized: Linearized, x: jax.Array, rest: Tree) -> tuple[Tree, Any, list[bool]]:
+def _trace_linearized(
+    linearized: Linearized, x: jax.Array, rest: Tree
+) -> tuple[Tree, Any, list[bool]]:
     """The output, its backward, and which residuals of that depend on `x`.
 
     The layer is traced once: both are results of its jaxpr.

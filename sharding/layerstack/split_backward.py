@@ -41,32 +41,32 @@ Tree = Any
 #: A layer: from parameters, input and everything else to outputs.
 Layer = Callable[[Tree, jax.Array, Tree], Tree]
 #: Inputs of the products of a layer, and the gradients of their outputs.
-Pairs = tuple[list[jax.Array], list[jax.Array]]
+SavedOperands = tuple[list[jax.Array], list[jax.Array]]
 
 #: Primitives that multiply matrices.
 MULTIPLY = frozenset({"conv_general_dilated", "dot_general", "ragged_dot_general"})
 
 
 @dataclass(frozen=True, eq=False)
-class CutLayer:
+class SplitLayer:
     """A traced layer, cut at its products.
 
     Attributes:
         program: the traced layer; it reads leaves of parameters, of the input, and all others.
         structure: structure of its outputs.
         count: number of leaves of parameters.
-        late: numbers of the leaves whose gradients are made of pairs.
+        deferred: numbers of the leaves whose gradients are made of pairs.
     """
 
     program: ClosedJaxpr
     structure: Any
     count: int
-    late: frozenset[int]
+    deferred: frozenset[int]
 
     @classmethod
     def of(
         cls, layer: Layer, params: Tree, x: jax.Array, rest: Tree, late: frozenset[int] | None
-    ) -> CutLayer:
+    ) -> SplitLayer:
         """`layer`, traced for arguments like these.
 
         Args:
@@ -75,9 +75,9 @@ class CutLayer:
         program, shapes = jax.make_jaxpr(layer, return_shape=True)(params, x, rest)
         structure, count = jax.tree.structure(shapes), len(jax.tree.leaves(params))
         whole = cls(program, structure, count, frozenset(range(count)))
-        return cls(program, structure, count, whole._alone() if late is None else late)
+        return cls(program, structure, count, whole._product_parameters() if late is None else late)
 
-    def linearized(self, leaves: Values, x: jax.Array, rest: Tree) -> tuple[Tree, Tree]:
+    def linearize(self, leaves: Values, x: jax.Array, rest: Tree) -> tuple[Tree, Tree]:
         """The outputs, and what `backward` needs.
 
         Args:
@@ -88,28 +88,30 @@ class CutLayer:
             inputs: dict[Any, jax.Array] = {}
             waiting = iter(zeros)
             special = partial(self._special, partial(self._product, inputs, waiting))
-            values = [*self._merged(leaves, early), x, *jax.tree.leaves(rest)]
+            values = [*self._merge_leaves(leaves, early), x, *jax.tree.leaves(rest)]
             made = evaluated(self.program, values, special)
             return jax.tree.unflatten(self.structure, made), [inputs[own] for own in self._inputs]
 
-        early = [leaf for number, leaf in enumerate(leaves) if number not in self.late]
+        early = [leaf for number, leaf in enumerate(leaves) if number not in self.deferred]
         zeros = [_zeros(own.aval) for own in self._outputs]
         made, pull, inputs = jax.vjp(outputs, early, x, zeros, has_aux=True)
         return made, (pull, inputs)
 
     @staticmethod
-    def backward(linearized: Tree, gradients: Tree) -> tuple[list[jax.Array], jax.Array, Pairs]:
+    def backward(
+        linearized: Tree, gradients: Tree
+    ) -> tuple[list[jax.Array], jax.Array, SavedOperands]:
         """Gradients of the parameters that are not late and of the input, and the pairs.
 
         Args:
-            linearized: from `linearized`.
+            linearized: from `linearize`.
             gradients: of the outputs.
         """
         pull, inputs = linearized
         early, dx, of_products = pull(gradients)
         return early, dx, (inputs, of_products)
 
-    def weights(self, leaves: Values, pairs: Pairs) -> list[jax.Array]:
+    def weight_gradients(self, leaves: Values, pairs: SavedOperands) -> list[jax.Array]:
         """Gradients of the late parameters.
 
         Args:
@@ -117,15 +119,15 @@ class CutLayer:
             pairs: from `backward`.
         """
         inputs, gradients = pairs
-        late = [leaf for number, leaf in enumerate(leaves) if number in self.late]
+        late = [leaf for number, leaf in enumerate(leaves) if number in self.deferred]
 
         def products(late: Values) -> list[jax.Array]:
             own = iter(late)
-            merged = [next(own) if n in self.late else leaf for n, leaf in enumerate(leaves)]
+            merged = [next(own) if n in self.deferred else leaf for n, leaf in enumerate(leaves)]
             operands = jaxpr_as_fun(self._of_parameters)(*merged)
             known = dict(zip(self._operands, operands, strict=True))
             known |= zip(self._inputs, inputs, strict=True)
-            return [own for eqn in self._products for own in self._made(eqn, known)]
+            return [own for eqn in self._products for own in self._evaluate(eqn, known)]
 
         (found,) = jax.vjp(products, late)[1](gradients)
         return found
@@ -151,7 +153,7 @@ class CutLayer:
         read = [self._reads[own] for own in read_by(eqn)]
         return _union(filter(None, read)) if None in read else frozenset()
 
-    def _alone(self) -> frozenset[int]:
+    def _product_parameters(self) -> frozenset[int]:
         """Leaves of parameters that products alone read."""
         mixed = [(eqn, self._parameters(eqn)) for eqn in self.program.jaxpr.eqns]
         made = (self._reads[own] for own in self._outvars)
@@ -175,7 +177,7 @@ class CutLayer:
 
     def _is_product(self, eqn: JaxprEqn) -> bool:
         read = self._parameters(eqn)
-        return bool(read) and read <= self.late and is_or_holds(eqn, MULTIPLY)
+        return bool(read) and read <= self.deferred and is_or_holds(eqn, MULTIPLY)
 
     @cached_property
     def _inputs(self) -> list[Any]:
@@ -203,10 +205,10 @@ class CutLayer:
         own = jaxpr.replace(invars=leaves, outvars=self._operands, eqns=kept)
         return ClosedJaxpr(own, self.program.consts)
 
-    def _merged(self, leaves: Values, early: Values) -> list[Any]:
+    def _merge_leaves(self, leaves: Values, early: Values) -> list[Any]:
         """All leaves, `early` among them."""
         own = iter(early)
-        return [leaf if n in self.late else next(own) for n, leaf in enumerate(leaves)]
+        return [leaf if n in self.deferred else next(own) for n, leaf in enumerate(leaves)]
 
     def _special(self, product: Evaluate, eqn: JaxprEqn) -> Evaluate | None:
         return product if self._is_product(eqn) else None
@@ -218,24 +220,24 @@ class CutLayer:
         pairs = zip(eqn.invars, values, strict=True)
         known = {own: value for own, value in pairs if not isinstance(own, Literal)}
         inputs.update({own: known[own] for own in known if self._reads[own] is None})
-        seen = map(_seen, self._made(eqn, known), zeros)
+        seen = map(_with_gradient_tap, self._evaluate(eqn, known), zeros)
         made = dict(zip(made_by(eqn), seen, strict=True))
         return [made.get(own) for own in eqn.outvars]
 
-    def _made(self, eqn: JaxprEqn, known: Mapping[Any, Any]) -> Values:
+    def _evaluate(self, eqn: JaxprEqn, known: Mapping[Any, Any]) -> Values:
         """What an equation makes of the values of what it reads."""
         alone = together(self.program.jaxpr, [eqn])
         return unchanged(alone, [known[own] for own in alone.invars])
 
 
 @jax.custom_vjp
-def _seen(x: jax.Array, zero: jax.Array) -> jax.Array:
+def _with_gradient_tap(x: jax.Array, zero: jax.Array) -> jax.Array:
     """`x`; the gradient of `zero`, which nothing reads, is that of `x`."""
     del zero
     return x
 
 
-_seen.defvjp(lambda x, zero: (x, None), lambda _, gradient: (gradient, gradient))
+_with_gradient_tap.defvjp(lambda x, zero: (x, None), lambda _, gradient: (gradient, gradient))
 
 
 def _zeros(aval: Any) -> jax.Array:

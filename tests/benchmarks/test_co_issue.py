@@ -10,8 +10,8 @@ from mllm_jax.compile.overlap import loop_share
 from mllm_jax.config.configured_step import lower
 from mllm_jax.config.load import load
 from mllm_jax.runtime.devices import DeviceError
-from scheduling.lowering.bounds import PHASES, Frame
-from scheduling.lowering.lower import compile_program
+from scheduling.lowering.bounds import PHASES, ScheduleBounds
+from scheduling.lowering.lower import lower_schedule
 from scheduling.lowering.lowered import IDLE
 from scheduling.schedules.task_kinds import EB, EF, TaskKind
 from sharding.grid import JointGrid
@@ -52,8 +52,8 @@ def test_groups_within_a_stage_count():
 
 def test_loops_count_as_often_as_the_schedule_has_them():
     schedule = lower(load(CONFIG)).schedule
-    program = compile_program(schedule, "layer")
-    frame = Frame.of(program)
+    program = lower_schedule(schedule, "layer")
+    frame = ScheduleBounds.of(program)
     share = loop_share(program, frame)
 
     def runs(scopes: str) -> float:
@@ -74,13 +74,13 @@ def test_loops_count_as_often_as_the_schedule_has_them():
     assert runs(f"{scan}F+B/while/body/while") == 1
     assert runs("while") == 1
 
-    meetings = runs(f"{scan}meeting/while") * len(ticks)
-    assert meetings == pytest.approx(schedule.meetings[span.start : span.stop].sum())
-    assert meetings < len(ticks), "all ticks meet: the test shows nothing"
+    syncs = runs(f"{scan}stage_sync/while") * len(ticks)
+    assert syncs == pytest.approx(schedule.stage_syncs[span.start : span.stop].sum())
+    assert syncs < len(ticks), "all ticks meet: the test shows nothing"
     count = schedule.microbatches
     for scope, times in (("head", count), ("return", count), ("embed", count - 1)):  # one before
-        inside = runs(f"{scan}meeting/while/body/{scope}/while")
-        assert inside * meetings == pytest.approx(times)
+        inside = runs(f"{scan}stage_sync/while/body/{scope}/while")
+        assert inside * syncs == pytest.approx(times)
 
     def ends(task: TaskKind, scope: str) -> float:
         """Runs of a loop in bundles with an encoder task, over all phases and stages."""

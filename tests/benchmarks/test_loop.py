@@ -87,7 +87,7 @@ def test_a_modality_that_no_sample_has_is_padding_alone():
 def test_a_step_is_predicted_from_its_tasks_and_meetings():
     schedule = interleaved(1, 1, 2)
     ticks, idle = len(schedule.ticks), 0.25
-    assert schedule.meetings.all()
+    assert schedule.stage_syncs.all()
     each = {F: 1.0, B: 2.0, "shared": 0.5}
     seconds = {name: TICKS * (idle + own) for name, own in each.items()}
     seconds |= {"idle": TICKS * idle, "idle longer": IDLE_TICKS * idle}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchmarks import placing
 from mllm_jax.config.load import load
-from scheduling.lowering.bounds import Frame
+from scheduling.lowering.bounds import ScheduleBounds
 from tests.configs import ROOT
 
 
@@ -52,8 +52,8 @@ def test_a_schedule_that_does_not_fit_is_followed_by_another(
     config = load(ROOT / "configs" / "optimus" / "dual_22b_5b_gpt175b_512.yaml")
     follow, frame = placing._follower(config, 2, 8)
     found = [placing._placed(follow, frame, 0.1, 0)]
-    monkeypatch.setattr(Frame, "excess", lambda *_: "slots")
+    monkeypatch.setattr(ScheduleBounds, "find_excess", lambda *_: "slots")
     found.append(placing._placed(follow, frame, 0.1, 0))
-    ways = len(follow.ways())
+    ways = len(follow.placement_limits())
     assert [(own.attempts, own.fits) for own in found] == [(1, True), (2 * ways, False)]
     assert found[1].units > 0

@@ -14,7 +14,7 @@ from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.decoding import Cache, CachedDecoder, apart
 from mllm_jax.models.graph import ModelConfig
 from sharding.grid import View
-from sharding.layerstack.run import LayerTraits
+from sharding.layerstack.run import LayerStackSpec
 
 SIZES = {"layers": 2, "d_model": 16, "heads": 4, "d_ff": 24, "vocab": 32}
 #: Its outputs go to the inputs of two layers.
@@ -123,7 +123,7 @@ def noted(cache: Cache, rows: ModuleRows, start: int) -> Cache:
 
 
 def test_layers_of_a_period_lie_apart_with_what_they_have() -> None:
-    traits = LayerTraits(2, without=(frozenset({"experts"}), frozenset({"mlp"})))
+    traits = LayerStackSpec(2, without=(frozenset({"experts"}), frozenset({"mlp"})))
     stack = {name: np.arange(n) for name, n in (("norm", 4), ("mlp", 2), ("experts", 2))}
     found = apart({name: {"scale": own} for name, own in stack.items()}, traits, 4)
     assert found == (

@@ -50,7 +50,7 @@ def predicted(experiment: Experiment) -> Memory:
     splits = {(plan.tensor, plan.expert > 1) for plan in own.parallel.plans.values()}
     sizes, pieces, program = None, {}, experiment.step.program
     if isinstance(program, PipelineProgram):
-        tables = program.standing
+        tables = program.full_load_schedule
         sizes = tables.sizes, {name: one.sizes for name, one in tables.encoders.items()}
         pieces = {cut.name: cut.pieces for cut in program.schedule.encoders}
     chosen = replace(strategy(own, "gpu"), pieces=pieces)
@@ -203,11 +203,11 @@ def test_the_slots_of_the_compiled_frame_are_counted(independent: bool) -> None:
     own = following(independent_microbatches=independent, budgets=budgets)
     program = gradient_step(own).program
     assert isinstance(program, PipelineProgram)
-    frame, lowered = program.frame, lower(own)
+    frame, lowered = program.bounds, lower(own)
     sizes = frame.sizes, {name: encoder.sizes for name, encoder in frame.encoders.items()}
     assert buffer_sizes(lowered.workload, program.schedule, lowered.strategy) == sizes
-    standing = program.standing.encoders["vision"].sizes
-    assert (frame.encoders["vision"].sizes.outbox > standing.outbox) == independent
+    standing = program.full_load_schedule.encoders["vision"].sizes
+    assert (frame.encoders["vision"].sizes.output_buffer > standing.output_buffer) == independent
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_slots_to_spare_take_what_is_predicted(monkeypatch: pytest.MonkeyPatch) 
     """The bytes that a compiled step takes more than one without them."""
     own, found = following(), []
     for spare in (0, 4):
-        monkeypatch.setattr("scheduling.lowering.bounds.SPARE", spare)
+        monkeypatch.setattr("scheduling.lowering.bounds.SLACK_SLOTS", spare)
         step = gradient_step(own)
         lowered = step.gradients.lower(step.abstract["params"], training_batch(own, step))
         real = lowered.compile().memory_analysis()

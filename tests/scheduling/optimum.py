@@ -31,7 +31,7 @@ def lower_bound(
     load = np.zeros((len(decoder.ticks) + 2, decoder.stages))
     windows: dict[tuple[int, TaskKind], range] = {}
     for tick, stage, task in decoder:
-        load[tick + 1, stage] += costs.of(task)
+        load[tick + 1, stage] += costs.cost_of(task)
         if (stage, task.part) == (0, 0):
             forward = task.kind == F
             window = range(tick + 1) if forward else range(tick + 2, len(load))

@@ -316,11 +316,11 @@ def test_verify_holds_for_a_pipeline(small_config: Make) -> None:
 
 def test_the_plan_of_another_schedule_is_refused(small_config: Make) -> None:
     """A schedule that breaks a rule does not reach the devices."""
-    from scheduling.lowering.lower import compile_program
+    from scheduling.lowering.lower import lower_schedule
     from scheduling.schedules.schedule import ScheduleError
 
     schedule = Experiment.build(small_config(**MODEL, **PIPELINED)).step.program.schedule
     assert schedule is not None
     broken = replace(schedule, ticks=schedule.ticks[::-1])
     with pytest.raises(ScheduleError, match="tick"):
-        compile_program(broken, "full")
+        lower_schedule(broken, "full")

@@ -27,7 +27,7 @@ from mllm_jax.train.state.optimizer import learning_rate
 from mllm_jax.train.state.progress import Progress, ProgressError
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.trainer import steps, training
-from sharding.layerstack.partition import apart
+from sharding.layerstack.partition import partition
 from tests.train.runs import run
 
 
@@ -240,7 +240,7 @@ def test_a_step_of_lamb_is_that_of_its_definition_and_its_ratios_are_kept(
     (adam,) = (own for own in _nodes(state["optimizer"]) if hasattr(own, "mu"))
     grads = jax.tree.map(lambda mean: np.asarray(mean) / np.float32(0.1), adam.mu)
     _, axes = abstract_parameters(config.model)
-    trained = [apart(tree, grads)[0] for tree in (weights, axes)]
+    trained = [partition(tree, grads)[0] for tree in (weights, axes)]
     expected, ratios = lamb(trained[0], grads, trained[1], np.float32(0.05))
     taken = [
         (each.loss, jax.tree.map(np.array, each.state["params"]))
@@ -248,7 +248,7 @@ def test_a_step_of_lamb_is_that_of_its_definition_and_its_ratios_are_kept(
     ]
     jax.tree.map(
         lambda own, wanted: np.testing.assert_allclose(own, wanted, rtol=1e-5, atol=1e-6),
-        apart(taken[0][1], grads)[0],
+        partition(taken[0][1], grads)[0],
         expected,
     )
     lines = (tmp_path / "test" / "metrics.jsonl").read_text().splitlines()

@@ -28,7 +28,7 @@ from scheduling.costs.loads import Load, Uneven, loaded
 from scheduling.costs.strategy import Strategy
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.tasks import Feeds
-from scheduling.search.adaptive import Following, search_following
+from scheduling.search.adaptive import AdaptiveStrategy, search_adaptive
 
 #: The system of this framework among the others.
 OURS = "ours"
@@ -231,7 +231,7 @@ def compare(
     workload = planner.workload
     tell(f"searching the plan of {OURS}")
     moving = [loads[0].mean, usual.mean, loads[-1].mean]
-    ours = search_following(space, workload, hardware, moving, _teller(tell))
+    ours = search_adaptive(space, workload, hardware, moving, _teller(tell))
     plans = {OURS: _described(ours.strategy) + _rows(ours)}
     cells: list[dict[str, Cell]] = [{OURS: own} for own in _followed(ours, loads, tell)]
     mean, largest = (loaded(workload, own.mean) for own in (usual, loads[-1]))
@@ -251,7 +251,7 @@ def compare(
     return Compared(*told, tuple(cells), _configured(planner, ours))
 
 
-def _configured(planner: Planner, ours: Following) -> ExperimentConfig:
+def _configured(planner: Planner, ours: AdaptiveStrategy) -> ExperimentConfig:
     """The configuration of our plan, with the rows of the encoders' own microbatches."""
     config, spread = planner.configured(ours.strategy), ours.workload.spread
     rows = {name: count for name, count in spread.items() if count > 1}
@@ -286,7 +286,7 @@ class _Loads:
         """Rows of systems that run samples as they arrive."""
         return None if self.drawn is None else self.drawn.uneven
 
-    def dealt(self, ours: Following) -> list[list[dict[str, Feeds]]]:
+    def dealt(self, ours: AdaptiveStrategy) -> list[list[dict[str, Feeds]]]:
         """In every step, the ways in which the encoders' own microbatches may feed."""
         if self.drawn is None:
             return [[ours.feeds(self.mean)]]
@@ -346,12 +346,12 @@ def _teller(tell: Tell) -> Callable[[int, float], None]:
     return told
 
 
-def _followed(ours: Following, loads: Sequence[_Loads], tell: Tell) -> list[Cell]:
+def _followed(ours: AdaptiveStrategy, loads: Sequence[_Loads], tell: Tell) -> list[Cell]:
     """Our step under every load, the mean of its steps, within the one compiled program."""
     cells = []
     for own in loads:
-        schedules = [ours.fitted(ways) for ways in own.dealt(ours)]
-        if full := sum(schedule is ours.standing for schedule in schedules):
+        schedules = [ours.fitting_schedule(ways) for ways in own.dealt(ours)]
+        if full := sum(schedule is ours.full_load_schedule for schedule in schedules):
             tell(
                 f"{full} of {len(schedules)} steps with {own.share:.0%} media fit no schedule "
                 "within what is compiled; their encoders run as if they were full"
@@ -376,7 +376,7 @@ def _described(strategy: Strategy) -> str:
     return describe(strategy) + apart
 
 
-def _rows(own: Following) -> str:
+def _rows(own: AdaptiveStrategy) -> str:
     """Rows of own microbatches, of encoders that have more than the decoder."""
     more = {name: rows for name, rows in own.workload.spread.items() if rows > 1}
     return "".join(f", {name} {rows} rows for each" for name, rows in more.items())

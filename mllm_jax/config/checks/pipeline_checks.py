@@ -16,10 +16,10 @@ from mllm_jax.config.checks.plan_checks import (
 from mllm_jax.config.checks.problems import LEFT_OUT, Choice, Problem, Side
 from mllm_jax.config.hardware import named, names
 from mllm_jax.config.inputs import longest, unbounded_by
-from mllm_jax.config.pipeline_plan import LayerStack
+from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.config.sections import ExperimentConfig
 from scheduling.costs.hardware import HardwareError
-from scheduling.schedules.kinds import WEIGHTS_APART
+from scheduling.schedules.kinds import SPLIT_BACKWARD
 from scheduling.schedules.schedule import MOST_FORWARDS, most_microbatches
 from scheduling.schedules.tasks import valid_pieces
 from sharding.plan import ParallelPlan
@@ -110,7 +110,7 @@ def _of_bubbles_alone(config: ExperimentConfig) -> Iterator[Problem]:
 def _weights_apart(config: ExperimentConfig) -> Iterator[Problem]:
     """A decoder whose weight gradients are apart has some."""
     key, kind = "schedule.kind", config.schedule.kind
-    if kind in WEIGHTS_APART and config.frozen.trunk("decoder"):
+    if kind in SPLIT_BACKWARD and config.frozen.trunk("decoder"):
         reason = f"{kind} has no effect, as train.freeze has decoder, which has no weight gradients"
         yield _or_default(key, "1f1b", reason)
 
@@ -260,7 +260,7 @@ def _deepstack(config: ExperimentConfig) -> Iterator[Problem]:
     """Layers with inputs of their own are in the first chunk, and those that give them together."""
     stages, chunks = config.parallel.decoder.stage, config.schedule.decoder_chunks
     decoder = config.model.decoder
-    most = LayerStack(decoder.layers, stages, chunks, decoder.period).per_chunk
+    most = StageLayers(decoder.layers, stages, chunks, decoder.period).per_chunk
     for name, plan in _encoder_plans(config).items():
         layers = config.model.encoder(name).deepstack
         key = f"model.encoders.{config.model.lanes[name]}.deepstack"

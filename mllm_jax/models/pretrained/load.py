@@ -68,7 +68,7 @@ def load(
         tensors: tensors that `rules.check` has checked.
         target: shapes, types and layouts by dotted path, of the shapes and of no fewer layers than
             the rules have. Layers may be stacked in two dimensions, and there may be more than the
-            model has, which stay zero (see `LayerStack`). Other parameters may be padded, with
+            model has, which stay zero (see `StageLayers`). Other parameters may be padded, with
             zeros at the end of their dimensions.
         look: takes whether they are finite; None: this is waited for.
 

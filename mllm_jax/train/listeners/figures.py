@@ -200,7 +200,7 @@ def positions_of_units(
         group: the hosts of whose rows the positions are.
     """
     follow, rows = experiment.step.program.follow, experiment.config.data.rows // group.count
-    rooms = follow.rooms if follow else {}
+    rooms = follow.capacities if follow else {}
     return {
         name: count * rows * rooms[name].spread * rooms[name].positions
         for name, count in units.items()

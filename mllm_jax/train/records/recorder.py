@@ -111,7 +111,7 @@ def write_timelines(
         real = measured(records, schedule)
         rate = timeline(schedule, costs).work / _busy(real, schedule)
         timelines["measured"] = real
-    timelines = {"predicted": timeline(schedule, costs.over(rate)), **timelines}
+    timelines = {"predicted": timeline(schedule, costs.divided_by(rate)), **timelines}
     folder.mkdir(parents=True, exist_ok=True)
     files = folder / f"{name}.json", folder / f"{name}.png"
     write_chrome_trace(files[0], timelines)

@@ -1,7 +1,7 @@
 """Checkpoints across plans: grouped and padded otherwise on disk than in memory.
 
 Without stages a parameter of the layers is stored as `[layers, ...]`, in a pipeline as `[chunks,
-padded layers / chunks, ...]` (see `LayerStack`); if only some layers have it, of these alone. Both
+padded layers / chunks, ...]` (see `StageLayers`); if only some layers have it, of these alone. Both
 list the layers in their order, so that one becomes the other by a reshape, and by cutting or adding
 padding at the end. The vocabulary ends in
 as much padding, of zeros, as makes it a multiple of the ranks that share it.
@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 
-from mllm_jax.config.pipeline_plan import LayerStack
+from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.runtime.compiled.synchronized import compiled_together
 from sharding.grid import Axes
 
@@ -36,7 +36,7 @@ class Regrouping:
     """
 
     vocab: int
-    stack: LayerStack | None
+    stack: StageLayers | None
     padded: Mapping[str, int] = field(default_factory=dict)
 
     def fits(self, name: str, stored: Shape, wanted: Shape) -> bool:
@@ -132,14 +132,14 @@ def leaf_name(path: tuple[Any, ...]) -> str:
     return jax.tree_util.keystr(path, simple=True, separator=".")
 
 
-def split_layers(stack: LayerStack, leaf: jax.Array) -> jax.Array:
+def split_layers(stack: StageLayers, leaf: jax.Array) -> jax.Array:
     """`[layers, ...]` to `[chunks, padded / chunks, ...]`."""
     layers = leaf.shape[0]
     padding = [(0, stack.padded * layers // stack.layers - layers)] + [(0, 0)] * (leaf.ndim - 1)
     return jnp.pad(leaf, padding).reshape(stack.chunks, -1, *leaf.shape[1:])
 
 
-def join_layers(stack: LayerStack, leaf: jax.Array) -> jax.Array:
+def join_layers(stack: StageLayers, leaf: jax.Array) -> jax.Array:
     """The inverse of `split_layers`."""
     flat = leaf.reshape(-1, *leaf.shape[2:])
     return flat[: stack.unpadded(len(flat))]

@@ -15,13 +15,13 @@ from typing import Any
 
 import jax
 
-from mllm_jax.config.pipeline_plan import LayerStack
+from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.state.regroup import Regrouping, join_layers, leaf_name, resized, split_layers
 from sharding.axes import stored_dimension
 from sharding.grid import JointGrid
-from sharding.layerstack.partition import apart
+from sharding.layerstack.partition import partition
 from sharding.rules import is_axes, layouts
 from sharding.shared_parameters import tower_views
 
@@ -38,7 +38,7 @@ class StoredForm:
 
     model: ModelConfig
     grid: JointGrid
-    stack: LayerStack | None = None
+    stack: StageLayers | None = None
 
     @cached_property
     def layout(self) -> Any:
@@ -80,7 +80,7 @@ class StoredForm:
         Args:
             params: all parameters, or some of them (see `sharding.layerstack.partition`).
         """
-        stacked, (shapes, _) = self._on_layers(join_layers, params), apart(self._shapes, params)
+        stacked, (shapes, _) = self._on_layers(join_layers, params), partition(self._shapes, params)
         return jax.tree.map(lambda leaf, own: resized(leaf, own.shape), stacked, shapes)
 
     @cached_property

@@ -16,7 +16,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from data.batch import PackedBatch
 from mllm_jax.models.batch import ModuleRows
 from mllm_jax.runtime.part import peers
-from mllm_jax.train.step.gradient_program import Batch, Dealing, StepTables
+from mllm_jax.train.step.gradient_program import Batch, PlacedSchedule, StageAssignment
 from mllm_jax.train.step.host_groups import ALONE, Among
 from mllm_jax.train.step.independent_microbatches import in_units
 from mllm_jax.train.step.routes import Pair, lane_routes
@@ -32,7 +32,7 @@ class PlacedBatch(NamedTuple):
     Attributes:
         batch: the batch.
         microbatches: how many independent microbatches each encoder runs; empty if none has any.
-        spilled: as of `StepTables`.
+        spilled: as of `PlacedSchedule`.
     """
 
     batch: Batch
@@ -44,7 +44,7 @@ def place(
     microbatches: Sequence[PackedBatch],
     step: TrainStep,
     following: Sequence[PackedBatch] | None = None,
-    tables: StepTables | None = None,
+    tables: PlacedSchedule | None = None,
     among: Among = ALONE,
 ) -> Batch:
     """The batch of `place_batch`."""
@@ -55,7 +55,7 @@ def place_batch(
     microbatches: Sequence[PackedBatch],
     step: TrainStep,
     following: Sequence[PackedBatch] | None = None,
-    tables: StepTables | None = None,
+    tables: PlacedSchedule | None = None,
     among: Among = ALONE,
 ) -> PlacedBatch:
     """Stack this process's rows of every microbatch into global arrays for `step`.
@@ -96,11 +96,11 @@ def place_batch(
     shapes = {name: lane.shapes for name, lane in routes.items()}
     layout: Any = shardings(step.mesh, program.layout.specs(StepBatch(stacked, shapes)))
     batch = StepBatch(
-        _placed(step, own.dealings, layout.rows, stacked),
+        _placed(step, own.assignments, layout.rows, stacked),
         {name: lane.placed(layout.routes[name]) for name, lane in routes.items()},
         schedule=step.schedule if own.arrays is program.tables.arrays else step.placed_tables(own),
     )
-    return PlacedBatch(batch, units, own.spilled)
+    return PlacedBatch(batch, units, own.fallback_reason)
 
 
 def _sizes(
@@ -125,7 +125,7 @@ def _sizes(
 def _spread(step: TrainStep) -> dict[str, int]:
     """Rows of encoders' own microbatches for each of the decoder's."""
     follow = step.program.follow
-    return {name: room.spread for name, room in follow.rooms.items()} if follow else {}
+    return {name: room.spread for name, room in follow.capacities.items()} if follow else {}
 
 
 def _without(rows: Mapping[str, ModuleRows], others: Collection[str]) -> dict[str, ModuleRows]:
@@ -138,7 +138,7 @@ def _stacked(trees: Sequence[Any]) -> Any:
 
 def _placed(
     step: TrainStep,
-    dealings: Mapping[str, Dealing],
+    dealings: Mapping[str, StageAssignment],
     layouts: Mapping[str, ModuleRows],
     modules: Mapping[str, ModuleRows],
 ) -> dict[str, ModuleRows]:
@@ -168,8 +168,8 @@ def abstract_batch(
     program = step.program
     every = microbatches + program.ahead
     slots = dict.fromkeys(microbatch.rows, every)
-    slots |= {name: len(dealing.order) for name, dealing in program.tables.dealings.items()}
-    rooms, spread = program.follow.rooms if program.follow else {}, _spread(step)
+    slots |= {name: len(dealing.order) for name, dealing in program.tables.assignments.items()}
+    rooms, spread = program.follow.capacities if program.follow else {}, _spread(step)
 
     def stacked(name: str, own: ModuleRows) -> ModuleRows:
         share = Fraction(1)
@@ -202,7 +202,9 @@ def abstract_batch(
     return step.abstract_primed(laid_out(batch, step.mesh, program.layout.specs(batch)))
 
 
-def _deal(step: TrainStep, dealing: Dealing, layout: NamedSharding, x: np.ndarray) -> jax.Array:
+def _deal(
+    step: TrainStep, dealing: StageAssignment, layout: NamedSharding, x: np.ndarray
+) -> jax.Array:
     """Local rows `[microbatches, rows, ...]` in the order of the slots; empty slots hold zeros."""
     rows = NamedSharding(step.mesh, PartitionSpec(dealing.rows or None))
     total = _total_rows(rows, step.program.grid.decoder.degree(dealing.rows), x.shape[1])
@@ -248,7 +250,7 @@ def _rows_of_units(step: TrainStep, rows: int) -> dict[str, list[int]]:
 def _held_rows(step: TrainStep, rows: int) -> list[dict[str, set[int]]]:
     """Rows of microbatches on every process, by module; encoders may have more than `rows`."""
     axes = {name: view.batch for name, view in step.program.grid.views.items()}
-    axes |= {name: dealing.rows for name, dealing in step.program.tables.dealings.items()}
+    axes |= {name: dealing.rows for name, dealing in step.program.tables.assignments.items()}
     held: list[dict[str, set[int]]] = [
         {name: set() for name in axes} for _ in range(jax.process_count())
     ]

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec
 
-from mllm_jax.config.pipeline_plan import LayerStack
+from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows
 from mllm_jax.models.freeze import Frozen
 from mllm_jax.models.graph import ModelConfig
@@ -46,7 +46,7 @@ Batch = StepBatch[ModuleRows]
 
 
 @dataclass(frozen=True)
-class Dealing:
+class StageAssignment:
     """Microbatches of an encoder on the stages that encode them.
 
     Attributes:
@@ -67,27 +67,27 @@ class Dealing:
 
 
 @dataclass(frozen=True)
-class StepTables:
+class PlacedSchedule:
     """The schedule of a step, as its batch carries it.
 
     Attributes:
         arrays: what the executor reads; None without stages.
-        dealings: how microbatches are dealt to stages, of the encoders of which they are.
+        assignments: how microbatches are dealt to stages, of the encoders of which they are.
         pairs: of these encoders, the pair of an encoder and a decoder microbatch in every slot of
             the pipelines, `[pipelines * pairs]`.
-        spilled: why these are the tables of the full load, as no schedule of the step fits what is
-            compiled; empty if one does.
+        fallback_reason: why these are the tables of the full load, as no schedule of the step fits
+            what is compiled; empty if one does.
     """
 
     arrays: InstructionTable | None = None
-    dealings: Mapping[str, Dealing] = field(default_factory=dict)
+    assignments: Mapping[str, StageAssignment] = field(default_factory=dict)
     pairs: Mapping[str, Sequence[Pair]] = field(default_factory=dict)
-    spilled: str = ""
+    fallback_reason: str = ""
 
     @property
     def microbatches(self) -> dict[str, int]:
         """Microbatches of these encoders that the step runs."""
-        return {name: int((own.order >= 0).sum()) for name, own in self.dealings.items()}
+        return {name: int((own.order >= 0).sum()) for name, own in self.assignments.items()}
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class BatchLayout:
 
 
 @dataclass(frozen=True)
-class Room:
+class RowCapacity:
     """Room of an encoder's own microbatches.
 
     Attributes:
@@ -140,17 +140,17 @@ class Room:
 
 
 @dataclass(frozen=True)
-class Follow:
+class AdaptiveSchedules:
     """How the schedules of steps follow their loads.
 
     Attributes:
         tables: from what an encoder's own microbatches feed, by encoder, to the tables of the step;
             or what does not fit the compiled step, if no tables do.
-        rooms: the room of these microbatches, by encoder.
+        capacities: the room of these microbatches, by encoder.
     """
 
-    tables: Callable[[Mapping[str, Feeds]], StepTables | str]
-    rooms: Mapping[str, Room]
+    tables: Callable[[Mapping[str, Feeds]], PlacedSchedule | str]
+    capacities: Mapping[str, RowCapacity]
 
 
 class Gradients(NamedTuple):
@@ -197,7 +197,7 @@ class GradientProgram(ABC):
         model: ModelConfig,
         grid: JointGrid,
         frozen: Frozen,
-        stack: LayerStack | None = None,
+        stack: StageLayers | None = None,
         exchanges: Exchanges = AS_USUAL,
     ) -> None:
         self.model, self.grid, self.frozen = model, grid, frozen
@@ -296,17 +296,17 @@ class GradientProgram(ABC):
         return None
 
     @property
-    def tables(self) -> StepTables:
+    def tables(self) -> PlacedSchedule:
         """The schedule of every step that has none of its own."""
-        return StepTables()
+        return PlacedSchedule()
 
     @property
     def table_specs(self) -> InstructionTable | None:
-        """Layouts of `StepTables.arrays`."""
+        """Layouts of `PlacedSchedule.arrays`."""
         return None
 
     @property
-    def follow(self) -> Follow | None:
+    def follow(self) -> AdaptiveSchedules | None:
         """Makes the tables of each step, if encoders have independent microbatches."""
         return None
 
@@ -326,7 +326,7 @@ class GradientProgram(ABC):
     def layout(self) -> BatchLayout:
         """How the arrays of a batch lie: rows over each module's batch axes."""
         rows = {name: batch_spec(view) for name, view in self.grid.views.items()}
-        rows |= {name: dealing.spec for name, dealing in self.tables.dealings.items()}
+        rows |= {name: dealing.spec for name, dealing in self.tables.assignments.items()}
         return BatchLayout(rows, self.grid.decoder, self.carried_specs, self.table_specs)
 
     def _loss_weights(self, batch: Batch) -> jax.Array:

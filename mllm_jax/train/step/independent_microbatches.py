@@ -14,7 +14,12 @@ from dataclasses import replace
 from data.batch import ModuleRows, PackedBatch
 from data.planning.independent_microbatches import Ints, Units, plan_units, rows_of_units
 from mllm_jax.config.inputs import modalities
-from mllm_jax.train.step.gradient_program import Follow, GradientProgram, Room, StepTables
+from mllm_jax.train.step.gradient_program import (
+    AdaptiveSchedules,
+    GradientProgram,
+    PlacedSchedule,
+    RowCapacity,
+)
 from mllm_jax.train.step.host_groups import ALONE, Among
 
 logger = logging.getLogger(__name__)
@@ -24,20 +29,20 @@ _told: set[str] = set()
 
 def in_units(
     program: GradientProgram,
-    follow: Follow,
+    follow: AdaptiveSchedules,
     microbatches: Sequence[PackedBatch],
     rows: Mapping[str, Sequence[int]],
     here: Mapping[str, Sequence[int]],
     total: int,
     among: Among = ALONE,
-) -> tuple[StepTables, Sequence[PackedBatch], dict[str, ModuleRows]]:
+) -> tuple[PlacedSchedule, Sequence[PackedBatch], dict[str, ModuleRows]]:
     """The step with its encoders' media in units.
 
     Rows of units fill by themselves. If no schedule of these units fits what is compiled, rows go
     on together (`data.planning.independent_microbatches`), those of each group, so that units feed
     fewer microbatches.
     If none fits then, the step has the program's own tables, and every decoder microbatch has
-    units of its own (`StepTables.spilled`).
+    units of its own (`PlacedSchedule.fallback_reason`).
 
     Args:
         program: the program of the step.
@@ -61,7 +66,7 @@ def in_units(
             rows[name],
             here[name],
             modality,
-            follow.rooms[name].positions,
+            follow.capacities[name].positions,
         )
         for name, modality in kinds.items()
     }
@@ -80,17 +85,18 @@ def in_units(
 
 def _planned(
     program: GradientProgram,
-    follow: Follow,
+    follow: AdaptiveSchedules,
     microbatches: Sequence[PackedBatch],
     total: int,
     among: Among,
-) -> tuple[StepTables, dict[str, Units]]:
+) -> tuple[PlacedSchedule, dict[str, Units]]:
     """The tables of the step, and by lane the units that its media lie in."""
 
     def planned(**ways: bool) -> dict[str, Units]:
-        media = {name: _media(microbatches, name) for name in follow.rooms}
+        media = {name: _media(microbatches, name) for name in follow.capacities}
         return {
-            name: _units(media[name], room, total, **ways) for name, room in follow.rooms.items()
+            name: _units(media[name], room, total, **ways)
+            for name, room in follow.capacities.items()
         }
 
     excess = ""
@@ -107,11 +113,16 @@ def _planned(
                     "what is compiled; its rows go on together, in a few more microbatches"
                 )
             return tables, {n: replace(own, count=len(feeds[n])) for n, own in units.items()}
-    return replace(program.tables, spilled=excess), planned(apart=True)
+    return replace(program.tables, fallback_reason=excess), planned(apart=True)
 
 
 def _units(
-    media: Sequence[Ints], room: Room, rows: int, *, apart: bool = False, together: bool = False
+    media: Sequence[Ints],
+    room: RowCapacity,
+    rows: int,
+    *,
+    apart: bool = False,
+    together: bool = False,
 ) -> Units:
     """Units of a lane: each row by itself, all rows together, or apart for every microbatch."""
     each = room.each if apart else None

@@ -23,29 +23,29 @@ from mllm_jax.models import module as multimodal
 from mllm_jax.models.freeze import Frozen
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.step.gradient_program import (
+    AdaptiveSchedules,
     Batch,
-    Dealing,
-    Follow,
     GradientProgram,
     Gradients,
-    Room,
-    StepTables,
+    PlacedSchedule,
+    RowCapacity,
+    StageAssignment,
     with_aux,
 )
 from mllm_jax.train.step.routes import Pair
 from scheduling.executor.pipeline import Pipeline
-from scheduling.lowering.bounds import Frame, InstructionTable
-from scheduling.lowering.check import check_program
-from scheduling.lowering.lower import compile_program
-from scheduling.lowering.lowered import BundleKind, EncoderProgram, Program
+from scheduling.lowering.bounds import InstructionTable, ScheduleBounds
+from scheduling.lowering.check import check_lowered
+from scheduling.lowering.lower import lower_schedule
+from scheduling.lowering.lowered import EncoderProgram, FusedKind, LoweredSchedule
 from scheduling.schedules.schedule import Schedule
 from scheduling.schedules.tasks import Feeds
-from scheduling.search.scheduler import Follower
+from scheduling.search.scheduler import StepScheduler
 from sharding.axes import stored_dimension
 from sharding.collectives import axis_index, psum, reduce_scatter, vary
 from sharding.exchange_kinds import AS_USUAL, Exchanges
 from sharding.grid import JointGrid, View, Views
-from sharding.layerstack.partition import chosen
+from sharding.layerstack.partition import select_like
 from sharding.layerstack.run import Aux
 from sharding.rules import Layout, gather_parameters
 from sharding.shared_parameters import tower_views
@@ -67,7 +67,7 @@ class PipelineProgram(GradientProgram):
 
     Attributes:
         standing: program of all steps that have no schedule of their own.
-        frame: what is compiled of the programs that it can run.
+        bounds: what is compiled of the programs that it can run.
     """
 
     def __init__(
@@ -80,33 +80,36 @@ class PipelineProgram(GradientProgram):
     ) -> None:
         self.plan, self.stack = plan, plan.stack(model)
         super().__init__(model, grid, frozen, self.stack, exchanges)
-        self.standing: Program = self._compiled(plan.schedule)
-        check_program(self.standing)
-        self.frame = plan.frame or self._frame()
-        self._followed: dict[Any, StepTables | str] = {}
+        self.full_load_schedule: LoweredSchedule = self._compiled(plan.schedule)
+        check_lowered(self.full_load_schedule)
+        self.bounds = plan.bounds or self._schedule_bounds()
+        self._followed: dict[Any, PlacedSchedule | str] = {}
         self._inside = StageViews.build(grid, plan.gather)
 
-    def _compiled(self, schedule: Schedule) -> Program:
-        return compile_program(schedule, self.model.remat, self.model.remats)
+    def _compiled(self, schedule: Schedule) -> LoweredSchedule:
+        return lower_schedule(schedule, self.model.remat, self.model.remats)
 
-    def _frame(self) -> Frame:
-        """What is compiled: what `standing` needs, and with a follower all that fits its slots."""
-        make = Frame.of if self.plan.follow is None else Frame.following
-        return make(self.standing, apart=self.plan.apart)
+    def _schedule_bounds(self) -> ScheduleBounds:
+        """Bounds of the full load, and with independent microbatches of all that fits its slots."""
+        independent = self.plan.independent_microbatches is not None
+        make = ScheduleBounds.for_independent_microbatches if independent else ScheduleBounds.of
+        return make(self.full_load_schedule, single_tasks=self.plan.single_tasks)
 
     @property
-    def follow(self) -> Follow | None:
+    def follow(self) -> AdaptiveSchedules | None:
         """See `GradientProgram.follow`."""
-        follow = self.plan.follow
+        follow = self.plan.independent_microbatches
         if follow is None:
             return None
         rooms = {
-            cut.name: Room(follow.positions[cut.name], cut.each, follow.spread.get(cut.name, 1))
+            cut.name: RowCapacity(
+                follow.positions[cut.name], cut.each, follow.spread.get(cut.name, 1)
+            )
             for cut in self.schedule.encoders
         }
-        return Follow(partial(self._following, follow), rooms)
+        return AdaptiveSchedules(partial(self._following, follow), rooms)
 
-    def _following(self, follow: Follower, feeds: Mapping[str, Feeds]) -> StepTables | str:
+    def _following(self, follow: StepScheduler, feeds: Mapping[str, Feeds]) -> PlacedSchedule | str:
         """The tables of a step whose encoder microbatches feed these of the decoder.
 
         It is the first of the follower's ways that fits what is compiled; if none does, what of the
@@ -119,17 +122,17 @@ class PipelineProgram(GradientProgram):
             self._followed[key] = self._fitting(follow, feeds)
         return self._followed[key]
 
-    def _fitting(self, follow: Follower, feeds: Mapping[str, Feeds]) -> StepTables | str:
+    def _fitting(self, follow: StepScheduler, feeds: Mapping[str, Feeds]) -> PlacedSchedule | str:
         for name, own in feeds.items():
             most = self.schedule.encoder(name).units(self.schedule.microbatches)
             if len(own) > most:
                 return f"{name}: {len(own)} microbatches do not fit; valid: at most {most}"
         excess: str | None = None
-        for way in follow.ways():
+        for way in follow.placement_limits():
             program = self._compiled(follow(feeds, way))
             if self.plan.checked:
-                check_program(program)
-            excess = self.frame.excess(program)
+                check_lowered(program)
+            excess = self.bounds.find_excess(program)
             if excess is None:
                 return self.tables_of(program)
         return excess or "the follower has no way to place a step"
@@ -170,15 +173,15 @@ class PipelineProgram(GradientProgram):
             return Gradients(loss, self._scattered(grads, whole), carried, sums)
 
     def work_ahead(self, params: Any, batch: Batch) -> dict[str, jax.Array]:
-        """See `Pipeline.work_ahead`; `params` are in the form in which the step stores them."""
-        ahead = self.standing.ahead_only
-        frame = Frame.of(ahead)
-        schedule = jax.tree.map(jnp.asarray, frame.rows(ahead))
+        """See `Pipeline.prefetch_outputs`; `params` are as the step stores them."""
+        ahead = self.full_load_schedule.prefetch_only
+        bounds = ScheduleBounds.of(ahead)
+        schedule = jax.tree.map(jnp.asarray, bounds.instructions(ahead))
         of_stage = partial(lax.dynamic_index_in_dim, index=axis_index(self.grid.decoder.stage))
-        own, pairs = jax.tree.map(of_stage, (schedule.own, schedule.pairs))
-        schedule = replace(schedule, own=own, pairs=pairs)
-        pipeline = replace(self._pipeline, frame=frame)
-        return pipeline.work_ahead(
+        own, merges = jax.tree.map(of_stage, (schedule.own, schedule.pairs))
+        schedule = replace(schedule, own=own, merges=merges)
+        pipeline = replace(self._pipeline, bounds=bounds)
+        return pipeline.prefetch_outputs(
             self._stacked(self._whole(params)), batch.with_schedule(schedule)
         )
 
@@ -186,33 +189,35 @@ class PipelineProgram(GradientProgram):
     def carried_specs(self) -> dict[str, PartitionSpec]:
         """Layouts of what is carried on, `[stages * slots, rows, outputs, d_decoder]`."""
         stage = self.grid.decoder.stage or None
-        views = {name: self.views[name] for name, own in self.frame.encoders.items() if own.carried}
+        views = {
+            name: self.views[name] for name, own in self.bounds.encoders.items() if own.carried
+        }
         return {
             name: PartitionSpec(stage, view.batch or None, view.sequence or None)
             for name, view in views.items()
         }
 
-    def rehearse(
-        self, params: Any, batch: Batch, kind: BundleKind, piece: int, together: bool, ticks: int
+    def profile_task(
+        self, params: Any, batch: Batch, kind: FusedKind, piece: int, together: bool, ticks: int
     ) -> jax.Array:
-        """See `Pipeline.rehearse`; `params` are in the form in which the step stores them."""
+        """See `Pipeline.profile_task`; `params` are in the form in which the step stores them."""
         whole = self._stacked(self._whole(params))
-        return self._pipeline.rehearse(whole, batch, kind, piece, together, ticks)
+        return self._pipeline.profile_task(whole, batch, kind, piece, together, ticks)
 
     @cached_property
-    def tables(self) -> StepTables:
-        """Those of `standing`."""
-        return self.tables_of(self.standing)
+    def tables(self) -> PlacedSchedule:
+        """Those of `full_load_schedule`."""
+        return self.tables_of(self.full_load_schedule)
 
-    def tables_of(self, program: Program) -> StepTables:
+    def tables_of(self, program: LoweredSchedule) -> PlacedSchedule:
         """The tables of a step that runs `program`.
 
         Raises:
-            ScheduleError: the program does not fit `frame`.
+            ScheduleError: the program does not fit `bounds`.
         """
         dealings = {name: self._dealing(name, own) for name, own in program.encoders.items()}
         pairs = {name: self._pairs(name, own) for name, own in program.encoders.items()}
-        return StepTables(self.frame.rows(program), dealings, pairs)
+        return PlacedSchedule(self.bounds.instructions(program), dealings, pairs)
 
     @property
     def table_specs(self) -> InstructionTable:
@@ -220,24 +225,24 @@ class PipelineProgram(GradientProgram):
         own: Any = PartitionSpec(self.grid.decoder.stage or None)
         shared: Any = PartitionSpec()
         assert self.tables.arrays is not None  # a pipeline has a schedule
-        pairs = jax.tree.map(lambda _: own, self.tables.arrays.pairs)
+        pairs = jax.tree.map(lambda _: own, self.tables.arrays.merges)
         return InstructionTable(own, shared, shared, pairs)
 
-    def _dealing(self, name: str, encoder: EncoderProgram) -> Dealing:
+    def _dealing(self, name: str, encoder: EncoderProgram) -> StageAssignment:
         """How an encoder's microbatches lie on the stages."""
-        pipelines, slots = self._inside.pipelines[name], self.frame.encoders[name].slots
+        pipelines, slots = self._inside.pipelines[name], self.bounds.encoders[name].slots
         order = np.full((self.grid.decoder.degree(pipelines), slots), -1)
         for unit, (owner, local) in enumerate(zip(encoder.owners, encoder.local, strict=True)):
             ahead = unit < encoder.cut.ahead
             order[owner, local] = unit + ahead * self.plan.schedule.microbatches
-        return Dealing(order.ravel(), pipelines, self.views[name].batch)
+        return StageAssignment(order.ravel(), pipelines, self.views[name].batch)
 
     def _pairs(self, name: str, encoder: EncoderProgram) -> list[Pair]:
         """The pairs of microbatches on the last stage of every pipeline of an encoder."""
-        room, cut = self.frame.encoders[name].pairs, encoder.cut
+        room, cut = self.bounds.encoders[name].merges, encoder.cut
         found: list[Pair] = []
-        for stage in range(cut.stage(cut.pieces - 1), self.frame.stages, cut.stages):
-            tables = (own[stage].tolist() for own in (encoder.pairs.unit, encoder.pairs.microbatch))
+        for stage in range(cut.stage(cut.pieces - 1), self.bounds.stages, cut.stages):
+            tables = (own[stage].tolist() for own in (encoder.merges.source, encoder.merges.target))
             own = [pair if pair[0] >= 0 else None for pair in zip(*tables, strict=True)]
             found += own + [None] * (room - len(own))
         return found
@@ -248,7 +253,7 @@ class PipelineProgram(GradientProgram):
         for cut in self.schedule.encoders:
             layers[cut.name] = self.model.encoder(cut.name).layers // cut.pieces
         return Pipeline(
-            self.frame,
+            self.bounds,
             self.towers.decoder,
             self.towers.lanes,
             self.grid.decoder.stage,
@@ -298,7 +303,7 @@ class PipelineProgram(GradientProgram):
                 return g
             return reduce_scatter(g, layout.mesh_axes[dim], dim)
 
-        trees = (chosen(tree, self.trained_layout) for tree in (grads, whole))
+        trees = (select_like(tree, self.trained_layout) for tree in (grads, whole))
         return jax.tree.map(leaf, *trees, self.trained_layout)
 
 

@@ -15,7 +15,7 @@ from jax import lax
 
 from mllm_jax.train.step.gradient_program import Batch, GradientProgram, Gradients, with_aux
 from sharding.collectives import vary
-from sharding.layerstack.partition import joined
+from sharding.layerstack.partition import combine
 from sharding.layerstack.run import Aux
 
 
@@ -27,7 +27,7 @@ class PlainProgram(GradientProgram):
         axes = self.grid.decoder.all
 
         def loss_of(trained: Any, rows: Any, routes: Any) -> tuple[jax.Array, Aux]:
-            loss, sums = self.towers.loss(joined(trained, constant), rows, routes)
+            loss, sums = self.towers.loss(combine(trained, constant), rows, routes)
             return with_aux(loss / weight, sums, aux), sums
 
         def add(carry: Any, microbatch: Any) -> tuple[Any, None]:

@@ -28,10 +28,10 @@ from mllm_jax.train.state.lamb import trust_ratios
 from mllm_jax.train.state.loads import is_load, load_table
 from mllm_jax.train.state.optimizer import part_norms, total_norm
 from mllm_jax.train.state.pretrained import without_released
-from mllm_jax.train.step.gradient_program import Batch, GradientProgram, StepTables
+from mllm_jax.train.step.gradient_program import Batch, GradientProgram, PlacedSchedule
 from scheduling.lowering.bounds import InstructionTable
 from sharding.in_order import shard_map
-from sharding.layerstack.partition import joined
+from sharding.layerstack.partition import combine
 from sharding.mesh import laid_out, shardings
 
 State = dict[str, Any]
@@ -124,7 +124,7 @@ class TrainStep:
         """The arrays of `program.tables` on the devices."""
         return self.placed_tables(self.program.tables)
 
-    def placed_tables(self, tables: StepTables) -> InstructionTable | None:
+    def placed_tables(self, tables: PlacedSchedule) -> InstructionTable | None:
         """The arrays of a step's tables on the devices; None if it has none."""
         return jax.tree.map(
             lambda array, layout: jax.make_array_from_callback(
@@ -197,7 +197,7 @@ class TrainStep:
         with jax.named_scope("update"):
             trained, constant = self.program.frozen.apart(state["params"])
             updates, optimizer = self.optimizer.update(grads, state["optimizer"], trained)
-            params = joined(optax.apply_updates(trained, updates), constant)
+            params = combine(optax.apply_updates(trained, updates), constant)
             new = {"step": state["step"] + 1, "params": params, "optimizer": optimizer}
             norms, loads = part_norms(grads, self.form.layout), self._loads(grads)
             norm = total_norm(norms)

@@ -26,7 +26,7 @@ from scheduling.costs.work import TRAINING_FACTOR
 from scheduling.costs.workload import Split, Workload
 from sharding.collectives import vary
 from sharding.grid import JointGrid
-from sharding.layerstack.run import LayerRun
+from sharding.layerstack.run import LayerStack
 from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
 from sharding.rules import layouts
@@ -151,7 +151,7 @@ def batch(config: ModelConfig, name: str) -> ModuleRows:
 
 
 def forwards(config: ModelConfig, name: str, tensor: int) -> list[list[list[np.ndarray]]]:
-    """The values that `LayerRun` keeps of a forward, and all residuals, by rank, of two inputs."""
+    """What `LayerStack` keeps of a forward, and all residuals, by rank, of two inputs."""
     heads = config.decoder.kv_heads if name == "decoder" else None
     grid = JointGrid.build({"decoder": ParallelPlan(tensor=tensor)}, heads)
     view = grid.decoder
@@ -165,7 +165,7 @@ def forwards(config: ModelConfig, name: str, tensor: int) -> list[list[list[np.n
 
     def local(stack: Any, x: jax.Array, batch: ModuleRows) -> list[list[jax.Array]]:
         stack, x, context = vary((stack, x, tower.context(batch)), view.all)
-        run = LayerRun(tower.layer, stack, 1, "none", view.all)
+        run = LayerStack(tower.layer, stack, 1, "none", view.all)
         _, kept = run.forward(jnp.int32(0), x, context).run()
         first = jax.tree.map(lambda leaf: leaf[0], stack)
         _, pull = jax.vjp(lambda p, x: tower.layer(p, x, context), first, x)

@@ -203,8 +203,10 @@ def _memory(case: Case) -> dict[str, float]:
     sizes = None
     if strategy.decoder.stage > 1:
         full = strategy.remat == "full"
-        own = EncoderSizes(pieces=2, saved=3, outbox=4, inbox=5, piece_gradients=6)
-        decoder = DecoderSizes(inputs=7, saved=0 if full else 5, gradients=3, pairs=2)
+        own = EncoderSizes(
+            pieces=2, saved=3, output_buffer=4, output_grad_buffer=5, piece_gradients=6
+        )
+        decoder = DecoderSizes(inputs=7, saved=0 if full else 5, gradients=3, operands=2)
         sizes = decoder, dict.fromkeys(workload.encoders, own)
     return step_memory(workload, strategy, hardware, sizes).by_kind
 

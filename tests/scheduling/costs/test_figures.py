@@ -66,14 +66,16 @@ TWO = {name: ParallelPlan(stage=2) for name in WORKLOAD.towers}
         ("pieces", 64 * 32),
         ("piece_gradients", 64 * 32),
         # of which 16 tokens come, of the decoder's width 64.
-        ("outbox", 16 * 64),
-        ("inbox", 16 * 64),
+        ("output_buffer", 16 * 64),
+        ("output_grad_buffer", 16 * 64),
     ],
 )
 def test_each_slot_of_an_encoder_is_counted_once(buffer: str, elements: int) -> None:
     strategy = Strategy(TWO, microbatches=4)
     decoder = DecoderSizes(inputs=1, saved=1, gradients=1)
-    none = dict.fromkeys(("pieces", "saved", "outbox", "inbox", "piece_gradients"), 0)
+    none = dict.fromkeys(
+        ("pieces", "saved", "output_buffer", "output_grad_buffer", "piece_gradients"), 0
+    )
 
     def bytes_of(slots: int) -> float:
         sizes = EncoderSizes(**none | {buffer: slots})

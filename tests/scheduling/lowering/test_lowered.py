@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from scheduling.lowering.check import check_program
-from scheduling.lowering.lower import compile_program
+from scheduling.lowering.check import check_lowered
+from scheduling.lowering.lower import lower_schedule
 from scheduling.lowering.lowered import Remat
 from scheduling.schedules.check import peak_live
 from scheduling.schedules.schedule import (
@@ -36,8 +36,8 @@ OWN = st.dictionaries(st.sampled_from(["vision", "audio"]), REMATS)
 def test_programs_move_the_right_values(
     schedule: Schedule, remat: Remat, own: dict[str, Remat]
 ) -> None:
-    program = compile_program(schedule, remat, own)
-    check_program(program)
+    program = lower_schedule(schedule, remat, own)
+    check_lowered(program)
     assert program.remat == remat
     assert all(made.remat == own.get(name, remat) for name, made in program.encoders.items())
 
@@ -87,50 +87,50 @@ def test_every_changed_entry_is_caught(
     schedule: Schedule, remat: Remat, own: dict[str, Remat], seed: int
 ) -> None:
     draw = random.Random(seed)
-    program = compile_program(schedule, remat, own)
+    program = lower_schedule(schedule, remat, own)
     path = draw.choice(list(paths(program.tables())))
     mutant = put(program, path, changed(get(program, path), draw))
     with pytest.raises(ScheduleError, match=r"tick \d+, stage \d+: "):
-        check_program(mutant)
+        check_lowered(mutant)
 
 
 @settings(max_examples=60)
 @given(schedule=placing.schedules(most=3), remat=REMATS)
 def test_slots_beyond_a_buffer_are_caught(schedule: Schedule, remat: Remat) -> None:
-    program = compile_program(schedule, remat)
+    program = lower_schedule(schedule, remat)
     for path in (("sizes",), *(("encoders", name, "sizes") for name in program.encoders)):
         sizes = get(program, path)
         for buffer, size in asdict(sizes).items():
             if size:
                 mutant = put(program, path, replace(sizes, **{buffer: size - 1}))
                 with pytest.raises(ScheduleError, match="is not there; valid: below"):
-                    check_program(mutant)
+                    check_lowered(mutant)
 
 
 @settings(max_examples=100)
 @given(schedule=placing.schedules(), seed=st.integers(0, 2**16))
 def test_wrong_facts_on_encoder_microbatches_are_caught(schedule: Schedule, seed: int) -> None:
     draw = random.Random(seed)
-    program = compile_program(schedule, "full")
+    program = lower_schedule(schedule, "full")
     for name, encoder in program.encoders.items():
-        for field in ("owners", "local", "ahead_slot"):
+        for field in ("owners", "local", "prefetch_slot"):
             if len(getattr(encoder, field)):
                 wrong = changed(getattr(encoder, field), draw)
                 mutant = put(program, ("encoders", name, field), wrong)
                 with pytest.raises(ScheduleError):
-                    check_program(mutant)
+                    check_lowered(mutant)
         mutant = put(program, ("encoders", name, "slots"), encoder.slots + 1)
         with pytest.raises(ScheduleError, match=f"encoder '{name}': slots"):
-            check_program(mutant)
+            check_lowered(mutant)
 
 
 def test_swapped_slots_are_named() -> None:
-    program = compile_program(interleaved(2, 1, 4), "full")
+    program = lower_schedule(interleaved(2, 1, 4), "full")
     table = program.backward.input.copy()
     assert program.backward.input[2, 1] == 0
     table[2, 1] = 1
     with pytest.raises(ScheduleError) as caught:
-        check_program(put(program, ("backward", "input"), table))
+        check_lowered(put(program, ("backward", "input"), table))
     assert str(caught.value) == (
         "tick 2, stage 1: decoder input(0, 0) is needed, "
         "but slot 1 of inputs holds decoder input(1, 0)"
@@ -169,7 +169,7 @@ def test_decoder_buffers_hold_what_is_alive_and_no_more(schedule: Schedule, rema
             inputs.append((stage, made(task, stage), end if remat == "full" else start))
             saved.append((stage, start, end))
             gradients.append((stage, made(back, stage), end))
-    sizes = compile_program(schedule, remat).sizes
+    sizes = lower_schedule(schedule, remat).sizes
     assert sizes.inputs == most_alive(inputs)
     assert sizes.saved == (0 if remat == "full" else most_alive(saved))
     assert sizes.gradients == most_alive(gradients)
@@ -188,7 +188,7 @@ def encoder_spans(
             after = schedule.when.get(replace(task, part=task.part + 1), (0, 0))[0]
             fed = placing.fed_by(schedule, cut, task.microbatch)
             made = min(decoder[B, m, 0, 0] for m in fed) if last else after
-            yield "inbox" if last else "piece_gradients", (stage, made, tick)
+            yield "output_grad_buffer" if last else "piece_gradients", (stage, made, tick)
             continue
         back = schedule.when.get(replace(task, kind=EB), (0, 0))[0]
         if task.part:
@@ -197,19 +197,19 @@ def encoder_spans(
         if back and remat != "full":
             yield "saved", (stage, tick, back)
         if last and task.microbatch < cut.units(schedule.microbatches):
-            # The meeting reads it, and what is made from then on may take its place.
+            # The stage sync reads it, and what is made from then on may take its place.
             fed = placing.fed_by(schedule, cut, task.microbatch)
-            enters = max(int(schedule.last_meeting[decoder[F, m, 0, 0]]) for m in fed)
-            yield "outbox", (stage, tick, enters + 1)
+            enters = max(int(schedule.last_sync[decoder[F, m, 0, 0]]) for m in fed)
+            yield "output_buffer", (stage, tick, enters + 1)
         elif last:
             # Carried over from the step before and then to the next.
-            yield "outbox", (stage, -1, len(schedule.ticks))
+            yield "output_buffer", (stage, -1, len(schedule.ticks))
 
 
 @settings(max_examples=80)
 @given(schedule=placing.schedules(), remat=REMATS)
 def test_encoder_buffers_hold_what_is_alive_and_no_more(schedule: Schedule, remat: Remat) -> None:
-    program = compile_program(schedule, remat)
+    program = lower_schedule(schedule, remat)
     for cut in schedule.encoders:
         sizes = asdict(program.encoders[cut.name].sizes)
         spans: dict[str, list[Span]] = {name: [] for name in sizes}
@@ -227,7 +227,7 @@ def test_encoder_buffers_hold_what_is_alive_and_no_more(schedule: Schedule, rema
 def test_buffers_do_not_grow_with_the_microbatches(
     stages: int, chunks: int, microbatches: int, remat: Remat
 ) -> None:
-    program = compile_program(interleaved(stages, chunks, microbatches), remat)
+    program = lower_schedule(interleaved(stages, chunks, microbatches), remat)
     # The widest group of microbatches is shorter than two pipelines.
     widest = 2 * stages - 1
     assert max(asdict(program.sizes).values()) <= (chunks + 1) * widest
@@ -238,15 +238,15 @@ def test_buffers_do_not_grow_with_the_microbatches(
 
 @pytest.mark.parametrize("remat", get_args(Remat))
 def test_32_and_128_microbatches_take_the_same_slots(remat: Remat) -> None:
-    few = compile_program(interleaved(4, 2, 32), remat)
-    many = compile_program(interleaved(4, 2, 128), remat)
+    few = lower_schedule(interleaved(4, 2, 32), remat)
+    many = lower_schedule(interleaved(4, 2, 128), remat)
     assert few.sizes == many.sizes
 
 
 @given(stages=st.integers(1, 5), rounds=st.integers(1, 4), chunks=st.integers(1, 3))
 def test_inputs_kept_are_the_live_activations(stages: int, rounds: int, chunks: int) -> None:
     schedule = interleaved(stages, chunks, stages * rounds)
-    assert compile_program(schedule, "full").sizes.inputs == max(peak_live(schedule))
+    assert lower_schedule(schedule, "full").sizes.inputs == max(peak_live(schedule))
 
 
 # ---- kinds and tables ----------------------------------------------------------------------------
@@ -255,7 +255,7 @@ def test_inputs_kept_are_the_live_activations(stages: int, rounds: int, chunks: 
 @settings(max_examples=30)
 @given(schedule=placing.schedules(), remat=REMATS)
 def test_tables_have_a_row_per_tick(schedule: Schedule, remat: Remat) -> None:
-    tables = compile_program(schedule, remat).tables()
+    tables = lower_schedule(schedule, remat).tables()
     assert list(tables["encoders"]) == [cut.name for cut in schedule.encoders]
     for path in paths(tables):
         table = get(tables, path)
@@ -271,7 +271,7 @@ def test_tables_have_a_row_per_tick(schedule: Schedule, remat: Remat) -> None:
 def test_small_program() -> None:
     """Two stages, two microbatches: F0 | F0 F1 | F1 B0 | B0 B1 | B1, and one encoder."""
     schedule = placing.naive(one_forward_one_backward(2, 2), [EncoderPieces("vision")])
-    program = compile_program(schedule, "full")
+    program = lower_schedule(schedule, "full")
     none = [-1, -1]
     assert program.forward.microbatch.tolist() == [none, [0, -1], [1, 0], [-1, 1], none, none, none]
     assert program.backward.microbatch.tolist()[3:] == [[-1, 0], [0, 1], [1, -1], none]
@@ -284,15 +284,15 @@ def test_small_program() -> None:
     assert program.return_microbatch.tolist() == [-1, -1, -1, -1, 0, 1, -1]
     vision = program.encoders["vision"]
     assert vision.forward.output.tolist()[0] == [0, 0]
-    assert vision.deliver.tolist()[:3] == [none, [0, -1], [-1, 0]]
-    assert vision.deliver_count.tolist()[:3] == [none, [1, -1], [-1, 1]]
-    assert vision.back.tolist()[4:] == [[0, -1], [-1, 0], none]
-    assert vision.pairs.unit.tolist() == vision.pairs.microbatch.tolist() == [[0], [1]]
+    assert vision.merge_first.tolist()[:3] == [none, [0, -1], [-1, 0]]
+    assert vision.merge_count.tolist()[:3] == [none, [1, -1], [-1, 1]]
+    assert vision.return_first.tolist()[4:] == [[0, -1], [-1, 0], none]
+    assert vision.merges.source.tolist() == vision.merges.target.tolist() == [[0], [1]]
     assert (vision.owners.tolist(), vision.local.tolist(), vision.slots) == ([0, 1], [0, 0], 1)
     assert str(program).splitlines() == [
         "7 ticks x 2 stages, remat full; slots per stage:",
-        "  decoder: inputs 2, saved 0, gradients 1, pairs 0",
-        "  vision: pieces 0, saved 0, outbox 1, inbox 1, piece_gradients 0",
+        "  decoder: inputs 2, saved 0, gradients 1, operands 0",
+        "  vision: pieces 0, saved 0, output_buffer 1, output_grad_buffer 1, piece_gradients 0",
     ]
 
 
@@ -301,8 +301,8 @@ def test_stage_may_keep_and_receive_a_piece_in_one_tick() -> None:
     schedule = placing.naive(interleaved(2, 1, 4), [cut])
     both = np.zeros(2, int)
     for seed in range(5):
-        program = compile_program(placing.at_random(schedule, seed), "full")
-        check_program(program)
+        program = lower_schedule(placing.at_random(schedule, seed), "full")
+        check_lowered(program)
         vision = program.encoders["vision"]
         both += [
             np.sum((vision.keep_piece >= 0) & (vision.receive_piece >= 0)),
@@ -314,23 +314,23 @@ def test_stage_may_keep_and_receive_a_piece_in_one_tick() -> None:
 def test_work_ahead_keeps_its_slots() -> None:
     cut = EncoderPieces("vision", pieces=2, backward=0, ahead=3)
     schedule = placing.naive(interleaved(2, 1, 4), [cut])
-    vision = compile_program(schedule, "none").encoders["vision"]
+    vision = lower_schedule(schedule, "none").encoders["vision"]
     assert vision.owners.tolist() == [0, 1, 0, 1]
     assert vision.local.tolist() == [0, 0, 1, 1]
-    assert vision.ahead_slot.tolist() == [0, 0, 1]
-    assert vision.sizes.outbox == 2
+    assert vision.prefetch_slot.tolist() == [0, 0, 1]
+    assert vision.sizes.output_buffer == 2
     ahead = vision.forward.microbatch >= 4
     assert vision.forward.local[ahead].tolist() == [0, 0, 0, 0, 1, 1]
 
 
 def test_output_ahead_must_be_there_at_the_end() -> None:
     cut = EncoderPieces("vision", backward=0, ahead=2)
-    program = compile_program(placing.naive(interleaved(1, 1, 3), [cut]), "full")
+    program = lower_schedule(placing.naive(interleaved(1, 1, 3), [cut]), "full")
     path = ("encoders", "vision", "forward", "output")
     table = get(program, path).copy()
     table[-1, 0] = 2
     with pytest.raises(ScheduleError, match=r"vision output\(4, 0\) is needed, but slot 1"):
-        check_program(put(program, path, table))
+        check_lowered(put(program, path, table))
 
 
 # ---- refusals and speed --------------------------------------------------------------------------
@@ -338,17 +338,17 @@ def test_output_ahead_must_be_there_at_the_end() -> None:
 
 def test_unknown_remat_is_refused() -> None:
     with pytest.raises(ScheduleError, match="'some' is unknown; valid: full, layer, none"):
-        compile_program(gpipe(2, 1, 2), "some")  # type: ignore[arg-type]
+        lower_schedule(gpipe(2, 1, 2), "some")  # type: ignore[arg-type]
 
 
 def test_illegal_schedules_are_refused() -> None:
     schedule = gpipe(2, 1, 2)
     with pytest.raises(ScheduleError, match="is missing"):
-        compile_program(replace(schedule, ticks=schedule.ticks[1:]), "full")
+        lower_schedule(replace(schedule, ticks=schedule.ticks[1:]), "full")
 
 
 def test_large_programs_are_compiled_in_seconds() -> None:
     encoder = EncoderPieces("vision", pieces=4, stages=2, backward=4)
     schedule = placing.naive(interleaved(16, 8, 512), [encoder])
-    program = within(5, lambda: compile_program(schedule, "full"))
+    program = within(5, lambda: lower_schedule(schedule, "full"))
     assert program.sizes.inputs == max(peak_live(schedule)) == 144

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduling.lowering.lower import compile_program
+from scheduling.lowering.lower import lower_schedule
 from scheduling.schedules import bubbles as placement_of
-from scheduling.schedules.bubbles import choose_pieces, fill_ahead, lower_bound, place_encoders
+from scheduling.schedules.bubbles import choose_pieces, choose_prefetch, lower_bound, place_encoders
+from scheduling.schedules.builder import PlacementRules, gainful_stages, gainful_stages_of_tick
 from scheduling.schedules.check import check
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import Schedule, ScheduleError, gpipe, interleaved
-from scheduling.schedules.table import Rules, worth_here, worth_more
 from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
-from scheduling.schedules.tasks import Bundle, EncoderPieces, Task
+from scheduling.schedules.tasks import EncoderPieces, FusedTask, Task
 from tests.scheduling import optimum, placing
 from tests.timing import within
 
@@ -60,8 +60,8 @@ def chosen(
 def makespan(schedule: Schedule, costs: TaskCosts) -> float:
     """Stages wait for the busiest where they meet, and then share the head of what has left."""
     clocks = np.zeros(schedule.stages)
-    for meet, row in zip(schedule.meetings, schedule.ticks, strict=True):
-        clocks += [sum(costs.of(task) for task in bundle) for bundle in row]
+    for meet, row in zip(schedule.stage_syncs, schedule.ticks, strict=True):
+        clocks += [sum(costs.cost_of(task) for task in bundle) for bundle in row]
         heads = any(task.kind == F and task.part == schedule.chunks - 1 for task in row[-1])
         clocks = np.full_like(clocks, clocks.max() + costs.shared * heads) if meet else clocks
     return float(clocks.max())
@@ -91,13 +91,13 @@ def waiting(schedule: Schedule, cut: EncoderPieces) -> tuple[int, int]:
     return outputs.max(), gradients.max()
 
 
-def without_encoders(schedule: Schedule) -> list[list[Bundle]]:
+def without_encoders(schedule: Schedule) -> list[list[FusedTask]]:
     """The decoder's tasks in the ticks that hold any."""
     rows = [[without(bundle) for bundle in row] for row in schedule.ticks]
     return [row for row in rows if any(row)]
 
 
-def without(bundle: Bundle) -> Bundle:
+def without(bundle: FusedTask) -> FusedTask:
     """The decoder's tasks."""
     return tuple(task for task in bundle if task.module == "decoder")
 
@@ -224,14 +224,14 @@ def test_a_slot_takes_what_makes_the_tick_longer_by_less_than_its_share(case, fl
 
     best = max(map(gain, np.array([*product((False, True), repeat=len(load))])))
     floors = np.array([floor])
-    found = gain(worth_more(load[None], floors, costs[None], share, True)[0])
+    found = gain(gainful_stages(load[None], floors, costs[None], share, True)[0])
     assert found == pytest.approx(best, abs=1e-6)
-    fitting = worth_more(load[None], floors, costs[None], share, False)[0]
+    fitting = gainful_stages(load[None], floors, costs[None], share, False)[0]
     assert fitting.tolist() == (load + costs <= length).tolist()
     possible = {stage: cost for stage, cost in enumerate(costs.tolist()) if np.isfinite(cost)}
     for stretch in (True, False):
-        many = worth_more(load[None], floors, costs[None], share, stretch)[0]
-        here = worth_here(load.tolist(), floor, possible, share, stretch)
+        many = gainful_stages(load[None], floors, costs[None], share, stretch)[0]
+        here = gainful_stages_of_tick(load.tolist(), floor, possible, share, stretch)
         assert here == np.flatnonzero(many).tolist()
 
 
@@ -250,7 +250,7 @@ def test_what_waits_does_not_grow_with_microbatches(cut):
 def test_buffers_do_not_grow_with_microbatches(cut):
     encoder, costs = typical(4, 2, 0.25, 4, **cut)
     few, many = (
-        compile_program(place_encoders(interleaved(4, 2, m), [encoder], costs), "none")
+        lower_schedule(place_encoders(interleaved(4, 2, m), [encoder], costs), "none")
         for m in (32, 128)
     )
     sizes = [asdict(program.encoders["vision"].sizes) for program in (few, many)]
@@ -272,9 +272,9 @@ def test_no_more_wait_than_may(stages, pieces):
 def test_steps_are_as_long_as_the_placement_reckons(case):
     decoder, encoders, costs = case
     table = placement_of._place(
-        decoder, encoders, costs, Rules.of("bubbles", FILLS, None, decoder.stages)
+        decoder, encoders, costs, PlacementRules.of("bubbles", FILLS, None, decoder.stages)
     )
-    assert table.makespan == pytest.approx(makespan(table.schedule(encoders), costs))
+    assert table.makespan == pytest.approx(makespan(table.build(encoders), costs))
 
 
 @pytest.mark.parametrize("share", SHARES)
@@ -284,11 +284,11 @@ def test_what_moves_between_stages_stands_where_they_meet(share):
     audio = EncoderPieces("audio", 2, 2, 2)
     own = encoder_costs(audio, 0.1, 0.2)
     costs = replace(costs, encoders=costs.encoders | {"audio": own})
-    rules = Rules.of("bubbles", FILLS, None, 2)
+    rules = PlacementRules.of("bubbles", FILLS, None, 2)
     table = placement_of._place(interleaved(2, 1, 8), [vision, audio], costs, rules)
-    schedule = table.schedule([vision, audio])
+    schedule = table.build([vision, audio])
     assert table.makespan == pytest.approx(makespan(schedule, costs))
-    assert schedule.meetings.sum() <= len(table.source)
+    assert schedule.stage_syncs.sum() <= len(table.source)
 
 
 def test_less_may_wait_at_the_price_of_a_longer_step():
@@ -417,7 +417,7 @@ def test_a_second_encoder_fills_what_the_first_leaves():
 def test_frozen_encoders_work_ahead_in_late_slots():
     frozen, costs = typical(4, 1, 0.2, 1, backward=0)
     decoder = interleaved(4, 1, 16)
-    (ahead,) = fill_ahead(decoder, [frozen], costs)
+    (ahead,) = choose_prefetch(decoder, [frozen], costs)
     assert 0 < ahead.ahead <= 8
     schedule = place_encoders(decoder, [ahead], costs)
     check(schedule)
@@ -430,9 +430,9 @@ def test_frozen_encoders_work_ahead_in_late_slots():
 
 def test_nobody_works_ahead_in_vain():
     trained, costs = typical(2, 1, 0.2, 1)
-    assert fill_ahead(interleaved(2, 1, 8), [trained], costs) == (trained,)
+    assert choose_prefetch(interleaved(2, 1, 8), [trained], costs) == (trained,)
     frozen, costs = typical(1, 1, 0.2, 1, backward=0)
-    assert fill_ahead(interleaved(1, 1, 8), [frozen], costs) == (frozen,)
+    assert choose_prefetch(interleaved(1, 1, 8), [frozen], costs) == (frozen,)
 
 
 @pytest.mark.parametrize("share", SHARES)

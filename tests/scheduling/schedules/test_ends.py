@@ -74,7 +74,7 @@ def test_work_that_fits_the_ends_is_hidden(stages: int, rounds: int) -> None:
 
 
 def test_the_whole_prologue_is_beside_the_gather() -> None:
-    """One stage: the second forward enters later, so no meeting follows it before the decoder."""
+    """One stage: the second forward enters later, without a stage sync before the decoder."""
     decoder, cut, costs = one(1, 2, 0.3, 0.7, gather=0.6, scatter=1.4)
     schedule = place_encoders(decoder, [cut], costs, live=2)
     alone = makespan(decoder, replace(costs, encoders={}))

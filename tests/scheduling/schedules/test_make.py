@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scheduling.schedules.bubbles import choose_pieces, fill_ahead, place_encoders
+from scheduling.schedules.bubbles import choose_pieces, choose_prefetch, place_encoders
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.make import decoder_schedule
 from scheduling.schedules.schedule import SCHEDULES, Schedule, ScheduleError, interleaved
@@ -60,7 +60,7 @@ def test_a_wrong_schedule_is_refused_before_it_is_filled(name: str) -> None:
     fillers: tuple[Callable[[], Any], ...] = (
         lambda: place_encoders(schedule, [VISION], COSTS),
         lambda: place_encoders(schedule, [VISION], COSTS, "first_stage"),
-        lambda: fill_ahead(schedule, [replace(VISION, backward=0)], COSTS),
+        lambda: choose_prefetch(schedule, [replace(VISION, backward=0)], COSTS),
         lambda: choose_pieces(schedule, {VISION: PIECES}, COSTS),
     )
     for fill in fillers:

@@ -43,7 +43,7 @@ def test_generated_schedules_are_legal(stages: int, chunks: int, microbatches: i
 @settings(max_examples=30)
 @given(placing.schedules())
 def test_columns_hold_every_task_in_order(schedule: Schedule) -> None:
-    own = schedule.columns
+    own = schedule.task_arrays
     names = [own.keys[key] for key in own.key]
     numbers = zip(own.tick, own.stage, own.microbatch, own.part, names, strict=True)
     tasks = [(t, s, Task(kind, m, v, name)) for t, s, m, v, (name, kind) in numbers]
@@ -57,7 +57,7 @@ def test_of_those_that_a_unit_feeds_one_is_chosen(data: st.DataObject, microbatc
     cut = EncoderPieces("vision", feeds=ends)
     for choose, one in ((np.minimum, min), (np.maximum, max)):
         expected = [one(values[first : last + 1]) for first, last in ends]
-        assert cut.of_fed(np.array(values), choose).tolist() == expected
+        assert cut.reduce_consumers(np.array(values), choose).tolist() == expected
 
 
 @given(**SIZES, microbatches=MICROBATCHES)

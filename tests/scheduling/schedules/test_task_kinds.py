@@ -13,11 +13,11 @@ import pytest
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import Segment, StepTimes, TaskTime
 from scheduling.costs.workload import Workload
-from scheduling.lowering.lower import compile_program
+from scheduling.lowering.lower import lower_schedule
 from scheduling.schedules.check import check, peak_live
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import SCHEDULES, Schedule, ScheduleError, interleaved
-from scheduling.schedules.task_kinds import EB, EF, KINDS, B, F, W, kind_named
+from scheduling.schedules.task_kinds import EB, EF, KINDS, B, F, W, parse_kind
 from scheduling.schedules.tasks import EncoderPieces, Task
 from scheduling.search.scheduler import make_schedule, seconds_on
 from scheduling.simulate.lockstep import simulate
@@ -30,7 +30,9 @@ from tests.scheduling import workloads as small
 
 SHADES = ("#CC79A7", "#7A3B62")
 #: Gradients of an encoder's weights, apart from those of inputs.
-EW = replace(W, name="EW", colours=((SHADES[0],),), encoder=True, letter="w", beside=EB, reads=EF)
+EW = replace(
+    W, name="EW", colours=((SHADES[0],),), encoder=True, letter="w", same_chunk=EB, reads=EF
+)
 VISION = EncoderPieces("vision")
 
 
@@ -157,13 +159,13 @@ def test_activations_live_until_the_last_task_that_reads_them() -> None:
 
 def test_stages_meet_only_where_a_kind_passes_something_on() -> None:
     schedule = weights_apart(2, 1, 2)
-    assert schedule.meetings.tolist() == [True] * (len(schedule.ticks) - 1) + [False]
+    assert schedule.stage_syncs.tolist() == [True] * (len(schedule.ticks) - 1) + [False]
     passing = replace(W, passes=True)
     ticks = [
         tuple(tuple(replace(t, kind=passing) if t.kind is W else t for t in own) for own in row)
         for row in schedule.ticks
     ]
-    assert replace(schedule, ticks=tuple(ticks)).meetings.all()
+    assert replace(schedule, ticks=tuple(ticks)).stage_syncs.all()
 
 
 def test_tasks_are_printed_and_read_again() -> None:
@@ -176,14 +178,16 @@ def test_tasks_are_printed_and_read_again() -> None:
 def test_a_kind_is_one_value_wherever_it_is_copied() -> None:
     for kind in KINDS.values():
         assert pickle.loads(pickle.dumps(kind)) is copy.deepcopy(kind) is kind
-        assert kind_named(kind.name) is kind
+        assert parse_kind(kind.name) is kind
 
 
 def test_kinds_that_cannot_be_are_refused() -> None:
     with pytest.raises(ValueError, match="'W' has no colour; valid: one or more"):
         replace(W, colours=((),))
-    with pytest.raises(ValueError, match="'W': beside EB is a kind of another module; valid: None"):
-        replace(W, beside=EB)
+    with pytest.raises(
+        ValueError, match="'W': same_chunk EB is a kind of another module; valid: None"
+    ):
+        replace(W, same_chunk=EB)
 
 
 # ---- costs and times -----------------------------------------------------------------------------
@@ -193,20 +197,22 @@ def test_costs_are_found_by_name() -> None:
     encoders = {"vision": EncoderCosts((1.0,), (2.0,), {"weights": (4.0,)})}
     costs = TaskCosts(1.0, 2.0, 0.5, encoders, more={"weights": 3.0})
     assert times().costs == costs
-    assert costs.of(Task(W, 0)) == times().of(Task(W, 0)) == 3.0
-    assert costs.of(Task(EW, 0, 0, "vision")) == times().of(Task(EW, 0, 0, "vision")) == 4.0
-    assert costs.over(2.0).of(Task(W, 0)) == 1.5
-    assert costs.over(2.0).of(Task(EW, 0, 0, "vision")) == 2.0
+    assert costs.cost_of(Task(W, 0)) == times().cost_of(Task(W, 0)) == 3.0
+    assert (
+        costs.cost_of(Task(EW, 0, 0, "vision")) == times().cost_of(Task(EW, 0, 0, "vision")) == 4.0
+    )
+    assert costs.divided_by(2.0).cost_of(Task(W, 0)) == 1.5
+    assert costs.divided_by(2.0).cost_of(Task(EW, 0, 0, "vision")) == 2.0
 
 
 def test_a_cost_that_is_not_given_is_named() -> None:
     expected = "kind W have no cost 'weights'; costs: forward, backward"
     with pytest.raises(ScheduleError, match=expected):
-        TaskCosts(1.0, 2.0).of(Task(W, 0))
+        TaskCosts(1.0, 2.0).cost_of(Task(W, 0))
     with pytest.raises(ScheduleError, match=expected):
         simulate(weights_apart(2, 1, 2), times(more={}))
     with pytest.raises(ScheduleError, match="kind EW have no cost 'weights'; costs: forward"):
-        TaskCosts(1.0, 2.0, encoders={"vision": EncoderCosts((1.0,), (2.0,))}).of(
+        TaskCosts(1.0, 2.0, encoders={"vision": EncoderCosts((1.0,), (2.0,))}).cost_of(
             Task(EW, 0, 0, "vision")
         )
 
@@ -265,4 +271,4 @@ def test_the_executor_names_kinds_that_it_has_no_function_for() -> None:
     with pytest.raises(
         ScheduleError, match=r"no function for .* kind EW, .* valid: F, B, W, EF, EB$"
     ):
-        compile_program(with_encoder(), "full")
+        lower_schedule(with_encoder(), "full")

@@ -10,12 +10,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scheduling.costs.hardware import Link
-from scheduling.lowering.lower import compile_program
+from scheduling.lowering.lower import lower_schedule
 from scheduling.lowering.lowered import Remat
 from scheduling.schedules.bubbles import lower_bound
 from scheduling.schedules.check import check
 from scheduling.schedules.schedule import ScheduleError
-from scheduling.search.adaptive import Following, search_following
+from scheduling.search.adaptive import AdaptiveStrategy, search_adaptive
 from tests.scheduling import workloads as small
 
 #: Positions of a row of an encoder's own microbatches are 64; the full load needs four of them.
@@ -24,11 +24,11 @@ MEMORY = 1e9
 
 
 @cache
-def found(memory: float = MEMORY, *loads: int) -> Following:
+def found(memory: float = MEMORY, *loads: int) -> AdaptiveStrategy:
     workload = small.workload(16, units={"vision": 4})
     space = small.space(4, workload, memory=memory, stages=(2, 4), counts=(4,))
     given = [{"vision": load} for load in loads] or [USUAL]
-    return search_following(space, workload, small.hardware(), given, lambda *_: None)
+    return search_adaptive(space, workload, small.hardware(), given, lambda *_: None)
 
 
 @settings(max_examples=20, deadline=None)
@@ -36,20 +36,22 @@ def found(memory: float = MEMORY, *loads: int) -> Following:
 @example(256)
 def test_one_program_runs_every_load_up_to_the_full_one(load: int) -> None:
     own = found()
-    made = own.fitted([own.feeds({"vision": load})])
-    assert made is not own.standing
+    made = own.fitting_schedule([own.feeds({"vision": load})])
+    assert made is not own.full_load_schedule
     check(made)
-    program = compile_program(made, own.strategy.remat, own.strategy.remats)
-    assert own.frame.excess(program) is None
+    program = lower_schedule(made, own.strategy.remat, own.strategy.remats)
+    assert own.bounds.find_excess(program) is None
     seconds = own.simulation(made).makespan
     assert seconds >= lower_bound(made, own.times.costs) * (1 - 1e-9)
 
 
 def test_a_load_that_does_not_fit_runs_as_if_encoders_were_full() -> None:
     own = found()
-    assert own.fitted([own.feeds({"vision": 64 * 16})]) is own.standing
+    assert own.fitting_schedule([own.feeds({"vision": 64 * 16})]) is own.full_load_schedule
     usual = own.feeds(USUAL)
-    assert own.fitted([own.feeds({"vision": 64 * 16}), usual]) == own.fitted([usual])
+    assert own.fitting_schedule([own.feeds({"vision": 64 * 16}), usual]) == own.fitting_schedule(
+        [usual]
+    )
 
 
 def test_the_program_has_the_units_of_the_budgets() -> None:
@@ -57,8 +59,8 @@ def test_the_program_has_the_units_of_the_budgets() -> None:
     own = found()
     units = {name: 2 * count for name, count in own.workload.units.items()}
     larger = replace(own, workload=replace(own.workload, units=units))
-    assert own.frame.encoders["vision"].cut.each == 4
-    assert larger.frame.encoders["vision"].slots == 2 * own.frame.encoders["vision"].slots
+    assert own.bounds.encoders["vision"].cut.each == 4
+    assert larger.bounds.encoders["vision"].slots == 2 * own.bounds.encoders["vision"].slots
     assert larger.memory.encoders > own.memory.encoders
 
 
@@ -89,7 +91,7 @@ def test_no_rematerialisation_of_the_encoders_alone_is_faster() -> None:
     """The search has tried the others; with room for all, nothing is computed again."""
     own = found()
     remats: dict[str, Remat] = dict.fromkeys(own.strategy.remats, "full")
-    again = Following(own.workload, replace(own.strategy, remats=remats), own.hardware)
+    again = AdaptiveStrategy(own.workload, replace(own.strategy, remats=remats), own.hardware)
     assert own.strategy.remats == {"vision": "none"}
     assert own.seconds(USUAL) <= again.seconds(USUAL)
 
@@ -99,7 +101,7 @@ def test_an_encoder_is_dealt_over_ranks_that_share_a_row() -> None:
     workload = small.workload(4, units={"vision": 5})
     space = small.space(4, workload, memory=MEMORY, stages=(2,), tensors=(2,), counts=(4,))
     slow = small.hardware(link=Link(bandwidth=2e7, latency=1e-5))
-    own = search_following(space, workload, slow, [FULL], lambda *_: None)
+    own = search_adaptive(space, workload, slow, [FULL], lambda *_: None)
     assert own.strategy.decoder.tensor == 2
     plan, microbatches = own.strategy.plans["vision"], own.strategy.microbatches
     assert (plan.tensor, plan.context) == (1, 1)
@@ -109,7 +111,7 @@ def test_an_encoder_is_dealt_over_ranks_that_share_a_row() -> None:
     # The same plan with tensor ranks in their place communicates in its layers.
     plans = {**own.strategy.plans, "vision": own.strategy.decoder}
     split = replace(own.strategy, plans=plans)
-    alike = Following(workload, split, own.hardware)
+    alike = AdaptiveStrategy(workload, split, own.hardware)
     assert own.seconds(FULL) < alike.seconds(FULL)
 
 
@@ -118,11 +120,11 @@ def test_encoders_get_stages_where_their_parameters_have_no_room_on_every_rank()
     """With ever less memory, there are plans that divide the encoder's layers over stages."""
     workload = small.workload(16, encoders=[("vision", 128, 8)], units={"vision": 4})
     space = small.space(4, workload, stages=(2, 4), tensors=(1,), counts=(4,), memory=MEMORY)
-    own = search_following(space, workload, small.hardware(), [USUAL], lambda *_: None)
+    own = search_adaptive(space, workload, small.hardware(), [USUAL], lambda *_: None)
     assert own.strategy.plans["vision"].stage == 1
     while own.strategy.plans["vision"].stage == 1:
         room = own.memory.total - 1
         less = replace(space, memory=room)
-        own = search_following(less, workload, small.hardware(), [USUAL], lambda *_: None)
+        own = search_adaptive(less, workload, small.hardware(), [USUAL], lambda *_: None)
         assert own.memory.total <= room
-    check(own.placed(own.feeds(FULL)))
+    check(own.place(own.feeds(FULL)))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from scheduling.costs.strategy import Strategy
-from scheduling.lowering.bounds import roomier
+from scheduling.lowering.bounds import with_slack
 from scheduling.search.outcome import buffer_sizes
 from scheduling.search.scheduler import make_schedule, seconds_on
 from sharding.plan import ParallelPlan
@@ -28,7 +28,7 @@ def test_only_encoders_that_follow_the_load_have_room_to_spare(
     assert usual is not None
     assert found is not None
     roomy = follows and placement == "bubbles"
-    assert roomier(usual[1]["vision"]) != usual[1]["vision"]
-    assert found[1]["vision"] == (roomier(usual[1]["vision"]) if roomy else usual[1]["vision"])
+    assert with_slack(usual[1]["vision"]) != usual[1]["vision"]
+    assert found[1]["vision"] == (with_slack(usual[1]["vision"]) if roomy else usual[1]["vision"])
     alone = {name: ParallelPlan() for name in workload.towers}
     assert buffer_sizes(workload, schedule, Strategy(alone)) is None

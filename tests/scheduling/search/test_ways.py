@@ -2,7 +2,7 @@
 
 ::
 
-    media of a step  ->  units  ->  what they feed  ->  the first way whose program fits the frame
+    media of a step  ->  units  ->  what they feed  ->  the first way whose program fits the bounds
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from data.planning.independent_microbatches import Ints, plan_units
 from scheduling.costs.strategy import Strategy
-from scheduling.lowering.bounds import Frame
-from scheduling.lowering.lower import compile_program
+from scheduling.lowering.bounds import ScheduleBounds
+from scheduling.lowering.lower import lower_schedule
 from scheduling.schedules.check import check
 from scheduling.schedules.tasks import Feeds
-from scheduling.search.scheduler import Follower, Way, make_schedule, seconds_on
+from scheduling.search.scheduler import PlacementLimits, StepScheduler, make_schedule, seconds_on
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
 
@@ -40,7 +40,7 @@ UNEVEN: Mapping[str, Feeds] = {
 @cache
 def compiled(
     stages: int, microbatches: int, chunks: int = 1, pieces: int = 1
-) -> tuple[Follower, Frame]:
+) -> tuple[StepScheduler, ScheduleBounds]:
     """What places steps of these sizes, and what is compiled for them."""
     workload = small.workload(ROWS * microbatches, encoders=ENCODERS)
     plans = {"decoder": ParallelPlan(stage=stages)}
@@ -50,8 +50,10 @@ def compiled(
         plans, microbatches, chunks=chunks, remat="none", pieces=cut, work_ahead=False
     )
     times = seconds_on(small.hardware())
-    standing = compile_program(make_schedule(workload, strategy, times), "none")
-    return Follower(workload, strategy, times), Frame.following(standing, apart=True)
+    standing = lower_schedule(make_schedule(workload, strategy, times), "none")
+    return StepScheduler(workload, strategy, times), ScheduleBounds.for_independent_microbatches(
+        standing, single_tasks=True
+    )
 
 
 @st.composite
@@ -85,27 +87,27 @@ def fed(load: Mapping[str, list[Ints]], together: bool) -> dict[str, Feeds]:
     }
 
 
-def fits(sizes: tuple[int, ...], feeds: Mapping[str, Feeds], ways: list[Way]) -> bool:
+def fits(sizes: tuple[int, ...], feeds: Mapping[str, Feeds], ways: list[PlacementLimits]) -> bool:
     """Whether the schedule of one of the ways fits what is compiled."""
-    follow, frame = compiled(*sizes)
+    follow, bounds = compiled(*sizes)
     if any(len(own) > sizes[1] for own in feeds.values()):
         return False
     schedules = (follow(feeds, way) for way in ways)
-    return any(frame.excess(compile_program(own, "none")) is None for own in schedules)
+    return any(bounds.find_excess(lower_schedule(own, "none")) is None for own in schedules)
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_every_load_fits_what_is_compiled(sizes: tuple[int, int], data: st.DataObject) -> None:
-    load, ways = data.draw(loads(sizes[1])), compiled(*sizes)[0].ways()
+    load, ways = data.draw(loads(sizes[1])), compiled(*sizes)[0].placement_limits()
     assert any(fits(sizes, fed(load, together), ways) for together in (False, True))
 
 
 @pytest.mark.parametrize("sizes", [(2, 8), (2, 16), (4, 8)], ids=str)
 def test_rows_that_go_on_together_fit_where_nothing_waits(sizes: tuple[int, int]) -> None:
     """The last way needs no other: with one output that waits 1 of 25 such loads does not fit."""
-    last, rng = compiled(*sizes)[0].ways()[-1:], np.random.default_rng(0)
+    last, rng = compiled(*sizes)[0].placement_limits()[-1:], np.random.default_rng(0)
     for _ in range(40):
         longest, shares = int(rng.integers(4, POSITIONS)), rng.choice([0.0, 0.4, 1.0], (2, ROWS))
         load = {
@@ -118,7 +120,7 @@ def test_rows_that_go_on_together_fit_where_nothing_waits(sizes: tuple[int, int]
 @pytest.mark.parametrize("sizes", [(2, 8, 2, 2), (2, 16, 2, 2), (4, 16, 1, 2)], ids=str)
 def test_units_that_share_microbatches_fit_where_nothing_waits(sizes: tuple[int, ...]) -> None:
     """Units that each go on with another microbatch than they began with, some behind many."""
-    last, rng = compiled(*sizes)[0].ways()[-1:], np.random.default_rng(0)
+    last, rng = compiled(*sizes)[0].placement_limits()[-1:], np.random.default_rng(0)
     for _ in range(20):
         feeds = {
             name: chain(rng, sizes[1], float(rng.choice([0.0, 0.2, 0.6])))
@@ -139,8 +141,8 @@ def chain(rng: np.random.Generator, microbatches: int, empty: float) -> Feeds:
 
 def test_a_pipeline_gets_no_more_than_its_slots_hold() -> None:
     """By idle slots, one of two pipelines gets three of four microbatches; it has slots for two."""
-    first, turn, *_ = compiled(2, 4)[0].ways()
-    assert turn == Way(first.live, in_turn=True)
+    first, turn, *_ = compiled(2, 4)[0].placement_limits()
+    assert turn == PlacementLimits(first.live, in_turn=True)
     assert not fits((2, 4), UNEVEN, [first])
     assert fits((2, 4), UNEVEN, [turn])
 
@@ -149,10 +151,10 @@ def test_a_pipeline_gets_no_more_than_its_slots_hold() -> None:
 def test_schedules_of_all_ways_are_legal(sizes: tuple[int, int]) -> None:
     follow, count = compiled(*sizes)[0], sizes[1]
     feeds = tuple((m, min(m + 1, count - 1)) for m in range(count))
-    for way in follow.ways():
+    for way in follow.placement_limits():
         check(follow({name: feeds for name, _, _ in ENCODERS}, way))
 
 
 def test_ways_let_ever_fewer_outputs_wait() -> None:
-    lives = [way.live for way in compiled(4, 16)[0].ways()]
+    lives = [way.live for way in compiled(4, 16)[0].placement_limits()]
     assert lives == [8, 8, 6, 4, 1, 0]

@@ -132,7 +132,7 @@ def test_without_communication_it_is_the_timeline(
 
 def graph(schedule: Schedule, times: StepTimes, replica: Replica) -> list[Node]:
     """The step in lockstep without any overlap as a graph of nodes, one after the other."""
-    stages, meets = range(schedule.stages), schedule.meetings.tolist()
+    stages, meets = range(schedule.stages), schedule.stage_syncs.tolist()
     moving = {"decoder", *(cut.name for cut in schedule.encoders if cut.stages > 1)}
     enters = [any(t.kind == F and not t.part for t in row[0]) for row in schedule.ticks]
     nodes: list[Node] = []
@@ -314,9 +314,9 @@ def test_a_straggler_slows_every_beat_that_it_works_in(make, factor: float) -> N
     schedule, times = make(4, 2, 8), replace(PLAIN, head=TaskTime())
     usual = simulate(schedule, times).makespan
     slowed = simulate(schedule, times, Options(usual=Replica({2: factor}))).makespan
-    beside = [sum(times.of(task) for task in row[2]) * factor for row in schedule.ticks]
+    beside = [sum(times.cost_of(task) for task in row[2]) * factor for row in schedule.ticks]
     others = [
-        max(sum(times.of(task) for task in bundle) for bundle in row) for row in schedule.ticks
+        max(sum(times.cost_of(task) for task in bundle) for bundle in row) for row in schedule.ticks
     ]
     assert slowed == sum(map(max, beside, others))
     assert usual < slowed <= factor * usual

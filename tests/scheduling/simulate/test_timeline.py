@@ -33,7 +33,7 @@ class Seconds:
     encoder_backward: float = 5.0
     shared: float = 0.5
 
-    def of(self, task: Task) -> float:
+    def cost_of(self, task: Task) -> float:
         values = (self.forward, self.backward, self.encoder_forward, self.encoder_backward)
         return dict(zip((F, B, EF, EB), values, strict=True))[task.kind]
 
@@ -90,13 +90,13 @@ def work_table(
     """`[ticks, stages]`: seconds of the tasks of `kinds`."""
     table = np.zeros((len(schedule.ticks), schedule.stages))
     for tick, stage, task in schedule:
-        table[tick, stage] += seconds.of(task) * (task.kind in kinds)
+        table[tick, stage] += seconds.cost_of(task) * (task.kind in kinds)
     return table
 
 
 def by_beat(schedule: Schedule, table: np.ndarray) -> np.ndarray:
     """Sums of `table` `[ticks, ...]` from one tick after which the stages meet to the next."""
-    ends = np.flatnonzero(schedule.meetings[:-1]) + 1
+    ends = np.flatnonzero(schedule.stage_syncs[:-1]) + 1
     return np.add.reduceat(table, [0, *ends])
 
 
@@ -169,7 +169,9 @@ def test_beats_follow_each_other_and_last_as_long_as_their_busiest_stage(
     work = by_beat(schedule, work_table(schedule, seconds)).max(axis=1) + by_beat(schedule, heads)
     first = np.flatnonzero(np.diff(lines.beats, prepend=-1))
     assert np.array_equal(lines.start[first], np.cumsum([0, *work[:-1]]))
-    assert np.array_equal(lines.end[schedule.meetings], work.cumsum()[: schedule.meetings.sum()])
+    assert np.array_equal(
+        lines.end[schedule.stage_syncs], work.cumsum()[: schedule.stage_syncs.sum()]
+    )
     assert lines.makespan == work.sum()
 
 
@@ -190,7 +192,7 @@ def test_stages_wait_for_each_other_only_where_something_moves() -> None:
             ((vision(EF, 5),), ()),
         ),
     )
-    assert schedule.meetings.tolist() == [True, False, True, True, True, True, False]
+    assert schedule.stage_syncs.tolist() == [True, False, True, True, True, True, False]
     lines = timeline(schedule, Seconds(shared=0.0))
     assert ticks_of(lines) == [(0, 3), (3, 6), (3, 6), (6, 9), (9, 11), (11, 14), (14, 17)]
 
@@ -274,7 +276,7 @@ def as_records(lines: Timeline, schedule: Schedule, devices: int = 1) -> np.ndar
     """The records of `devices` devices of every stage that keep to the prediction."""
     ends = {(span.tick, span.row): span.end for span in lines.spans}
     clocks, records = [0.0] * schedule.stages, []
-    for tick, meet in enumerate(schedule.meetings):
+    for tick, meet in enumerate(schedule.stage_syncs):
         for stage in range(schedule.stages):
             start, clocks[stage] = clocks[stage], ends.get((tick, stage), clocks[stage])
             records += [(stage, device, tick, start, clocks[stage]) for device in range(devices)]

@@ -43,7 +43,7 @@ class Seconds:
 
     shared: float = 0.125
 
-    def of(self, task: Task) -> float:
+    def cost_of(self, task: Task) -> float:
         return {F: 1.0, B: 2.0, EF: 0.5, EB: 1.0}[task.kind]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharding.layerstack.partition import apart, chosen, joined
+from sharding.layerstack.partition import combine, partition, select_like
 
 NAMES = st.sampled_from("abc")
 TREES = st.recursive(
@@ -37,13 +37,13 @@ def nested(chosen: dict[tuple[str, ...], int]) -> Any:
 def test_both_parts_together_are_the_whole(tree: Any, data: st.DataObject) -> None:
     every = leaves(tree)
     trains = {path: value for path, value in every.items() if data.draw(st.booleans())}
-    own, others = apart(tree, nested(trains))
+    own, others = partition(tree, nested(trains))
     assert leaves(own) == trains
     assert leaves(others) == {path: every[path] for path in every.keys() - trains.keys()}
-    assert joined(own, others) == tree
-    assert chosen(tree, own) == own
+    assert combine(own, others) == tree
+    assert select_like(tree, own) == own
 
 
 def test_places_of_other_trees_do_not_matter() -> None:
-    assert apart({"a": {"b": 1}}, {"a": {"b": 0, "c": 0}, "d": 0}) == ({"a": {"b": 1}}, {})
-    assert apart({"a": {"b": 1}}, {}) == ({}, {"a": {"b": 1}})
+    assert partition({"a": {"b": 1}}, {"a": {"b": 0, "c": 0}, "d": 0}) == ({"a": {"b": 1}}, {})
+    assert partition({"a": {"b": 1}}, {}) == ({}, {"a": {"b": 1}})

@@ -12,7 +12,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sharding.layerstack.split_backward import CutLayer
+from sharding.layerstack.split_backward import SplitLayer
 
 WIDTH, TOKENS = 3, 4
 Step = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
@@ -80,17 +80,17 @@ def inputs() -> tuple[list[jax.Array], jax.Array, jax.Array, jax.Array]:
 )
 def test_gradients_are_those_of_the_whole_layer(steps: Steps) -> None:
     params, x, rest, g = inputs()
-    cut = CutLayer.of(partial(layer, steps), params, x, rest, None)
-    y, linearized = cut.linearized(params, x, rest)
-    early, dx, pairs = CutLayer.backward(linearized, g)
-    late = cut.weights(params, pairs)
+    cut = SplitLayer.of(partial(layer, steps), params, x, rest, None)
+    y, linearized = cut.linearize(params, x, rest)
+    early, dx, pairs = SplitLayer.backward(linearized, g)
+    late = cut.weight_gradients(params, pairs)
     expected, pull = jax.vjp(lambda params, x: layer(steps, params, x, rest), params, x)
     d_params, d_x = pull(g)
     whole = iter(early), iter(late)
-    found = [next(whole[number in cut.late]) for number in range(len(params))]
+    found = [next(whole[number in cut.deferred]) for number in range(len(params))]
     for got, want in zip([y, dx, *found], [expected, d_x, *d_params], strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
-    assert cut.late == {
+    assert cut.deferred == {
         n
         for n in range(len(params))
         if (names := {name for name, own in steps if own == n} - {"bent", "forgotten", "fixed"})
@@ -105,8 +105,8 @@ def test_pairs_are_inputs_once_and_gradients_of_outputs() -> None:
         return (jnp.tanh(x @ params[0]) * (x @ params[1])) @ params[2]
 
     params, x, rest, g = inputs()
-    cut = CutLayer.of(gated, params, x, rest, None)
-    _, _, (data, gradients) = CutLayer.backward(cut.linearized(params, x, rest)[1], g)
+    cut = SplitLayer.of(gated, params, x, rest, None)
+    _, _, (data, gradients) = SplitLayer.backward(cut.linearize(params, x, rest)[1], g)
     assert [len(data), len(gradients)] == [2, 3]
     np.testing.assert_array_equal(data[0], x)
     np.testing.assert_array_equal(gradients[-1], g)
@@ -114,9 +114,9 @@ def test_pairs_are_inputs_once_and_gradients_of_outputs() -> None:
 
 def test_parameters_that_shall_not_wait_do_not() -> None:
     params, x, rest, g = inputs()
-    cut = CutLayer.of(
+    cut = SplitLayer.of(
         partial(layer, [("product", 0), ("product", 1)]), params, x, rest, frozenset({1})
     )
-    early, _, (data, _) = CutLayer.backward(cut.linearized(params, x, rest)[1], g)
+    early, _, (data, _) = SplitLayer.backward(cut.linearize(params, x, rest)[1], g)
     assert len(data) == 1
     np.testing.assert_allclose(early[0], x.T @ (g @ params[1].T), rtol=1e-5, atol=1e-5)

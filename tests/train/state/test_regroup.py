@@ -11,21 +11,21 @@ from hypothesis import strategies as st
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from mllm_jax.config.pipeline_plan import LayerStack
+from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.train.state.regroup import Regrouping, join_layers, split_layers
 
 #: Six layers of period two; some parameters are of every second layer alone.
-STACKS = [None, LayerStack(6, 2, 1, 2), LayerStack(6, 2, 2, 2), LayerStack(6, 1, 1, 2)]
+STACKS = [None, StageLayers(6, 2, 1, 2), StageLayers(6, 2, 2, 2), StageLayers(6, 1, 1, 2)]
 LAYOUT = NamedSharding(Mesh(np.array(jax.devices()[:1]), ("stage",)), P())
 
 
-def stored(stack: LayerStack | None, leaf: jax.Array) -> jax.Array:
+def stored(stack: StageLayers | None, leaf: jax.Array) -> jax.Array:
     return leaf if stack is None else split_layers(stack, leaf)
 
 
 @pytest.mark.parametrize("layers", [3, 6])
 @pytest.mark.parametrize("stack", STACKS[1:], ids=str)
-def test_layers_that_are_split_and_joined_are_the_same(stack: LayerStack, layers: int) -> None:
+def test_layers_that_are_split_and_joined_are_the_same(stack: StageLayers, layers: int) -> None:
     leaf = jnp.arange(1.0, 2 * layers + 1).reshape(layers, 2)
     split = split_layers(stack, leaf)
     assert split.shape[0] == stack.chunks
@@ -37,7 +37,7 @@ def test_layers_that_are_split_and_joined_are_the_same(stack: LayerStack, layers
 @pytest.mark.parametrize("target", STACKS, ids=str)
 @pytest.mark.parametrize("source", STACKS, ids=str)
 def test_checkpoints_of_one_grouping_become_those_of_another(
-    source: LayerStack | None, target: LayerStack | None, layers: int
+    source: StageLayers | None, target: StageLayers | None, layers: int
 ) -> None:
     leaf = jnp.arange(1.0, 2 * layers + 1).reshape(layers, 2)
     own, wanted = stored(source, leaf), stored(target, leaf)
@@ -140,7 +140,7 @@ def test_stored_layers_are_read_by_stages_where_these_divide_them(
 ) -> None:
     """The stages share the second of two grouping dimensions, as in memory."""
     mesh = Mesh(np.array(jax.devices()[:4]).reshape(2, 2), ("stage", "tensor"))
-    stack = LayerStack(8, 2, 2)
+    stack = StageLayers(8, 2, 2)
     layout = NamedSharding(mesh, P(None, "stage", "tensor"))
     wanted = jax.ShapeDtypeStruct((2, 4, 3), np.float32, sharding=layout)
     tree = {"params": {"decoder": {"layers": {"q": wanted}}}}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from mllm_jax.config.pipeline_plan import LayerStack
+from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.config.sections import GuardConfig
 from mllm_jax.runtime.compiled.synchronized import compiled_together
 from mllm_jax.runtime.part import take_part, waiting
@@ -38,7 +38,7 @@ def look(program: str) -> object:
         wanted = jax.tree.map(
             lambda _: jax.ShapeDtypeStruct((2, 2), jnp.float32, sharding=LAYOUT), name
         )
-        stack = LayerStack(layers=3, stages=2, chunks=2)
+        stack = StageLayers(layers=3, stages=2, chunks=2)
         found = Regrouping(1, stack).convert(name, wanted)
         return found["params"]["decoder"]["layers"]["q"].tolist()
     if program == "the initial state":

@@ -15,7 +15,7 @@ from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.pipeline import PipelineProgram
-from scheduling.lowering import bounds as frame
+from scheduling.lowering import bounds
 from scheduling.schedules.bubbles import place_encoders
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import interleaved
@@ -76,10 +76,10 @@ def gradients(request: pytest.FixtureRequest) -> CompiledOnce:
     costs = TaskCosts(4.0, 8.0, 1.0, encoders)
     schedule = place_encoders(interleaved(2, 1, MICROBATCHES), CUTS, costs, live=MICROBATCHES)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(frame, "RARE", 0.0)
+        patched.setattr(bounds, "RARE_SHARE", 0.0)
         step = build_step(model(), STAGED, PipelinePlan(schedule))
     assert isinstance(step.program, PipelineProgram)
-    kinds = set(map(str, step.program.frame.without_encoders))
+    kinds = set(map(str, step.program.bounds.without_encoders))
     assert {"vision_EF", "F+vision_EF", "B+vision_EB"} <= kinds
     return CompiledOnce(parameters(), step)
 

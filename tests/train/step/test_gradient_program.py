@@ -11,7 +11,7 @@ from jax.sharding import Mesh
 from data.batch import PackedBatch
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
-from mllm_jax.config.pipeline_plan import LayerStack
+from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.models.batch import DECODER, NEXT_TOKEN
 from mllm_jax.models.freeze import Frozen
 from mllm_jax.models.graph import ModelConfig
@@ -34,7 +34,7 @@ class Unrolled(GradientProgram):
     """All microbatches in one expression, the last one first; three layers kept in two groups."""
 
     def __init__(self, model: ModelConfig, grid: JointGrid, frozen: Frozen) -> None:
-        super().__init__(model, grid, frozen, LayerStack(model.decoder.layers, 1, 2))
+        super().__init__(model, grid, frozen, StageLayers(model.decoder.layers, 1, 2))
 
     def shares(self, params: Any, batch: Batch, weight: jax.Array, aux: Aux) -> Gradients:
         rows = [jax.tree.map(lambda x, i=i: x[i], batch.decoder) for i in (1, 0)]

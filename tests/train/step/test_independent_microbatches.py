@@ -26,19 +26,19 @@ from mllm_jax.train.step import independent_microbatches as units
 from mllm_jax.train.step import pipeline
 from mllm_jax.train.step.batch import place, place_batch
 from mllm_jax.train.step.build import build_step
-from mllm_jax.train.step.gradient_program import Follow, Room, StepTables
+from mllm_jax.train.step.gradient_program import AdaptiveSchedules, PlacedSchedule, RowCapacity
 from mllm_jax.train.step.host_groups import ALONE, Among
 from mllm_jax.train.step.independent_microbatches import in_units
 from mllm_jax.train.step.pipeline import PipelineProgram
 from mllm_jax.train.step.step import TrainStep
-from scheduling.lowering.bounds import Frame
-from scheduling.lowering.lower import compile_program
-from scheduling.lowering.lowered import Program
+from scheduling.lowering.bounds import ScheduleBounds
+from scheduling.lowering.lower import lower_schedule
+from scheduling.lowering.lowered import LoweredSchedule
 from scheduling.schedules.bubbles import place_encoders
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved
 from scheduling.schedules.tasks import EncoderPieces, Feeds
-from scheduling.search.scheduler import Way
+from scheduling.search.scheduler import PlacementLimits
 from sharding.exchange_kinds import Exchanges
 from sharding.grid import JointGrid
 from sharding.mesh import shardings
@@ -67,7 +67,7 @@ WIDE = {
 
 @dataclass(frozen=True)
 class Following:
-    """Places the encoders' work of a step, as `scheduling.search.scheduler.Follower` does.
+    """Places the encoders' work of a step, as `scheduling.search.scheduler.StepScheduler` does.
 
     Attributes:
         room: positions of an encoder's own microbatches, over those of the media of a decoder's.
@@ -81,7 +81,7 @@ class Following:
     rows: int = 1
     most: tuple[int, ...] = (4, 3, 2)
 
-    def __call__(self, feeds: Mapping[str, Feeds], way: Way) -> Schedule:
+    def __call__(self, feeds: Mapping[str, Feeds], way: PlacementLimits) -> Schedule:
         return placed([replace(cut, feeds=feeds[cut.name]) for cut in self.cuts], way.live)
 
     @property
@@ -96,8 +96,8 @@ class Following:
     def spread(self) -> dict[str, int]:
         return dict.fromkeys(MEDIA, self.rows)
 
-    def ways(self) -> list[Way]:
-        return [Way(live) for live in self.most]
+    def ways(self) -> list[PlacementLimits]:
+        return [PlacementLimits(live) for live in self.most]
 
 
 #: Exchanges of outputs, by the number of an encoder's own microbatches for one of the decoder.
@@ -130,7 +130,7 @@ def model() -> ModelConfig:
 
 @cache
 def step(follow: Any = Following()) -> TrainStep:
-    plan = PipelinePlan(placed(follow.cuts), co_issue=False, follow=follow)
+    plan = PipelinePlan(placed(follow.cuts), co_issue=False, independent_microbatches=follow)
     plans = WIDE if follow.rows > 1 else PLANS
     return build_step(model(), plans, plan, exchanges=WAYS[follow.each])
 
@@ -241,7 +241,7 @@ def test_many_plans_equal_one_device(
     plans: dict[str, ParallelPlan], load: int, co_issue: bool
 ) -> None:
     follow: Any = Following()
-    plan = PipelinePlan(placed(follow.cuts), co_issue=co_issue, follow=follow)
+    plan = PipelinePlan(placed(follow.cuts), co_issue=co_issue, independent_microbatches=follow)
     own = build_step(model(), plans, plan, exchanges=WAYS[1])
     batch = place(scattered_load(load)[1], own)
     equals_one_device(load, own, own.gradients.lower(own.abstract["params"], batch).compile())
@@ -274,9 +274,9 @@ def test_no_rows_are_computed_that_hold_nothing() -> None:
     for load, count in ((0, 0), (4, 1)):
         tables = place(scattered_load(load)[1], step()).schedule
         assert tables is not None
-        ticks = slice(1, 1 + int(tables.bounds[-1]))
+        ticks = slice(1, 1 + int(tables.phases[-1]))
         for cut in CUTS:
-            entry = program.frame.own.index(("encoders", cut.name, "forward", "microbatch"))
+            entry = program.bounds.own.index(("encoders", cut.name, "forward", "microbatch"))
             tasks = np.count_nonzero(np.asarray(tables.own)[:, ticks, entry] >= 0)
             assert tasks == count * cut.pieces
 
@@ -284,9 +284,12 @@ def test_no_rows_are_computed_that_hold_nothing() -> None:
 def test_what_fits_no_slots_runs_with_the_decoders_microbatches() -> None:
     program, follow = step().program, Following()
     assert isinstance(program, PipelineProgram)
-    few = dict(program.frame.encoders)
-    few["vision"] = replace(few["vision"], pairs=2)
-    plan: Any = {"follow": follow, "frame": replace(program.frame, encoders=few)}
+    few = dict(program.bounds.encoders)
+    few["vision"] = replace(few["vision"], merges=2)
+    plan: Any = {
+        "independent_microbatches": follow,
+        "bounds": replace(program.bounds, encoders=few),
+    }
     small = build_step(model(), PLANS, PipelinePlan(placed(CUTS), co_issue=False, **plan))
     for load, reason in ((4, "vision: pairs of microbatches on a stage: 4 do not fit"), (0, "")):
         placed_batch = place_batch(scattered_load(load)[1], small)
@@ -304,7 +307,7 @@ def test_rows_go_on_together_where_units_feed_too_many(
     """Media in the first row of two microbatches, and in the second row of the two others."""
     monkeypatch.setattr(units, "_told", set())
     kinds, nothing = modalities(model()), np.zeros((0, 5), np.int64)
-    rooms = {own.name: Room(MEDIA[own.name], 1) for own in kinds}
+    rooms = {own.name: RowCapacity(MEDIA[own.name], 1) for own in kinds}
     batches = [
         PackedBatch(
             {own.name: empty_rows(own, ROWS, MEDIA[own.name]) for own in kinds},
@@ -315,13 +318,13 @@ def test_rows_go_on_together_where_units_feed_too_many(
     ]
     asked: list[Feeds] = []
 
-    def tables(feeds: Mapping[str, Feeds]) -> StepTables | str:
+    def tables(feeds: Mapping[str, Feeds]) -> PlacedSchedule | str:
         asked.append(feeds["vision"])
         return "no slots" if len(asked) % 2 else step().program.tables
 
     for _ in range(2):
         rows = dict.fromkeys(MEDIA, range(ROWS))
-        own = in_units(step().program, Follow(tables, rooms), batches, rows, rows, ROWS)
+        own = in_units(step().program, AdaptiveSchedules(tables, rooms), batches, rows, rows, ROWS)
         assert own[2]["vision"].inputs.shape[0] == 3
     assert asked == [((0, 2), (1, 3)), ((0, 0), (1, 2), (3, 3))] * 2
     told = [r for r in caplog.records if "its rows go on together" in r.getMessage()]
@@ -332,14 +335,16 @@ def test_rows_go_on_together_where_units_feed_too_many(
 class Broken(Following):
     """Runs the schedules of loads from their last tick to their first."""
 
-    def __call__(self, feeds: Mapping[str, Feeds], way: Way) -> Schedule:
+    def __call__(self, feeds: Mapping[str, Feeds], way: PlacementLimits) -> Schedule:
         made = super().__call__(feeds, way)
         return replace(made, ticks=made.ticks[::-1])
 
 
 def test_a_schedule_of_a_step_that_breaks_a_rule_is_refused() -> None:
     follow: Any = Broken()
-    own = build_step(model(), PLANS, PipelinePlan(placed(CUTS), co_issue=False, follow=follow))
+    own = build_step(
+        model(), PLANS, PipelinePlan(placed(CUTS), co_issue=False, independent_microbatches=follow)
+    )
     with pytest.raises(ScheduleError, match=r"tick \d+, stage \d: .* needs "):
         place(scattered_load(2)[1], own)
 
@@ -349,16 +354,16 @@ def test_tables_of_a_step_are_run_on_names_where_schedules_are_checked(
 ) -> None:
     """With `train.check_schedules`; a wrong slot is named with its task, tick and stage."""
     follow: Any = Following()
-    plan = PipelinePlan(placed(CUTS), co_issue=False, follow=follow)
+    plan = PipelinePlan(placed(CUTS), co_issue=False, independent_microbatches=follow)
     steps = [build_step(model(), PLANS, replace(plan, checked=own)) for own in (False, True)]
 
-    def wrong(*args: Any) -> Program:
-        made = compile_program(*args)
+    def wrong(*args: Any) -> LoweredSchedule:
+        made = lower_schedule(*args)
         slots = made.backward.saved
         moved = np.where(slots >= 0, (slots + 1) % made.sizes.saved, slots)
         return replace(made, backward=replace(made.backward, saved=moved))
 
-    monkeypatch.setattr(pipeline, "compile_program", wrong)
+    monkeypatch.setattr(pipeline, "lower_schedule", wrong)
     place(scattered_load(2)[1], steps[0])
     with pytest.raises(ScheduleError, match=r"tick \d+, stage \d: decoder \w+\(\d, \d\) is "):
         place(scattered_load(2)[1], steps[1])
@@ -419,10 +424,10 @@ def test_batches_without_places_are_refused() -> None:
 def test_the_frame_has_the_slots_of_full_load() -> None:
     program = step().program
     assert isinstance(program, PipelineProgram)
-    standing = Frame.of(program.standing, apart=True)
+    standing = ScheduleBounds.of(program.full_load_schedule, single_tasks=True)
     for name, own in standing.encoders.items():
-        assert program.frame.encoders[name].sizes.saved == own.sizes.saved
-        assert program.frame.encoders[name].slots == own.slots
+        assert program.bounds.encoders[name].sizes.saved == own.sizes.saved
+        assert program.bounds.encoders[name].slots == own.slots
 
 
 def test_given_tables_are_taken_whatever_the_load() -> None:

@@ -24,7 +24,7 @@ from mllm_jax.train.step.build import build_step
 from scheduling.schedules.schedule import Schedule, interleaved, zero_bubble
 from scheduling.schedules.tasks import EncoderPieces
 from sharding.grid import View
-from sharding.layerstack.run import LayerRun, LayerTraits
+from sharding.layerstack.run import LayerStack, LayerStackSpec
 from sharding.plan import ParallelPlan
 from tests.scheduling.placing import naive
 from tests.train.models import small_model
@@ -286,8 +286,8 @@ def test_layers_that_do_not_give_the_losses_of_their_stack_are_refused() -> None
     def layer(params: Any, x: jax.Array, context: Any, place: int) -> Any:
         return x, {"one": jnp.zeros(()), "two": jnp.zeros(())} if place else {"one": jnp.zeros(())}
 
-    traits = LayerTraits(period=2, aux=("one",))
-    run = LayerRun(layer, jnp.zeros((2, 1)), 2, "layer", (), traits=traits)
+    traits = LayerStackSpec(period=2, aux=("one",))
+    run = LayerStack(layer, jnp.zeros((2, 1)), 2, "layer", (), spec=traits)
     with pytest.raises(TypeError, match=r"layer 1 of a period gives .*'one', 'two'.*\['one'\]"):
         run.forward(jnp.int32(0), jnp.zeros(3), ()).run()
 

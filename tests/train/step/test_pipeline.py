@@ -25,8 +25,8 @@ from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.pipeline import PipelineProgram
-from scheduling.lowering.bounds import Frame
-from scheduling.lowering.lower import compile_program
+from scheduling.lowering.bounds import ScheduleBounds
+from scheduling.lowering.lower import lower_schedule
 from scheduling.schedules.bubbles import place_encoders
 from scheduling.schedules.costs import EncoderCosts, TaskCosts
 from scheduling.schedules.schedule import Schedule, gpipe, interleaved, zero_bubble
@@ -394,11 +394,13 @@ def test_one_compiled_step_runs_other_schedules(co_issue: bool) -> None:
     decoder, cuts = interleaved(2, 2, 3), (VISION, AUDIO)
     schedules = [placed(decoder, cuts, "bubbles"), all_before(placed(decoder, cuts, "prologue"))]
     schedules += [at_random(schedules[0], seed) for seed in (1, 2)]
-    programs = [compile_program(schedule, "layer") for schedule in schedules]
-    frames = [Frame.of(program, apart=not co_issue) for program in programs]
-    frame = replace(reduce(Frame.joined, frames), kinds=frames[0].kinds)
+    programs = [lower_schedule(schedule, "layer") for schedule in schedules]
+    every = [ScheduleBounds.of(program, single_tasks=not co_issue) for program in programs]
+    bounds = replace(reduce(ScheduleBounds.union, every), kinds=every[0].kinds)
     plan = PipelinePlan(
-        schedules[0], co_issue=co_issue, frame=frame.opened(max(own.ticks for own in frames))
+        schedules[0],
+        co_issue=co_issue,
+        bounds=bounds.without_order(max(own.ticks for own in every)),
     )
     case = Case(schedules[0], "bubbles", "layer", tensor=2)
     step = build_step(model(case.names, case.family, "layer"), case.plans, plan)
@@ -451,7 +453,7 @@ def test_buffers_are_not_copied_between_tasks() -> None:
     batch = place(microbatches(case.names, case.family, count, count), step)
     compiled = step.gradients.lower(step.abstract["params"], batch).compile()
     assert isinstance(step.program, PipelineProgram)
-    program = step.program.standing
+    program = step.program.full_load_schedule
     slots = {program.sizes.saved, program.encoders["vision"].sizes.saved}
     assert min(slots) > 2, "a layer's loop may copy what is not in a ring buffer"
     copies = [

@@ -15,7 +15,7 @@ from mllm_jax.models.module import Decoder
 from scheduling.schedules.schedule import Schedule, zero_bubble
 from scheduling.schedules.tasks import EncoderPieces
 from sharding.grid import View
-from sharding.layerstack.run import LayerRun
+from sharding.layerstack.run import LayerStack
 from tests.train.models import small_model
 from tests.train.step.test_pipeline import Case, check, placed
 
@@ -64,24 +64,24 @@ class Alone:
         self.x, self.g = jax.random.normal(jax.random.key(1), (2, *shape), jnp.float32)
         self.remat, self.layer = remat, tower.layer
 
-    def run(self, params: Any) -> LayerRun:
-        return LayerRun(self.layer, params, 1, self.remat, ())
+    def run(self, params: Any) -> LayerStack:
+        return LayerStack(self.layer, params, 1, self.remat, ())
 
-    def apart(self, params: Any) -> LayerRun:
-        return self.run(params).apart_from_weights(self.x, self.context)
+    def apart(self, params: Any) -> LayerStack:
+        return self.run(params).split_backward(self.x, self.context)
 
     def forward(self, params: Any, x: jax.Array) -> Any:
         return self.apart(params).forward(START, x, self.context).run()
 
     def backward(self, params: Any, kept: Any, g: jax.Array) -> Any:
         run = self.apart(params)
-        early, _ = run.sums_apart(zeros(params))
+        early, _ = run.partition_sums(zeros(params))
         return run.backward(START, kept, g, {}, self.context, early).run()
 
     def weights(self, params: Any, pairs: Any) -> Any:
         run = self.apart(params)
-        _, late = run.sums_apart(zeros(params))
-        return run.weights(START, pairs, self.x, self.context, late).run()[0]
+        _, late = run.partition_sums(zeros(params))
+        return run.weight_gradients(START, pairs, self.x, self.context, late).run()[0]
 
 
 START = jnp.int32(0)

@@ -1,6 +1,6 @@
 """A schedule under construction, in numbers, and its room for encoder tasks.
 
-`scheduling.schedules.walk` and `scheduling.schedules.refine` change it;
+`scheduling.schedules.place` and `scheduling.schedules.refine` change it;
 `scheduling.schedules.bubbles` combines them.
 """
 
@@ -15,18 +15,18 @@ from typing import Any, Literal
 import numpy as np
 
 from scheduling.schedules.costs import TaskCosts
-from scheduling.schedules.schedule import Schedule, last_true
+from scheduling.schedules.schedule import Schedule, last_true_index
 from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
-from scheduling.schedules.tasks import Bundle, EncoderPieces, Task
+from scheduling.schedules.tasks import EncoderPieces, FusedTask, Task
 
 #: Most ticks beside a gather or a scatter.
-MOST_ENDS = 1024
+MAX_END_TICKS = 1024
 #: Differences below this share of a piece are rounding errors.
 TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
-class Rules:
+class PlacementRules:
     """Permissions of a walk.
 
     Attributes:
@@ -52,7 +52,9 @@ class Rules:
     in_turn: bool = False
 
     @classmethod
-    def of(cls, placement: str, fill: Collection[str], live: int | None, stages: int) -> Rules:
+    def of(
+        cls, placement: str, fill: Collection[str], live: int | None, stages: int
+    ) -> PlacementRules:
         if placement == "first_stage":
             return cls(slots=False, rounds="beside", live=1, eager=True)
         if placement == "prologue":
@@ -63,7 +65,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Flow:
+class TaskQueue:
     """The tasks of one kind of one encoder, as a walk meets them.
 
     Attributes:
@@ -71,7 +73,7 @@ class Flow:
         pieces: pieces of a microbatch, in the order of the walk.
         costs, places: cost and encoder stage of each of `pieces`.
         reverse: whether the walk goes from the last tick to the first.
-        ahead: whether the tasks are for the next step.
+        prefetch: whether the tasks are for the next step.
     """
 
     cut: EncoderPieces
@@ -80,24 +82,26 @@ class Flow:
     costs: tuple[float, ...]
     places: tuple[int, ...]
     reverse: bool
-    ahead: bool
+    prefetch: bool
 
     @classmethod
-    def of(cls, cut: EncoderPieces, kind: TaskKind, costs: TaskCosts, ahead: bool = False) -> Flow:
+    def of(
+        cls, cut: EncoderPieces, kind: TaskKind, costs: TaskCosts, prefetch: bool = False
+    ) -> TaskQueue:
         order = cut.parts(kind)
-        pieces = tuple(order if ahead else reversed(order))
+        pieces = tuple(order if prefetch else reversed(order))
         return cls(
             cut,
             kind,
             pieces,
-            tuple(costs.of(Task(kind, 0, piece, cut.name)) for piece in pieces),
+            tuple(costs.cost_of(Task(kind, 0, piece, cut.name)) for piece in pieces),
             tuple(cut.stage(piece) for piece in pieces),
-            reverse=kind.forward and not ahead,
-            ahead=ahead,
+            reverse=kind.forward and not prefetch,
+            prefetch=prefetch,
         )
 
     @property
-    def moves(self) -> bool:
+    def moves_between_stages(self) -> bool:
         """Whether pieces move between stages."""
         return self.cut.stages > 1
 
@@ -119,7 +123,7 @@ class Flow:
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
+class PlacedTasks:
     """Tasks of a flow in a table.
 
     Attributes:
@@ -128,18 +132,18 @@ class Placed:
         tasks: `[tasks, 2]`: microbatch and piece of each task.
     """
 
-    flow: Flow
+    flow: TaskQueue
     where: np.ndarray
     tasks: np.ndarray
 
-    def at(self, ticks: np.ndarray) -> Placed:
+    def at(self, ticks: np.ndarray) -> PlacedTasks:
         """A copy in a table in which tick i has become `ticks[i]`."""
         tick, stage = self.where.T
         return replace(self, where=np.stack([ticks[tick], stage], axis=1))
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class ScheduleBuilder:
     """A schedule under construction, in numbers.
 
     Attributes:
@@ -162,25 +166,27 @@ class Table:
     floor: np.ndarray
     shared: float
     taken: Mapping[TaskKind, np.ndarray]
-    placed: tuple[Placed, ...] = ()
+    placed: tuple[PlacedTasks, ...] = ()
     _slots: dict[Any, np.ndarray] = field(init=False, default_factory=dict)
 
     @classmethod
-    def of(cls, decoder: Schedule, costs: TaskCosts, ends: Sequence[Flow] = ()) -> Table:
+    def of(
+        cls, decoder: Schedule, costs: TaskCosts, ends: Sequence[TaskQueue] = ()
+    ) -> ScheduleBuilder:
         """The table of the decoder alone.
 
         Args:
             ends: flows that may use the time in which parameters are gathered and gradients
                 scattered; then there are ticks for that.
         """
-        tasks, load = decoder.columns, np.zeros((len(decoder.ticks), decoder.stages))
+        tasks, load = decoder.task_arrays, np.zeros((len(decoder.ticks), decoder.stages))
         cost = np.array([costs.of_kind(kind) for _, kind in tasks.keys], float)
         np.add.at(load, (tasks.tick, tasks.stage), cost[tasks.key])
-        heads = len(decoder.found(F, decoder.chunks - 1, decoder.stages - 1)[0])
+        heads = len(decoder.tasks_of(F, decoder.chunks - 1, decoder.stages - 1)[0])
         free = np.zeros(load.shape, bool)
         table = cls(
             decoder,
-            {EF: _first(decoder, F), EB: _first(decoder, B)},
+            {EF: _first_chunk_ticks(decoder, F), EB: _first_chunk_ticks(decoder, B)},
             np.arange(len(load)),
             load,
             np.zeros(len(load)),
@@ -189,14 +195,16 @@ class Table:
         )
         if not ends:
             return table
-        return table._between(_cut(costs.gather, EF, ends), _cut(costs.scatter, EB, ends))
+        return table._with_end_ticks(
+            _end_tick_floors(costs.gather, EF, ends), _end_tick_floors(costs.scatter, EB, ends)
+        )
 
-    def _between(self, before: np.ndarray, after: np.ndarray) -> Table:
+    def _with_end_ticks(self, before: np.ndarray, after: np.ndarray) -> ScheduleBuilder:
         """A copy with additional ticks of these least lengths before and after it."""
         around = [np.full(len(floor), -1) for floor in (before, after)]
         ticks = np.concatenate([around[0], self.source, around[1]])
         floor = np.concatenate([before, np.zeros(len(self.source)), after])
-        return replace(self.grown(ticks), floor=floor)
+        return replace(self.with_ticks(ticks), floor=floor)
 
     @property
     def length(self) -> np.ndarray:
@@ -215,37 +223,39 @@ class Table:
 
     def seconds(self, gather: float, scatter: float) -> float:
         """Length of the step with its ends, also where no ticks stand for them."""
-        meets, work = self._meetings(), self.load.max(axis=1)
+        meets, work = self._stage_syncs(), self.load.max(axis=1)
         span = np.flatnonzero(self.source >= 0)
         start = int(np.flatnonzero(meets[: span[0]]).max(initial=-1)) + 1
         before, after = work[:start].sum(), work[span[-1] + 1 :].sum()
         middle = work[start : span[-1] + 1].sum()
         return float(max(before, gather) + middle + max(after, scatter)) + self.shared
 
-    def ready(self, flow: Flow, microbatches: range | np.ndarray, rules: Rules) -> np.ndarray:
+    def ready_ticks(
+        self, flow: TaskQueue, microbatches: range | np.ndarray, rules: PlacementRules
+    ) -> np.ndarray:
         """First tick, in the walk's order, in which a task of each microbatch may run."""
         span = np.flatnonzero(self.source >= 0)
-        ticks = span[self._met(flow)[microbatches]]
+        ticks = span[self._end_ticks(flow)[microbatches]]
         if rules.rounds == "end":
             ticks[:] = span[0] if flow.reverse else span[-1]
         return len(self.source) - ticks if flow.reverse else ticks + 1
 
-    def _met(self, flow: Flow) -> np.ndarray:
+    def _end_ticks(self, flow: TaskQueue) -> np.ndarray:
         """`[own microbatches]`: tick of `decoder` in which stage 0 begins or ends what each feeds.
 
         It begins with the first that a forward feeds, and ends with the last that feeds a backward.
         """
         choose = np.minimum if flow.kind.forward else np.maximum
-        return flow.cut.of_fed(self.first[flow.kind], choose)
+        return flow.cut.reduce_consumers(self.first[flow.kind], choose)
 
-    def slots(self, flow: Flow, rules: Rules) -> np.ndarray:
+    def count_slots(self, flow: TaskQueue, rules: PlacementRules) -> np.ndarray:
         """`[ticks, stages]`, ticks in the walk's order: number of pieces of mean cost that fit."""
         key = flow, rules.slots, rules.stretch
         if key not in self._slots:
             self._slots[key] = self._count_slots(flow, rules)
         return self._slots[key]
 
-    def _count_slots(self, flow: Flow, rules: Rules) -> np.ndarray:
+    def _count_slots(self, flow: TaskQueue, rules: PlacementRules) -> np.ndarray:
         taken = self.taken[flow.kind]
         found = np.zeros(taken.shape, np.intp)
         uneven = self.load.min(axis=1) < self.length
@@ -254,17 +264,17 @@ class Table:
         rows, load, floor = np.flatnonzero(usable), self.load[usable], self.floor[usable]
         tasks = flow.cut.units(self.decoder.microbatches) * len(flow.pieces)
         while len(rows):
-            full = (taken[rows] | (found[rows] > 0)) & flow.moves
+            full = (taken[rows] | (found[rows] > 0)) & flow.moves_between_stages
             full |= found[rows] >= tasks
             costs = np.where(full, inf, mean)
-            more = worth_more(load, floor, costs, share, rules.stretch)
+            more = gainful_stages(load, floor, costs, share, rules.stretch)
             found[rows] += more
             open_ = more.any(axis=1)
             rows, load = rows[open_], (load + np.where(more, costs, 0))[open_]
             floor = floor[open_]
         return found[::-1] if flow.reverse else found
 
-    def grown(self, ticks: np.ndarray) -> Table:
+    def with_ticks(self, ticks: np.ndarray) -> ScheduleBuilder:
         """A copy whose tick i is this table's tick `ticks[i]`, or empty if that is -1."""
         old = ticks >= 0
 
@@ -283,9 +293,9 @@ class Table:
             placed=tuple(part.at(new) for part in self.placed),
         )
 
-    def merged(self) -> Table:
-        """A copy in which every tick without a meeting at its end is merged with the next."""
-        meets = self._meetings()
+    def merge_unsynced(self) -> ScheduleBuilder:
+        """A copy in which every tick without a stage sync at its end is merged with the next."""
+        meets = self._stage_syncs()
         new = np.cumsum(meets) - meets
         first = np.flatnonzero(np.diff(new, prepend=-1))
         last = np.append(first[1:], len(new)) - 1
@@ -298,54 +308,54 @@ class Table:
             placed=tuple(part.at(new) for part in self.placed),
         )
 
-    def _meetings(self) -> np.ndarray:
-        """`[ticks]`: `Schedule.meetings` of the resulting schedule."""
+    def _stage_syncs(self) -> np.ndarray:
+        """`[ticks]`: `Schedule.stage_syncs` of the resulting schedule."""
         # All stages wait for the parameters; the scatter is the last tick.
         meets = (self.source >= 0) | (self.floor > 0)
         entry = np.flatnonzero(self.source >= 0)[self.first[EF]]
         encoded = np.full(len(entry), -1)
         for part in self.placed:
             tick, (microbatch, piece) = part.where[:, 0], part.tasks.T
-            if part.flow.moves:
+            if part.flow.moves_between_stages:
                 meets[tick] = True
-            if part.flow.kind.forward and not part.flow.ahead:
+            if part.flow.kind.forward and not part.flow.prefetch:
                 cut, last = part.flow.cut, piece == part.flow.cut.pieces - 1
                 done = np.full(cut.units(len(entry)), -1)
                 done[microbatch[last]] = tick[last]
-                units, fed = cut.fed(len(entry))
+                units, fed = cut.feed_pairs(len(entry))
                 np.maximum.at(encoded, fed, done[units])
-        before = np.concatenate([[-1], last_true(meets)])[entry]
+        before = np.concatenate([[-1], last_true_index(meets)])[entry]
         meets[encoded[before < encoded]] = True
         return meets
 
-    def schedule(self, encoders: Sequence[EncoderPieces]) -> Schedule:
+    def build(self, encoders: Sequence[EncoderPieces]) -> Schedule:
         """The table as a schedule; a tick with several tasks of a kind becomes several ticks."""
-        bundles, empty = self._bundles(), ((),) * self.stages
-        rows: list[tuple[Bundle, ...]] = []
-        prologue, gathered = 0, self._gathered
+        bundles, empty = self._encoder_tasks(), ((),) * self.stages
+        rows: list[tuple[FusedTask, ...]] = []
+        prologue, gathered = 0, self._gather_ticks
         for tick, source in enumerate(self.source.tolist()):
             if tick == gathered:
                 prologue = len(rows)
             decoder = self.decoder.ticks[source] if source >= 0 else empty
             if own := bundles.get(tick):
-                rows += _with_pieces(decoder, own)
+                rows += _add_encoder_tasks(decoder, own)
             elif source >= 0:
                 rows.append(decoder)
         return replace(self.decoder, encoders=tuple(encoders), ticks=tuple(rows), prologue=prologue)
 
     @property
-    def _gathered(self) -> int:
+    def _gather_ticks(self) -> int:
         """Number of ticks up to the last one beside the gather."""
         start = int(np.flatnonzero(self.source >= 0)[0])
         return int(np.flatnonzero(self.floor[:start]).max(initial=-1)) + 1
 
-    def _bundles(self) -> dict[int, dict[tuple[int, TaskKind], list[Task]]]:
+    def _encoder_tasks(self) -> dict[int, dict[tuple[int, TaskKind], list[Task]]]:
         """Encoder tasks by tick, then by stage and kind, in the order in which they run."""
         bundles: dict[int, dict[tuple[int, TaskKind], list[Task]]] = {}
-        # Pieces that move between stages come last: their outputs must be ready at the meeting.
-        for placed in sorted(self.placed, key=lambda placed: placed.flow.moves):
+        # Pieces that move between stages come last: their outputs must be ready at the stage sync.
+        for placed in sorted(self.placed, key=lambda placed: placed.flow.moves_between_stages):
             kind, name = placed.flow.kind, placed.flow.cut.name
-            step = self.decoder.microbatches if placed.flow.ahead else 0
+            step = self.decoder.microbatches if placed.flow.prefetch else 0
             pairs = zip(placed.where.tolist(), placed.tasks.tolist(), strict=True)
             for (tick, stage), (microbatch, piece) in pairs:
                 tasks = bundles.setdefault(tick, {}).setdefault((stage, kind), [])
@@ -353,12 +363,12 @@ class Table:
         return bundles
 
 
-def _with_pieces(
-    decoder: tuple[Bundle, ...], pieces: Mapping[tuple[int, TaskKind], Sequence[Task]]
-) -> list[tuple[Bundle, ...]]:
+def _add_encoder_tasks(
+    decoder: tuple[FusedTask, ...], pieces: Mapping[tuple[int, TaskKind], Sequence[Task]]
+) -> list[tuple[FusedTask, ...]]:
     """Bundles of a decoder tick with encoder tasks: the last of each kind, the others before it."""
     depth = max(map(len, pieces.values()))
-    rows: list[list[Bundle]] = [[()] * len(decoder) for _ in range(depth)]
+    rows: list[list[FusedTask]] = [[()] * len(decoder) for _ in range(depth)]
     rows[-1] = list(decoder)
     # Bundles are ordered as KINDS: encoder tasks come last, their forwards first.
     for (stage, _), tasks in sorted(pieces.items(), key=lambda own: not own[0][1].forward):
@@ -367,24 +377,26 @@ def _with_pieces(
     return [tuple(row) for row in rows]
 
 
-def _cut(seconds: float, kind: TaskKind, flows: Sequence[Flow]) -> np.ndarray:
+def _end_tick_floors(seconds: float, kind: TaskKind, flows: Sequence[TaskQueue]) -> np.ndarray:
     """`[ticks]`, summing to `seconds`: a tick takes one piece of a flow that moves."""
     if not seconds:
         return np.zeros(0)
-    longest = max((max(f.costs) for f in flows if f.moves and f.kind is kind), default=0.0)
-    count = max(1, min(int(seconds / longest), MOST_ENDS)) if longest else 1
+    longest = max(
+        (max(f.costs) for f in flows if f.moves_between_stages and f.kind is kind), default=0.0
+    )
+    count = max(1, min(int(seconds / longest), MAX_END_TICKS)) if longest else 1
     return np.full(count, seconds / count)
 
 
-def _first(decoder: Schedule, kind: TaskKind) -> np.ndarray:
+def _first_chunk_ticks(decoder: Schedule, kind: TaskKind) -> np.ndarray:
     """`[microbatches]`: the tick in which stage 0 runs chunk 0."""
     first = np.zeros(decoder.microbatches, np.intp)
-    ticks, microbatches = decoder.found(kind, 0, 0)
+    ticks, microbatches = decoder.tasks_of(kind, 0, 0)
     first[microbatches] = ticks
     return first
 
 
-def worth_more(
+def gainful_stages(
     load: np.ndarray, floor: np.ndarray, costs: np.ndarray, share: float, stretch: bool
 ) -> np.ndarray:
     """`[ticks, stages]`: where one more piece makes the tick longer by less than its share.
@@ -415,14 +427,14 @@ def worth_more(
     return possible & (longer <= level) & (worth - level > TOLERANCE * worth)
 
 
-def worth_here(
+def gainful_stages_of_tick(
     load: Sequence[float], floor: float, costs: Mapping[int, float], share: float, stretch: bool
 ) -> list[int]:
-    """`worth_more` in one tick, which is faster for a few stages than arrays are.
+    """`gainful_stages` in one tick, which is faster for a few stages than arrays are.
 
     Args:
         load: `[stages]`: cost of the tasks.
-        floor, share, stretch: as in `worth_more`.
+        floor, share, stretch: as in `gainful_stages`.
         costs: cost of a piece, by the stages that may run one.
 
     Returns:
@@ -431,7 +443,7 @@ def worth_here(
     if not costs:
         return []
     length = max(max(load), floor)
-    longer = {stage: _longer(load[stage] + cost - length, cost) for stage, cost in costs.items()}
+    longer = {stage: _growth(load[stage] + cost - length, cost) for stage, cost in costs.items()}
     if not stretch:
         return [stage for stage in sorted(costs) if not longer[stage] and costs[stage] > 0]
     best = level = worth = total = 0.0
@@ -444,6 +456,6 @@ def worth_here(
     return [stage for stage in sorted(costs) if longer[stage] <= level]
 
 
-def _longer(excess: float, cost: float) -> float:
+def _growth(excess: float, cost: float) -> float:
     """The seconds by which a tick grows; 0 if they are a rounding error."""
     return excess if excess > TOLERANCE * cost else 0.0

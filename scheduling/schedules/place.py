@@ -9,20 +9,35 @@ from typing import Any
 
 import numpy as np
 
-from scheduling.schedules.table import TOLERANCE, Flow, Placed, Rules, Table, worth_here
+from scheduling.schedules.builder import (
+    TOLERANCE,
+    PlacedTasks,
+    PlacementRules,
+    ScheduleBuilder,
+    TaskQueue,
+    gainful_stages_of_tick,
+)
 
 
-def capacity(table: Table, flow: Flow, microbatches: range, rules: Rules) -> list[int]:
+def slot_capacities(
+    table: ScheduleBuilder, flow: TaskQueue, microbatches: range, rules: PlacementRules
+) -> list[int]:
     """Number of pieces that idle slots take, by encoder pipeline, for evenly dealt microbatches."""
-    slots = table.slots(flow, rules)[:, flow.places[0] :: flow.cut.stages]
-    arrivals = np.bincount(table.ready(flow, microbatches, rules), minlength=len(slots) + 1)
+    slots = table.count_slots(flow, rules)[:, flow.places[0] :: flow.cut.stages]
+    arrivals = np.bincount(table.ready_ticks(flow, microbatches, rules), minlength=len(slots) + 1)
     even = arrivals[:, None] * (flow.per_place[flow.places[0]] / slots.shape[1])
     supply = np.broadcast_to(even, (len(slots) + 1, slots.shape[1]))
-    _, left = _withheld(slots, supply)
+    _, left = _waiting_for_slots(slots, supply)
     return np.floor(supply.sum(axis=0) - left + TOLERANCE).astype(int).tolist()
 
 
-def place(table: Table, flow: Flow, microbatches: range, owners: list[int], rules: Rules) -> Table:
+def place_tasks(
+    table: ScheduleBuilder,
+    flow: TaskQueue,
+    microbatches: range,
+    owners: list[int],
+    rules: PlacementRules,
+) -> ScheduleBuilder:
     """Adds the tasks of `microbatches`; `owners` are the encoder pipelines that run them."""
     walk = _Walk(table, flow, microbatches, owners, rules)
     walk.run()
@@ -31,14 +46,14 @@ def place(table: Table, flow: Flow, microbatches: range, owners: list[int], rule
         ticks = np.where(ticks < 0, -1, len(table.source) - 1 - ticks)[::-1]
         where, tasks = where[::-1].copy(), tasks[::-1].copy()
         where[:, 0] = len(ticks) - 1 - where[:, 0]
-    grown = table.grown(ticks)
+    grown = table.with_ticks(ticks)
     cost = dict(zip(flow.pieces, flow.costs, strict=True))
     np.add.at(grown.load, tuple(where.T), [cost[piece] for piece in tasks[:, 1].tolist()])
     grown.taken[flow.kind][*where.T] = True
-    return replace(grown, placed=(*grown.placed, Placed(flow, where, tasks)))
+    return replace(grown, placed=(*grown.placed, PlacedTasks(flow, where, tasks)))
 
 
-def _withheld(slots: np.ndarray, supply: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _waiting_for_slots(slots: np.ndarray, supply: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Number of pieces that wait for slots, if every slot takes the pieces that were ready last.
 
     Args:
@@ -77,7 +92,12 @@ class _Walk:
     """
 
     def __init__(
-        self, table: Table, flow: Flow, microbatches: range, owners: list[int], rules: Rules
+        self,
+        table: ScheduleBuilder,
+        flow: TaskQueue,
+        microbatches: range,
+        owners: list[int],
+        rules: PlacementRules,
     ) -> None:
         self.flow, self.rules = flow, rules
         self.ticks: list[int] = []
@@ -86,13 +106,13 @@ class _Walk:
         stride = -1 if flow.reverse else 1
         self.load, self.taken = table.load[::stride], table.taken[flow.kind][::stride]
         self.floor = table.floor[::stride]
-        self.slots = table.slots(flow, rules)
-        self.has_slots = _truths(self.slots.any(axis=1))
+        self.slots = table.count_slots(flow, rules)
+        self.has_slots = _to_bools(self.slots.any(axis=1))
         self.queues: list[deque[_Job]] = [deque() for _ in range(table.stages)]
         self.pending = [0] * table.stages
         self.moving: list[_Job] = []
         self.waiting, self.left = 0, len(microbatches)
-        ready = table.ready(flow, microbatches, rules)
+        ready = table.ready_ticks(flow, microbatches, rules)
         bases = np.array(owners) * flow.cut.stages
         self.arrivals: list[list[_Job]] = [[] for _ in range(len(self.load) + 1)]
         jobs = map(_Job, microbatches, bases.tolist())
@@ -109,27 +129,27 @@ class _Walk:
             np.add.at(supply, (ready, bases + place), pieces)
             left -= pieces
             tail[place :: self.flow.cut.stages] = left
-        before, need = _withheld(self.slots, supply)
+        before, need = _waiting_for_slots(self.slots, supply)
         self.before, self.need, self.tail = before.tolist(), need.tolist(), tail.tolist()
         self.held = (before[:-1] - self.slots).tolist()
         self.active = np.flatnonzero(supply.any(axis=0)).tolist()
-        self.free = _truths((~self.taken[:, self.active]).all(axis=1))
-        self._rank()
+        self.free = _to_bools((~self.taken[:, self.active]).all(axis=1))
+        self._update_critical()
 
     def run(self) -> None:
         """Walks through the ticks, and on until everything is placed."""
         self._admit(self.arrivals[0])
         for tick, arriving in enumerate(self.arrivals[1:]):
-            while self.rules.rounds == "between" and self._due(self.before[tick]):
+            while self.rules.rounds == "between" and self._is_round_due(self.before[tick]):
                 self._insert(tick)
             while not self.rules.live and any(self.pending):
                 self._insert(tick, everyone=True)
             if arriving:
-                self._make_room(tick, len(arriving))
+                self._bound_waiting(tick, len(arriving))
             self.ticks.append(tick)
             if self.has_slots[tick]:
-                self._fill(tick)
-            elif self._open(tick):
+                self._fill_slots(tick)
+            elif self._allows_round(tick):
                 self._round(tick, everyone=self.waiting + len(arriving) > self.rules.live)
             if arriving or self.moving:
                 self._admit(arriving)
@@ -145,21 +165,21 @@ class _Walk:
             self.pending[job.base + place] += self.flow.per_place[place]
         self.moving.clear()
 
-    def _make_room(self, tick: int, arriving: int) -> None:
+    def _bound_waiting(self, tick: int, arriving: int) -> None:
         """Inserts rounds before `tick` if more than `live` microbatches would wait after it."""
-        while self.waiting and arriving + self._after(tick) > self.rules.live:
+        while self.waiting and arriving + self._waiting_after(tick) > self.rules.live:
             self._insert(tick, everyone=True)
 
-    def _after(self, tick: int) -> int:
+    def _waiting_after(self, tick: int) -> int:
         """Number of waiting microbatches that still wait after `tick`, with a round in it."""
-        if self.has_slots[tick] or not self._open(tick):
+        if self.has_slots[tick] or not self._allows_round(tick):
             return self.waiting
         pairs = zip(self.queues, self.taken[tick], strict=True)
         return self.waiting - sum(
             1 for queue, taken in pairs if queue and not (queue[0].done or taken)
         )
 
-    def _open(self, tick: int) -> bool:
+    def _allows_round(self, tick: int) -> bool:
         """Whether a round may run beside the tasks of `tick`."""
         return self.rules.rounds == "beside" and (self.free[tick] or self.rules.eager)
 
@@ -169,13 +189,13 @@ class _Walk:
         self._round(tick, everyone)
         self._admit(())
 
-    def _due(self, held: list[int]) -> bool:
+    def _is_round_due(self, held: list[int]) -> bool:
         """Whether every stage that needs the most rounds has more pieces than slots will take."""
         if self.rules.eager:
             return any(self.pending)
         return bool(self.critical) and all(self.pending[s] > held[s] for s in self.critical)
 
-    def _rank(self) -> None:
+    def _update_critical(self) -> None:
         """Finds the stages that need the most rounds, with the needs of later stages."""
         rounds = {s: self.need[s] + self.tail[s] for s in self.active if self.need[s] > 0}
         most = max(rounds.values(), default=0)
@@ -185,17 +205,17 @@ class _Walk:
         """Runs a round if one is due, or if `everyone` is to run the pieces that it has."""
         beside = self.ticks[-1] >= 0
         held = (self.held if beside else self.before)[tick]
-        if not (everyone or self._due(held)):
+        if not (everyone or self._is_round_due(held)):
             return
         for stage in self.active:
             spare = self.pending[stage] > held[stage]
             blocked = beside and self.taken[tick, stage]
             if self.pending[stage] and (spare or everyone) and not blocked:
                 self.need[stage] -= spare
-                self._step(stage)
-        self._rank()
+                self._run_next(stage)
+        self._update_critical()
 
-    def _fill(self, tick: int) -> None:
+    def _fill_slots(self, tick: int) -> None:
         """Runs pieces in idle slots where their own costs make that worth it."""
         room = self.slots[tick].tolist()
         if not any(self.pending[stage] and room[stage] for stage in self.active):
@@ -208,15 +228,15 @@ class _Walk:
                 for stage in self.active
                 if self.pending[stage] and room[stage]
             }
-            worth = worth_here(load, floor, costs, share, stretch)
+            worth = gainful_stages_of_tick(load, floor, costs, share, stretch)
             if not worth:
                 return
             for stage in worth:
-                self._step(stage)
+                self._run_next(stage)
                 load[stage] += costs[stage]
                 room[stage] -= 1
 
-    def _step(self, stage: int) -> None:
+    def _run_next(self, stage: int) -> None:
         """Runs the next piece of the first microbatch in the stage's queue."""
         job, places = self.queues[stage][0], self.flow.places
         self.where.append((len(self.ticks) - 1, stage))
@@ -233,6 +253,6 @@ class _Walk:
         self.queues[stage].popleft()
 
 
-def _truths(values: Any) -> list[bool]:
+def _to_bools(values: Any) -> list[bool]:
     """A one-dimensional array of truth values as a list, which is faster to look up."""
     return [bool(value) for value in values]

@@ -16,7 +16,7 @@ Ints = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class TaskArrays:
     """All tasks of a schedule, by tick, stage and place in the bundle.
 
     Attributes:
@@ -33,7 +33,7 @@ class Columns:
     stage: Ints
 
     @classmethod
-    def of(cls, ticks: Sequence[Sequence[Sequence[Task]]]) -> Columns:
+    def of(cls, ticks: Sequence[Sequence[Sequence[Task]]]) -> TaskArrays:
         """The tasks of `ticks[t][s]`, the bundle of stage s in tick t."""
         bundles = [bundle for row in ticks for bundle in row]
         tasks = [task for bundle in bundles for task in bundle]
