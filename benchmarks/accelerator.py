@@ -35,6 +35,7 @@ from mllm_jax.compile.report import temporary_bytes
 from mllm_jax.config.hardware import of_kind
 from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve
 from mllm_jax.layers.attention.limits import PREFERRED, able_backends
+from mllm_jax.layers.config.kinds import MaskKind
 from mllm_jax.models.module import model_flops
 from mllm_jax.models.work.profile import tower_parameters
 from mllm_jax.plan.memory import memory
@@ -437,13 +438,13 @@ def attentions(setting: Setting) -> Iterator[tuple[str, Measure]]:
 def _attention(setting: Setting, what: str, backend: str, causal: bool) -> Iterator[Row]:
     if backend != "reference":
         small = replace(Case(), width=setting.sizes.attention.width)
-        ways = (small.program(name, causal) for name in (backend, "reference"))
+        ways = (small.program(name, MaskKind(causal)) for name in (backend, "reference"))
         found, expected = (run(small.inputs()) for run in ways)
         yield from _errors(what, small.errors(found, expected), check_attention.LIMIT)
     case = setting.sizes.attention
     inputs = case.inputs()
     names = dict.fromkeys((backend, "reference"))
-    runs = {name: partial(case.program(name, causal), inputs) for name in names}
+    runs = {name: partial(case.program(name, MaskKind(causal)), inputs) for name in names}
     seconds = setting.seconds(runs)
     note = f"forward and backward, 2 x {case.tokens} tokens, {case.heads} x {case.width} wide"
     beside = seconds["reference"] if backend != "reference" else None

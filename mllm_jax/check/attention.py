@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mllm_jax.layers.attention.dispatch import attention
+from mllm_jax.layers.attention.masks import TokenIds
+from mllm_jax.layers.config.kinds import MaskKind
 
 #: Lengths of the segments of a row of 512 tokens; the last ones are padding.
 SEGMENTS = (130, 1, 250, 67, 64)
@@ -39,6 +41,21 @@ class Case:
         row = np.repeat([1, 2, 3, 4, 0], np.multiply(SEGMENTS, self.tokens // sum(SEGMENTS)))
         return np.stack([row, row[::-1]]).astype(np.int32)
 
+    @property
+    def index(self) -> NDArray[np.int32]:
+        """`[2, tokens]`: the place of each token in its segment."""
+        ids = self.segment_ids
+        place = np.arange(self.tokens, dtype=np.int32)
+        first = np.pad(ids[:, 1:] != ids[:, :-1], ((0, 0), (1, 0)), constant_values=True)
+        return place - np.maximum.accumulate(np.where(first, place, 0), axis=1)
+
+    @property
+    def span_ids(self) -> NDArray[np.int32]:
+        """`[2, tokens]`: every other run of eight tokens of a segment is a span."""
+        number = self.index // 8
+        inside = (number % 2 == 1) & (self.segment_ids > 0)
+        return np.where(inside, 1 + number + self.tokens * self.segment_ids, 0).astype(np.int32)
+
     def inputs(self) -> list[jax.Array]:
         """Queries, keys and values, `[2, tokens, heads, width]`."""
         rng = np.random.default_rng(0)
@@ -46,26 +63,25 @@ class Case:
         shapes = [(2, self.tokens, count, self.width) for count in counts]
         return [jnp.asarray(rng.normal(size=shape), jnp.bfloat16) for shape in shapes]
 
-    def program(
-        self, backend: str, causal: bool, window: int | None = None
-    ) -> Callable[[list[jax.Array]], Any]:
+    def program(self, backend: str, mask: MaskKind) -> Callable[[list[jax.Array]], Any]:
         """A function of `inputs` that returns the attention's output and the gradients of a test
         loss.
 
         The test loss reads no outputs of padding.
 
         Args:
-            window: tokens that a token of a causal row sees; None = all of its segment.
+            mask: which tokens of its segment a token sees. With spans, every other run of eight
+                tokens is a span.
 
         Raises:
-            AttentionError: the backend cannot run these shapes, or the row is not causal and there
-                is a window.
+            AttentionError: the backend cannot run these shapes, or this mask.
         """
         ids = jnp.asarray(self.segment_ids)
+        tokens = TokenIds(ids, *map(jnp.asarray, (self.index, self.span_ids)))
 
         def loss(arrays: list[jax.Array]) -> tuple[jax.Array, jax.Array]:
             q, k, v = arrays
-            out = attention(q, k, v, ids, causal=causal, window=window, backend=backend)
+            out = attention(q, k, v, tokens, mask, backend)
             used = out.astype(jnp.float32) * (ids > 0)[:, :, None, None]
             return jnp.sum(jnp.sin(used)), out
 

@@ -18,6 +18,7 @@ from mllm_jax.layers.attention.limits import (
     able_backends,
     causal_share,
 )
+from mllm_jax.layers.config.kinds import has_spans
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.work.profile import tower_profiles
 from scheduling.costs.exchange import exchange_of
@@ -166,13 +167,15 @@ def on_platform(config: ExperimentConfig, platform: str) -> ExperimentConfig:
 
 def _attention(config: ExperimentConfig, platform: str, dtype: str) -> Backend:
     """The first implementation that can run all towers."""
-    towers = [(config.data.budgets["tokens"], config.model.decoder.head_dim)]
+    decoder = config.model.decoder
+    modules = [(config.data.budgets["tokens"], decoder.head_dim, has_spans(decoder.layer_kinds))]
     for name in config.model.lanes:
         encoder = config.model.encoder(name)
-        towers.append((config.data.budgets[name] // encoder.stride, encoder.head_dim))
+        positions = config.data.budgets[name] // encoder.stride
+        modules.append((positions, encoder.head_dim, has_spans(encoder.layer_kinds)))
     able = [
-        set(able_backends(platform, tokens=tokens, head_dim=width, dtype=dtype))
-        for tokens, width in towers
+        set(able_backends(platform, tokens=tokens, head_dim=width, dtype=dtype, spans=spans))
+        for tokens, width, spans in modules
     ]
     return next(name for name in PREFERRED[platform] if all(name in own for own in able))
 

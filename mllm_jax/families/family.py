@@ -9,7 +9,7 @@ from typing import Any
 import jax
 
 from data.batch import ModuleRows
-from mllm_jax.layers.modules import Segments
+from mllm_jax.layers.modules import LayerContext
 from mllm_jax.layers.parameters import Tower
 
 
@@ -21,9 +21,9 @@ class EncoderFamily:
         tower: makes the blocks from a configuration and an attention backend: `embeddings`,
             `layers` and perhaps `norm`, without the connector.
         embed: a batch to `[rows, positions / shards, d_model]`, as in `patches.embed`.
-        segments: ids of the positions between the layers that belong together, of a batch.
+        context: what the layers read of rows, of a batch and a configuration.
     """
 
     tower: Callable[[Any, str], Tower]
     embed: Callable[..., jax.Array]
-    segments: Callable[[ModuleRows, Any], Segments]
+    context: Callable[[ModuleRows, Any], LayerContext]

@@ -13,20 +13,28 @@ Sizes come from the local arrays, never from the configuration.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from mllm_jax.layers.attention.cached import Past, attend_to
+from mllm_jax.layers.attention.cached import KeyValueCache, attend_to
 from mllm_jax.layers.attention.dispatch import attention
+from mllm_jax.layers.attention.masks import TokenIds
 from mllm_jax.layers.config.elements import Dims
 from mllm_jax.layers.config.encoder import Activation
-from mllm_jax.layers.positions import Rotary, rotate
+from mllm_jax.layers.config.kinds import (
+    SEGMENT_IDS,
+    SPAN_IDS,
+    LayerKind,
+    MaskKind,
+    mask_ids,
+    rotary_specs,
+)
+from mllm_jax.layers.positions import Rotary, rotary, rotate
 from mllm_jax.layers.products import cheap, gathered_in_a_ring, product, scattered
 from mllm_jax.layers.varying import gelu, vary_like
 from sharding.axes import LogicalAxes
@@ -34,16 +42,50 @@ from sharding.collectives import all_gather, all_to_all, axis_index
 from sharding.grid import View
 
 
-class Segments(NamedTuple):
-    """The packing of its rows, for a layer.
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class LayerContext:
+    """What layers read of their rows beside the activations; whole on every rank of a row.
 
     Attributes:
-        ids: `[rows, tokens]` int32, 0 = padding; whole on every rank of the row.
-        rotary: cosines and sines of rotary positions, for families that have them.
+        segment_ids: `[rows, tokens]` int32, 0 = padding.
+        index: `[rows, tokens]` int32, place of each token in its segment; None where no mask reads
+            it.
+        ids: further ids that masks read, by name, like `segment_ids`.
+        rotary: cosines and sines of every kind of rotary positions, in the order of `rotary_specs`.
     """
 
-    ids: jax.Array
-    rotary: Rotary | None = None
+    segment_ids: jax.Array
+    index: jax.Array | None = None
+    ids: Mapping[str, jax.Array] | None = None
+    rotary: tuple[Rotary, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        kinds: Sequence[LayerKind],
+        head_dim: int,
+        segment_ids: jax.Array,
+        positions: jax.Array,
+        index: jax.Array | None = None,
+        arrays: Mapping[str, jax.Array] | None = None,
+    ) -> LayerContext:
+        """The context of layers of these kinds.
+
+        Args:
+            kinds: a period of layers.
+            head_dim: width of a head.
+            positions: `[rows, tokens, axes]` int32.
+            arrays: arrays of the rows, among which are the ids that masks read.
+        """
+        tables = tuple(rotary(positions, head_dim, spec) for spec in rotary_specs(kinds))
+        ids = {name: (arrays or {})[name] for name in mask_ids(kinds)}
+        return cls(segment_ids, index, ids, tables)
+
+    def tokens(self, mask: MaskKind) -> TokenIds:
+        """What a mask compares."""
+        ids = {SEGMENT_IDS: self.segment_ids, **(self.ids or {})}
+        return TokenIds(ids[mask.bounds], self.index, ids[SPAN_IDS] if mask.spans else None)
 
 
 def normal(
@@ -178,20 +220,20 @@ def side_by_side(
     attention: SelfAttention,
     mlp: MLP | GatedMLP,
     x: jax.Array,
-    segments: Segments,
+    context: LayerContext,
     view: View,
-    past: Past | None = None,
-) -> tuple[jax.Array, Past | None]:
+    cache: KeyValueCache | None = None,
+) -> tuple[jax.Array, KeyValueCache | None]:
     """Sum of attention and MLP of the same rows, which share one gather and one scatter.
 
     `[rows, tokens / shards, d_model]` to the same; and the cache, if any, with these tokens.
     """
     products = gathered_products([*attention.first, *mlp.first], x, view)
     count = len(attention.first)
-    attended, past = attention.attended(products[:count], segments, view, past)
+    attended, cache = attention.attended(products[:count], context, view, cache)
     terms = [(attention.last, attended), (mlp.last, mlp.activated(products[count:]))]
     total = scattered_sum(terms, view)
-    return mlp.last.add_bias(attention.last.add_bias(total)), past
+    return mlp.last.add_bias(attention.last.add_bias(total)), cache
 
 
 def _kernel(dense: Dense, x: jax.Array) -> jax.Array:
@@ -238,7 +280,8 @@ class AttentionSpec:
         q_bias, k_bias, v_bias, o_bias: whether the projection has a bias.
         qk_norm: epsilon of an RMSNorm over every head of q and k; None = no such norm.
         gain: factor on the initial output projection.
-        window: tokens that a token sees, itself and those before it; None = all of its segment.
+        mask: which tokens see which.
+        rotary: number of the rotary positions in `LayerContext.rotary`; None = none.
         backend: implementation, see `mllm_jax.layers.attention.dispatch`.
     """
 
@@ -246,15 +289,15 @@ class AttentionSpec:
     heads: int
     kv_heads: int
     head_dim: int
-    causal: bool
+    mask: MaskKind
     backend: str
+    rotary: int | None = None
     q_bias: bool = False
     k_bias: bool = False
     v_bias: bool = False
     o_bias: bool = False
     qk_norm: float | None = None
     gain: float = 1.0
-    window: int | None = None
 
 
 class SelfAttention(nnx.Module):
@@ -273,17 +316,17 @@ class SelfAttention(nnx.Module):
         self.q_norm = RMSNorm(spec.head_dim, spec.qk_norm or 0.0, rngs) if normed else None
         self.k_norm = RMSNorm(spec.head_dim, spec.qk_norm or 0.0, rngs) if normed else None
 
-    def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
+    def __call__(self, x: jax.Array, context: LayerContext, view: View) -> jax.Array:
         """Sequence shards `[rows, tokens / shards, d_model]` to those of the block's output."""
-        return self.following(x, segments, view, None)[0]
+        return self.decode_step(x, context, view, None)[0]
 
-    def following(
-        self, x: jax.Array, segments: Segments, view: View, past: Past | None
-    ) -> tuple[jax.Array, Past | None]:
+    def decode_step(
+        self, x: jax.Array, context: LayerContext, view: View, cache: KeyValueCache | None
+    ) -> tuple[jax.Array, KeyValueCache | None]:
         """The same for tokens that follow those of a cache; and the cache with these tokens."""
         products = gathered_products(self.first, x, view)
-        attended, past = self.attended(products, segments, view, past)
-        return self.last.scattered(attended, view), past
+        attended, cache = self.attended(products, context, view, cache)
+        return self.last.scattered(attended, view), cache
 
     @property
     def first(self) -> tuple[Dense, ...]:
@@ -298,17 +341,17 @@ class SelfAttention(nnx.Module):
     def attended(
         self,
         products: Sequence[jax.Array],
-        segments: Segments,
+        context: LayerContext,
         view: View,
-        past: Past | None = None,
-    ) -> tuple[jax.Array, Past | None]:
+        cache: KeyValueCache | None = None,
+    ) -> tuple[jax.Array, KeyValueCache | None]:
         """`first` of all tokens to `[rows, tokens, heads / tensor, head_dim]`.
 
         Context ranks exchange heads for positions before attention, and back behind it (DeepSpeed
         Ulysses, arXiv 2309.14509, section 3): each has whole rows, and so any backend will do.
 
         Args:
-            past: cache of the tokens before, of the heads that this rank has in attention.
+            cache: cache of the tokens before, of the heads that this rank has in attention.
 
         Returns:
             The result, and the cache with the keys and values of these tokens.
@@ -318,15 +361,16 @@ class SelfAttention(nnx.Module):
             q, k = self.q_norm(q), self.k_norm(k)
         k, v = (self._own_heads(heads, q.shape[2], view) for heads in (k, v))
         q, k, v = (_whole_rows(heads, view) for heads in (q, k, v))
-        if segments.rotary is not None:
-            q, k = rotate(q, segments.rotary), rotate(k, segments.rotary)
-        past = None if past is None else past.extended(k, v)
-        causal, window, backend = self.spec.causal, self.spec.window, self.spec.backend
-        if past is None or past.start is None:
-            out = attention(q, k, v, segments.ids, causal=causal, window=window, backend=backend)
+        mask = self.spec.mask
+        if self.spec.rotary is not None:
+            turns = context.rotary[self.spec.rotary]
+            q, k = rotate(q, turns), rotate(k, turns)
+        cache = None if cache is None else cache.extended(k, v)
+        if cache is None or cache.start is None:
+            out = attention(q, k, v, context.tokens(mask), mask, self.spec.backend)
         else:
-            out = attend_to(past, q, window)
-        return all_to_all(out, view.context, split=1, concat=2), past
+            out = attend_to(cache, q, mask)
+        return all_to_all(out, view.context, split=1, concat=2), cache
 
     def _own_heads(self, x: jax.Array, queries: int, view: View) -> jax.Array:
         """Heads of keys or values for this rank's `queries` heads of queries.

@@ -15,7 +15,7 @@ stacked for these alone.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Protocol
@@ -24,6 +24,7 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
+from mllm_jax.layers.config.kinds import LayerKind
 from mllm_jax.layers.varying import vary_like
 from sharding.grid import View
 from sharding.layerstack.prefetch import PrefetchedLayerStack, apply_layers
@@ -156,6 +157,14 @@ class Block:
 
 def _initial(build: Build, key: jax.Array) -> Params:
     return nnx.to_pure_dict(nnx.state(build(nnx.Rngs(params=key)), nnx.Param))
+
+
+def layer_block(
+    build: Callable[[LayerKind, nnx.Rngs], nnx.Module], kinds: Sequence[LayerKind], count: int
+) -> Block:
+    """`count` layers, of a period of these kinds."""
+    first, *others = (partial(build, kind) for kind in kinds)
+    return Block(first, count, tuple(others))
 
 
 Tower = Mapping[str, Block]

@@ -6,34 +6,44 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from mllm_jax.layers.config.kinds import RotarySpec
 from mllm_jax.layers.config.parts import RopeScaling
 
-#: Cosines and sines, each `[rows, tokens, 1, head_dim / 2]` float32.
+#: Cosines and sines, each `[rows, tokens, 1, frequencies]` float32: one for two elements of a head.
 Rotary = tuple[jax.Array, jax.Array]
 
 
-def rotary(
-    positions: jax.Array, head_dim: int, theta: float, scaling: RopeScaling | None
-) -> Rotary:
-    """Cosines and sines of rotary positions (RoFormer, arXiv 2104.09864).
+def rotary(positions: jax.Array, head_dim: int, spec: RotarySpec) -> Rotary:
+    """Cosines and sines of rotary positions.
 
     Args:
-        positions: `[rows, tokens]` int32, restarting at 0 in every segment.
+        positions: `[rows, tokens, axes]` int32, restarting in every segment.
     """
-    frequency = theta ** (-jnp.arange(0, head_dim, 2, dtype=jnp.float32) / head_dim)
-    if scaling is not None:
-        frequency = _llama3(frequency, scaling)
-    angle = positions.astype(jnp.float32)[..., None, None] * frequency[None, None, None, :]
+    width = spec.width(head_dim)
+    frequency = spec.theta ** (-jnp.arange(0, width, 2, dtype=jnp.float32) / width)
+    if spec.scaling is not None:
+        frequency = _llama3(frequency, spec.scaling)
+    of_axis = positions.astype(jnp.float32)
+    if spec.sections:
+        of_axis = of_axis[..., np.array(spec.frequency_axes(head_dim))]
+    angle = of_axis[:, :, None, :] * frequency[None, None, None, :]
     return jnp.cos(angle), jnp.sin(angle)
 
 
 def rotate(x: jax.Array, rotary: Rotary) -> jax.Array:
-    """Turn `[rows, tokens, heads, head_dim]`; element i is paired with i + head_dim / 2."""
+    """Turn the first elements of heads, `[rows, tokens, heads, head_dim]`: twice the frequencies.
+
+    Element i is paired with the element i + frequencies.
+    """
     cos, sin = rotary
-    first, second = jnp.split(x.astype(jnp.float32), 2, axis=-1)
+    count = cos.shape[-1]
+    wide, rest = x[..., : 2 * count].astype(jnp.float32), x[..., 2 * count :]
+    first, second = jnp.split(wide, 2, axis=-1)
     turned = (first * cos - second * sin, second * cos + first * sin)
-    return jnp.concatenate(turned, axis=-1).astype(x.dtype)
+    made = jnp.concatenate(turned, axis=-1).astype(x.dtype)
+    return jnp.concatenate([made, rest], axis=-1) if rest.shape[-1] else made
 
 
 def _llama3(frequency: jax.Array, scaling: RopeScaling) -> jax.Array:

@@ -8,24 +8,25 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from mllm_jax.layers.attention.cached import Past
+from data.batch import ModuleRows
+from mllm_jax.layers.attention.cached import KeyValueCache
 from mllm_jax.layers.config.decoder import DecoderConfig
+from mllm_jax.layers.config.kinds import LayerKind, rotary_number
 from mllm_jax.layers.experts.block import Experts
 from mllm_jax.layers.modules import (
     MLP,
     AttentionSpec,
     Dense,
     GatedMLP,
+    LayerContext,
     LayerNorm,
     RMSNorm,
-    Segments,
     SelfAttention,
     normal,
     residual_gain,
     side_by_side,
 )
-from mllm_jax.layers.parameters import Block, Params, Tower
-from mllm_jax.layers.positions import rotary
+from mllm_jax.layers.parameters import Block, Params, Tower, layer_block
 from mllm_jax.layers.vocabulary import Term, embed_tokens
 from sharding.collectives import axis_index, shard_slice
 from sharding.grid import View
@@ -45,70 +46,67 @@ class DecoderLayer(nnx.Module):
     In a parallel block both read the first norm, and there is no second one.
 
     Args:
-        window: tokens that attention sees, see `AttentionSpec`.
-        experts: whether the layer has experts, and no MLP.
+        kind: mask and rotary positions of attention, and whether the layer has experts.
     """
 
     def __init__(
-        self,
-        config: DecoderConfig,
-        backend: str,
-        window: int | None,
-        experts: bool,
-        rngs: nnx.Rngs,
+        self, config: DecoderConfig, backend: str, kind: LayerKind, rngs: nnx.Rngs
     ) -> None:
         gain = residual_gain(config.layers)
         self.input_layernorm = _norm(config, rngs)
-        self.self_attn = SelfAttention(_attention_spec(config, backend, window), rngs)
+        self.self_attn = SelfAttention(_attention_spec(config, backend, kind), rngs)
         if not config.parallel_block:
             self.post_attention_layernorm = _norm(config, rngs)
-        if experts and config.experts is not None:
+        sparse = kind.mlp == "experts"
+        if sparse and config.experts is not None:
             self.experts = Experts(config.experts, config.d_model, rngs, gain)
         else:
             self.mlp: GatedMLP | MLP = _mlp(config, rngs, gain)
-        self.parallel, self.sparse, self.aux = config.parallel_block, experts, tuple(config.aux)
+        self.parallel, self.sparse, self.aux = config.parallel_block, sparse, tuple(config.aux)
 
-    def __call__(self, x: jax.Array, segments: Segments, view: View) -> tuple[jax.Array, Aux]:
+    def __call__(self, x: jax.Array, context: LayerContext, view: View) -> tuple[jax.Array, Aux]:
         """`[rows, tokens / shards, d_model]` to the same, and auxiliary losses of this rank."""
-        x, losses, _ = self.following(x, segments, view, None)
+        x, losses, _ = self.decode_step(x, context, view, None)
         return x, losses
 
-    def following(
-        self, x: jax.Array, segments: Segments, view: View, past: Past | None
-    ) -> tuple[jax.Array, Aux, Past | None]:
+    def decode_step(
+        self, x: jax.Array, context: LayerContext, view: View, cache: KeyValueCache | None
+    ) -> tuple[jax.Array, Aux, KeyValueCache | None]:
         """The same for tokens that follow those of a cache; and the cache with these tokens."""
         losses: Aux = dict.fromkeys(self.aux, jnp.zeros(()))
         normed = self.input_layernorm(x)
         if self.parallel:
-            made, own, past = self._side_by_side(normed, segments, view, past)
+            made, own, cache = self._side_by_side(normed, context, view, cache)
         else:
-            attended, past = self.self_attn.following(normed, segments, view, past)
+            attended, cache = self.self_attn.decode_step(normed, context, view, cache)
             x = x + attended
-            made, own = self._behind(self.post_attention_layernorm(x), segments, view)
+            made, own = self._behind(self.post_attention_layernorm(x), context, view)
         x, losses = x + made, {**losses, **own}
         if self.penalized:
-            losses = {**losses, "activation": _power(x, segments, view)}
-        return x, losses, past
+            losses = {**losses, "activation": _power(x, context, view)}
+        return x, losses, cache
 
-    def _behind(self, normed: jax.Array, segments: Segments, view: View) -> tuple[jax.Array, Aux]:
+    def _behind(
+        self, normed: jax.Array, context: LayerContext, view: View
+    ) -> tuple[jax.Array, Aux]:
         """What MLP or experts make of a norm's output, and their auxiliary losses."""
         if self.sparse:
-            return self.experts(normed, segments, view)
+            return self.experts(normed, context, view)
         return self.mlp(normed, view), {}
 
     def _side_by_side(
-        self, normed: jax.Array, segments: Segments, view: View, past: Past | None
-    ) -> tuple[jax.Array, Aux, Past | None]:
+        self, normed: jax.Array, context: LayerContext, view: View, cache: KeyValueCache | None
+    ) -> tuple[jax.Array, Aux, KeyValueCache | None]:
         """Sum of attention and MLP or experts, all of one norm's output, and auxiliary losses.
 
         Attention and MLP share one gather and one scatter.
         """
         if self.sparse:
-            made, own = self.experts(normed, segments, view)
-            attended, past = self.self_attn.following(normed, segments, view, past)
-            return attended + made, own, past
-        made, past = side_by_side(self.self_attn, self.mlp, normed, segments, view, past)
-        return made, {}, past
+            made, own = self.experts(normed, context, view)
+            attended, cache = self.self_attn.decode_step(normed, context, view, cache)
+            return attended + made, own, cache
+        made, cache = side_by_side(self.self_attn, self.mlp, normed, context, view, cache)
+        return made, {}, cache
 
     @property
     def penalized(self) -> bool:
@@ -123,9 +121,9 @@ def _mlp(config: DecoderConfig, rngs: nnx.Rngs, gain: float) -> GatedMLP | MLP:
     return MLP((d_model, d_ff, d_model), rngs, gain)
 
 
-def _power(x: jax.Array, segments: Segments, view: View) -> jax.Array:
+def _power(x: jax.Array, context: LayerContext, view: View) -> jax.Array:
     """Sum over this rank's tokens, padding aside, of the mean square of `x`, a float32 scalar."""
-    real = shard_slice(segments.ids, view.sequence, dim=1) > 0
+    real = shard_slice(context.segment_ids, view.sequence, dim=1) > 0
     squares = jnp.mean(jnp.square(x.astype(jnp.float32)), axis=-1)
     return jnp.sum(jnp.where(real, squares, 0))
 
@@ -136,11 +134,11 @@ def decoder_tower(config: DecoderConfig, backend: str) -> Tower:
     `extra_embedding` is there with `extra_tokens`: the tokens behind the vocabulary.
     """
     vocab, d_model = config.vocab_size, config.d_model
-    kinds = zip(config.windows, config.has_experts, strict=True)
-    first, *others = (partial(DecoderLayer, config, backend, *kind) for kind in kinds)
     tower = {
         "embed_tokens": Block(lambda rngs: Embedding(vocab, "vocab", d_model, rngs)),
-        "layers": Block(first, config.layers, tuple(others)),
+        "layers": layer_block(
+            partial(DecoderLayer, config, backend), config.layer_kinds, config.layers
+        ),
         "norm": Block(lambda rngs: _norm(config, rngs)),
     }
     if not config.traits.rotary:
@@ -200,12 +198,11 @@ def _once(rows: jax.Array, view: View) -> jax.Array:
     return jnp.where(axis_index(view.stage) == 0, rows, 0)
 
 
-def segments_of(config: DecoderConfig, segment_ids: jax.Array, positions: jax.Array) -> Segments:
-    """Positions and masks of a packed batch for the layers, computed once."""
-    if not config.traits.rotary:
-        return Segments(segment_ids)
-    turns = rotary(positions, config.head_dim, config.rope_theta, config.rope_scaling)
-    return Segments(segment_ids, turns)
+def layer_context(config: DecoderConfig, rows: ModuleRows) -> LayerContext:
+    """What the layers read of packed rows, computed once."""
+    positions = rows.positions[..., None]
+    own = rows.segment_ids, positions, rows.positions
+    return LayerContext.of(config.layer_kinds, config.head_dim, *own, rows.arrays)
 
 
 def head_terms(tower: Tower, params: Params, hidden: jax.Array, view: View) -> list[Term]:
@@ -236,20 +233,20 @@ def _norm(config: DecoderConfig, rngs: nnx.Rngs) -> nnx.Module:
     return kind(config.d_model, config.norm_eps, rngs)
 
 
-def _attention_spec(config: DecoderConfig, backend: str, window: int | None) -> AttentionSpec:
+def _attention_spec(config: DecoderConfig, backend: str, kind: LayerKind) -> AttentionSpec:
     traits = config.traits
     return AttentionSpec(
         d_model=config.d_model,
         heads=config.heads,
         kv_heads=config.kv_heads,
         head_dim=config.head_dim,
-        causal=True,
+        mask=kind.mask,
         backend=backend,
+        rotary=rotary_number(config.layer_kinds, kind),
         q_bias="q" in traits.biases,
         k_bias="k" in traits.biases,
         v_bias="v" in traits.biases,
         o_bias="o" in traits.biases,
         qk_norm=config.norm_eps if traits.qk_norm else None,
         gain=residual_gain(config.layers),
-        window=window,
     )

@@ -7,13 +7,14 @@ import jax.numpy as jnp
 from flax import nnx
 
 from data.batch import ModuleRows
-from mllm_jax.layers.config.encoder import Activation, ImageEncoderConfig
+from mllm_jax.layers.config.encoder import Activation, EncoderConfig, ImageEncoderConfig
+from mllm_jax.layers.config.kinds import LayerKind, rotary_number
 from mllm_jax.layers.modules import (
     MLP,
     AttentionSpec,
     Dense,
+    LayerContext,
     LayerNorm,
-    Segments,
     SelfAttention,
     normal,
     residual_gain,
@@ -42,18 +43,23 @@ class PreNormLayer(nnx.Module):
     """
 
     def __init__(
-        self, config: ImageEncoderConfig, backend: str, rngs: nnx.Rngs, activation: Activation
+        self,
+        config: ImageEncoderConfig,
+        backend: str,
+        activation: Activation,
+        kind: LayerKind,
+        rngs: nnx.Rngs,
     ) -> None:
         gain = residual_gain(config.layers)
         widths = (config.d_model, config.d_ff, config.d_model)
         self.layer_norm1 = LayerNorm(config.d_model, config.norm_eps, rngs)
-        self.self_attn = SelfAttention(attention_spec(config, backend, bias=True), rngs)
+        self.self_attn = SelfAttention(attention_spec(config, backend, kind, bias=True), rngs)
         self.layer_norm2 = LayerNorm(config.d_model, config.norm_eps, rngs)
         self.mlp = MLP(widths, rngs, gain, activation)
 
-    def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
+    def __call__(self, x: jax.Array, context: LayerContext, view: View) -> jax.Array:
         """`[rows, patches / shards, d_model]` to the same."""
-        x = x + self.self_attn(self.layer_norm1(x), segments, view)
+        x = x + self.self_attn(self.layer_norm1(x), context, view)
         return x + self.mlp(self.layer_norm2(x), view)
 
 
@@ -87,16 +93,20 @@ def patches_of(rows: ModuleRows, view: View) -> tuple[jax.Array, jax.Array, jax.
     return inputs, positions, sizes
 
 
-def segments(rows: ModuleRows, config: ImageEncoderConfig) -> Segments:
-    """Which positions between the layers belong together."""
-    del config
-    return Segments(rows.segment_ids)
+def layer_context(rows: ModuleRows, config: EncoderConfig) -> LayerContext:
+    """What the layers read of packed rows, computed once."""
+    own = rows.segment_ids, rows.positions, None, rows.arrays
+    return LayerContext.of(config.layer_kinds, config.head_dim, *own)
 
 
 def attention_spec(
-    config: ImageEncoderConfig, backend: str, bias: bool = False, qk_norm: float | None = None
+    config: EncoderConfig,
+    backend: str,
+    kind: LayerKind,
+    bias: bool = False,
+    qk_norm: float | None = None,
 ) -> AttentionSpec:
-    """Attention of every patch of an image to all its patches.
+    """Attention of the patches of an image, in a layer of this kind.
 
     Args:
         bias: whether the projections have biases.
@@ -107,8 +117,9 @@ def attention_spec(
         heads=config.heads,
         kv_heads=config.heads,
         head_dim=config.head_dim,
-        causal=False,
+        mask=kind.mask,
         backend=backend,
+        rotary=rotary_number(config.layer_kinds, kind),
         q_bias=bias,
         k_bias=bias,
         v_bias=bias,

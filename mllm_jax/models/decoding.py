@@ -17,10 +17,13 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from mllm_jax.layers import transformer as decoders
 from mllm_jax.layers import vocabulary
-from mllm_jax.layers.attention.cached import Past
+from mllm_jax.layers.attention.cached import KeyValueCache
+from mllm_jax.layers.attention.masks import TokenIds
+from mllm_jax.layers.config.kinds import SPAN_IDS, has_spans
 from mllm_jax.layers.modules import gathered
 from mllm_jax.layers.parameters import Params
 from mllm_jax.models import module as multimodal
@@ -37,12 +40,16 @@ class Cache(NamedTuple):
 
     Attributes:
         layers: of each layer its keys and values, `[rows, kv_heads, slots, head_dim]`.
-        ids, positions: `[rows, slots]` int32, what the slots hold.
+        tokens: ids of the tokens that the slots hold, `[rows, slots]` int32.
     """
 
     layers: tuple[tuple[jax.Array, jax.Array], ...]
-    ids: jax.Array
-    positions: jax.Array
+    tokens: TokenIds
+
+    def noted(self, tokens: TokenIds, start: jax.Array | int) -> Cache:
+        """The cache whose slots from `start` on are those of tokens with these ids."""
+        put = partial(lax.dynamic_update_slice_in_dim, start_index=start, axis=1)
+        return self._replace(tokens=jax.tree.map(put, self.tokens, tokens))
 
 
 def without_losses(model: ModelConfig) -> ModelConfig:
@@ -89,7 +96,7 @@ class CachedDecoder(multimodal.Decoder):
             params: local shards, each layer's apart.
             rows: local rows, whole on every rank of a row.
             media: as of `multimodal.decode_hidden`.
-            cache: cache whose `ids` and `positions` have these tokens in them.
+            cache: cache whose `tokens` have these in them.
             start: first slot of these tokens; None: the first of all, nothing is before them.
 
         Returns:
@@ -98,14 +105,14 @@ class CachedDecoder(multimodal.Decoder):
         x = self.embed(params, rows)
         x = x if media is None else x + media.astype(self.dtype)
         x, *beside = jnp.split(x, 1 + self.traits.side_inputs, axis=-1)
-        context, kept = self.context(rows), []
+        context, extended = self.context(rows), []
         for number, own in enumerate(params["layers"]):
             layer = self.bound(self.whole(own), number % self.traits.period)
-            past = Past(*cache.layers[number], cache.ids, cache.positions, start)
-            x, _, past = layer.following(x, context, self.view, past)
+            held = KeyValueCache(*cache.layers[number], cache.tokens, start)
+            x, _, held = layer.decode_step(x, context, self.view, held)
             x = x + beside[number] if number < len(beside) else x
-            kept.append((past.keys, past.values))
-        return self.norm(params, x), cache._replace(layers=tuple(kept))
+            extended.append((held.keys, held.values))
+        return self.norm(params, x), cache._replace(layers=tuple(extended))
 
     def empty(self, rows: int, slots: int) -> Cache:
         """A cache without a token, for so many rows of this rank."""
@@ -115,7 +122,17 @@ class CachedDecoder(multimodal.Decoder):
         zeros = vary(jnp.zeros(shape, self.dtype), self.view.all)
         layers = ((zeros, zeros),) * own.layers
         ids = vary(jnp.zeros((rows, slots), jnp.int32), self.view.batch)
-        return Cache(layers, ids, ids)
+        return Cache(layers, TokenIds(ids, ids, ids if self.reads_spans else None))
+
+    def token_ids(self, rows: ModuleRows) -> TokenIds:
+        """What masks compare of tokens, as the cache holds it."""
+        spans = rows.arrays[SPAN_IDS] if self.reads_spans else None
+        return TokenIds(rows.segment_ids, rows.positions, spans)
+
+    @property
+    def reads_spans(self) -> bool:
+        """Whether a mask of the decoder has spans."""
+        return has_spans(self.config.decoder.layer_kinds)
 
     def best(self, params: Params, hidden: jax.Array) -> jax.Array:
         """Most likely next token, `[rows, tokens]` int32, equal on a row's ranks.

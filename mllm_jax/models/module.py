@@ -22,7 +22,7 @@ from mllm_jax.layers import vocabulary
 from mllm_jax.layers.adapters import adapted_tower
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.connector import connect, connector_block, deepstack_blocks, norm_block
-from mllm_jax.layers.modules import Segments, gathered
+from mllm_jax.layers.modules import LayerContext, gathered
 from mllm_jax.layers.parameters import (
     Params,
     Tower,
@@ -105,7 +105,7 @@ class _Stacked(ABC):
         return params, {}
 
     def layer(
-        self, params: Params, x: jax.Array, context: Segments, place: int = 0
+        self, params: Params, x: jax.Array, context: LayerContext, place: int = 0
     ) -> tuple[jax.Array, Aux]:
         """A layer on activations `[rows, tokens / shards, d_model]`, and its auxiliary losses."""
         return self.layer_of_whole(self.whole(params), x, context, place)
@@ -120,7 +120,7 @@ class _Stacked(ABC):
 
     @abstractmethod
     def layer_of_whole(
-        self, params: Params, x: jax.Array, context: Segments, place: int = 0
+        self, params: Params, x: jax.Array, context: LayerContext, place: int = 0
     ) -> tuple[jax.Array, Aux]:
         """`layer` of parameters that are whole along fsdp."""
 
@@ -142,7 +142,12 @@ class Encoder(_Stacked):
     def __init__(self, config: ModelConfig, name: str, view: View) -> None:
         self.settings, self.view, self.dtype = config.encoders[name], view, compute_dtype(config)
         self.tower, self._family = _encoder(config, name), family_of(self.settings)
-        self.traits, self.aux = LayerStackSpec(tapped_layers=self.settings.deepstack), NO_AUX
+        self.traits = LayerStackSpec(
+            self.settings.period,
+            tapped_layers=self.settings.deepstack,
+            without=self.tower["layers"].without,
+        )
+        self.aux = NO_AUX
         self._inputs, self._remat = config.layer_inputs, config.remats.get(name, config.remat)
 
     def outputs(self, params: Params, rows: ModuleRows) -> jax.Array:
@@ -159,14 +164,14 @@ class Encoder(_Stacked):
         own = self.tower, params, rows, self.settings, self.view, self.dtype
         return _with_room(self._family.embed(*own), len(self.settings.deepstack))
 
-    def context(self, rows: ModuleRows) -> Segments:
-        """The segments and positions of rows, which the layers read."""
-        return self._family.segments(rows, self.settings)
+    def context(self, rows: ModuleRows) -> LayerContext:
+        """What the layers read of rows beside the activations."""
+        return self._family.context(rows, self.settings)
 
     def layer_of_whole(
-        self, params: Params, x: jax.Array, context: Segments, place: int = 0
+        self, params: Params, x: jax.Array, context: LayerContext, place: int = 0
     ) -> tuple[jax.Array, Aux]:
-        """See `_Stacked.layer_of_whole`; all layers are alike, and none has auxiliary losses."""
+        """See `_Stacked.layer_of_whole`; no layer has auxiliary losses."""
         return self.bound(params, place)(x, context, self.view), {}
 
     def norm(self, params: Params, x: jax.Array) -> jax.Array:
@@ -201,7 +206,7 @@ class Encoder(_Stacked):
         rows: ModuleRows,
         norm: Callable[[jax.Array], jax.Array],
     ) -> jax.Array:
-        joint, ids = (self.tower[name], params[name]), self.context(rows).ids
+        joint, ids = (self.tower[name], params[name]), self.context(rows).segment_ids
         return connect(*joint, x, ids, self.settings, norm, self.view)
 
 
@@ -240,12 +245,12 @@ class Decoder(_Stacked):
         x = decoder.embed(config, self.tower, params, *inputs, self.view, self.dtype)
         return _with_room(x, self.traits.side_inputs)
 
-    def context(self, rows: ModuleRows) -> Segments:
-        """The segments and positions of rows, which the layers read."""
-        return decoder.segments_of(self.config.decoder, rows.segment_ids, rows.positions)
+    def context(self, rows: ModuleRows) -> LayerContext:
+        """What the layers read of rows beside the activations."""
+        return decoder.layer_context(self.config.decoder, rows)
 
     def layer_of_whole(
-        self, params: Params, x: jax.Array, context: Segments, place: int = 0
+        self, params: Params, x: jax.Array, context: LayerContext, place: int = 0
     ) -> tuple[jax.Array, Aux]:
         """See `_Stacked.layer_of_whole`."""
         made: tuple[jax.Array, Aux] = self.bound(params, place)(x, context, self.view)

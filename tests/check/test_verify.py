@@ -258,7 +258,7 @@ def test_the_shrunken_layers_repeat_like_those_of_the_experiment(small_config):
         model__decoder__activation_penalty=0.5,
     )
     small = verify.shrink(config).model.decoder
-    assert small.windows == (3, 3, None)
+    assert [kind.mask.window for kind in small.layer_kinds] == [3, 3, None]
     assert small.aux == {"activation": 0.5}
     assert small.layers == 9, "padded, in whole periods"
 

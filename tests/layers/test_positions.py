@@ -1,6 +1,7 @@
 """Positions: learned grids, rotary frequencies, sinusoids."""
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mllm_jax.layers.config.kinds import RotarySpec
 from mllm_jax.layers.config.parts import RopeScaling
 from mllm_jax.layers.positions import grid_positions, rotary, rotate, sinusoids
 
@@ -71,7 +73,8 @@ def test_rotation_makes_scores_depend_on_distance_alone() -> None:
 
     def score(a: int, b: int) -> float:
         turned = [
-            rotate(x, rotary(jnp.full((1, 1), n), 8, 100.0, None)) for x, n in ((q, a), (k, b))
+            rotate(x, rotary(jnp.full((1, 1, 1), n), 8, RotarySpec(100.0)))
+            for x, n in ((q, a), (k, b))
         ]
         return float(jnp.sum(turned[0] * turned[1]))
 
@@ -84,7 +87,7 @@ def test_llama3_scaling_keeps_fast_and_slows_slow_frequencies() -> None:
         factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_positions=64
     )
     frequency = 1e4 ** (-np.arange(8) / 8)
-    cos, sin = rotary(jnp.ones((1, 1), jnp.int32), 16, 1e4, scaling)
+    cos, sin = rotary(jnp.ones((1, 1, 1), jnp.int32), 16, RotarySpec(1e4, scaling))
     actual = np.arctan2(sin, cos).ravel()
     wavelength = 2 * np.pi / frequency
     fast, slow = wavelength < 64 / 4, wavelength > 64 / 1
@@ -102,3 +105,53 @@ def test_sinusoids_are_whispers() -> None:
     angle = np.arange(20)[:, None] * np.exp(-step * np.arange(4))[None]
     expected = np.concatenate([np.sin(angle), np.cos(angle)], axis=1)
     np.testing.assert_allclose(actual, expected, atol=1e-5)
+
+
+def turned(x: np.ndarray, positions: np.ndarray, spec: RotarySpec, axes: list[int]) -> np.ndarray:
+    """Every pair of elements as a complex number, turned one by one; the others stay."""
+    out, half = x.astype(np.float64), len(axes)
+    for number, axis in enumerate(axes):
+        angle = positions[..., axis] * spec.theta ** (-number / half)
+        pair = (x[..., number] + 1j * x[..., number + half]) * np.exp(1j * angle)[..., None]
+        out[..., number], out[..., number + half] = pair.real, pair.imag
+    return out
+
+
+@pytest.mark.parametrize(
+    ("spec", "axes"),
+    [
+        (RotarySpec(1e4), [0] * 8),
+        (RotarySpec(1e2, fraction=0.5), [0] * 4),
+        (RotarySpec(1e4, sections=(2, 3, 3)), [0, 0, 1, 1, 1, 2, 2, 2]),
+        (RotarySpec(1e4, sections=(4, 2, 2), interleaved=True), [0, 1, 2, 0, 1, 2, 0, 0]),
+        (RotarySpec(1e4, fraction=0.75, sections=(3, 3)), [0, 0, 0, 1, 1, 1]),
+    ],
+    ids=str,
+)
+def test_each_frequency_turns_by_the_position_on_its_axis(
+    spec: RotarySpec, axes: list[int]
+) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2, 5, 3, 16)).astype(np.float32)
+    positions = rng.integers(0, 20, (2, 5, spec.axes)).astype(np.int32)
+    found = rotate(jnp.asarray(x), rotary(jnp.asarray(positions), 16, spec))
+    np.testing.assert_allclose(found, turned(x, positions, spec, axes), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("fields", "head_dim", "reason"),
+    [
+        ({}, 15, "head_dim 15 must be even for rotary positions"),
+        ({"fraction": 0.3}, 16, "head_dim 16 must be even .* share 0.3"),
+        ({"fraction": 1.5}, 16, "fraction 1.5 is no share of a head"),
+        ({"sections": (2, 2)}, 16, r"sections \[2, 2\] are 4 frequencies; valid: 8 together"),
+        ({"sections": (8, 0)}, 16, r"sections \[8, 0\] must all be at least 1"),
+        ({"sections": (2, 6), "interleaved": True}, 16, r"\[2, 6\] cannot be interleaved"),
+        ({"interleaved": True}, 16, "interleaved has no effect without sections"),
+    ],
+)
+def test_rotary_positions_that_fit_no_head_are_refused(
+    fields: dict[str, Any], head_dim: int, reason: str
+) -> None:
+    with pytest.raises(ValueError, match=reason):
+        RotarySpec(1e4, **fields).frequency_axes(head_dim)

@@ -10,7 +10,7 @@ import pytest
 from flax import nnx
 
 from mllm_jax.hf_format.configs import read_config
-from mllm_jax.layers.transformer import DecoderLayer, segments_of
+from mllm_jax.layers.transformer import DecoderLayer, layer_context
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
@@ -196,12 +196,12 @@ def test_a_parallel_block_is_the_sum_of_what_reads_one_norm(family: str) -> None
     experts = {"experts": {"count": 4, "top_k": 2, "d_ff": 16, "shared_d_ff": 8}}
     own = {"parallel_block": True} | (experts if family == "qwen2_moe" else {})
     config = towers.model(family, decoder_changes=own)
-    layer = DecoderLayer(config.decoder, "reference", None, "experts" in own, nnx.Rngs(0))
+    (kind,) = config.decoder.layer_kinds
+    layer = DecoderLayer(config.decoder, "reference", kind, nnx.Rngs(0))
     x = jax.random.normal(jax.random.key(0), (1, LENGTH, config.decoder.d_model))
     view = View()
-    segments = segments_of(
-        config.decoder, jnp.ones((1, LENGTH), jnp.int32), jnp.arange(LENGTH)[None]
-    )
+    ids, places = jnp.ones((1, LENGTH), jnp.int32), jnp.arange(LENGTH)[None]
+    segments = layer_context(config.decoder, ModuleRows(None, ids, places))
     normed = layer.input_layernorm(x)
     attended = layer.self_attn(normed, segments, view)
     made = layer.experts(normed, segments, view)[0] if "experts" in own else layer.mlp(normed, view)

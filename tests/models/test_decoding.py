@@ -11,7 +11,7 @@ import pytest
 
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import ModuleRows
-from mllm_jax.models.decoding import Cache, CachedDecoder, apart
+from mllm_jax.models.decoding import CachedDecoder, apart
 from mllm_jax.models.graph import ModelConfig
 from sharding.grid import View
 from sharding.layerstack.run import LayerStackSpec
@@ -91,7 +91,7 @@ def test_one_at_a_time_is_all_at_once(name: str) -> None:
             np.concatenate([x[:n] for x, n in zip(landed, KNOWN, strict=True)])[None]
         )
         cache = own.empty(1, sum(KNOWN) + 2 * 3)
-        cache = noted(cache, first, 0)
+        cache = cache.noted(own.token_ids(first), 0)
         _, cache = own.hidden(split, first, begun, cache, None)
         found = []
         for step in range(3):
@@ -102,7 +102,7 @@ def test_one_at_a_time_is_all_at_once(name: str) -> None:
                 jnp.asarray(places[None], jnp.int32),
             )
             start = sum(KNOWN) + 2 * step
-            cache = noted(cache, column, start)
+            cache = cache.noted(own.token_ids(column), start)
             hidden, cache = own.hidden(split, column, None, cache, jnp.int32(start))
             found.append(hidden)
         return expected, found
@@ -111,15 +111,6 @@ def test_one_at_a_time_is_all_at_once(name: str) -> None:
     for step, hidden in enumerate(found):
         places = [KNOWN[0] + step, LENGTHS[0] + KNOWN[1] + step]
         np.testing.assert_allclose(hidden[0], expected[0, places], rtol=2e-5, atol=2e-5)
-
-
-def noted(cache: Cache, rows: ModuleRows, start: int) -> Cache:
-    """The cache whose slots from `start` on hold these tokens."""
-    end = start + rows.inputs.shape[1]
-    return cache._replace(
-        ids=cache.ids.at[:, start:end].set(rows.segment_ids),
-        positions=cache.positions.at[:, start:end].set(rows.positions),
-    )
 
 
 def test_layers_of_a_period_lie_apart_with_what_they_have() -> None:

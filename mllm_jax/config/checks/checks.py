@@ -32,6 +32,7 @@ from mllm_jax.config.inputs import modalities, own_positions
 from mllm_jax.config.sections import ExperimentConfig, TrainConfig
 from mllm_jax.layers.attention.limits import LIMITS, able_backends
 from mllm_jax.layers.config.encoder import ImageEncoderConfig
+from mllm_jax.layers.config.kinds import has_spans
 from scheduling.schedules.schedule import ScheduleError
 from sharding.plan import ParallelPlan
 
@@ -258,11 +259,11 @@ def _attention(config: ExperimentConfig) -> Iterator[Problem]:
         return
     dtype = config.model.dtype_on(platform)
     able, reasons = list(LIMITS), dict[str, list[str]]()
-    for module, tokens, head_dim in _attended(config):
-        reason = LIMITS[backend].refusal(platform, tokens, head_dim, dtype)
+    for module, tokens, head_dim, spans in _attended(config):
+        reason = LIMITS[backend].refusal(platform, tokens, head_dim, dtype, spans)
         if reason is not None:
             reasons.setdefault(reason, []).append(module)
-        here = able_backends(platform, tokens=tokens, head_dim=head_dim, dtype=dtype)
+        here = able_backends(platform, tokens=tokens, head_dim=head_dim, dtype=dtype, spans=spans)
         able = [name for name in able if name in here]
     if reasons:
         cannot = ", nor ".join(
@@ -275,8 +276,9 @@ def _attention(config: ExperimentConfig) -> Iterator[Problem]:
         )
 
 
-def _attended(config: ExperimentConfig) -> Iterator[tuple[str, int, int]]:
-    """Each module with the lengths of rows that its attention sees, and its head_dim."""
+def _attended(config: ExperimentConfig) -> Iterator[tuple[str, int, int, bool]]:
+    """Each module with the lengths of rows that its attention sees, its head_dim, and whether its
+    masks have spans."""
     plans, decoder = present_plans(config), config.model.decoder
     own = {
         name: config.model.encoder(name)
@@ -287,10 +289,11 @@ def _attended(config: ExperimentConfig) -> Iterator[tuple[str, int, int]]:
     units |= {name: config.budget_unit(name, plans[name]) for name in own}
     rungs = Ladder.build(config.data, units).rungs
     for tokens in rungs["tokens"]:
-        yield "model.decoder", tokens, decoder.head_dim
+        yield "model.decoder", tokens, decoder.head_dim, has_spans(decoder.layer_kinds)
     for name, encoder in own.items():
         for inputs in rungs[name]:
-            yield lane_path(config, name), inputs // encoder.stride, encoder.head_dim
+            positions, spans = inputs // encoder.stride, has_spans(encoder.layer_kinds)
+            yield lane_path(config, name), positions, encoder.head_dim, spans
 
 
 def _balancing(config: ExperimentConfig) -> Iterator[Problem]:

@@ -8,6 +8,8 @@ A class token is a position like a patch, marked by -1 as its row and column::
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from flax import nnx
@@ -17,7 +19,7 @@ from mllm_jax.families.clip.config import ClipConfig
 from mllm_jax.families.family import EncoderFamily
 from mllm_jax.layers import vision_transformer as patches
 from mllm_jax.layers.modules import Dense, LayerNorm, aligned, normal
-from mllm_jax.layers.parameters import Block, Params, Tower
+from mllm_jax.layers.parameters import Block, Params, Tower, layer_block
 from mllm_jax.layers.positions import grid_positions
 from sharding.grid import View
 
@@ -42,8 +44,9 @@ def tower(config: ClipConfig, backend: str) -> Tower:
     """Blocks of the encoder, without the connector; there is no norm behind the layers."""
     return {
         "embeddings": Block(lambda rngs: ClipEmbedding(config, rngs)),
-        "layers": Block(
-            lambda rngs: patches.PreNormLayer(config, backend, rngs, config.activation),
+        "layers": layer_block(
+            partial(patches.PreNormLayer, config, backend, config.activation),
+            config.layer_kinds,
             config.layers,
         ),
     }
@@ -68,4 +71,4 @@ def embed(
     return module.pre_layrnorm(x)
 
 
-CLIP = EncoderFamily(tower, embed, patches.segments)
+CLIP = EncoderFamily(tower, embed, patches.layer_context)

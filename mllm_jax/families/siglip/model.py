@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 
@@ -10,7 +12,7 @@ from mllm_jax.families.family import EncoderFamily
 from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.layers import vision_transformer as patches
 from mllm_jax.layers.modules import LayerNorm
-from mllm_jax.layers.parameters import Block, Params, Tower
+from mllm_jax.layers.parameters import Block, Params, Tower, layer_block
 from sharding.grid import View
 
 
@@ -18,8 +20,10 @@ def tower(config: SiglipConfig, backend: str) -> Tower:
     """Blocks of the encoder, without the connector; not all have a norm behind the layers."""
     blocks = {
         "embeddings": Block(lambda rngs: patches.PatchEmbedding(config, rngs)),
-        "layers": Block(
-            lambda rngs: patches.PreNormLayer(config, backend, rngs, "gelu_tanh"), config.layers
+        "layers": layer_block(
+            partial(patches.PreNormLayer, config, backend, "gelu_tanh"),
+            config.layer_kinds,
+            config.layers,
         ),
     }
     if config.final_norm:
@@ -39,4 +43,4 @@ def embed(
     return patches.embed(tower, params, rows, config, view, dtype, config.antialias)
 
 
-SIGLIP = EncoderFamily(tower, embed, patches.segments)
+SIGLIP = EncoderFamily(tower, embed, patches.layer_context)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 from flax import nnx
 
 from mllm_jax.families.family import EncoderFamily
 from mllm_jax.families.vit22b.config import Vit22bConfig
 from mllm_jax.layers import vision_transformer as patches
+from mllm_jax.layers.config.kinds import LayerKind
 from mllm_jax.layers.modules import (
     MLP,
+    LayerContext,
     RMSNorm,
-    Segments,
     SelfAttention,
     residual_gain,
     side_by_side,
 )
-from mllm_jax.layers.parameters import Block, Tower
+from mllm_jax.layers.parameters import Block, Tower, layer_block
 from sharding.grid import View
 
 
@@ -27,17 +30,17 @@ class Vit22bLayer(nnx.Module):
     (and the norms no centring), the MLP has. The two branches share one gather and one scatter.
     """
 
-    def __init__(self, config: Vit22bConfig, backend: str, rngs: nnx.Rngs) -> None:
+    def __init__(self, config: Vit22bConfig, backend: str, kind: LayerKind, rngs: nnx.Rngs) -> None:
         gain = residual_gain(config.layers)
         widths = (config.d_model, config.d_ff, config.d_model)
-        spec = patches.attention_spec(config, backend, qk_norm=config.norm_eps)
+        spec = patches.attention_spec(config, backend, kind, qk_norm=config.norm_eps)
         self.layer_norm = RMSNorm(config.d_model, config.norm_eps, rngs)
         self.self_attn = SelfAttention(spec, rngs)
         self.mlp = MLP(widths, rngs, gain)
 
-    def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
+    def __call__(self, x: jax.Array, context: LayerContext, view: View) -> jax.Array:
         """`[rows, patches / shards, d_model]` to the same."""
-        made, _ = side_by_side(self.self_attn, self.mlp, self.layer_norm(x), segments, view)
+        made, _ = side_by_side(self.self_attn, self.mlp, self.layer_norm(x), context, view)
         return x + made
 
 
@@ -45,9 +48,11 @@ def tower(config: Vit22bConfig, backend: str) -> Tower:
     """Blocks of the encoder, without the connector."""
     return {
         "embeddings": Block(lambda rngs: patches.PatchEmbedding(config, rngs)),
-        "layers": Block(lambda rngs: Vit22bLayer(config, backend, rngs), config.layers),
+        "layers": layer_block(
+            partial(Vit22bLayer, config, backend), config.layer_kinds, config.layers
+        ),
         "norm": Block(lambda rngs: RMSNorm(config.d_model, config.norm_eps, rngs)),
     }
 
 
-VIT22B = EncoderFamily(tower, patches.embed, patches.segments)
+VIT22B = EncoderFamily(tower, patches.embed, patches.layer_context)

@@ -12,6 +12,8 @@ released ones read on in the silence behind a clip, but they are no positions.
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from flax import nnx
@@ -19,16 +21,17 @@ from flax import nnx
 from data.batch import ModuleRows
 from mllm_jax.families.family import EncoderFamily
 from mllm_jax.families.whisper.config import CONVOLUTION, WhisperConfig
+from mllm_jax.layers.config.kinds import LayerKind
 from mllm_jax.layers.modules import (
     MLP,
     AttentionSpec,
     Dense,
+    LayerContext,
     LayerNorm,
-    Segments,
     SelfAttention,
     residual_gain,
 )
-from mllm_jax.layers.parameters import Block, Params, Tower
+from mllm_jax.layers.parameters import Block, Params, Tower, layer_block
 from mllm_jax.layers.positions import sinusoids
 from mllm_jax.layers.varying import gelu
 from sharding.collectives import shard_slice
@@ -67,17 +70,19 @@ class Positions(nnx.Module):
 class WhisperLayer(nnx.Module):
     """Pre-norm attention (no bias on k), then MLP; names follow the released weights."""
 
-    def __init__(self, config: WhisperConfig, backend: str, rngs: nnx.Rngs) -> None:
+    def __init__(
+        self, config: WhisperConfig, backend: str, kind: LayerKind, rngs: nnx.Rngs
+    ) -> None:
         gain = residual_gain(config.layers)
         widths = (config.d_model, config.d_ff, config.d_model)
         self.self_attn_layer_norm = LayerNorm(config.d_model, config.norm_eps, rngs)
-        self.self_attn = SelfAttention(_spec(config, backend), rngs)
+        self.self_attn = SelfAttention(_spec(config, backend, kind), rngs)
         self.final_layer_norm = LayerNorm(config.d_model, config.norm_eps, rngs)
         self.mlp = MLP(widths, rngs, gain, "gelu")
 
-    def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
+    def __call__(self, x: jax.Array, context: LayerContext, view: View) -> jax.Array:
         """`[rows, frames / shards, d_model]` to the same."""
-        x = x + self.self_attn(self.self_attn_layer_norm(x), segments, view)
+        x = x + self.self_attn(self.self_attn_layer_norm(x), context, view)
         return x + self.mlp(self.final_layer_norm(x), view)
 
 
@@ -85,7 +90,9 @@ def tower(config: WhisperConfig, backend: str) -> Tower:
     """Blocks of the encoder, without the connector; `positions` where there is a table of them."""
     blocks = {
         "embeddings": Block(lambda rngs: Convolutions(config, rngs)),
-        "layers": Block(lambda rngs: WhisperLayer(config, backend, rngs), config.layers),
+        "layers": layer_block(
+            partial(WhisperLayer, config, backend), config.layer_kinds, config.layers
+        ),
         "norm": Block(lambda rngs: LayerNorm(config.d_model, config.norm_eps, rngs)),
     }
     if (entries := config.max_positions) is not None:
@@ -115,7 +122,7 @@ def embed(
     ids = ids[:, ::first]
     x = jnp.where((ids > 0)[..., None], gelu(x), 0)
     x = module.conv2.scattered(shard_slice(taps(x, ids, second), view.context, dim=1), view)
-    ids = segments(rows, config).ids
+    ids = layer_context(rows, config).segment_ids
     positions = rows.positions[:, :: config.stride] // config.stride
     local, positions = (shard_slice(a, view.sequence, dim=1) for a in (ids, positions))
     x = gelu(x) + _positions(tower, params, positions, config, view).astype(dtype)
@@ -131,9 +138,9 @@ def _positions(
     return sinusoids(positions, config.d_model)
 
 
-def segments(rows: ModuleRows, config: WhisperConfig) -> Segments:
-    """Which positions between the layers belong together."""
-    return Segments(jnp.maximum(rows.segment_ids[:, :: config.stride], 0))
+def layer_context(rows: ModuleRows, config: WhisperConfig) -> LayerContext:
+    """What the layers read of packed rows; frames behind a clip are padding there."""
+    return LayerContext(jnp.maximum(rows.segment_ids[:, :: config.stride], 0))
 
 
 def taps(x: jax.Array, ids: jax.Array, stride: int) -> jax.Array:
@@ -162,13 +169,13 @@ def taps(x: jax.Array, ids: jax.Array, stride: int) -> jax.Array:
     return jnp.stack(read, axis=2)
 
 
-def _spec(config: WhisperConfig, backend: str) -> AttentionSpec:
+def _spec(config: WhisperConfig, backend: str, kind: LayerKind) -> AttentionSpec:
     return AttentionSpec(
         d_model=config.d_model,
         heads=config.heads,
         kv_heads=config.heads,
         head_dim=config.head_dim,
-        causal=False,
+        mask=kind.mask,
         backend=backend,
         q_bias=True,
         v_bias=True,
@@ -177,4 +184,4 @@ def _spec(config: WhisperConfig, backend: str) -> AttentionSpec:
     )
 
 
-WHISPER = EncoderFamily(tower, embed, segments)
+WHISPER = EncoderFamily(tower, embed, layer_context)

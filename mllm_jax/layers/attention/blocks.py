@@ -20,7 +20,8 @@ import jax
 import jax.numpy as jnp
 
 from mllm_jax.layers.attention.limits import FLASH_BLOCK
-from mllm_jax.layers.attention.windowed import Kind
+from mllm_jax.layers.attention.masks import TokenIds
+from mllm_jax.layers.config.kinds import MaskKind
 
 
 class Blocks(NamedTuple):
@@ -36,17 +37,15 @@ class Blocks(NamedTuple):
     every: jax.Array
 
     @staticmethod
-    def of(ids: jax.Array, kind: Kind, queries: int, keys: int) -> Blocks:
-        """Those of segment ids `[rows, tokens]` after `cut_padding`.
+    def of(tokens: TokenIds, mask: MaskKind, queries: int, keys: int) -> Blocks:
+        """Those of ids `[rows, tokens]` after `cut_padding`.
 
         Args:
             queries, keys: number of each in a block; they divide `FLASH_BLOCK`.
         """
-        tokens = ids.shape[1]
-        begin = jnp.arange(0, tokens, queries)[None, :, None]
-        other = jnp.arange(0, tokens, keys)[None, None, :]
-        # How far keys are behind queries, at least and at most.
-        least, most = begin - (other + keys - 1), begin + queries - 1 - other
+        ids = tokens.bounds
+        begin = jnp.arange(0, ids.shape[1], queries)[None, :, None]
+        other = jnp.arange(0, ids.shape[1], keys)[None, None, :]
         own, others = _Ids.of(ids, queries), _Ids.of(ids, keys)
         padding = _pairs(own.padding, others.padding, jnp.logical_and)
         padding &= begin // FLASH_BLOCK == other // FLASH_BLOCK
@@ -54,10 +53,14 @@ class Blocks(NamedTuple):
         some &= _pairs(own.high, others.low, jnp.greater_equal) | padding
         every = _pairs(own.single, others.single, jnp.logical_and)
         every &= _pairs(own.first, others.first, jnp.equal)
-        if kind.causal:
-            some, every = some & (most >= 0), every & (least >= 0)
-        if kind.window is not None:
-            some, every = some & (least < kind.window), every & (most < kind.window)
+        # How far keys are behind queries, at least and at most.
+        least, most = begin - (other + keys - 1), begin + queries - 1 - other
+        if mask.causal:
+            span = _span_pairs(tokens, mask, queries, keys)
+            some, every = some & ((most >= 0) | span.some), every & ((least >= 0) | span.every)
+        if mask.window is not None:
+            some &= (least < mask.window) & (-most < mask.window)
+            every &= (most < mask.window) & ((-least < mask.window) | (not mask.spans))
         return Blocks(some, every)
 
     @property
@@ -66,7 +69,7 @@ class Blocks(NamedTuple):
         return Blocks(self.some.swapaxes(1, 2), self.every.swapaxes(1, 2))
 
     @property
-    def spans(self) -> jax.Array:
+    def loop_bounds(self) -> jax.Array:
         """Bounds of a loop over the blocks that one block meets, `[rows, blocks, 4]` int32.
 
         The first of `some` and the end of the last; the first of `every` and the end of its run.
@@ -75,14 +78,34 @@ class Blocks(NamedTuple):
         first = jnp.argmax(self.some, axis=2)
         last = jnp.where(self.some, number + 1, 0).max(2)
         begin = jnp.argmax(self.every, axis=2)
-        behind = number >= begin[:, :, None]
-        apart = jnp.cumsum(behind & ~self.every, axis=2)
-        run = (behind & (apart == 0)).sum(2)
+        from_begin = number >= begin[:, :, None]
+        gaps = jnp.cumsum(from_begin & ~self.every, axis=2)
+        run = (from_begin & (gaps == 0)).sum(2)
         return jnp.stack([first, last, begin, begin + run], axis=2).astype(jnp.int32)
 
 
+def _span_pairs(tokens: TokenIds, mask: MaskKind, queries: int, keys: int) -> Blocks:
+    """Pairs of blocks by their spans alone: whether some, or all, of their tokens share a span."""
+    if not mask.spans or tokens.spans is None:
+        nothing = jnp.zeros((), bool)
+        return Blocks(nothing, nothing)
+
+    def bounds(size: int) -> tuple[jax.Array, jax.Array, jax.Array]:
+        assert tokens.spans is not None
+        spans = tokens.spans.reshape(len(tokens.spans), -1, size)
+        low = jnp.where(spans > 0, spans, jnp.iinfo(jnp.int32).max).min(2)
+        # The span of the whole block, or -1.
+        single = (spans > 0).all(2) & (spans == spans[:, :, :1]).all(2)
+        return low, spans.max(2), jnp.where(single, spans[:, :, 0], -1)
+
+    (low, high, span), (other_low, other_high, other_span) = bounds(queries), bounds(keys)
+    some = _pairs(low, other_high, jnp.less_equal) & _pairs(high, other_low, jnp.greater_equal)
+    every = _pairs(span, other_span, jnp.equal) & (span > 0)[:, :, None]
+    return Blocks(some, every)
+
+
 def cut_padding(ids: jax.Array) -> jax.Array:
-    """`ids` `[rows, tokens]` with an id of its own for the padding of every `FLASH_BLOCK` tokens.
+    """`ids` `[rows, tokens]` with another id for the padding of every `FLASH_BLOCK` tokens.
 
     What padding attends to means nothing: so it meets one block.
     """

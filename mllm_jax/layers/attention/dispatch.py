@@ -11,8 +11,9 @@ pallas_gpu  gpu       16-bit floats; tokens a multiple of 128; head_dim 16 to 12
 splash      tpu       tokens a multiple of 128
 ==========  ========  ======================================================================
 
-Every backend gets the segment ids, and can restrict a causal row to a window.
-Attention that a backend cannot compute is refused, never approximated.
+Every backend gets the ids of tokens, and every field of a mask (`MaskKind`) is computed by every
+backend, but spans by splash. Attention that a backend cannot compute is refused, never
+approximated.
 """
 
 from __future__ import annotations
@@ -26,13 +27,14 @@ from mllm_jax.layers.attention import kernels
 from mllm_jax.layers.attention.flash import flash
 from mllm_jax.layers.attention.limits import (
     PREFERRED,
-    AttentionError,
     able_backends,
     check_backend,
 )
+from mllm_jax.layers.attention.masks import TokenIds, order_by_place
 from mllm_jax.layers.attention.packed import packed
 from mllm_jax.layers.attention.reference import reference
 from mllm_jax.layers.attention.windowed import windowed
+from mllm_jax.layers.config.kinds import MaskKind
 from mllm_jax.layers.varying import vary_like
 from sharding.traced import traced_platform
 
@@ -47,21 +49,18 @@ def attention(
     q: jax.Array,
     k: jax.Array,
     v: jax.Array,
-    segment_ids: jax.Array,
-    *,
-    causal: bool,
-    window: int | None = None,
+    tokens: TokenIds,
+    mask: MaskKind,
     backend: str = "auto",
 ) -> jax.Array:
-    """Softmax attention of every token to the tokens of its own segment.
+    """Softmax attention of every token to the tokens of its row that the mask shows it.
 
     Args:
         q: `[rows, tokens, heads, head_dim]`.
         k, v: `[rows, tokens, kv_heads, head_dim]`; `heads` is a multiple of `kv_heads`.
-        segment_ids: `[rows, tokens]` int32; padding (0) attends to padding and stays finite.
-        causal: whether a token sees only itself and earlier tokens.
-        window: tokens that a token sees of a causal row, itself and those before it; None = all of
-            its segment.
+        tokens: ids of whole rows, whose segments lie one behind the other; padding (0) attends to
+            padding and stays finite.
+        mask: which tokens see which.
         backend: see the module; `auto` takes the first of `PREFERRED` that can on the platform
             that is traced for.
 
@@ -69,20 +68,18 @@ def attention(
         `[rows, tokens, heads, head_dim]` in the type of `q`.
 
     Raises:
-        AttentionError: the backend cannot run these shapes or types; or there is a window and the
-            row is not causal.
+        AttentionError: the backend cannot run these shapes or types, or this mask.
     """
-    if window is not None and not causal:
-        raise AttentionError(f"window {window} is refused, as attention is not causal; valid: None")
-    asked: dict[str, Any] = {"tokens": q.shape[1], "head_dim": q.shape[3], "dtype": q.dtype.name}
+    shape: dict[str, Any] = {"tokens": q.shape[1], "head_dim": q.shape[3], "dtype": q.dtype.name}
+    shape["spans"] = mask.spans
     if backend == "auto":
         platform = traced_platform()
-        able = able_backends(platform, **asked)
+        able = able_backends(platform, **shape)
         backend = next(name for name in PREFERRED[platform] if name in able)
     if backend != STAND_IN:
-        check_backend(backend, None, **asked)
-    inputs = vary_like((q, k, v), (q, k, v, segment_ids))
-    return BACKENDS[backend](*inputs, segment_ids, causal, window)
+        check_backend(backend, None, **shape)
+    inputs = vary_like((q, k, v), (q, k, v, tokens))
+    return BACKENDS[backend](*inputs, *order_by_place(tokens, mask))
 
 
 BACKENDS: dict[str, Kernel] = {

@@ -13,13 +13,14 @@ import jax
 import jax.numpy as jnp
 
 from mllm_jax.layers.attention.kernels import untyped
-from mllm_jax.layers.attention.reference import visible
+from mllm_jax.layers.attention.masks import TokenIds, visible
+from mllm_jax.layers.config.kinds import MaskKind
 
 #: Finite, as in the reference.
 _MASKED = -1e30
 
 
-class Kept(NamedTuple):
+class SavedForBackward(NamedTuple):
     """Tensors that the backward reads, `[rows, tokens, heads, head_dim]`.
 
     Attributes:
@@ -35,33 +36,27 @@ class Kept(NamedTuple):
     log_sums: jax.Array
 
 
-def flash(
-    q: jax.Array,
-    k: jax.Array,
-    v: jax.Array,
-    segment_ids: jax.Array,
-    causal: bool,
-    window: int | None = None,
-) -> jax.Array:
+def flash(q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds, mask: MaskKind) -> jax.Array:
     """Attention that keeps grouped keys and values as they are, as cuDNN does."""
 
     @jax.custom_vjp
-    def kernel(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> jax.Array:
-        return forward(q, k, v, ids)[0]
+    def kernel(q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds) -> jax.Array:
+        return forward(q, k, v, tokens)[0]
 
-    def forward(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> tuple[jax.Array, Kept]:
-        seen = visible(ids, ids, None if window is None else 0, window)[:, None]
-        bias = jnp.where(seen, 0, _MASKED).astype(q.dtype)
-        scores = _scores(q, k, bias, causal)
+    def forward(
+        q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds
+    ) -> tuple[jax.Array, SavedForBackward]:
+        bias = jnp.where(visible(tokens, tokens, mask)[:, None], 0, _MASKED).astype(q.dtype)
+        scores = _scores(q, k, bias)
         log_sums = jax.nn.logsumexp(scores, axis=-1)
         out = _mix(jnp.exp(scores - log_sums[..., None]), v).astype(q.dtype)
-        return out, Kept(q, k, v, bias, out, log_sums)
+        return out, SavedForBackward(q, k, v, bias, out, log_sums)
 
-    def backward(kept: Kept, gradient: jax.Array) -> tuple[jax.Array | None, ...]:
-        return (*_gradients(kept, gradient, causal), None)
+    def backward(saved: SavedForBackward, gradient: jax.Array) -> tuple[jax.Array | None, ...]:
+        return (*_gradients(saved, gradient), None)
 
     kernel.defvjp(forward, backward)
-    return untyped(kernel)(q, k, v, segment_ids)
+    return untyped(kernel)(q, k, v, tokens)
 
 
 def _grouped(x: jax.Array, groups: int) -> jax.Array:
@@ -69,13 +64,9 @@ def _grouped(x: jax.Array, groups: int) -> jax.Array:
     return x.reshape(*x.shape[:2], groups, -1, x.shape[3])
 
 
-def _scores(q: jax.Array, k: jax.Array, bias: jax.Array, causal: bool) -> jax.Array:
+def _scores(q: jax.Array, k: jax.Array, bias: jax.Array) -> jax.Array:
     """`[rows, heads, queries, keys]` float32, masked."""
-    tokens, width = q.shape[1], q.shape[3]
-    scores = _products(q, k) * width**-0.5 + bias
-    if not causal:
-        return scores
-    return jnp.where(jnp.tril(jnp.ones((tokens, tokens), bool))[None, None], scores, _MASKED)
+    return _products(q, k) * q.shape[3] ** -0.5 + bias
 
 
 def _mix(weights: jax.Array, values: jax.Array) -> jax.Array:
@@ -87,10 +78,10 @@ def _mix(weights: jax.Array, values: jax.Array) -> jax.Array:
     return mixed.reshape(rows, tokens, heads, -1)
 
 
-def _gradients(kept: Kept, gradient: jax.Array, causal: bool) -> tuple[jax.Array, ...]:
-    """Gradients of q, k and v, with the weights computed again from the kept logarithms."""
-    q, k, v, bias, out, log_sums = kept
-    weights = jnp.exp(_scores(q, k, bias, causal) - log_sums[..., None])
+def _gradients(saved: SavedForBackward, gradient: jax.Array) -> tuple[jax.Array, ...]:
+    """Gradients of q, k and v, with the weights computed again from the saved logarithms."""
+    q, k, v, bias, out, log_sums = saved
+    weights = jnp.exp(_scores(q, k, bias) - log_sums[..., None])
     gradient = gradient.astype(jnp.float32)
     groups = k.shape[2]
     d_weights = _products(gradient, v.astype(jnp.float32))

@@ -16,62 +16,57 @@ from jax.experimental.pallas.ops.tpu.splash_attention import (
 )
 from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as splash_mask
 
-from mllm_jax.layers.attention.reference import visible
+from mllm_jax.layers.attention.masks import TokenIds, visible
+from mllm_jax.layers.config.kinds import MaskKind
 from mllm_jax.layers.varying import vary_like, without_types
 
 Attend = Callable[..., jax.Array]
 
 
-def cudnn(
-    q: jax.Array,
-    k: jax.Array,
-    v: jax.Array,
-    segment_ids: jax.Array,
-    causal: bool,
-    window: int | None = None,
-) -> jax.Array:
+def cudnn(q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds, mask: MaskKind) -> jax.Array:
     """cuDNN's flash attention with an explicit mask `[rows, 1, tokens, tokens]`.
 
-    The mask is kept in memory, and all pairs of a row are computed, whatever it or a window hides:
+    The mask is held in memory, and all pairs of a row are computed, whatever it or a window hides:
     for long rows prefer `pallas_gpu`.
     """
 
-    def kernel(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> jax.Array:
-        mask = visible(ids, ids, None if window is None else 0, window)[:, None]
+    def kernel(q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds) -> jax.Array:
+        seen = visible(tokens, tokens, mask)[:, None]
+        ordered = mask.causal and not mask.spans
         return jax.nn.dot_product_attention(
-            q, k, v, mask=mask, is_causal=causal, implementation="cudnn"
+            q, k, v, mask=seen, is_causal=ordered, implementation="cudnn"
         )
 
-    return untyped(kernel)(q, k, v, segment_ids)
+    return untyped(kernel)(q, k, v, tokens)
 
 
 def splash(
     q: jax.Array,
     k: jax.Array,
     v: jax.Array,
-    segment_ids: jax.Array,
-    causal: bool,
-    window: int | None = None,
+    tokens: TokenIds,
+    mask: MaskKind,
     interpret: bool = False,
 ) -> jax.Array:
-    """Splash attention for TPUs: blocks that the causal mask or a window hides are skipped."""
+    """Splash attention for TPUs: blocks that the causal mask or a window hides are skipped.
 
-    def kernel(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> jax.Array:
-        attend = _splash_kernel(q.shape[1], q.shape[2], causal, window, interpret)
+    Its masks are known when it is compiled, and spans are not: `limits` refuses them.
+    """
+
+    def kernel(q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds) -> jax.Array:
+        attend = _splash_kernel(q.shape[1], q.shape[2], mask, interpret)
         heads_first = (x.swapaxes(1, 2) for x in (q * q.shape[-1] ** -0.5, k, v))
-        out = jax.vmap(attend)(*heads_first, splash_kernel.SegmentIds(ids, ids))
-        return out.swapaxes(1, 2)
+        ids = splash_kernel.SegmentIds(tokens.bounds, tokens.bounds)
+        return jax.vmap(attend)(*heads_first, ids).swapaxes(1, 2)
 
-    return untyped(kernel)(q, k, v, segment_ids)
+    return untyped(kernel)(q, k, v, tokens)
 
 
-def _splash_kernel(
-    tokens: int, heads: int, causal: bool, window: int | None, interpret: bool
-) -> Callable[..., Any]:
+def _splash_kernel(tokens: int, heads: int, kind: MaskKind, interpret: bool) -> Callable[..., Any]:
     shape = (tokens, tokens)
-    mask: Any = splash_mask.CausalMask(shape) if causal else splash_mask.FullMask(shape)
-    if window is not None:
-        mask = splash_mask.LocalMask(shape, window_size=(window - 1, 0), offset=0)
+    mask: Any = splash_mask.CausalMask(shape) if kind.causal else splash_mask.FullMask(shape)
+    if kind.window is not None:
+        mask = splash_mask.LocalMask(shape, window_size=(kind.window - 1, 0), offset=0)
     block = next(size for size in (512, 256, 128) if tokens % size == 0)
     return splash_kernel.make_splash_mha(
         splash_mask.MultiHeadMask([mask] * heads),
@@ -92,20 +87,20 @@ def _splash_kernel(
 
 
 def untyped(kernel: Attend) -> Attend:
-    """`kernel(q, k, v, segment_ids)`, differentiable in q, k, v, under `check_vma=True` as well.
+    """`kernel(q, k, v, tokens)`, differentiable in q, k, v, under `check_vma=True` as well.
 
     q, k, v and the result vary over the same axes.
     """
 
     @jax.custom_vjp
-    def attend(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> jax.Array:
-        return vary_like(without_types(kernel)(q, k, v, ids), q)
+    def attend(q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds) -> jax.Array:
+        return vary_like(without_types(kernel)(q, k, v, tokens), q)
 
-    def forward(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> Any:
-        def run(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> Any:
-            return jax.vjp(lambda *inputs: kernel(*inputs, ids), q, k, v)
+    def forward(q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds) -> Any:
+        def run(q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds) -> Any:
+            return jax.vjp(lambda *inputs: kernel(*inputs, tokens), q, k, v)
 
-        return vary_like(without_types(run)(q, k, v, ids), q)
+        return vary_like(without_types(run)(q, k, v, tokens), q)
 
     def backward(pullback: Any, gradient: jax.Array) -> Any:
         run = without_types(lambda pullback, gradient: pullback(gradient))

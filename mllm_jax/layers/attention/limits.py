@@ -38,6 +38,7 @@ class Limits:
         half_only: whether the backend takes 16-bit floats only.
         by_segment: whether its time grows with the pairs of positions of every segment, and not
             with all pairs of a row.
+        spans: whether it lets tokens of a span see tokens after them.
     """
 
     platforms: tuple[str, ...]
@@ -47,8 +48,11 @@ class Limits:
     widest: int = 1 << 30
     half_only: bool = False
     by_segment: bool = False
+    spans: bool = True
 
-    def refusal(self, platform: str | None, tokens: int, head_dim: int, dtype: str) -> str | None:
+    def refusal(
+        self, platform: str | None, tokens: int, head_dim: int, dtype: str, spans: bool = False
+    ) -> str | None:
         """Why it cannot run this; None if it can. A `platform` of None is not checked."""
         if platform is not None and platform not in self.platforms:
             return f"it runs on {' and '.join(self.platforms)}, not on {platform}"
@@ -61,6 +65,8 @@ class Limits:
             )
         if self.half_only and dtype not in ("bfloat16", "float16"):
             return f"activations are {dtype}, not bfloat16 or float16"
+        if spans and not self.spans:
+            return "tokens of a span see tokens after them, which it does not compute"
         return None
 
 
@@ -71,7 +77,7 @@ LIMITS = {
     "pallas_gpu": Limits(
         ("gpu",), tokens=FLASH_BLOCK, narrowest=16, widest=128, half_only=True, by_segment=True
     ),
-    "splash": Limits(("tpu",), tokens=128),
+    "splash": Limits(("tpu",), tokens=128, spans=False),
 }
 
 
@@ -82,30 +88,34 @@ def check_backend(
     tokens: int,
     head_dim: int,
     dtype: str,
+    spans: bool = False,
 ) -> None:
     """Refuse a backend that cannot run rows of `tokens` with heads of `head_dim`.
 
     Args:
         platform: `cpu`, `gpu` or `tpu`; None = do not look at it (compiling ahead of time for a
             machine that is not here).
+        spans: whether a mask of the model has spans.
 
     Raises:
         AttentionError: names the reason and the backends that can.
     """
     if backend not in LIMITS:
         raise AttentionError(f"attention {backend!r} is not one of {', '.join(LIMITS)}")
-    reason = LIMITS[backend].refusal(platform, tokens, head_dim, dtype)
+    reason = LIMITS[backend].refusal(platform, tokens, head_dim, dtype, spans)
     if reason is not None:
-        able = able_backends(platform, tokens=tokens, head_dim=head_dim, dtype=dtype)
+        able = able_backends(platform, tokens=tokens, head_dim=head_dim, dtype=dtype, spans=spans)
         raise AttentionError(f"attention {backend!r}: {reason}; valid here: {', '.join(able)}")
 
 
-def able_backends(platform: str | None, *, tokens: int, head_dim: int, dtype: str) -> list[str]:
+def able_backends(
+    platform: str | None, *, tokens: int, head_dim: int, dtype: str, spans: bool = False
+) -> list[str]:
     """Backends that can run such rows, see `check_backend`."""
     return [
         name
         for name, limits in LIMITS.items()
-        if limits.refusal(platform, tokens, head_dim, dtype) is None
+        if limits.refusal(platform, tokens, head_dim, dtype, spans) is None
     ]
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -27,7 +27,8 @@ from jax.experimental.pallas import triton as plt
 from mllm_jax.layers.attention.blocks import Blocks, cut_padding
 from mllm_jax.layers.attention.kernels import untyped
 from mllm_jax.layers.attention.limits import FLASH_BLOCK
-from mllm_jax.layers.attention.windowed import Kind
+from mllm_jax.layers.attention.masks import TokenIds
+from mllm_jax.layers.config.kinds import MaskKind
 
 #: Where the running maximum of a query starts: finite, as a block may hold no key that it sees.
 _LOWEST = -1e30
@@ -92,13 +93,13 @@ def sizes_of(head_dim: int) -> Sizes:
     return next(SIZES[widest] for widest in sorted(SIZES) if head_dim <= widest)
 
 
-class Kept(NamedTuple):
+class SavedOperands(NamedTuple):
     """Tensors that the backward reads, `[rows, tokens, heads, head_dim]`.
 
     Attributes:
         log_sums: logarithms, to base 2, of the summed exponentials of a query's scores,
             `[rows, heads, tokens]` float32.
-        ids: segment ids `[rows, tokens]`.
+        tokens: ids of the tokens.
     """
 
     q: jax.Array
@@ -106,20 +107,20 @@ class Kept(NamedTuple):
     v: jax.Array
     out: jax.Array
     log_sums: jax.Array
-    ids: jax.Array
+    tokens: TokenIds
 
 
-class Options(NamedTuple):
+class KernelOptions(NamedTuple):
     """What does not depend on arrays.
 
     Attributes:
-        kind: which tokens of its segment a token sees.
+        mask: which tokens of its segment a token sees.
         scale: factor of the products of queries and keys.
         sizes: sizes of the kernels.
         interpret: whether the kernels run as plain JAX.
     """
 
-    kind: Kind
+    mask: MaskKind
     scale: float
     sizes: Sizes
     interpret: bool
@@ -134,13 +135,12 @@ def packed(
     q: jax.Array,
     k: jax.Array,
     v: jax.Array,
-    segment_ids: jax.Array,
-    causal: bool,
-    window: int | None = None,
+    tokens: TokenIds,
+    mask: MaskKind,
     interpret: bool = False,
     sizes: Sizes | None = None,
 ) -> jax.Array:
-    """Attention that skips the blocks which segments, order and a window hide.
+    """Attention that skips the blocks which ids, order and a window hide.
 
     Grouped keys and values are not repeated; heads are filled with zeros up to a power of two.
     Padding attends to the padding of its own `FLASH_BLOCK` tokens alone.
@@ -151,54 +151,57 @@ def packed(
     """
     width = q.shape[3]
     fill = pl.next_power_of_2(width) - width
-    options = Options(
-        Kind(causal, window), width**-0.5, sizes_of(width) if sizes is None else sizes, interpret
+    options = KernelOptions(
+        mask, width**-0.5, sizes_of(width) if sizes is None else sizes, interpret
     )
 
-    def kernel(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> jax.Array:
+    def kernel(q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds) -> jax.Array:
         if fill:
             q, k, v = (jnp.pad(x, (*[(0, 0)] * 3, (0, fill))) for x in (q, k, v))
-        return _attention(q, k, v, ids, options)[..., :width]
+        tokens = replace(tokens, index=None)  # which the backward would save
+        return _attention(q, k, v, tokens, options)[..., :width]
 
-    return untyped(kernel)(q, k, v, segment_ids)
+    return untyped(kernel)(q, k, v, tokens)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(4,))
 def _attention(
-    q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array, options: Options
+    q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds, options: KernelOptions
 ) -> jax.Array:
-    return _forward(q, k, v, ids, options)[0]
+    return _forward(q, k, v, tokens, options)[0]
 
 
 def _forward(
-    q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array, options: Options
-) -> tuple[jax.Array, Kept]:
-    rows, tokens, heads, _ = q.shape
+    q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds, options: KernelOptions
+) -> tuple[jax.Array, SavedOperands]:
+    rows, count, heads, _ = q.shape
     launch = _Launch.of(_forward_kernel, options.sizes.forward, options, q, k)
-    scalars = jax.ShapeDtypeStruct((rows, heads, tokens), jnp.float32)
+    scalars = jax.ShapeDtypeStruct((rows, heads, count), jnp.float32)
     own = launch.block(launch.tile.queries)
     out, log_sums = launch(
-        ids,
+        tokens,
         [(q, own), (k, launch.group), (v, launch.group)],
         [(q, own), (scalars, launch.scalars)],
     )
-    return out, Kept(q, k, v, out, log_sums, ids)
+    return out, SavedOperands(q, k, v, out, log_sums, tokens)
 
 
-def _backward(options: Options, kept: Kept, gradient: jax.Array) -> tuple[jax.Array | None, ...]:
-    q, k, v, out, log_sums, ids = kept
+def _backward(
+    options: KernelOptions, saved: SavedOperands, gradient: jax.Array
+) -> tuple[jax.Array | None, ...]:
+    q, k, v, out, log_sums, tokens = saved
     products = out.astype(jnp.float32) * gradient.astype(jnp.float32)
     means = products.sum(3).swapaxes(1, 2)
     launch = _Launch.of(_queries_kernel, options.sizes.of_queries, options, q, k)
     own, group, scalars = launch.block(launch.tile.queries), launch.group, launch.scalars
     scalars_of = [(log_sums, scalars), (means, scalars)]
     inputs = [(q, own), (k, group), (v, group), (gradient, own), *scalars_of]
-    (of_q,) = launch(ids, inputs, [(q, own)])
+    (of_q,) = launch(tokens, inputs, [(q, own)])
     launch = _Launch.of(_keys_kernel, options.sizes.of_keys, options, q, k)
     own, heads, scalars = launch.block(launch.tile.keys), launch.heads, launch.heads_scalars
     scalars_of = [(log_sums, scalars), (means, scalars)]
     inputs = [(q, heads), (k, own), (v, own), (gradient, heads), *scalars_of]
-    of_k, of_v = launch(ids, inputs, [(k, own), (v, own)], by_keys=True)
+    of_k, of_v = launch(tokens, inputs, [(k, own), (v, own)], by_keys=True)
     return of_q, of_k, of_v, None
 
 
@@ -215,14 +218,14 @@ class _Launch(NamedTuple):
 
     kernel: Callable[..., None]
     tile: Tile
-    options: Options
+    options: KernelOptions
     tokens: int
     width: int
     repeats: int
 
     @staticmethod
     def of(
-        kernel: Callable[..., None], tile: Tile, options: Options, q: jax.Array, k: jax.Array
+        kernel: Callable[..., None], tile: Tile, options: KernelOptions, q: jax.Array, k: jax.Array
     ) -> _Launch:
         _, tokens, heads, width = q.shape
         return _Launch(kernel, tile, options, tokens, width, heads // k.shape[2])
@@ -258,7 +261,7 @@ class _Launch(NamedTuple):
 
     def __call__(
         self,
-        ids: jax.Array,
+        tokens: TokenIds,
         inputs: Sequence[tuple[jax.Array, pl.BlockSpec]],
         outputs: Sequence[tuple[Any, pl.BlockSpec]],
         by_keys: bool = False,
@@ -266,36 +269,37 @@ class _Launch(NamedTuple):
         """Arrays like `outputs`, of arrays and the parts of them that programs are given.
 
         Args:
-            ids: `[rows, tokens]` segment ids.
+            tokens: ids `[rows, tokens]`.
             by_keys: whether a program has a block of keys, and not of queries.
         """
-        ids = cut_padding(ids)
-        blocks = Blocks.of(ids, self.options.kind, self.tile.queries, self.tile.keys)
-        spans = (blocks.of_keys if by_keys else blocks).spans
-        given = [
-            (spans, pl.BlockSpec((None, None, 4), lambda block, _, row: (row, block, 0))),
-            (ids, pl.BlockSpec((None, self.tokens), lambda _, __, row: (row, 0))),
+        tokens = replace(tokens, bounds=cut_padding(tokens.bounds))
+        blocks = Blocks.of(tokens, self.options.mask, self.tile.queries, self.tile.keys)
+        loops = (blocks.of_keys if by_keys else blocks).loop_bounds
+        ids = jnp.stack([tokens.bounds, *(() if tokens.spans is None else (tokens.spans,))], axis=1)
+        operands = [
+            (loops, pl.BlockSpec((None, None, 4), lambda block, _, row: (row, block, 0))),
+            (ids, pl.BlockSpec((None, *ids.shape[1:]), lambda _, __, row: (row, 0, 0))),
             *inputs,
         ]
         return pl.pallas_call(
             partial(self.kernel, tile=self.tile, options=self.options),
             out_shape=[jax.ShapeDtypeStruct(x.shape, x.dtype) for x, _ in outputs],
-            grid=(spans.shape[1], outputs[0][0].shape[2], len(ids)),
-            in_specs=[spec for _, spec in given],
+            grid=(loops.shape[1], outputs[0][0].shape[2], len(ids)),
+            in_specs=[spec for _, spec in operands],
             out_specs=[spec for _, spec in outputs],
             compiler_params=plt.CompilerParams(
                 num_warps=self.tile.warps, num_stages=self.tile.stages
             ),
             interpret=self.options.interpret,
             name=f"packed_attention{self.kernel.__name__}",
-        )(*(x for x, _ in given))
+        )(*(x for x, _ in operands))
 
 
 # ---- kernels -------------------------------------------------------------------------------------
 
 
 def _forward_kernel(
-    spans: Any,
+    loops: Any,
     ids: Any,
     q: Any,
     k: Any,
@@ -304,7 +308,7 @@ def _forward_kernel(
     log_sums: Any,
     *,
     tile: Tile,
-    options: Options,
+    options: KernelOptions,
 ) -> None:
     """The output of a block of queries of one head."""
     queries, own = _Tokens.of(ids, pl.program_id(0), tile.queries), q[...]
@@ -314,7 +318,7 @@ def _forward_kernel(
         keys = _Tokens.of(ids, block, tile.keys)
         scores = plt.dot(own, k[keys.place], trans_b=True) * options.base_two
         if masked:
-            seen = _seen(queries.column, keys.line, options.kind)
+            seen = _seen(queries, keys, options.mask)
             scores = jnp.where(seen, scores, -jnp.inf)
         above = jnp.maximum(top, scores.max(axis=1))
         weights, less = jnp.exp2(scores - above[:, None]), jnp.exp2(top - above)
@@ -326,13 +330,13 @@ def _forward_kernel(
         return jnp.full((tile.queries, *shape), value, jnp.float32)
 
     start = filled(0, q.shape[1]), filled(_LOWEST), filled(0)
-    mixed, top, total = _loop(spans, step, start)
+    mixed, top, total = _loop(loops, step, start)
     out[...] = (mixed / total[:, None]).astype(out.dtype)
     log_sums[...] = top + jnp.log2(total)
 
 
 def _queries_kernel(
-    spans: Any,
+    loops: Any,
     ids: Any,
     q: Any,
     k: Any,
@@ -343,7 +347,7 @@ def _queries_kernel(
     of_q: Any,
     *,
     tile: Tile,
-    options: Options,
+    options: KernelOptions,
 ) -> None:
     """The gradient of a block of queries of one head."""
     queries, own, own_gradient = (
@@ -358,19 +362,19 @@ def _queries_kernel(
         others = k[keys.place]
         scores = plt.dot(own, others, trans_b=True) * options.base_two
         if masked:
-            seen = _seen(queries.column, keys.line, options.kind)
+            seen = _seen(queries, keys, options.mask)
             scores = jnp.where(seen, scores, -jnp.inf)
         weights = jnp.exp2(scores - log_sum)
         of_weights = plt.dot(own_gradient, v[keys.place], trans_b=True)
         of_scores = weights * (of_weights - mean)
         return total + plt.dot(of_scores.astype(others.dtype), others)
 
-    total = _loop(spans, step, jnp.zeros(own.shape, jnp.float32))
+    total = _loop(loops, step, jnp.zeros(own.shape, jnp.float32))
     of_q[...] = (total * options.scale).astype(of_q.dtype)
 
 
 def _keys_kernel(
-    spans: Any,
+    loops: Any,
     ids: Any,
     q: Any,
     k: Any,
@@ -382,7 +386,7 @@ def _keys_kernel(
     of_v: Any,
     *,
     tile: Tile,
-    options: Options,
+    options: KernelOptions,
 ) -> None:
     """The gradients of a block of keys and values of one group, summed over its heads.
 
@@ -396,7 +400,7 @@ def _keys_kernel(
         others, slopes = q[queries.place, head], gradient[queries.place, head]
         scores = plt.dot(own, others, trans_b=True) * options.base_two
         if masked:
-            seen = _seen(queries.line, keys.column, options.kind)
+            seen = _seen(queries, keys, options.mask, by_keys=True)
             scores = jnp.where(seen, scores, -jnp.inf)
         weights = jnp.exp2(scores - log_sums[head, queries.place][None])
         sum_v += plt.dot(weights.astype(slopes.dtype), slopes)
@@ -405,7 +409,7 @@ def _keys_kernel(
         return sum_k + plt.dot(of_scores.astype(others.dtype), others), sum_v
 
     def of_head(head: jax.Array, carry: Any) -> Any:
-        return _loop(spans, partial(step, head=head), carry)
+        return _loop(loops, partial(step, head=head), carry)
 
     zeros = jnp.zeros(own.shape, jnp.float32)
     sum_k, sum_v = lax.fori_loop(0, q.shape[1], of_head, (zeros, zeros))
@@ -418,44 +422,49 @@ class _Tokens(NamedTuple):
 
     Attributes:
         place: where they are in the row.
-        positions, ids: their positions, and ids of their segments, `[tokens]`; or as a column
-            `[tokens, 1]` or a line `[1, tokens]`.
+        numbers: their places as numbers, `[tokens]`.
+        ids: one array `[tokens]` for each line of the row's ids: bounds, and spans if masks read
+            them.
     """
 
     place: Any
-    positions: jax.Array
-    ids: jax.Array
+    numbers: jax.Array
+    ids: tuple[jax.Array, ...]
 
     @staticmethod
     def of(ids: Any, block: jax.Array, size: int) -> _Tokens:
         place = pl.ds(block * size, size)
-        return _Tokens(place, block * size + jnp.arange(size), ids[place])
-
-    @property
-    def column(self) -> _Tokens:
-        return self._replace(positions=self.positions[:, None], ids=self.ids[:, None])
-
-    @property
-    def line(self) -> _Tokens:
-        return self._replace(positions=self.positions[None], ids=self.ids[None])
+        lines = tuple(ids[line, place] for line in range(ids.shape[0]))
+        return _Tokens(place, block * size + jnp.arange(size), lines)
 
 
-def _seen(queries: _Tokens, keys: _Tokens, kind: Kind) -> jax.Array:
-    """Which keys queries see, one of both as a column and the other as a line."""
-    seen = queries.ids == keys.ids
-    if kind.causal:
-        seen &= queries.positions >= keys.positions
-    if kind.window is not None:
-        seen &= queries.positions - keys.positions < kind.window
+def _seen(queries: _Tokens, keys: _Tokens, mask: MaskKind, by_keys: bool = False) -> jax.Array:
+    """Which keys queries see, `[queries, keys]`; by keys `[keys, queries]`."""
+
+    def compared(own: jax.Array, other: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return (own[None], other[:, None]) if by_keys else (own[:, None], other[None])
+
+    number, other = compared(queries.numbers, keys.numbers)
+    bounds, other_bounds = compared(queries.ids[0], keys.ids[0])
+    seen = bounds == other_bounds
+    if mask.causal and mask.spans:
+        span, other_span = compared(queries.ids[1], keys.ids[1])
+        seen &= (number >= other) | ((span == other_span) & (span > 0))
+    elif mask.causal:
+        seen &= number >= other
+    if mask.window is not None:
+        seen &= number - other < mask.window
+        if mask.spans:
+            seen &= other - number < mask.window
     return seen
 
 
-def _loop(spans: Any, step: Callable[..., Any], carry: Any) -> Any:
-    """`step(block, carry, masked)` for the blocks of `Blocks.spans`, first those of its run.
+def _loop(loops: Any, step: Callable[..., Any], carry: Any) -> Any:
+    """`step(block, carry, masked)` for the blocks of `Blocks.loop_bounds`, first those of its run.
 
     Two loops, as one with a branch would not be pipelined.
     """
-    first, last, begin, end = (spans[i] for i in range(4))
+    first, last, begin, end = (loops[i] for i in range(4))
     carry = lax.fori_loop(begin, end, partial(step, masked=False), carry)
 
     def masked(number: jax.Array, carry: Any) -> Any:

@@ -9,6 +9,7 @@ forward keeps nothing but its inputs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,24 +18,14 @@ import jax.numpy as jnp
 from jax import lax
 
 from mllm_jax.layers.attention.kernels import untyped
+from mllm_jax.layers.attention.masks import TokenIds, visible
 from mllm_jax.layers.attention.reference import attend
+from mllm_jax.layers.config.kinds import MaskKind
 
 Arrays = tuple[jax.Array, jax.Array, jax.Array]
 
 #: Queries of a block. Smaller ones compute less that is masked, in smaller products.
 BLOCK = 128
-
-
-class Kind(NamedTuple):
-    """Which tokens of its segment a token sees.
-
-    Attributes:
-        causal: only itself and those before it.
-        window: how many of these; None = all.
-    """
-
-    causal: bool
-    window: int | None = None
 
 
 class Window(NamedTuple):
@@ -56,29 +47,24 @@ def windowed(
     q: jax.Array,
     k: jax.Array,
     v: jax.Array,
-    segment_ids: jax.Array,
-    causal: bool,
-    window: int | None = None,
+    tokens: TokenIds,
+    mask: MaskKind,
     block: int = BLOCK,
 ) -> jax.Array:
-    """Attention within segments, in windows as wide as these need.
-
-    Args:
-        window: tokens that a token of a causal row sees, which makes windows of keys narrower.
-    """
-    kind = Kind(causal, window)
-    tokens = q.shape[1]
-    block = min(block, tokens)
+    """Attention in windows of keys that are as wide as the mask needs."""
+    count = q.shape[1]
+    block = min(block, count)
     # Positions that fill a row up to whole blocks are a segment of their own.
-    fill = (0, -tokens % block)
+    fill = (0, -count % block)
 
-    def kernel(q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array) -> jax.Array:
+    def kernel(q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds) -> jax.Array:
         q = q * q.shape[-1] ** -0.5
         q, k, v = (jnp.pad(x, ((0, 0), fill, (0, 0), (0, 0))).swapaxes(1, 2) for x in (q, k, v))
-        ids = jnp.pad(ids, ((0, 0), fill), constant_values=-1)
-        return _attention(q, k, v, ids, kind, block).swapaxes(1, 2)[:, :tokens]
+        own = replace(tokens, index=None)  # which the backward would save
+        tokens = jax.tree.map(lambda x: jnp.pad(x, ((0, 0), fill), constant_values=-1), own)
+        return _attention(q, k, v, tokens, mask, block).swapaxes(1, 2)[:, :count]
 
-    return untyped(kernel)(q, k, v, segment_ids)
+    return untyped(kernel)(q, k, v, tokens)
 
 
 def widths(tokens: int, block: int) -> list[int]:
@@ -89,80 +75,81 @@ def widths(tokens: int, block: int) -> list[int]:
     return found
 
 
-def windows(segment_ids: jax.Array, kind: Kind, block: int) -> Window:
+def windows(tokens: TokenIds, mask: MaskKind, block: int) -> Window:
     """The narrowest window of every block that contains all keys which the block's queries see.
 
     Args:
-        segment_ids: `[rows, tokens]`, tokens a multiple of `block`.
+        tokens: ids `[rows, tokens]`, tokens a multiple of `block`.
 
     Returns:
         Arrays `[rows * blocks]` int32, row by row.
     """
-    rows, tokens = segment_ids.shape
-    blocks = tokens // block
-    position = jnp.arange(tokens)
-    same = segment_ids[:, :, None] == segment_ids[:, None, :]
-    same = same.reshape(rows, blocks, -1, tokens)
-    query = jnp.broadcast_to(position[::block], (rows, blocks))
-    first = jnp.where(same, position, tokens).min((2, 3))
-    if kind.window is not None:
-        first = jnp.maximum(first, query - kind.window + 1)
-    last = query + block - 1 if kind.causal else jnp.where(same, position, 0).max((2, 3))
-    sizes = jnp.asarray(widths(tokens, block))
+    rows, count = tokens.bounds.shape
+    blocks = count // block
+    position = jnp.arange(count)
+    tokens = replace(tokens, index=position[None])
+    seen = visible(tokens, tokens, mask).reshape(rows, blocks, -1, count)
+    first = jnp.where(seen, position, count).min((2, 3))
+    last = jnp.where(seen, position, 0).max((2, 3))
+    sizes = jnp.asarray(widths(count, block))
     width = jnp.searchsorted(sizes, last + 1 - first)
     row = jnp.broadcast_to(jnp.arange(rows)[:, None], (rows, blocks))
-    key = jnp.minimum(first, tokens - sizes[width])
+    query = jnp.broadcast_to(position[::block], (rows, blocks))
+    key = jnp.minimum(first, count - sizes[width])
     return Window(*(x.astype(jnp.int32).ravel() for x in (row, query, key, width)))
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(4, 5))
 def _attention(
-    q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array, kind: Kind, block: int
+    q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds, mask: MaskKind, block: int
 ) -> jax.Array:
     """`[rows, heads, tokens, head_dim]` from q (scaled), k and v in the same order."""
 
     def one(own: Window) -> jax.Array:
-        return _at_its_width(own, ids, block, at)
+        return _at_its_width(own, tokens, block, at)
 
     def at(own: Window, width: int) -> jax.Array:
-        mask = _mask(own, ids, kind, block, width)
-        return attend(*_inputs(own, (q, k, v), block, width), mask)
+        seen = _seen(own, tokens, mask, block, width)
+        return attend(*_inputs(own, (q, k, v), block, width), seen)
 
-    return _joined(lax.map(one, windows(ids, kind, block)), q)
+    return _joined(lax.map(one, windows(tokens, mask, block)), q)
 
 
 def _forward(
-    q: jax.Array, k: jax.Array, v: jax.Array, ids: jax.Array, kind: Kind, block: int
-) -> tuple[jax.Array, tuple[jax.Array, ...]]:
-    return _attention(q, k, v, ids, kind, block), (q, k, v, ids)
+    q: jax.Array, k: jax.Array, v: jax.Array, tokens: TokenIds, mask: MaskKind, block: int
+) -> tuple[jax.Array, tuple[Any, ...]]:
+    return _attention(q, k, v, tokens, mask, block), (q, k, v, tokens)
 
 
 def _backward(
-    kind: Kind, block: int, kept: tuple[jax.Array, ...], gradient: jax.Array
+    mask: MaskKind, block: int, saved: tuple[Any, ...], gradient: jax.Array
 ) -> tuple[jax.Array | None, ...]:
-    *arrays, ids = kept
+    *arrays, tokens = saved
 
     def one(sums: list[jax.Array], own: Window) -> tuple[list[jax.Array], jax.Array]:
-        return _at_its_width(own, ids, block, partial(at, sums))
+        return _at_its_width(own, tokens, block, partial(at, sums))
 
     def at(sums: list[jax.Array], own: Window, width: int) -> tuple[list[jax.Array], jax.Array]:
-        mask = _mask(own, ids, kind, block, width)
+        seen = _seen(own, tokens, mask, block, width)
         inputs = _inputs(own, arrays, block, width)
-        _, pullback = jax.vjp(lambda q, k, v: attend(q, k, v, mask), *inputs)
+        _, pullback = jax.vjp(lambda q, k, v: attend(q, k, v, seen), *inputs)
         of_queries, *of_keys = pullback(_cut(gradient, own.row, own.query, block))
         return [_added(*pair, own) for pair in zip(sums, of_keys, strict=True)], of_queries
 
     zeros = [jnp.zeros_like(x) for x in arrays[1:]]
-    sums, of_queries = lax.scan(one, zeros, windows(ids, kind, block))
+    sums, of_queries = lax.scan(one, zeros, windows(tokens, mask, block))
     return (_joined(of_queries, arrays[0]), *sums, None)
 
 
 _attention.defvjp(_forward, _backward)
 
 
-def _at_its_width(own: Window, ids: jax.Array, block: int, at: Callable[[Window, int], Any]) -> Any:
+def _at_its_width(
+    own: Window, tokens: TokenIds, block: int, at: Callable[[Window, int], Any]
+) -> Any:
     """`at` with the width of this window."""
-    return lax.switch(own.width, [partial(at, own, w) for w in widths(ids.shape[1], block)])
+    sizes = widths(tokens.bounds.shape[1], block)
+    return lax.switch(own.width, [partial(at, own, width) for width in sizes])
 
 
 def _inputs(own: Window, arrays: Any, block: int, width: int) -> Arrays:
@@ -172,18 +159,18 @@ def _inputs(own: Window, arrays: Any, block: int, width: int) -> Arrays:
     return queries, _cut(k, own.row, own.key, width), _cut(v, own.row, own.key, width)
 
 
-def _mask(own: Window, ids: jax.Array, kind: Kind, block: int, width: int) -> jax.Array:
+def _seen(own: Window, tokens: TokenIds, mask: MaskKind, block: int, width: int) -> jax.Array:
     """Which keys of its window a query sees, `[1, block, width]` bool."""
-    queries = lax.dynamic_slice(ids, (own.row, own.query), (1, block))
-    keys = lax.dynamic_slice(ids, (own.row, own.key), (1, width))
-    seen = queries[:, :, None] == keys[:, None, :]
-    if not kind.causal:
-        return seen
-    ahead = jnp.arange(width)[None, :] - jnp.arange(block)[:, None] - (own.query - own.key)
-    near = ahead <= 0
-    if kind.window is not None:
-        near &= ahead > -kind.window
-    return seen & near[None]
+
+    def columns(start: jax.Array, count: int) -> TokenIds:
+        bounds, spans = (
+            None if ids is None else lax.dynamic_slice(ids, (own.row, start), (1, count))
+            for ids in (tokens.bounds, tokens.spans)
+        )
+        assert bounds is not None
+        return TokenIds(bounds, start + jnp.arange(count, dtype=jnp.int32)[None], spans)
+
+    return visible(columns(own.query, block), columns(own.key, width), mask)
 
 
 def _cut(x: jax.Array, row: jax.Array, start: jax.Array, count: int) -> jax.Array:

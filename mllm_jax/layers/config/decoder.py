@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from mllm_jax.layers.config import decoder_families, elements
 from mllm_jax.layers.config.experts import ExpertsConfig
+from mllm_jax.layers.config.kinds import LayerKind, MaskKind, RotarySpec
 from mllm_jax.layers.config.parts import RopeScaling, Section, default_head_dim
 from sharding.plan import Requirement, divisors
 
@@ -96,8 +97,8 @@ class DecoderConfig(Section):
             raise ValueError(f"family gpt has no grouped heads; set kv_heads to {self.heads}")
         if not self.traits.rotary and self.rope_scaling is not None:
             raise ValueError(f"family {self.family} has learned positions; remove rope_scaling")
-        if self.traits.rotary and self.head_dim % 2:
-            raise ValueError(f"head_dim {self.head_dim} must be even for rotary positions")
+        if self.rotary is not None:
+            self.rotary.frequency_axes(self.head_dim)
         return self
 
     @model_validator(mode="after")
@@ -156,18 +157,25 @@ class DecoderConfig(Section):
         return 1 if self.parallel_block and self.experts is None else 2
 
     @property
-    def windows(self) -> tuple[int | None, ...]:
-        """Window of every layer of a period; None where a layer sees whole segments."""
-        kinds = tuple(self.window if kind == "window" else None for kind in self.pattern) or (
-            self.window,
+    def layer_kinds(self) -> tuple[LayerKind, ...]:
+        """Mask, rotary positions and MLP of every layer of a period."""
+        pattern = self.pattern or ("window",)
+        windows = tuple(self.window if name == "window" else None for name in pattern)
+        return tuple(
+            LayerKind(
+                MaskKind(window=windows[layer % len(windows)]),
+                self.rotary,
+                "experts" if self.experts and self.experts.here(layer) else "dense",
+            )
+            for layer in range(self.period)
         )
-        return kinds * (self.period // len(kinds))
 
     @property
-    def has_experts(self) -> tuple[bool, ...]:
-        """Whether a layer of a period has experts in place of an MLP."""
-        own = self.experts
-        return tuple(own is not None and own.here(layer) for layer in range(self.period))
+    def rotary(self) -> RotarySpec | None:
+        """Rotary positions of the layers; None where positions are learned."""
+        if not self.traits.rotary:
+            return None
+        return RotarySpec(self.rope_theta, self.rope_scaling)
 
     @property
     def layers_with_experts(self) -> tuple[int, ...]:
@@ -222,7 +230,8 @@ class DecoderConfig(Section):
         heads = self.heads, self.kv_heads, self.head_dim
         attention = elements.attention(width, *heads, traits.biases, traits.qk_norm)
         whole = elements.norm(norms * width, traits.centred) + attention
-        kinds = [whole + self._mlp_elements(experts=own) for own in self.has_experts]
+        sparse = [kind.mlp == "experts" for kind in self.layer_kinds]
+        kinds = [whole + self._mlp_elements(experts=own) for own in sparse]
         return elements.mean(kinds)
 
     def _mlp_elements(self, *, experts: bool) -> elements.Elements:
@@ -248,7 +257,7 @@ class DecoderConfig(Section):
     def requirements(self) -> tuple[Requirement, ...]:
         """Sizes that a parallel plan of the decoder must divide."""
         found = [Requirement("heads", self.heads, "sequence")]
-        if not all(self.has_experts):
+        if any(kind.mlp == "dense" for kind in self.layer_kinds):
             found.append(Requirement("d_ff", self.d_ff, "tensor"))
         if self.experts is not None:
             found.append(Requirement("experts.count", self.experts.count, "expert"))

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from mllm_jax.layers.config import elements
+from mllm_jax.layers.config.kinds import LayerKind, MaskKind
 from mllm_jax.layers.config.parts import Section, Size, TilesConfig, default_head_dim
 from sharding.plan import Requirement
 
@@ -125,6 +126,16 @@ class EncoderConfig(Section):
     @classmethod
     def _defaults(cls, values: Any) -> Any:
         return default_head_dim(values) if isinstance(values, dict) else values
+
+    @property
+    def layer_kinds(self) -> tuple[LayerKind, ...]:
+        """Mask and rotary positions of every layer of a period."""
+        return (LayerKind(MaskKind(causal=False)),)
+
+    @property
+    def period(self) -> int:
+        """Layers after which kinds of layers repeat."""
+        return len(self.layer_kinds)
 
     @property
     def stack(self) -> int:

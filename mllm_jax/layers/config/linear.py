@@ -54,7 +54,7 @@ def decoder_layers(config: DecoderConfig) -> Iterator[LinearLayer]:
     width, hidden = _dim("embed", config.d_model), _dim("mlp", config.d_ff)
     heads = config.heads, config.kv_heads, config.head_dim
     every = list(_attention("decoder", config.d_model, *heads))
-    sparse = sum(config.has_experts) / config.period
+    sparse = sum(kind.mlp == "experts" for kind in config.layer_kinds) / config.period
     if sparse < 1:
         kind = _gated if config.traits.gated else _two
         dense = kind("decoder", "layers.mlp", width, hidden, width)

@@ -25,7 +25,7 @@ from mllm_jax.layers.config.elements import Dims
 from mllm_jax.layers.config.experts import ExpertsConfig
 from mllm_jax.layers.experts.grouped import grouped_product
 from mllm_jax.layers.experts.router import Router
-from mllm_jax.layers.modules import Dense, GatedMLP, Segments, gated, gathered, normal
+from mllm_jax.layers.modules import Dense, GatedMLP, LayerContext, gated, gathered, normal
 from sharding.collectives import all_gather, reduce_scatter
 from sharding.dispatch import Dispatch, through_experts
 from sharding.exchange_kinds import is_ragged, parts_of_a_round, room
@@ -80,13 +80,13 @@ class Experts(nnx.Module):
         self.shared_gate = Dense(width, ((None, 1),), rngs) if config.shared_gate else None
 
     def __call__(
-        self, x: jax.Array, segments: Segments, view: View
+        self, x: jax.Array, context: LayerContext, view: View
     ) -> tuple[jax.Array, dict[str, jax.Array]]:
         """Sequence shards `[rows, tokens / shards, d_model]` to the block's output and losses.
 
         The losses are this rank's terms of sums over all ranks.
         """
-        routing = self.router(x, segments, view)
+        routing = self.router(x, context, view)
         whole = gathered(x, view)
         choice, weights = (
             all_gather(own, view.tensor, dim=1).reshape(-1, self.config.top_k)

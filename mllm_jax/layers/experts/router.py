@@ -15,7 +15,7 @@ from flax import nnx
 from jax import lax
 
 from mllm_jax.layers.config.experts import ExpertsConfig
-from mllm_jax.layers.modules import Segments, aligned, constant, normal
+from mllm_jax.layers.modules import LayerContext, aligned, constant, normal
 from mllm_jax.layers.varying import vary_like
 from sharding.collectives import all_gather, shard_slice
 from sharding.grid import View
@@ -50,10 +50,10 @@ class Router(nnx.Module):
         self.kernel = normal(rngs, (d_model, config.count), ("embed", None), d_model**-0.5)
         self.load_bias = constant((config.count,), (None,), 0.0)
 
-    def __call__(self, x: jax.Array, segments: Segments, view: View) -> Routing:
+    def __call__(self, x: jax.Array, context: LayerContext, view: View) -> Routing:
         """`[rows, tokens / shards, d_model]` to the experts of these tokens."""
         bias = self.load_bias[...]
-        real = shard_slice(segments.ids, view.sequence, dim=1) > 0
+        real = shard_slice(context.segment_ids, view.sequence, dim=1) > 0
         logits = jnp.matmul(
             x.astype(jnp.float32), self.kernel[...].astype(jnp.float32), precision="highest"
         )
@@ -63,14 +63,14 @@ class Router(nnx.Module):
         taken = jax.nn.one_hot(choice, self.config.count, dtype=jnp.float32)
         weights = _weights(jnp.sum(taken * scores[..., None, :], axis=-1), self.config)
         weights = _with_load(weights, bias, _load(taken, logits, real))
-        return Routing(choice, weights, self._losses(logits, scores, choice, segments, view))
+        return Routing(choice, weights, self._losses(logits, scores, choice, context, view))
 
     def _losses(
         self,
         logits: jax.Array,
         scores: jax.Array,
         choice: jax.Array,
-        segments: Segments,
+        context: LayerContext,
         view: View,
     ) -> dict[str, jax.Array]:
         """The auxiliary losses that have a weight."""
@@ -78,7 +78,7 @@ class Router(nnx.Module):
         if self.config.balance_weight:
             share = scores / jnp.sum(scores, axis=-1, keepdims=True)
             whole = all_gather(choice, view.sequence, dim=1)
-            load = _segment_load(whole, segments.ids, self.config.count, view)
+            load = _segment_load(whole, context.segment_ids, self.config.count, view)
             each = self.config.count * jnp.sum(load * share, axis=-1)
             found["balance"] = jnp.sum(jnp.where(real, each, 0))
         if self.config.z_weight:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -165,9 +164,12 @@ def _total(parts: WorkParts, layers: int) -> TowerWork:
 def _decoder_parts(config: DecoderConfig) -> WorkParts:
     width = config.heads * config.head_dim
     projections = 2 * config.d_model * (2 * width + 2 * config.kv_heads * config.head_dim)
-    layer = projections + sum(map(partial(_mlp, config), config.has_experts)) / config.period
+    layer = (
+        projections
+        + sum(_mlp(config, kind.mlp == "experts") for kind in config.layer_kinds) / config.period
+    )
     head = 2 * config.d_model * config.vocab_size
-    near = sum(window is not None for window in config.windows) / config.period
+    near = sum(kind.mask.window is not None for kind in config.layer_kinds) / config.period
     pairs = 4 * width * (1 - near), 4 * width * near
     own = TowerWork(layer, *pairs, config.window or 0)
     return WorkParts(TowerWork(0, 0), own, TowerWork(head, 0))

@@ -23,6 +23,7 @@ from jax import lax
 from jax.sharding import PartitionSpec
 
 from data.batch import PackedBatch
+from mllm_jax.layers.attention.masks import TokenIds
 from mllm_jax.models.batch import DECODER, ModuleRows
 from mllm_jax.models.decoding import Cache, CachedDecoder, in_type_of_use
 from mllm_jax.models.model import Towers
@@ -213,7 +214,8 @@ class Decoding:
         kept: Any = PartitionSpec(self._view.batch or None, heads or None)
         everywhere: Any = PartitionSpec()
         layers = ((kept, kept),) * self._step.program.model.decoder.layers
-        cache = Cache(layers, rows, rows)
+        ids = TokenIds(rows, rows, rows if self._decoder.reads_spans else None)
+        cache = Cache(layers, ids)
         return State(cache, rows, rows, rows, rows, everywhere, rows, rows, rows, rows)
 
     def _begun(self, most: int, greedy: bool, tree: Any, batch: Batch) -> State:
@@ -224,7 +226,7 @@ class Decoding:
         last, segments, lengths, limits, numbers = (rows.arrays[name] for name in NAMES)
         count, tokens = rows.inputs.shape
         cache = self._decoder.empty(count, tokens + last.shape[1] * most)
-        cache = _noted(cache, rows.segment_ids, rows.positions, jnp.int32(0))
+        cache = cache.noted(self._decoder.token_ids(rows), jnp.int32(0))
         media = self._towers.media(params, modules, routes)
         hidden, cache = self._decoder.hidden(params["decoder"], rows, media, cache, None)
         none = jnp.zeros_like(last)
@@ -247,7 +249,7 @@ class Decoding:
         """The tokens of all answers."""
         decoder = params["decoder"]
         columns, most = state.written.shape[1:]
-        first = state.cache.ids.shape[1] - columns * most
+        first = state.cache.tokens.bounds.shape[1] - columns * most
 
         def going(carry: tuple[jax.Array, State]) -> jax.Array:
             return carry[1].left > 0
@@ -258,7 +260,7 @@ class Decoding:
             ids = jnp.where(state.alive, state.segments, 0)
             positions = state.lengths + state.made - 1
             rows = ModuleRows(state.token, ids, positions)
-            cache = _noted(state.cache, ids, positions, start)
+            cache = state.cache.noted(self._decoder.token_ids(rows), start)
             hidden, cache = self._decoder.hidden(decoder, rows, None, cache, start)
             state = state._replace(cache=cache)
             return number + 1, self._with_next(decoder, hidden, draw, greedy, state)
@@ -304,9 +306,3 @@ def _of_one(row: int, layout: Layout) -> Layout:
     """Layout of a layer's parameter, without the dimension of layers."""
     del row
     return replace(layout, axes=layout.axes[1:])
-
-
-def _noted(cache: Cache, ids: jax.Array, positions: jax.Array, start: jax.Array) -> Cache:
-    """The cache whose slots from `start` on are those of tokens with these ids and positions."""
-    put = partial(lax.dynamic_update_slice_in_dim, start_index=start, axis=1)
-    return cache._replace(ids=put(cache.ids, ids), positions=put(cache.positions, positions))

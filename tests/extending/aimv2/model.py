@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from flax import nnx
@@ -9,16 +11,17 @@ from flax import nnx
 from data.batch import ModuleRows
 from mllm_jax.families.family import EncoderFamily
 from mllm_jax.layers import vision_transformer as patches
+from mllm_jax.layers.config.kinds import LayerKind
 from mllm_jax.layers.modules import (
     Dense,
     GatedMLP,
+    LayerContext,
     RMSNorm,
-    Segments,
     SelfAttention,
     normal,
     residual_gain,
 )
-from mllm_jax.layers.parameters import Block, Params, Tower
+from mllm_jax.layers.parameters import Block, Params, Tower, layer_block
 from mllm_jax.layers.positions import grid_positions
 from sharding.grid import View
 
@@ -38,16 +41,16 @@ class Embedding(nnx.Module):
 class Layer(nnx.Module):
     """Pre-norm attention, then a gated MLP; names follow the released weights."""
 
-    def __init__(self, config: Aimv2Config, backend: str, rngs: nnx.Rngs) -> None:
+    def __init__(self, config: Aimv2Config, backend: str, kind: LayerKind, rngs: nnx.Rngs) -> None:
         gain = residual_gain(config.layers)
         self.rms_norm1 = RMSNorm(config.d_model, config.norm_eps, rngs)
-        self.attention = SelfAttention(patches.attention_spec(config, backend), rngs)
+        self.attention = SelfAttention(patches.attention_spec(config, backend, kind), rngs)
         self.rms_norm2 = RMSNorm(config.d_model, config.norm_eps, rngs)
         self.ffn = GatedMLP(config.d_model, config.d_ff, rngs, gain)
 
-    def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
+    def __call__(self, x: jax.Array, context: LayerContext, view: View) -> jax.Array:
         """Map activations `[rows, patches / shards, d_model]` to activations of the same shape."""
-        x = x + self.attention(self.rms_norm1(x), segments, view)
+        x = x + self.attention(self.rms_norm1(x), context, view)
         return x + self.ffn(self.rms_norm2(x), view)
 
 
@@ -55,7 +58,7 @@ def tower(config: Aimv2Config, backend: str) -> Tower:
     """Blocks of the encoder, without the connector."""
     return {
         "embeddings": Block(lambda rngs: Embedding(config, rngs)),
-        "layers": Block(lambda rngs: Layer(config, backend, rngs), config.layers),
+        "layers": layer_block(partial(Layer, config, backend), config.layer_kinds, config.layers),
         "norm": Block(lambda rngs: RMSNorm(config.d_model, config.norm_eps, rngs)),
     }
 
@@ -76,4 +79,4 @@ def embed(
     return x + learned.astype(dtype)
 
 
-AIMV2 = EncoderFamily(tower, embed, patches.segments)
+AIMV2 = EncoderFamily(tower, embed, patches.layer_context)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from flax import nnx
@@ -9,15 +11,16 @@ from flax import nnx
 from data.batch import ModuleRows
 from mllm_jax.families.family import EncoderFamily
 from mllm_jax.layers import vision_transformer as patches
+from mllm_jax.layers.config.kinds import LayerKind
 from mllm_jax.layers.modules import (
     MLP,
     Dense,
+    LayerContext,
     RMSNorm,
-    Segments,
     SelfAttention,
     residual_gain,
 )
-from mllm_jax.layers.parameters import Block, Params, Tower
+from mllm_jax.layers.parameters import Block, Params, Tower, layer_block
 from sharding.collectives import shard_slice
 from sharding.grid import View
 
@@ -36,17 +39,17 @@ class Embedding(nnx.Module):
 class Layer(nnx.Module):
     """Pre-norm attention of every point to all points of its cloud, then an MLP."""
 
-    def __init__(self, config: PointsConfig, backend: str, rngs: nnx.Rngs) -> None:
+    def __init__(self, config: PointsConfig, backend: str, kind: LayerKind, rngs: nnx.Rngs) -> None:
         widths = (config.d_model, config.d_ff, config.d_model)
         self.norm1 = RMSNorm(config.d_model, config.norm_eps, rngs)
         # The specification reads widths, heads and layers alone, which all encoders have.
-        self.attention = SelfAttention(patches.attention_spec(config, backend), rngs)  # type: ignore[arg-type]
+        self.attention = SelfAttention(patches.attention_spec(config, backend, kind), rngs)
         self.norm2 = RMSNorm(config.d_model, config.norm_eps, rngs)
         self.mlp = MLP(widths, rngs, residual_gain(config.layers))
 
-    def __call__(self, x: jax.Array, segments: Segments, view: View) -> jax.Array:
+    def __call__(self, x: jax.Array, context: LayerContext, view: View) -> jax.Array:
         """Map activations `[rows, points / shards, d_model]` to activations of the same shape."""
-        x = x + self.attention(self.norm1(x), segments, view)
+        x = x + self.attention(self.norm1(x), context, view)
         return x + self.mlp(self.norm2(x), view)
 
 
@@ -54,7 +57,7 @@ def tower(config: PointsConfig, backend: str) -> Tower:
     """Blocks of the encoder, without the connector."""
     return {
         "embeddings": Block(lambda rngs: Embedding(config, rngs)),
-        "layers": Block(lambda rngs: Layer(config, backend, rngs), config.layers),
+        "layers": layer_block(partial(Layer, config, backend), config.layer_kinds, config.layers),
         "norm": Block(lambda rngs: RMSNorm(config.d_model, config.norm_eps, rngs)),
     }
 
@@ -74,10 +77,10 @@ def embed(
     return module.dense((inputs / (1 + radius[..., None])).astype(dtype))
 
 
-def segments(rows: ModuleRows, config: PointsConfig) -> Segments:
-    """Which points belong together."""
+def layer_context(rows: ModuleRows, config: PointsConfig) -> LayerContext:
+    """What the layers read of rows: which points belong together."""
     del config
-    return Segments(rows.segment_ids)
+    return LayerContext(rows.segment_ids)
 
 
-POINTS = EncoderFamily(tower, embed, segments)
+POINTS = EncoderFamily(tower, embed, layer_context)

@@ -17,9 +17,11 @@ from mllm_jax.layers.attention import kernels
 from mllm_jax.layers.attention.dispatch import STAND_IN, attention
 from mllm_jax.layers.attention.flash import flash
 from mllm_jax.layers.attention.limits import LIMITS, AttentionError, check_backend
+from mllm_jax.layers.attention.masks import TokenIds, order_by_place
 from mllm_jax.layers.attention.packed import packed
 from mllm_jax.layers.attention.reference import reference
-from mllm_jax.layers.attention.windowed import Kind, widths, windowed, windows
+from mllm_jax.layers.attention.windowed import widths, windowed, windows
+from mllm_jax.layers.config.kinds import MaskKind
 from sharding.collectives import psum
 from tests.models.towers import quick
 
@@ -33,14 +35,31 @@ RUNNABLE: dict[str, Attend] = {
     STAND_IN: flash,
 }
 TOKENS = 128
+
+
+def ordered(attend: Attend) -> Attend:
+    """A backend as `attention` calls it, of segment ids and the first fields of a mask."""
+
+    def run(q: Any, k: Any, v: Any, ids: Any, *mask: Any) -> jax.Array:
+        return attend(q, k, v, *order_by_place(TokenIds(jnp.asarray(ids)), MaskKind(*mask)))
+
+    return run
+
+
+def gradients(attend: Attend) -> Attend:
+    """Gradients of queries, keys and values, of the inputs of `ordered`."""
+
+    def total(*inputs: Any) -> jax.Array:
+        return jnp.sin(ordered(attend)(*inputs)).sum()
+
+    return jax.jit(jax.grad(total, argnums=(0, 1, 2)), static_argnums=(4, 5))
+
+
 GRADIENTS = {
-    name: jax.jit(
-        jax.grad(lambda *inputs, attend=attend: jnp.sin(attend(*inputs)).sum(), argnums=(0, 1, 2)),
-        static_argnums=(4, 5),
-    )
-    for name, attend in {"windowed": partial(windowed, block=8), "reference": reference}.items()
+    "windowed": gradients(partial(windowed, block=8)),
+    "reference": gradients(reference),
 }
-REFERENCE = jax.jit(reference, static_argnums=4)
+REFERENCE = jax.jit(ordered(reference), static_argnums=4)
 
 
 def inputs(tokens: int, heads: int = 4, kv_heads: int = 2, width: int = 16) -> list[np.ndarray]:
@@ -92,7 +111,7 @@ def test_reference_takes_any_number_of_tokens(tokens: int) -> None:
 def test_a_segment_does_not_reach_others(backend: str, causal: bool) -> None:
     q, k, v = inputs(TOKENS)
     ids = segments([30, 31, 90], TOKENS)
-    run = quick(lambda q, k, v: RUNNABLE[backend](q, k, v, ids, causal))
+    run = quick(lambda q, k, v: ordered(RUNNABLE[backend])(q, k, v, ids, causal))
     before = np.asarray(run(q, k, v))
     for segment in (1, 3, 0):
         inside = (ids == segment)[:, :, None, None]
@@ -125,7 +144,7 @@ def test_windows_hide_no_key(causal: bool, cuts: list[int], apart: bool) -> None
 def test_a_window_ends_what_a_token_sees(backend: str, window: int) -> None:
     q, k, v = inputs(TOKENS)
     ids = segments([30, 31, 90], TOKENS)
-    found = quick(lambda q, k, v: RUNNABLE[backend](q, k, v, ids, True, window))(q, k, v)
+    found = quick(lambda q, k, v: ordered(RUNNABLE[backend])(q, k, v, ids, True, window))(q, k, v)
     np.testing.assert_allclose(found, naive(q, k, v, ids, True, window), atol=1e-5)
 
 
@@ -142,22 +161,21 @@ def test_windows_of_both_kinds_together_hide_no_key(window: int) -> None:
         np.testing.assert_allclose(ours, theirs, atol=2e-5)
 
 
-def test_a_window_is_of_a_causal_row() -> None:
-    q, k, v = map(jnp.asarray, inputs(8))
-    with pytest.raises(AttentionError, match="window 4 is refused, as attention is not causal"):
-        attention(q, k, v, jnp.ones((2, 8), jnp.int32), causal=False, window=4)
-
-
 def test_windows_are_as_wide_as_segments_need() -> None:
     ids = np.repeat([1, 2, 3, 4], [8, 40, 8, 8])[None]
-    found = windows(jnp.asarray(ids), Kind(causal=True), block=8)
+
+    def of(mask: MaskKind) -> Any:
+        tokens, mask = order_by_place(TokenIds(jnp.asarray(ids)), mask)
+        return windows(tokens, mask, block=8)
+
+    found = of(MaskKind())
     assert widths(64, 8) == [16, 32, 64]
     # Ends of blocks: 8, 16, ..., 64; the first of 2 lies at 8.
     assert found.width.tolist() == [0, 0, 0, 1, 1, 2, 0, 0]
     assert found.key.tolist() == [0, 8, 8, 8, 8, 0, 48, 48]
-    found = windows(jnp.asarray(ids), Kind(causal=False), block=8)
+    found = of(MaskKind(causal=False))
     assert found.width.tolist() == [0, *[2] * 5, 0, 0]
-    found = windows(jnp.asarray(ids), Kind(causal=True, window=4), block=8)
+    found = of(MaskKind(window=4))
     assert found.width.tolist() == [0] * 8
     assert found.key.tolist() == [0, 8, 13, 21, 29, 37, 48, 48]
 
@@ -171,7 +189,7 @@ def test_kernels_equal_the_reference_inside_shard_map(backend: str) -> None:
 
     def loss(attend: Attend, axes: tuple[str, ...], arrays: Any, ids: Any) -> jax.Array:
         def layer(q: jax.Array, _: None) -> tuple[jax.Array, None]:
-            return attend(q, *arrays[1:], ids, True), None
+            return ordered(attend)(q, *arrays[1:], ids, True), None
 
         q = jax.lax.scan(jax.checkpoint(layer, prevent_cse=False), arrays[0], length=2)[0]
         return psum(jnp.sum(jnp.sin(q) * (ids > 0)[:, :, None, None]), axes)
@@ -197,7 +215,7 @@ def test_kernels_trace_inside_shard_map(backend: str) -> None:
 
     def loss(arrays: Any, ids: jax.Array) -> jax.Array:
         q, k, v = arrays
-        out = attention(q, k, v, ids, causal=True, backend=backend)
+        out = attention(q, k, v, TokenIds(ids), MaskKind(), backend)
         return psum(jnp.sum(out.astype(jnp.float32)), ("tensor",))
 
     sharded = jax.shard_map(
@@ -235,7 +253,7 @@ def test_what_a_backend_cannot_do_is_refused(
 def test_attention_refuses_shapes_at_the_call() -> None:
     q, k, v = (jnp.asarray(x) for x in inputs(100))
     with pytest.raises(AttentionError, match="100 tokens"):
-        attention(q, k, v, jnp.ones((2, 100), jnp.int32), causal=True, backend="splash")
+        attention(q, k, v, TokenIds(jnp.ones((2, 100), jnp.int32)), MaskKind(), "splash")
 
 
 def test_every_backend_is_described() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mllm_jax.check.attention import LIMIT, Case
+from mllm_jax.layers.config.kinds import MaskKind
 
 CASE = Case()
 BACKENDS = ("cudnn", "pallas_gpu")
@@ -23,7 +24,7 @@ pytestmark = [
 
 
 def run(backend: str, causal: bool, arrays: list[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:
-    return CASE.program(backend, causal)(arrays)
+    return CASE.program(backend, MaskKind(causal))(arrays)
 
 
 @pytest.mark.parametrize("width", [64, 128])
@@ -33,7 +34,7 @@ def test_outputs_and_gradients_are_those_of_the_reference(
     backend: str, causal: bool, window: int | None, width: int
 ) -> None:
     case = Case(width=width)
-    ways = (case.program(name, causal, window) for name in (backend, "reference"))
+    ways = (case.program(name, MaskKind(causal, window)) for name in (backend, "reference"))
     found, expected = (way(case.inputs()) for way in ways)
     assert max(case.errors(found, expected)) < LIMIT
 
@@ -41,7 +42,7 @@ def test_outputs_and_gradients_are_those_of_the_reference(
 @pytest.mark.parametrize(("causal", "window"), KINDS)
 def test_two_runs_are_equal_bit_by_bit(causal: bool, window: int | None) -> None:
     case = Case(width=128)
-    way = case.program("pallas_gpu", causal, window)
+    way = case.program("pallas_gpu", MaskKind(causal, window))
     for first, second in zip(*(jax.tree.leaves(way(case.inputs())) for _ in range(2)), strict=True):
         np.testing.assert_array_equal(np.asarray(first), np.asarray(second))
 

@@ -13,12 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mllm_jax.layers.attention.blocks import Blocks, cut_padding
+from mllm_jax.layers.attention.masks import TokenIds, order_by_place, visible
 from mllm_jax.layers.attention.packed import SIZES, Sizes, Tile, packed
-from mllm_jax.layers.attention.reference import reference, visible
-from mllm_jax.layers.attention.windowed import Kind
+from mllm_jax.layers.attention.reference import reference
+from mllm_jax.layers.config.kinds import MaskKind
 
 TOKENS = 256
-KINDS = (Kind(False), Kind(True), Kind(True, 70))
+KINDS = (MaskKind(causal=False), MaskKind(), MaskKind(window=70))
+SPANS = (MaskKind(spans=True), MaskKind(window=70, spans=True))
 #: Unlike one another, and smaller than a row: every loop has several blocks.
 SMALL = Sizes(Tile(64, 32, 4, 2), Tile(32, 64, 4, 2), Tile(32, 128, 4, 2))
 
@@ -38,28 +40,33 @@ def rows(draw: st.DrawFn, ordered: bool) -> np.ndarray:
 
 
 @partial(jax.jit, static_argnums=(1, 2, 3))
-def _blocks(ids: jax.Array, kind: Kind, queries: int, keys: int) -> Any:
-    """Both arrays of the blocks of queries, and of the blocks of keys, with their spans."""
-    blocks = Blocks.of(cut_padding(ids), kind, queries, keys)
-    return [(*own, own.spans) for own in (blocks, blocks.of_keys)]
+def _blocks(ids: jax.Array, kind: MaskKind, queries: int, keys: int, spans: Any = None) -> Any:
+    """Both arrays of the blocks of queries, and of the blocks of keys, with bounds of loops."""
+    blocks = Blocks.of(TokenIds(cut_padding(ids), spans=spans), kind, queries, keys)
+    return [(*own, own.loop_bounds) for own in (blocks, blocks.of_keys)]
 
 
 @settings(max_examples=30)
-@given(data=st.data(), ordered=st.booleans(), kind=st.sampled_from(KINDS))
+@given(data=st.data(), ordered=st.booleans(), kind=st.sampled_from(KINDS + SPANS))
 @pytest.mark.parametrize(("queries", "keys"), [(128, 64), (32, 128)])
 def test_blocks_and_loops_are_those_of_the_mask(
-    queries: int, keys: int, data: Any, ordered: bool, kind: Kind
+    queries: int, keys: int, data: Any, ordered: bool, kind: MaskKind
 ) -> None:
     row = data.draw(rows(ordered))
     ids = np.stack([row, row[::-1]]).astype(np.int32)
-    cut = cut_padding(jnp.asarray(ids))
-    pairs = np.asarray(visible(cut, cut, 0 if kind.causal else None, kind.window))
+    # Parts of segments; 0 is outside of spans.
+    spans = ids * np.repeat(np.arange(TOKENS // 32) % 5 // 2, 32)
+    cut, _ = order_by_place(TokenIds(cut_padding(jnp.asarray(ids)), spans=jnp.asarray(spans)), kind)
+    pairs = np.asarray(visible(cut, cut, kind))
     pairs = pairs.reshape(2, TOKENS // queries, queries, TOKENS // keys, keys)
-    found = _blocks(ids, kind, queries, keys)
+    found = _blocks(ids, kind, queries, keys, spans if kind.spans else None)
     some, every, _ = found[0]
-    np.testing.assert_array_equal(every, pairs.all((2, 4)))
+    if kind.spans:  # Order and spans together may show what neither shows alone.
+        assert not (np.asarray(every) & ~pairs.all((2, 4))).any()
+    else:
+        np.testing.assert_array_equal(every, pairs.all((2, 4)))
     assert not (pairs.any((2, 4)) & ~np.asarray(some)).any()
-    if ordered:
+    if ordered and not kind.spans:
         np.testing.assert_array_equal(some, pairs.any((2, 4)))
     for own in found:
         _check_spans(*map(np.asarray, own))
@@ -79,11 +86,11 @@ def _check_spans(some: np.ndarray, every: np.ndarray, spans: np.ndarray) -> None
 
 def test_what_needs_no_mask_ends_at_the_first_block_that_does() -> None:
     ids = np.repeat([1, 2, 1], [128, 32, 96])[None]
-    _, (_, _, spans) = _blocks(ids, Kind(False), 32, 128)
+    _, (_, _, spans) = _blocks(ids, MaskKind(causal=False), 32, 128)
     assert spans[0].tolist() == [[0, 8, 0, 4], [0, 8, 0, 0]]
 
 
-def _visited(ids: Any, kind: Kind) -> int:
+def _visited(ids: Any, kind: MaskKind) -> int:
     spans = np.asarray(_blocks(ids[None], kind, 128, 128)[0][2])[0]
     return int((spans[:, 1] - spans[:, 0]).sum())
 
@@ -91,11 +98,15 @@ def _visited(ids: Any, kind: Kind) -> int:
 def test_work_grows_with_segments_and_not_with_rows() -> None:
     """Of 32 x 32 blocks: triangles of segments, and one block for each of padding."""
     whole, halves, many = (np.repeat(np.arange(n) + 1, 4096 // n) for n in (1, 2, 32))
-    assert [_visited(ids, Kind(True)) for ids in (whole, halves, many)] == [528, 272, 32]
-    assert [_visited(ids, Kind(False)) for ids in (whole, halves, many)] == [1024, 512, 32]
-    assert _visited(whole, Kind(True, 128)) == 1 + 31 * 2
+    assert [_visited(ids, MaskKind()) for ids in (whole, halves, many)] == [528, 272, 32]
+    assert [_visited(ids, MaskKind(causal=False)) for ids in (whole, halves, many)] == [
+        1024,
+        512,
+        32,
+    ]
+    assert _visited(whole, MaskKind(window=128)) == 1 + 31 * 2
     around = np.repeat([0, 1, 0], [1024, 2048, 1024])
-    assert _visited(around, Kind(False)) == 256 + 16
+    assert _visited(around, MaskKind(causal=False)) == 256 + 16
 
 
 # ---- kernels -------------------------------------------------------------------------------------
@@ -109,13 +120,13 @@ def _inputs() -> list[np.ndarray]:
 
 
 @cache
-def _program(kind: Kind, ours: bool) -> Any:
+def _program(kind: MaskKind, ours: bool) -> Any:
     """Output and gradients."""
 
     def attend(q: Any, k: Any, v: Any, ids: Any) -> Any:
         if not ours:
-            return reference(q, k, v, cut_padding(ids), kind.causal, kind.window)
-        return packed(q, k, v, ids, kind.causal, kind.window, interpret=True, sizes=SMALL)
+            return reference(q, k, v, *order_by_place(TokenIds(cut_padding(ids)), kind))
+        return packed(q, k, v, TokenIds(ids), kind, interpret=True, sizes=SMALL)
 
     def run(q: Any, k: Any, v: Any, gradient: Any, ids: Any) -> Any:
         out, pull = jax.vjp(lambda q, k, v: attend(q, k, v, ids), q, k, v)
@@ -128,7 +139,7 @@ def _program(kind: Kind, ours: bool) -> Any:
 @given(data=st.data(), ordered=st.booleans())
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_outputs_and_gradients_are_those_of_the_reference(
-    kind: Kind, data: Any, ordered: bool
+    kind: MaskKind, data: Any, ordered: bool
 ) -> None:
     """Padding too, which sees the padding of its 128 tokens."""
     row = data.draw(rows(ordered))
@@ -160,7 +171,9 @@ H100 = jax.sharding.AbstractMesh(
 @pytest.mark.parametrize("width", SIZES)
 def test_triton_has_a_rule_for_every_operation(width: int) -> None:
     def run(q: Any, k: Any, v: Any, ids: Any) -> Any:
-        out, pull = jax.vjp(lambda q, k, v: packed(q, k, v, ids, True, 200), q, k, v)
+        out, pull = jax.vjp(
+            lambda q, k, v: packed(q, k, v, TokenIds(ids), MaskKind(window=200)), q, k, v
+        )
         return out, *pull(out)
 
     arrays = [jax.ShapeDtypeStruct((2, 256, heads, width), jnp.bfloat16) for heads in (4, 2, 2)]

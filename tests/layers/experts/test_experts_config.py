@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from mllm_jax.hf_format.expert_rules import check_equal_biases, mlp_rules, write_experts
+from mllm_jax.hf_format.expert_rules import check_biases, mlp_rules, released_experts
 from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.layers.experts.block import dispatch
 from mllm_jax.models.graph import ModelConfig
@@ -111,8 +111,8 @@ def test_layers_with_experts(experts: dict[str, Any], layers: Any, period: int) 
     own = model(**experts).decoder
     assert (own.layers_with_experts, own.period) == (layers, period)
     windows = model(decoder={"pattern": ["window", "full"], "window": 3}, **experts).decoder
-    assert len(windows.windows) == len(windows.has_experts) == windows.period
-    assert windows.windows[:2] == (3, None)
+    assert len(windows.layer_kinds) == windows.period
+    assert [kind.mask.window for kind in windows.layer_kinds[:2]] == [3, None]
 
 
 @pytest.mark.parametrize(
@@ -189,23 +189,23 @@ def test_export_refuses_what_the_released_format_has_no_place_for(
     family: str, experts: Any, told: str
 ) -> None:
     with pytest.raises(PretrainedError, match=told):
-        write_experts(model(family, **experts).decoder)
+        released_experts(model(family, **experts).decoder)
 
 
 def test_biases_that_choose_experts_are_not_exported() -> None:
     own = model("qwen3_moe", decoder={"d_ff": 64}, every=2).decoder
     biases = np.array([[0.0] * 8, [0.5] * 8], np.float32)
-    check_equal_biases(own, biases)
+    check_biases(own, biases)
     biases[1, 2] = -0.25
     with pytest.raises(
         PretrainedError, match=r"layer 3 are from -0\.25 to 0\.5, .* qwen3_moe; valid: equal biases"
     ):
-        check_equal_biases(own, biases)
+        check_biases(own, biases)
 
 
 def test_what_a_run_alone_needs_is_left_out_at_export() -> None:
     usual, trained = (
-        write_experts(model("qwen3_moe", **own).decoder)
+        released_experts(model("qwen3_moe", **own).decoder)
         for own in ({}, {"buffer": 2.0, "z_weight": 0.1})
     )
     assert usual == trained

@@ -1,6 +1,6 @@
-"""Rules that say which released tensor a parameter comes from.
+"""Names and forms of released tensors, for the parameters of towers.
 
-A parameter is named by its dotted path in the tree of its module. A parameter of stacked layers has
+Parameters are called by their dotted path in the tree of their tower; those of stacked layers have
 a released tensor for every layer, numbered where the name says `{layer}`.
 """
 
@@ -10,19 +10,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mllm_jax.hf_format.files import TYPES, PretrainedError, StoredTensor, list_names
-from mllm_jax.hf_format.transforms import (
-    Shape,
-    TensorTransform,
-    dense_kernel,
-    flat_vector,
-    identity,
-)
+from mllm_jax.hf_format.files import TYPES, PretrainedError, Stored, listed
+from mllm_jax.hf_format.forms import Form, Shape, dense, flat, same
 from mllm_jax.layers.config.encoder import EncoderConfig
 
 #: Ends of the names of tensors that quantised weights have.
 _QUANTISED = "qweight|qzeros|scales|g_idx|absmax|quant_map|weight_packed|weight_scale(_inv)?|blocks"
-#: Formats of weights that are not read, by a pattern of the names of their tensors.
+#: Forms of weights that are not read, by a pattern of the names of their tensors.
 _UNREAD: Mapping[str, str] = {
     r"\.experts\.(?!\d)": "holds all experts of a layer; valid: tensors of every expert by itself",
     rf"[._]({_QUANTISED})$": "is of quantised weights; valid: a release that is not quantised",
@@ -30,24 +24,24 @@ _UNREAD: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class TensorRule:
+class Rule:
     """The source of a parameter.
 
     Attributes:
         parameter: dotted path, e.g. `layers.self_attn.q_proj.kernel`.
         released: name of the tensor, or of the tensor of each layer.
-        transform: transform of the tensor of one layer, or of one expert of a layer.
-        layers: layers of the module; None for a parameter without a dimension of layers.
-        only_layers: numbers of the layers that have the parameter; None: all.
+        form: form of one layer, or of one expert of a layer.
+        layers: layers of the tower; None for a parameter without a dimension of layers.
+        only: numbers of the layers that have the parameter; None: all.
         experts: experts that are stacked in every layer, numbered where the name says `{expert}`;
             None for a parameter without a dimension of experts.
     """
 
     parameter: str
     released: str
-    transform: TensorTransform
+    form: Form
     layers: int | None = None
-    only_layers: frozenset[int] | None = None
+    only: frozenset[int] | None = None
     experts: int | None = None
 
     @property
@@ -58,41 +52,33 @@ class TensorRule:
         return [
             self.released.format(layer=layer, expert=expert)
             for layer in range(self.layers)
-            if self.only_layers is None or layer in self.only_layers
+            if self.only is None or layer in self.only
             for expert in range(1 if self.experts is None else self.experts)
         ]
 
 
-def linear_rules(
-    parameter: str,
-    released: str,
-    inputs: Shape,
-    outputs: Shape,
-    bias: bool,
-    layers: int | None = None,
-) -> Iterator[TensorRule]:
+def linear(
+    ours: str, theirs: str, inputs: Shape, outputs: Shape, bias: bool, layers: int | None = None
+) -> Iterator[Rule]:
     """Rules of a linear layer: its kernel and, if it has one, its bias."""
-    kernel = dense_kernel(inputs, outputs)
-    yield TensorRule(f"{parameter}.kernel", f"{released}.weight", kernel, layers)
+    yield Rule(f"{ours}.kernel", f"{theirs}.weight", dense(inputs, outputs), layers)
     if bias:
-        yield TensorRule(f"{parameter}.bias", f"{released}.bias", flat_vector(outputs), layers)
+        yield Rule(f"{ours}.bias", f"{theirs}.bias", flat(outputs), layers)
 
 
-def norm_rules(
-    parameter: str, released: str, width: Shape, layers: int | None = None
-) -> Iterator[TensorRule]:
+def norm(ours: str, theirs: str, width: Shape, layers: int | None = None) -> Iterator[Rule]:
     """Rules of a LayerNorm: its scale and its bias."""
-    yield TensorRule(f"{parameter}.scale", f"{released}.weight", identity(width), layers)
-    yield TensorRule(f"{parameter}.bias", f"{released}.bias", identity(width), layers)
+    yield Rule(f"{ours}.scale", f"{theirs}.weight", same(width), layers)
+    yield Rule(f"{ours}.bias", f"{theirs}.bias", same(width), layers)
 
 
-def encoder_layer_rules(
+def encoder_layers(
     config: EncoderConfig,
     prefix: str,
     norms: tuple[str, str],
     mlp: str = "mlp.",
     biases: str = "qkvo",
-) -> Iterator[TensorRule]:
+) -> Iterator[Rule]:
     """Rules of an encoder's layers: attention and an MLP, each behind a LayerNorm.
 
     Args:
@@ -103,23 +89,21 @@ def encoder_layer_rules(
     """
     width, hidden, layers = (config.d_model,), (config.d_ff,), config.layers
     heads = (config.heads, config.head_dim)
-    for norm in norms:
-        yield from norm_rules(f"layers.{norm}", f"{prefix}{norm}", width, layers)
+    for own in norms:
+        yield from norm(f"layers.{own}", f"{prefix}{own}", width, layers)
     projections: list[tuple[str, str, Shape, Shape]] = [
-        *((letter, f"{letter}_proj", width, heads) for letter in "qkv"),
+        *((n, f"{n}_proj", width, heads) for n in "qkv"),
         ("o", "out_proj", heads, width),
     ]
-    for letter, name, inputs, outputs in projections:
-        parameter, released = f"layers.self_attn.{letter}_proj", f"{prefix}self_attn.{name}"
-        yield from linear_rules(parameter, released, inputs, outputs, letter in biases, layers)
-    yield from linear_rules("layers.mlp.fc1", f"{prefix}{mlp}fc1", width, hidden, True, layers)
-    yield from linear_rules("layers.mlp.fc2", f"{prefix}{mlp}fc2", hidden, width, True, layers)
+    for name, theirs, inputs, outputs in projections:
+        ours, released = f"layers.self_attn.{name}_proj", f"{prefix}self_attn.{theirs}"
+        yield from linear(ours, released, inputs, outputs, name in biases, layers)
+    yield from linear("layers.mlp.fc1", f"{prefix}{mlp}fc1", width, hidden, True, layers)
+    yield from linear("layers.mlp.fc2", f"{prefix}{mlp}fc2", hidden, width, True, layers)
 
 
-def check_tensors(
-    tensors: Mapping[str, StoredTensor], rules: Iterable[TensorRule], unused: Sequence[str] = ()
-) -> None:
-    """Check that `tensors` are those of `rules`, and in their shapes.
+def check(tensors: Mapping[str, Stored], rules: Iterable[Rule], unused: Sequence[str] = ()) -> None:
+    """See that `tensors` are those of `rules`, and in their shapes.
 
     Args:
         unused: tensors that may be there although no parameter comes from them.
@@ -130,9 +114,9 @@ def check_tensors(
     """
     rules = list(rules)
     layers = max((rule.layers or 0 for rule in rules), default=0)
-    if layers > len(tensors):  # before so many names are formatted
+    if layers > len(tensors):  # before so many names are made
         raise PretrainedError(f"there are {len(tensors)} released tensors for {layers} layers")
-    shapes = {name: rule.transform.released for rule in rules for name in rule.names}
+    shapes = {name: rule.form.released for rule in rules for name in rule.names}
     missing = sorted(shapes.keys() - tensors.keys())
     extra = sorted(tensors.keys() - shapes.keys() - {*unused})
     misshapen = [
@@ -151,20 +135,15 @@ def check_tensors(
         "misshapen": misshapen,
         f"of another type than {', '.join(TYPES)}": mistyped,
     }
-    reasons = [
-        f"{len(names)} {problem}: {list_names(names)}"
-        for problem, names in problems.items()
-        if names
-    ]
-    if reasons:
-        reasons += _explain_unread(extra)
+    told = [f"{len(own)} {what}: {listed(own)}" for what, own in problems.items() if own]
+    if told:
         raise PretrainedError(
-            "the released tensors are not those of the model: " + "; ".join(reasons)
+            "the released tensors are not those of the model: " + "; ".join([*told, *_known(extra)])
         )
 
 
-def _explain_unread(extra: Sequence[str]) -> Iterator[str]:
-    """Explain the first tensor of no parameter of every format that is not read."""
+def _known(extra: Sequence[str]) -> Iterator[str]:
+    """What is known of the first tensor of no parameter of every form that is not read."""
     for pattern, reason in _UNREAD.items():
         name = next((name for name in extra if re.search(pattern, name)), None)
         if name is not None:

@@ -1,0 +1,93 @@
+"""The one definition of a mask: which tokens see which, by their ids and by their order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+
+from mllm_jax.layers.config.kinds import MaskKind
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class TokenIds:
+    """What a mask compares of tokens, `[rows, tokens]` int32.
+
+    Attributes:
+        bounds: ids that bound attention; 0 is padding, which sees padding.
+        index: place of a token in its segment, or in its row; None for whole rows whose masks have
+            no chunks (`order_by_place`).
+        spans: number of a token's span, 0 outside of spans; None where no mask reads them.
+    """
+
+    bounds: jax.Array
+    index: jax.Array | None = None
+    spans: jax.Array | None = None
+
+
+def visible(queries: TokenIds, keys: TokenIds, mask: MaskKind) -> jax.Array:
+    """Which keys a query sees, `[rows, queries, keys]` bool.
+
+    With bounds `1 1 2` in causal order::
+
+        1 . .
+        1 1 .
+        . . 1
+
+    With bounds `1 1 1` and a window of 2::
+
+        1 . .
+        1 1 .
+        . 1 1
+
+    Args:
+        queries, keys: ids of `[rows, queries]` and of `[rows, keys]`; an index may be of one row,
+            which then is that of all.
+    """
+    seen = queries.bounds[:, :, None] == keys.bounds[:, None, :]
+    if not mask.causal and mask.chunk is None:
+        return seen
+    assert queries.index is not None  # as the callers know
+    assert keys.index is not None
+    own, other = queries.index[:, :, None], keys.index[:, None, :]
+    if mask.causal:
+        seen &= (own >= other) | _same_span(queries, keys) if mask.spans else own >= other
+    if mask.window is not None:
+        seen &= own - other < mask.window
+        if mask.spans:
+            seen &= other - own < mask.window
+    if mask.chunk is not None:
+        seen &= own // mask.chunk == other // mask.chunk
+    return seen
+
+
+def _same_span(queries: TokenIds, keys: TokenIds) -> jax.Array:
+    assert queries.spans is not None  # as the callers know
+    assert keys.spans is not None
+    own, other = queries.spans[:, :, None], keys.spans[:, None, :]
+    return (own == other) & (own > 0)
+
+
+def order_by_place(tokens: TokenIds, mask: MaskKind) -> tuple[TokenIds, MaskKind]:
+    """Ids of whole rows and a mask without chunks, by which tokens see the same.
+
+    Segments lie one behind the other in a row, so that places in the row have the order and the
+    distances of the index in a segment. A chunk becomes an id: the place of its first token.
+
+    Args:
+        tokens: ids `[rows, tokens]`; the index is read by chunks alone.
+
+    Raises:
+        ValueError: the mask has spans or chunks, and the tokens have no spans or no index.
+    """
+    if mask.spans and tokens.spans is None:
+        raise ValueError("a mask with spans needs the span of every token")
+    if mask.chunk is not None and tokens.index is None:
+        raise ValueError(f"a mask with chunks of {mask.chunk} needs the index of every token")
+    place = jnp.arange(tokens.bounds.shape[1], dtype=jnp.int32)[None]
+    bounds, spans = tokens.bounds, tokens.spans if mask.spans else None
+    if mask.chunk is not None and tokens.index is not None:
+        bounds = jnp.where(bounds == 0, 0, 1 + place - tokens.index % mask.chunk)
+    return TokenIds(bounds, place, spans), replace(mask, chunk=None)
