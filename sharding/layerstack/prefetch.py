@@ -39,12 +39,12 @@ class PrefetchedLayerStack(LayerStack):
     prefetch: bool = False
     trailing_scatter: bool = False
 
-    def ready(self, place: int, i: jax.Array) -> Tree:
-        """See `LayerStack.ready`."""
+    def prefetch_first(self, place: int, i: jax.Array) -> Tree:
+        """See `LayerStack.prefetch_first`."""
         return self.gather(self.layer_params(place, i)) if self.prefetch else ()
 
-    def taken(self, place: int, i: jax.Array, ready: Tree) -> tuple[Tree, Tree]:
-        """See `LayerStack.taken`."""
+    def prefetch_next(self, place: int, i: jax.Array, ready: Tree) -> tuple[Tree, Tree]:
+        """See `LayerStack.prefetch_next`."""
         return self._gather_next(place, i, ready, 1)
 
     def _gather_next(self, place: int, i: jax.Array, ready: Tree, step: int) -> tuple[Tree, Tree]:
@@ -71,7 +71,7 @@ class PrefetchedLayerStack(LayerStack):
 
         last = self.spec.period - 1, self.periods[-1] * self.spec.period
         sums = jax.tree.map(jnp.zeros_like, self.stack)
-        ready = self.ready(last[0], last[1] + last[0])
+        ready = self.prefetch_first(last[0], last[1] + last[0])
         waiting = (
             jax.tree.map(jnp.zeros_like, self._gathered_layer()) if self.trailing_scatter else ()
         )
