@@ -17,10 +17,10 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.hardware.peak import peak_flops
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import open_loader
-from mllm_jax.train.listeners.figures import Recording
+from mllm_jax.train.listeners.figures import StepRecorder
 from mllm_jax.train.records.metrics import Meter
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.trainer import steps
+from mllm_jax.train.trainer import Trainer
 from sharding.plan import ParallelPlan
 
 #: Steps that are measured, after as many as `WARM_UP`.
@@ -94,12 +94,15 @@ def _measured(config: ExperimentConfig) -> dict[str, float]:
     first = None
     begin = time.perf_counter()
     state = experiment.step.init(jax.random.key(seed))
-    recording = Recording(experiment)
-    for _, taken in steps(experiment, state, Progress(0, LoaderState(seed)), recording):
-        first = first or time.perf_counter() - begin
-        record = recording.record(taken)
-        if record.step >= WARM_UP:
-            meter.add(record)
+    recorder = StepRecorder(experiment)
+    trainer = Trainer(experiment, state, Progress(0, LoaderState(seed)), recorder)
+    with trainer.opened():
+        while not trainer.is_done:
+            ended = trainer.train_step()
+            first = first or time.perf_counter() - begin
+            record = recorder.record(ended)
+            if record.step >= WARM_UP:
+                meter.add(record)
     return {"first_step_seconds": first or 0.0, **_flat(meter.totals())}
 
 

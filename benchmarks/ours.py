@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,10 @@ from mllm_jax.console import open_console
 from mllm_jax.runtime.devices import start
 from mllm_jax.train.components.start import initial_state
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.listeners.figures import Recording
+from mllm_jax.train.listeners.figures import StepRecorder
 from mllm_jax.train.records.metrics import StepRecord
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.trainer import steps
+from mllm_jax.train.trainer import Trainer
 
 
 class Ours:
@@ -38,10 +39,14 @@ class Ours:
         experiment = Experiment.build(config)
         state = initial_state(experiment, open_console(as_json=True))
         self._progress = Progress(0, LoaderState(config.train.seed))
-        self._recording = Recording(experiment)
-        self._steps = steps(experiment, state, self._progress, self._recording)
+        self._recorder = StepRecorder(experiment)
+        self._trainer = Trainer(experiment, state, self._progress, self._recorder)
         self._order = shuffled(samples, config.train.seed)
         self._tokens, self._positions = 0, 0
+
+    def opened(self) -> AbstractContextManager[None]:
+        """Context in which steps can be taken."""
+        return self._trainer.opened()
 
     def first(self) -> dict[str, Any]:
         """Take the first step; its loss, and its samples by their numbers in the source."""
@@ -61,8 +66,7 @@ class Ours:
         return {"seconds": time.perf_counter() - begin, "tokens": done}
 
     def _step(self) -> StepRecord:
-        _, taken = next(self._steps)
-        record = self._recording.record(taken)
+        record = self._recorder.record(self._trainer.train_step())
         self._tokens += record.used["tokens"]
         self._positions += record.capacity["tokens"]
         return record
@@ -76,7 +80,8 @@ def main() -> None:
     """Answer the benchmark's requests until there are no more."""
     folder, samples = sys.argv[1:]
     ours = Ours(Path(folder), int(samples))
-    serve({"first": ours.first, "turn": ours.turn, "figures": ours.figures})
+    with ours.opened():
+        serve({"first": ours.first, "turn": ours.turn, "figures": ours.figures})
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from mllm_jax.runtime.part import peers
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.snapshots.memory import Memory, opened
-from mllm_jax.train.trainer import steps
+from mllm_jax.train.trainer import Trainer
 
 #: Turns, and snapshots without steps, after one that warms up.
 TURNS = 16
@@ -137,19 +137,21 @@ def _intervals(
     assert every is not None, "the configuration takes snapshots"
     count = config.train.steps // every
     began, computed, blocking = time.perf_counter(), time.process_time(), 0.0
-    for state, taken in steps(  # noqa: B020 - the old is donated
-        experiment, state, progress, awaited=lambda step: step % every == 0
-    ):
-        if taken.step % every:
-            continue
-        now, number = time.perf_counter(), taken.step // every
-        found.append(Interval(blocking, now - began, time.process_time() - computed))
-        tell(f"interval {number} of {count}")
-        blocking = 0.0
-        if _with_one(number) and number < count:
-            blocking = _take(memory, state, progress)
-        began, computed = time.perf_counter(), time.process_time()
-    return found[2:], state
+    trainer = Trainer(experiment, state, progress)
+    with trainer.opened():
+        while not trainer.is_done:
+            step = trainer.train_step().step
+            if step % every:
+                continue
+            trainer.wait_for_steps()
+            now, number = time.perf_counter(), step // every
+            found.append(Interval(blocking, now - began, time.process_time() - computed))
+            tell(f"interval {number} of {count}")
+            blocking = 0.0
+            if _with_one(number) and number < count:
+                blocking = _take(memory, trainer.state, progress)
+            began, computed = time.perf_counter(), time.process_time()
+    return found[2:], trainer.state
 
 
 def _alone(memory: Memory, state: Any, progress: Progress) -> Alone:

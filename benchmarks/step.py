@@ -13,10 +13,10 @@ from data.planning.stream import LoaderState
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.runtime.hardware.peak import peak_flops
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.listeners.figures import Recording
+from mllm_jax.train.listeners.figures import StepRecorder
 from mllm_jax.train.records.metrics import StepRecord
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.trainer import steps
+from mllm_jax.train.trainer import Trainer
 
 #: Steps that are measured, after as many as `WARM_UP`; the fastest of so many passes over them.
 STEPS, WARM_UP, REPETITIONS = 6, 1, 3
@@ -69,11 +69,14 @@ class _Run:
         experiment = self._experiment
         seed = experiment.config.train.seed
         state: Any = experiment.step.init(jax.random.key(seed))
-        records, recording = [], Recording(experiment)
-        for _, taken in steps(experiment, state, Progress(0, LoaderState(seed)), recording):
-            # Until the step is over: the next is not dispatched before.
-            float(taken.loss)
-            records.append(recording.record(taken))
+        records, recorder = [], StepRecorder(experiment)
+        trainer = Trainer(experiment, state, Progress(0, LoaderState(seed)), recorder)
+        with trainer.opened():
+            while not trainer.is_done:
+                ended = trainer.train_step()
+                # Until the step is over: the next is not dispatched before.
+                float(ended.loss)
+                records.append(recorder.record(ended))
         return records[WARM_UP:]
 
     def measure(self) -> None:

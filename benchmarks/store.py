@@ -30,7 +30,7 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.copies.store import Store
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.trainer import steps
+from mllm_jax.train.trainer import Trainer
 
 #: Turns, after one that warms up.
 TURNS = 8
@@ -126,15 +126,19 @@ def _intervals(
     config, copy = experiment.config, None
     every, run = config.checkpoint.every, identity(config.run.path)
     progress, began = Progress(0, LoaderState(config.train.seed)), time.perf_counter()
-    for _, taken in steps(experiment, state, progress, awaited=lambda step: step % every == 0):
-        if taken.step % every:
-            continue
-        now, number = time.perf_counter(), taken.step // every
-        if number > 1:
-            yield Interval(now - began, _finished(copy, config))
-        tell(f"interval {number} of {2 * TURNS + 2}")
-        copy = beside.submit(_copy, store, checkpoint, run) if _with_one(number) else None
-        began = time.perf_counter()
+    trainer = Trainer(experiment, state, progress)
+    with trainer.opened():
+        while not trainer.is_done:
+            step = trainer.train_step().step
+            if step % every:
+                continue
+            trainer.wait_for_steps()
+            now, number = time.perf_counter(), step // every
+            if number > 1:
+                yield Interval(now - began, _finished(copy, config))
+            tell(f"interval {number} of {2 * TURNS + 2}")
+            copy = beside.submit(_copy, store, checkpoint, run) if _with_one(number) else None
+            began = time.perf_counter()
 
 
 def _with_one(number: int) -> bool:

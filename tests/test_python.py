@@ -16,7 +16,8 @@ from jax.profiler import ProfileData
 
 import mllm_jax
 from mllm_jax.config.hardware import named
-from mllm_jax.train.phases import FOLDER, STEP
+from mllm_jax.train.listeners.profile import FOLDER
+from mllm_jax.train.phases import STEP
 from tests.config.test_startup import COMPUTES
 from tests.configs import ROOT
 

@@ -67,7 +67,7 @@ CODES = {
     ("mllm_jax.submit.programs", "SubmitError"): Exit.BAD_INPUT,
     ("mllm_jax.train.decoding.sampling", "SamplingError"): Exit.BAD_INPUT,
     ("mllm_jax.train.components.guard", "DivergedError"): Exit.DIVERGED,
-    ("mllm_jax.train.components.replicas.corruption", "CorruptionError"): Exit.DIVERGED,
+    ("mllm_jax.train.components.replica_check", "CorruptionError"): Exit.DIVERGED,
     ("mllm_jax.train.components.saves", "SaveError"): Exit.OUT_OF_REACH,
     ("mllm_jax.train.state.saved", "CheckpointError"): Exit.DAMAGED,
     ("mllm_jax.train.state.saved", "NoCheckpointError"): Exit.BAD_INPUT,

@@ -1,185 +1,144 @@
-"""Events of the training loop, which it sends to listeners.
+"""Events of training, which the trainer sends to listeners.
 
-For every step, in this order; `ahead` is how many steps may run while a later one is dispatched::
+For every step, in this order; `read` stands for two events, a `Phase` at its start and one at its
+end, and `d` is how many steps may run while a later one is dispatched::
 
-    Reading n -> Read n -> Agreed n -> Placed n -> Done n - ahead -> Dispatched n -> Taken n
-      before Dispatched, where it is due:  Checked n
-      then Agreed n, and where it is due:  Copying n -> Copied n,  Saving n -> Saved n,
-                                           Evaluating n -> Evaluated n
+    StepStarted n -> read n -> agree n -> place n -> wait n - d -> dispatch n -> StepEnded n
+      before dispatch, where it is due:  check n
+      then agree n, and where it is due:  copy n,  save n,  evaluate n
 
-Before a step is Taken that is reported, copied, saved or evaluated, or that is the first one of a
-process, the loop waits for all that run: ``... -> Dispatched n -> Done n -> Taken n``. An event
-that ends something has its `seconds`, in which this process did nothing else. Listeners are called
-by the loop itself, in the order of their list, and should return soon.
+Before the end of a step that is reported, copied, saved or evaluated, or that is the first one of a
+process, the trainer waits for all that run: ``... -> dispatch n -> wait n -> StepEnded n``. While a
+phase lasts this process does nothing else. Listeners are called by the trainer itself, in the order
+of their list, and should return soon.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, SupportsFloat
+from dataclasses import dataclass
+from typing import Any, Literal, SupportsFloat
 
 from data.loading.loader import Microbatch
 
+#: Names of phases, as profiles show them.
+PhaseName = Literal[
+    "read", "agree", "place", "wait", "check", "dispatch", "copy", "save", "evaluate"
+]
+
 
 @dataclass(frozen=True)
-class Event:
-    """An event of the loop.
+class StepStarted:
+    """A step is about to be taken.
 
     Attributes:
-        step: number of the step that it belongs to, from 1.
+        step: number of the step, from 1.
     """
 
     step: int
 
 
 @dataclass(frozen=True)
-class Timed(Event):
-    """The end of something that took time.
+class Phase:
+    """The start or the end of a phase of training.
+
+    | phase | work | result |
+    |---|---|---|
+    | read | the batch of the step is waited for | its microbatches, with the rows of this process |
+    | agree | the slowest process is waited for: before a step for what no process can learn from,
+      behind it, where it is time to, for whether to stop | |
+    | place | arrays are made of the batch, and their copies to the devices begin | `PlacedBatch` |
+    | wait | the devices finish the step | |
+    | check | replicas are compared | |
+    | dispatch | the step is handed to the devices; a step of a new shape is compiled | |
+    | copy | a snapshot of the state behind the step is copied into the memory of the hosts | |
+    | save | the last save is waited for, and the state is copied, as files are written later | |
+    | evaluate | held-out samples are evaluated | as of `Evaluator` |
 
     Attributes:
-        seconds: seconds that this process has spent on it.
+        name: name of the phase.
+        step: number of the step that it belongs to.
+        seconds: seconds that this process has spent on it; None at its start.
+        result: what it has given, at its end.
     """
 
-    seconds: float
+    name: PhaseName
+    step: int
+    seconds: float | None = None
+    result: Any = None
 
-
-class Reading(Event):
-    """The loop begins to wait for the batch of the step."""
+    @property
+    def is_over(self) -> bool:
+        """Whether this is the end of the phase."""
+        return self.seconds is not None
 
 
 @dataclass(frozen=True)
-class Read(Timed):
-    """The loader has given the batch of the step.
+class StepEnded:
+    """A step is dispatched, and the next one may begin; the devices may still be working on it.
 
     Attributes:
+        step: number of the step.
+        seconds: seconds since the end of the step before, evaluations left out.
         microbatches: microbatches of the step, with the rows of this process.
-    """
-
-    microbatches: Sequence[Microbatch]
-
-
-@dataclass(frozen=True)
-class Placed(Timed):
-    """The host has made arrays of the batch and has begun to copy them to its devices.
-
-    Attributes:
-        units: by encoder, how many independent microbatches the step runs; empty if there are none.
-        spilled: see `PlacedSchedule.fallback_reason`.
-    """
-
-    units: Mapping[str, int] = field(default_factory=dict)
-    spilled: str = ""
-
-
-class Checked(Timed):
-    """Replicas have been compared, and have made the same bits."""
-
-
-class Done(Timed):
-    """The devices have taken the step; `seconds` is how long the host waited for that."""
-
-
-class Dispatched(Timed):
-    """The step is given to the devices; a step of a new shape has been compiled in that time."""
-
-
-@dataclass(frozen=True)
-class Taken(Timed):
-    """The loop is through with dispatching the step; the devices may be working on it.
-
-    Attributes:
-        seconds: since the step before was taken, evaluations left out.
-        microbatches: microbatches of the step, with the rows of this process.
-        scalars: the step's results: `loss`, `grad_norm`, `part_norms` by part of the model,
+        results: results of the step: `loss`, `grad_norm`, `part_norms` by part of the model,
             `learning_rate`, `targets`, `aux`, the auxiliary losses by name, `loads` of experts,
             `[layers, experts]` or None, and `trust_ratios` of LAMB by name, or None; they may be on
-            the devices.
-        learning_rate: learning rate of the step; whoever takes its value waits for the step.
+            the devices, so that whoever takes the value of one waits for the step.
+        learning_rate: learning rate of the step, likewise.
         skipped: samples refused so far in the run.
     """
 
+    step: int
+    seconds: float
     microbatches: Sequence[Microbatch]
-    scalars: Mapping[str, Any]
+    results: Mapping[str, Any]
     learning_rate: SupportsFloat
     skipped: int = 0
 
     @property
     def loss(self) -> SupportsFloat:
-        """Loss of the step, see `StepRecord`; whoever takes its value waits for the step."""
-        return self.scalars["loss"]
+        """Loss of the step, see `StepRecord`."""
+        return self.results["loss"]
+
+    @property
+    def targets(self) -> SupportsFloat:
+        """Number of target tokens."""
+        return self.results["targets"]
 
     @property
     def aux(self) -> Mapping[str, SupportsFloat]:
-        """Auxiliary losses, see `StepRecord`; whoever takes a value waits for the step."""
-        return self.scalars["aux"]
+        """Auxiliary losses, see `StepRecord`."""
+        return self.results["aux"]
 
     @property
     def trust_ratios(self) -> Mapping[str, SupportsFloat]:
-        """Trust ratios, see `StepRecord`; whoever takes a value waits for the step."""
-        return self.scalars["trust_ratios"] or {}
+        """Trust ratios, see `StepRecord`."""
+        return self.results["trust_ratios"] or {}
 
     @property
     def expert_loads(self) -> Any:
-        """Loads of experts, see `StepRecord`; whoever takes a value waits for the step."""
-        return self.scalars["loads"]
+        """Loads of experts, see `StepRecord`."""
+        return self.results["loads"]
 
     @property
     def part_norms(self) -> Mapping[str, SupportsFloat]:
-        """Norms of the gradients by part of the model; whoever takes a value waits for the step."""
-        return self.scalars.get("part_norms", {})
+        """Norms of the gradients by part of the model."""
+        return self.results.get("part_norms", {})
 
     @property
     def gradient_norm(self) -> SupportsFloat:
-        """Global norm before clipping; whoever takes its value waits for the step."""
-        return self.scalars["grad_norm"]
+        """Global norm before clipping."""
+        return self.results["grad_norm"]
 
 
-class Agreed(Timed):
-    """The processes have agreed: before a step on samples that none of them learns from, as one
-    could not read them; behind it, where it was time to, on whether to stop.
-
-    `seconds` is how long this process waited for the slowest one.
-    """
-
-
-class Copying(Event):
-    """A snapshot of the state after the step is about to be taken into the memory of the hosts."""
-
-
-class Copied(Timed):
-    """The state is copied; what else belongs to the snapshot is done beside training."""
-
-
-class Saving(Event):
-    """A checkpoint of the state after the step is about to be saved, and the run's progress."""
-
-
-class Saved(Timed):
-    """The state is copied, files are written in the background; those of the last save are done."""
-
-
-class Evaluating(Event):
-    """The state after the step is about to be evaluated."""
-
-
-@dataclass(frozen=True)
-class Evaluated(Timed):
-    """Held-out samples have been evaluated.
-
-    Attributes:
-        result: result as of `Evaluator`.
-    """
-
-    result: Mapping[str, Any]
-
-
+Event = StepStarted | Phase | StepEnded
 Listener = Callable[[Event], None]
 
 
-def nobody(event: Event) -> None:
-    """A listener that ignores all events."""
+def ignore_event(event: Event) -> None:
+    """Listen to no event."""
     del event
 
 
@@ -187,13 +146,13 @@ class Stopwatch:
     """Measures time from its creation."""
 
     def __init__(self) -> None:
-        self._began = time.perf_counter()
+        self._start = time.perf_counter()
 
     @property
     def seconds(self) -> float:
         """Seconds since the start, without those that are left out."""
-        return time.perf_counter() - self._began
+        return time.perf_counter() - self._start
 
     def leave_out(self, seconds: float) -> None:
         """Leave `seconds` out of the measured time."""
-        self._began += seconds
+        self._start += seconds

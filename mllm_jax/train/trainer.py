@@ -1,14 +1,15 @@
-"""The training loop: restore, then load, step, tell, save, evaluate.
+"""Training: restore the state, then read, place and take steps, and do what is due between them.
 
-The loop sends events (`events.py`); listeners (`listeners.py`), which it does not know, turn them
-into metrics, log lines and messages to the other processes. `train` runs the loop to its end,
-`training` gives its steps one by one.
+`Trainer.train_step` has the line that runs the compiled step. The trainer sends events
+(`events.py`); listeners (`listeners/`), which it does not know, turn them into metrics, log lines
+and messages to the other processes.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +17,7 @@ import jax
 from rich.console import Console
 
 from data.loading.identity import Identities
-from data.loading.loader import Microbatch
+from data.loading.loader import Microbatch, MicrobatchLoader
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.compiled.synchronized import compiled_together
 from mllm_jax.runtime.devices import is_primary
@@ -24,41 +25,35 @@ from mllm_jax.runtime.folder import check_room
 from mllm_jax.runtime.interrupt import stands
 from mllm_jax.runtime.part import peers, waiting
 from mllm_jax.runtime.standing import finished, saved, unsaved
-from mllm_jax.runtime.stop import StopSignal
 from mllm_jax.runtime.supervised.process import restarted
-from mllm_jax.train.components.evaluator import Evaluator, StoppedError
-from mllm_jax.train.components.guard import DivergedError, Guard
-from mllm_jax.train.components.replicas.check import ReplicaCheck
-from mllm_jax.train.components.replicas.corruption import checked
-from mllm_jax.train.components.saves import Saves
+from mllm_jax.train.components.components import Components, due_work
+from mllm_jax.train.components.evaluator import StoppedError
+from mllm_jax.train.components.guard import DivergedError
+from mllm_jax.train.components.replica_check import ReplicaCheck, check_replicas
 from mllm_jax.train.components.start import announce, check_health, claimed, restore_or_init
-from mllm_jax.train.components.traced_step import traced
+from mllm_jax.train.components.traced_step import take_traced_step
 from mllm_jax.train.events import (
-    Agreed,
-    Copied,
-    Copying,
-    Dispatched,
-    Done,
-    Evaluated,
-    Evaluating,
     Listener,
-    Placed,
-    Read,
-    Reading,
-    Saved,
-    Saving,
+    PhaseName,
+    StepEnded,
+    StepStarted,
     Stopwatch,
-    Taken,
-    nobody,
+    ignore_event,
 )
 from mllm_jax.train.experiment import STEP_PROGRAM, Experiment
-from mllm_jax.train.feed.batches import batch_of, leave_out_everywhere, microbatches
+from mllm_jax.train.feed.batches import (
+    StepMicrobatches,
+    leave_out_everywhere,
+    place_step,
+    read_steps,
+)
 from mllm_jax.train.feed.feed import check_sources, open_loader
 from mllm_jax.train.feed.groups import state_of_all
-from mllm_jax.train.listeners.goodput.ledger import Ledger, age
-from mllm_jax.train.listeners.goodput.record import Record
-from mllm_jax.train.listeners.listeners import Listeners, listeners
-from mllm_jax.train.phases import STEP, check_processes, phase
+from mllm_jax.train.listeners.goodput.ledger import TimeLedger, process_age
+from mllm_jax.train.listeners.goodput.record import TimeRecord
+from mllm_jax.train.listeners.listeners import open_listeners
+from mllm_jax.train.listeners.profile import check_processes
+from mllm_jax.train.phases import STEP, PhaseWork, measure_phase
 from mllm_jax.train.records.dashboards.open import check_loggers
 from mllm_jax.train.records.metrics import StepRecord
 from mllm_jax.train.records.resolved import keep
@@ -66,12 +61,18 @@ from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.copies.copier import copy_records, copying
 from mllm_jax.train.state.copies.offers import offered
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.state.snapshots.memory import Memory, opened
+from mllm_jax.train.state.snapshots.memory import opened
+from mllm_jax.train.step.gradient_program import Batch
+
+#: Content of `summary.json`.
+Summary = dict[str, Any]
+#: Results on held-out samples, see `Evaluator`; empty without an evaluation.
+Evaluation = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class StepResult:
-    """A step that has been taken, with all that was due after it.
+    """A step, with what was due after it.
 
     Attributes:
         record: figures of the step.
@@ -82,7 +83,7 @@ class StepResult:
 
     record: StepRecord
     state: Any
-    evaluation: dict[str, Any] | None = None
+    evaluation: Evaluation | None = None
 
     @property
     def step(self) -> int:
@@ -96,16 +97,302 @@ class StepResult:
 
 
 #: Gives the steps of a run one by one, and the content of `summary.json` at its end.
-Training = Generator[StepResult, None, dict[str, Any]]
+Training = Generator[StepResult, None, Summary]
 
 
 class StoppedRun(KeyboardInterrupt):
     """The run was asked to stop, and its state is saved."""
 
 
-def train(
-    config: ExperimentConfig, console: Console, from_step: int | None = None
-) -> dict[str, Any]:
+class Trainer:
+    """Trains an experiment to `train.steps`.
+
+    A trainer without components takes steps, and nothing else: it neither saves nor evaluates, and
+    signals do not stop it (`opened`, `train_step`).
+
+    Args:
+        experiment: what is trained.
+        state: the state to continue from; steps take its memory.
+        progress: progress of that state.
+        notify: listener of all events.
+        components: what works between steps.
+
+    Attributes:
+        state: state after the last step that was dispatched.
+        progress: progress after that step.
+        loader: gives the microbatches of this process, while the trainer is open.
+        in_flight: steps that may be running on the devices, by number, with their losses.
+        step: the compiled step: state and batch to the next state and results; takes the memory of
+            the state.
+    """
+
+    loader: MicrobatchLoader
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        state: Any,
+        progress: Progress,
+        notify: Listener = ignore_event,
+        components: Components | None = None,
+    ) -> None:
+        config, program = experiment.config, experiment.step
+        self.experiment, self.config = experiment, config
+        self.state, self.progress = state, progress
+        self.notify, self.components = notify, components
+        self.in_flight: deque[tuple[int, jax.Array]] = deque()
+        self.step = compiled_together(STEP_PROGRAM, program.update, experiment.compiled_ahead)
+        self._replica_check = ReplicaCheck(program) if config.train.check_every else None
+        # Emulated devices share the host's threads: more than one step at a time could starve.
+        self._most_in_flight = 1 if config.parallel.platform == "cpu" else 2
+        self._first_step = progress.step + 1
+        self._carried: dict[str, jax.Array] | None = None
+
+    # ---- all steps -------------------------------------------------------------------------------
+
+    def train(self) -> Evaluation:
+        """Take the steps that are left, then evaluate.
+
+        Returns:
+            The results of the evaluation.
+
+        Raises:
+            Exception: as of the function `train`.
+        """
+        with self.opened():
+            while not self.is_done:
+                self.after_step(self.train_step())
+        return self.finish()
+
+    def steps(self) -> Generator[StepResult, None, Evaluation]:
+        """Take the steps that are left, one for every one that is asked for, then evaluate.
+
+        The result of the last step has the last evaluation. Time between steps is no part of them.
+
+        Returns:
+            The results of the evaluation.
+        """
+        result = None
+        with self.opened():
+            while not self.is_done:
+                result = self.after_step(self.train_step())
+                if not self.is_done:
+                    pause = Stopwatch()
+                    yield result
+                    self.progress.paused += pause.seconds
+        evaluation = self.finish()
+        if result:
+            yield replace(result, evaluation=evaluation or None)
+        return evaluation
+
+    @property
+    def is_done(self) -> bool:
+        """Whether no step is left."""
+        return self.progress.step >= self.config.train.steps
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Context in which steps are taken: the loader is open, signals ask the run to stop."""
+        stop: AbstractContextManager[object] = nullcontext()
+        if self.components:
+            stop = self.components.stop
+        with stop:
+            with open_loader(self.experiment, self.progress.loader) as self.loader:
+                count = self.config.train.steps - self.progress.step
+                self._batches = read_steps(self.experiment, self.loader, count)
+                self._stopwatch, self._paused = Stopwatch(), self.progress.paused
+                yield
+            self.wait_for_steps()
+
+    def finish(self) -> Evaluation:
+        """Evaluate the state after the last step.
+
+        Raises:
+            StoppedRun: a signal came in the last step, and leaves the evaluation to another run.
+        """
+        assert self.components is not None
+        stands(finished(self.config, self.progress.step))
+        if self.config.evaluate.enabled and self.components.stop.requested():
+            raise StoppedRun
+        return self.evaluate() or {}
+
+    # ---- one step --------------------------------------------------------------------------------
+
+    def train_step(self) -> StepEnded:
+        """Read the next batch, place it on the devices, and dispatch the step.
+
+        The step before may still run meanwhile; the one before that is waited for.
+
+        Raises:
+            CorruptionError: replicas differ (`train.check_every`).
+            DataError: the data cannot be read any more.
+        """
+        number = self.progress.step + 1
+        self.notify(StepStarted(number))
+        with jax.profiler.StepTraceAnnotation(STEP, step_num=number):
+            read = self._read_batch(number)
+            batch = self._place_batch(number, read)
+            self.wait_for_steps(self._most_in_flight - 1)
+            self._compare_replicas(number, batch)
+            with self.phase("dispatch", number):
+                if number == self.config.run.trace_step:
+                    traced = take_traced_step(self.experiment, self.state, batch, number)
+                    self.state, results = traced
+                else:
+                    self.state, results = self.step(self.state, batch)
+            self.in_flight.append((number, results["loss"]))
+            if self.is_awaited(number):
+                self.wait_for_steps()
+        return self._end_step(read.microbatches, results)
+
+    def wait_for_steps(self, most: int = 0) -> None:
+        """Wait until no more than `most` steps are in flight."""
+        while len(self.in_flight) > most:
+            number, loss = self.in_flight.popleft()
+            with self.phase("wait", number), waiting(f"step {number}"):
+                loss.block_until_ready()
+
+    def is_awaited(self, step: int) -> bool:
+        """Whether a step is waited for before it ends: the first, and where work is due."""
+        if self.components is None:
+            return False
+        # The first loss is reported as soon as it is there.
+        return step == self._first_step or any(due_work(self.config, step))
+
+    def phase(self, name: PhaseName, step: int) -> AbstractContextManager[PhaseWork]:
+        """Context of a phase, which listeners hear of and profiles show."""
+        return measure_phase(name, step, self.notify)
+
+    def _read_batch(self, number: int) -> StepMicrobatches:
+        """The microbatches of a step, of which all processes leave the same samples out."""
+        with self.phase("read", number) as work:
+            read = next(self._batches)
+            work.result = read.microbatches
+        with self.phase("agree", number):
+            leave_out_everywhere(self.experiment, read.microbatches)
+        return read
+
+    def _place_batch(self, number: int, read: StepMicrobatches) -> Batch:
+        with self.phase("place", number) as work:
+            placed = place_step(self.experiment, self.state, read, self._carried)
+            work.result = placed
+        return placed.batch
+
+    def _compare_replicas(self, number: int, batch: Batch) -> None:
+        """Compare the replicas before a step, where that is due."""
+        every = self.config.train.check_every
+        if self._replica_check and every and number % every == 0:
+            with self.phase("check", number):
+                check_replicas(self._replica_check, number, self.state["params"], batch)
+
+    def _end_step(self, microbatches: Sequence[Microbatch], results: dict[str, Any]) -> StepEnded:
+        """Advance the progress behind a step that is dispatched."""
+        progress, self._carried = self.progress, results["carried"]
+        self._stopwatch.leave_out(progress.paused - self._paused)
+        self._paused = progress.paused
+        seconds, self._stopwatch = self._stopwatch.seconds, Stopwatch()
+        advance_progress(progress, microbatches, seconds)
+        refused = progress.skipped.samples.total()
+        rate = results["learning_rate"]
+        return StepEnded(progress.step, seconds, microbatches, results, rate, refused)
+
+    # ---- between steps ---------------------------------------------------------------------------
+
+    def after_step(self, ended: StepEnded) -> StepResult:
+        """Do what is due after a step: report, guard, copy, save, evaluate, stop.
+
+        Raises:
+            DivergedError: the run is not to go on.
+            SaveError: saving has failed too often.
+            StoppedRun: a signal came, and the state is saved; after the last step, not yet.
+        """
+        assert self.components is not None
+        step, guard, stop = ended.step, self.components.guard, self.components.stop
+        due, is_last = due_work(self.config, step), self.is_done
+        stop.listen()
+        stands(unsaved(self.config))
+        guard.watch(ended)
+        self.notify(ended)
+        with self.phase("agree", step):
+            stopping = stop.agreed(step)
+        if stopping or due.report or due.save or due.copy:
+            guard.settle()
+        if due.copy and not stopping:
+            self.copy()
+        if stopping or due.save:
+            self.save(is_last=stopping or is_last)
+        evaluation = None
+        if due.evaluate and not stopping:
+            evaluation = self.evaluate(stop.requested)
+            stopping = stop.requested()
+            if stopping:
+                guard.settle()
+                self.save(is_last=True)
+        if stopping and not is_last:
+            stands(saved(self.config, step))
+            raise StoppedRun
+        return StepResult(self.components.listeners.record, self.state, evaluation)
+
+    def copy(self) -> None:
+        """Copy a snapshot of the state into the memory of the hosts, if the run takes any."""
+        assert self.components is not None
+        if self.components.snapshots is None:
+            return
+        step = self.progress.step
+        with self.phase("copy", step):
+            progress = progress_of_all(self.progress)
+            self.components.snapshots.take(step, self.state, progress.to_json())
+
+    def save(self, *, is_last: bool) -> None:
+        """Save the state if it may be saved and checkpoints are made; the last save is waited for.
+
+        Raises:
+            DivergedError: the state holds numbers that are not finite.
+            SaveError: saving has failed too often.
+        """
+        assert self.components is not None
+        if not self.config.checkpoint.enabled:
+            return
+        step, guard = self.progress.step, self.components.guard
+        with self.phase("save", step):
+            guard.check_state(step, self.state)
+            progress = progress_of_all(self.progress)
+            self.components.checkpoints.save(self.state, progress, guard.sane, last=is_last)
+
+    def evaluate(self, stopping: Callable[[], bool] = lambda: False) -> Evaluation | None:
+        """Evaluate the state; None without evaluation, or if `stopping` holds meanwhile."""
+        assert self.components is not None
+        evaluator = self.components.evaluator
+        if evaluator is None:
+            return None
+        try:
+            with self.phase("evaluate", self.progress.step) as work:
+                work.result = evaluator(self.state["params"], stopping)
+        except StoppedError:
+            return None
+        self.progress.paused += work.seconds
+        return work.result
+
+
+def advance_progress(
+    progress: Progress, microbatches: Sequence[Microbatch], seconds: float
+) -> None:
+    """Advance the progress by a step of so many seconds."""
+    progress.step += 1
+    progress.loader, progress.group = microbatches[-1].state, microbatches[-1].stats.group
+    progress.seconds += seconds
+    progress.skipped.note(progress.step, (skip for m in microbatches for skip in m.skipped))
+
+
+def progress_of_all(progress: Progress) -> Progress:
+    """The progress of all groups, from that of the group of this process."""
+    return replace(progress, loader=state_of_all(progress.loader, progress.group))
+
+
+# ---- a run ---------------------------------------------------------------------------------------
+
+
+def train(config: ExperimentConfig, console: Console, from_step: int | None = None) -> Summary:
     """Train to `train.steps`, or go on where the run of this name stopped; then evaluate.
 
     Args:
@@ -127,16 +414,15 @@ def train(
         CorruptionError: replicas have made other bits of the same rows (`train.check_every`).
         HealthError: a self-check (`run.self_check`) has found something wrong with this process.
     """
-    ledger = Ledger(age())
+    ledger = TimeLedger(process_age())
     with claimed(config.run.path):
-        record = Record(ledger, config.run.path)
-        record.write()
-        check_health(config)
-        sources = check_sources(config)
+        record, sources = begin_record(ledger, config)
         record.spend("data", "build")
         experiment = Experiment.build(config)
         record.spend("build", "restore")
-        return _ended(_training(experiment, console, sources, from_step, record))
+        with open_trainer(experiment, console, sources, from_step, record) as trainer:
+            evaluation = trainer.train()
+        return write_summary(trainer, evaluation)
 
 
 def training(experiment: Experiment, console: Console, from_step: int | None = None) -> Training:
@@ -151,344 +437,77 @@ def training(experiment: Experiment, console: Console, from_step: int | None = N
     Raises:
         Exception: as of `train`.
     """
-    config, ledger = experiment.config, Ledger(0.0, shared=True)
+    config, ledger = experiment.config, TimeLedger(0.0, shared=True)
     with claimed(config.run.path):
-        record = Record(ledger, config.run.path)
-        record.write()
-        check_health(config)
-        sources = check_sources(config)
+        record, sources = begin_record(ledger, config)
         record.spend("data", "restore")
-        return (yield from _training(experiment, console, sources, from_step, record))
+        with open_trainer(experiment, console, sources, from_step, record) as trainer:
+            evaluation = yield from trainer.steps()
+        return write_summary(trainer, evaluation)
 
 
-def _ended(run: Training) -> dict[str, Any]:
-    """Take all steps of a run; what it returns."""
-    while True:
-        try:
-            next(run)
-        except StopIteration as end:
-            summary: dict[str, Any] = end.value
-            return summary
+def begin_record(ledger: TimeLedger, config: ExperimentConfig) -> tuple[TimeRecord, Identities]:
+    """Begin the record of this attempt, and check devices and data.
+
+    Returns:
+        The record, and the identities of the data.
+    """
+    record = TimeRecord(ledger, config.run.path)
+    record.write()
+    check_health(config)
+    return record, check_sources(config)
 
 
-def _training(
+@contextmanager
+def open_trainer(
     experiment: Experiment,
     console: Console,
     sources: Identities,
     from_step: int | None,
-    record: Record,
-) -> Training:
-    """`training` in a folder that no other run writes to."""
+    record: TimeRecord,
+) -> Iterator[Trainer]:
+    """Context with the trainer of a run, in a folder that no other run writes to.
+
+    Args:
+        sources: identities of the data.
+        from_step: as of `train`.
+        record: record of this attempt.
+    """
     config = experiment.config
     check_processes(config.run)
     check_loggers(config.run)
-    kept = (config.checkpoint.keep + 1) * config.checkpoint.enabled
-    check_room(config.run.path, kept * experiment.state_bytes(), lenient=restarted())
+    stored = (config.checkpoint.keep + 1) * config.checkpoint.enabled
+    check_room(config.run.path, stored * experiment.state_bytes(), lenient=restarted())
     announce(experiment, console)
     if is_primary():
         keep(config, lenient=restarted())
     offers = offered(config, from_step)
-    checkpoints = Checkpoints(
-        config.run.path / "checkpoints", config.checkpoint, experiment.step.form.regrouping
-    )
+    folder, regrouping = config.run.path / "checkpoints", experiment.step.form.regrouping
+    checkpoints = Checkpoints(folder, config.checkpoint, regrouping)
     try:
         peers().note("restoring or making the state", limited=False)
         over = DivergedError, GeneratorExit, StoppedRun
-        with opened(config, over) as memory:
+        with opened(config, over) as snapshots:
             state, progress = restore_or_init(
-                experiment, checkpoints, console, sources, from_step, memory, offers
+                experiment, checkpoints, console, sources, from_step, snapshots, offers
             )
             record.spend("restore", "compile")
             # Only now are copies set aside that the run has left.
-            beside = copying(offers, progress.step)
-            with beside, listeners(experiment, progress, console, record) as tell:
-                result = yield from _run(experiment, state, progress, checkpoints, tell, memory)
+            with (
+                copying(offers, progress.step),
+                open_listeners(experiment, progress, console, record) as listeners,
+            ):
+                components = Components.build(
+                    experiment, progress, checkpoints, listeners, snapshots, offers
+                )
+                yield Trainer(experiment, state, progress, listeners, components)
     finally:
         checkpoints.close()
-    summary = tell.finish(config.run.path, result)
-    copy_records(offers)
+
+
+def write_summary(trainer: Trainer, evaluation: Evaluation) -> Summary:
+    """Write `summary.json` of a run that is done, and copy its records; returns the content."""
+    assert trainer.components is not None
+    summary = trainer.components.listeners.finish(trainer.config.run.path, evaluation)
+    copy_records(trainer.components.offers)
     return summary
-
-
-def _run(
-    experiment: Experiment,
-    state: Any,
-    progress: Progress,
-    checkpoints: Checkpoints,
-    tell: Listeners,
-    memory: Memory | None,
-) -> Training:
-    """All steps that are left, with what happens between them; what the evaluation has given."""
-    config = experiment.config
-    between = _Between.made(experiment, progress, checkpoints, tell, memory)
-    due, result, first = between.due, None, progress.step + 1
-
-    def awaited(step: int) -> bool:
-        # The first loss is told as soon as it is there.
-        return step == first or due.anything(step)
-
-    with StopSignal() as stop:
-        for state, taken in steps(experiment, state, progress, tell, awaited):  # noqa: B020 - the old is donated
-            stop.listen()
-            result = between.after(state, taken, stop)
-            if not due.last(taken.step):
-                elsewhere = Stopwatch()
-                yield result
-                progress.paused += elsewhere.seconds
-        stopping = config.evaluate.enabled and stop.requested()
-    stands(finished(config, progress.step))
-    if stopping:
-        raise StoppedRun
-    found = between.evaluate(state) or {}
-    if result:
-        yield replace(result, evaluation=found or None)
-    return found
-
-
-@dataclass(frozen=True)
-class _Between:
-    """The work between the steps of a run: evaluations, saves and guards."""
-
-    config: ExperimentConfig
-    progress: Progress
-    tell: Listeners
-    saves: Saves
-    guard: Guard
-    evaluator: Evaluator | None
-    memory: Memory | None
-
-    @classmethod
-    def made(
-        cls,
-        experiment: Experiment,
-        progress: Progress,
-        checkpoints: Checkpoints,
-        tell: Listeners,
-        memory: Memory | None,
-    ) -> _Between:
-        """The value for an experiment whose run has made `progress`."""
-        config = experiment.config
-        evaluator = Evaluator(experiment) if config.evaluate.enabled else None
-        saves = Saves(checkpoints, config, progress)
-        layers = config.model.decoder.layers_with_experts
-        guard = Guard(config.train.guard, progress, saves.advice, layers)
-        return cls(config, progress, tell, saves, guard, evaluator, memory)
-
-    @property
-    def due(self) -> Due:
-        """After which step there is what."""
-        return Due(self.config)
-
-    def after(self, state: Any, taken: Taken, stop: StopSignal) -> StepResult:
-        """All that is due after a step.
-
-        Raises:
-            KeyboardInterrupt: a signal came, and the state is saved; after the last step, not yet.
-        """
-        due, step = self.due, taken.step
-        stands(unsaved(self.config))
-        self.guard.watch(taken)
-        self.tell(taken)
-        stopping = self.agreed(stop, step)
-        if stopping or due.report(step) or due.save(step) or due.copy(step):
-            self.guard.settle()
-        if due.copy(step) and not stopping:
-            self.copy(state)
-        if stopping or due.save(step):
-            self.save(state, last=stopping or due.last(step))
-        evaluation = None
-        if due.evaluate(step) and not stopping:
-            evaluation = self.evaluate(state, stop.requested)
-            stopping = stop.requested()
-            if stopping:
-                self.guard.settle()
-                self.save(state, last=True)
-        if stopping and not due.last(step):
-            stands(saved(self.config, step))
-            raise StoppedRun
-        return StepResult(self.tell.record, state, evaluation)
-
-    def agreed(self, stop: StopSignal, step: int) -> bool:
-        """Whether the processes stop behind a step, as far as they agree on that behind it."""
-        with phase("agree") as agreeing:
-            stopping = stop.agreed(step)
-        self.tell(Agreed(step, agreeing.seconds))
-        return stopping
-
-    def copy(self, state: Any) -> None:
-        """Take a snapshot of a state into the memory of the hosts, if any are taken."""
-        if self.memory is None:
-            return
-        step = self.progress.step
-        self.tell(Copying(step))
-        with phase("copy") as copying:
-            self.memory.take(step, state, self._whole_progress().to_json())
-        self.tell(Copied(step, copying.seconds))
-
-    def _whole_progress(self) -> Progress:
-        """The progress of all groups."""
-        loader = state_of_all(self.progress.loader, self.progress.group)
-        return replace(self.progress, loader=loader)
-
-    def save(self, state: Any, *, last: bool) -> None:
-        """Save a state that may be saved, if checkpoints are made; with `last`, until it is."""
-        if not self.config.checkpoint.enabled:
-            return
-        step = self.progress.step
-        self.tell(Saving(step))
-        with phase("save") as saving:
-            self.guard.check_state(step, state)
-            self.saves.save(state, self._whole_progress(), self.guard.sane, last=last)
-        self.tell(Saved(step, saving.seconds))
-
-    def evaluate(
-        self, state: Any, stopping: Callable[[], bool] = lambda: False
-    ) -> dict[str, Any] | None:
-        """The results on held-out samples; None without evaluation, or if `stopping` holds."""
-        if self.evaluator is None:
-            return None
-        step = self.progress.step
-        self.tell(Evaluating(step))
-        with phase("evaluate") as evaluating:
-            try:
-                result = self.evaluator(state["params"], stopping)
-            except StoppedError:
-                return None
-        self.progress.paused += evaluating.seconds
-        self.tell(Evaluated(step, evaluating.seconds, result))
-        return result
-
-
-@dataclass(frozen=True)
-class Due:
-    """The work that is due after each step of a run.
-
-    Attributes:
-        config: configuration of the run.
-    """
-
-    config: ExperimentConfig
-
-    def last(self, step: int) -> bool:
-        """Whether the run ends after the step, before the last evaluation."""
-        return step == self.config.train.steps
-
-    def report(self, step: int) -> bool:
-        """Whether a log line is due after the step."""
-        return self.last(step) or step % self.config.run.log_every == 0
-
-    def save(self, step: int) -> bool:
-        """Whether a checkpoint is due after the step."""
-        return self.last(step) or step % self.config.checkpoint.every == 0
-
-    def copy(self, step: int) -> bool:
-        """Whether a snapshot in memory is due after the step; after the last, it is of no use."""
-        own = self.config.checkpoint
-        every = own.local_every if own.enabled else None
-        return every is not None and not self.last(step) and step % every == 0
-
-    def evaluate(self, step: int) -> bool:
-        """Whether an evaluation that is not the last is due after the step."""
-        wanted = self.config.evaluate
-        every = wanted.every if wanted.enabled else None
-        return every is not None and not self.last(step) and step % every == 0
-
-    def anything(self, step: int) -> bool:
-        """Whether work is due that needs the results of the step."""
-        return self.report(step) or self.copy(step) or self.save(step) or self.evaluate(step)
-
-
-def nothing(step: int) -> bool:
-    """Whether a step is awaited at once: never, as only the next step waits for it."""
-    del step
-    return False
-
-
-def steps(
-    experiment: Experiment,
-    state: Any,
-    progress: Progress,
-    tell: Listener = nobody,
-    awaited: Callable[[int], bool] = nothing,
-) -> Iterator[tuple[Any, Taken]]:
-    """Take the steps that are left; yields the new state and what was taken.
-
-    The old state is donated to the step. `progress` is advanced before each yield. A step is
-    dispatched while the one before may still run: its loss is waited for before the next.
-
-    Args:
-        tell: is told of all events but those that are yielded.
-        awaited: whether a step's own loss is waited for, too, before it is yielded.
-    """
-    config = experiment.config
-    # Emulated devices share the host's threads: more than one step at a time could starve.
-    ahead = 1 if config.parallel.platform == "cpu" else 2
-    running: deque[tuple[int, jax.Array]] = deque()
-    take = compiled_together(STEP_PROGRAM, experiment.step.update, experiment.compiled_ahead)
-    compare = ReplicaCheck(experiment.step) if config.train.check_every else None
-    with open_loader(experiment, progress.loader) as loader:
-        since, paused = Stopwatch(), progress.paused
-        carried: dict[str, jax.Array] | None = None
-        read = microbatches(experiment, loader, config.train.steps - progress.step)
-        while progress.step < config.train.steps:
-            number = progress.step + 1
-            tell(Reading(number))
-            with jax.profiler.StepTraceAnnotation(STEP, step_num=number):
-                own, following = _next(read, experiment, number, tell)
-                with phase("place") as placing:
-                    made = batch_of(experiment, state, own, following, carried)
-                batch, units, spilled = made
-                tell(Placed(number, placing.seconds, units, spilled))
-                while len(running) >= ahead:
-                    tell(_done(*running.popleft()))
-                if compare and number % (config.train.check_every or 1) == 0:
-                    tell(checked(compare, number, state["params"], batch))
-                with phase("dispatch") as dispatching:
-                    if number == config.run.trace_step:
-                        state, scalars = traced(experiment, state, batch, number)
-                    else:
-                        state, scalars = take(state, batch)
-                tell(Dispatched(number, dispatching.seconds))
-                running.append((number, scalars["loss"]))
-                while running and awaited(number):
-                    tell(_done(*running.popleft()))
-            carried = scalars["carried"]
-            since.leave_out(progress.paused - paused)
-            paused = progress.paused
-            seconds, since = since.seconds, Stopwatch()
-            _advance(progress, own, seconds)
-            refused = progress.skipped.samples.total()
-            rate = scalars["learning_rate"]
-            yield state, Taken(number, seconds, own, scalars, rate, refused)
-    while running:
-        tell(_done(*running.popleft()))
-
-
-def _next(
-    read: Iterator[tuple[list[Microbatch], list[Microbatch] | None]],
-    experiment: Experiment,
-    number: int,
-    tell: Listener,
-) -> tuple[list[Microbatch], list[Microbatch] | None]:
-    """The microbatches of a step, of which all processes leave the same samples out."""
-    with phase("read") as reading:
-        own, following = next(read)
-    tell(Read(number, reading.seconds, own))
-    with phase("agree") as agreeing:
-        leave_out_everywhere(experiment, own)
-    tell(Agreed(number, agreeing.seconds))
-    return own, following
-
-
-def _done(number: int, loss: jax.Array) -> Done:
-    """Wait for a step."""
-    with phase("wait") as awaited, waiting(f"step {number}"):
-        loss.block_until_ready()
-    return Done(number, awaited.seconds)
-
-
-def _advance(progress: Progress, microbatches: Sequence[Microbatch], seconds: float) -> None:
-    progress.step += 1
-    progress.loader, progress.group = microbatches[-1].state, microbatches[-1].stats.group
-    progress.seconds += seconds
-    progress.skipped.note(progress.step, (skip for m in microbatches for skip in m.skipped))

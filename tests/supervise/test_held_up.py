@@ -10,8 +10,8 @@ from data.waits import SOURCE, Wait
 from mllm_jax.runtime import part
 from mllm_jax.runtime.part import Peers
 from mllm_jax.runtime.watch import Limits, Peer, fault
-from mllm_jax.train.events import Reading
-from mllm_jax.train.listeners.listeners import tell_peers
+from mllm_jax.train.events import Phase
+from mllm_jax.train.listeners.listeners import note_activity
 
 LIMITS = Limits(60.0, 100.0)
 
@@ -22,7 +22,7 @@ def test_a_place_that_holds_up_the_data_is_told_and_the_wait_begins_anew_behind_
     own, found = Peers(), list[Wait]()
     monkeypatch.setattr(part, "current", lambda key: found[0] if found and key == SOURCE else None)
     monkeypatch.setattr("mllm_jax.train.listeners.listeners.peers", lambda: own)
-    tell_peers(Reading(50))
+    note_activity(Phase("read", 50))
     assert own.present == own.activity
     found.append(Wait(SOURCE, "s3://bucket/train.jsonl", own.activity.since - 7.0, 300.0))
     held = own.present

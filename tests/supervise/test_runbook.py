@@ -57,9 +57,8 @@ from mllm_jax.supervise.plans import Planning, Plans
 from mllm_jax.supervise.policy import Policy
 from mllm_jax.supervise.supervisor import Lead, Settings
 from mllm_jax.train.components.guard import DivergedError
-from mllm_jax.train.components.replicas.check import Difference
-from mllm_jax.train.components.replicas.corruption import CorruptionError, checked
-from mllm_jax.train.listeners.stragglers.compare import Comparing
+from mllm_jax.train.components.replica_check import CorruptionError, Difference, check_replicas
+from mllm_jax.train.listeners.stragglers.compare import TimeComparison
 from mllm_jax.train.listeners.stragglers.judge import Straggler
 from mllm_jax.train.listeners.stragglers.window import HOST
 from tests.runbook import messages, unsaid
@@ -217,7 +216,7 @@ def of_replicas() -> list[str]:
         return Difference((2, 3), (device,))
 
     with pytest.raises(CorruptionError) as found:
-        checked(compare, 400, {}, {})  # type: ignore[arg-type]
+        check_replicas(compare, 400, {}, {})  # type: ignore[arg-type]
     assert code_of(found.value) == Exit.DIVERGED
     return [str(found.value)]
 
@@ -355,9 +354,9 @@ def of_losses(folder: Path) -> list[str]:
         with pytest.raises(DivergedError) as diverged:
             guarded(losses, **config)
         said.append(str(diverged.value))
-    comparing = Comparing(folder, 0)
-    comparing._tell([Straggler("between", "process 1 (host b)", 0.36, 0.3, (0.2,), 1.0)])
-    comparing._tell([])
+    comparing = TimeComparison(folder, 0)
+    comparing._warn([Straggler("between", "process 1 (host b)", 0.36, 0.3, (0.2,), 1.0)])
+    comparing._warn([])
     return said
 
 

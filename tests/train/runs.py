@@ -12,11 +12,12 @@ import jax
 import numpy as np
 
 from data.planning.stream import LoaderState
+from mllm_jax.train.events import StepEnded
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.listeners.goodput.ledger import COMPILED
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.trainer import steps
+from mllm_jax.train.trainer import Trainer
 
 
 @contextmanager
@@ -51,6 +52,13 @@ def first_states(experiment: Experiment) -> Callable[[], tuple[Any, Progress]]:
     return make
 
 
+def take_steps(trainer: Trainer) -> Iterator[StepEnded]:
+    """Take the steps that are left, without what is due between them."""
+    with trainer.opened():
+        while not trainer.is_done:
+            yield trainer.train_step()
+
+
 def run(
     experiment: Experiment,
     state: Any,
@@ -58,12 +66,11 @@ def run(
     after: Callable[[Any, Progress], None] = lambda state, progress: None,
 ) -> tuple[list[float], Any]:
     """Losses of the steps that are left, and the last state as numpy arrays."""
-    losses = []
-    for new, record in steps(experiment, state, progress):
-        losses.append(float(record.loss))
-        after(new, progress)
-        state = new
-    return losses, jax.tree.map(np.asarray, state)
+    losses, trainer = [], Trainer(experiment, state, progress)
+    for ended in take_steps(trainer):
+        losses.append(float(ended.loss))
+        after(trainer.state, progress)
+    return losses, jax.tree.map(np.asarray, trainer.state)
 
 
 def save(checkpoints: Checkpoints, experiment: Experiment, state: Any, progress: Progress) -> None:

@@ -30,11 +30,12 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.components.evaluator import Evaluator
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed.feed import consumer, open_loader, shared_source
-from mllm_jax.train.listeners.figures import Recording
+from mllm_jax.train.feed.feed import open_loader, shared_source, training_demand
+from mllm_jax.train.listeners.figures import StepRecorder
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.trainer import steps
+from mllm_jax.train.trainer import Trainer
 from sharding.plan import ParallelPlan
+from tests.train.runs import take_steps
 from tests.train.step.gradients import CompiledOnce
 
 #: Patches of an image of the short lane; the demo's images have 3 to 19.
@@ -145,7 +146,7 @@ def test_samples_through_lanes_teach_the_same(
     assert most < microbatch.stats.lengths["long"].min()
     assert most <= MOST or cut == "by cost"
     whole = small_config(data__rows=8, data__budgets={**BUDGETS, "tokens": 128, "vision": 96})
-    expected = on_one_device(own, whole, [first_plan(own, consumer(own))])
+    expected = on_one_device(own, whole, [first_plan(own, training_demand(own))])
     found = gradients_of(laned.model, laned.parallel.plans)([microbatch.batch])
     result = compare(found, expected)
     assert result.loss_error < 1e-6, result
@@ -161,7 +162,7 @@ def in_groups(experiment: Experiment, count: int) -> list[Consumer]:
         for host in range(count)
     ]
     groups = make_groups(experiment.config.data, held, 1)
-    return [replace(consumer(experiment), hosts={}, group=group) for group in groups]
+    return [replace(training_demand(experiment), hosts={}, group=group) for group in groups]
 
 
 def test_groups_that_balance_alone_teach_the_same(
@@ -213,14 +214,16 @@ def test_evaluation_cuts_its_batches_by_cost_too(by_cost: ExperimentConfig) -> N
 def test_a_run_has_figures_of_lanes_and_evaluates_encoders(experiment: Experiment) -> None:
     state = experiment.step.init(jax.random.key(0))
     progress = Progress(0, LoaderState(experiment.config.train.seed))
-    recording = Recording(experiment)
-    for new, taken in steps(experiment, state, progress, recording):
-        state, record = new, recording.record(taken)
+    recorder = StepRecorder(experiment)
+    trainer = Trainer(experiment, state, progress, recorder)
+    for ended in take_steps(trainer):
+        record = recorder.record(ended)
         assert {"tokens", "short", "long", "audio"} == {*record.used} == {*record.capacity}
         assert {"decoder", "short", "long", "audio"} == {*record.loads}
         assert math.isfinite(record.loss)
     assert progress.step == 2
-    assert [*state["params"]["encoders"]] == ["audio", "vision"]
-    found = Evaluator(experiment)(state["params"])
+    params = trainer.state["params"]
+    assert [*params["encoders"]] == ["audio", "vision"]
+    found = Evaluator(experiment)(params)
     assert {*found["exact_match"]} <= {"vision", "audio", "text"}
     assert found["heldout_tokens"] > 0

@@ -20,18 +20,18 @@ from mllm_jax.check.verify import verify
 from mllm_jax.config.load import CheckpointConfig, ExperimentConfig
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.components.evaluator import Evaluator
-from mllm_jax.train.events import Placed, Taken
+from mllm_jax.train.events import Phase, StepEnded
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed.batches import batch_of, microbatches
+from mllm_jax.train.feed.batches import place_step, read_steps
 from mllm_jax.train.feed.feed import open_loader
-from mllm_jax.train.listeners.figures import Recording, pipeline_figures, positions_of_units
+from mllm_jax.train.listeners.figures import StepRecorder, independent_positions, pipeline_figures
 from mllm_jax.train.records.metrics import Meter
 from mllm_jax.train.records.scalars import scalars as scalars_of
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.saved import CheckpointError
-from mllm_jax.train.trainer import steps
-from tests.train.runs import compilations, run
+from mllm_jax.train.trainer import Trainer
+from tests.train.runs import compilations, run, take_steps
 from tests.train.runs import save as write
 
 CONFIG = CheckpointConfig(asynchronous=False)
@@ -94,8 +94,8 @@ def restore(experiment: Experiment, folder: Path) -> Any:
 def losses(config: ExperimentConfig) -> list[float]:
     experiment = Experiment.build(config)
     state = experiment.step.init(jax.random.key(0))
-    taken = steps(experiment, state, Progress(0, LoaderState(0)))
-    return [float(own.scalars["loss"]) for _, own in taken]
+    trainer = Trainer(experiment, state, Progress(0, LoaderState(0)))
+    return [float(ended.results["loss"]) for ended in take_steps(trainer)]
 
 
 @pytest.mark.slow
@@ -137,14 +137,15 @@ def test_of_own_microbatches_the_number_and_the_padding_of_what_runs_are_told(
     schedule: dict[str, Any] = {"pad_layers": True, "independent_microbatches": True}
     schedule |= {"budgets": {"vision": 48}, "rows": {"vision": 2}}
     experiment = Experiment.build(small_config(**change | {"schedule": schedule}))
-    recording, meter = Recording(experiment), Meter(steps=1)
+    recorder, meter = StepRecorder(experiment), Meter(steps=1)
     with open_loader(experiment, LoaderState(0)) as loader:
-        own, _ = next(microbatches(experiment, loader, 1))
-    batch, units, spilled = batch_of(experiment, None, own, None, None)
-    recording(Placed(1, 0.0, units, spilled))
+        read = next(read_steps(experiment, loader, 1))
+    own, placed = read.microbatches, place_step(experiment, None, read, None)
+    batch, units = placed.batch, placed.microbatches
+    recorder(Phase("place", 1, 0.0, placed))
     scalars = {"loss": 1.0, "grad_norm": 1.0, "targets": 1, "aux": {}}
     scalars |= {"loads": None, "trust_ratios": None}
-    record = recording.record(Taken(1, 1.0, own, scalars, 0.1))
+    record = recorder.record(StepEnded(1, 1.0, own, scalars, 0.1))
     report = meter.add(record)
     assert report is not None
     for name, each in (("vision", 2 * 48), ("audio", 640)):
@@ -157,7 +158,7 @@ def test_of_own_microbatches_the_number_and_the_padding_of_what_runs_are_told(
     assert meter.totals()["encoder_microbatches"] == report.encoder_microbatches
     assert scalars_of(report)["encoder_microbatches/vision"] == units["vision"]
     # A group of hosts has a part of the rows; the microbatches are those of all groups.
-    half = positions_of_units(experiment, units, Group(0, 2))
+    half = independent_positions(experiment, units, Group(0, 2))
     assert half == {name: record.capacity[name] // 2 for name in units}
 
 
@@ -223,12 +224,10 @@ def test_a_pipelined_run_equals_a_plain_one(small_config: Make, tmp_path: Path) 
 
 def trained(experiment: Experiment) -> tuple[list[float], Any]:
     state = experiment.step.init(jax.random.key(0))
-    losses = []
     experiment.config.run.path.mkdir(parents=True, exist_ok=True)
-    for new, record in steps(experiment, state, Progress(0, LoaderState(0))):
-        losses.append(float(record.loss))
-        state = new
-    return losses, state
+    trainer = Trainer(experiment, state, Progress(0, LoaderState(0)))
+    losses = [float(ended.loss) for ended in take_steps(trainer)]
+    return losses, trainer.state
 
 
 @pytest.mark.slow

@@ -17,8 +17,9 @@ from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.models.module import abstract_parameters
 from mllm_jax.train import events
 from mllm_jax.train import trainer as loop
+from mllm_jax.train.components import components
 from mllm_jax.train.components.evaluator import StoppedError
-from mllm_jax.train.components.start import announce, tell_passed
+from mllm_jax.train.components.start import announce, warn_of_passed_trace
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import open_loader
 from mllm_jax.train.records.metrics import Sums, Totals
@@ -26,9 +27,9 @@ from mllm_jax.train.state.changes import tell_changes
 from mllm_jax.train.state.optimizer import learning_rate
 from mllm_jax.train.state.progress import Progress, ProgressError
 from mllm_jax.train.step.batch import place
-from mllm_jax.train.trainer import steps, training
+from mllm_jax.train.trainer import Trainer, training
 from sharding.layerstack.partition import partition
-from tests.train.runs import run
+from tests.train.runs import run, take_steps
 
 
 def test_a_resumed_run_tells_what_has_changed(caplog):
@@ -91,14 +92,14 @@ def test_a_step_to_measure_that_a_run_has_passed_is_told(experiment, tmp_path, c
     changes = {"trace_step": 3, "directory": str(tmp_path), "name": "it"}
     run = experiment.config.run.model_copy(update=changes)
     config = experiment.config.model_copy(update={"run": run})
-    tell_passed(config, 2)
+    warn_of_passed_trace(config, 2)
     assert not caplog.text
-    tell_passed(config, 3)
+    warn_of_passed_trace(config, 3)
     assert "no timeline is written, as the run goes on after step 3" in caplog.text
     caplog.clear()
     run.path.mkdir()
     (run.path / "step-3.json").touch()
-    tell_passed(config, 3)
+    warn_of_passed_trace(config, 3)
     assert not caplog.text
 
 
@@ -127,7 +128,7 @@ def test_a_run_without_steps_left_is_evaluated(experiment, tmp_path, monkeypatch
     complete = Progress(config.train.steps, LoaderState(0), loss=3.0)
     monkeypatch.setattr(loop, "restore_or_init", lambda *_: ({"params": {}}, complete))
     monkeypatch.setattr(loop, "check_sources", lambda _: {})
-    monkeypatch.setattr(loop, "Evaluator", Asking)
+    monkeypatch.setattr(components, "Evaluator", Asking)
     left = training(replace(experiment, config=config), Console(quiet=True))
     with pytest.raises(StopIteration) as ended:
         next(left)
@@ -236,7 +237,9 @@ def test_a_step_of_lamb_is_that_of_its_definition_and_its_ratios_are_kept(
     )
     state, progress = fresh_state()
     weights = jax.tree.map(np.array, state["params"])  # the step takes their memory
-    state, _ = next(steps(experiment, state, progress))
+    trainer = Trainer(experiment, state, progress)
+    next(take_steps(trainer))
+    state = trainer.state
     (adam,) = (own for own in _nodes(state["optimizer"]) if hasattr(own, "mu"))
     grads = jax.tree.map(lambda mean: np.asarray(mean) / np.float32(0.1), adam.mu)
     _, axes = abstract_parameters(config.model)

@@ -23,8 +23,7 @@ from mllm_jax.runtime.records import (
 )
 from mllm_jax.supervise.attempts import FOLDER as ATTEMPTS
 from mllm_jax.supervise.attempts import Attempts, goodput, read
-from mllm_jax.train.listeners.stragglers.heat import Line as Times
-from mllm_jax.train.listeners.stragglers.heat import read_times, times_of
+from mllm_jax.train.listeners.stragglers.heat import RankLine, read_times, times_of
 from mllm_jax.train.records.forms import SAMPLES, SKIPPED, SUMMARY, is_report, metrics
 from mllm_jax.train.records.samples import LIST as STEPS_LIST
 from mllm_jax.train.records.skips import LIST
@@ -63,7 +62,7 @@ class RunFiles:
     lines: Sequence[Line]
     attempts: Attempts = field(default_factory=Attempts)
     skipped: Sequence[Line] = ()
-    times: Sequence[Times] = ()
+    times: Sequence[RankLine] = ()
     summary: Line | None = None
     config: ExperimentConfig | None = None
     trouble: str = ""

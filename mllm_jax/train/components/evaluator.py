@@ -81,7 +81,7 @@ class Evaluator:
         self._decoding = Decoding(self._step, self._processor.end_ids, "layer")
         scalars = PartitionSpec(), PartitionSpec()
         self._sum_losses = compiled_together(
-            "held-out losses", jax.jit(self._step.shard(self._summed, specs, scalars))
+            "held-out losses", jax.jit(self._step.shard(self._sum_loss, specs, scalars))
         )
         form, trained = self._step.form, self._trained.form
         convert = jax.jit(
@@ -90,14 +90,14 @@ class Evaluator:
         )
         self._convert = compiled_together("parameters for evaluation", convert)
         self._skipped: dict[str, Fault] = {}
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         self._stopping: Callable[[], bool] = lambda: False
 
     def __call__(self, params: Any, stopping: Callable[[], bool] = lambda: False) -> dict[str, Any]:
         """The measurements that the section `evaluate` requests.
 
         Args:
-            stopping: asked before every batch, on all processes alike, whether to go on no more.
+            stopping: called before every batch, on all processes alike: whether to stop.
 
         Returns:
             As `losses` and as `matches` return it, and `evaluate_skipped`, number of unusable
@@ -108,9 +108,9 @@ class Evaluator:
             RunError: no held-out sample can be used.
         """
         self._skipped, self._stopping = {}, stopping
-        params, wanted = self.converted(params), self._config.evaluate
-        result = self.losses(params) if wanted.loss else {}
-        result |= self.matches(params) if wanted.exact_match else {}
+        params, section = self.converted(params), self._config.evaluate
+        result = self.losses(params) if section.loss else {}
+        result |= self.matches(params) if section.exact_match else {}
         return result | {
             "evaluate_skipped": dict(Counter(f.kind.value for f in self._skipped.values()))
         }
@@ -128,46 +128,47 @@ class Evaluator:
         """
         indices = heldout_indices(self._source, self._config.evaluate.samples)
         members = by_member(self._source, indices)
-        sums = {name: self._loss_of(params, own) for name, own in members.items()}
-        whole = np.sum([*sums.values()], axis=0)
-        if not whole[1]:
+        sums = {name: self._add_losses(params, member) for name, member in members.items()}
+        total = np.sum([*sums.values()], axis=0)
+        if not total[1]:
             self._refuse()
         for name, (_, tokens) in sums.items():
             if not tokens:
-                self._miss(name, len(members[name]))
+                self._warn_of_member(name, len(members[name]))
         return {
-            "heldout_loss": float(whole[0] / whole[1]),
+            "heldout_loss": float(total[0] / total[1]),
             "heldout_losses": {
                 name: float(loss / tokens) if tokens else None
                 for name, (loss, tokens) in sums.items()
                 if name
             },
-            "heldout_tokens": int(whole[1]),
+            "heldout_tokens": int(total[1]),
         }
 
-    def _miss(self, member: str, samples: int) -> None:
+    def _warn_of_member(self, member: str, samples: int) -> None:
         """Warn, once in a run, of members of a mixture without a loss."""
-        own = [fault for name, fault in self._skipped.items() if name.startswith(f"{member}/")]
+        skipped = self._skipped.items()
+        faults = [fault for name, fault in skipped if name.startswith(f"{member}/")]
         few = f"evaluate.samples={self._config.evaluate.samples} leaves it no held-out sample"
-        if member not in self._told:
+        if member not in self._warned:
             logger.warning(
                 "data.source.members.%s has no heldout_loss: %s",
                 member,
-                _reasons(own) if samples else few,
+                _reasons(faults) if samples else few,
             )
-        self._told.add(member)
+        self._warned.add(member)
 
-    def _loss_of(self, params: Any, indices: Sequence[int]) -> np.ndarray:
+    def _add_losses(self, params: Any, indices: Sequence[int]) -> np.ndarray:
         """`[2]`, float64: sum of the losses of samples, and of their weights."""
         total = np.zeros(2)
         for examples in example_batches(
             self._source, self._processor, self._data, self._rows, indices
         ):
-            self._begin(examples.skipped)
+            self._begin_batch(examples.skipped)
             batch = place([examples.batch], self._step)
             sums = self._sum_losses(params, batch)
             with waiting("held-out losses", limited=False):
-                total += [float(own) for own in sums]
+                total += [float(value) for value in sums]
         return total
 
     def matches(self, params: Any) -> dict[str, Any]:
@@ -184,7 +185,7 @@ class Evaluator:
         total: Counter[str] = Counter()
         prepared = self.prepared(params)
         for prompts in self.prompts():
-            self._begin(prompts.skipped)
+            self._begin_batch(prompts.skipped)
             for slot, ids in zip(prompts.slots, self.decode(prepared, prompts), strict=True):
                 names = slot.encoders or ("text",)
                 total.update(names)
@@ -197,7 +198,7 @@ class Evaluator:
             "evaluated": dict(sorted(total.items())),
         }
 
-    def _begin(self, skipped: Sequence[Skip]) -> None:
+    def _begin_batch(self, skipped: Sequence[Skip]) -> None:
         """Go on with the next batch, if at all; warn of its unusable samples, once in a run.
 
         Raises:
@@ -206,9 +207,9 @@ class Evaluator:
         if self._stopping():
             raise StoppedError
         for name, fault in skipped:
-            if name not in self._told:
+            if name not in self._warned:
                 logger.warning("skipped held-out sample %s: %s", name, fault)
-            self._told.add(name)
+            self._warned.add(name)
             self._skipped.setdefault(name, fault)
 
     def _refuse(self) -> NoReturn:
@@ -248,7 +249,7 @@ class Evaluator:
             prepared: parameters that `prepared` returned.
         """
         longest = self._config.model.decoder.max_positions
-        limits = [min(self._most, 1 + longest - own.tokens) for own in prompts.slots]
+        limits = [min(self._most, 1 + longest - slot.tokens) for slot in prompts.slots]
         fewest = min(self._data.budgets["segments"], COLUMNS)
         columns = Columns.of(
             prompts.slots, self._rows["decoder"], self._decoding.columns_unit, limits, fewest
@@ -261,7 +262,7 @@ class Evaluator:
     def _most(self) -> int:
         return self._config.evaluate.max_new_tokens
 
-    def _summed(self, params: Any, batch: Batch) -> tuple[jax.Array, jax.Array]:
+    def _sum_loss(self, params: Any, batch: Batch) -> tuple[jax.Array, jax.Array]:
         """Sum of the losses of one batch, without auxiliary ones, and of its weights."""
         rows, routes = jax.tree.map(lambda leaf: leaf[0], (batch.rows, batch.routes))
         view = self._towers.decoder.view
@@ -299,7 +300,8 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
     checkpoints = Checkpoints(folder, config.checkpoint, regrouping, read_only=True)
     try:
         restored = checkpoints.restore(
-            experiment.step.abstract, accept=lambda found: evaluate_with(config, found.progress)
+            experiment.step.abstract,
+            accept=lambda candidate: evaluate_with(config, candidate.progress),
         )
     finally:
         checkpoints.close()

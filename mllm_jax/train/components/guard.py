@@ -1,4 +1,4 @@
-"""Guards a run: steps that are not finite, loss spikes, and states that must not be saved.
+"""Guards a run: against steps that are not finite, loss spikes, and saves of bad states.
 
 The loss of a step is that of the state before it: it says whether the state that the step before
 has left is any good. States are therefore looked at twice: before they are saved, for numbers that
@@ -30,14 +30,14 @@ from mllm_jax.train.state.regroup import leaf_name
 logger = logging.getLogger(__name__)
 
 #: Steps that may be running while a later one is dispatched: their figures are not waited for.
-_AHEAD = 2
+_IN_FLIGHT = 2
 #: A loss of more than this times the usual one makes the state before it doubtful.
 DOUBTFUL = 3.0
 #: Weight of the past in the usual loss: a mean over about fifty steps.
 _DECAY = 0.98
 
 
-class Figures(Protocol):
+class GuardFigures(Protocol):
     """Results of one step; reading the value of loss or norm waits for the step."""
 
     @property
@@ -84,27 +84,27 @@ class Guard:
     ) -> None:
         self._config, self._progress, self._advice = config, progress, advice
         self._expert_layers = expert_layers
-        self._waiting: deque[Figures] = deque()
+        self._waiting: deque[GuardFigures] = deque()
         self.sane = 0
 
-    def watch(self, record: Figures) -> None:
-        """Take a step in, and look at those that must be over.
+    def watch(self, figures: GuardFigures) -> None:
+        """Add a step, and check those that must be over.
 
         Raises:
             DivergedError: the run is not to go on.
         """
-        self._waiting.append(record)
-        while len(self._waiting) > _AHEAD:
-            self._look(self._waiting.popleft())
+        self._waiting.append(figures)
+        while len(self._waiting) > _IN_FLIGHT:
+            self._check_step(self._waiting.popleft())
 
     def settle(self) -> None:
-        """Look at all steps, the last one included.
+        """Check all steps, the last one included.
 
         Raises:
             DivergedError: as of `watch`.
         """
         while self._waiting:
-            self._look(self._waiting.popleft())
+            self._check_step(self._waiting.popleft())
 
     def check_state(self, step: int, state: Any) -> None:
         """See that a state may be saved.
@@ -118,29 +118,30 @@ class Guard:
             what = f"after step {step}, {bad[0]}{more} is not finite; it is not saved"
             raise DivergedError(f"{what}. {self._advice(self.sane)}")
 
-    def _look(self, record: Figures) -> None:
-        with waiting(f"step {record.step}"):
-            loss, norm = float(record.loss), float(record.gradient_norm)
-            layer = insane_layer(self._expert_layers, record.expert_loads)
-        if told := _not_finite(record.step, loss, norm, layer):
-            self._leave_out(told)
+    def _check_step(self, figures: GuardFigures) -> None:
+        step = figures.step
+        with waiting(f"step {step}"):
+            loss, norm = float(figures.loss), float(figures.gradient_norm)
+            layer = insane_layer(self._expert_layers, figures.expert_loads)
+        if problem := _describe_not_finite(step, loss, norm, layer):
+            self._skip_update(problem)
         else:
             self._progress.skipped_in_row = 0
-            self._compare(record.step, loss)
+            self._compare_loss(step, loss)
 
-    def _leave_out(self, told: str) -> None:
+    def _skip_update(self, problem: str) -> None:
         """Count an update that the step has left out, unless there are too many."""
         row = self._progress.skipped_in_row + 1
         if row > self._config.skip:
             after = f", after {row - 1} updates left out" * (row > 1)
-            raise DivergedError(f"{told}{after}. {self._advice(self.sane)}")
+            raise DivergedError(f"{problem}{after}. {self._advice(self.sane)}")
         self._progress.skipped_updates += 1
         self._progress.skipped_in_row = row
         logger.warning(
-            "%s: its update is left out (%d of %d in a row)", told, row, self._config.skip
+            "%s: its update is left out (%d of %d in a row)", problem, row, self._config.skip
         )
 
-    def _compare(self, step: int, loss: float) -> None:
+    def _compare_loss(self, step: int, loss: float) -> None:
         """Compare a loss with the usual one, which a spike does not change."""
         usual = self._progress.usual_loss
         limit, spike = (math.inf if usual is None else usual), self._config.spike
@@ -152,11 +153,11 @@ class Guard:
         if loss > DOUBTFUL * limit:
             return
         self.sane = step
-        kept = loss if usual is None else usual
-        self._progress.usual_loss = _DECAY * kept + (1 - _DECAY) * loss
+        before = loss if usual is None else usual
+        self._progress.usual_loss = _DECAY * before + (1 - _DECAY) * loss
 
 
-def _not_finite(step: int, loss: float, norm: float, layer: int | None) -> str:
+def _describe_not_finite(step: int, loss: float, norm: float, layer: int | None) -> str:
     """What is not finite of a step, for messages; empty if nothing is.
 
     Args:
@@ -178,22 +179,22 @@ def not_finite(state: Any) -> list[str]:
         for path, leaf in jax.tree_util.tree_leaves_with_path(state)
         if leaf.size and jnp.issubdtype(leaf.dtype, jnp.inexact)
     ]
-    flags = _finite([leaf for _, leaf in paths])
+    flags = _are_finite([leaf for _, leaf in paths])
     return [leaf_name(path) for (path, _), finite in zip(paths, flags, strict=True) if not finite]
 
 
-def _finite(leaves: Sequence[jax.Array]) -> np.ndarray:
+def _are_finite(leaves: Sequence[jax.Array]) -> np.ndarray:
     """`[leaves]`, the same on every process."""
     layout = leaves[0].sharding
     assert isinstance(layout, NamedSharding)  # as all of a run's state
     everywhere = NamedSharding(layout.mesh, PartitionSpec())
-    flags = _program(everywhere)(list(leaves))
+    flags = _finite_program(everywhere)(list(leaves))
     with waiting("the look at a state"):
         return np.asarray(flags.addressable_data(0))
 
 
 @cache
-def _program(layout: NamedSharding) -> Any:
+def _finite_program(layout: NamedSharding) -> Any:
     program = jax.jit(_all_finite, out_shardings=layout)
     return compiled_together("the look at a state", program)
 

@@ -1,4 +1,4 @@
-"""The saves of a run: one that fails is told and tried again, and good states outlive bad ones."""
+"""When checkpoints of a run are saved again after a failure, and which of them are good."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class SaveError(RoomError):
     """Checkpoints that could not be saved, too many in a row."""
 
 
-class Saves:
-    """Saves the checkpoints of a run.
+class CheckpointPolicy:
+    """Saves the checkpoints of a run, again where that fails; good states outlive bad ones.
 
     Args:
         checkpoints: checkpoints of the run.
@@ -46,7 +46,7 @@ class Saves:
         self._checkpoints, self._config = checkpoints, config
         self._running: int | None = None
         # The run may continue from a snapshot that is newer than every checkpoint.
-        self._whole = max((n for n in checkpoints.steps if n <= resumed.step), default=None)
+        self._newest = max((n for n in checkpoints.steps if n <= resumed.step), default=None)
         self._checkpoints.retention.good = resumed.good
         self._failures = 0
 
@@ -61,12 +61,12 @@ class Saves:
             SaveError: more saves in a row have failed than may.
         """
         self.settle()
-        self._judge(sane)
+        self._mark_good(sane)
         progress.good = self._checkpoints.retention.good
-        if self._whole != progress.step:
-            self._begin(progress.step, state, progress.to_json())
+        if self._newest != progress.step:
+            self._begin_save(progress.step, state, progress.to_json())
         if last:
-            self._insist(progress.step, state, progress.to_json())
+            self._save_until_done(progress.step, state, progress.to_json())
 
     def settle(self) -> None:
         """Wait for the save that is running.
@@ -75,8 +75,8 @@ class Saves:
             SaveError: as in `save`.
         """
         step, self._running = self._running, None
-        if step is not None and self._tried(step, self._checkpoints.wait):
-            self._whole, self._failures = step, 0
+        if step is not None and self._try_action(step, self._checkpoints.wait):
+            self._newest, self._failures = step, 0
 
     def advice(self, sane: int) -> str:
         """Advice for a run that has diverged.
@@ -85,7 +85,7 @@ class Saves:
             sane: newest step whose loss was as it should be.
         """
         self.settle()
-        self._judge(sane)
+        self._mark_good(sane)
         good = self._checkpoints.retention.good
         if good not in self._checkpoints.steps:
             return (
@@ -97,29 +97,29 @@ class Saves:
             f"with --from-step {good} and a lower train.learning_rate or train.clip_norm"
         )
 
-    def _judge(self, sane: int) -> None:
-        """The newest checkpoint is good if a later step had a sane loss."""
-        if self._whole is not None and sane > self._whole:
-            self._checkpoints.retention.good = self._whole
+    def _mark_good(self, sane: int) -> None:
+        """Mark the newest checkpoint as good if a later step had a sane loss."""
+        if self._newest is not None and sane > self._newest:
+            self._checkpoints.retention.good = self._newest
 
-    def _insist(self, step: int, state: Any, progress: dict[str, Any]) -> None:
+    def _save_until_done(self, step: int, state: Any, progress: dict[str, Any]) -> None:
         """Wait for the last save, and try it again until it is done."""
         self.settle()
-        while self._whole != step:
+        while self._newest != step:
             pause = _PAUSE * 2 ** (self._failures - 1)
             with peers().doing(f"saving step {step} again in {pause:g} s", limited=False):
                 time.sleep(pause)
-            self._begin(step, state, progress)
+            self._begin_save(step, state, progress)
             self.settle()
 
-    def _begin(self, step: int, state: Any, progress: dict[str, Any]) -> None:
+    def _begin_save(self, step: int, state: Any, progress: dict[str, Any]) -> None:
         """Begin one save, or count a failure."""
-        ready = self._tried(step, lambda: self._prepare(state))
+        is_ready = self._try_action(step, lambda: self._check_folder(state))
         save, config = self._checkpoints.save, self._config.model_dump(mode="json")
-        if ready and self._tried(step, lambda: save(step, state, progress, config)):
+        if is_ready and self._try_action(step, lambda: save(step, state, progress, config)):
             self._running = step
 
-    def _prepare(self, state: Any) -> None:
+    def _check_folder(self, state: Any) -> None:
         """See that there is a folder and room in it, before processes wait for each other."""
         if self._failures:
             self._checkpoints.reopen()
@@ -132,8 +132,8 @@ class Saves:
             what = f"{free / 2**20:.0f} MiB are free, and {needed / 2**20:.0f} MiB needed"
             raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: {what}", str(folder))
 
-    def _tried(self, step: int, action: Callable[[], None]) -> bool:
-        """Whether `action` has succeeded, on all processes; else a failure is told."""
+    def _try_action(self, step: int, action: Callable[[], None]) -> bool:
+        """Whether `action` has succeeded on all processes; else a failure is counted."""
         reason = ""
         try:
             action()
@@ -143,13 +143,15 @@ class Saves:
             return True
         self._failures += 1
         allowed = self._config.checkpoint.failures
-        told = f"the checkpoint of step {step} cannot be saved: {reason or 'see another process'}"
+        problem = (
+            f"the checkpoint of step {step} cannot be saved: {reason or 'see another process'}"
+        )
         if self._failures > allowed:
-            whole = "none" if self._whole is None else f"that of step {self._whole}"
+            newest = "none" if self._newest is None else f"that of step {self._newest}"
             raise SaveError(
-                f"{told}; {self._failures} saves in a row have failed, and checkpoint.failures "
-                f"allows {allowed}. Newest checkpoint of this process: {whole}. "
+                f"{problem}; {self._failures} saves in a row have failed, and checkpoint.failures "
+                f"allows {allowed}. Newest checkpoint of this process: {newest}. "
                 f"Free some space or mend the folder, then go on with\n  {again()}"
             )
-        logger.warning("%s; it is tried again with the next one", told)
+        logger.warning("%s; it is tried again with the next one", problem)
         return False

@@ -101,8 +101,8 @@ def restore_or_init(
     """
     config, restored = experiment.config, None
 
-    def accept(found: Restored) -> None:
-        go_on_with(config, found.progress, sources)
+    def accept(candidate: Restored) -> None:
+        go_on_with(config, candidate.progress, sources)
 
     if config.checkpoint.enabled:
         restored = checkpoints.restore(experiment.step.abstract, from_step, accept, memory, offers)
@@ -114,28 +114,28 @@ def restore_or_init(
     progress = restored.progress
     if is_primary():
         tell_changes(restored.config, config.model_dump(mode="json"))
-        tell_passed(config, progress.step)
-        console.print(_resuming(config, progress.step), soft_wrap=True)
+        warn_of_passed_trace(config, progress.step)
+        console.print(_describe_resumption(config, progress.step), soft_wrap=True)
     return restored.state, progress
 
 
-def tell_passed(config: ExperimentConfig, step: int) -> None:
+def warn_of_passed_trace(config: ExperimentConfig, step: int) -> None:
     """Warn of a step that was to be measured, and is passed without that."""
-    wanted, folder = config.run.trace_step, config.run.path
-    if wanted is not None and wanted <= step and not (folder / f"step-{wanted}.json").exists():
+    traced, folder = config.run.trace_step, config.run.path
+    if traced is not None and traced <= step and not (folder / f"step-{traced}.json").exists():
         logger.warning(
             "no timeline is written, as the run goes on after step %d, and run.trace_step is %d",
             step,
-            wanted,
+            traced,
         )
 
 
-def _resuming(config: ExperimentConfig, step: int) -> str:
-    told = f"resuming {config.run.path} after step {step}"
+def _describe_resumption(config: ExperimentConfig, step: int) -> str:
+    text = f"resuming {config.run.path} after step {step}"
     if step < config.train.steps:
-        return told
+        return text
     return (
-        f"{told} of {config.train.steps}: nothing is left to train; another run.name begins a new "
+        f"{text} of {config.train.steps}: nothing is left to train; another run.name begins a new "
         "run, and more train.steps go on with this one"
     )
 
@@ -144,23 +144,25 @@ def initial_state(experiment: Experiment, console: Console) -> Any:
     """The state before the first step, its parameters at random or from released weights."""
     config, step = experiment.config, experiment.step
     released, lora = config.model.pretrained is not None, config.train.lora
-    begins = lora.begin_with if lora else None
-    # Looked at before weights are made and read, which may take minutes.
-    adapters = None if begins is None else FirstAdapters.open(config.model, Path(begins))
+    first_adapters = lora.begin_with if lora else None
+    # Opened before weights are made and read, which may take minutes.
+    adapters = None
+    if first_adapters is not None:
+        adapters = FirstAdapters.open(config.model, Path(first_adapters))
     make = step.init_before_release if released else step.init
     state = make(jax.random.key(config.train.seed))
     if not released and adapters is None:
         return state
 
-    def tell(text: str) -> None:
+    def print_line(text: str) -> None:
         if is_primary():
             console.print(text, markup=False, soft_wrap=True)
 
     params, target = state.pop("params"), step.abstract["params"]
     if released:
-        params = start_from(config.model, params, target, tell)
+        params = start_from(config.model, params, target, print_line)
     if adapters is not None:
-        params = adapters.put(params, target, tell)
+        params = adapters.put(params, target, print_line)
     return state | {"params": params}
 
 
@@ -170,15 +172,15 @@ def announce(experiment: Experiment, console: Console) -> None:
         for note in notes(experiment.config):
             logger.warning("%s", note)
         model, frozen = experiment.config.model, experiment.config.frozen
-        if model.adapters and (lost := frozen.beside_adapters(model.parts)):
+        if model.adapters and (left_out := frozen.beside_adapters(model.parts)):
             logger.warning(
                 "%s train in full beside adapters, so that `export --adapters` has no place for "
                 "them; export all weights in the end, or name them in train.freeze",
-                ", ".join(lost),
+                ", ".join(left_out),
             )
         count = sum(tower_parameters(experiment.config.model).values())
-        own = experiment.step
-        trained, constant = own.program.frozen.apart(own.abstract["params"])
+        step = experiment.step
+        trained, constant = step.program.frozen.apart(step.abstract["params"])
         train = sum(leaf.size for leaf in jax.tree.leaves(trained)) / 1e6
         some = f", of which {train:.2f}M train," if jax.tree.leaves(constant) else ""
         console.print(f"{count / 1e6:.2f}M parameters{some} on", soft_wrap=True)

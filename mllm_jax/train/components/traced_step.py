@@ -14,7 +14,9 @@ from mllm_jax.train.records.recorder import UNKNOWN_RATE, Recorder, own_name, wr
 from mllm_jax.train.step.gradient_program import Batch
 
 
-def traced(experiment: Experiment, state: Any, batch: Batch, number: int) -> tuple[Any, Any]:
+def take_traced_step(
+    experiment: Experiment, state: Any, batch: Batch, number: int
+) -> tuple[Any, Any]:
     """Take step `number`, and write its timeline into the run's folder."""
     config, recorder = experiment.config, Recorder(experiment.grid)
     observed = experiment.observed(recorder)

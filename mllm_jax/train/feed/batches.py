@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -12,45 +13,57 @@ from data.loading.assemble import leave_out
 from data.loading.loader import Microbatch, MicrobatchLoader
 from mllm_jax.runtime.part import peers
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed.groups import among_groups
+from mllm_jax.train.feed.groups import exchange_with_groups
 from mllm_jax.train.step.batch import PlacedBatch, local_rows, place, place_batch
 
 
-def microbatches(
+@dataclass(frozen=True)
+class StepMicrobatches:
+    """What is read for a step.
+
+    Attributes:
+        microbatches: microbatches of the step, with the rows of this process.
+        next_step: those of the step behind it, for a step that works ahead; None for the last step
+            and for other steps.
+    """
+
+    microbatches: list[Microbatch]
+    next_step: list[Microbatch] | None
+
+
+def read_steps(
     experiment: Experiment, loader: MicrobatchLoader, steps: int
-) -> Iterator[tuple[list[Microbatch], list[Microbatch] | None]]:
-    """The microbatches of `steps` steps, with those of the next step if this one works ahead."""
+) -> Iterator[StepMicrobatches]:
+    """Read the microbatches of so many steps."""
 
     def read() -> list[Microbatch]:
         return [next(loader) for _ in range(experiment.config.train.accumulate)]
 
-    following: list[Microbatch] | None = None
+    next_step: list[Microbatch] | None = None
     for left in range(steps - 1, -1, -1):
-        own = following or read()
-        following = read() if experiment.step.program.ahead and left else None
-        yield own, following
+        microbatches = next_step or read()
+        next_step = read() if experiment.step.program.ahead and left else None
+        yield StepMicrobatches(microbatches, next_step)
 
 
-def batch_of(
+def place_step(
     experiment: Experiment,
     state: Any,
-    microbatches: list[Microbatch],
-    following: list[Microbatch] | None,
+    read: StepMicrobatches,
     carried: Mapping[str, jax.Array] | None,
 ) -> PlacedBatch:
-    """The batch of a step on the devices.
+    """Place the batch of a step on the devices.
 
     Args:
-        carried: outputs of the step before for this one.
+        carried: outputs of the step before for this one; None for the first step of a process.
     """
-    own = [m.batch for m in microbatches]
-    step = experiment.step
+    step, batches = experiment.step, [m.batch for m in read.microbatches]
+    among = exchange_with_groups(read.microbatches[0].stats.group)
     # After the last step there is none: its work ahead is thrown away.
-    among = among_groups(microbatches[0].stats.group)
-    ahead = None if following is None else [m.batch for m in following]
-    placed = place_batch(own, step, ahead, among=among)
+    next_batches = None if read.next_step is None else [m.batch for m in read.next_step]
+    placed = place_batch(batches, step, next_batches, among=among)
     if carried is None and step.program.ahead:
-        carried = step.primed(state["params"], place(own, step, among=among)).carried
+        carried = step.primed(state["params"], place(batches, step, among=among)).carried
     return placed._replace(batch=placed.batch.with_carried(carried or {}))
 
 
@@ -59,16 +72,14 @@ def leave_out_everywhere(experiment: Experiment, microbatches: Sequence[Microbat
 
     With media in rows of their own, the process that reads a medium may hold another one's text.
     """
-    data = experiment.config.data
-    apart = (
-        data.balance == "per_phase" and data.lengths == "cached" and experiment.config.model.lanes
-    )
-    if peers().count == 1 or not apart:
+    config = experiment.config
+    has_media_rows = config.data.balance == "per_phase" and config.model.lanes
+    if peers().count == 1 or config.data.lengths != "cached" or not has_media_rows:
         return
-    told = peers().gather("samples that cannot be read", [list(m.holes) for m in microbatches])
-    rows = local_rows(experiment.step, data.rows)[DECODER]
-    for number, own in enumerate(microbatches):
-        bad = {position for process in told for position in process[number]}
-        for placement in own.stats.placements:
-            if placement.position in bad:
-                leave_out(own.batch, rows, placement)
+    holes = peers().gather("samples that cannot be read", [list(m.holes) for m in microbatches])
+    rows = local_rows(experiment.step, config.data.rows)[DECODER]
+    for number, microbatch in enumerate(microbatches):
+        unreadable = {position for process in holes for position in process[number]}
+        for placement in microbatch.stats.placements:
+            if placement.position in unreadable:
+                leave_out(microbatch.batch, rows, placement)

@@ -43,8 +43,8 @@ from mllm_jax.runtime.compiled.synchronized import compiled_together
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.part import peers, waiting
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed.group_size import choose
-from mllm_jax.train.feed.groups import own_group, told_by_groups
+from mllm_jax.train.feed.group_size import choose_group_size
+from mllm_jax.train.feed.groups import find_group, gather_from_groups
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.step.batch import process_rows, row_hosts
 from sharding.hosts import ProcessCluster
@@ -70,27 +70,31 @@ def open_loader(experiment: Experiment, state: LoaderState) -> MicrobatchLoader:
     peers().note("indexing and measuring the data", limited=False, key=SOURCE)
     rows = process_rows(experiment.step, config.data.rows)
     if isinstance(config.data.balance_group, int):
-        own_group(config.data, rows, config.data.balance_group)  # refused before data are measured
+        find_group(config.data, rows, config.data.balance_group)  # refused before data are measured
     source = shared_source(config.data)
     common = source, experiment.processor, config.data, config.train.seed
     if config.data.lengths == "on_read":
-        own = consumer(experiment, _group(experiment, rows, lambda: _first_lengths(*common[:2])))
-        hosts = ProcessCluster(compiled_together, own.group.hosts or None, waiting)
-        held = [rows[host] for host in hosts.members]
-        begin = _begin(state, own.group)
-        read = together(lambda: ReadingLoader(*common, held, begin, own, hosts))
-        return _in_turn(read, state, own, source)
-    here = rows[jax.process_index()]
-    drawn = experiment.processor.is_drawn  # their lengths are known once a step is planned
-    lengths = None if drawn else shared_lengths(config, experiment.processor, source)
-    some = partial(_first_lengths, *common[:2]) if lengths is None else partial(_some, lengths)
-    own = consumer(experiment, _group(experiment, rows, some))
-    begin = _begin(state, own.group)
-    loader = together(lambda: Loader(*common, here, begin, own, lengths))
-    return _in_turn(loader, state, own, source)
+        group = _choose_group(experiment, rows, lambda: _read_lengths(*common[:2]))
+        demand = training_demand(experiment, group)
+        hosts = ProcessCluster(compiled_together, group.hosts or None, waiting)
+        group_rows = [rows[host] for host in hosts.members]
+        start = _start_of_group(state, group)
+        reading = together(lambda: ReadingLoader(*common, group_rows, start, demand, hosts))
+        return _take_turns(reading, state, demand, source)
+    local_rows = rows[jax.process_index()]
+    is_drawn = experiment.processor.is_drawn  # lengths are known once a step is planned
+    lengths = None if is_drawn else shared_lengths(config, experiment.processor, source)
+    samples = partial(_read_lengths, *common[:2])
+    if lengths is not None:
+        samples = partial(_draw_lengths, lengths)
+    group = _choose_group(experiment, rows, samples)
+    demand = training_demand(experiment, group)
+    start = _start_of_group(state, group)
+    loader = together(lambda: Loader(*common, local_rows, start, demand, lengths))
+    return _take_turns(loader, state, demand, source)
 
 
-def _begin(state: LoaderState, group: Group) -> LoaderState:
+def _start_of_group(state: LoaderState, group: Group) -> LoaderState:
     """The state that a group's loader begins from, if all begin from `state`.
 
     Of several groups some may wait in a step, so that it is not known here who has begun it.
@@ -98,53 +102,54 @@ def _begin(state: LoaderState, group: Group) -> LoaderState:
     return state if group.count == 1 else replace(state, done=0)
 
 
-def _in_turn(
-    loader: MicrobatchLoader, state: LoaderState, own: Consumer, source: Source
+def _take_turns(
+    loader: MicrobatchLoader, state: LoaderState, demand: Consumer, source: Source
 ) -> MicrobatchLoader:
     """The microbatches of a group's loader, as they go with those of the other groups."""
-    if own.group.count == 1:
+    group = demand.group
+    if group.count == 1:
         return loader
-    mixed, tell = isinstance(source, Mixture), partial(told_by_groups, own.group)
-    return TurnsLoader(loader, state, own.group, own.microbatches, mixed, tell)
+    mixed, gather = isinstance(source, Mixture), partial(gather_from_groups, group)
+    return TurnsLoader(loader, state, group, demand.microbatches, mixed, gather)
 
 
-def _group(
+def _choose_group(
     experiment: Experiment, rows: Sequence[Rows], samples: Callable[[], list[Lengths]]
 ) -> Group:
     """The group of this process; process 0 chooses how large groups are, if that is `auto`.
 
     Args:
-        rows: by process, the rows of a batch that it holds, by tower.
+        rows: by process, the rows of a batch that it holds, by module.
         samples: gives lengths of some samples, by encoder.
     """
     config = experiment.config
     if config.data.balance_group != "auto":
-        return own_group(config.data, rows, config.data.balance_group)
+        return find_group(config.data, rows, config.data.balance_group)
     sizes = sizes_of_groups(config.data, rows)
 
-    def chosen() -> int:
+    def choose_size() -> int:
         capacity = capacity_of(config.data, experiment.processor)
         views = experiment.step.program.views.items()
         ranks = {name: view.degree(view.batch) for name, view in views}
-        return choose(config, capacity, samples(), ranks, len(rows), sizes).hosts
+        return choose_group_size(config, capacity, samples(), ranks, len(rows), sizes).hosts
 
-    size = together(lambda: chosen() if is_primary() else None)
-    return own_group(config.data, rows, peers().gather("hosts that balance together", size)[0])
+    size = together(lambda: choose_size() if is_primary() else None)
+    return find_group(config.data, rows, peers().gather("hosts that balance together", size)[0])
 
 
-def _some(lengths: LengthTable) -> list[Lengths]:
+def _draw_lengths(table: LengthTable) -> list[Lengths]:
     """Lengths of samples from all parts of the data."""
-    every = range(0, len(lengths), -(-len(lengths) // DRAWN_FROM))
-    return [own for i in every if isinstance(own := lengths[i], Lengths)]
+    indices = range(0, len(table), -(-len(table) // DRAWN_FROM))
+    return [lengths for index in indices if isinstance(lengths := table[index], Lengths)]
 
 
-def _first_lengths(source: Source, processor: Processor) -> list[Lengths]:
+def _read_lengths(source: Source, processor: Processor) -> list[Lengths]:
     """Lengths of a few samples from all parts of the data, which are read for that."""
-    found = []
+    lengths = []
     for index in range(0, len(source), -(-len(source) // READ)):
         with suppress(SampleError):  # whoever reads it in its turn tells of it
-            found.append(processor.read(source[index, 0]).lengths)
-    return found
+            lengths.append(processor.read(source[index, 0]).lengths)
+    return lengths
 
 
 def check_sources(config: ExperimentConfig) -> Identities:
@@ -168,11 +173,11 @@ def check_sources(config: ExperimentConfig) -> Identities:
     processor = together(
         lambda: make_processor(config.data, planned(config), config.model.decoder.max_positions)
     )
-    for left_out in together(processor.chat.check_training):
+    for message in together(processor.chat.check_training):
         if is_primary():
-            logger.warning("%s", left_out)
-    measured = config.data.lengths == "cached" and not processor.is_drawn
-    if config.data.on_error == "raise" and measured:
+            logger.warning("%s", message)
+    is_measured = config.data.lengths == "cached" and not processor.is_drawn
+    if config.data.on_error == "raise" and is_measured:
         lengths = shared_lengths(config, processor, source)
         capacity = capacity_of(config.data, processor)
         refuse(source, unusable_samples(lengths, capacity, config.data.rows_apart))
@@ -192,21 +197,20 @@ def check_heldout_data(config: ExperimentConfig, processor: Processor) -> None:
     """
     source = together(lambda: make_source(config.data, "heldout"))
     together(lambda: _check_evaluated(source, config, processor))
-    found = together(lambda: identities(source) | processing(config.data))
-    _agree_on("held-out data", found)
+    sources = together(lambda: identities(source) | processing(config.data))
+    _agree_on("held-out data", sources)
 
 
 def _agree_on(name: str, data: Identities) -> None:
     """Compare data, and the tokenizer for them, between the processes."""
-    agree(name, flat({key: own.model_dump() for key, own in data.items()}))
+    agree(name, flat({key: identity.model_dump() for key, identity in data.items()}))
 
 
 def _check_evaluated(source: Source, config: ExperimentConfig, processor: Processor) -> None:
-    wanted = config.evaluate
-    indices = heldout_indices(source, wanted.samples)
-    if wanted.loss:
+    indices = heldout_indices(source, config.evaluate.samples)
+    if config.evaluate.loss:
         check_heldout(source, processor, config.data, indices, prompts=False)
-    if wanted.exact_match:
+    if config.evaluate.exact_match:
         check_heldout(source, processor, config.data, indices, prompts=True)
 
 
@@ -232,19 +236,19 @@ def evaluate_with(config: ExperimentConfig, progress: Progress) -> None:
         logger.warning("evaluating with another one: %s", change)
 
 
-def consumer(experiment: Experiment, group: Group = WHOLE) -> Consumer:
+def training_demand(experiment: Experiment, group: Group = WHOLE) -> Consumer:
     """The training of `experiment`, for the planning of a group's batches."""
     config = experiment.config
     hosts = row_hosts(experiment.step, config.data.rows)
     if group.count > 1:
         hosts = {
-            tower: [group.hosts.index(own[row]) for row in group.rows[tower]]
-            for tower, own in hosts.items()
+            name: [group.hosts.index(hosts_of_rows[row]) for row in group.rows[name]]
+            for name, hosts_of_rows in hosts.items()
         }
-    return _consumer(config, hosts, group, len(group.hosts) or jax.process_count())
+    return _demand_of(config, hosts, group, len(group.hosts) or jax.process_count())
 
 
-def _consumer(
+def _demand_of(
     config: ExperimentConfig, hosts: Hosts, group: Group = WHOLE, readers: int = 1
 ) -> Consumer:
     """The training of a configuration, by the hosts of its rows and those that read samples."""
@@ -266,12 +270,12 @@ def lone_loader(config: ExperimentConfig, source: Source, processor: Processor) 
     Raises:
         DataError: the source, the budgets or the measured lengths cannot be used.
     """
-    rows = {tower: range(config.data.rows) for tower in ("decoder", *config.model.lanes)}
+    rows = {name: range(config.data.rows) for name in ("decoder", *config.model.lanes)}
     common = source, processor, config.data, config.train.seed
-    own = _consumer(config, {})
+    demand = _demand_of(config, {})
     if config.data.lengths == "on_read":
-        return ReadingLoader(*common, [rows], None, own, Alone())
-    return Loader(*common, rows, None, own)
+        return ReadingLoader(*common, [rows], None, demand, Alone())
+    return Loader(*common, rows, None, demand)
 
 
 def shared_source(config: DataConfig) -> Source:
@@ -303,19 +307,20 @@ def together(action: Callable[[], T]) -> T:
     error: DataError | SampleError | None = None
     try:
         result = action()
-    except (DataError, SampleError) as failed:
-        error = failed
-    found = peers().gather("data can be read", _fared(error))
-    if {*found} != {_READ}:
-        kind = DataError if _UNUSABLE in found else AwayError
+    except (DataError, SampleError) as failure:
+        error = failure
+    outcomes = peers().gather("data can be read", _outcome_of(error))
+    if {*outcomes} != {_READ}:
+        kind = DataError if _UNUSABLE in outcomes else AwayError
         raise error or kind("another process cannot read the data; see its message")
     return result
 
 
-def _fared(error: Exception | None) -> str:
+def _outcome_of(error: Exception | None) -> str:
     """How reading has ended on this process."""
-    away = isinstance(error, AwayError)
-    return _READ if error is None else _AWAY if away else _UNUSABLE
+    if error is None:
+        return _READ
+    return _AWAY if isinstance(error, AwayError) else _UNUSABLE
 
 
 def check_same(table: LengthTable) -> None:

@@ -49,7 +49,7 @@ class GroupCost:
     uneven: float
 
 
-def choose(
+def choose_group_size(
     config: ExperimentConfig,
     capacity: Capacity,
     samples: Sequence[Lengths],
@@ -71,20 +71,20 @@ def choose(
         DataError: no sample can be used.
         HardwareError: `schedule.hardware` is unknown, or lacks the type of the activations.
     """
-    costs = [_cost(config, capacity, samples, ranks, hosts, size) for size in sizes]
-    best = min(costs, key=lambda own: own.seconds)
-    told = ", ".join(f"{own.hosts}: {own.seconds:.3g} s, {own.uneven:.3f}" for own in costs)
+    costs = [_predict_cost(config, capacity, samples, ranks, hosts, size) for size in sizes]
+    best = min(costs, key=lambda cost: cost.seconds)
+    table = ", ".join(f"{cost.hosts}: {cost.seconds:.3g} s, {cost.uneven:.3f}" for cost in costs)
     logger.info(
         "data.balance_group: auto takes groups of %d of %d hosts; predicted by size: seconds of a "
         "step, and its heaviest rank over the mean: %s",
         best.hosts,
         hosts,
-        told,
+        table,
     )
     return best
 
 
-def _cost(
+def _predict_cost(
     config: ExperimentConfig,
     capacity: Capacity,
     samples: Sequence[Lengths],
@@ -99,29 +99,30 @@ def _cost(
     shares = Shares(
         count,
         data.rows * microbatches // count,
-        {name: own * microbatches // count for name, own in ranks.items()},
+        {name: number * microbatches // count for name, number in ranks.items()},
         None if data.samples is None else data.samples // count,
     )
-    usable = [own for own in map(capacity.by_lane, samples) if capacity.misfit(own) is None]
+    by_bucket = map(capacity.by_lane, samples)
+    usable = [lengths for lengths in by_bucket if capacity.misfit(lengths) is None]
     drawn = draw_steps(usable, capacity, tower_works(config.model), shares)
-    drawn = _of_phases(drawn, _dealt(config))
+    drawn = _select_phases(drawn, _balanced_phases(config))
     work = _work_seconds(config, hardware, drawn, ranks)
-    apart = (size - 1) / size
-    moved = apart * _moved_seconds(config, capacity, samples, hardware, drawn.samples, size, hosts)
-    late = max(0.0, PLANNING * drawn.samples - work - moved)
+    sending = _sending_seconds(config, capacity, samples, hardware, drawn.samples, size, hosts)
+    sending *= (size - 1) / size  # the rest goes nowhere
+    planning = max(0.0, PLANNING * drawn.samples - work - sending)
     uneven = sum(drawn.heaviest.values()) / max(sum(drawn.mean.values()), 1.0)
-    return GroupCost(size, float(work + moved + late), uneven)
+    return GroupCost(size, float(work + sending + planning), uneven)
 
 
-def _dealt(config: ExperimentConfig) -> Collection[str]:
-    """Phases whose samples are dealt over the ranks of a group."""
-    own = {"none": (), "decoder": ("decoder",), "per_phase": ("decoder", *config.model.lanes)}
-    return own[config.data.balance]
+def _balanced_phases(config: ExperimentConfig) -> Collection[str]:
+    """Phases whose samples are balanced over the ranks of a group."""
+    phases = {"none": (), "decoder": ("decoder",), "per_phase": ("decoder", *config.model.lanes)}
+    return phases[config.data.balance]
 
 
-def _of_phases(drawn: Drawn, phases: Collection[str]) -> Drawn:
+def _select_phases(drawn: Drawn, phases: Collection[str]) -> Drawn:
     heaviest, mean = (
-        {name: own for name, own in works.items() if name in phases}
+        {name: work for name, work in works.items() if name in phases}
         for works in (drawn.heaviest, drawn.mean)
     )
     return replace(drawn, heaviest=heaviest, mean=mean)
@@ -139,7 +140,7 @@ def _work_seconds(
     return 3 * config.train.accumulate * flops / speed
 
 
-def _moved_seconds(
+def _sending_seconds(
     config: ExperimentConfig,
     capacity: Capacity,
     samples: Sequence[Lengths],
@@ -161,18 +162,18 @@ def _moved_seconds(
         width = config.model.decoder.d_model * (1 + config.model.layer_inputs)
         outputs = sum(
             kind.landed(n, grid)
-            for own in samples
+            for lengths in samples
             for kind in kinds
-            for n, grid in zip(own.media.get(kind.name, ()), kind.grids(own), strict=True)
+            for n, grid in zip(lengths.media.get(kind.name, ()), kind.grids(lengths), strict=True)
         )
         devices = size * config.parallel.decoder.devices / hosts
         bytes_ = 2 * outputs * each * width * compute_dtype(config.model).itemsize
         seconds += link.send_seconds(bytes_ / devices)
     if config.data.lengths == "on_read":
-        told = sum(len(numbers_of(own, kinds)) for own in samples)
-        sent = sum(3 * own.tokens + _media_words(own, kinds) for own in samples)
-        seconds += link.send_seconds(WORD * each * told)
-        seconds += link.send_seconds(WORD * each * sent / size)
+        numbers = sum(len(numbers_of(lengths, kinds)) for lengths in samples)
+        words = sum(3 * lengths.tokens + _media_words(lengths, kinds) for lengths in samples)
+        seconds += link.send_seconds(WORD * each * numbers)
+        seconds += link.send_seconds(WORD * each * words / size)
     return seconds
 
 

@@ -23,11 +23,11 @@ from mllm_jax.train.step.host_groups import ALONE, Among
 from scheduling.schedules.tasks import Feeds
 
 
-def own_group(config: DataConfig, rows: Sequence[Rows], size: int | None) -> Group:
+def find_group(config: DataConfig, rows: Sequence[Rows], size: int | None) -> Group:
     """The group of this process.
 
     Args:
-        rows: by process, the rows of a batch that it holds, by tower.
+        rows: by process, the rows of a batch that it holds, by module.
         size: number of processes of a group; None for one group of all.
 
     Raises:
@@ -38,50 +38,51 @@ def own_group(config: DataConfig, rows: Sequence[Rows], size: int | None) -> Gro
     return make_groups(config, rows, size)[jax.process_index() // size]
 
 
-def told_by_groups(group: Group, name: str, own: Any) -> list[Any]:
-    """What every group says, in the order of their numbers; `group` is that of this process.
+def gather_from_groups(group: Group, name: str, value: Any) -> list[Any]:
+    """Gather a value of every group, in the order of their numbers.
 
     The first process of each group speaks for it.
 
     Args:
-        name: what is told.
-        own: what this group says, as JSON.
+        group: the group of this process.
+        name: what is gathered.
+        value: value of this group, as JSON.
     """
     speaks = peers().index == group.hosts[0]
-    said = peers().gather(name, [group.number, own] if speaks else None)
-    return list(dict(filter(None, said)).values())
+    answers = peers().gather(name, [group.number, value] if speaks else None)
+    return list(dict(filter(None, answers)).values())
 
 
-def among_groups(group: Group) -> Among:
+def exchange_with_groups(group: Group) -> Among:
     """How the groups tell each other of the media of a step; `group` is that of this process."""
     if group.count == 1:
         return ALONE
 
-    def told(name: str, own: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        return told_by_groups(group, name, dict(own))
+    def gather(name: str, values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        return gather_from_groups(group, name, dict(values))
 
-    def feeds(own: Mapping[str, Feeds]) -> dict[str, Feeds]:
-        groups = told("what encoder microbatches feed", own)
-        return {name: feeds_of_all([each[name] for each in groups]) for name in own}
+    def gather_feeds(local: Mapping[str, Feeds]) -> dict[str, Feeds]:
+        groups = gather("what encoder microbatches feed", local)
+        return {name: feeds_of_all([feeds[name] for feeds in groups]) for name in local}
 
-    def counts(own: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
-        if not own:  # media are in the rows of their samples
+    def add_counts(local: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
+        if not local:  # media are in the rows of their samples
             return {}
-        groups = told("encoder outputs that land", own)
+        groups = gather("encoder outputs that land", local)
         return {
-            name: [sum(pair) for pair in zip(*(each[name] for each in groups), strict=True)]
-            for name in own
+            name: [sum(pair) for pair in zip(*(counts[name] for counts in groups), strict=True)]
+            for name in local
         }
 
-    return Among(feeds, counts)
+    return Among(gather_feeds, add_counts)
 
 
 def state_of_all(state: LoaderState, group: Group) -> LoaderState:
     """The state of the loaders of all groups, from that of this process after the same step."""
     if group.count == 1:
         return state
-    told = peers().gather("states of the loaders", [group.number, state.to_json()])
-    states = {number: LoaderState.from_json(own) for number, own in told}
+    gathered = peers().gather("states of the loaders", [group.number, state.to_json()])
+    states = {number: LoaderState.from_json(values) for number, values in gathered}
     return joined([states[number] for number in range(group.count)])
 
 
@@ -89,13 +90,14 @@ def records_of_all(records: Sequence[StepRecord]) -> list[StepRecord]:
     """Records of the whole job, from those of the steps of this process's group."""
     if not records or records[0].group.count == 1:
         return list(records)
-    figures = [_figures(record) for record in records]
-    told = peers().gather("figures of the groups", [records[0].group.number, figures])
-    of_groups = dict(told).values()
-    return [_of_all(record, own) for record, *own in zip(records, *of_groups, strict=True)]
+    figures = [_group_figures(record) for record in records]
+    gathered = peers().gather("figures of the groups", [records[0].group.number, figures])
+    by_group = dict(gathered).values()
+    together = zip(records, *by_group, strict=True)
+    return [_merge_record(record, groups) for record, *groups in together]
 
 
-def _figures(record: StepRecord) -> dict[str, Any]:
+def _group_figures(record: StepRecord) -> dict[str, Any]:
     """The figures of a record that are of a group, as JSON."""
     return {
         "used": dict(record.used),
@@ -107,31 +109,31 @@ def _figures(record: StepRecord) -> dict[str, Any]:
     }
 
 
-def _of_all(record: StepRecord, groups: Sequence[Mapping[str, Any]]) -> StepRecord:
+def _merge_record(record: StepRecord, groups: Sequence[Mapping[str, Any]]) -> StepRecord:
     """A record with the figures of all groups; seconds of planning are those of the slowest."""
     parts = [
-        {name: _over_groups([PhaseLoad(**own[name]) for own in part]) for name in part[0]}
-        for part in zip(*(own["parts"] for own in groups), strict=True)
+        {name: _merge_loads([PhaseLoad(**loads[name]) for loads in part]) for name in part[0]}
+        for part in zip(*(figures["parts"] for figures in groups), strict=True)
     ]
     return replace(
         record,
-        used=_summed([own["used"] for own in groups]),
-        capacity=_summed([own["capacity"] for own in groups]),
-        flops=sum(own["flops"] for own in groups),
-        moved_bytes=sum(own["moved_bytes"] for own in groups),
-        planning_seconds=max(own["planning_seconds"] for own in groups),
+        used=_add_counts([figures["used"] for figures in groups]),
+        capacity=_add_counts([figures["capacity"] for figures in groups]),
+        flops=sum(figures["flops"] for figures in groups),
+        moved_bytes=sum(figures["moved_bytes"] for figures in groups),
+        planning_seconds=max(figures["planning_seconds"] for figures in groups),
         parts=tuple(parts),
         loads=over_microbatches(parts),
         group=WHOLE,
     )
 
 
-def _over_groups(loads: Sequence[PhaseLoad]) -> PhaseLoad:
+def _merge_loads(loads: Sequence[PhaseLoad]) -> PhaseLoad:
     """The load of all ranks in one microbatch, from those of the ranks of every group."""
     mean = sum(load.mean for load in loads) / len(loads)
     packed, balanced = (max(getattr(x, key) for x in loads) for key in ("packed", "balanced"))
     return PhaseLoad(mean, packed, balanced)
 
 
-def _summed(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
-    return {name: sum(own[name] for own in counts) for name in counts[0]}
+def _add_counts(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    return {name: sum(count[name] for count in counts) for name in counts[0]}

@@ -1,4 +1,4 @@
-"""The figures of a run, from the events of the loop."""
+"""The figures of a run, from the events of training."""
 
 from __future__ import annotations
 
@@ -13,20 +13,10 @@ from mllm_jax.config.configured_step import lower
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import compute_dtype, model_flops
 from mllm_jax.runtime.hardware.peak import peak
-from mllm_jax.train.events import (
-    Copying,
-    Done,
-    Evaluated,
-    Event,
-    Placed,
-    Read,
-    Saving,
-    Taken,
-    Timed,
-)
+from mllm_jax.train.events import Event, Phase, StepEnded
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.groups import records_of_all
-from mllm_jax.train.listeners.notices import Idle, Spilling, Waiting
+from mllm_jax.train.listeners.notices import IdleParts, SlowData, UnfitSchedules
 from mllm_jax.train.records.evaluation_figures import figures_of
 from mllm_jax.train.records.metrics import Meter, PhaseLoad, StepRecord, over_microbatches
 from mllm_jax.train.records.sinks import Metrics
@@ -34,84 +24,86 @@ from mllm_jax.train.state.progress import Progress
 from scheduling.simulate.timeline import timeline
 
 
-class Recording:
+class StepRecorder:
     """Makes the record of each step of an experiment, if it hears all of its events."""
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
-        self._spent: defaultdict[type[Event], float] = defaultdict(float)
-        self._units: Mapping[str, int] = {}
-        self._spilled = False
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._independent: Mapping[str, int] = {}
+        self._is_spilled = False
 
     def __call__(self, event: Event) -> None:
-        """Note the seconds of an event, and the encoders' own microbatches of a step."""
-        if isinstance(event, Timed):
-            self._spent[type(event)] += event.seconds
-        if isinstance(event, Placed):
-            self._units, self._spilled = event.units, bool(event.spilled)
+        """Note the seconds of a phase, and the independent microbatches of a step."""
+        if isinstance(event, Phase) and event.seconds is not None:
+            self._seconds[event.name] += event.seconds
+            if event.name == "place":
+                self._independent = event.result.microbatches
+                self._is_spilled = bool(event.result.spilled)
 
-    def record(self, taken: Taken) -> StepRecord:
-        """The record of the last step, with the events since the step before."""
-        config, spent = self._experiment.config, self._spent
-        self._spent = defaultdict(float)
-        frozen, microbatches = config.frozen, taken.microbatches
+    def record(self, ended: StepEnded) -> StepRecord:
+        """The record of the last step, with the phases since the step before."""
+        config, seconds = self._experiment.config, self._seconds
+        self._seconds = defaultdict(float)
+        frozen, microbatches = config.frozen, ended.microbatches
         stats = [microbatch.stats for microbatch in microbatches]
-        parts = tuple(_loads(self._experiment, microbatch) for microbatch in microbatches)
-        group = next((own.group for own in stats), WHOLE)
-        used = _summed([own.used for own in stats])
-        capacity = _summed([computed(own.used, own.capacity) for own in stats])
-        of_units = computed(used, positions_of_units(self._experiment, self._units, group))
+        loads = tuple(_phase_loads(self._experiment, microbatch) for microbatch in microbatches)
+        group = next((each.group for each in stats), WHOLE)
+        used = _add_counts([each.used for each in stats])
+        capacity = _add_counts([computed_positions(each.used, each.capacity) for each in stats])
+        positions = independent_positions(self._experiment, self._independent, group)
         return StepRecord(
-            step=taken.step,
-            loss=taken.loss,
-            learning_rate=taken.learning_rate,
-            gradient_norm=taken.gradient_norm,
-            seconds=taken.seconds,
-            wait_seconds=spent[Read],
-            place_seconds=spent[Placed],
-            device_wait_seconds=spent[Done],
+            step=ended.step,
+            loss=ended.loss,
+            learning_rate=ended.learning_rate,
+            gradient_norm=ended.gradient_norm,
+            seconds=ended.seconds,
+            wait_seconds=seconds["read"],
+            place_seconds=seconds["place"],
+            device_wait_seconds=seconds["wait"],
             used=used,
-            capacity=capacity | of_units,
-            units=self._units,
-            spilled=self._spilled,
-            flops=sum(model_flops(config.model, own.lengths, frozen) for own in stats),
+            capacity=capacity | computed_positions(used, positions),
+            units=self._independent,
+            spilled=self._is_spilled,
+            flops=sum(model_flops(config.model, each.lengths, frozen) for each in stats),
             head_flops=model_flops(config.model, {}, frozen, targets=1),
-            targets=taken.scalars["targets"],
-            aux=taken.aux,
-            trust_ratios=taken.trust_ratios,
+            targets=ended.targets,
+            aux=ended.aux,
+            trust_ratios=ended.trust_ratios,
             expert_layers=config.model.decoder.layers_with_experts,
-            expert_loads=taken.expert_loads,
+            expert_loads=ended.expert_loads,
             expert_ranks=config.parallel.decoder.expert,
             skips=self._experiment.step.skips,
-            skipped=taken.skipped,
-            loads=over_microbatches(parts),
+            skipped=ended.skipped,
+            loads=over_microbatches(loads),
             moved_bytes=sum(_moved_bytes(config.model, m) for m in microbatches),
-            planning_seconds=sum(own.seconds for own in stats),
-            parts=parts,
+            planning_seconds=sum(each.seconds for each in stats),
+            parts=loads,
             group=group,
         )
 
 
-class Figures:
-    """Listens: log line, `metrics.jsonl`, TensorBoard, and what progress and summary say of them.
+class StepFigures:
+    """Writes the log line, `metrics.jsonl`, TensorBoard, and figures of progress and summary.
 
     Args:
         progress: progress of the run, whose `loss` and `figures` are updated.
         metrics: receiver of the figures.
 
     Attributes:
-        record: record of the step that was taken last.
+        record: record of the last step that has ended.
     """
 
     record: StepRecord
 
     def __init__(self, experiment: Experiment, progress: Progress, metrics: Metrics) -> None:
         config, self._progress, self._metrics = experiment.config, progress, metrics
-        self._recording, self._waiting = Recording(experiment), Waiting(config.data)
-        self._spilling, self._idle = Spilling(), Idle(progress.step, config.train.steps)
+        self._recorder, self._slow_data = StepRecorder(experiment), SlowData(config.data)
+        self._unfit_schedules = UnfitSchedules()
+        self._idle_parts = IdleParts(progress.step, config.train.steps)
         self._meter = Meter(
             config.train.steps,
-            _peak(experiment, progress),
+            _peak_of_devices(experiment, progress),
             config.run.log_every,
             progress.figures,
             records_of_all,
@@ -119,30 +111,29 @@ class Figures:
         )
         self._pipeline = pipeline_figures(experiment)
         if self._pipeline:
-            named = {f"pipeline/{name}": value for name, value in self._pipeline.items()}
-            metrics.log(progress.step, named)
+            figures = {f"pipeline/{name}": value for name, value in self._pipeline.items()}
+            metrics.log(progress.step, figures)
 
     def __call__(self, event: Event) -> None:
-        """Take an event in."""
+        """Note an event, or write what is due with it."""
         match event:
-            case Taken():
-                self._take(event)
-            case Saving() | Copying():
+            case StepEnded():
+                self._add_step(event)
+            case Phase("save" | "copy", seconds=None):
                 self._progress.figures = self._meter.sums
                 self._progress.window = self._meter.since_report
-            case Evaluated():
+            case Phase("evaluate") if event.is_over:
                 self._metrics.log(event.step, figures_of(event.result))
-            case _:
-                self._recording(event)
-                self._spilling(event)
+        self._recorder(event)
+        self._unfit_schedules(event)
 
-    def _take(self, taken: Taken) -> None:
-        self.record = self._recording.record(taken)
+    def _add_step(self, ended: StepEnded) -> None:
+        self.record = self._recorder.record(ended)
         report = self._meter.add(self.record)
-        self._idle(taken, over=report is not None)
+        self._idle_parts(ended, is_reported=report is not None)
         if report:
             self._metrics.write(report)
-            self._waiting(report)
+            self._slow_data(report)
             self._progress.loss = report.loss
 
     def summary(self, result: Mapping[str, Any]) -> dict[str, Any]:
@@ -183,7 +174,7 @@ def pipeline_figures(experiment: Experiment) -> dict[str, float]:
     return figures if hidden is None else figures | {"encoder_hidden": hidden}
 
 
-def computed(used: Mapping[str, int], capacity: Mapping[str, int]) -> dict[str, int]:
+def computed_positions(used: Mapping[str, int], capacity: Mapping[str, int]) -> dict[str, int]:
     """By budget, the positions of `capacity` that are computed: none of a lane without samples.
 
     The decoder's rows are computed whatever they hold.
@@ -191,8 +182,8 @@ def computed(used: Mapping[str, int], capacity: Mapping[str, int]) -> dict[str, 
     return {name: n if name == "tokens" or used.get(name) else 0 for name, n in capacity.items()}
 
 
-def positions_of_units(
-    experiment: Experiment, units: Mapping[str, int], group: Group = WHOLE
+def independent_positions(
+    experiment: Experiment, microbatches: Mapping[str, int], group: Group = WHOLE
 ) -> dict[str, int]:
     """By encoder, the positions that a step computes in so many independent microbatches.
 
@@ -203,14 +194,14 @@ def positions_of_units(
     rooms = follow.capacities if follow else {}
     return {
         name: count * rows * rooms[name].spread * rooms[name].positions
-        for name, count in units.items()
+        for name, count in microbatches.items()
     }
 
 
-def _summed(counts: Sequence[Mapping[str, int]]) -> Counter[str]:
+def _add_counts(counts: Sequence[Mapping[str, int]]) -> Counter[str]:
     total: Counter[str] = Counter()
-    for own in counts:
-        total.update(own)
+    for count in counts:
+        total.update(count)
     return total
 
 
@@ -221,25 +212,25 @@ def _moved_bytes(model: ModelConfig, microbatch: Microbatch) -> float:
     return 2 * outputs * width + microbatch.stats.sent
 
 
-def _loads(experiment: Experiment, microbatch: Microbatch) -> dict[str, PhaseLoad]:
+def _phase_loads(experiment: Experiment, microbatch: Microbatch) -> dict[str, PhaseLoad]:
     """Work of the ranks that each phase is dealt over; of the ranks of a row, if it is spread."""
     loads: dict[str, PhaseLoad] = {}
+    stats = microbatch.stats
     for name, view in experiment.step.program.views.items():
-        ranks, own = view.degree(view.batch) // microbatch.stats.group.count, microbatch.stats.loads
+        ranks, load = view.degree(view.batch) // stats.group.count, stats.loads[name]
         packed, balanced = (
-            rows.reshape(gcd(ranks, len(rows)), -1).sum(1)
-            for rows in (own[name].before, own[name].after)
+            rows.reshape(gcd(ranks, len(rows)), -1).sum(1) for rows in (load.before, load.after)
         )
         loads[name] = PhaseLoad(float(packed.mean()), float(packed.max()), float(balanced.max()))
     return loads
 
 
-def _peak(experiment: Experiment, progress: Progress) -> float | None:
+def _peak_of_devices(experiment: Experiment, progress: Progress) -> float | None:
     """Peak FLOP/s of all devices: the one that `progress` keeps, while these are the same."""
     devices = list(experiment.mesh.devices.flat)
-    found = peak(devices[0])
-    if found is None:
+    measured = peak(devices[0])
+    if measured is None:
         return None
-    if progress.peak is None or progress.peak.of != found.of:
-        progress.peak = found
+    if progress.peak is None or progress.peak.of != measured.of:
+        progress.peak = measured
     return progress.peak.of_device(devices[0]) * len(devices)

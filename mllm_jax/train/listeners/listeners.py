@@ -1,4 +1,4 @@
-"""The listeners of the training loop; this module alone knows all of them."""
+"""The listeners of training; this module alone knows all of them."""
 
 from __future__ import annotations
 
@@ -16,28 +16,18 @@ from mllm_jax.runtime.asked import Asked
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import RoomError
 from mllm_jax.runtime.part import peers
-from mllm_jax.train.events import (
-    Copying,
-    Evaluating,
-    Event,
-    Listener,
-    Placed,
-    Read,
-    Reading,
-    Saving,
-    Taken,
-)
+from mllm_jax.train.events import Event, Listener, Phase, StepEnded
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.listeners.figures import Figures
+from mllm_jax.train.listeners.figures import StepFigures
 from mllm_jax.train.listeners.goodput.listener import Goodput
-from mllm_jax.train.listeners.goodput.record import Record
+from mllm_jax.train.listeners.goodput.record import TimeRecord
 from mllm_jax.train.listeners.notices import FirstLines, Notices
-from mllm_jax.train.listeners.stragglers.compare import Comparing
-from mllm_jax.train.listeners.stragglers.garbage import collected_together
-from mllm_jax.train.listeners.stragglers.heat import PICTURE, draw, heat_maps, kept_times
+from mllm_jax.train.listeners.profile import Profile
+from mllm_jax.train.listeners.stragglers.compare import TimeComparison
+from mllm_jax.train.listeners.stragglers.garbage import collect_together
+from mllm_jax.train.listeners.stragglers.heat import PICTURE, draw, heat_maps, load_times
 from mllm_jax.train.listeners.stragglers.probe import Probes
-from mllm_jax.train.listeners.stragglers.timing import Timing
-from mllm_jax.train.phases import Profile
+from mllm_jax.train.listeners.stragglers.timing import StepTimer
 from mllm_jax.train.records.dashboards.open import dashboards
 from mllm_jax.train.records.metrics import StepRecord
 from mllm_jax.train.records.recorder import own_name
@@ -57,7 +47,7 @@ class Listeners:
     """
 
     def __init__(
-        self, console: Console, figures: Figures, goodput: Goodput, others: Sequence[Listener]
+        self, console: Console, figures: StepFigures, goodput: Goodput, others: Sequence[Listener]
     ) -> None:
         self._console, self._figures, self._goodput = console, figures, goodput
         self._all: Sequence[Listener] = (*others, goodput, figures)
@@ -69,7 +59,7 @@ class Listeners:
 
     @property
     def record(self) -> StepRecord:
-        """Figures of the step that was taken last."""
+        """Figures of the last step that has ended."""
         return self._figures.record
 
     def finish(self, folder: Path, result: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,11 +72,11 @@ class Listeners:
             RoomError: `summary.json` cannot be written.
         """
         summary, path = self._figures.summary(result), folder / "summary.json"
-        if found := self._goodput.summary():
-            summary["goodput"] = found
+        if goodput := self._goodput.summary():
+            summary["goodput"] = goodput
         if is_primary():
             try:
-                if maps := heat_maps(kept_times(folder)):
+                if maps := heat_maps(load_times(folder)):
                     draw(maps, folder / PICTURE)
                 write_summary(path, summary)
             except OSError as error:
@@ -98,20 +88,20 @@ class Listeners:
 
 
 @contextmanager
-def listeners(
-    experiment: Experiment, progress: Progress, console: Console, record: Record
+def open_listeners(
+    experiment: Experiment, progress: Progress, console: Console, record: TimeRecord
 ) -> Iterator[Listeners]:
-    """The listeners of a run that continues after `progress.step`; they close their files."""
+    """Context with the listeners of a run that continues after `progress.step`.
+
+    Files of the listeners are closed at its end.
+
+    Args:
+        record: record of what the time of this process goes into.
+    """
     config = experiment.config
     folder = config.run.path
     progress.skipped.listed_in(folder / f"{own_name(LIST)}.jsonl", progress.step)
-    notices = Notices(experiment)
-
-    def notice(event: Event) -> None:
-        if isinstance(event, Read):
-            notices(event.microbatches)
-
-    opened = Metrics.open(
+    metrics = Metrics.open(
         folder,
         console,
         tensorboard=config.run.tensorboard,
@@ -119,50 +109,50 @@ def listeners(
         resumed_step=progress.step,
         others=partial(dashboards, config),
     )
-    with opened as metrics, ExitStack() as closed:
-        asked = closed.enter_context(Asked(config.run.profile_on_signal is not None))
-        profile = closed.enter_context(closing(Profile(config.run, progress, asked.taken)))
-        collect = closed.enter_context(collected_together(config.run.gc_every))
-        times = _times(config.run, progress)
-        others: list[Listener] = [tell_peers, notice, profile, *times, collect]
+    with metrics, ExitStack() as stack:
+        signals = stack.enter_context(Asked(config.run.profile_on_signal is not None))
+        profile = stack.enter_context(closing(Profile(config.run, progress, signals.taken)))
+        collect = stack.enter_context(collect_together(config.run.gc_every))
+        timers = _open_timers(config.run, progress)
+        others: list[Listener] = [note_activity, Notices(experiment), profile, *timers, collect]
         others.append(FirstLines(config, console))
         if config.run.list_samples:
-            samples = closed.enter_context(closing(SampleList(folder, progress.step)))
-            others.append(lists_samples(samples))
+            samples = stack.enter_context(closing(SampleList(folder, progress.step)))
+            others.append(list_samples(samples))
         goodput = Goodput(record, progress)
-        yield Listeners(console, Figures(experiment, progress, metrics), goodput, others)
+        yield Listeners(console, StepFigures(experiment, progress, metrics), goodput, others)
 
 
-def lists_samples(samples: SampleList) -> Listener:
-    """Notes the samples of every step."""
+def list_samples(samples: SampleList) -> Listener:
+    """A listener that notes the samples of every step."""
 
-    def listener(event: Event) -> None:
-        if isinstance(event, Taken):
+    def listen(event: Event) -> None:
+        if isinstance(event, StepEnded):
             samples.note(event.step, event.microbatches)
 
-    return listener
+    return listen
 
 
-def _times(run: RunConfig, progress: Progress) -> list[Listener]:
+def _open_timers(run: RunConfig, progress: Progress) -> list[Listener]:
     """The listeners that time this process, and on process 0 compare all of them."""
     if not run.stragglers:
         return []
-    timing = Timing(run.log_every, Probes())
-    return [timing, Comparing(run.path, progress.step)] if is_primary() else [timing]
+    timer = StepTimer(run.log_every, Probes())
+    return [timer, TimeComparison(run.path, progress.step)] if is_primary() else [timer]
 
 
-def tell_peers(event: Event) -> None:
-    """Tells the other processes the activity of this one."""
+def note_activity(event: Event) -> None:
+    """Note for the other processes what this one does."""
     match event:
-        case Reading():
-            peers().note(f"waiting for the data of step {event.step}", key=SOURCE)
-        case Placed():
-            peers().note(f"step {event.step}")
-        case Taken():
+        case Phase("read", step, seconds=None):
+            peers().note(f"waiting for the data of step {step}", key=SOURCE)
+        case Phase("place", step) if event.is_over:
+            peers().note(f"step {step}")
+        case StepEnded():
             peers().took(event.step)
-        case Copying():
-            peers().note(f"copying the state after step {event.step}")
-        case Saving():
-            peers().note(f"saving after step {event.step}")
-        case Evaluating():
-            peers().note(f"evaluating after step {event.step}", limited=False, key=SOURCE)
+        case Phase("copy", step, seconds=None):
+            peers().note(f"copying the state after step {step}")
+        case Phase("save", step, seconds=None):
+            peers().note(f"saving after step {step}")
+        case Phase("evaluate", step, seconds=None):
+            peers().note(f"evaluating after step {step}", limited=False, key=SOURCE)

@@ -15,7 +15,7 @@ from data.config import DataConfig
 from data.loading.loader import Microbatch
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.devices import is_primary
-from mllm_jax.train.events import Event, Placed, Taken
+from mllm_jax.train.events import Event, Phase, StepEnded
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.records.metrics import Report, clock
 
@@ -25,29 +25,33 @@ logger = logging.getLogger(__name__)
 GIANTS = 10
 
 
-#: What to change where steps spill.
+#: What to change where a step fits no schedule of its own.
 _HELP = (
     "remat: full of the encoder needs no slots of saved; where many steps are like this, "
     "schedule.independent_microbatches: false computes no more"
 )
 
 
-class Spilling:
-    """Says once, on process 0, that a step fits no schedule of its own, and what to change."""
+class UnfitSchedules:
+    """Warns once, on process 0, of a step that fits no schedule of its own."""
 
     def __init__(self) -> None:
-        self._told = False
+        self._has_warned = False
 
     def __call__(self, event: Event) -> None:
-        """Hear of an event."""
-        if not isinstance(event, Placed) or not event.spilled or self._told or not is_primary():
+        """Warn when the batch of a step is placed."""
+        is_placed = isinstance(event, Phase) and event.name == "place" and event.is_over
+        if not is_placed or self._has_warned or not is_primary():
             return
-        self._told = True
+        assert isinstance(event, Phase)
+        if not event.result.spilled:
+            return
+        self._has_warned = True
         logger.warning(
             "the encoders of step %d run as if they were full, as no schedule of its media fits "
             "what is compiled (%s); %s; later ones are counted in spilled_steps",
             event.step,
-            event.spilled,
+            event.result.spilled,
             _HELP,
         )
 
@@ -56,32 +60,32 @@ class Spilling:
 IDLE = 10
 
 
-class Idle:
-    """Says once, on process 0, which parts of the model have had no gradient since the start.
+class IdleParts:
+    """Warns once, on process 0, of parts of the model without a gradient since the start.
 
     Args:
-        before: steps before the first of this process.
-        steps: steps of the whole run.
+        first: steps before the first of this process.
+        steps: steps of the run.
     """
 
-    def __init__(self, before: int, steps: int) -> None:
-        self._before, self._steps = before, steps
+    def __init__(self, first: int, steps: int) -> None:
+        self._first, self._steps = first, steps
         self._unread: list[Mapping[str, SupportsFloat]] = []
         self._idle: set[str] | None = None
-        self._count, self._told = 0, False
+        self._count, self._is_done = 0, False
 
-    def __call__(self, taken: Taken, *, over: bool) -> None:
-        """Take a step in; the gradients of all steps so far are looked at if it is `over`."""
-        if self._told:
+    def __call__(self, ended: StepEnded, *, is_reported: bool) -> None:
+        """Note the gradients of a step; a step that is reported is waited for, so they are read."""
+        if self._is_done:
             return
-        self._unread.append(taken.part_norms)
-        if over:
-            self._look()
-            last = taken.step == self._steps
-            if self._idle == set() or self._count >= IDLE or last:
-                self._tell()
+        self._unread.append(ended.part_norms)
+        if is_reported:
+            self._read_norms()
+            is_last = ended.step == self._steps
+            if self._idle == set() or self._count >= IDLE or is_last:
+                self._warn()
 
-    def _look(self) -> None:
+    def _read_norms(self) -> None:
         for norms in self._unread:
             # A norm that is no number says nothing of a part.
             idle = {part for part, norm in norms.items() if not float(norm) > 0}
@@ -89,8 +93,8 @@ class Idle:
         self._count += len(self._unread)
         self._unread.clear()
 
-    def _tell(self) -> None:
-        self._told = True
+    def _warn(self) -> None:
+        self._is_done = True
         if not self._idle or not is_primary():
             return
         logger.warning(
@@ -98,8 +102,8 @@ class Idle:
             "came from it, and weight decay alone changes it; are there media for it in the data? "
             "If it is not to train: train.freeze",
             ", ".join(sorted(self._idle)),
-            self._before + 1,
-            self._before + self._count,
+            self._first + 1,
+            self._first + self._count,
         )
 
 
@@ -107,8 +111,8 @@ class Idle:
 WAITING = 0.1
 
 
-class Waiting:
-    """Says once, on process 0, that steps wait for data, and gives advice.
+class SlowData:
+    """Warns once, on process 0, that steps wait for data, with advice.
 
     Args:
         data: the pipeline's configuration.
@@ -116,14 +120,14 @@ class Waiting:
     """
 
     def __init__(self, data: DataConfig, cores: int | None = None) -> None:
-        self._data, self._cores, self._told = data, cores or os.cpu_count() or 1, False
+        self._data, self._cores, self._has_warned = data, cores or os.cpu_count() or 1, False
 
     def __call__(self, report: Report) -> None:
         """Look at the steps of a report."""
         share = report.wait_share or 0.0
-        if share <= WAITING or self._told or not is_primary():
+        if share <= WAITING or self._has_warned or not is_primary():
             return
-        self._told = True
+        self._has_warned = True
         logger.warning(
             "%.0f %% of a step is waiting for data; %s", 100 * share, self._advice(report)
         )
@@ -153,26 +157,31 @@ class Waiting:
 
 @dataclass
 class Notices:
-    """Looks at the microbatches of every step; nothing is told twice."""
+    """Looks at the microbatches of every step that is read, and logs each notice once.
+
+    Attributes:
+        logged: kinds and names of the notices so far.
+    """
 
     experiment: Experiment
-    told: set[tuple[str, str]] = field(default_factory=set)
+    logged: set[tuple[str, str]] = field(default_factory=set)
 
-    def __call__(self, microbatches: Sequence[Microbatch]) -> None:
+    def __call__(self, event: Event) -> None:
         """Log notices of a step that are new."""
-        if not is_primary():
+        if not isinstance(event, Phase) or event.name != "read" or not event.is_over:
             return
-        self._giants(microbatches)
-        self._shapes(microbatches[0])
-        self._samples(microbatches)
+        if is_primary():
+            self._name_giants(event.result)
+            self._note_shape(event.result[0])
+            self._count_samples(event.result)
 
-    def _once(self, kind: str, name: str = "") -> bool:
-        """Whether this has not been told yet; it will then have been."""
-        new = (kind, name) not in self.told
-        self.told.add((kind, name))
+    def _is_new(self, kind: str, name: str = "") -> bool:
+        """Whether a notice has not been logged yet; from now on it has."""
+        new = (kind, name) not in self.logged
+        self.logged.add((kind, name))
         return new
 
-    def _giants(self, microbatches: Sequence[Microbatch]) -> None:
+    def _name_giants(self, microbatches: Sequence[Microbatch]) -> None:
         """Name samples that alone are more than the mean work of a rank in some phase."""
         for name, view in self.experiment.step.program.views.items():
             for stats in (microbatch.stats for microbatch in microbatches):
@@ -183,7 +192,7 @@ class Notices:
                 # With fewer items than ranks some ranks always wait.
                 if ranks == 1 or len(stats.lengths[name]) < ranks or work <= mean:
                     continue
-                if len(self.told) < GIANTS and self._once(name, sample):
+                if len(self.logged) < GIANTS and self._is_new(name, sample):
                     logger.warning(
                         "sample %s alone is %.2f times the mean work of a rank of %s; rank %d, "
                         "which has it, makes the others wait: no balancing helps",
@@ -193,7 +202,7 @@ class Notices:
                         rank,
                     )
 
-    def _shapes(self, microbatch: Microbatch) -> None:
+    def _note_shape(self, microbatch: Microbatch) -> None:
         """Say that a step takes long because its rows have lengths that none had before."""
         shape, compiled = tuple(microbatch.stats.capacity.items()), self.experiment.shapes
         if compiled and shape not in compiled:
@@ -201,40 +210,40 @@ class Notices:
             logger.info("compiling the step for positions of a microbatch: %s", budgets)
         compiled.add(shape)
 
-    def _samples(self, microbatches: Sequence[Microbatch]) -> None:
+    def _count_samples(self, microbatches: Sequence[Microbatch]) -> None:
         """Say that steps hold fewer samples than they should, or than they could."""
         config = microbatches[0].stats.group.share(self.experiment.config.data)
-        held = sum(microbatch.stats.samples for microbatch in microbatches)
+        count = sum(microbatch.stats.samples for microbatch in microbatches)
         offered = microbatches[0].stats.offered
-        if not held:
-            if self._once("waits"):
+        if not count:
+            if self._is_new("waits"):
                 logger.info(
                     "the rows of this group of hosts are padding in a step: it has come to the "
                     "end of an epoch and waits for other groups, so that no sample comes again "
                     "before all have come"
                 )
             return
-        if held == offered < config.pool(len(microbatches)):
-            if self._once("epoch"):
+        if count == offered < config.pool(len(microbatches)):
+            if self._is_new("epoch"):
                 logger.info(
                     "a step holds %d samples, the last of an epoch, and its rows have room for "
                     "more; no sample comes again before all have come, so the rest is padding",
-                    held,
+                    count,
                 )
             return
-        if config.samples is not None and held < config.samples and self._once("fewer"):
+        if config.samples is not None and count < config.samples and self._is_new("fewer"):
             logger.warning(
                 "a step holds %d of its %d samples, the others wait for room in its rows; raise "
                 "data.budgets, or lower data.samples",
-                held,
+                count,
                 config.samples,
             )
-        every = config.samples is None and held == offered
-        if every and self._once("lookahead"):
+        is_all = config.samples is None and count == offered
+        if is_all and self._is_new("lookahead"):
             logger.warning(
                 "all %d samples on offer had room in one step; raise data.lookahead, and its rows "
                 "will be fuller",
-                held,
+                count,
             )
 
 
@@ -243,7 +252,7 @@ ESTIMATED_BY = 4
 
 
 class FirstLines:
-    """Tells, on process 0, of the first step and of the time that all others take.
+    """Prints, on process 0, the first loss, and then the time that all other steps take.
 
     A step whose log line is due is left to that.
     """
@@ -251,22 +260,22 @@ class FirstLines:
     def __init__(self, config: ExperimentConfig, console: Console) -> None:
         self._steps, self._every = config.train.steps, config.run.log_every
         self._console = console
-        self._taken, self._seconds = 0, 0.0
+        self._count, self._seconds = 0, 0.0
 
     def __call__(self, event: Event) -> None:
-        """Hear of an event."""
-        if not isinstance(event, Taken) or self._taken > ESTIMATED_BY or not is_primary():
+        """Print what is due at the end of a step."""
+        if not isinstance(event, StepEnded) or self._count > ESTIMATED_BY or not is_primary():
             return
-        self._taken += 1
-        self._seconds += event.seconds if self._taken > 1 else 0.0
+        self._count += 1
+        self._seconds += event.seconds if self._count > 1 else 0.0
         if event.step % self._every == 0 or event.step >= self._steps:
             return
-        if self._taken == 1:
+        if self._count == 1:
             number = f"{event.step:>{len(str(self._steps))}}/{self._steps}"
-            self._tell(f"step {number}  loss {float(event.loss):.4f}")
-        elif self._taken == 1 + ESTIMATED_BY:
+            self._print(f"step {number}  loss {float(event.loss):.4f}")
+        elif self._count == 1 + ESTIMATED_BY:
             pace, left = self._seconds / ESTIMATED_BY, self._steps - event.step
-            self._tell(f"about {clock(pace * left)} for {left} more steps of {pace:.2g} s")
+            self._print(f"about {clock(pace * left)} for {left} more steps of {pace:.2g} s")
 
-    def _tell(self, line: str) -> None:
+    def _print(self, line: str) -> None:
         self._console.print(line, markup=False, soft_wrap=True)

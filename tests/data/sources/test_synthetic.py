@@ -56,7 +56,8 @@ def test_a_sample_is_the_same_in_every_process(make_config: MakeConfig) -> None:
     assert again.fingerprint == source.fingerprint != make_source(config, "heldout").fingerprint
     for index in range(5):
         assert again[index, 0] == source[index, 0]
-        for one, other in zip(again[index, 0].of("image"), source[index, 0].of("image"), strict=True):
+        pairs = zip(again[index, 0].of("image"), source[index, 0].of("image"), strict=True)
+        for one, other in pairs:
             np.testing.assert_array_equal(one.load(1), other.load(1))
 
 

@@ -15,7 +15,7 @@ import pytest
 from data.planning.stream import LoaderState
 from mllm_jax.runtime.hardware import peak as own
 from mllm_jax.runtime.hardware.peak import Peak, host_peak
-from mllm_jax.train.listeners.figures import _peak
+from mllm_jax.train.listeners.figures import _peak_of_devices
 from mllm_jax.train.state.progress import Progress, ProgressError
 
 
@@ -88,17 +88,17 @@ def test_a_run_keeps_the_peak_that_it_has_begun_with(measured: list[float], tmp_
     devices = jax.devices()
     experiment: Any = SimpleNamespace(mesh=SimpleNamespace(devices=np.array(devices)))
     progress = Progress(1, LoaderState(0, step=1))
-    begun = _peak(experiment, progress)
+    begun = _peak_of_devices(experiment, progress)
     assert begun == pytest.approx(1e9)
     (file,) = (tmp_path / "mllm_jax").iterdir()
     file.unlink()
     again = Progress.from_json(json.loads(json.dumps(progress.to_json())))
     assert anew().flops == 2e9
-    assert _peak(experiment, again) == begun
+    assert _peak_of_devices(experiment, again) == begun
     elsewhere = Progress.from_json(progress.to_json())
     assert elsewhere.peak is not None
     elsewhere.peak = Peak("64 cores of another CPU", 5e12, "")
-    assert _peak(experiment, elsewhere) == pytest.approx(2e9)
+    assert _peak_of_devices(experiment, elsewhere) == pytest.approx(2e9)
     assert elsewhere.peak.flops == 2e9
 
 

@@ -206,10 +206,10 @@ def test_a_member_without_a_usable_sample_is_named_and_has_no_loss(
 ):
     measured = Mixture.__getitem__
 
-    def broken(mixture: Mixture, index: int) -> Sample:
-        if mixture.member(index) == "other":
-            raise SampleError(mixture.name(index), Fault(FaultKind.IMAGE, "no image"))
-        return measured(mixture, index)
+    def broken(mixture: Mixture, at: tuple[int, int]) -> Sample:
+        if mixture.member(at[0]) == "other":
+            raise SampleError(mixture.name(at[0]), Fault(FaultKind.IMAGE, "no image"))
+        return measured(mixture, at)
 
     monkeypatch.setattr(Mixture, "__getitem__", broken)
     evaluator = Evaluator(mixture(experiment, samples=10))

@@ -11,7 +11,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -33,17 +33,18 @@ from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.interrupt import standing
 from mllm_jax.runtime.part import Peers
 from mllm_jax.train import trainer as loop
+from mllm_jax.train.components import components, saves, start
 from mllm_jax.train.components import evaluator as evaluate
-from mllm_jax.train.components import saves, start
 from mllm_jax.train.components.evaluator import StoppedError
 from mllm_jax.train.components.guard import DivergedError, Guard, not_finite
 from mllm_jax.train.components.saves import SaveError
-from mllm_jax.train.events import Listener, Taken
+from mllm_jax.train.events import StepEnded
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import open_loader
 from mllm_jax.train.records.metrics import StepRecord
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.step.batch import place
+from mllm_jax.train.trainer import Trainer
 from tests.train.runs import compilations, first_states
 
 NAN = math.nan
@@ -197,30 +198,25 @@ class Runs:
     ) -> ExperimentConfig:
         """A run of as many steps as there are losses in all; `at` happens before steps."""
 
-        def steps(
-            experiment: Experiment,
-            state: Any,
-            progress: Progress,
-            tell: Listener,
-            awaited: Callable[[int], bool],
-        ) -> Iterator[Any]:
-            for loss in losses[progress.step :]:
-                progress.step += 1
-                (at or {}).get(progress.step, lambda: None)()
-                value = jnp.int32(progress.step)
-                state = state | {"step": jax.device_put(value, state["step"].sharding)}
-                scalars = {
-                    "loss": loss,
-                    "grad_norm": 1.0,
-                    "targets": 0,
-                    "aux": {},
-                    "loads": None,
-                    "trust_ratios": None,
-                }
-                yield state, Taken(progress.step, 1.0, [], scalars, 0.1)
-                self.paused.append(progress.paused)
+        def train_step(trainer: Trainer) -> StepEnded:
+            progress, state = trainer.progress, trainer.state
+            self.paused.append(progress.paused)
+            loss = losses[progress.step]
+            progress.step += 1
+            (at or {}).get(progress.step, lambda: None)()
+            value = jnp.int32(progress.step)
+            trainer.state = state | {"step": jax.device_put(value, state["step"].sharding)}
+            results = {
+                "loss": loss,
+                "grad_norm": 1.0,
+                "targets": 0,
+                "aux": {},
+                "loads": None,
+                "trust_ratios": None,
+            }
+            return StepEnded(progress.step, 1.0, [], results, 0.1)
 
-        self.monkeypatch.setattr(loop, "steps", steps)
+        self.monkeypatch.setattr(Trainer, "train_step", train_step)
         return self.make(
             train__steps=len(losses),
             run={
@@ -399,10 +395,10 @@ def test_what_is_done_with_steps_is_no_part_of_them(runs):
     config = runs.prepare([4.0] * 3, evaluated=False)
     for _ in loop.training(Experiment.build(config), Console(quiet=True)):
         time.sleep(0.05)
-    first, second, third = runs.paused
+    start, first, second = runs.paused  # before each step
+    assert start == 0
     assert first > 0.05
     assert second - first > 0.05
-    assert third == second  # the loop is over
 
 
 @pytest.mark.parametrize(("count", "valid"), [(1, "0, as there is one process"), (2, "0 to 1")])
@@ -424,7 +420,7 @@ def test_a_signal_in_the_last_step_leaves_the_evaluation_to_the_same_command(run
     def stop() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(loop, "Evaluator", Evaluated)
+    monkeypatch.setattr(components, "Evaluator", Evaluated)
     monkeypatch.setattr(sys, "orig_argv", ["python", "launch.py", "train", "--from-step=1"])
     with pytest.raises(KeyboardInterrupt):
         runs([4.0] * 3, at={3: stop}, evaluated=True)
@@ -452,7 +448,7 @@ def test_a_signal_ends_an_evaluation_between_steps_and_saves(runs, monkeypatch):
                 os.kill(os.getpid(), signal.SIGTERM)
             raise StoppedError
 
-    monkeypatch.setattr(loop, "Evaluator", Evaluated)
+    monkeypatch.setattr(components, "Evaluator", Evaluated)
     for checkpoint in ({"every": 100}, {"every": 2}):  # not saved yet, and saved
         batches.clear()
         with pytest.raises(KeyboardInterrupt):

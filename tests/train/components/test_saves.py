@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from data.planning.stream import LoaderState
-from mllm_jax.train.components.saves import SaveError, Saves
+from mllm_jax.train.components.saves import CheckpointPolicy, SaveError
 from mllm_jax.train.state.progress import Progress
 from tests.configs import config
 
@@ -56,14 +56,14 @@ def made(
     whole: tuple[int, ...] = (),
     resumed: int = 0,
     good: int | None = None,
-) -> tuple[Saves, Written]:
+) -> tuple[CheckpointPolicy, Written]:
     own = config(checkpoint__failures=allowed)
     written = Written(directory, fates, whole)
     progress = Progress(resumed, LoaderState(0), good=good)
-    return Saves(written, own, progress), written  # type: ignore[arg-type]
+    return CheckpointPolicy(written, own, progress), written  # type: ignore[arg-type]
 
 
-def save(own: Saves, step: int, sane: int | None = None, **changes: Any) -> Progress:
+def save(own: CheckpointPolicy, step: int, sane: int | None = None, **changes: Any) -> Progress:
     progress = Progress(step, LoaderState(0))
     own.save(STATE, progress, step if sane is None else sane, **changes)
     return progress

@@ -184,7 +184,7 @@ def test_groups_are_chosen_by_samples_from_all_parts_of_the_data(
     def choose(_: Any, __: Any, samples: list[Lengths], *___: Any) -> NoReturn:
         raise ChosenError(samples)
 
-    monkeypatch.setattr(feed, "choose", choose)
+    monkeypatch.setattr(feed, "choose_group_size", choose)
     folder = write_folder(tmp_path / "data", bad=False)
     found = []
     for lengths in ("cached", "on_read"):

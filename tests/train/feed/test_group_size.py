@@ -13,7 +13,7 @@ from data.sources.distributions import draw
 from mllm_jax.config.inputs import modalities
 from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.train.feed import group_size
-from mllm_jax.train.feed.group_size import GroupCost, choose
+from mllm_jax.train.feed.group_size import GroupCost, choose_group_size
 from tests.configs import ROOT
 
 PLAN = "{data: 40, fsdp: 8}"
@@ -41,7 +41,7 @@ def chosen(
 ) -> GroupCost:
     capacity = make_capacity(config.data.budgets, modalities(config.model))
     ranks = dict.fromkeys(["decoder", "vision", "audio"], 320)
-    return choose(config, capacity, samples, ranks, 40, sizes)
+    return choose_group_size(config, capacity, samples, ranks, 40, sizes)
 
 
 def test_unlike_samples_are_balanced_by_many_hosts_and_like_ones_by_few(

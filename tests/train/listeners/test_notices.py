@@ -10,10 +10,11 @@ import pytest
 from data.planning.dealing import Loads
 from data.planning.groups.group import WHOLE, Group
 from data.planning.stream import LoaderState
-from mllm_jax.train.events import Placed, Taken
+from mllm_jax.train.events import Phase, StepEnded
 from mllm_jax.train.listeners import notices
-from mllm_jax.train.listeners.notices import IDLE, Idle, Notices, Spilling, Waiting
+from mllm_jax.train.listeners.notices import IDLE, IdleParts, Notices, SlowData, UnfitSchedules
 from mllm_jax.train.records.metrics import Report
+from mllm_jax.train.step.batch import PlacedBatch
 from sharding.grid import View
 from tests.configs import config
 
@@ -53,7 +54,8 @@ def messages(caplog: pytest.LogCaptureFixture, notice: Notices, *steps: list[Any
     caplog.clear()
     with caplog.at_level("INFO", "mllm_jax"):
         for step in steps:
-            notice(step)
+            notice(Phase("read", 1))
+            notice(Phase("read", 1, 0.1, step))
     return [record.getMessage() for record in caplog.records]
 
 
@@ -138,7 +140,7 @@ def report(wait: float | None, planning: float = 0.0) -> Report:
 def test_waiting_for_data_is_told_once_with_what_helps(
     workers: int, planning: float, advice: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tell = Waiting(config(data__workers=workers).data, cores=4)
+    tell = SlowData(config(data__workers=workers).data, cores=4)
     with caplog.at_level("WARNING", "mllm_jax"):
         for wait in (None, 0.0, 0.09, 0.34, 0.5):
             tell(report(wait, planning))
@@ -153,14 +155,14 @@ def test_waiting_for_data_is_told_once_with_what_helps(
 def test_half_of_the_cores_are_advised_and_four_at_most(
     cores: int, workers: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    Waiting(config(data__workers=0).data, cores)(report(0.5))
+    SlowData(config(data__workers=0).data, cores)(report(0.5))
     assert caplog.messages[-1].endswith(f"set data.workers={workers}")
 
 
 def test_a_share_at_the_limit_and_other_processes_are_not_told(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tell = Waiting(config(data__workers=0).data, 4)
+    tell = SlowData(config(data__workers=0).data, 4)
     tell(report(notices.WAITING))
     monkeypatch.setattr(notices, "is_primary", lambda: False)
     tell(report(0.9))
@@ -170,14 +172,19 @@ def test_a_share_at_the_limit_and_other_processes_are_not_told(
     assert len(caplog.messages) == 1
 
 
+def placed(step: int, reason: str = "") -> Phase:
+    batch: Any = None
+    return Phase("place", step, 0.0, PlacedBatch(batch, {}, reason))
+
+
 def test_the_first_step_that_spills_is_told_with_the_buffer_and_what_helps(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    notice, reason = Spilling(), "vision: slots of saved: 3 do not fit the compiled step"
+    notice, reason = UnfitSchedules(), "vision: slots of saved: 3 do not fit the compiled step"
     with monkeypatch.context() as other:
         other.setattr(notices, "is_primary", lambda: False)
-        notice(Placed(1, 0.0, {}, reason))
-    for event in (Placed(2, 0.0), Placed(3, 0.0, {}, reason), Placed(4, 0.0, {}, reason)):
+        notice(placed(1, reason))
+    for event in (Phase("place", 2), placed(2), placed(3, reason), placed(4, reason)):
         notice(event)
     (told,) = [record.getMessage() for record in caplog.records]
     for part in (
@@ -205,9 +212,12 @@ def test_the_first_step_that_spills_is_told_with_the_buffer_and_what_helps(
     ],
 )
 def test_a_part_that_has_no_gradient_is_named_once(norms, steps, told, caplog):
-    idle = Idle(0, steps)
+    idle = IdleParts(0, steps)
     for step, own in enumerate(norms, 1):
-        idle(Taken(step, 1.0, (), {"part_norms": own}, 0.1), over=step % 3 == 0 or step == steps)
+        idle(
+            StepEnded(step, 1.0, (), {"part_norms": own}, 0.1),
+            is_reported=step % 3 == 0 or step == steps,
+        )
         assert len(caplog.records) <= (step >= min(IDLE, steps))
     assert len(caplog.records) == bool(told)
     assert told is None or re.search(told, caplog.text)

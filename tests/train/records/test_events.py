@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -13,26 +14,17 @@ from mllm_jax.runtime.hardware.peak import Peak
 from mllm_jax.runtime.part import Peers
 from mllm_jax.supervise.attempts import read
 from mllm_jax.train import trainer as loop
-from mllm_jax.train.events import (
-    Agreed,
-    Dispatched,
-    Done,
-    Evaluating,
-    Placed,
-    Read,
-    Reading,
-    Saving,
-    Taken,
-    Timed,
-)
+from mllm_jax.train.events import Phase, StepEnded, StepStarted
 from mllm_jax.train.feed.feed import open_loader
 from mllm_jax.train.listeners import figures, listeners
-from mllm_jax.train.listeners.figures import Recording
-from mllm_jax.train.listeners.goodput.ledger import Ledger
+from mllm_jax.train.listeners.figures import StepRecorder
+from mllm_jax.train.listeners.goodput.ledger import TimeLedger
 from mllm_jax.train.listeners.goodput.listener import Goodput
-from mllm_jax.train.listeners.goodput.record import Record
+from mllm_jax.train.listeners.goodput.record import TimeRecord
 from mllm_jax.train.records.metrics import Meter
 from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.step.batch import PlacedBatch
+from tests.train.runs import take_steps
 
 #: What a step gives.
 SCALARS = {
@@ -45,39 +37,49 @@ SCALARS = {
 }
 
 
+def name_of(event):
+    """The name of an event, with whether a phase starts or ends."""
+    if isinstance(event, Phase):
+        return f"{event.name} {'ends' if event.is_over else 'starts'}"
+    return type(event).__name__
+
+
 def test_every_step_is_told_in_order_and_its_parts_are_within_its_time(
     experiment, fresh_state, monkeypatch
 ):
-    place, slow = loop.batch_of, 0.05
+    place, slow = loop.place_step, 0.05
 
     def placed(*arguments):
         time.sleep(slow)
         return place(*arguments)
 
-    monkeypatch.setattr(loop, "batch_of", placed)
+    monkeypatch.setattr(loop, "place_step", placed)
     state, progress = fresh_state()
-    events, recording, meter = [], Recording(experiment), Meter(experiment.config.train.steps)
+    events, recorder, meter = [], StepRecorder(experiment), Meter(experiment.config.train.steps)
 
     def listen(event):
         events.append(event)
-        recording(event)
+        recorder(event)
 
-    for _, taken in loop.steps(experiment, state, progress, listen):
-        events.append(taken)
-        record = recording.record(taken)
-        own = [event for event in events if event.step == taken.step and isinstance(event, Timed)]
-        assert record.wait_seconds == own[0].seconds
-        assert record.place_seconds == own[2].seconds > slow
+    for ended in take_steps(loop.Trainer(experiment, state, progress, listen)):
+        events.append(ended)
+        record = recorder.record(ended)
+        phases = [event for event in events if event.step == ended.step]
+        seconds = {event.name: event.seconds for event in phases if isinstance(event, Phase)}
+        assert record.wait_seconds == seconds["read"]
+        assert record.place_seconds == seconds["place"] > slow
         parts = record.wait_seconds, record.place_seconds, record.device_wait_seconds
-        assert sum(parts) + own[3].seconds <= record.seconds
+        assert sum(parts) + seconds["dispatch"] <= record.seconds
         report = meter.add(record)
     steps = experiment.config.train.steps
-    told = [(type(event), event.step) for event in events]
+    told = [(name_of(event), event.step) for event in events]
     for step in range(1, steps + 1):
-        kinds = [kind for kind, number in told if number == step]
-        assert kinds == [Reading, Read, Agreed, Placed, Dispatched, Taken, Done]
-    ahead = told.index((Done, 1))
-    assert told[ahead + 1] == (Dispatched, 2)  # on CPU a step waits for the one before
+        names = [name for name, number in told if number == step]
+        phases = ("read", "agree", "place", "dispatch")
+        in_step = [f"{name} {end}" for name in phases for end in ("starts", "ends")]
+        assert names == ["StepStarted", *in_step, "StepEnded", "wait starts", "wait ends"]
+    waited = told.index(("wait ends", 1))
+    assert told[waited + 1] == ("dispatch starts", 2)  # on CPU a step waits for the one before
     assert report.place_seconds > slow
     assert meter.totals()["place_seconds"] > slow
 
@@ -85,27 +87,29 @@ def test_every_step_is_told_in_order_and_its_parts_are_within_its_time(
 def test_a_step_that_is_reported_waits_for_itself_within_its_time(
     experiment, fresh_state, monkeypatch
 ):
-    slow, wait = 0.05, loop._done
+    slow = 0.05
 
-    def slowly(*step):
+    @contextmanager
+    def waiting(name):
         time.sleep(slow)
-        done = wait(*step)
-        return Done(done.step, done.seconds + slow)
+        yield
 
-    monkeypatch.setattr(loop, "_done", slowly)
+    monkeypatch.setattr(loop, "waiting", waiting)
+    monkeypatch.setattr(loop.Trainer, "is_awaited", lambda trainer, step: step == 2)
     state, progress = fresh_state()
-    told, recording = [], Recording(experiment)
+    told, recorder = [], StepRecorder(experiment)
 
     def listen(event):
-        told.append((type(event), event.step))
-        recording(event)
+        told.append((name_of(event), event.step))
+        recorder(event)
 
     records = []
-    for _, taken in loop.steps(experiment, state, progress, listen, lambda step: step == 2):
-        told.append((Taken, taken.step))
-        records.append(recording.record(taken))
-    assert [step for kind, step in told[: told.index((Taken, 2))] if kind is Done] == [1, 2]
-    assert (Done, 3) not in told[: told.index((Taken, 3))]
+    for ended in take_steps(loop.Trainer(experiment, state, progress, listen)):
+        told.append(("StepEnded", ended.step))
+        records.append(recorder.record(ended))
+    until = told[: told.index(("StepEnded", 2))]
+    assert [step for name, step in until if name == "wait ends"] == [1, 2]
+    assert ("wait ends", 3) not in told[: told.index(("StepEnded", 3))]
     waits = [record.device_wait_seconds for record in records]
     assert waits[1] > 2 * slow
     assert waits[3] > slow
@@ -115,10 +119,12 @@ def test_a_step_that_is_reported_waits_for_itself_within_its_time(
 
 def test_the_record_of_an_attempt_knows_the_steps_of_earlier_ones(tmp_path):
     progress = Progress(7, LoaderState(0), effective=100.0)
-    record = Record(Ledger(0.0), tmp_path)
+    record = TimeRecord(TimeLedger(0.0), tmp_path)
     goodput = Goodput(record, progress)
-    for event in (Reading(8), Read(8, 0.0, []), Placed(8, 0.0), Dispatched(8, 0.0), Done(8, 0.0)):
-        goodput(event)
+    goodput(StepStarted(8))
+    for name in ("read", "agree", "place", "dispatch", "wait"):
+        goodput(Phase(name, 8))
+        goodput(Phase(name, 8, 0.0))
     record.write()
     (own,) = read(tmp_path).spent
     assert own.effective == progress.effective == 100.0 + own.seconds["step"] > 100.0
@@ -131,8 +137,9 @@ def test_the_other_processes_are_told_what_may_take_long(monkeypatch):
 
     told = []
     monkeypatch.setattr(listeners, "peers", Noted)
-    for event in (Reading(7), Read(7, 0.1, []), Placed(7, 0.1), Saving(7), Evaluating(7)):
-        listeners.tell_peers(event)
+    for name in ("read", "place", "save", "evaluate"):
+        for seconds in (None, 0.1):
+            listeners.note_activity(Phase(name, 7, seconds))
     assert told == [
         ("waiting for the data of step 7", True, "data.source"),
         ("step 7", True, ""),
@@ -142,14 +149,15 @@ def test_the_other_processes_are_told_what_may_take_long(monkeypatch):
 
 
 def test_what_was_waited_for_the_devices_belongs_to_the_step_that_waited(experiment):
-    recording = Recording(experiment)
+    recorder, placed = StepRecorder(experiment), PlacedBatch(None, {}, "")
     for step in (1, 2, 3):
-        for event in (Read(step, 1.0, []), Placed(step, 2.0), Dispatched(step, 0.5)):
-            recording(event)
+        recorder(Phase("read", step, 1.0))
+        recorder(Phase("place", step, 2.0, placed))
+        recorder(Phase("dispatch", step, 0.5))
         if step == 3:
-            recording(Done(1, 4.0))
-            recording(Done(2, 8.0))
-        record = recording.record(Taken(step, 20.0, [], SCALARS, 0.1))
+            recorder(Phase("wait", 1, 4.0))
+            recorder(Phase("wait", 2, 8.0))
+        record = recorder.record(StepEnded(step, 20.0, [], SCALARS, 0.1))
         assert (record.wait_seconds, record.place_seconds) == (1.0, 2.0)
         assert record.device_wait_seconds == (12.0 if step == 3 else 0.0)
 
@@ -160,7 +168,7 @@ def test_the_peak_of_a_run_is_kept_while_its_devices_are_the_same(is_kept, exper
     before = before if is_kept else replace(before, of="another")
     progress = Progress(0, LoaderState(0), peak=before)
     monkeypatch.setattr(figures, "peak", lambda _: found)
-    figures.Figures(experiment, progress, SimpleNamespace(log=lambda *_: None))
+    figures.StepFigures(experiment, progress, SimpleNamespace(log=lambda *_: None))
     assert progress.peak == (before if is_kept else found)
 
 
@@ -170,6 +178,6 @@ def test_outputs_for_another_host_move_there_and_their_gradients_back(experiment
         own = next(loader)
     crossing = {"vision": 5, "audio": 2}
     sent = [replace(own, stats=replace(own.stats, crossing=crossing, sent=n)) for n in (0, 100)]
-    taken = Taken(1, 1.0, sent, SCALARS, 0.1)
+    ended = StepEnded(1, 1.0, sent, SCALARS, 0.1)
     width = experiment.config.model.decoder.d_model * 4  # float32
-    assert Recording(experiment).record(taken).moved_bytes == 2 * (2 * 7 * width) + 100
+    assert StepRecorder(experiment).record(ended).moved_bytes == 2 * (2 * 7 * width) + 100

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from mllm_jax.train.events import Reading, Taken
+from mllm_jax.train.events import StepEnded, StepStarted
 from mllm_jax.train.listeners.notices import ESTIMATED_BY as STEPS
 from mllm_jax.train.listeners.notices import FirstLines
 from tests.configs import config
@@ -20,9 +20,9 @@ def told(every: int, first: int, steps: int = 400) -> list[str]:
     own = config(run__log_every=every, train__steps=steps)
     listener = FirstLines(own, Console(file=shown, width=200))
     for step in range(first, steps + 1):
-        listener(Reading(step))
+        listener(StepStarted(step))
         scalars: dict[str, Any] = {"loss": 7.0 - step / 1000}
-        listener(Taken(step, 60.0 if step == first else 2.0, (), scalars, 1e-3))
+        listener(StepEnded(step, 60.0 if step == first else 2.0, (), scalars, 1e-3))
     return shown.getvalue().splitlines()
 
 

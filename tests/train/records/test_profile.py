@@ -15,8 +15,8 @@ import pytest
 from data.planning.stream import LoaderState
 from mllm_jax.config.run import RunConfig
 from mllm_jax.runtime.asked import PROFILE, Asked
-from mllm_jax.train.events import Reading, Taken
-from mllm_jax.train.phases import Profile
+from mllm_jax.train.events import StepEnded, StepStarted
+from mllm_jax.train.listeners.profile import Profile
 from mllm_jax.train.state.progress import Progress
 
 
@@ -25,10 +25,10 @@ def profiles(folder: Path) -> list[Path]:
 
 
 def take(profile: Profile, step: int) -> None:
-    profile(Reading(step))
+    profile(StepStarted(step))
     with jax.profiler.StepTraceAnnotation("train", step_num=step):
         scalars: dict[str, Any] = {"loss": jax.jit(jnp.sin)(float(step))}
-    profile(Taken(step, 0.1, (), scalars, 0.1))
+    profile(StepEnded(step, 0.1, (), scalars, 0.1))
 
 
 @pytest.mark.parametrize("steps", [None, (2, 3)])

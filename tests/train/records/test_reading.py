@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -18,13 +17,14 @@ from data.loading.loader import Loader
 from data.planning.stream import LoaderState
 from data.processing.processor import Processor
 from mllm_jax.train import trainer as loop
-from mllm_jax.train.events import Read
+from mllm_jax.train.events import Phase
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed import feed
 from mllm_jax.train.feed.feed import open_loader
 from mllm_jax.train.state.progress import Progress
-from mllm_jax.train.step.batch import place
+from mllm_jax.train.step.batch import PlacedBatch, place
 from tests.timing import soon
+from tests.train.runs import take_steps
 
 
 @pytest.fixture
@@ -117,18 +117,20 @@ def test_what_a_step_waits_for_data_is_measured(
         made = {"loss": jnp.zeros(()), "learning_rate": 0.1, "carried": {}}
         return lambda state, batch: (state, made)
 
+    batch: Any = None
+    placed = PlacedBatch(batch, {}, "")
     monkeypatch.setattr(loop, "open_loader", opened)
-    monkeypatch.setattr(loop, "batch_of", lambda *_: (None, {}, 0))
+    monkeypatch.setattr(loop, "place_step", lambda *_: placed)
     monkeypatch.setattr(loop, "compiled_together", taken)
     waits: list[float] = []
 
     def listen(event: Any) -> None:
-        if isinstance(event, Read):
-            waits.append(event.seconds)
+        match event:
+            case Phase("read", seconds=float(seconds)):
+                waits.append(seconds)
 
     progress = Progress(0, LoaderState(0), sources={})
-    for _ in loop.steps(experiment, jax.tree.map(lambda x: x, {}), progress, listen):
-        pass
+    list(take_steps(loop.Trainer(experiment, {}, progress, listen)))
     assert len(waits) == experiment.config.train.steps
     assert min(waits) >= seconds
     assert seconds or min(waits) < 0.1, "without a slow loader nothing is waited for"

@@ -33,13 +33,13 @@ from mllm_jax.runtime.records import line_of, read_lines
 from mllm_jax.runtime.wire import Address
 from mllm_jax.supervise import leader
 from mllm_jax.supervise.back import Back
-from mllm_jax.train.components.saves import SaveError, Saves
+from mllm_jax.train.components.saves import CheckpointPolicy, SaveError
 from mllm_jax.train.feed import feed
 from mllm_jax.train.listeners import listeners
 from mllm_jax.train.listeners.goodput import record
-from mllm_jax.train.listeners.goodput.ledger import Ledger
+from mllm_jax.train.listeners.goodput.ledger import TimeLedger
 from mllm_jax.train.listeners.listeners import Listeners
-from mllm_jax.train.listeners.stragglers.compare import Comparing
+from mllm_jax.train.listeners.stragglers.compare import TimeComparison
 from mllm_jax.train.records.forms import metrics
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.copies.copier import _Copier, _put_records
@@ -120,16 +120,16 @@ def of_the_end(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     run, nothing = Path("runs/demo"), SimpleNamespace(summary=lambda *_: {})
     with monkeypatch.context() as patched:
         patched.setattr(record, "write", full)
-        untaken = record.Record(Ledger(0.0), run)
+        untaken = record.TimeRecord(TimeLedger(0.0), run)
         untaken.trained = True
         untaken.write()
         patched.setattr(listeners, "write_summary", full)
         own = Listeners.__new__(Listeners)
         own._figures = own._goodput = nothing  # type: ignore[assignment]
         told = why(RoomError, lambda: own.finish(run, {}))
-    comparing = Comparing(run, 0)
+    comparing = TimeComparison(run, 0)
     monkeypatch.setattr(comparing._sink, "log", full)
-    comparing._keep(1, {})
+    comparing._write(1, {})
     return [told]
 
 
@@ -201,10 +201,10 @@ def of_damage(share: Share, index: Index) -> list[str]:
 def of_checkpoints(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Of checkpoints that cannot be saved or read."""
     none: Any = SimpleNamespace(steps=[], retention=SimpleNamespace())
-    saves = Saves(none, config(checkpoint__failures=2), Progress(0, LoaderState(0)))
-    saves._tried(100, full)
-    saves._tried(100, full)
-    said = [why(SaveError, lambda: saves._tried(100, full))]
+    saves = CheckpointPolicy(none, config(checkpoint__failures=2), Progress(0, LoaderState(0)))
+    saves._try_action(100, full)
+    saves._try_action(100, full)
+    said = [why(SaveError, lambda: saves._try_action(100, full))]
     own = Checkpoints.__new__(Checkpoints)
     own.directory, own._read_only = Path("runs/demo/checkpoints"), False
     own._manager = SimpleNamespace(close=full)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,11 +16,12 @@ from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.config.sections import GuardConfig
 from mllm_jax.runtime.compiled.synchronized import compiled_together
 from mllm_jax.runtime.part import take_part, waiting
-from mllm_jax.train import trainer as loop
 from mllm_jax.train.components import guard
 from mllm_jax.train.components.guard import Guard, not_finite
+from mllm_jax.train.events import ignore_event
 from mllm_jax.train.state.regroup import Regrouping
 from mllm_jax.train.step.step import TrainStep
+from mllm_jax.train.trainer import Trainer
 from sharding.hosts import ProcessCluster
 from tests.runtime.test_synchronized import Two, events
 
@@ -30,7 +32,7 @@ LAYOUT = NamedSharding(Mesh(np.array(jax.devices()[:2]), ("stage",)), PartitionS
 
 def look(program: str) -> object:
     """Runs a program, whose result is asked for, as a process does that has not run it before."""
-    guard._program.cache_clear()
+    guard._finite_program.cache_clear()
     if program == "the look at a state":
         return not_finite({"params": {"a": jax.device_put(jnp.full(3, jnp.nan), LAYOUT)}})
     if program == "the change of the checkpoint's plan":
@@ -74,7 +76,9 @@ def test_all_meet_between_compiling_and_running(program, result, waits, events):
 
 def test_steps_and_their_figures_are_waited_for_by_their_numbers(events):
     take_part(Two(events))
-    loop._done(7, jnp.ones(()))
+    trainer: Any = Trainer.__new__(Trainer)
+    trainer.in_flight, trainer.notify = deque([(7, jnp.ones(()))]), ignore_event
+    trainer.wait_for_steps()
     progress: Any = SimpleNamespace(usual_loss=None)
     own = Guard(GuardConfig(), progress, str)
     own.watch(SimpleNamespace(step=6, loss=1.0, gradient_norm=1.0, expert_loads=None))

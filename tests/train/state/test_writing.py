@@ -15,7 +15,7 @@ from data.planning.stream import LoaderState
 from mllm_jax.runtime import part
 from mllm_jax.runtime.part import Activity, peers
 from mllm_jax.train.components import saves as module
-from mllm_jax.train.components.saves import Saves
+from mllm_jax.train.components.saves import CheckpointPolicy
 from mllm_jax.train.state import checkpoint
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
@@ -106,7 +106,7 @@ def test_a_pause_before_the_last_save_is_tried_again_may_take_long(
         steps=[], retention=SimpleNamespace(good=None), directory=tmp_path, save=save
     )
     own.wait = own.reopen = lambda: None
-    Saves(own, config(), Progress(0, LoaderState(0))).save(
+    CheckpointPolicy(own, config(), Progress(0, LoaderState(0))).save(
         {}, Progress(5, LoaderState(0)), 5, last=True
     )
     assert [(event.event, event.limited) for event in events] == [

@@ -15,7 +15,7 @@ COMPILED = "/jax/core/compile/backend_compile_duration"
 HIT, MISS = "/jax/compilation_cache/cache_hits", "/jax/compilation_cache/cache_misses"
 
 
-class Ledger:
+class TimeLedger:
     """The seconds of this process by what they went into, see `attempts.KINDS`.
 
     Args:
@@ -45,7 +45,7 @@ class Ledger:
         self._at, self.now = at, now
 
 
-def age() -> float:
+def process_age() -> float:
     """Seconds since this process was started; 0 where the system does not say."""
     stat = Path("/proc/self/stat")
     if not stat.exists():
@@ -55,17 +55,17 @@ def age() -> float:
 
 
 @cache
-def programs() -> Counter[str]:
+def count_programs() -> Counter[str]:
     """Counts JAX's events of programs, from the first call on."""
     counts: Counter[str] = Counter()
 
-    def compiled(event: str, duration_secs: float, **_: str | int) -> None:
+    def count_timed(event: str, duration_secs: float, **_: str | int) -> None:
         del duration_secs
         counts[event] += 1
 
-    def found(event: str, **_: str | int) -> None:
+    def count_event(event: str, **_: str | int) -> None:
         counts[event] += 1
 
-    jax.monitoring.register_event_duration_secs_listener(compiled)
-    jax.monitoring.register_event_listener(found)
+    jax.monitoring.register_event_duration_secs_listener(count_timed)
+    jax.monitoring.register_event_listener(count_event)
     return counts

@@ -7,53 +7,50 @@ from typing import Any
 
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.supervise.attempts import goodput, read, told
-from mllm_jax.train.events import (
-    Checked,
-    Copied,
-    Copying,
-    Dispatched,
-    Done,
-    Evaluated,
-    Evaluating,
-    Event,
-    Read,
-    Reading,
-    Saved,
-    Saving,
-)
-from mllm_jax.train.listeners.goodput.ledger import COMPILED, HIT, MISS, programs
-from mllm_jax.train.listeners.goodput.record import Record
+from mllm_jax.train.events import Event, Phase, StepStarted
+from mllm_jax.train.listeners.goodput.ledger import COMPILED, HIT, MISS, count_programs
+from mllm_jax.train.listeners.goodput.record import TimeRecord
 from mllm_jax.train.state.progress import Progress
 
 logger = logging.getLogger(__name__)
 
 #: Seconds between two records, but for those behind a save and before an evaluation.
 EVERY = 5.0
+#: What the time of a phase goes into, where that is not the step.
+_KINDS = {
+    "read": "wait",
+    "copy": "save",
+    "save": "save",
+    "evaluate": "evaluate",
+    "check": "check",
+}
 
 
 class Goodput:
-    """Listens: every event ends a piece of time.
+    """Notes what the time of this process goes into: every event ends a piece of it.
 
     Args:
         record: record of this attempt.
         progress: progress of the run, whose `effective` is updated.
     """
 
-    def __init__(self, record: Record, progress: Progress) -> None:
+    def __init__(self, record: TimeRecord, progress: Progress) -> None:
         self._record, self._ledger, self._progress = record, record.ledger, progress
-        self._before, self._read = progress.effective, False
-        self._programs, self._compiled = programs(), programs()[COMPILED]
+        self._effective_before, self._has_started = progress.effective, False
+        self._programs = count_programs()
+        self._compiled = self._programs[COMPILED]
 
     def __call__(self, event: Event) -> None:
-        """Take an event in."""
-        self._ledger.spend(self._kind(event), self._now(event))
-        effective = self._before + self._ledger.seconds["step"]
+        """Note the time since the last event."""
+        self._ledger.spend(self._kind_before(event), self._kind_behind(event))
+        effective = self._effective_before + self._ledger.seconds["step"]
         self._progress.effective = self._record.effective = effective
-        if not self._record.trained and isinstance(event, Done):
-            self._record.trained = True
-            if is_primary():
-                logger.info("%s", self._first_step())
-        if isinstance(event, Saved | Evaluating) or self._record.age > EVERY:
+        match event:
+            case Phase("wait") if event.is_over and not self._record.trained:
+                self._record.trained = True
+                if is_primary():
+                    logger.info("%s", self._describe_start())
+        if self._record.age > EVERY or _is_recorded(event):
             self._record.write()
 
     def summary(self) -> dict[str, Any] | None:
@@ -62,54 +59,60 @@ class Goodput:
             return None
         self._record.write()
         try:
-            kept = read(self._record.folder)
+            attempts = read(self._record.folder)
         except OSError as error:  # which must not end a run that is done
             logger.warning("the goodput of the run is not known: %s", error)
             return None
-        for damage in kept.damage.values():
+        for damage in attempts.damage.values():
             logger.warning("%s", damage)
-        if not kept.spent:
+        if not attempts.spent:
             return None
-        found = goodput(kept.spent, kept.watched, self._progress.effective, [*kept.damage])
-        logger.info("%s", told(found))
-        return found
+        damaged, effective = [*attempts.damage], self._progress.effective
+        summary = goodput(attempts.spent, attempts.watched, effective, damaged)
+        logger.info("%s", told(summary))
+        return summary
 
-    def _kind(self, event: Event) -> str:
-        """What has ended with the event."""
+    def _kind_before(self, event: Event) -> str:
+        """What the time before the event went into."""
         match event:
-            case Reading() if not self._read:
-                self._read = True
+            case StepStarted() if not self._has_started:
+                self._has_started = True
                 return "data"
-            case Reading() if self._ledger.shared:
+            case StepStarted() if self._ledger.shared:
                 return "elsewhere"
-            case Read():
-                return "wait"
-            case Copied() | Saved():
-                return "save"
-            case Evaluated():
-                return "evaluate"
-            case Checked():
-                return "check"
-            case Dispatched():
+            case Phase(name) if event.is_over and name in _KINDS:
+                return _KINDS[name]
+            case Phase("dispatch") if event.is_over:
                 before, self._compiled = self._compiled, self._programs[COMPILED]
                 return "compile" if self._compiled > before else "step"
         return "step"
 
-    def _now(self, event: Event) -> str:
-        """What has begun with the event: what is a step, only its end tells."""
+    def _kind_behind(self, event: Event) -> str:
+        """What the time behind the event goes into, as far as that is known before its end."""
         match event:
-            case Copying() | Saving():
+            case Phase("copy" | "save", seconds=None):
                 return "save"
-            case Evaluating():
+            case Phase("evaluate", seconds=None):
                 return "evaluate"
         return "step" if self._record.trained else "compile"
 
-    def _first_step(self) -> str:
+    def _describe_start(self) -> str:
         """`the first step ends 9.8 s after the start: start 3.1, ...; 30 of 31 programs ...`"""
         total = sum(self._ledger.seconds.values())
-        phases = ", ".join(f"{kind} {own:.1f}" for kind, own in self._ledger.seconds.items())
+        seconds = self._ledger.seconds.items()
+        phases = ", ".join(f"{kind} {value:.1f}" for kind, value in seconds)
         hits, misses = self._programs[HIT], self._programs[MISS]
         return (
             f"the first step ends {total:.1f} s after the start: {phases}; {hits} of "
             f"{hits + misses} programs were found compiled (run.compilation_cache)"
         )
+
+
+def _is_recorded(event: Event) -> bool:
+    """Whether the record is written at once: behind a save, and before an evaluation."""
+    match event:
+        case Phase("save"):
+            return event.is_over
+        case Phase("evaluate"):
+            return not event.is_over
+    return False

@@ -9,12 +9,12 @@ from pathlib import Path
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.supervised.process import attempt, supervised
 from mllm_jax.supervise.attempts import Spent, newest, write
-from mllm_jax.train.listeners.goodput.ledger import Ledger
+from mllm_jax.train.listeners.goodput.ledger import TimeLedger
 
 logger = logging.getLogger(__name__)
 
 
-class Record:
+class TimeRecord:
     """Writes the record, on process 0; a disk that takes none ends no run.
 
     A supervisor counts its attempts from their begin, and so do their records. Without one there is
@@ -32,7 +32,7 @@ class Record:
     trained = False
     effective: float | None = None
 
-    def __init__(self, ledger: Ledger, folder: Path) -> None:
+    def __init__(self, ledger: TimeLedger, folder: Path) -> None:
         self.ledger, self.folder = ledger, folder
         self._number = attempt() or newest(folder) + 1
         self._written, self._failed = 0.0, False
@@ -52,10 +52,10 @@ class Record:
         self._written = time.perf_counter()
         if not is_primary() or not (self.trained or supervised()):
             return
-        own = self.ledger
+        ledger = self.ledger
+        seconds, now = dict(ledger.seconds), ledger.now
         try:
-            seconds = dict(own.seconds)
-            write(self.folder, Spent(self._number, own.began, seconds, own.now, self.effective))
+            write(self.folder, Spent(self._number, ledger.began, seconds, now, self.effective))
         except OSError as error:
             if not self._failed:
                 logger.warning("the record of this attempt cannot be written: %s", error)

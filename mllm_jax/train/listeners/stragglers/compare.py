@@ -12,19 +12,19 @@ from mllm_jax.train.events import Event
 from mllm_jax.train.listeners.stragglers.heat import FORM, RANKS
 from mllm_jax.train.listeners.stragglers.judge import Judge, Straggler
 from mllm_jax.train.listeners.stragglers.timing import NAME
-from mllm_jax.train.listeners.stragglers.window import Times, Window, compared
+from mllm_jax.train.listeners.stragglers.window import PhaseTimes, Window, compare_windows
 from mllm_jax.train.records.sinks import JsonlSink
 
 logger = logging.getLogger(__name__)
 
 #: Windows behind which one that is not complete is given up.
 LATEST = 10
-#: Windows after which one that is still slow is told again.
+#: Windows after which one that is still slow is warned of again.
 AGAIN = 20
 
 
-class Comparing:
-    """Compares the times of all processes, tells who is slow, and keeps the times.
+class TimeComparison:
+    """Compares the times of all processes, warns of slow ones, and writes the times.
 
     Args:
         folder: folder of the run.
@@ -35,50 +35,52 @@ class Comparing:
         self._sink, self._failed = JsonlSink(folder / RANKS, resumed_step, FORM), False
         self._judge, self._waiting = Judge(), dict[int, dict[int, Window]]()
         self._places: dict[str, tuple[str, ...]] = {}
-        self._told: dict[tuple[str, str], int] = {}
+        self._warned: dict[tuple[str, str], int] = {}
 
     def __call__(self, event: Event) -> None:
-        """Take an event in, and look for times that have come since."""
+        """Compare the times that have come since the last event."""
         del event
-        self.look()
+        self.compare_new()
 
-    def look(self) -> None:
+    def compare_new(self) -> None:
         """Compare the windows that have come from all processes."""
         for process, value in peers().posted(NAME):
             window = Window.from_json(value)
             self._waiting.setdefault(window.step, {})[process] = window
-        whole = sorted(step for step, own in self._waiting.items() if len(own) == peers().count)
-        for step in whole:
-            own = self._waiting.pop(step)
-            self._compare(step, compared([own[process] for process in sorted(own)]))
+        count = peers().count
+        complete = sorted(step for step, arrived in self._waiting.items() if len(arrived) == count)
+        for step in complete:
+            windows = self._waiting.pop(step)
+            ordered = [windows[process] for process in sorted(windows)]
+            self._compare(step, compare_windows(ordered))
         for step in sorted(self._waiting)[:-LATEST]:
             del self._waiting[step]
 
-    def _compare(self, step: int, times: list[Times]) -> None:
+    def _compare(self, step: int, times: list[PhaseTimes]) -> None:
         slow = self._judge(times)
-        self._tell(slow)
+        self._warn(slow)
         line: dict[str, Any] = {
-            own.phase: [float(f"{second:.3g}") for second in own.seconds] for own in times
+            each.phase: [float(f"{second:.3g}") for second in each.seconds] for each in times
         }
-        places = {own.phase: own.places for own in times}
+        places = {each.phase: each.places for each in times}
         if places != self._places:
             line, self._places = {"places": places, **line}, places
         if slow:
-            line["slow"] = [str(own) for own in slow]
-        self._keep(step, line)
+            line["slow"] = [str(straggler) for straggler in slow]
+        self._write(step, line)
 
-    def _tell(self, slow: list[Straggler]) -> None:
-        """Say who is slow, once and again at times, and who is so no longer."""
-        names = {(own.phase, own.place): own for own in slow}
-        for name in [name for name in self._told if name not in names]:
-            del self._told[name]
+    def _warn(self, slow: list[Straggler]) -> None:
+        """Warn of places that are slow, once and again at times; log which are so no longer."""
+        stragglers = {(straggler.phase, straggler.place): straggler for straggler in slow}
+        for name in [name for name in self._warned if name not in stragglers]:
+            del self._warned[name]
             logger.info("%s is no longer slow (%s)", name[1], name[0])
-        for name, own in names.items():
-            if self._told.get(name, 0) % AGAIN == 0:
-                logger.warning("%s", own)
-            self._told[name] = self._told.get(name, 0) + 1
+        for name, straggler in stragglers.items():
+            if self._warned.get(name, 0) % AGAIN == 0:
+                logger.warning("%s", straggler)
+            self._warned[name] = self._warned.get(name, 0) + 1
 
-    def _keep(self, step: int, line: Mapping[str, Any]) -> None:
+    def _write(self, step: int, line: Mapping[str, Any]) -> None:
         """Write a line; a disk that takes none ends no run."""
         try:
             self._sink.log(step, line)

@@ -12,11 +12,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mllm_jax.train.events import Event, Listener, Taken, nobody
+from mllm_jax.train.events import Event, Listener, StepEnded, ignore_event
 
 
 @contextmanager
-def collected_together(every: int | None) -> Iterator[Listener]:
+def collect_together(every: int | None) -> Iterator[Listener]:
     """Context in which a listener collects garbage, and Python does not by itself.
 
     What is there at its begin is not looked through again: it is frozen. What a caller has frozen
@@ -26,23 +26,23 @@ def collected_together(every: int | None) -> Iterator[Listener]:
         every: steps between two collections; None: Python collects whenever it wants to.
     """
     if every is None or not gc.isenabled():
-        yield nobody
+        yield ignore_event
         return
 
     def collect(event: Event) -> None:
-        if isinstance(event, Taken) and event.step % every == 0:
+        if isinstance(event, StepEnded) and event.step % every == 0:
             gc.collect()
 
     gc.collect()
-    theirs = _is_frozen()
-    if not theirs:
+    frozen_before = _is_frozen()
+    if not frozen_before:
         gc.freeze()
     gc.disable()
     try:
         yield collect
     finally:
         gc.enable()
-        if not theirs:
+        if not frozen_before:
             gc.unfreeze()
 
 
@@ -51,4 +51,4 @@ def _is_frozen() -> bool:
 
     The number of frozen objects does not tell: Python 3.12 freezes its immortal ones by itself.
     """
-    return not any(found is sys.modules for found in gc.get_objects())
+    return not any(tracked is sys.modules for tracked in gc.get_objects())

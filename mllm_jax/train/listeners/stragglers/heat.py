@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
 from mllm_jax.runtime.records import INT, LIST, OBJECT, Form, Lines, read_lines
-from mllm_jax.train.listeners.stragglers.window import DEVICE, HOST, OWN
+from mllm_jax.train.listeners.stragglers.window import DEVICE, HOST, LOCAL
 
 Numbers = NDArray[np.float64]
 
@@ -20,7 +20,7 @@ Numbers = NDArray[np.float64]
 RANKS, PICTURE = "ranks.jsonl", "ranks.png"
 #: What is drawn, with its title: phases whose seconds are added.
 MAPS: Mapping[str, Sequence[str]] = {
-    "What a process does by itself in a step": OWN,
+    "What a process does by itself in a step": LOCAL,
     "A fixed amount of work on the host": (HOST,),
     "A fixed amount of work on the device": (DEVICE,),
 }
@@ -50,13 +50,13 @@ class HeatMap:
     ratio: Numbers
 
 
-class Line(BaseModel):
+class RankLine(BaseModel):
     """A line of `ranks.jsonl`.
 
     Attributes:
         step: last step of the window.
         places: names of the places by phase, where they have changed.
-        slow: who was found slow, in words.
+        slow: who is slow, in words.
         read, place, between, host, device: seconds of all places in a phase; None if not timed.
     """
 
@@ -70,7 +70,7 @@ class Line(BaseModel):
     device: list[float] | None = None
 
 
-_LISTS = dict.fromkeys((*OWN, HOST, DEVICE), LIST)
+_LISTS = dict.fromkeys((*LOCAL, HOST, DEVICE), LIST)
 #: The form of a line.
 FORM = Form({"step": INT}, {"places": OBJECT, "slow": LIST, **_LISTS})
 
@@ -80,60 +80,61 @@ def read_times(folder: Path) -> Lines:
     return read_lines(folder / RANKS, FORM)
 
 
-def times_of(records: Lines) -> list[Line]:
+def times_of(records: Lines) -> list[RankLine]:
     """The lines of records; lists of another type, of an earlier version, are left out."""
     lines = []
-    for own in records.values:
+    for record in records.values:
         with suppress(ValidationError):
-            lines.append(Line.model_validate(own))
+            lines.append(RankLine.model_validate(record))
     return lines
 
 
-def kept_times(folder: Path) -> list[Line]:
-    """The lines of a run's `ranks.jsonl`, without those that are damaged, which is told."""
+def load_times(folder: Path) -> list[RankLine]:
+    """The lines of a run's `ranks.jsonl`; damaged ones are left out with a warning."""
     return times_of(read_times(folder).warn())
 
 
-def heat_maps(lines: Sequence[Line]) -> list[HeatMap]:
+def heat_maps(lines: Sequence[RankLine]) -> list[HeatMap]:
     """The maps of a run; none of what was not timed."""
     maps = [_heat_map(title, phases, lines) for title, phases in MAPS.items()]
-    return [own for own in maps if len(own.places) > 0]
+    return [heat_map for heat_map in maps if len(heat_map.places) > 0]
 
 
-def slow_ones(lines: Sequence[Line]) -> list[tuple[int, str]]:
-    """Steps at which somebody was found slow, and who, without those that say the same again."""
-    found: dict[str, tuple[int, str]] = {}
+def slow_ones(lines: Sequence[RankLine]) -> list[tuple[int, str]]:
+    """Steps at which a place was slow for the first time, and the messages."""
+    first: dict[str, tuple[int, str]] = {}
     for line in lines:
-        for told in line.slow:
-            found.setdefault(told.split(" is slow: ")[0], (line.step, told))
-    return list(found.values())
+        for message in line.slow:
+            first.setdefault(message.split(" is slow: ")[0], (line.step, message))
+    return list(first.values())
 
 
-def _heat_map(title: str, phases: Sequence[str], lines: Sequence[Line]) -> HeatMap:
+def _heat_map(title: str, phases: Sequence[str], lines: Sequence[RankLine]) -> HeatMap:
     """The map of the sum of some phases."""
     columns, steps, places = list[dict[str, float]](), list[float](), tuple[str, ...]()
     for line in lines:
         places = tuple(line.places.get(phases[0], places))
-        timed = [own for phase in phases if (own := getattr(line, phase))]
+        times = [values for phase in phases if (values := getattr(line, phase))]
         # The line with their names may be lost, with the folder of the run.
-        named = places or tuple(map(str, range(len(timed[0]) if timed else 0)))
-        if [len(own) for own in timed] == [len(named)] * len(phases):
-            seconds = np.sum(timed, axis=0)
-            columns.append(dict(zip(named, seconds / (np.median(seconds) or 1.0), strict=True)))
+        rows = places or tuple(map(str, range(len(times[0]) if times else 0)))
+        if [len(values) for values in times] == [len(rows)] * len(phases):
+            seconds = np.sum(times, axis=0)
+            columns.append(dict(zip(rows, seconds / (np.median(seconds) or 1.0), strict=True)))
             steps.append(line.step)
     names = tuple(dict.fromkeys(name for column in columns for name in column))
     ratio = [[column.get(name, np.nan) for column in columns] for name in names]
-    return _thinned(HeatMap(title, names, np.array(steps), np.array(ratio, np.float64)))
+    return _average_columns(HeatMap(title, names, np.array(steps), np.array(ratio, np.float64)))
 
 
-def _thinned(whole: HeatMap) -> HeatMap:
-    """The map with at most `COLUMNS` columns."""
-    every = -(-len(whole.steps) // COLUMNS)
-    if every <= 1:
-        return whole
-    parts = [slice(at, at + every) for at in range(0, len(whole.steps), every)]
-    ratio = np.stack([whole.ratio[:, part].mean(1) for part in parts], axis=1)
-    return HeatMap(whole.title, whole.places, np.array([whole.steps[p][-1] for p in parts]), ratio)
+def _average_columns(full: HeatMap) -> HeatMap:
+    """The map with at most `COLUMNS` columns, each the mean of as many windows."""
+    count = -(-len(full.steps) // COLUMNS)
+    if count <= 1:
+        return full
+    ranges = [slice(start, start + count) for start in range(0, len(full.steps), count)]
+    ratio = np.stack([full.ratio[:, windows].mean(1) for windows in ranges], axis=1)
+    steps = np.array([full.steps[windows][-1] for windows in ranges])
+    return HeatMap(full.title, full.places, steps, ratio)
 
 
 def draw(maps: Sequence[HeatMap], path: Path) -> None:
@@ -146,23 +147,24 @@ def draw(maps: Sequence[HeatMap], path: Path) -> None:
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
 
-    rows = [min(len(own.places), 2 * NAMED) for own in maps]
+    rows = [min(len(heat_map.places), 2 * NAMED) for heat_map in maps]
     heights = [0.22 * count + 0.9 for count in rows]
     figure = Figure((11.0, sum(heights)), dpi=120, layout="constrained")
     panels = figure.subplots(len(maps), squeeze=False, height_ratios=heights)[:, 0]
-    for axes, own in zip(panels, maps, strict=True):
+    for axes, heat_map in zip(panels, maps, strict=True):
         image = axes.imshow(
-            own.ratio,
+            heat_map.ratio,
             cmap="RdBu_r",
             norm=LogNorm(1 / FACTOR, FACTOR, clip=True),
             aspect="auto",
             interpolation="nearest",
         )
-        every = -(-len(own.places) // NAMED)
-        axes.set_yticks(range(0, len(own.places), every), own.places[::every], fontsize=7)
-        shown = np.unique(np.linspace(0, len(own.steps) - 1, 8).astype(int))
-        axes.set_xticks(shown, [f"{own.steps[at]:.0f}" for at in shown], fontsize=7)
-        axes.set_title(own.title, loc="left", fontsize=9)
+        places, steps = heat_map.places, heat_map.steps
+        every = -(-len(places) // NAMED)
+        axes.set_yticks(range(0, len(places), every), places[::every], fontsize=7)
+        shown = np.unique(np.linspace(0, len(steps) - 1, 8).astype(int))
+        axes.set_xticks(shown, [f"{steps[column]:.0f}" for column in shown], fontsize=7)
+        axes.set_title(heat_map.title, loc="left", fontsize=9)
     panels[-1].set_xlabel("step", fontsize=8)
     ticks = [1 / FACTOR, 1, FACTOR]
     bar = figure.colorbar(image, ax=list(panels), ticks=ticks, extend="both", shrink=0.9)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mllm_jax.train.listeners.stragglers.window import WORDS, Times
+from mllm_jax.train.listeners.stragglers.window import WORDS, PhaseTimes
 
 Numbers = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ SCALE = 1.4826
 #: Windows of which so many as `OFTEN` must be outliers.
 OFTEN, OF = 4, 5
 #: Windows whose differences tell how much values vary, and the fewest that do.
-KEPT, FEWEST = 200, 6
+HISTORY, FEWEST = 200, 6
 #: Windows for one of lag in these differences.
 WINDOWS_PER_LAG = 4
 #: Newest windows by which is told whether a place gets slower.
@@ -84,10 +84,10 @@ class Straggler:
 
 
 @dataclass
-class _Known:
-    """What is known of one phase: excess of every place by window, and what was an outlier."""
+class _PhaseHistory:
+    """The windows of one phase: the excess of every place, and which were outliers."""
 
-    excess: deque[Numbers] = field(default_factory=lambda: deque(maxlen=KEPT))
+    excess: deque[Numbers] = field(default_factory=lambda: deque(maxlen=HISTORY))
     outliers: deque[NDArray[np.bool_]] = field(default_factory=lambda: deque(maxlen=OF))
 
 
@@ -95,53 +95,53 @@ class Judge:
     """Compares the windows of a run, one after the other."""
 
     def __init__(self) -> None:
-        self._known: defaultdict[str, _Known] = defaultdict(_Known)
+        self._histories: defaultdict[str, _PhaseHistory] = defaultdict(_PhaseHistory)
 
-    def __call__(self, compared: Sequence[Times]) -> list[Straggler]:
+    def __call__(self, compared: Sequence[PhaseTimes]) -> list[Straggler]:
         """The slow ones after one more window; each call has the same places."""
-        return [slow for times in compared for slow in self._of_phase(times)]
+        return [slow for times in compared for slow in self._find_slow(times)]
 
-    def _of_phase(self, times: Times) -> Iterator[Straggler]:
+    def _find_slow(self, times: PhaseTimes) -> Iterator[Straggler]:
         values = np.array(times.seconds)
         if len(values) < 2 or not values.all():
             return
-        known, usual = self._known[times.phase], _of_others(values)
-        known.excess.append(np.log(values / usual))
-        known.outliers.append(self._outliers(known, values, usual, times.pace))
-        for at in np.flatnonzero(np.sum(known.outliers, axis=0) >= OFTEN):
-            excess = tuple(float(np.expm1(own[at])) for own in [*known.excess][-RECENT:])
+        history, usual = self._histories[times.phase], _median_of_others(values)
+        history.excess.append(np.log(values / usual))
+        history.outliers.append(self._find_outliers(history, values, usual, times.pace))
+        for at in np.flatnonzero(np.sum(history.outliers, axis=0) >= OFTEN):
+            excess = tuple(float(np.expm1(window[at])) for window in [*history.excess][-RECENT:])
             yield Straggler(
                 times.phase, times.places[at], values[at], float(usual[at]), excess, times.pace
             )
 
-    def _outliers(
-        self, known: _Known, values: Numbers, usual: Numbers, pace: float | None
+    def _find_outliers(
+        self, history: _PhaseHistory, values: Numbers, usual: Numbers, pace: float | None
     ) -> NDArray[np.bool_]:
-        if len(known.excess) < FEWEST:
+        if len(history.excess) < FEWEST:
             return np.zeros(len(values), bool)
-        noted = known.excess[-1] > max(DEVIATIONS * _between(values), MINOR)
+        outliers = history.excess[-1] > max(DEVIATIONS * _deviation_of_places(values), MINOR)
         if pace is not None:
-            noted &= values - usual > UNNOTICED * pace
-        excess = np.array(known.excess)[:, noted]
-        noted[noted] = excess[-1] > DEVIATIONS * _in_time(excess)
-        return noted
+            outliers &= values - usual > UNNOTICED * pace
+        excess = np.array(history.excess)[:, outliers]
+        outliers[outliers] = excess[-1] > DEVIATIONS * _deviation_in_time(excess)
+        return outliers
 
 
-def _of_others(values: Numbers) -> Numbers:
+def _median_of_others(values: Numbers) -> Numbers:
     """`[places]`, for each the median of all others."""
     rising, others = np.sort(values), len(values) - 1
-    own = np.searchsorted(rising, values)  # of equal values it does not matter which is left out
+    rank = np.searchsorted(rising, values)  # of equal values it does not matter which is left out
     low, high = ((others - 1) // 2, others // 2)
-    return (rising[low + (own <= low)] + rising[high + (own <= high)]) / 2
+    return (rising[low + (rank <= low)] + rising[high + (rank <= high)]) / 2
 
 
-def _in_time(excess: Numbers) -> Numbers:
+def _deviation_in_time(excess: Numbers) -> Numbers:
     """`[places]`, scaled deviation of the excess `[windows, places]` of a window from earlier ones.
 
     Differences of independent values vary by the root of two more than the values.
     """
     steps = [excess[lag:] - excess[:-lag] for lag in _lags(len(excess))]
-    spreads = [np.median(np.abs(own - np.median(own, axis=0)), axis=0) for own in steps]
+    spreads = [np.median(np.abs(step - np.median(step, axis=0)), axis=0) for step in steps]
     return SCALE * np.max(spreads, axis=0) / np.sqrt(2)
 
 
@@ -151,7 +151,7 @@ def _lags(windows: int) -> list[int]:
     return [*(2**power for power in range(longest.bit_length()) if 2**power < longest), longest]
 
 
-def _between(values: Numbers) -> float:
+def _deviation_of_places(values: Numbers) -> float:
     """Scaled deviation of the values from their median, as a share of it; 0 of too few values."""
     if len(values) < ENOUGH:
         return 0.0

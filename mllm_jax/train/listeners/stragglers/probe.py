@@ -32,17 +32,17 @@ class Probes:
     """
 
     def __init__(self, devices: Sequence[jax.Device] | None = None) -> None:
-        own = [device for device in jax.local_devices() if device.platform != "cpu"]
-        self._devices = own if devices is None else devices
+        real = [device for device in jax.local_devices() if device.platform != "cpu"]
+        self._devices = real if devices is None else devices
         self._bytes = bytes(BYTES)
 
-    def host(self) -> float:
+    def time_host(self) -> float:
         """Seconds of a digest on one core of the host."""
-        return _timed(lambda: hashlib.sha256(self._bytes).digest())
+        return _time_work(lambda: hashlib.sha256(self._bytes).digest())
 
-    def devices(self) -> list[float]:
+    def time_devices(self) -> list[float]:
         """Seconds of a few products of matrices on each device, whose queue must be empty."""
-        return [_timed(own) for own in self._products]
+        return [_time_work(work) for work in self._products]
 
     @cached_property
     def names(self) -> list[str]:
@@ -63,21 +63,21 @@ class Probes:
                 matrix = matrix @ matrix
             return matrix
 
-        def done(matrix: jax.Array) -> None:
+        def run_products(matrix: jax.Array) -> None:
             products(matrix).block_until_ready()
 
         one = jnp.eye(size, dtype=dtype)
         matrices = [jax.device_put(one, device) for device in self._devices]
         for matrix in matrices:
-            done(matrix)
-        return [partial(done, matrix) for matrix in matrices]
+            run_products(matrix)
+        return [partial(run_products, matrix) for matrix in matrices]
 
 
-def _timed(work: Callable[[], object]) -> float:
+def _time_work(work: Callable[[], object]) -> float:
     """Seconds of `work`, in the median of a few times."""
     seconds = []
     for _ in range(REPEATS):
-        began = time.perf_counter()
+        start = time.perf_counter()
         work()
-        seconds.append(time.perf_counter() - began)
+        seconds.append(time.perf_counter() - start)
     return median(seconds)

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 #: What a process does by itself in a step: `between` is what it does between two steps.
-OWN = ("read", "place", "between")
+LOCAL = ("read", "place", "between")
 #: The probes of a fixed amount of work, of the host and of each of its devices.
 HOST, DEVICE = "host", "device"
-#: What the times tell in words.
+#: What each phase is, for messages.
 WORDS = {
     "read": "waiting for its data",
     "place": "placing the batch on its devices",
@@ -29,7 +29,7 @@ class Window:
         machine: name of its machine.
         step: last step of the window.
         pace: median of the seconds of a step.
-        seconds: by name of `OWN` and `HOST`, the median of the seconds of the window.
+        seconds: by name of `LOCAL` and `HOST`, the median of the seconds of the window.
         devices: seconds of the probe of each device of the process.
         names: name of each of these devices.
     """
@@ -58,7 +58,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Times:
+class PhaseTimes:
     """What is compared within a window, of one phase.
 
     Attributes:
@@ -74,20 +74,20 @@ class Times:
     pace: float | None = None
 
 
-def compared(windows: Sequence[Window]) -> list[Times]:
+def compare_windows(windows: Sequence[Window]) -> list[PhaseTimes]:
     """What can be compared between the windows of all processes, of the same steps."""
-    places = tuple(own.place for own in windows)
-    pace = max(own.pace for own in windows)
-    found = []
-    for phase in (*OWN, HOST):
-        seconds = tuple(own.seconds.get(phase, 0.0) for own in windows)
-        found.append(Times(phase, places, seconds, None if phase == HOST else pace))
+    places = tuple(window.place for window in windows)
+    pace = max(window.pace for window in windows)
+    times = []
+    for phase in (*LOCAL, HOST):
+        seconds = tuple(window.seconds.get(phase, 0.0) for window in windows)
+        times.append(PhaseTimes(phase, places, seconds, None if phase == HOST else pace))
     devices = [
-        (f"{name} of {own.place}", seconds)
-        for own in windows
-        for name, seconds in zip(own.names, own.devices, strict=True)
+        (f"{name} of {window.place}", seconds)
+        for window in windows
+        for name, seconds in zip(window.names, window.devices, strict=True)
     ]
     if devices:
         names, values = zip(*devices, strict=True)
-        found.append(Times(DEVICE, names, values))
-    return found
+        times.append(PhaseTimes(DEVICE, names, values))
+    return times

@@ -1,4 +1,4 @@
-"""Times of healthy and slow processes, generated."""
+"""PhaseTimes of healthy and slow processes, generated."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from mllm_jax.train.listeners.stragglers.window import Times, Window, compared
+from mllm_jax.train.listeners.stragglers.window import PhaseTimes, Window, compare_windows
 
 #: Seconds of a healthy step, and of what its process does by itself.
 PACE = 1.0
@@ -24,7 +24,7 @@ def windows(
     phases: tuple[str, ...] = ("between",),
     devices: int = 2,
     correlation: float = 0.0,
-) -> Iterator[list[Times]]:
+) -> Iterator[list[PhaseTimes]]:
     """Windows of all processes whose times vary log-normally, each by itself.
 
     Args:
@@ -36,7 +36,7 @@ def windows(
     shape = processes, len(USUAL) + devices
     noise = random.normal(0.0, sigma, shape)
     for number in range(count):
-        yield compared(
+        yield compare_windows(
             [
                 _window(process, noise[process], slow(number) if process == 1 else 1.0, phases)
                 for process in range(processes)

@@ -16,9 +16,9 @@ from mllm_jax.runtime.part import peers
 from mllm_jax.runtime.peers import join
 from mllm_jax.runtime.watch import Limits
 from mllm_jax.runtime.wire import Address
-from mllm_jax.train.events import Dispatched, Done, Placed, Read, Stopwatch, Taken, nobody
-from mllm_jax.train.listeners.stragglers.compare import Comparing
-from mllm_jax.train.listeners.stragglers.timing import Timing
+from mllm_jax.train.events import Event, Phase, StepEnded, Stopwatch, ignore_event
+from mllm_jax.train.listeners.stragglers.compare import TimeComparison
+from mllm_jax.train.listeners.stragglers.timing import StepTimer
 
 #: Steps of a window, windows, and seconds of the parts of a step.
 EVERY, WINDOWS = 5, 20
@@ -29,20 +29,21 @@ def main(index: int, address: str, folder: str, factor: float, growth: float) ->
     """Take all steps; process 0 goes on until it has heard the other one."""
     logging.basicConfig(format="%(message)s", stream=sys.stdout, level=logging.INFO)
     join(index, 2, Address.parse(address), Limits(), 30.0)
-    timing = Timing(EVERY, None)
-    comparing = Comparing(Path(folder), 0) if index == 0 else nobody
+    timing = StepTimer(EVERY, None)
+    comparing = TimeComparison(Path(folder), 0) if index == 0 else ignore_event
     since = Stopwatch()
     for step in range(1, EVERY * WINDOWS + 1):
         time.sleep(READ)
         slow = factor + growth * (step / EVERY) if index == 1 else 1.0
         time.sleep(BETWEEN * slow)
         seconds, since = since.seconds, Stopwatch()
-        parts = Read(step, READ, ()), Placed(step, 0.001), Dispatched(step, 0.0), Done(step, 0.0)
-        for event in (*parts, Taken(step, seconds, (), {}, 0.0)):
+        parts: list[Event] = [Phase("read", step, READ, ()), Phase("place", step, 0.001)]
+        parts += [Phase("dispatch", step, 0.0), Phase("wait", step, 0.0)]
+        for event in (*parts, StepEnded(step, seconds, (), {}, 0.0)):
             timing(event)
             comparing(event)
     peers().gather("all steps are taken", None)
-    comparing(Taken(step + 1, 0.0, (), {}, 0.0))  # looks once more
+    comparing(StepEnded(step + 1, 0.0, (), {}, 0.0))  # looks once more
     peers().leave(0)
 
 

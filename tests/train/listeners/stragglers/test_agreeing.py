@@ -13,11 +13,11 @@ import pytest
 
 from mllm_jax.runtime.part import Peers, peers, take_part
 from mllm_jax.runtime.stop import AGREE, StopSignal
-from mllm_jax.train.events import Done, Event, Placed, Read, Stopwatch, Taken
+from mllm_jax.train.events import Event, Phase, StepEnded, Stopwatch
 from mllm_jax.train.listeners.stragglers.judge import Judge
-from mllm_jax.train.listeners.stragglers.timing import NAME, Timing
-from mllm_jax.train.listeners.stragglers.window import Window, compared
-from mllm_jax.train.trainer import _Between
+from mllm_jax.train.listeners.stragglers.timing import NAME, StepTimer
+from mllm_jax.train.listeners.stragglers.window import Window, compare_windows
+from mllm_jax.train.trainer import Trainer
 from tests.configs import config
 
 STEPS, EVERY = 60, 5
@@ -67,30 +67,32 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
 def run(index: int, clock: Clock, device: float, factor: float) -> None:
     """All steps of a process, of which the loop's own parts do what lies between two."""
     clock.index, clock.now = index, 0.0
-    timing = Timing(EVERY, None)
+    timing = StepTimer(EVERY, None)
 
     def tell(event: Event) -> None:
         timing(event)
-        if isinstance(event, Taken):
+        if isinstance(event, StepEnded):
             clock.now += WORK * factor
 
-    tell.record = None  # type: ignore[attr-defined]
     own = config(train__steps=1000, checkpoint__enabled=False, evaluate__enabled=False)
     guard: Any = SimpleNamespace(watch=lambda taken: None, settle=lambda: None)
-    nothing: Any = None
-    between = _Between(own, nothing, tell, nothing, guard, None, None)  # type: ignore[arg-type]
+    trainer: Any = Trainer.__new__(Trainer)
+    trainer.config, trainer.state, trainer.notify = own, None, tell
     stop, since = StopSignal(), Stopwatch()
+    figures = SimpleNamespace(record=None)
+    trainer.components = SimpleNamespace(guard=guard, stop=stop, listeners=figures)
     for step in range(1, STEPS + 1):
         clock.now += READ
-        tell(Read(step, READ, ()))
+        tell(Phase("read", step, READ, ()))
         clock.now += PLACE
-        tell(Placed(step, PLACE))
+        tell(Phase("place", step, PLACE))
         waited = Stopwatch()
         peers().gather("the devices", None)
         clock.now += device
-        tell(Done(step, waited.seconds))
+        tell(Phase("wait", step, waited.seconds))
         seconds, since = since.seconds, Stopwatch()
-        between.after(None, Taken(step, seconds, (), {}, 0.0), stop)
+        trainer.progress = SimpleNamespace(step=step)
+        trainer.after_step(StepEnded(step, seconds, (), {}, 0.0))
 
 
 @pytest.mark.parametrize("device", [0.1, AGREE / 2])
@@ -105,6 +107,6 @@ def test_a_slow_process_is_named_however_often_processes_agree(clock: Clock, dev
         windows.setdefault(window.step, {})[index] = window
     judge, named = Judge(), set()
     for step in sorted(windows):
-        slow = judge(compared([windows[step][index] for index in (0, 1)]))
+        slow = judge(compare_windows([windows[step][index] for index in (0, 1)]))
         named |= {(own.phase, own.place.split(" (")[0]) for own in slow}
     assert named == {("between", "process 1")}

@@ -18,19 +18,19 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from mllm_jax.runtime.part import Peers, peers, take_part
-from mllm_jax.train.events import Dispatched, Done, Evaluated, Placed, Read, Saved, Taken
-from mllm_jax.train.listeners.stragglers.compare import AGAIN, LATEST, Comparing
+from mllm_jax.train.events import Phase, StepEnded
+from mllm_jax.train.listeners.stragglers.compare import AGAIN, LATEST, TimeComparison
 from mllm_jax.train.listeners.stragglers.heat import (
     COLUMNS,
     RANKS,
     draw,
     heat_maps,
-    kept_times,
+    load_times,
     slow_ones,
 )
 from mllm_jax.train.listeners.stragglers.probe import Probes
-from mllm_jax.train.listeners.stragglers.timing import NAME, Timing
-from mllm_jax.train.listeners.stragglers.window import DEVICE, HOST, OWN, Window
+from mllm_jax.train.listeners.stragglers.timing import NAME, StepTimer
+from mllm_jax.train.listeners.stragglers.window import DEVICE, HOST, LOCAL, Window
 from mllm_jax.train.records.sinks import JsonlSink
 from tests.configs import ROOT
 from tests.runtime.test_peers import free_port
@@ -51,8 +51,8 @@ def two() -> Iterator[Peers]:
     take_part(before)
 
 
-def taken(step: int, seconds: float) -> Taken:
-    return Taken(step, seconds, (), {}, 0.0)
+def taken(step: int, seconds: float) -> StepEnded:
+    return StepEnded(step, seconds, (), {}, 0.0)
 
 
 def send(own: Peers, step: int, between: float, processes: tuple[int, ...] = (0, 1)) -> None:
@@ -64,15 +64,15 @@ def send(own: Peers, step: int, between: float, processes: tuple[int, ...] = (0,
 
 
 def test_a_window_has_what_a_process_does_by_itself(two: Peers) -> None:
-    timing = Timing(2, None)
+    timing = StepTimer(2, None)
     for step in (1, 2, 3, 4):
         late = 10.0 if step == 1 else 0.0  # the first step compiles
-        timing(Read(step, 0.1, ()))
-        timing(Placed(step, 0.2 + late))
-        timing(Dispatched(step, 0.3))
-        timing(Done(step, 0.4))
-        timing(Saved(step, 0.5))
-        timing(Evaluated(step, 7.0, {}))
+        timing(Phase("read", step, 0.1, ()))
+        timing(Phase("place", step, 0.2 + late))
+        timing(Phase("dispatch", step, 0.3))
+        timing(Phase("wait", step, 0.4))
+        timing(Phase("save", step, 0.5))
+        timing(Phase("evaluate", step, 7.0, {}))
         timing(taken(step, 2.0 + late))
     windows = [Window.from_json(value) for _, value in two.posted(NAME)]
     assert [own.step for own in windows] == [2, 4]
@@ -85,14 +85,14 @@ def test_a_window_has_what_a_process_does_by_itself(two: Peers) -> None:
 def test_the_slow_one_is_told_once_and_again_later(
     two: Peers, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    comparing = Comparing(tmp_path, 0)
+    comparing = TimeComparison(tmp_path, 0)
     with caplog.at_level(logging.INFO):
         for number in range(8 + AGAIN + 1):
             send(two, 10 * number, 0.4)
-            comparing.look()
+            comparing.compare_new()
         for number in range(6):
             send(two, 1000 + 10 * number, 0.2)
-            comparing.look()
+            comparing.compare_new()
     told = [record.getMessage() for record in caplog.records]
     slow = [text for text in told if "is slow" in text]
     assert len(slow) == 2
@@ -100,32 +100,32 @@ def test_the_slow_one_is_told_once_and_again_later(
         "process 1 (host b) is slow: what it does between two steps takes 400"
     )
     assert told[-1] == "process 1 (host b) is no longer slow (between)"
-    (first,) = slow_ones(kept_times(tmp_path))
+    (first,) = slow_ones(load_times(tmp_path))
     assert first == (80, slow[0])
 
 
 def test_a_window_waits_for_all_processes_but_not_for_ever(two: Peers, tmp_path: Path) -> None:
-    comparing = Comparing(tmp_path, 0)
+    comparing = TimeComparison(tmp_path, 0)
     send(two, 10, 0.2, (0,))
-    comparing.look()
+    comparing.compare_new()
     assert not (tmp_path / "ranks.jsonl").read_text()
     send(two, 10, 0.2, (1,))
-    comparing.look()
+    comparing.compare_new()
     assert len((tmp_path / "ranks.jsonl").read_text().splitlines()) == 1
     for step in range(20, 20 + 10 * (LATEST + 5), 10):
         send(two, step, 0.2, (0,))
-        comparing.look()
+        comparing.compare_new()
     assert len(comparing._waiting) == LATEST
 
 
 def test_a_run_goes_on_with_its_times_and_on_a_full_disk(
     two: Peers, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    comparing = Comparing(tmp_path, 0)
+    comparing = TimeComparison(tmp_path, 0)
     for step in (10, 20, 30):
         send(two, step, 0.2)
-    comparing.look()
-    again = Comparing(tmp_path, 20)
+    comparing.compare_new()
+    again = TimeComparison(tmp_path, 20)
     assert [json.loads(x)["step"] for x in (tmp_path / "ranks.jsonl").read_text().splitlines()] == [
         10,
         20,
@@ -137,17 +137,17 @@ def test_a_run_goes_on_with_its_times_and_on_a_full_disk(
     monkeypatch.setattr(again._sink, "log", full)
     for step in (30, 40):
         send(two, step, 0.2)
-    again.look()
+    again.compare_new()
     assert caplog.text.count("ranks.jsonl cannot be written: [Errno 28]") == 1
 
 
 def test_maps_have_the_seconds_of_all_over_their_median(two: Peers, tmp_path: Path) -> None:
-    assert heat_maps(kept_times(tmp_path)) == []
-    comparing = Comparing(tmp_path, 0)
+    assert heat_maps(load_times(tmp_path)) == []
+    comparing = TimeComparison(tmp_path, 0)
     for number in range(2 * COLUMNS):
         send(two, 10 * (number + 1), 0.4)
-    comparing.look()
-    own, host, device = heat_maps(kept_times(tmp_path))
+    comparing.compare_new()
+    own, host, device = heat_maps(load_times(tmp_path))
     assert own.places == host.places == ("process 0 (host a)", "process 1 (host b)")
     assert device.places == ("device 0 of process 0 (host a)", "device 1 of process 1 (host b)")
     assert own.ratio.shape == (2, COLUMNS)
@@ -166,25 +166,25 @@ def test_a_bit_that_flips_in_the_times_leaves_a_map_of_the_others(at: int, bit: 
         sink = JsonlSink(path)
         for step in range(10, 60, 10):
             first = {"places": {"read": ["a", "b"], "host": ["a", "b"]}} if step == 10 else {}
-            sink.log(step, {**first, **{phase: [0.21, 0.25] for phase in (*OWN, HOST)}})
+            sink.log(step, {**first, **{phase: [0.21, 0.25] for phase in (*LOCAL, HOST)}})
         data = bytearray(path.read_bytes())
         data[at % len(data)] ^= 1 << bit
         path.write_bytes(data)
-        for own in heat_maps(kept_times(path.parent)):
+        for own in heat_maps(load_times(path.parent)):
             assert len(own.steps) >= 3
-            assert slow_ones(kept_times(path.parent)) == []
+            assert slow_ones(load_times(path.parent)) == []
 
 
 def test_probes_take_some_time_on_host_and_devices() -> None:
     probes = Probes(jax.local_devices())
-    assert probes.host() > 0
-    seconds = probes.devices()
+    assert probes.time_host() > 0
+    seconds = probes.time_devices()
     assert len(seconds) == len(probes.names) == 8
     assert all(own > 0 for own in seconds)
     emulated = Probes()
-    assert not emulated.devices()
+    assert not emulated.time_devices()
     assert not emulated.names
-    assert {HOST, DEVICE}.isdisjoint(OWN)
+    assert {HOST, DEVICE}.isdisjoint(LOCAL)
 
 
 @pytest.mark.slow

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from mllm_jax.train.events import Reading, Taken
-from mllm_jax.train.listeners.stragglers.garbage import collected_together
+from mllm_jax.train.events import StepEnded, StepStarted
+from mllm_jax.train.listeners.stragglers.garbage import collect_together
 
 
 class Knot:
@@ -19,16 +19,16 @@ class Knot:
         self.own = self
 
 
-def taken(step: int) -> Taken:
-    return Taken(step, 1.0, (), {}, 0.0)
+def taken(step: int) -> StepEnded:
+    return StepEnded(step, 1.0, (), {}, 0.0)
 
 
 def test_garbage_goes_at_its_steps_alone() -> None:
-    with collected_together(10) as collect:
+    with collect_together(10) as collect:
         gone = weakref.ref(Knot())
         made: list[list[int]] = [[] for _ in range(100_000)]
         for step in range(1, 10):
-            collect(Reading(step))
+            collect(StepStarted(step))
             collect(taken(step))
         assert gone() is not None
         assert len(made) == 100_000
@@ -49,7 +49,7 @@ def nothing_frozen() -> Iterator[None]:
 def test_python_collects_by_itself_before_and_after() -> None:
     there = Knot()
     assert gc.isenabled()
-    with collected_together(10):
+    with collect_together(10):
         assert not gc.isenabled()
         assert frozen(there)
     assert gc.isenabled()
@@ -66,7 +66,7 @@ def test_what_a_caller_has_frozen_stays_so() -> None:
     theirs = Knot()
     gc.freeze()
     later = Knot()
-    with collected_together(10):
+    with collect_together(10):
         assert not gc.isenabled()
         assert frozen(theirs)
         assert not frozen(later)
@@ -75,6 +75,6 @@ def test_what_a_caller_has_frozen_stays_so() -> None:
 
 
 def test_without_steps_python_collects_whenever_it_wants_to() -> None:
-    with collected_together(None) as collect:
+    with collect_together(None) as collect:
         assert gc.isenabled()
         collect(taken(10))

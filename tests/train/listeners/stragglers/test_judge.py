@@ -5,8 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mllm_jax.train.listeners.stragglers.judge import FEWEST, OFTEN, Judge, Straggler, _of_others
-from mllm_jax.train.listeners.stragglers.window import DEVICE, HOST, OWN
+from mllm_jax.train.listeners.stragglers.judge import (
+    FEWEST,
+    OFTEN,
+    Judge,
+    Straggler,
+    _median_of_others,
+)
+from mllm_jax.train.listeners.stragglers.window import DEVICE, HOST, LOCAL
 from tests.train.listeners.stragglers.noise import windows
 
 
@@ -16,7 +22,7 @@ def judged(**options) -> list[list[Straggler]]:
     return [judge(times) for times in windows(**options)]
 
 
-@pytest.mark.parametrize("phase", [*OWN, HOST, DEVICE])
+@pytest.mark.parametrize("phase", [*LOCAL, HOST, DEVICE])
 @pytest.mark.parametrize("processes", [2, 3, 16])
 def test_a_process_that_is_slower_by_a_fifth_is_named(phase: str, processes: int) -> None:
     found = judged(
@@ -107,7 +113,7 @@ def test_the_median_of_the_others_is_that() -> None:
     for count in (2, 3, 4, 7, 8):
         for values in (random.random(count), random.integers(0, 3, count).astype(float)):
             wanted = [np.median(np.delete(values, at)) for at in range(count)]
-            assert _of_others(values).tolist() == wanted
+            assert _median_of_others(values).tolist() == wanted
 
 
 def test_the_message_names_machine_phase_and_share() -> None:

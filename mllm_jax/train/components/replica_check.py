@@ -31,6 +31,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
 from mllm_jax.runtime.compiled.synchronized import compiled_together
+from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.step.batch import whole
 from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.plain import PlainProgram
@@ -40,6 +41,28 @@ from sharding.grid import Axes
 
 #: Seeds of the two halves of a digest: binary digits of pi.
 SEEDS = 0x243F6A88, 0x85A308D3
+
+
+class CorruptionError(RunError):
+    """Replicas that have made other bits of the same rows."""
+
+
+def check_replicas(check: ReplicaCheck, step: int, params: Any, batch: Batch) -> None:
+    """Compare replicas before a step.
+
+    Args:
+        check: compares the replicas of the step.
+        params, batch: those of the step, before it is taken.
+
+    Raises:
+        CorruptionError: they differ.
+    """
+    if difference := check(params, batch):
+        raise CorruptionError(
+            f"step {step}: {difference}. Take its machine out. What was trained since the look "
+            "before (train.check_every) may be wrong: --from-step goes on from an earlier "
+            "checkpoint"
+        )
 
 
 @dataclass(frozen=True)
@@ -55,7 +78,7 @@ class Difference:
     suspects: tuple[jax.Device, ...]
 
     def __str__(self) -> str:
-        names = [f"device {own.id} of process {own.process_index}" for own in self.suspects]
+        names = [f"device {each.id} of process {each.process_index}" for each in self.suspects]
         ranks = f"rank{'s' * (len(self.ranks) > 1)} {', '.join(map(str, self.ranks))}"
         return (
             f"{' or '.join(names)} computes wrongly: what {ranks} made of the same rows differs "
@@ -85,33 +108,35 @@ class ReplicaCheck:
         Args:
             params, batch: those of a step, before it is taken.
         """
-        own = _first(self._step, batch)
-        made = whole(self._digest(params, own))
-        moved = self._moved(params, own)
+        first = _first_microbatch(self._step, batch)
+        digests = whole(self._digest(params, first))
+        moved = self._move_to_neighbours(params, first)
         again = whole(self._digest_again(*moved))
-        return self._difference(made, again)
+        return self._find_difference(digests, again)
 
     @cached_property
     def _digest(self) -> Any:
-        return compiled_together("the check of replicas", _digests(self._step))
+        return compiled_together("the check of replicas", _digest_program(self._step))
 
     @cached_property
     def _digest_again(self) -> Any:
-        return compiled_together("the check of replicas by their neighbours", _digests(self._other))
+        return compiled_together(
+            "the check of replicas by their neighbours", _digest_program(self._other)
+        )
 
     @cached_property
     def _move(self) -> Any:
         """Moves what is dealt over replicas to the next one."""
 
-        def moved(params: Any, batch: Batch) -> Any:
+        def move(params: Any, batch: Batch) -> Any:
             specs = self._specs(batch)
             return jax.tree.map(self._to_next, (params, batch), specs)
 
         def run(params: Any, batch: Batch) -> Any:
             specs = self._specs(batch)
             # Copies that were alike stay so, which types cannot tell; nothing is differentiated.
-            own = {"mesh": self._step.mesh, "in_specs": specs, "out_specs": specs}
-            return jax.shard_map(moved, check_vma=False, **own)(params, batch)
+            layout = {"mesh": self._step.mesh, "in_specs": specs, "out_specs": specs}
+            return jax.shard_map(move, check_vma=False, **layout)(params, batch)
 
         return compiled_together("the move to the next replicas", jax.jit(run))
 
@@ -119,48 +144,50 @@ class ReplicaCheck:
         return self._step.state_specs["params"], self._step.program.layout.specs(batch)
 
     def _to_next(self, x: jax.Array, spec: PartitionSpec) -> jax.Array:
-        return ppermute(x, self._axes, 1) if _named(spec) & {*self._axes} else x
+        return ppermute(x, self._axes, 1) if _axis_names(spec) & {*self._axes} else x
 
-    def _moved(self, params: Any, batch: Batch) -> Any:
+    def _move_to_neighbours(self, params: Any, batch: Batch) -> Any:
         """The same logical arrays on the other mesh; no copy is taken from another replica."""
         mesh, specs = self._other.mesh, self._specs(batch)
-        dealt = self._move(params, batch)
+        moved = self._move(params, batch)
 
-        def leaf(own: jax.Array, moved: jax.Array, spec: PartitionSpec) -> jax.Array:
-            source = moved if _named(spec) & {*self._axes} else own
-            parts = [shard.data for shard in source.addressable_shards]
+        def place(array: jax.Array, moved: jax.Array, spec: PartitionSpec) -> jax.Array:
+            source = moved if _axis_names(spec) & {*self._axes} else array
+            shards = [shard.data for shard in source.addressable_shards]
             layout = NamedSharding(mesh, spec)
-            return jax.make_array_from_single_device_arrays(source.shape, layout, parts)
+            return jax.make_array_from_single_device_arrays(source.shape, layout, shards)
 
-        return jax.tree.map(leaf, (params, batch), dealt, specs)
+        return jax.tree.map(place, (params, batch), moved, specs)
 
-    def _difference(self, made: NDArray[np.uint32], again: NDArray[np.uint32]) -> Difference | None:
+    def _find_difference(
+        self, digests: NDArray[np.uint32], again: NDArray[np.uint32]
+    ) -> Difference | None:
         """What differs between `[devices, leaves, halves]` digests of both meshes, in their order.
 
         The leaf that differs on the fewest ranks tells where: what one rank makes wrongly goes on
         to the encoders of others.
         """
-        differs = (made != again).any(-1)
+        differs = (digests != again).any(-1)
         if not differs.any():
             return None
         counts = np.where(differs.any(0), differs.sum(0), len(differs) + 1)
         bad = np.flatnonzero(differs[:, counts.argmin()])
         first, second = self._step.mesh.devices, self._other.mesh.devices
-        ranks = _ranks(self._step.mesh, self._axes)
+        ranks = _ranks_of_devices(self._step.mesh, self._axes)
         pairs = [{first.flat[at], second.flat[at]} for at in bad]
-        common = _common(pairs)
+        common = _common_devices(pairs)
         suspects = sorted(common, key=lambda device: int(device.id))
         return Difference(tuple(sorted({int(ranks[at]) for at in bad})), tuple(suspects))
 
 
-def _common(pairs: Sequence[set[jax.Device]]) -> set[jax.Device]:
+def _common_devices(pairs: Sequence[set[jax.Device]]) -> set[jax.Device]:
     """Devices that explain the most differences."""
     counts = {device: sum(device in pair for pair in pairs) for device in set().union(*pairs)}
     most = max(counts.values())
     return {device for device, count in counts.items() if count == most}
 
 
-def _first(step: TrainStep, batch: Batch) -> Batch:
+def _first_microbatch(step: TrainStep, batch: Batch) -> Batch:
     """The first microbatch of a batch, where a program runs one after the other; else all."""
     if not isinstance(step.program, PlainProgram):
         return batch
@@ -168,7 +195,7 @@ def _first(step: TrainStep, batch: Batch) -> Batch:
     return replace(batch, rows=rows, routes=routes)
 
 
-def _named(spec: PartitionSpec) -> set[str]:
+def _axis_names(spec: PartitionSpec) -> set[str]:
     """Grid axes in a layout."""
     names = [axes if isinstance(axes, tuple) else (axes,) for axes in spec if axes is not None]
     return {name for axes in names for name in axes}
@@ -182,7 +209,7 @@ def rolled_devices(mesh: Mesh, axes: Axes) -> NDArray[Any]:
     return np.moveaxis(rolled.reshape(front.shape), range(len(numbers)), numbers)
 
 
-def _ranks(mesh: Mesh, axes: Axes) -> NDArray[np.int64]:
+def _ranks_of_devices(mesh: Mesh, axes: Axes) -> NDArray[np.int64]:
     """By device in the order of the mesh, its rank along `axes`."""
     places = np.unravel_index(np.arange(mesh.size), mesh.devices.shape)
     ranks = np.zeros(mesh.size, np.int64)
@@ -192,19 +219,19 @@ def _ranks(mesh: Mesh, axes: Axes) -> NDArray[np.int64]:
     return ranks
 
 
-def _digests(step: TrainStep) -> Any:
+def _digest_program(step: TrainStep) -> Any:
     """`[devices, leaves, halves]`: digests of what every device makes of a batch, jitted."""
     everywhere = PartitionSpec(step.mesh.axis_names)
 
     def body(params: Any, batch: Batch) -> jax.Array:
-        made = step.program.own(params, batch)
-        leaves = jax.tree.leaves(made.gradients)  # the loss is a sum over replicas already
-        return jnp.stack([_digest(leaf) for leaf in leaves])[None]
+        local = step.program.own(params, batch)
+        leaves = jax.tree.leaves(local.gradients)  # the loss is a sum over replicas already
+        return jnp.stack([_digest_leaf(leaf) for leaf in leaves])[None]
 
     return jax.jit(step.shard(body, step.state_specs["params"], everywhere))
 
 
-def _digest(x: jax.Array) -> jax.Array:
+def _digest_leaf(x: jax.Array) -> jax.Array:
     """`[halves]`: 64 bits of all bits of `x` and their places, the same in any order of summation.
 
     A sum of products does not do: `2**31` times any odd number is the same modulo `2**32`, so that
@@ -212,11 +239,11 @@ def _digest(x: jax.Array) -> jax.Array:
     """
     bits = lax.bitcast_convert_type(x.astype(jnp.float32), jnp.uint32).reshape(-1)
     places = jnp.arange(bits.size, dtype=jnp.uint32)
-    halves = [_mixed(bits ^ _mixed(places ^ jnp.uint32(seed))) for seed in SEEDS]
+    halves = [_mix_words(bits ^ _mix_words(places ^ jnp.uint32(seed))) for seed in SEEDS]
     return jnp.stack([jnp.sum(half, dtype=jnp.uint32) for half in halves])
 
 
-def _mixed(words: jax.Array) -> jax.Array:
+def _mix_words(words: jax.Array) -> jax.Array:
     """Words of which each bit depends on all bits of the old ones (finalizer of MurmurHash3)."""
     words = (words ^ (words >> 16)) * jnp.uint32(0x85EBCA6B)
     words = (words ^ (words >> 13)) * jnp.uint32(0xC2B2AE35)

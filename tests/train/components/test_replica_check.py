@@ -13,10 +13,10 @@ from jax.sharding import Mesh
 
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.models.graph import ModelConfig
-from mllm_jax.train.components.replicas.check import (
+from mllm_jax.train.components.replica_check import (
     Difference,
     ReplicaCheck,
-    _digest,
+    _digest_leaf,
     rolled_devices,
 )
 from mllm_jax.train.step.batch import place
@@ -99,7 +99,7 @@ def test_a_flipped_bit_is_found_with_its_device(
 
 WORDS = 96
 #: Digests of `[cases, WORDS]`, in one program.
-digests = jax.jit(jax.vmap(_digest))
+digests = jax.jit(jax.vmap(_digest_leaf))
 
 
 @given(
@@ -142,7 +142,7 @@ def difference(check: ReplicaCheck, first: list[int], second: list[int]) -> Diff
     again = made.copy()
     made[first, 1, 1] = 7
     again[second, 1, 0] = 9
-    return check._difference(made, again)
+    return check._find_difference(made, again)
 
 
 def test_a_device_that_is_wrong_both_times_is_told_from_its_neighbours(check: ReplicaCheck) -> None:

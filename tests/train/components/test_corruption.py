@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from mllm_jax.train import trainer as loop
-from mllm_jax.train.components.replicas.check import Difference
-from mllm_jax.train.components.replicas.corruption import CorruptionError
-from mllm_jax.train.events import Checked
+from mllm_jax.train.components.replica_check import CorruptionError, Difference
+from mllm_jax.train.events import Phase
 from mllm_jax.train.step.gradient_program import Batch
 from tests.configs import config
+from tests.train.runs import take_steps
 
 
 def test_steps_are_looked_at_before_they_are_taken(experiment, fresh_state, monkeypatch):
@@ -36,10 +36,12 @@ def test_steps_are_looked_at_before_they_are_taken(experiment, fresh_state, monk
     told: list[int] = []
 
     def tell(event: Any) -> None:
-        told.extend([event.step] * isinstance(event, Checked))
+        match event:
+            case Phase("check", step) if event.is_over:
+                told.append(step)
 
     with pytest.raises(CorruptionError, match="step 4: device 3 of process 0 computes wrongly"):
-        list(loop.steps(checking, state, progress, tell))
+        list(take_steps(loop.Trainer(checking, state, progress, tell)))
     assert looked == [2, 4]
     assert told == [2]
 

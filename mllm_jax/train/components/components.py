@@ -1,0 +1,92 @@
+"""What works between the steps of a run, and after which steps each of it is due."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from mllm_jax.config.load import ExperimentConfig
+from mllm_jax.runtime.stop import StopSignal
+from mllm_jax.train.components.evaluator import Evaluator
+from mllm_jax.train.components.guard import Guard
+from mllm_jax.train.components.saves import CheckpointPolicy
+from mllm_jax.train.experiment import Experiment
+from mllm_jax.train.listeners.listeners import Listeners
+from mllm_jax.train.state.checkpoint import Checkpoints
+from mllm_jax.train.state.copies.offers import Offers
+from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.state.snapshots.memory import Memory
+
+
+@dataclass(frozen=True)
+class Components:
+    """What works between the steps of a run.
+
+    Attributes:
+        listeners: the listeners of the run.
+        stop: signals that ask the run to stop.
+        guard: ends the run where it diverges.
+        checkpoints: when a save is tried again, and which checkpoints are good.
+        snapshots: snapshots in the memory of the hosts; None if the run takes none.
+        evaluator: evaluates held-out samples; None if the run does not.
+        offers: copies of checkpoints behind a URL; None if the run makes none.
+    """
+
+    listeners: Listeners
+    stop: StopSignal
+    guard: Guard
+    checkpoints: CheckpointPolicy
+    snapshots: Memory | None
+    evaluator: Evaluator | None
+    offers: Offers | None
+
+    @classmethod
+    def build(
+        cls,
+        experiment: Experiment,
+        progress: Progress,
+        checkpoints: Checkpoints,
+        listeners: Listeners,
+        snapshots: Memory | None,
+        offers: Offers | None,
+    ) -> Components:
+        """Build the components of a run that continues from `progress`."""
+        config = experiment.config
+        policy = CheckpointPolicy(checkpoints, config, progress)
+        layers = config.model.decoder.layers_with_experts
+        guard = Guard(config.train.guard, progress, policy.advice, layers)
+        evaluator = Evaluator(experiment) if config.evaluate.enabled else None
+        return cls(listeners, StopSignal(), guard, policy, snapshots, evaluator, offers)
+
+
+class DueWork(NamedTuple):
+    """What is due after a step; all of it needs the results of the step.
+
+    Attributes:
+        report: a log line.
+        copy: a snapshot in the memory of the hosts; after the last step it is of no use.
+        save: a checkpoint.
+        evaluate: an evaluation; the one after the last step is no part of training.
+    """
+
+    report: bool
+    copy: bool
+    save: bool
+    evaluate: bool
+
+
+def due_work(config: ExperimentConfig, step: int) -> DueWork:
+    """What is due after a step, as the sections of the configuration say."""
+    is_last = step == config.train.steps
+
+    def is_due(every: int | None) -> bool:
+        return every is not None and step % every == 0
+
+    copies = config.checkpoint.enabled and is_due(config.checkpoint.local_every)
+    evaluates = config.evaluate.enabled and is_due(config.evaluate.every)
+    return DueWork(
+        report=is_last or is_due(config.run.log_every),
+        copy=copies and not is_last,
+        save=is_last or is_due(config.checkpoint.every),
+        evaluate=evaluates and not is_last,
+    )

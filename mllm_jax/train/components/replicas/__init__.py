@@ -1,1 +1,0 @@
-"""A look for silent corruption: other devices compute the same once more, bit for bit."""
