@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.pipeline import Row, Tell
 from data.planning.balance import deal
-from data.planning.problem import Ints, Problem
+from data.planning.problem import BalanceProblem, Ints
 from data.sample import Lengths
 from data.sources.distributions import draw
 from mllm_jax.config.load import ExperimentConfig
@@ -57,7 +57,7 @@ def bench_balance(
 
 def _phases(
     config: ExperimentConfig, drawn: Sequence[Lengths], owners: Ints, ranks: int
-) -> list[tuple[str, Problem, Ints]]:
+) -> list[tuple[str, BalanceProblem, Ints]]:
     """The problem of every phase, and the ranks of its items as they come."""
     phases = []
     for name, work in tower_works(config.model).items():
@@ -67,15 +67,15 @@ def _phases(
             for n in ([lengths.tokens] if name == "decoder" else lengths.media.get(name, ()))
         ]
         lengths, first = np.array(items, np.int64).reshape(-1, 2).T
-        phases.append((name, Problem(lengths, ranks, work), first))
+        phases.append((name, BalanceProblem(lengths, ranks, work), first))
     return phases
 
 
-def _measured(problem: Problem, first: Ints) -> Row:
+def _measured(problem: BalanceProblem, first: Ints) -> Row:
     seconds = []
     for _ in range(REPETITIONS):
         begin = time.perf_counter()
-        rank = deal(Problem(problem.lengths, problem.ranks, problem.work))
+        rank = deal(BalanceProblem(problem.lengths, problem.ranks, problem.work))
         seconds.append(time.perf_counter() - begin)
     mean = max(problem.costs.sum() / problem.ranks, 1)
     return {

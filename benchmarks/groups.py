@@ -2,7 +2,7 @@
 
 Every rank has one row without a limit and as many samples as every other, as they come; the media
 of a sample may go to other ranks than its text (`data.balance: per_phase`). Each group deals its
-samples as a host does in training (`data.planning.dealing`).
+samples as a host does in training (`data.planning.row_assignment`).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ import numpy as np
 
 from benchmarks.pipeline import Row, Tell
 from data.loading.on_read import numbers_of
-from data.planning.dealing import Dealer, Dealt
 from data.planning.groups.evenness import Shares, draw_steps
 from data.planning.ladder import Ladder
 from data.planning.microbatches import in_turn
 from data.planning.packing import make_capacity
+from data.planning.row_assignment import RowAssigner, RowAssignment
 from data.planning.steps import Packed
 from data.rows.pack import WORD, words_of
-from data.rows.spec import Modality
+from data.rows.spec import RowSpec
 from data.sample import Lengths
 from data.sources.distributions import draw
-from mllm_jax.config.inputs import modalities
+from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.module import compute_dtype
 from mllm_jax.models.work.flops import tower_works
@@ -124,13 +124,13 @@ def _measured(config: ExperimentConfig, ranks: int, hosts: int, tell: Tell) -> R
 def _predicted(config: ExperimentConfig, ranks: int, groups: int) -> float:
     """`step` of groups by the cost model, from other samples."""
     work, own = tower_works(config.model), ranks // groups
-    capacity = make_capacity(_budgets(modalities(config.model)), modalities(config.model))
+    capacity = make_capacity(_budgets(row_specs(config.model)), row_specs(config.model))
     shares = Shares(groups, own, dict.fromkeys(work, own), own * SAMPLES)
     drawn = draw_steps(draw("web", OTHERS, seed=STEPS), capacity, work, shares)
     return sum(drawn.heaviest.values()) / sum(drawn.mean.values())
 
 
-def _budgets(kinds: Sequence[Modality]) -> dict[str, int]:
+def _budgets(kinds: Sequence[RowSpec]) -> dict[str, int]:
     """Budgets of a row that has room for all."""
     return ROOM | {kind.name: ROOM["tokens"] // kind.reduction * kind.reduction for kind in kinds}
 
@@ -143,7 +143,7 @@ def _of_step(step: _Step) -> float:
 
 def _dealt(config: ExperimentConfig, ranks: int, hosts: int, seed: int) -> _Step:
     """One step of samples, dealt by every group."""
-    drawn, kinds = draw("web", ranks * SAMPLES, seed), modalities(config.model)
+    drawn, kinds = draw("web", ranks * SAMPLES, seed), row_specs(config.model)
     deal, own = _dealer(config, kinds, hosts), hosts * LOCAL * SAMPLES
     width = 2 * config.model.decoder.d_model * compute_dtype(config.model).itemsize
     step = _Step()
@@ -163,8 +163,8 @@ def _dealt(config: ExperimentConfig, ranks: int, hosts: int, seed: int) -> _Step
 
 
 def _dealer(
-    config: ExperimentConfig, kinds: Sequence[Modality], hosts: int
-) -> Callable[[Sequence[Lengths], Sequence[int]], Dealt]:
+    config: ExperimentConfig, kinds: Sequence[RowSpec], hosts: int
+) -> Callable[[Sequence[Lengths], Sequence[int]], RowAssignment]:
     """Deals the samples of a group, given the hosts that have read them."""
     rows = hosts * LOCAL
     budgets = _budgets(kinds)
@@ -172,9 +172,9 @@ def _dealer(
     capacity = make_capacity(budgets, kinds)
     ladder = Ladder.build(data, {"tokens": 1} | {kind.name: kind.reduction for kind in kinds})
     places = {name: [row // LOCAL for row in range(rows)] for name in ("decoder", *budgets)}
-    dealer = Dealer(data, capacity, ladder, tower_works(config.model), places)
+    dealer = RowAssigner(data, capacity, ladder, tower_works(config.model), places)
 
-    def deal(samples: Sequence[Lengths], readers: Sequence[int]) -> Dealt:
+    def deal(samples: Sequence[Lengths], readers: Sequence[int]) -> RowAssignment:
         packed = Packed.together(samples, in_turn(len(samples), rows))
         return dealer(samples, packed, readers=readers)
 
@@ -187,7 +187,10 @@ def _with_starts(lengths: Lengths) -> Lengths:
 
 
 def _sent(
-    samples: Sequence[Lengths], readers: Sequence[int], dealt: Dealt, kinds: Sequence[Modality]
+    samples: Sequence[Lengths],
+    readers: Sequence[int],
+    dealt: RowAssignment,
+    kinds: Sequence[RowSpec],
 ) -> list[int]:
     """Words of every sample that its reader sends to other hosts."""
     sent = []

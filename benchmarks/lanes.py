@@ -19,14 +19,14 @@ import numpy as np
 from benchmarks.pipeline import Tell, changed, parameters
 from data.batch import DECODER, PackedBatch
 from data.loading.assemble import BatchArrays
-from data.planning.bucket_thresholds import lane_seconds
+from data.planning.bucket_thresholds import bucket_seconds
 from data.planning.packing import make_capacity
 from data.planning.stream import MicrobatchPlan, media_of_plan, runs_of_plan, used_lengths
-from data.rows.spec import LaneCost
+from data.rows.spec import BucketCost
 from data.sample import Example, Lengths
 from mllm_jax.calibrate.timing import medians
 from mllm_jax.config.buckets import lane_cost
-from mllm_jax.config.inputs import modalities
+from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.plan.lanes import WAYS, Found, Way, alone, median, sample, simulated
 from mllm_jax.runtime.folder import prepare_folder
@@ -65,7 +65,7 @@ def timed(config: ExperimentConfig, tell: Tell) -> Found:
     (step,) = Way.of(config, "lanes", costs).plans(of_medians(config, MEDIANS), 1)
     rows = config.data.rows
     predicted = {
-        "lanes": text + sum(lane_seconds(own, costs[n]) for n, own in by_lane(config, step)),
+        "lanes": text + sum(bucket_seconds(own, costs[n]) for n, own in by_lane(config, step)),
         "short": text + whole,
         "long": text + costs["long"].fixed + rows * costs["long"].row_seconds,
     }
@@ -84,14 +84,14 @@ def timed(config: ExperimentConfig, tell: Tell) -> Found:
 
 def of_medians(config: ExperimentConfig, lengths: Sequence[int]) -> list[Lengths]:
     """Samples with a medium each, of so many medians."""
-    (encoder,) = {own.encoder for own in modalities(config.model)}
-    (reduction,) = {own.reduction for own in modalities(config.model)}
+    (encoder,) = {own.module for own in row_specs(config.model)}
+    (reduction,) = {own.reduction for own in row_specs(config.model)}
     return [sample(encoder, n * median(config), reduction) for n in lengths]
 
 
 def by_lane(config: ExperimentConfig, plan: MicrobatchPlan) -> list[tuple[str, np.ndarray]]:
     """Lengths of the media of each lane in a planned step."""
-    used = used_lengths(plan.placements, plan.capacity.modalities)
+    used = used_lengths(plan.placements, plan.capacity.specs)
     return [(name, used[name]) for name in config.model.lanes]
 
 
@@ -127,7 +127,7 @@ def batch_of(way: Way, plan: MicrobatchPlan) -> PackedBatch:
     return replace(arrays.batch, runs=runs_of_plan(*planned), places=media_of_plan(*planned))
 
 
-def calibrated(config: ExperimentConfig) -> tuple[float, float, Mapping[str, LaneCost], Runs]:
+def calibrated(config: ExperimentConfig) -> tuple[float, float, Mapping[str, BucketCost], Runs]:
     """Seconds of full rows, as long as those of the steps, in programs that have both lanes.
 
     Returns:
@@ -161,6 +161,6 @@ def calibrated(config: ExperimentConfig) -> tuple[float, float, Mapping[str, Lan
     return text, seconds["whole"] - text, costs, run
 
 
-def measured(cost: LaneCost, fixed: float, row: float) -> LaneCost:
+def measured(cost: BucketCost, fixed: float, row: float) -> BucketCost:
     """The cost of a lane of which a step with any media takes `fixed` seconds, and a row `row`."""
     return replace(cost, fixed=fixed, linear=row / cost.row, quadratic=0.0)

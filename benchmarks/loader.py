@@ -21,12 +21,12 @@ from benchmarks.padded import Batches, Reader, grain_batches, padded_share, torc
 from benchmarks.pipeline import Row, Tell
 from data.config import LlavaSource
 from data.loading.loader import MicrobatchLoader, MicrobatchStats
-from data.media.image.modality import ImageModality
+from data.media.image.row_spec import ImageRowSpec
 from data.processing.processor import Processor, make_processor
 from data.sample import Lengths
 from data.sources.distributions import REDUCTION, draw
 from data.sources.make import make_source
-from mllm_jax.config.inputs import modalities
+from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.train.feed.feed import lone_loader
 
@@ -67,7 +67,7 @@ def bench_loader(config: ExperimentConfig, tell: Tell) -> list[Row]:
     with TemporaryDirectory(prefix="mllm_jax-") as folder:
         tell(f"writing {SAMPLES} samples")
         config = with_source(config, write_folder(Path(folder), config))
-        processor = make_processor(config.data, modalities(config.model))
+        processor = make_processor(config.data, row_specs(config.model))
         stats = _packed_microbatches(config, processor)
         samples = sum(own.samples for own in stats)
         batches = Batches(SAMPLES, config.train.seed, round(samples / len(stats)))
@@ -93,7 +93,7 @@ def _check(config: ExperimentConfig) -> None:
             f"data.source.kind: {config.data.source.kind}; valid: llava, as which the benchmark "
             "writes its files"
         )
-    kinds = {modality.kind for modality in modalities(config.model)}
+    kinds = {spec.kind for spec in row_specs(config.model)}
     for kind in ("image", "audio"):
         if kind not in kinds:
             problems.append(f"model.encoders: none takes {kind}, which the files hold")
@@ -126,7 +126,7 @@ def _write_sample(
     """Write the media of one sample; its record."""
     images = [f"{name}-{i}.png" for i in range(len(lengths.media["vision"]))]
     clips = [f"{name}-{i}.wav" for i in range(len(lengths.media["audio"]))]
-    patch = next(m.patch for m in modalities(config.model) if isinstance(m, ImageModality))
+    patch = next(m.patch for m in row_specs(config.model) if isinstance(m, ImageRowSpec))
     for file, n in zip(images, lengths.media["vision"], strict=True):
         _picture(n * SCALE * math.prod(patch), rng).save(root / file, compress_level=1)
     audio = config.data.audio

@@ -29,7 +29,7 @@ from benchmarks.pipeline import (
 from benchmarks.rotation import Group, Turn, in_turns, median_of
 from data.batch import DECODER, NEXT_TOKEN, PackedBatch
 from data.rows.pack import empty_rows, empty_token_rows, write_medium
-from mllm_jax.config.inputs import modalities
+from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import gradient_step
@@ -182,8 +182,8 @@ class _Programs:
         """The program whose microbatches have room for so many images."""
         own = with_images(self._config, images)
         own = changed(own, "schedule", placement=placement)
-        (modality,) = modalities(own.model)
-        key = placement, own.data.budgets[modality.name]
+        (spec,) = row_specs(own.model)
+        key = placement, own.data.budgets[spec.name]
         if key not in self._made:
             self._tell(f"compiling program {len(self._made) + 1}: {placement}, {images} images")
             self._made[key] = _Program(own, self._params)
@@ -315,15 +315,15 @@ def share_of(config: ExperimentConfig, images: int) -> float:
 
 def images_of_row(config: ExperimentConfig) -> int:
     """Images that fill a row of the encoder's own microbatches."""
-    (modality,) = modalities(config.model)
-    return config.schedule.budgets[modality.name] // (OUTPUTS * modality.reduction)
+    (spec,) = row_specs(config.model)
+    return config.schedule.budgets[spec.name] // (OUTPUTS * spec.reduction)
 
 
 def with_images(config: ExperimentConfig, images: int) -> ExperimentConfig:
     """`config` with room for so many images in a row of a microbatch."""
-    (modality,) = modalities(config.model)
-    budget = max(images, images_of_row(config)) * OUTPUTS * modality.reduction
-    return changed(config, "data", budgets={**config.data.budgets, modality.name: budget})
+    (spec,) = row_specs(config.model)
+    budget = max(images, images_of_row(config)) * OUTPUTS * spec.reduction
+    return changed(config, "data", budgets={**config.data.budgets, spec.name: budget})
 
 
 def plain(config: ExperimentConfig) -> ExperimentConfig:
@@ -340,18 +340,18 @@ def microbatches(config: ExperimentConfig, images: int) -> list[PackedBatch]:
 def microbatch(config: ExperimentConfig, images: int, seed: int) -> PackedBatch:
     """A microbatch of full rows: text with so many images in every row."""
     rng, rows = np.random.default_rng(seed), config.data.rows
-    (modality,), tokens = modalities(config.model), config.data.budgets["tokens"]
-    budget, span = config.data.budgets[modality.name], OUTPUTS * modality.reduction
-    encoder, places = empty_rows(modality, rows, max(budget, images * span)), []
+    (spec,), tokens = row_specs(config.model), config.data.budgets["tokens"]
+    budget, span = config.data.budgets[spec.name], OUTPUTS * spec.reduction
+    encoder, places = empty_rows(spec, rows, max(budget, images * span)), []
     for row in range(rows):
         for i in range(images):
-            medium = modality.sketch(rng, OUTPUTS)
-            write_medium(encoder, modality, row, i * span, i + 1, medium)
+            medium = spec.sketch(rng, OUTPUTS)
+            write_medium(encoder, spec, row, i * span, i + 1, medium)
             places.append((row, i * span, span, i + 1, 1))
     noise = rng.normal(size=encoder.inputs.shape).astype(np.float32)
-    outputs = encoder.segment_ids.shape[1] // modality.reduction
-    decoder = empty_token_rows((rows, tokens), [modality.name])
-    landed, here = decoder.merges[modality.name], np.arange(images * OUTPUTS)
+    outputs = encoder.segment_ids.shape[1] // spec.reduction
+    decoder = empty_token_rows((rows, tokens), [spec.name])
+    landed, here = decoder.merges[spec.name], np.arange(images * OUTPUTS)
     landed[:, : len(here)] = np.arange(rows)[:, None] * outputs + here
     learnt = decoder.targets[NEXT_TOKEN]
     for words in (decoder.inputs, learnt.labels):
@@ -360,7 +360,7 @@ def microbatch(config: ExperimentConfig, images: int, seed: int) -> PackedBatch:
     decoder.segment_ids[:] = 1
     decoder.positions[:] = np.arange(tokens)
     return PackedBatch(
-        {DECODER: decoder, modality.name: replace(encoder, inputs=noise)},
-        {modality.name: runs_of(landed, outputs)},
-        {modality.name: np.array(places, np.int64).reshape(-1, 5)},
+        {DECODER: decoder, spec.name: replace(encoder, inputs=noise)},
+        {spec.name: runs_of(landed, outputs)},
+        {spec.name: np.array(places, np.int64).reshape(-1, 5)},
     )

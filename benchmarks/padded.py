@@ -19,7 +19,7 @@ import numpy as np
 from absl import flags
 
 from data.processing.processor import Processor
-from data.sample import Example, Lengths, Medium
+from data.sample import Example, Lengths, ProcessedMedium
 from data.sources.order import Order, shuffled
 from data.sources.source import Source
 
@@ -157,7 +157,7 @@ def _tensors(batch: Padded, convert: Any) -> Padded:
     }
 
 
-def _padded_media(media: Sequence[Medium]) -> Padded:
+def _padded_media(media: Sequence[ProcessedMedium]) -> Padded:
     arrays = {
         "inputs": _padded([medium.inputs for medium in media]),
         "positions": _padded([medium.positions for medium in media]),

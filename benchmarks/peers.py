@@ -19,11 +19,11 @@ from benchmarks.peer import IGNORED, Samples, Setting
 from benchmarks.turns import Worker
 from data.config import LlavaSource
 from data.processing.processor import make_processor
-from data.sample import Example, Lengths, Medium
+from data.sample import Example, Lengths, ProcessedMedium
 from data.sources.distributions import REDUCTION, draw
 from data.sources.make import make_source
 from mllm_jax.check.verify import initial_parameters
-from mllm_jax.config.inputs import modalities
+from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import AdamWConfig, ConfigError, ExperimentConfig, to_yaml
 from mllm_jax.families.clip.config import ClipConfig
 from mllm_jax.families.llava.release import LLAVA
@@ -157,7 +157,7 @@ def write(folder: Path, config: ExperimentConfig) -> Samples:
     model = config.model.model_copy(update={"pretrained": str(folder / "release")})
     own = config.model_copy(update={"data": data, "model": model})
     (folder / "config.yaml").write_text(to_yaml(own), encoding="utf-8")
-    processor = make_processor(data, modalities(config.model))
+    processor = make_processor(data, row_specs(config.model))
     write_release(folder / "release", config, processor.placeholder_id("vision"))
     opened = make_source(data)
     examples = [processor.process(opened[i, 0]) for i in range(len(opened))]
@@ -253,7 +253,7 @@ def as_released(examples: Sequence[Example], vision: ClipConfig) -> Samples:
     return Samples(ids, labels, pixels)
 
 
-def _pixels(media: Sequence[Medium], vision: ClipConfig) -> NDArray[np.float32]:
+def _pixels(media: Sequence[ProcessedMedium], vision: ClipConfig) -> NDArray[np.float32]:
     """Images `[n, channels, height, width]` from their patches."""
     (rows, columns), (high, wide) = vision.grid, vision.patch
     shape = (len(media), rows, columns, high, wide, vision.channels)

@@ -9,7 +9,7 @@ from statistics import median
 
 import numpy as np
 
-from data.planning.independent_microbatches import Ints, plan_units
+from data.planning.independent_microbatches import Ints, plan_independent_microbatches
 from mllm_jax.config.configured_step import lower
 from mllm_jax.config.load import ExperimentConfig
 from scheduling.costs.strategy import Strategy
@@ -122,7 +122,9 @@ def _placed(follow: StepScheduler, bounds: ScheduleBounds, load: float, seed: in
     for together in (False, True):
         began = time.process_time()
         feeds = {
-            name: plan_units(own, rows, follow.positions[name], together=together).feeds
+            name: plan_independent_microbatches(
+                own, rows, follow.positions[name], together=together
+            ).feeds
             for name, own in media.items()
         }
         step.units += time.process_time() - began

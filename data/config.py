@@ -310,7 +310,7 @@ Share = Annotated[float, Field(gt=0, le=1)]
 AnswersBegin = Literal["text", "header"]
 
 
-class TowerBalancing(_Section):
+class ModuleBalancing(_Section):
     """How the samples of the decoder, or the media of an encoder, are dealt over the rows."""
 
     algorithm: str | None = None  # lpt, contiguous or module:function; null: the cost's default
@@ -333,7 +333,7 @@ class DataConfig(_Section):
     samples: PositiveInt | None = None  # number of samples in a step, for `batch: samples`
     ladder: tuple[Share, ...] = (0.25, 0.5, 0.75, 1.0)  # shares of budgets, for `batch: samples`
     balance: Balance = "per_phase"  # items that are balanced: samples, or also all media
-    balancing: dict[str, TowerBalancing] = {}  # how `decoder` and every encoder are balanced
+    balancing: dict[str, ModuleBalancing] = {}  # how `decoder` and every encoder are balanced
     balance_group: BalanceGroup = None  # neighbouring hosts that balance alone; null: all
     lookahead: PositiveInt | None = None  # samples on offer for a step; null: 48 for each row
     lengths: Literal["cached", "on_read"] = "cached"  # measured before the run, or while reading
@@ -421,9 +421,9 @@ class DataConfig(_Section):
     @model_validator(mode="after")
     def _with_effect(self) -> DataConfig:
         idle = {"none": set(self.balancing), "decoder": set(self.balancing) - {"decoder"}}
-        for tower in sorted(idle.get(self.balance, set())):
+        for module in sorted(idle.get(self.balance, set())):
             raise ValueError(
-                f"data.balancing.{tower} has no effect, as data.balance is {self.balance}; valid: "
+                f"data.balancing.{module} has no effect, as data.balance is {self.balance}; valid: "
                 "leave it out, or data.balance per_phase"
             )
         if self.balance_group is not None:

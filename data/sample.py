@@ -192,8 +192,8 @@ class Lengths:
     by side, the outputs of a tiled image with newlines between.
     grids: by encoder whose media have several rows or times, the grid of each; that of a tiled
     image has the outputs that follow those of the whole image, see `data.media.image.tiles`.
-    numbers: by lane, which of its encoder's media go through it; nothing until a step is planned.
-    From then on all attributes are by lane (`data.planning.buckets`).
+    numbers: by bucket, which of its encoder's media go through it; nothing until a step is planned.
+    From then on all attributes are by bucket (`data.planning.buckets`).
     """
 
     tokens: int
@@ -207,8 +207,8 @@ class Lengths:
 
 
 @dataclass(frozen=True)
-class Medium:
-    """A medium as encoder input, in arrays that `data.rows.spec.Modality.arrays` lists.
+class ProcessedMedium:
+    """A medium as encoder input, in arrays that `data.rows.spec.RowSpec.arrays` lists.
 
     inputs: [n, F] float32, for a tiled image the inputs of its tiles one after the other, the whole
     image first; positions: [n, ...] int32; more: other arrays by name; grid: as in `Lengths`, for
@@ -237,7 +237,7 @@ class Example:
     tokens: NDArray[np.int32]
     targets: NDArray[np.int32]
     loss_weight: NDArray[np.float32]
-    media: dict[str, tuple[Medium, ...]]
+    media: dict[str, tuple[ProcessedMedium, ...]]
     starts: dict[str, tuple[int, ...]]
 
     @property
@@ -247,7 +247,7 @@ class Example:
         return Lengths(len(self.tokens), media, self.starts, grids_of(self.media))
 
 
-def grids_of(media: Mapping[str, Sequence[Medium]]) -> dict[str, tuple[Grid, ...]]:
+def grids_of(media: Mapping[str, Sequence[ProcessedMedium]]) -> dict[str, tuple[Grid, ...]]:
     """Grids of media that have one, by encoder."""
     found = {name: tuple(m.grid for m in own if m.grid is not None) for name, own in media.items()}
     return {name: grids for name, grids in found.items() if grids}

@@ -46,7 +46,7 @@ def _endless(what: str) -> AbstractContextManager[Any]:
 
 
 class ProcessCluster:
-    """The processes of a run, or some of them, see `data.loading.on_read.Cluster`.
+    """The processes of a run, or some of them, see `data.loading.on_read.HostGroup`.
 
     Sizes are rounded up to powers of two, so that few programs are compiled.
 

@@ -38,7 +38,7 @@ PATHS = [
 ]
 #: Names that look like keys and are none: files, and a module of the worked example.
 FILES = ("json", "png", "py", "safetensors")
-EXAMPLE = "data.media.cloud.kind"
+EXAMPLE = "data.media.cloud.media_type"
 SECTIONS = "|".join(dict.fromkeys(path[0] for path in PATHS))
 #: A key within a sentence, perhaps with a value.
 KEY = re.compile(rf"`((?:{SECTIONS})(?:\.[a-z_]+|\.<[a-z]+>)+)(?:=[^`\n]*)?`")

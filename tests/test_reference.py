@@ -10,12 +10,12 @@ import numpy as np
 
 from benchmarks.registry import BENCHMARKS
 from data.batch import DECODER, ModuleRows, NextTokenTargets, PackedBatch
-from data.media.image.modality import ImageModality
+from data.media.image.row_spec import ImageRowSpec
 from data.media.image.tiles import Tiling
 from data.planning.stream import media_of_plan, runs_of_plan
 from data.rows.pack import empty_rows, empty_token_rows
 from mllm_jax.cli.table import COMMANDS
-from mllm_jax.config.inputs import modalities
+from mllm_jax.config.inputs import row_specs
 from mllm_jax.models.module import abstract_parameters
 from mllm_jax.runtime.exits import MEANINGS
 from mllm_jax.train.state.regroup import leaf_name
@@ -46,8 +46,8 @@ def first_cells(page: str) -> list[str]:
 
 
 def test_the_page_of_the_batch_has_its_arrays_and_types() -> None:
-    image, audio = (replace(own, name="<bucket>") for own in modalities(MODEL))
-    assert isinstance(image, ImageModality)
+    image, audio = (replace(own, name="<bucket>") for own in row_specs(MODEL))
+    assert isinstance(image, ImageRowSpec)
     tiled = replace(image, tiling=Tiling(((16, 16),), (16, 16), (1, 1), 1), newline=1)
     types: dict[str, np.dtype] = {}
     for own in (tiled, audio):

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from data.faults import FaultKind
 from data.hf_format.media import AudioSettings
 from data.media.audio.frames import check_finite, log_energies, other_rate, scaled
-from data.media.audio.modality import AudioModality
-from data.sample import DataError, MediaError, Medium
+from data.media.audio.row_spec import AudioRowSpec
+from data.sample import DataError, MediaError, ProcessedMedium
 
 
 def log_mel(
@@ -51,21 +51,21 @@ class ReleasedAudio:
 
     Attributes:
         settings: settings of the processor.
-        modality: modality of the encoder.
+        spec: row spec of the encoder.
 
     Raises:
         DataError: the processor's frames do not fit the encoder.
     """
 
     settings: AudioSettings
-    modality: AudioModality
+    spec: AudioRowSpec
 
     def __post_init__(self) -> None:
         """Refuse what does not fit."""
-        if self.settings.feature_size != self.modality.mels:
+        if self.settings.feature_size != self.spec.mels:
             raise DataError(
                 f"data.processor has feature_size {self.settings.feature_size}, but the encoder "
-                f"{self.modality.name!r} has mels {self.modality.mels}"
+                f"{self.spec.name!r} has mels {self.spec.mels}"
             )
 
     def measure(self, samples: int, rate: int) -> int:
@@ -74,7 +74,7 @@ class ReleasedAudio:
         Raises:
             MediaError: the clip cannot be used.
         """
-        settings, modality = self.settings, self.modality
+        settings, spec = self.settings, self.spec
         if samples < 1:
             raise MediaError(FaultKind.DURATION, "the clip has zero length")
         if rate != settings.sampling_rate:
@@ -86,19 +86,18 @@ class ReleasedAudio:
                 "data.processor, which would cut it; cut the file",
             )
         frames = -(-samples // settings.hop_length)
-        if modality.longest is not None and frames > modality.longest:
+        if spec.longest is not None and frames > spec.longest:
             raise MediaError(
                 FaultKind.DURATION,
-                f"the clip has {frames} frames, but the encoder has positions for "
-                f"{modality.longest}",
+                f"the clip has {frames} frames, but the encoder has positions for {spec.longest}",
             )
-        if not modality.outputs(frames + modality.lookahead):
+        if not spec.outputs(frames + spec.lookahead):
             raise MediaError(
                 FaultKind.DURATION, f"clip of {frames} frames is too short: it would have no output"
             )
-        return frames + modality.lookahead
+        return frames + spec.lookahead
 
-    def read(self, wave: NDArray[np.float32]) -> Medium:
+    def read(self, wave: NDArray[np.float32]) -> ProcessedMedium:
         """A waveform [samples] as encoder input.
 
         Raises:
@@ -106,5 +105,5 @@ class ReleasedAudio:
         """
         self.measure(len(wave), self.settings.sampling_rate)
         check_finite(wave)
-        inputs = log_mel(wave, self.settings, self.modality.lookahead)
-        return Medium(inputs, np.arange(len(inputs), dtype=np.int32))
+        inputs = log_mel(wave, self.settings, self.spec.lookahead)
+        return ProcessedMedium(inputs, np.arange(len(inputs), dtype=np.int32))

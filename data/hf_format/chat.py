@@ -35,12 +35,12 @@ from data.hf_format.answers import (
     prompt_before,
 )
 from data.hf_format.files import ReleasedFiles
-from data.hf_format.marks import Found, Span, found_in, marked, white_space, written
+from data.hf_format.marks import FoundMark, Span, found_in, marked, white_space, written
 from data.hf_format.template import ChatTemplate, Message, TemplateError
 from data.hf_format.tokens import ReleasedTokenizer, Tokens
 from data.rows.spec import Kind
 from data.sample import ConversationError, DataError, Role, Turn, pattern_of
-from data.text.chat import PAD_ID, Told
+from data.text.chat import PAD_ID, RenderedChat
 
 _PROBES: dict[Role, str] = {"system": "Probe 1.", "user": "Probe 2.", "assistant": "Probe 3."}
 _UNREAD = "Probe 4."  # in a key that no template reads
@@ -568,7 +568,7 @@ class ReleasedChat:
             )
         return found
 
-    def _others(self, found: Found, told: str, text: str) -> list[Span]:
+    def _others(self, found: FoundMark, told: str, text: str) -> list[Span]:
         """Places of a text that is no answer; raises ConversationError only if they matter."""
         spans = found.spans(told, text)
         if spans is None and self._tokenizer.spells_special(told):
@@ -619,7 +619,7 @@ class ReleasedChat:
         """
         return self._shown[kind]
 
-    def tell(self, turns: Sequence[Turn], opened: bool = False) -> Told:
+    def tell(self, turns: Sequence[Turn], opened: bool = False) -> RenderedChat:
         """Tokens of a conversation; with `opened`, those behind which the next answer is written.
 
         Raises:
@@ -642,7 +642,7 @@ class ReleasedChat:
         for at, kind in media:
             ids[at] = self._shown[kind]
         self._check_known(ids)
-        return Told(ids, learnt[: len(ids)].tolist(), media)
+        return RenderedChat(ids, learnt[: len(ids)].tolist(), media)
 
     def _check_media(self, turns: Sequence[Turn], media: Sequence[tuple[int, Kind]]) -> None:
         for mark, kind in self._kinds.items():
@@ -667,7 +667,7 @@ class ReleasedChat:
         return self._tokenizer.pieces(ids)
 
 
-def _answer(found: Found, told: str, text: str) -> Span:
+def _answer(found: FoundMark, told: str, text: str) -> Span:
     """The place of an answer. Raises ConversationError."""
     span = found.span(told, text)
     if span is None:

@@ -18,8 +18,8 @@ import PIL.Image
 from numpy.typing import NDArray
 
 from data.faults import FaultKind
-from data.media.image.modality import ImageModality
 from data.media.image.patches import blocks_of, cut_patches, eight_bits, with_class_token
+from data.media.image.row_spec import ImageRowSpec
 from data.media.image.tiles import (
     Layout,
     Tiling,
@@ -29,7 +29,7 @@ from data.media.image.tiles import (
     taps_of,
     taps_of_frames,
 )
-from data.sample import NO_TILES, DataError, Grid, MediaError, Medium, Size
+from data.sample import NO_TILES, DataError, Grid, MediaError, ProcessedMedium, Size
 
 Pixels = NDArray[np.uint8]  # [height, width, channels]
 
@@ -216,7 +216,7 @@ class ReleasedImages:
 
     Attributes:
         transforms: transforms of an image that is seen whole.
-        modality: modality of the encoder; its `tiling` describes tiles.
+        spec: row spec of the encoder; its `tiling` describes tiles.
         most: pixels that an image may have.
         frames: transforms of a frame of a video; None: those of an image.
 
@@ -225,27 +225,27 @@ class ReleasedImages:
     """
 
     transforms: ImageTransforms
-    modality: ImageModality
+    spec: ImageRowSpec
     most: int
     frames: ImageTransforms | None = None
 
     def __post_init__(self) -> None:
         """Refuse what does not fit."""
-        resize, modality = self.transforms.resize, self.modality
-        if modality.channels != 3:
-            raise self._misfit("has images of 3 channels", f"channels {modality.channels}")
+        resize, spec = self.transforms.resize, self.spec
+        if spec.channels != 3:
+            raise self._misfit("has images of 3 channels", f"channels {spec.channels}")
         if isinstance(resize, PatchBudget):
-            if modality.patch != (resize.patch, resize.patch):
-                raise self._misfit(f"has patch_size {resize.patch}", f"patch {modality.patch}")
-            if modality.block != (1, 1):
+            if spec.patch != (resize.patch, resize.patch):
+                raise self._misfit(f"has patch_size {resize.patch}", f"patch {spec.patch}")
+            if spec.block != (1, 1):
                 raise self._misfit(
                     "gives images of any number of patches",
-                    f"connector.stack {modality.block}, which joins whole blocks of them",
+                    f"connector.stack {spec.block}, which joins whole blocks of them",
                 )
         self._check_tiles()
 
     def _check_tiles(self) -> None:
-        tiling, pinpoints = self.modality.tiling, self.transforms.pinpoints
+        tiling, pinpoints = self.spec.tiling, self.transforms.pinpoints
         if tiling is None and pinpoints is None:
             return
         if tiling is None:
@@ -258,14 +258,12 @@ class ReleasedImages:
         if pinpoints != tiling.pinpoints:
             raise self._misfit(f"has pinpoints {pinpoints}", f"pinpoints {tiling.pinpoints}")
         grid = self._grid(tiling.tile)
-        outputs = grid[0] // self.modality.block[0], grid[1] // self.modality.block[1]
+        outputs = grid[0] // self.spec.block[0], grid[1] // self.spec.block[1]
         if outputs != tiling.outputs:
             raise self._misfit(f"has tiles of {outputs} outputs", f"tiles of {tiling.outputs}")
 
     def _misfit(self, has: str, encoder: str) -> DataError:
-        return DataError(
-            f"data.processor {has}, but the encoder {self.modality.name!r} has {encoder}"
-        )
+        return DataError(f"data.processor {has}, but the encoder {self.spec.name!r} has {encoder}")
 
     def measure(self, size: Size, alone: bool) -> tuple[int, Grid]:
         """Input positions of an image of `size`, and its grid (`Lengths.grids`).
@@ -277,12 +275,12 @@ class ReleasedImages:
         Raises:
             MediaError: the image cannot be used.
         """
-        tiling = self.modality.tiling
+        tiling = self.spec.tiling
         if tiling is None:
             grid = self._grid(self.transforms.size_of(size, self.most))
-            inputs = math.prod(grid) + self.modality.class_tokens
-            return inputs, blocks_of(grid, self.modality)
-        tile = tiling.whole * self.modality.reduction
+            inputs = math.prod(grid) + self.spec.class_tokens
+            return inputs, blocks_of(grid, self.spec)
+        tile = tiling.whole * self.spec.reduction
         if not alone:
             self._square.size_of(size, self.most)
             return tile, NO_TILES
@@ -292,7 +290,7 @@ class ReleasedImages:
 
     def _grid(self, size: Size) -> Size:
         """Rows and columns of patches. Raises MediaError: they are no whole blocks."""
-        (high, wide), (rows, columns) = self.modality.patch, self.modality.block
+        (high, wide), (rows, columns) = self.spec.patch, self.spec.block
         grid = size[0] // high, size[1] // wide
         if min(grid) < 1 or grid[0] % rows or grid[1] % columns:
             raise MediaError(
@@ -302,7 +300,7 @@ class ReleasedImages:
             )
         return grid
 
-    def read(self, pixels: Pixels, alone: bool) -> Medium:
+    def read(self, pixels: Pixels, alone: bool) -> ProcessedMedium:
         """An image as encoder input.
 
         Args:
@@ -314,9 +312,9 @@ class ReleasedImages:
         """
         size = (pixels.shape[0], pixels.shape[1])
         self.measure(size, alone)
-        tiling = self.modality.tiling
+        tiling = self.spec.tiling
         if tiling is None:
-            return with_class_token(self._cut(self.transforms.pixels(pixels)), self.modality)
+            return with_class_token(self._cut(self.transforms.pixels(pixels)), self.spec)
         if not alone:
             medium = self._cut(self._square.pixels(pixels))
             return _tiled(medium, None, tiling)
@@ -331,10 +329,10 @@ class ReleasedImages:
         Args:
             interval: seconds from one frame to the next.
         """
-        inputs = count * self._tiling.whole * self.modality.reduction
+        inputs = count * self._tiling.whole * self.spec.reduction
         return inputs, grid_of_frames(count, interval, self._tiling)
 
-    def read_frames(self, frames: Iterable[Pixels], interval: float) -> Medium:
+    def read_frames(self, frames: Iterable[Pixels], interval: float) -> ProcessedMedium:
         """A video as encoder input.
 
         Args:
@@ -355,13 +353,13 @@ class ReleasedImages:
         """Pixels of normalised values [height, width, channels] of a frame."""
         return self._frames.grey_levels(values)
 
-    def _cut(self, pixels: NDArray[np.float32]) -> Medium:
-        return cut_patches(pixels, self.modality)
+    def _cut(self, pixels: NDArray[np.float32]) -> ProcessedMedium:
+        return cut_patches(pixels, self.spec)
 
     @property
     def _tiling(self) -> Tiling:
-        assert self.modality.tiling is not None, "an encoder without tiles takes no videos"
-        return self.modality.tiling
+        assert self.spec.tiling is not None, "an encoder without tiles takes no videos"
+        return self.spec.tiling
 
     @property
     def _frames(self) -> ImageTransforms:
@@ -372,14 +370,14 @@ class ReleasedImages:
         return replace(self.transforms, square=True)
 
 
-def _joined(parts: Sequence[Medium]) -> Medium:
+def _joined(parts: Sequence[ProcessedMedium]) -> ProcessedMedium:
     """Tiles, or frames, one after the other."""
     inputs = np.concatenate([part.inputs for part in parts])
     positions = np.concatenate([part.positions for part in parts])
-    return Medium(inputs, positions, parts[0].more)
+    return ProcessedMedium(inputs, positions, parts[0].more)
 
 
-def _tiled(medium: Medium, layout: Layout | None, tiling: Tiling) -> Medium:
+def _tiled(medium: ProcessedMedium, layout: Layout | None, tiling: Tiling) -> ProcessedMedium:
     """The tiles of an image with how its outputs come from theirs."""
     taps, shares = taps_of(layout, tiling)
     more = {**medium.more, "taps": taps, "shares": shares}

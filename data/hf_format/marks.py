@@ -57,7 +57,7 @@ def white_space(text: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundMark:
     """Places of the marks of one text in a rendering, in characters."""
 
     opened: tuple[int, ...]
@@ -101,7 +101,7 @@ def _split(with_marks: str) -> tuple[list[str], list[_Mark]]:
     return [*pieces, with_marks[done:]], marks
 
 
-def found_in(rendered: str, with_marks: str, texts: Sequence[str]) -> list[Found]:
+def found_in(rendered: str, with_marks: str, texts: Sequence[str]) -> list[FoundMark]:
     """Places of the marks of `texts`, which are numbered in their order.
 
     Args:
@@ -124,7 +124,7 @@ def found_in(rendered: str, with_marks: str, texts: Sequence[str]) -> list[Found
             "be found in what it writes"
         )
     numbers = range(len(texts))
-    return [Found(tuple(places[_OPEN, n]), tuple(places[_CLOSE, n])) for n in numbers]
+    return [FoundMark(tuple(places[_OPEN, n]), tuple(places[_CLOSE, n])) for n in numbers]
 
 
 def written(with_marks: str, bare: str, spaces: Sequence[tuple[str, str]]) -> list[tuple[int, int]]:

@@ -10,37 +10,35 @@ from data.config import DataConfig
 from data.hf_format.audio import ReleasedAudio
 from data.hf_format.files import ReleasedFiles
 from data.hf_format.images import ImageTransforms, ReleasedImages
-from data.media.audio.modality import AudioModality
-from data.media.image.modality import ImageModality
-from data.rows.spec import Kind, Modality
+from data.media.audio.row_spec import AudioRowSpec
+from data.media.image.row_spec import ImageRowSpec
+from data.rows.spec import Kind, RowSpec
 from data.sample import DataError
 
 
-def released_reader(files: ReleasedFiles, config: DataConfig, modality: Modality) -> Any:
+def released_reader(files: ReleasedFiles, config: DataConfig, spec: RowSpec) -> Any:
     """The reader of media for one encoder; None if the folder does not describe them.
 
     Raises:
         DataError: the processor does not fit the encoder, or a key of `data` has no effect.
     """
-    make = _READERS.get(modality.kind)
-    return make(files, config, modality) if make else None
+    make = _READERS.get(spec.kind)
+    return make(files, config, spec) if make else None
 
 
-def _images(
-    files: ReleasedFiles, config: DataConfig, modality: ImageModality
-) -> ReleasedImages | None:
+def _images(files: ReleasedFiles, config: DataConfig, spec: ImageRowSpec) -> ReleasedImages | None:
     made = files.media.get("image")
-    if made is None or modality.encoder in config.image.encoders:
+    if made is None or spec.module in config.image.encoders:
         return None
     _check_idle(config, "image", ("height", "max_patches", "mean", "std"))
-    tiling, most = modality.tiling, files.most_tiles
+    tiling, most = spec.tiling, files.most_tiles
     if tiling is not None and most is not None and tiling.most != most:
         raise DataError(
             f"data.processor keeps the outputs of {most} tiles of an image "
-            f"(vision_aspect_ratio), but the encoder {modality.name!r} those of {tiling.most}"
+            f"(vision_aspect_ratio), but the encoder {spec.name!r} those of {tiling.most}"
         )
-    frames = _frames(files, config) if "video" in modality.kinds else None
-    return ReleasedImages(made, modality, config.image.max_pixels, frames)
+    frames = _frames(files, config) if "video" in spec.kinds else None
+    return ReleasedImages(made, spec, config.image.max_pixels, frames)
 
 
 def _frames(files: ReleasedFiles, config: DataConfig) -> ImageTransforms | None:
@@ -57,14 +55,12 @@ def _frames(files: ReleasedFiles, config: DataConfig) -> ImageTransforms | None:
     return transforms
 
 
-def _audio(
-    files: ReleasedFiles, config: DataConfig, modality: AudioModality
-) -> ReleasedAudio | None:
+def _audio(files: ReleasedFiles, config: DataConfig, spec: AudioRowSpec) -> ReleasedAudio | None:
     made = files.media.get("audio")
     if made is None:
         return None
     _check_idle(config, "audio", ("sample_rate", "hop", "window"))
-    return ReleasedAudio(made, modality)
+    return ReleasedAudio(made, spec)
 
 
 _READERS: Mapping[Kind, Callable[[ReleasedFiles, DataConfig, Any], Any]] = MappingProxyType(

@@ -1,8 +1,8 @@
 """Plans of microbatches to arrays: the packed batch, see `data.batch`.
 
-An encoder has one lane of its own name, or several (`data.planning.buckets`). `data.rows.pack` says
-what rows of a lane hold. An output is merged at a position as `row * outputs of a row + number`,
-where `row` is the lane's global row.
+An encoder has one bucket of its name, or several (`data.planning.buckets`). `data.rows.pack` says
+what rows of a bucket hold. An output is merged at a position as `row * outputs of a row + number`,
+where `row` is the bucket's global row.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ import numpy as np
 
 from data.batch import DECODER, NEXT_TOKEN, ModuleRows, PackedBatch
 from data.config import DataConfig
-from data.planning.buckets import by_encoder, number_of
+from data.planning.buckets import by_module, number_of
 from data.planning.packing import Capacity, make_capacity
-from data.planning.stream import Placement, Skip, runs_of_plan
+from data.planning.stream import SamplePlacement, SkippedSample, runs_of_plan
 from data.processing.processor import Processor
 from data.rows.pack import empty_rows, empty_token_rows, write_medium
-from data.rows.spec import Modality, blank
-from data.sample import DataError, Example, LengthError, Lengths, Medium, SampleError
+from data.rows.spec import RowSpec, blank
+from data.sample import DataError, Example, LengthError, Lengths, ProcessedMedium, SampleError
 from data.sources.source import Source
 
 Rows = Mapping[str, Sequence[int]]
 #: The place of a sample that turned out bad when it was read, and why it cannot be used.
-Hole = tuple[Placement, Skip]
+MissingSample = tuple[SamplePlacement, SkippedSample]
 
 
 def check_rows(rows: Rows, encoders: Sequence[str], total: int) -> None:
-    """Check the global rows of each tower that a process asks for.
+    """Check the global rows of each module that a process asks for.
 
     Raises:
-        ValueError: a tower is missing or unknown, or a row is out of range or repeated.
+        ValueError: a module is missing or unknown, or a row is out of range or repeated.
     """
-    towers = [DECODER, *encoders]
-    if sorted(rows) != sorted(towers):
-        raise ValueError(f"rows are given for {sorted(rows)}; valid: exactly {towers}")
-    for tower, wanted in rows.items():
+    modules = [DECODER, *encoders]
+    if sorted(rows) != sorted(modules):
+        raise ValueError(f"rows are given for {sorted(rows)}; valid: exactly {modules}")
+    for module, wanted in rows.items():
         if len(set(wanted)) < len(wanted) or not set(wanted) <= set(range(total)):
             raise ValueError(
-                f"rows of {tower}: {list(wanted)} are refused; valid: distinct, 0 to {total - 1}"
+                f"rows of {module}: {list(wanted)} are refused; valid: distinct, 0 to {total - 1}"
             )
 
 
@@ -49,58 +49,62 @@ def capacity_of(config: DataConfig, processor: Processor) -> Capacity:
     Raises:
         DataError: budgets that do not fit the encoders.
     """
-    return make_capacity(config.budgets, tuple(processor.modalities.values()), processor.longest)
+    return make_capacity(config.budgets, tuple(processor.specs.values()), processor.longest)
 
 
 class BatchArrays:
     """The arrays of some rows, empty at first.
 
     Args:
-        rows: global rows of each tower.
-        modalities: modalities of all lanes of the encoders, by name.
+        rows: global rows of each module.
+        specs: row specs of all buckets of the encoders, by name.
         capacity: capacity of a row.
     """
 
-    def __init__(self, rows: Rows, modalities: Mapping[str, Modality], capacity: Capacity) -> None:
-        self._local = {tower: {row: i for i, row in enumerate(own)} for tower, own in rows.items()}
-        self._modalities, self._capacity = modalities, capacity
+    def __init__(self, rows: Rows, specs: Mapping[str, RowSpec], capacity: Capacity) -> None:
+        self._local = {
+            module: {row: i for i, row in enumerate(own)} for module, own in rows.items()
+        }
+        self._modalities, self._capacity = specs, capacity
         shape = (len(rows[DECODER]), capacity.limit("tokens"))
         encoders = {
-            name: empty_rows(modality, len(rows[name]), capacity.limit(name))
-            for name, modality in modalities.items()
+            name: empty_rows(spec, len(rows[name]), capacity.limit(name))
+            for name, spec in specs.items()
         }
-        self.batch = PackedBatch({DECODER: empty_token_rows(shape, list(modalities)), **encoders})
+        self.batch = PackedBatch({DECODER: empty_token_rows(shape, list(specs)), **encoders})
 
-    def wants_text(self, placement: Placement) -> bool:
+    def wants_text(self, placement: SamplePlacement) -> bool:
         """Whether the decoder row of a sample is among these."""
         return placement.row in self._local[DECODER]
 
-    def wanted_media(self, placement: Placement) -> Iterator[tuple[str, int]]:
-        """Lane and number in it of the media of a sample whose rows are among these."""
+    def wanted_media(self, placement: SamplePlacement) -> Iterator[tuple[str, int]]:
+        """Bucket and number in it of the media of a sample whose rows are among these."""
         for name, media in placement.media.items():
             for number, (row, _, _) in enumerate(media):
                 if row in self._local[name]:
                     yield name, number
 
-    def write_text(self, placement: Placement, example: Example) -> None:
+    def write_text(self, placement: SamplePlacement, example: Example) -> None:
         """Write a sample into its decoder row, with the places where its media are merged."""
         row, decoder = self._local[DECODER][placement.row], self.batch.decoder
         _write_text(decoder, row, placement, example)
-        for name, runs in runs_of_plan([placement], self._capacity.modalities).items():
+        for name, runs in runs_of_plan([placement], self._capacity.specs).items():
             outputs = self._capacity.limit(name) // self._modalities[name].reduction
             for encoder_row, first, _, token, count in runs.tolist():
                 index = encoder_row * outputs + first + np.arange(count)
                 decoder.merges[name][row, token : token + count] = index
 
-    def write_medium(self, placement: Placement, name: str, number: int, medium: Medium) -> None:
-        """Write one medium of a sample into its row of lane `name`."""
+    def write_medium(
+        self, placement: SamplePlacement, name: str, number: int, medium: ProcessedMedium
+    ) -> None:
+        """Write one medium of a sample into its row of bucket `name`."""
         row, start, segment = placement.media[name][number]
         local = self._local[name][row]
         rows = self.batch.rows[name]
         write_medium(rows, self._modalities[name], local, start, segment, medium)
 
 
-def leave_out(batch: PackedBatch, rows: Sequence[int], placement: Placement) -> None:
+def leave_out(batch: PackedBatch, rows: Sequence[int], placement: SamplePlacement) -> None:
     """Make padding of the place of a sample in its decoder row, if that is among `rows`.
 
     Outputs of its media are merged nowhere.
@@ -127,7 +131,7 @@ class Assembler:
     two processes with parts of one bad sample both leave the same hole.
 
     Args:
-        rows: global rows of each tower that this process holds.
+        rows: global rows of each module that this process holds.
         apart: whether media are in rows of their own. A process then reads the texts of its decoder
             rows and the media of its encoder rows, and no other process reads them. A bad medium is
             replaced by a blank one, and the text beside it is left out; where another process holds
@@ -142,13 +146,13 @@ class Assembler:
         rows: Rows,
         apart: bool = False,
     ) -> None:
-        check_rows(rows, list(processor.modalities), config.rows)
+        check_rows(rows, list(processor.specs), config.rows)
         self._raise, self._apart, self._rows = config.on_error == "raise", apart, rows
         self._source, self._processor = source, processor
 
     def __call__(
-        self, placements: Sequence[Placement], capacity: Capacity, *, prompts: bool = False
-    ) -> tuple[PackedBatch, tuple[Skip, ...]]:
+        self, placements: Sequence[SamplePlacement], capacity: Capacity, *, prompts: bool = False
+    ) -> tuple[PackedBatch, tuple[SkippedSample, ...]]:
         """The batch, and the samples that turned out bad when read, which leave holes.
 
         With `prompts`, examples end where the answer begins.
@@ -161,15 +165,15 @@ class Assembler:
         return batch, tuple(skip for _, skip in holes)
 
     def holes(
-        self, placements: Sequence[Placement], capacity: Capacity, *, prompts: bool = False
-    ) -> tuple[PackedBatch, tuple[Hole, ...]]:
+        self, placements: Sequence[SamplePlacement], capacity: Capacity, *, prompts: bool = False
+    ) -> tuple[PackedBatch, tuple[MissingSample, ...]]:
         """The batch, and the places of samples that turned out bad when this process read them.
 
         Raises:
             SampleError, DataError: see `__call__`.
         """
-        arrays = BatchArrays(self._rows, self._processor.modalities, capacity)
-        holes: list[Hole] = []
+        arrays = BatchArrays(self._rows, self._processor.specs, capacity)
+        holes: list[MissingSample] = []
         for placement in placements:
             media = list(arrays.wanted_media(placement))
             if not media and not arrays.wants_text(placement):
@@ -189,12 +193,14 @@ class Assembler:
             leave_out(arrays.batch, self._rows[DECODER], placement)
         return arrays.batch, tuple(holes)
 
-    def _note(self, error: SampleError, placement: Placement, holes: list[Hole]) -> None:
+    def _note(
+        self, error: SampleError, placement: SamplePlacement, holes: list[MissingSample]
+    ) -> None:
         if self._raise:
             raise error
         holes.append((placement, (error.name, error.fault)))
 
-    def _check_unchanged(self, placement: Placement, error: LengthError) -> None:
+    def _check_unchanged(self, placement: SamplePlacement, error: LengthError) -> None:
         """Distinguish a sample whose header is wrong, a bad sample, from one that has changed.
 
         Raises:
@@ -211,7 +217,7 @@ class Assembler:
     def _write_whole(
         self,
         arrays: BatchArrays,
-        placement: Placement,
+        placement: SamplePlacement,
         media: Sequence[tuple[str, int]],
         prompts: bool,
     ) -> None:
@@ -226,7 +232,7 @@ class Assembler:
             arrays.write_medium(placement, name, number, example.media[encoder][own])
 
     def _write_parts(
-        self, arrays: BatchArrays, placement: Placement, media: Sequence[tuple[str, int]]
+        self, arrays: BatchArrays, placement: SamplePlacement, media: Sequence[tuple[str, int]]
     ) -> None:
         """Read and write only the parts in rows of this process.
 
@@ -243,25 +249,27 @@ class Assembler:
                 medium = self._processor.medium(sample, encoder, own, lengths)
             except SampleError as error:
                 errors.append(error)
-                modality = self._processor.modalities[name]
-                grid = modality.grids(placement.lengths)[number]
+                spec = self._processor.specs[name]
+                grid = spec.grids(placement.lengths)[number]
                 length = placement.lengths.media[name][number]
-                medium = blank(modality, length, grid)
+                medium = blank(spec, length, grid)
             arrays.write_medium(placement, name, number, medium)
         if errors:
             raise errors[0]
 
-    def _by_encoder(self, placement: Placement) -> Lengths:
+    def _by_encoder(self, placement: SamplePlacement) -> Lengths:
         """Lengths of a sample as the processor knows them."""
-        return by_encoder(placement.lengths, self._processor.modalities.values())
+        return by_module(placement.lengths, self._processor.specs.values())
 
-    def _of_encoder(self, placement: Placement, lane: str, number: int) -> tuple[str, int]:
-        """The encoder of a medium of a lane, and the number of the medium among all of its own."""
-        encoder = self._processor.modalities[lane].encoder
-        return encoder, number_of(placement.lengths, lane, number)
+    def _of_encoder(self, placement: SamplePlacement, bucket: str, number: int) -> tuple[str, int]:
+        """The encoder of a medium of a bucket, and the medium's number among all of the encoder."""
+        encoder = self._processor.specs[bucket].module
+        return encoder, number_of(placement.lengths, bucket, number)
 
 
-def _write_text(decoder: ModuleRows, row: int, placement: Placement, example: Example) -> None:
+def _write_text(
+    decoder: ModuleRows, row: int, placement: SamplePlacement, example: Example
+) -> None:
     start, length = placement.start, placement.lengths.tokens
     whole = slice(start, start + length)
     decoder.segment_ids[row, whole] = placement.segment

@@ -9,12 +9,12 @@ from functools import partial
 from data.batch import PackedBatch
 from data.config import DataConfig
 from data.loading.assemble import Assembler, Rows, capacity_of
-from data.planning.bucket_thresholds import cut_lanes, has_cuts, relaid
+from data.planning.bucket_thresholds import choose_thresholds, has_thresholds, relaid
 from data.planning.packing import Capacity, pack
-from data.planning.stream import Placement, Skip, lay_out
+from data.planning.stream import SamplePlacement, SkippedSample, lay_out
 from data.processing.processor import Processor
 from data.sample import DataError, Lengths, SampleError
-from data.sources.mixture import Mixture
+from data.sources.mixture import SourceMixture
 from data.sources.source import Source
 
 
@@ -40,7 +40,7 @@ class PromptBatch:
 
     batch: PackedBatch
     slots: tuple[Slot, ...]
-    skipped: tuple[Skip, ...]
+    skipped: tuple[SkippedSample, ...]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class ExampleBatch:
     """A batch, and the samples skipped in it."""
 
     batch: PackedBatch
-    skipped: tuple[Skip, ...]
+    skipped: tuple[SkippedSample, ...]
 
 
 def prompt_batches(
@@ -133,7 +133,7 @@ def heldout_indices(source: Source, limit: int | None) -> range:
 
 def by_member(source: Source, indices: Sequence[int]) -> dict[str, list[int]]:
     """`indices` by the member of a mixture that holds them; under "" for another source."""
-    if not isinstance(source, Mixture):
+    if not isinstance(source, SourceMixture):
         return {"": list(indices)}
     groups: dict[str, list[int]] = {name: [] for name in source.members}
     for index in indices:
@@ -147,15 +147,17 @@ def _passed(
     capacity: Capacity,
     indices: Sequence[int],
     measure: Callable[[int], Lengths],
-    assemble: Callable[[Sequence[Placement], Capacity], tuple[PackedBatch, tuple[Skip, ...]]],
-) -> Iterator[tuple[PackedBatch, list[Placement], tuple[Skip, ...]]]:
+    assemble: Callable[
+        [Sequence[SamplePlacement], Capacity], tuple[PackedBatch, tuple[SkippedSample, ...]]
+    ],
+) -> Iterator[tuple[PackedBatch, list[SamplePlacement], tuple[SkippedSample, ...]]]:
     """Batches of samples, oldest first, with the placements of the good and the bad samples."""
     waiting, skipped = _measured(source, config, indices, measure)
     offered = config.on_offer()
     while waiting or skipped:
         chosen = cut(waiting[:offered], capacity, config.rows)
         placed = pack([capacity.needs(n) for _, n in chosen], config.rows, capacity.limits)
-        placements = lay_out(chosen, placed, capacity.modalities)
+        placements = lay_out(chosen, placed, capacity.specs)
         batch, bad = assemble(placements, capacity)
         names = {name for name, _ in bad}
         yield batch, [p for p in placements if source.name(p.index) not in names], skipped + bad
@@ -166,17 +168,17 @@ def _passed(
 def cut(
     chosen: list[tuple[int, Lengths]], capacity: Capacity, rows: int
 ) -> list[tuple[int, Lengths]]:
-    """Samples by the lanes of the cheapest cut, if lanes are cut by cost."""
-    if not has_cuts(capacity):
+    """Samples by the buckets of the cheapest cut, if buckets are cut by cost."""
+    if not has_thresholds(capacity):
         return chosen
     samples = [lengths for _, lengths in chosen]
-    own = relaid(samples, cut_lanes(samples, capacity, rows))
+    own = relaid(samples, choose_thresholds(samples, capacity, rows))
     return [(index, lengths) for (index, _), lengths in zip(chosen, own, strict=True)]
 
 
 def _measured(
     source: Source, config: DataConfig, indices: Sequence[int], measure: Callable[[int], Lengths]
-) -> tuple[list[tuple[int, Lengths]], tuple[Skip, ...]]:
+) -> tuple[list[tuple[int, Lengths]], tuple[SkippedSample, ...]]:
     """(index, lengths) of usable samples, and the others with their reasons."""
     usable, skipped = [], []
     for index in indices:
@@ -208,16 +210,16 @@ def _examples(source: Source, processor: Processor, capacity: Capacity) -> Calla
 
 
 def fitting(source: Source, capacity: Capacity, index: int, lengths: Lengths) -> Lengths:
-    """`lengths` by lane, if a row can hold them. Raises SampleError."""
-    lengths = capacity.by_lane(lengths)
+    """`lengths` by bucket, if a row can hold them. Raises SampleError."""
+    lengths = capacity.by_bucket(lengths)
     if misfit := capacity.misfit(lengths):
         raise SampleError(source.name(index), misfit)
     return lengths
 
 
-def slot_of(placement: Placement, processor: Processor) -> Slot:
+def slot_of(placement: SamplePlacement, processor: Processor) -> Slot:
     """The place of a prompt that was laid out."""
-    lanes = (processor.modalities[name] for name, media in placement.media.items() if media)
-    encoders = tuple(dict.fromkeys(lane.encoder for lane in lanes))
+    buckets = (processor.specs[name] for name, media in placement.media.items() if media)
+    encoders = tuple(dict.fromkeys(bucket.module for bucket in buckets))
     own = placement.row, placement.start, placement.lengths.tokens, placement.segment
     return Slot(placement.index, *own, encoders)

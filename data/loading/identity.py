@@ -20,7 +20,7 @@ from data.processing.configured_chat import read_files
 from data.sample import DataError
 from data.sources.formats.conversations import ConversationSet
 from data.sources.formats.storage import File
-from data.sources.mixture import Mixture
+from data.sources.mixture import SourceMixture
 from data.sources.source import Source
 from data.text.tokenizer import BUILT_IN
 
@@ -57,7 +57,7 @@ Identities = Mapping[str, Identity]
 
 def identities(source: Source) -> dict[str, Identity]:
     """Identity of a source, or of each member of a mixture, by the key that configures it."""
-    if isinstance(source, Mixture):
+    if isinstance(source, SourceMixture):
         return {f"data.source.members.{n}": identity(m) for n, m in source.members.items()}
     return {"data.source": identity(source)}
 

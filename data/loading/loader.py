@@ -22,20 +22,20 @@ from data.batch import PackedBatch
 from data.config import DataConfig
 from data.loading.assemble import Assembler, Rows, capacity_of
 from data.loading.prefetch import Prefetched, Sliced, Unseekable
-from data.planning.dealing import Loads
-from data.planning.groups.group import WHOLE, Group
-from data.planning.groups.turns import Taken
+from data.planning.groups.group import WHOLE, HostGroupSpec
+from data.planning.groups.turns import TakenSample
 from data.planning.lengths import DrawnLengths, LengthTable, open_lengths
 from data.planning.packing import Capacity
+from data.planning.row_assignment import Loads
 from data.planning.stream import (
-    NO_CONSUMER,
-    Consumer,
+    NO_DEMAND,
+    BatchPlanner,
     LoaderState,
     Measurements,
     MicrobatchPlan,
-    Placement,
-    Planner,
-    Skip,
+    SamplePlacement,
+    SkippedSample,
+    TrainingDemand,
     media_of_plan,
     runs_of_plan,
     used_lengths,
@@ -51,9 +51,9 @@ class MicrobatchStats:
     part of the microbatch that a group of hosts has, and the same on the hosts of that group.
 
     samples: number of placed samples; offered: number of samples that its step could choose from;
-    used, capacity: positions per modality ("tokens" and each
-    lengths: segment lengths per tower ("decoder" and each encoder), int64 arrays; loads: forward
-    FLOPs of every row per tower, as packed and as balanced; dearest: per tower, the work of the
+    used, capacity: positions per spec ("tokens" and each
+    lengths: segment lengths per module ("decoder" and each encoder), int64 arrays; loads: forward
+    FLOPs of every row per module, as packed and as balanced; dearest: per module, the work of the
     dearest item, the name of its sample and its row; crossing: per encoder, outputs that go to
     another host; seconds: duration of planning; sent: bytes that hosts have sent each other, of
     samples that one has read for another (`data.lengths: on_read`); group: the hosts; placements:
@@ -69,10 +69,10 @@ class MicrobatchStats:
     crossing: Mapping[str, int]
     seconds: float
     sent: int = 0
-    group: Group = WHOLE
-    placements: tuple[Placement, ...] = ()
+    group: HostGroupSpec = WHOLE
+    placements: tuple[SamplePlacement, ...] = ()
     offered: int = 0
-    taken: tuple[Taken, ...] = ()
+    taken: tuple[TakenSample, ...] = ()
 
     @property
     def positions(self) -> tuple[int, ...]:
@@ -81,7 +81,7 @@ class MicrobatchStats:
 
     @property
     def padding(self) -> dict[str, float]:
-        """Share of unused positions per modality."""
+        """Share of unused positions per budget."""
         return {name: 1 - self.used[name] / self.capacity[name] for name in self.capacity}
 
 
@@ -98,7 +98,7 @@ class Microbatch:
 
     batch: PackedBatch
     stats: MicrobatchStats
-    skipped: tuple[Skip, ...]
+    skipped: tuple[SkippedSample, ...]
     state: LoaderState
     holes: tuple[int, ...] = ()
 
@@ -106,7 +106,7 @@ class Microbatch:
 class _PlanIterator(Unseekable):
     """Plans `offset`, `offset + stride`, ... of a planner."""
 
-    def __init__(self, planner: Planner, offset: int, stride: int) -> None:
+    def __init__(self, planner: BatchPlanner, offset: int, stride: int) -> None:
         super().__init__()
         self._planner, self._ahead, self._stride = planner, offset, stride
 
@@ -127,13 +127,13 @@ class _MicrobatchPlans(Sliced):
         config: DataConfig,
         capacity: Capacity,
         state: LoaderState,
-        consumer: Consumer,
+        consumer: TrainingDemand,
     ) -> None:
         super().__init__()
         self._arguments = (source, lengths, config, capacity, state, consumer)
 
     def __iter__(self) -> _PlanIterator:
-        return _PlanIterator(Planner(*self._arguments), self.offset, self.stride)
+        return _PlanIterator(BatchPlanner(*self._arguments), self.offset, self.stride)
 
 
 class _Assemble:
@@ -155,20 +155,20 @@ class _Assemble:
 @dataclass(frozen=True)
 class _Rest:
     stats: MicrobatchStats
-    skipped: tuple[Skip, ...]
+    skipped: tuple[SkippedSample, ...]
     state: LoaderState
     holes: tuple[int, ...]
 
 
 def with_places(batch: PackedBatch, plan: MicrobatchPlan) -> PackedBatch:
     """A batch whose media are in rows of their own: it lists `runs` and `places`."""
-    planned = plan.placements, plan.capacity.modalities
+    planned = plan.placements, plan.capacity.specs
     return replace(batch, runs=runs_of_plan(*planned), places=media_of_plan(*planned))
 
 
 def microbatch_stats(plan: MicrobatchPlan, rows: int, sent: int = 0) -> MicrobatchStats:
     """Statistics of a microbatch of `rows` rows in all groups from a plan and the bytes sent."""
-    lengths = used_lengths(plan.placements, plan.capacity.modalities)
+    lengths = used_lengths(plan.placements, plan.capacity.specs)
     used = {("tokens" if k == "decoder" else k): int(v.sum()) for k, v in lengths.items()}
     own = rows // plan.group.count
     total = {name: own * plan.capacity.limit(name) for name in used}
@@ -206,7 +206,7 @@ class MicrobatchLoader(Iterator[Microbatch]):
 class Loader(MicrobatchLoader):
     """Microbatches of samples whose lengths are known beforehand; resumable.
 
-    rows: the global rows that this process needs of each tower, e.g. {"decoder": [0, 1],
+    rows: the global rows that this process needs of each module, e.g. {"decoder": [0, 1],
     "vision": [0, 1]}; arrays hold just these, in this order. state: continue from there. consumer:
     what the batches are for. lengths: of the samples; by default those that are kept. Media that
     are drawn anew in every epoch are drawn, and measured, when a step is planned.
@@ -228,7 +228,7 @@ class Loader(MicrobatchLoader):
         seed: int,
         rows: Rows,
         state: LoaderState | None = None,
-        consumer: Consumer = NO_CONSUMER,
+        consumer: TrainingDemand = NO_DEMAND,
         lengths: LengthTable | None = None,
     ) -> None:
         state = state_of(state, seed)

@@ -33,19 +33,19 @@ from data.loading.loader import (
 )
 from data.loading.prefetch import Prefetched, Sliced, Unseekable
 from data.planning.buckets import number_of
-from data.planning.groups.group import WHOLE, Group
+from data.planning.groups.group import WHOLE, HostGroupSpec
 from data.planning.lengths import check_records
 from data.planning.stream import (
-    Consumer,
+    BatchPlanner,
     LoaderState,
     MicrobatchPlan,
-    Placement,
-    Planner,
+    SamplePlacement,
+    TrainingDemand,
     stream,
 )
 from data.processing.processor import Processor
 from data.rows.pack import WORD, Words, medium_of, medium_words, words_of
-from data.rows.spec import Modality
+from data.rows.spec import RowSpec
 from data.sample import DataError, Example, Grid, Lengths, SampleError
 from data.sources.order import Order, StreamPlace
 from data.sources.source import Source
@@ -53,7 +53,7 @@ from data.sources.source import Source
 _KINDS = list(FaultKind)
 
 
-class Cluster(Protocol):
+class HostGroup(Protocol):
     """The hosts of a run, or of a group. All must call the same methods in the same order."""
 
     @property
@@ -78,7 +78,7 @@ class Cluster(Protocol):
         """
 
 
-class Alone:
+class LoneHost:
     """A single host."""
 
     index, count = 0, 1
@@ -90,7 +90,7 @@ class Alone:
     def exchange(
         self, parts: Sequence[Words], sizes: NDArray[np.int64]
     ) -> Callable[[], list[Words]]:
-        """See `Cluster.exchange`; a single host sends nothing."""
+        """See `HostGroup.exchange`; a single host sends nothing."""
         return lambda: list(parts)
 
 
@@ -122,7 +122,7 @@ class _Places(Sliced):
         index: int,
         hosts: int,
         taken: int = 0,
-        group: Group = WHOLE,
+        group: HostGroupSpec = WHOLE,
     ) -> None:
         super().__init__()
         self._order, self._state, self._taken = stream(source, state.seed), state, taken
@@ -168,11 +168,11 @@ class _Held:
     def __init__(
         self,
         reads: Iterator[_Read],
-        cluster: Cluster,
-        modalities: Sequence[Modality],
-        group: Group,
+        cluster: HostGroup,
+        specs: Sequence[RowSpec],
+        group: HostGroupSpec,
     ) -> None:
-        self._reads, self._cluster, self._modalities = reads, cluster, modalities
+        self._reads, self._cluster, self._modalities = reads, cluster, specs
         self._group = group
         self._asked: tuple[list[int], Callable[[], list[Words]]] = ([], list)
         self.examples: dict[int, Example] = {}
@@ -210,39 +210,39 @@ class _Held:
         return self._cluster.gather(np.array(words, np.int32))
 
 
-def _encoded(found: Example | Fault, modalities: Sequence[Modality]) -> list[int]:
+def _encoded(found: Example | Fault, specs: Sequence[RowSpec]) -> list[int]:
     """Lengths as numbers, or a reason."""
     if isinstance(found, Fault):
         text = found.text.encode()
         return [-1, _KINDS.index(found.kind), len(text), *text]
-    return numbers_of(found.lengths, modalities)
+    return numbers_of(found.lengths, specs)
 
 
-def numbers_of(lengths: Lengths, modalities: Sequence[Modality]) -> list[int]:
+def numbers_of(lengths: Lengths, specs: Sequence[RowSpec]) -> list[int]:
     """The numbers that tell lengths to other hosts: tokens, and for every encoder a count, lengths,
     starts and, if its media have them, grids.
     """
     words = [lengths.tokens]
-    for name in (modality.name for modality in modalities):
+    for name in (spec.name for spec in specs):
         media = lengths.media.get(name, ())
         words += [len(media), *media, *lengths.starts.get(name, ())]
         words += chain.from_iterable(map(_grid_words, lengths.grids.get(name, ())))
     return words
 
 
-def _decoded(words: Iterator[int], modalities: Sequence[Modality]) -> Lengths | Fault:
+def _decoded(words: Iterator[int], specs: Sequence[RowSpec]) -> Lengths | Fault:
     """The inverse of `_encoded`."""
     tokens = next(words)
     if tokens < 0:
         kind = _KINDS[next(words)]
         return Fault(kind, bytes(next(words) for _ in range(next(words))).decode())
     media, starts, grids = {}, {}, {}
-    for modality in modalities:
-        name, number = modality.name, next(words)
+    for spec in specs:
+        name, number = spec.name, next(words)
         if number:
             media[name] = tuple(next(words) for _ in range(number))
             starts[name] = tuple(next(words) for _ in range(number))
-            if modality.is_gridded:
+            if spec.is_gridded:
                 grids[name] = tuple(_grid_of(words) for _ in range(number))
     return Lengths(tokens, media, starts, grids)
 
@@ -263,10 +263,10 @@ def _grid_of(words: Iterator[int]) -> Grid:
 
 @dataclass(frozen=True)
 class _Part:
-    """The text (no lane) or one medium of a sample, and from which host to which it goes."""
+    """The text (no bucket) or one medium of a sample, and from which host to which it goes."""
 
-    placement: Placement
-    lane: str | None
+    placement: SamplePlacement
+    bucket: str | None
     number: int
     sender: int
     receiver: int
@@ -281,13 +281,13 @@ class _Parts:
         group: the hosts among which the samples are read.
     """
 
-    def __init__(self, rows: Sequence[Rows], processor: Processor, group: Group) -> None:
+    def __init__(self, rows: Sequence[Rows], processor: Processor, group: HostGroupSpec) -> None:
         self._processor, self._hosts, self._group = processor, len(rows), group
         self._owners: dict[tuple[str, int], list[int]] = defaultdict(list)
         for host, own in enumerate(rows):
-            for tower, numbers in own.items():
+            for module, numbers in own.items():
                 for row in numbers:
-                    self._owners[tower, row].append(host)
+                    self._owners[module, row].append(host)
 
     def of(self, plan: MicrobatchPlan) -> Iterator[_Part]:
         """All parts of a plan, also those that stay on their host."""
@@ -302,33 +302,33 @@ class _Parts:
 
     def arrays(self, part: _Part, example: Example) -> list[NDArray[Any]]:
         """The arrays of a part, of words of four bytes."""
-        if part.lane is None:
+        if part.bucket is None:
             return [example.tokens, example.targets, example.loss_weight]
-        modality = self._processor.modalities[part.lane]
-        number = number_of(part.placement.lengths, part.lane, part.number)
-        return [medium_words(modality, example.media[modality.encoder][number])]
+        spec = self._processor.specs[part.bucket]
+        number = number_of(part.placement.lengths, part.bucket, part.number)
+        return [medium_words(spec, example.media[spec.module][number])]
 
     def size(self, part: _Part) -> int:
         """Words of a part."""
         lengths = part.placement.lengths
-        if part.lane is None:
+        if part.bucket is None:
             return 3 * lengths.tokens
         return words_of(*self._form(part))
 
-    def _form(self, part: _Part) -> tuple[Modality, int, Grid]:
-        """The lane of a medium, its input positions and its grid."""
-        assert part.lane is not None
-        modality, lengths = self._processor.modalities[part.lane], part.placement.lengths
-        count = lengths.media[part.lane][part.number]
-        return modality, count, modality.grids(lengths)[part.number]
+    def _form(self, part: _Part) -> tuple[RowSpec, int, Grid]:
+        """The bucket of a medium, its input positions and its grid."""
+        assert part.bucket is not None
+        spec, lengths = self._processor.specs[part.bucket], part.placement.lengths
+        count = lengths.media[part.bucket][part.number]
+        return spec, count, spec.grids(lengths)[part.number]
 
     def write(self, arrays: BatchArrays, part: _Part, words: Words) -> None:
         """Write a part that has been sent as `words`."""
         lengths = part.placement.lengths
-        if part.lane is not None:
-            modality, count, grid = self._form(part)
-            medium = medium_of(modality, words, count, grid)
-            arrays.write_medium(part.placement, part.lane, part.number, medium)
+        if part.bucket is not None:
+            spec, count, grid = self._form(part)
+            medium = medium_of(spec, words, count, grid)
+            arrays.write_medium(part.placement, part.bucket, part.number, medium)
             return
         tokens, targets, weight = words.reshape(3, lengths.tokens)
         example = Example(tokens, targets, weight.view(np.float32), {}, lengths.starts)
@@ -375,15 +375,15 @@ class ReadingLoader(MicrobatchLoader):
         seed: int,
         rows: Sequence[Rows],
         state: LoaderState | None,
-        consumer: Consumer,
-        cluster: Cluster,
+        consumer: TrainingDemand,
+        cluster: HostGroup,
     ) -> None:
         state = state_of(state, seed)
         if not len(source):
             raise DataError("data.source has no samples; valid: at least one")
         check_records(source)
         for own in rows:
-            check_rows(own, list(processor.modalities), config.rows)
+            check_rows(own, list(processor.specs), config.rows)
         self._config, self._processor, self._cluster = config, processor, cluster
         group = consumer.group
         self._rows, self._parts = rows[cluster.index], _Parts(rows, processor, group)
@@ -399,7 +399,7 @@ class ReadingLoader(MicrobatchLoader):
         self._held = _Held(self._reads, cluster, tuple(processor.encoders.values()), group)
         capacity = capacity_of(config, processor)
         begin = replace(state, done=0)
-        self._planner = Planner(source, self._held, config, capacity, begin, consumer)
+        self._planner = BatchPlanner(source, self._held, config, capacity, begin, consumer)
         self._sent: _Sent | None = None
         for _ in range(state.done):
             self._forget(self._planner.plan())
@@ -450,7 +450,7 @@ class ReadingLoader(MicrobatchLoader):
     def _received(self, sent: _Sent) -> Microbatch:
         """The microbatch of parts that have arrived."""
         plan, words = sent.plan, sent.received()
-        arrays = BatchArrays(self._rows, self._processor.modalities, plan.capacity)
+        arrays = BatchArrays(self._rows, self._processor.specs, plan.capacity)
         taken = [0] * self._cluster.count
         for part in sent.parts:
             if part.sender == part.receiver:

@@ -36,7 +36,7 @@ def prompt_rows(
         source: source of the prompts.
         processor: makes them.
         config: configuration of the data; `rows` is the number of rows of the batch.
-        rows: global rows of each tower that this process holds.
+        rows: global rows of each module that this process holds.
         prompts: index and measured lengths of at most as many prompts.
         units: by budget, the positions of which a row must have whole numbers.
 
@@ -44,10 +44,10 @@ def prompt_rows(
         SampleError: a prompt cannot be read, with `data.on_error: raise`.
     """
     capacity = capacity_of(config, processor)
-    lanes = [(index, capacity.by_lane(lengths)) for index, lengths in prompts]
-    lanes = cut(lanes, capacity, config.rows)
-    fitting = _fitting(capacity, [lengths for _, lengths in lanes], units)
-    placements = lay_out(lanes, range(len(lanes)), fitting.modalities)
+    buckets = [(index, capacity.by_bucket(lengths)) for index, lengths in prompts]
+    buckets = cut(buckets, capacity, config.rows)
+    fitting = _fitting(capacity, [lengths for _, lengths in buckets], units)
+    placements = lay_out(buckets, range(len(buckets)), fitting.specs)
     assemble = Assembler(source, processor, config, rows)
     batch, skipped = assemble(placements, fitting, prompts=True)
     bad = {name for name, _ in skipped}

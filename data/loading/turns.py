@@ -16,9 +16,9 @@ import numpy as np
 
 from data.batch import PackedBatch
 from data.loading.loader import Microbatch, MicrobatchLoader
-from data.planning.dealing import Loads
-from data.planning.groups.group import Group
-from data.planning.groups.turns import Offer, contested, of_oldest_epoch, without_repeats
+from data.planning.groups.group import HostGroupSpec
+from data.planning.groups.turns import GroupOffer, contested, of_oldest_epoch, without_repeats
+from data.planning.row_assignment import Loads
 from data.planning.stream import LoaderState
 from data.rows.pack import empty_like
 
@@ -44,7 +44,7 @@ class TurnsLoader(MicrobatchLoader):
         self,
         loader: MicrobatchLoader,
         state: LoaderState,
-        group: Group,
+        group: HostGroupSpec,
         microbatches: int,
         mixed: bool,
         tell: Tell,
@@ -86,9 +86,9 @@ class TurnsLoader(MicrobatchLoader):
     def _goes(self, first: Microbatch) -> bool:
         """Whether this group takes part in the next step with the samples that it has for it."""
         samples = first.stats.taken
-        own = Offer.of(samples)
+        own = GroupOffer.of(samples)
         told = self._tell("epochs of the samples", [own.first, [*own.epochs.items()]])
-        offers = [Offer(begin, dict(map(tuple, epochs))) for begin, epochs in told]
+        offers = [GroupOffer(begin, dict(map(tuple, epochs))) for begin, epochs in told]
         number, several = first.stats.group.number, contested(offers)
         if not several:
             return True

@@ -39,7 +39,7 @@ class Sound:
 
 
 @dataclass(frozen=True)
-class Look:
+class MediaPreview:
     """A medium, as it is and as its encoder gets it.
 
     Attributes:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from data.media.audio.kind import AudioKind
-from data.media.image.kind import ImageKind
-from data.media.kind import MediumKind
-from data.media.video.kind import VideoKind
+from data.media.audio.media_type import AudioType
+from data.media.image.media_type import ImageType
+from data.media.media_type import MediaType
+from data.media.video.media_type import VideoType
 from data.rows.spec import Kind
 
-KINDS: Mapping[Kind, MediumKind] = MappingProxyType(
-    {kind.name: kind for kind in (ImageKind(), AudioKind(), VideoKind())}
+MEDIA_TYPES: Mapping[Kind, MediaType] = MappingProxyType(
+    {kind.name: kind for kind in (ImageType(), AudioType(), VideoType())}
 )

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.config import DataConfig
-from data.planning.problem import CostKind, Ints, Problem
+from data.planning.problem import BalanceProblem, CostKind, Ints
 from data.sample import DataError
 
 _UNLIMITED = 2**62
@@ -30,10 +30,10 @@ PARTNERS = 8
 
 #: Deals the items of a problem: returns the rank of each, -1 for an item without room; or the list
 #: of items of every rank, which must hold all items.
-Algorithm = Callable[[Problem], Ints | Sequence[Sequence[int]]]
+Algorithm = Callable[[BalanceProblem], Ints | Sequence[Sequence[int]]]
 
 
-def lpt(problem: Problem) -> Ints:
+def lpt(problem: BalanceProblem) -> Ints:
     """Longest processing time first: each item, dearest first, to the lightest rank.
 
     For packed costs at most 4/3 - 1/(3 ranks) of the optimum (Graham, SIAM J. Appl. Math. 1969)
@@ -74,7 +74,7 @@ def _lightest_first(costs: list[int], ranks: int) -> list[int]:
     return chosen
 
 
-def contiguous(problem: Problem) -> Ints:
+def contiguous(problem: BalanceProblem) -> Ints:
     """Runs of the items in order of length, such that the dearest run is as cheap as possible.
 
     The result is optimal for padded costs: an optimal deal consists of such runs (OrchMLLM, section
@@ -92,7 +92,7 @@ def contiguous(problem: Problem) -> Ints:
 class _Runs:
     """Runs of sorted items under a cap of their costs."""
 
-    def __init__(self, problem: Problem, order: Ints) -> None:
+    def __init__(self, problem: BalanceProblem, order: Ints) -> None:
         self._count, self._ranks = len(order), problem.ranks
         linear, attention = (part[order] for part in problem.parts)
         # The first item of a run is its longest.
@@ -163,7 +163,7 @@ class _Runs:
 # ---- refinement ----------------------------------------------------------------------------------
 
 
-def refine(problem: Problem, rank: Ints) -> Ints:
+def refine(problem: BalanceProblem, rank: Ints) -> Ints:
     """Move and swap items between the heaviest rank and the lightest ones while that helps.
 
     Every exchange leaves both ranks lighter than the heaviest was.
@@ -218,7 +218,7 @@ def _lightest(loads: Ints, count: int) -> list[int]:
 class _Exchange:
     """Costs of two ranks after the exchange of at most one item of each."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: BalanceProblem) -> None:
         linear, attention = problem.parts
         zero = np.zeros_like(linear)
         self._padded, self._packed = {
@@ -331,8 +331,8 @@ def fingerprints(config: DataConfig) -> dict[str, str]:
         DataError: there is no such module.
     """
     named = {
-        f"data.balancing.{tower}.algorithm": own.algorithm
-        for tower, own in config.balancing.items()
+        f"data.balancing.{module}.algorithm": own.algorithm
+        for module, own in config.balancing.items()
     }
     return {
         f"source of {key} {name}": _digest(name)
@@ -349,7 +349,7 @@ def _digest(name: str) -> str:
     return hashlib.sha256(content).hexdigest()[:12]
 
 
-def deal(problem: Problem, algorithm: str | None = None) -> Ints:
+def deal(problem: BalanceProblem, algorithm: str | None = None) -> Ints:
     """The rank of every item, `[items]`; -1 for items that have no room within the limits.
 
     Args:
@@ -365,7 +365,7 @@ def deal(problem: Problem, algorithm: str | None = None) -> Ints:
     return refine(problem, rank)
 
 
-def _checked(problem: Problem, name: str, dealt: Any) -> Ints:
+def _checked(problem: BalanceProblem, name: str, dealt: Any) -> Ints:
     """Result of an algorithm as ranks, or an error that names the item."""
     count = len(problem.lengths)
     rank = dealt if isinstance(dealt, np.ndarray) else _ranks(problem, name, _groups(name, dealt))
@@ -403,7 +403,7 @@ def _groups(name: str, dealt: Any) -> list[list[int]]:
         ) from error
 
 
-def _ranks(problem: Problem, name: str, groups: Sequence[Sequence[int]]) -> Ints:
+def _ranks(problem: BalanceProblem, name: str, groups: Sequence[Sequence[int]]) -> Ints:
     """The rank of every item, from the items of every rank."""
     rank = np.full(len(problem.lengths), -1, np.int64)
     for r, items in enumerate(groups):
@@ -420,17 +420,17 @@ def _ranks(problem: Problem, name: str, groups: Sequence[Sequence[int]]) -> Ints
     return rank
 
 
-def check_balancing(config: DataConfig, towers: Sequence[str]) -> None:
-    """Check that `data.balancing` names known towers and algorithms.
+def check_balancing(config: DataConfig, modules: Sequence[str]) -> None:
+    """Check that `data.balancing` names known modules and algorithms.
 
     Raises:
-        DataError: a tower or an algorithm is unknown.
+        DataError: a module or an algorithm is unknown.
     """
-    for tower, how in config.balancing.items():
-        if tower not in towers:
-            raise DataError(f"data.balancing.{tower}: no such tower; valid: {', '.join(towers)}")
+    for module, how in config.balancing.items():
+        if module not in modules:
+            raise DataError(f"data.balancing.{module}: no such module; valid: {', '.join(modules)}")
         if how.algorithm is not None:
             try:
                 find_algorithm(how.algorithm)
             except DataError as error:
-                raise DataError(f"data.balancing.{tower}.algorithm: {error}") from error
+                raise DataError(f"data.balancing.{module}.algorithm: {error}") from error

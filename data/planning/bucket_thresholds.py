@@ -1,18 +1,19 @@
 """Where a step cuts between the short and the long media of an encoder: by cost, from lengths.
 
-Of two lanes, the first encodes each medium whole on one rank, where a single long medium may keep
+Of two buckets, the first encodes each medium whole on one rank, where a single long medium may keep
 all other ranks waiting. The second splits a medium over a group of ranks, which then exchange heads
-for positions in every layer. So the second lane takes the long media, and every step cuts where the
-heaviest ranks of both lanes together take the fewest seconds. Two ranks, a second for each position
-and one for the exchange of 30::
+for positions in every layer. So the second bucket takes the long media, and every step cuts where
+the heaviest ranks of both buckets together take the fewest seconds. Two ranks, a second for each
+position and one for the exchange of 30::
 
     lengths             16 16 90
     all short           rank 0: 90    rank 1: 16 16                          90 s
     cut at 16           rank 0: 16    rank 1: 16     both: 90 / 2 + 3        64 s
     all long            both: 122 / 2 + 122 / 30                             65 s
 
-`data.rows.spec.LaneCost` says what a medium costs in each lane. Where rows are computed whole,
-lanes cost by their rows: a short medium in a long row is as dear as the row. Rows of 24 and of 96::
+`data.rows.spec.BucketCost` says what a medium costs in each bucket. Where rows are computed whole,
+buckets cost by their rows: a short medium in a long row costs as much as the row. Rows of 24 and
+of 96::
 
     cut at 16           a row for 16 16, one for 90
     all long            a row for 90, and a row of 96 for 16 16, which has no room beside 90
@@ -30,61 +31,61 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.planning.balance import lpt
-from data.planning.buckets import by_encoder, by_lane
+from data.planning.buckets import by_bucket, by_module
 from data.planning.packing import Capacity, in_few_rows
-from data.planning.problem import Ints, Problem
-from data.rows.spec import LaneCost, Modality
+from data.planning.problem import BalanceProblem, Ints
+from data.rows.spec import BucketCost, RowSpec
 from data.sample import Lengths
 
-#: Steps that media need, a lower bound of the seconds of both lanes in a step, and the cut.
+#: Steps that media need, a lower bound of the seconds of both buckets in a step, and the cut.
 Candidate = tuple[float, float, int]
 
 
 @dataclass(frozen=True)
 class _Pair:
-    """The lanes of an encoder that are cut by cost.
+    """The buckets of an encoder that are cut by cost.
 
     Attributes:
-        short, long: the lane of short media, and that of long ones.
+        short, long: the bucket of short media, and that of long ones.
         most: the highest cut.
         costs: costs of both.
     """
 
-    short: Modality
-    long: Modality
+    short: RowSpec
+    long: RowSpec
     most: int
-    costs: tuple[LaneCost, LaneCost]
+    costs: tuple[BucketCost, BucketCost]
 
     def seconds(self, lengths: Ints, most: int) -> float:
-        """Seconds of both lanes, one after the other, under a cut of sorted lengths."""
+        """Seconds of both buckets, one after the other, under a cut of sorted lengths."""
         taken = int(np.searchsorted(lengths, most, side="right"))
         short, long = self.costs
-        return lane_seconds(lengths[:taken], short) + lane_seconds(lengths[taken:], long)
+        return bucket_seconds(lengths[:taken], short) + bucket_seconds(lengths[taken:], long)
 
 
-def cut_lanes(
+def choose_thresholds(
     samples: Sequence[Lengths], capacity: Capacity, rows: int, apart: int = 1
 ) -> Capacity:
-    """The capacity whose lanes by cost are cut for a step.
+    """The capacity whose buckets by cost are cut for a step.
 
-    The cut is made for the oldest samples whose text fills a step. Both lanes' budgets count first:
-    a cut under which more media would wait for another step is not taken.
+    The cut is made for the oldest samples whose text fills a step. Budgets of both buckets count
+    first: a cut under which more media would wait for another step is not taken.
 
     Args:
-        samples: lengths by lane of the samples on offer, oldest first.
-        capacity: capacity of a row, with its lanes at the highest cut.
+        samples: lengths by bucket of the samples on offer, oldest first.
+        capacity: capacity of a row, with its buckets at the highest cut.
         rows: number of rows of the step.
         apart: number of rows over which text and media of a sample may lie.
     """
     own = samples[: _filling(samples, capacity, rows)]
-    whole = [by_encoder(lengths, capacity.modalities) for lengths in own]
+    whole = [by_module(lengths, capacity.specs) for lengths in own]
 
     def holds(cut: Capacity) -> bool:
-        """Whether no sample is too large for the rows of its lanes."""
-        return not any(cut.misfit(cut.by_lane(lengths), apart) for lengths in whole)
+        """Whether no sample is too large for the rows of its buckets."""
+        return not any(cut.misfit(cut.by_bucket(lengths), apart) for lengths in whole)
 
     for pair in _pairs(capacity):
-        encoder = pair.short.encoder
+        encoder = pair.short.module
         media = [n for lengths in whole for n in lengths.media.get(encoder, ())]
         lengths, best = np.sort(np.array(media, np.int64)), (np.inf, np.inf)
         for steps, bound, most in _candidates(lengths, capacity, rows, pair):
@@ -97,21 +98,21 @@ def cut_lanes(
 
 
 def relaid(samples: Sequence[Lengths], capacity: Capacity) -> list[Lengths]:
-    """Lengths by the lanes of another cut, from those of any."""
-    modalities = capacity.modalities
-    return [by_lane(by_encoder(lengths, modalities), modalities) for lengths in samples]
+    """Lengths by the buckets of another cut, from those of any."""
+    specs = capacity.specs
+    return [by_bucket(by_module(lengths, specs), specs) for lengths in samples]
 
 
-def has_cuts(capacity: Capacity) -> bool:
-    """Whether any encoder's lanes are cut by cost."""
+def has_thresholds(capacity: Capacity) -> bool:
+    """Whether any encoder's buckets are cut by cost."""
     return any(True for _ in _pairs(capacity))
 
 
-def lane_seconds(lengths: Ints, cost: LaneCost) -> float:
-    """Seconds of the heaviest group of devices of a lane; none without media.
+def bucket_seconds(lengths: Ints, cost: BucketCost) -> float:
+    """Seconds of the heaviest group of devices of a bucket; none without media.
 
     Args:
-        lengths: `[media]`: input positions of the lane's media, which are dealt longest first; in
+        lengths: `[media]`: input positions of the bucket's media, which are dealt longest first; in
             as few rows as hold them, of which every group has as many, if rows are computed whole.
     """
     if not len(lengths):
@@ -120,15 +121,15 @@ def lane_seconds(lengths: Ints, cost: LaneCost) -> float:
         # A medium above a row, which no cut that holds it has, counts as one.
         rows = in_few_rows(np.minimum(lengths, cost.row), cost.row, len(lengths))
         return cost.fixed + float(group_seconds(lengths, rows % cost.groups, rows, cost).max())
-    group = lpt(Problem(lengths, cost.groups, cost))
+    group = lpt(BalanceProblem(lengths, cost.groups, cost))
     return cost.fixed + float(group_seconds(lengths, group, group, cost).max())
 
 
-def group_seconds(lengths: Ints, groups: Ints, rows: Ints, cost: LaneCost) -> NDArray[np.float64]:
-    """Seconds of every group of devices of a lane without `fixed`, `[groups]`.
+def group_seconds(lengths: Ints, groups: Ints, rows: Ints, cost: BucketCost) -> NDArray[np.float64]:
+    """Seconds of every group of devices of a bucket without `fixed`, `[groups]`.
 
     Args:
-        lengths: `[media]`: input positions of the lane's media.
+        lengths: `[media]`: input positions of the bucket's media.
         groups, rows: `[media]`: the group that encodes each, and its row.
     """
     seconds = np.bincount(groups, cost.media_seconds(lengths), minlength=cost.groups)
@@ -137,29 +138,29 @@ def group_seconds(lengths: Ints, groups: Ints, rows: Ints, cost: LaneCost) -> ND
 
 
 def cut_at(capacity: Capacity, encoder: str, most: int) -> Capacity:
-    """The capacity with the lanes of an encoder cut above media of `most` positions."""
+    """The capacity with the buckets of an encoder cut above media of `most` positions."""
 
-    def moved(modality: Modality) -> Modality:
-        lane = modality.lane
-        if lane is None or lane.encoder != encoder:
-            return modality
-        cut = replace(lane, above=most) if lane.up_to is None else replace(lane, up_to=most)
-        return replace(modality, lane=cut)
+    def moved(spec: RowSpec) -> RowSpec:
+        bucket = spec.bucket
+        if bucket is None or bucket.module != encoder:
+            return spec
+        cut = replace(bucket, above=most) if bucket.up_to is None else replace(bucket, up_to=most)
+        return replace(spec, bucket=cut)
 
-    return replace(capacity, modalities=tuple(map(moved, capacity.modalities)))
+    return replace(capacity, specs=tuple(map(moved, capacity.specs)))
 
 
 def of_group(capacity: Capacity, count: int) -> Capacity:
-    """The capacity whose lanes by cost have the devices of one of `count` equal groups of hosts."""
+    """The capacity whose buckets by cost have the devices of one of `count` groups of hosts."""
 
-    def shared(modality: Modality) -> Modality:
-        lane = modality.lane
-        if lane is None or lane.cost is None:
-            return modality
-        cost = replace(lane.cost, groups=lane.cost.groups // count)
-        return replace(modality, lane=replace(lane, cost=cost))
+    def shared(spec: RowSpec) -> RowSpec:
+        bucket = spec.bucket
+        if bucket is None or bucket.cost is None:
+            return spec
+        cost = replace(bucket.cost, groups=bucket.cost.groups // count)
+        return replace(spec, bucket=replace(bucket, cost=cost))
 
-    return replace(capacity, modalities=tuple(map(shared, capacity.modalities)))
+    return replace(capacity, specs=tuple(map(shared, capacity.specs)))
 
 
 def _filling(samples: Sequence[Lengths], capacity: Capacity, rows: int) -> int:
@@ -170,14 +171,14 @@ def _filling(samples: Sequence[Lengths], capacity: Capacity, rows: int) -> int:
 
 
 def _pairs(capacity: Capacity) -> Iterator[_Pair]:
-    """The lanes of every encoder that are cut by cost."""
-    lanes = {m.name: m.lane for m in capacity.modalities if m.lane}
-    costs = {name: own.cost for name, own in lanes.items() if own.cost and not own.fixed}
-    for short in capacity.modalities:
-        if short.name in costs and short.lane and short.lane.up_to is not None:
-            own = (m for m in capacity.modalities if m.encoder == short.encoder)
+    """The buckets of every encoder that are cut by cost."""
+    buckets = {m.name: m.bucket for m in capacity.specs if m.bucket}
+    costs = {name: own.cost for name, own in buckets.items() if own.cost and not own.fixed}
+    for short in capacity.specs:
+        if short.name in costs and short.bucket and short.bucket.up_to is not None:
+            own = (m for m in capacity.specs if m.module == short.module)
             long = next(m for m in own if m is not short)
-            yield _Pair(short, long, short.lane.up_to, (costs[short.name], costs[long.name]))
+            yield _Pair(short, long, short.bucket.up_to, (costs[short.name], costs[long.name]))
 
 
 def _candidates(lengths: Ints, capacity: Capacity, rows: int, pair: _Pair) -> list[Candidate]:
@@ -189,9 +190,9 @@ def _candidates(lengths: Ints, capacity: Capacity, rows: int, pair: _Pair) -> li
     cuts = np.unique(np.concatenate([[0], lengths[lengths <= pair.most]]))
     taken = np.searchsorted(lengths, cuts, side="right")
     steps, bounds = np.ones(len(cuts)), np.zeros(len(cuts))
-    for modality, cost in zip((pair.short, pair.long), pair.costs, strict=True):
-        first, name = modality is pair.short, modality.name
-        spans = np.array([modality.span(n) for n in lengths.tolist()], np.int64)
+    for spec, cost in zip((pair.short, pair.long), pair.costs, strict=True):
+        first, name = spec is pair.short, spec.name
+        spans = np.array([spec.span(n) for n in lengths.tolist()], np.int64)
         for needs, resource in ((spans, name), (np.ones_like(spans), f"{name} segments")):
             share = _sums(needs, taken, first) / (rows * capacity.limit(resource))
             steps = np.maximum(steps, share)
@@ -199,15 +200,15 @@ def _candidates(lengths: Ints, capacity: Capacity, rows: int, pair: _Pair) -> li
     return sorted(zip(steps.tolist(), bounds.tolist(), cuts.tolist(), strict=True))
 
 
-def _bounds(lengths: Ints, taken: Ints, first: bool, cost: LaneCost) -> NDArray[np.float64]:
-    """Lower bounds of `lane_seconds` for every cut: the mean of the groups, or the dearest medium.
+def _bounds(lengths: Ints, taken: Ints, first: bool, cost: BucketCost) -> NDArray[np.float64]:
+    """Lower bounds of `bucket_seconds` by cut: the mean of the groups, or the dearest medium.
 
     Where rows are computed whole: as few of them as could hold the media.
 
     Args:
         lengths: sorted lengths of all media.
         taken: for every cut, the number of media up to it.
-        first: whether the lane takes the media up to the cut, or those above.
+        first: whether the bucket takes the media up to the cut, or those above.
     """
     if cost.row:
         # No two media of more than half a row lie in one.
@@ -217,7 +218,7 @@ def _bounds(lengths: Ints, taken: Ints, first: bool, cost: LaneCost) -> NDArray[
         fullest = -(-rows // cost.groups) * cost.row_seconds
         media = _sums(cost.media_seconds(lengths), taken, first)
         mean = (rows * cost.row_seconds + media) / cost.groups
-        # Sums of another order than in `lane_seconds` may be larger by their rounding.
+        # Sums of another order than in `bucket_seconds` may be larger by their rounding.
         return np.where(rows > 0, cost.fixed + np.maximum(fullest, mean * (1 - 1e-9)), 0.0)
     each, others = cost.media_seconds(lengths), len(lengths) - taken
     last = taken - 1 if first else np.where(others > 0, len(lengths) - 1, -1)

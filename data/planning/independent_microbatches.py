@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from data.batch import ModuleRows
 from data.rows.pack import by_name, of_names
-from data.rows.spec import Modality
+from data.rows.spec import RowSpec
 
 Ints = NDArray[np.int64]
 #: First and last decoder microbatch that each unit feeds.
@@ -57,8 +57,8 @@ _TAKEN = [0, 2, 4]
 
 
 @dataclass(frozen=True, eq=False)
-class Units:
-    """Places of one lane's media in units.
+class IndependentMicrobatches:
+    """Places of one bucket's media in units.
 
     Attributes:
         count: number of units.
@@ -122,7 +122,7 @@ def feeds_of_all(groups: Sequence[Ends]) -> tuple[tuple[int, int], ...]:
     Rows that fill by themselves are in the units in which they would be without groups.
 
     Args:
-        groups: `Units.feeds` of every group.
+        groups: `IndependentMicrobatches.feeds` of every group.
     """
     found = []
     for ends in zip_longest(*groups):
@@ -131,7 +131,9 @@ def feeds_of_all(groups: Sequence[Ends]) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def units_of(budget: int, positions: int, longest: int, reduction: int, spread: int = 1) -> int:
+def count_independent_microbatches(
+    budget: int, positions: int, longest: int, reduction: int, spread: int = 1
+) -> int:
     """Number of units that hold whatever media of one microbatch lie in a row.
 
     A row of a unit is left where the next medium does not fit any more. So all but the last are
@@ -151,15 +153,15 @@ def units_of(budget: int, positions: int, longest: int, reduction: int, spread: 
     return -(-min(by_longest, by_pairs) // spread)
 
 
-def plan_units(
+def plan_independent_microbatches(
     media: Sequence[Ints],
     rows: int,
     positions: int,
     each: int | None = None,
     spread: int = 1,
     together: bool = False,
-) -> Units:
-    """Units for the media of a step's microbatches.
+) -> IndependentMicrobatches:
+    """Pack the media of a step's microbatches.
 
     Args:
         media: of each microbatch, `[media, 5]` with the columns `MEDIUM`, of all rows.
@@ -189,14 +191,16 @@ def plan_units(
     bins, start, segment = (np.array(own, np.int64) for own in fill.places)
     unit, row = bins // spread, every[:, 0] * spread + bins % spread
     if each is None:
-        return Units(int(unit.max(initial=-1)) + 1, every, microbatch, unit, row, start, segment)
+        return IndependentMicrobatches(
+            int(unit.max(initial=-1)) + 1, every, microbatch, unit, row, start, segment
+        )
     most = int((unit - microbatch * each).max(initial=0)) + 1
     if most > each:
         raise ValueError(
             f"media of a microbatch need {most} units of {positions} positions each; "
             f"valid: at most {each}"
         )
-    return Units(len(media) * each, every, microbatch, unit, row, start, segment)
+    return IndependentMicrobatches(len(media) * each, every, microbatch, unit, row, start, segment)
 
 
 class _Fill:
@@ -257,21 +261,21 @@ def _refuse_longer(media: Ints, positions: int) -> None:
         )
 
 
-def rows_of_units(
-    units: Units,
+def rows_of_independent_microbatches(
+    units: IndependentMicrobatches,
     microbatches: Sequence[ModuleRows],
     rows: Sequence[int],
     here: Sequence[int],
-    modality: Modality,
+    spec: RowSpec,
     positions: int,
 ) -> ModuleRows:
     """Rows of the units, `[units, rows, ...]`, from those of the microbatches; at least one unit.
 
     Args:
-        microbatches: the lane's rows of each microbatch, `[rows, ...]`.
+        microbatches: the bucket's rows of each microbatch, `[rows, ...]`.
         rows: the encoder rows of the microbatches that lie here, in the order of the arrays.
         here: the rows of the units that lie here, in the order of the result.
-        modality: input format of the lane.
+        spec: input format of the bucket.
         positions: positions of a row of a unit.
     """
     source, local = ({row: i for i, row in enumerate(own)} for own in (rows, here))
@@ -279,8 +283,8 @@ def rows_of_units(
 
     def step_of(name: str) -> int:
         """Positions per entry of an array."""
-        of = modality.arrays.get(name)
-        return modality.reduction if of is not None and of.per == "output" else 1
+        of = spec.arrays.get(name)
+        return spec.reduction if of is not None and of.axis == "output" else 1
 
     def shape(name: str, array: NDArray[Any]) -> tuple[int, ...]:
         return count, len(here), positions // step_of(name), *array.shape[2:]
@@ -295,11 +299,11 @@ def rows_of_units(
         if own is None:
             continue
         for name, array in made.items():
-            of, step = modality.arrays.get(name), step_of(name)
+            of, step = spec.arrays.get(name), step_of(name)
             part = sources[m][name][source[row], start // step : (start + span) // step]
             if name == "segment_ids":
                 part = part + np.sign(part) * (first - segment)
             elif of is not None and of.is_place:
-                part = np.maximum(part + (to - start) // modality.reduction, 0)
+                part = np.maximum(part + (to - start) // spec.reduction, 0)
             array[unit, own, to // step : (to + span) // step] = part
     return of_names(made)

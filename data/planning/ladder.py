@@ -1,6 +1,6 @@
 """The ladder of budgets: lengths of rows that a step of a fixed number of samples may have.
 
-Programs are compiled for shapes, so a step takes, for each tower independently, the lowest rung
+Programs are compiled for shapes, so a step takes, for each module independently, the lowest rung
 that holds its samples: there are few programs, and little padding.
 """
 

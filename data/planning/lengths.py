@@ -50,7 +50,7 @@ from data.folders import Hold, drop_damaged, put_folder
 from data.processing.processor import Processor
 from data.sample import DataError, Grid, Lengths, SampleError
 from data.sources.cache import keep_last, unwritable
-from data.sources.mixture import Mixture
+from data.sources.mixture import SourceMixture
 from data.sources.order import StreamPlace
 from data.sources.source import SampleKey, Source
 from data.workers import end_with_parent
@@ -240,7 +240,7 @@ def check_records(source: Source) -> None:
 
 def _encoders(processor: Processor) -> tuple[list[str], list[str]]:
     """Names of all encoders, and of those whose media have grids."""
-    gridded = [name for name, modality in processor.encoders.items() if modality.is_gridded]
+    gridded = [name for name, spec in processor.encoders.items() if spec.is_gridded]
     return list(processor.encoders), gridded
 
 
@@ -248,7 +248,7 @@ def _known_parts(
     source: Source, known: Sequence[LengthTable]
 ) -> Iterator[list[Lengths | Fault]] | None:
     """Known lengths of the samples of a mixture; None for another source."""
-    if not known or not isinstance(source, Mixture):
+    if not known or not isinstance(source, SourceMixture):
         return None
     places = map(source.place, range(len(source)))
     return ([known[member][index]] for member, index in places)
@@ -343,7 +343,7 @@ def open_lengths(source: Source, processor: Processor, config: DataConfig) -> Le
         with _keeping(folder):
             folder.parent.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryDirectory(dir=folder.parent).cleanup()
-        known = list(source.members.values()) if isinstance(source, Mixture) else []
+        known = list(source.members.values()) if isinstance(source, SourceMixture) else []
         doing = "joining the lengths of" if known else "measuring"
         logger.info("%s %d samples, once, into %s", doing, size, folder)
         table = measure(source, processor, [open_lengths(m, processor, config) for m in known])

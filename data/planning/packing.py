@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.faults import Fault, FaultKind
-from data.planning.buckets import by_lane
+from data.planning.buckets import by_bucket
 from data.planning.problem import RESOLUTION
-from data.rows.spec import Modality
+from data.rows.spec import RowSpec
 from data.sample import DataError, Lengths
 
 #: Row of a sample that waits, in arrays of rows.
@@ -47,19 +47,19 @@ def longer_than(longest: int | None, lengths: Lengths) -> Fault | None:
 class Capacity:
     """Capacity of one row: `limits` in the order of `resources`.
 
-    modalities: modalities of all lanes of the encoders; lengths of samples are by lane.
+    specs: row specs of all buckets of the encoders; lengths of samples are by bucket.
     longest: number of tokens of the longest sample that the decoder has positions for; None for
         any number. A row of several samples may hold more.
     """
 
     resources: tuple[str, ...]
     limits: tuple[int, ...]
-    modalities: tuple[Modality, ...]
+    specs: tuple[RowSpec, ...]
     longest: int | None = None
 
-    def by_lane(self, lengths: Lengths) -> Lengths:
-        """Lengths of a sample by lane, as all other methods take them; from those by encoder."""
-        return by_lane(lengths, self.modalities)
+    def by_bucket(self, lengths: Lengths) -> Lengths:
+        """Lengths of a sample by bucket, as all other methods take them; from those by encoder."""
+        return by_bucket(lengths, self.specs)
 
     def with_limits(self, limits: Mapping[str, int]) -> Capacity:
         """The capacity with other `limits` for the named resources."""
@@ -79,8 +79,8 @@ class Capacity:
 
         It raises no error for a sample that does not fit, see `misfit`.
         """
-        spans = [spans_of(m, lengths.media.get(m.name, ())) for m in self.modalities]
-        segments = [len(lengths.media.get(m.name, ())) for m in self.modalities]
+        spans = [spans_of(m, lengths.media.get(m.name, ())) for m in self.specs]
+        segments = [len(lengths.media.get(m.name, ())) for m in self.specs]
         return (lengths.tokens, *map(sum, spans), 1, *segments)
 
     def misfit(self, lengths: Lengths, rows: int = 1) -> Fault | None:
@@ -113,46 +113,46 @@ class Capacity:
     def parts(self, lengths: Lengths) -> Iterator[tuple[str, int]]:
         """Resource and positions of the text of a sample, then of each of its media."""
         yield "tokens", lengths.tokens
-        for modality in self.modalities:
-            for span in spans_of(modality, lengths.media.get(modality.name, ())):
-                yield modality.name, span
+        for spec in self.specs:
+            for span in spans_of(spec, lengths.media.get(spec.name, ())):
+                yield spec.name, span
 
 
-def spans_of(modality: Modality, lengths: Sequence[int]) -> list[int]:
+def spans_of(spec: RowSpec, lengths: Sequence[int]) -> list[int]:
     """Input positions that media occupy, rounded up to whole outputs."""
-    return [modality.span(length) for length in lengths]
+    return [spec.span(length) for length in lengths]
 
 
 def make_capacity(
-    budgets: Mapping[str, int], modalities: Sequence[Modality], longest: int | None = None
+    budgets: Mapping[str, int], specs: Sequence[RowSpec], longest: int | None = None
 ) -> Capacity:
     """Check `data.budgets` against the encoders.
 
     Args:
         budgets: capacities of a row.
-        modalities: modalities of all lanes of the encoders.
+        specs: row specs of all buckets of the encoders.
         longest: as in `Capacity`.
 
     Raises:
         DataError: a budget is missing, of an unknown encoder, or not a multiple of the reduction.
     """
-    names = [m.name for m in modalities]
+    names = [m.name for m in specs]
     wanted = ["tokens", *names, "segments"]
     if sorted(budgets) != sorted(wanted):
         raise DataError(
             f"data.budgets has {sorted(budgets)}; valid: exactly {wanted} "
             "(`launch.py budgets` suggests good values)"
         )
-    for modality in modalities:
-        if budgets[modality.name] % modality.reduction:
+    for spec in specs:
+        if budgets[spec.name] % spec.reduction:
             raise DataError(
-                f"data.budgets.{modality.name} = {budgets[modality.name]} is not a multiple of "
-                f"the encoder's reduction {modality.reduction}"
+                f"data.budgets.{spec.name} = {budgets[spec.name]} is not a multiple of "
+                f"the encoder's reduction {spec.reduction}"
             )
     segments = budgets["segments"]
     limits = (budgets["tokens"], *(budgets[n] for n in names), *[segments] * (1 + len(names)))
     resources = ("tokens", *names, "segments", *(f"{n} segments" for n in names))
-    return Capacity(resources, limits, tuple(modalities), longest)
+    return Capacity(resources, limits, tuple(specs), longest)
 
 
 def pack(needs: Sequence[Sequence[int]], rows: int, limits: Sequence[int]) -> list[int | None]:

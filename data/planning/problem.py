@@ -1,6 +1,6 @@
 """The problem of balancing: items, ranks, and the cost of each rank.
 
-The cost of a rank's items depends on how its tower computes:
+The cost of a rank's items depends on how its module computes:
 
     packed        sum(linear) + sum(attention)              no padding, segments side by side
     padded        count * (linear + attention of longest)   all padded to the longest
@@ -26,7 +26,7 @@ CostKind = Literal["packed", "padded", "convolution"]
 
 
 class Work(Protocol):
-    """Work of a tower on a segment of n input positions: `linear * n + attention(n)`."""
+    """Work of a module on a segment of n input positions: `linear * n + attention(n)`."""
 
     @property
     def linear(self) -> float:
@@ -41,13 +41,13 @@ RESOLUTION = 2**30
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class BalanceProblem:
     """Items to deal over ranks.
 
     Attributes:
         lengths: `[items]`: lengths of the items, in input positions.
         ranks: number of ranks.
-        work: work of the tower on an item.
+        work: work of the module on an item.
         kind: how a rank's cost is computed from its items.
         needs: `[items, resources]`: needs of the items.
         limits: `[resources]`: limits of a rank.

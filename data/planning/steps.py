@@ -8,11 +8,11 @@ how the rows are split into microbatches:
     data.rows 8, accumulate 1    0 1 2 3 4 5 6 7
     data.rows 4, accumulate 2    0 3 5 6 | 1 2 4 7       rows of like work in every microbatch
 
-Within a microbatch `data.planning.dealing` may then deal media to other rows. With `data.balance:
-per_phase` a sample whose media do not fit into one row lies in a block of rows, the smallest that
-divides `data.rows` and holds it. The rows of a block stay together in one microbatch, so that the
-size of the block, and with it which samples find room, depends on `data.rows`; a sample that needs
-more rows than a microbatch has is left out.
+Within a microbatch `data.planning.row_assignment` may then deal media to other rows. With
+`data.balance: per_phase` a sample whose media do not fit into one row lies in a block of rows, the
+smallest that divides `data.rows` and holds it. The rows of a block stay together in one microbatch,
+so that the size of the block, and with it which samples find room, depends on `data.rows`; a sample
+that needs more rows than a microbatch has is left out.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class StepPacker:
                 rows[number] = WAITS if row is None else row
             elif taken := self._take_apart(free, samples[number]):
                 apart[number] = taken
-        rows[alone] = fill(free, needs[alone], rows[alone], 1 + len(self._capacity.modalities))
+        rows[alone] = fill(free, needs[alone], rows[alone], 1 + len(self._capacity.specs))
         return self._packed(samples, rows, apart)
 
     def _packed(
@@ -132,7 +132,7 @@ class StepPacker:
         packed = Packed.together(samples, [None if r == WAITS else r for r in rows.tolist()])
         own, media = list(packed.rows), list(packed.media)
         for number, (parts, _) in apart.items():
-            own[number], media[number] = by_tower(self._capacity, samples[number], parts)
+            own[number], media[number] = by_module_rows(self._capacity, samples[number], parts)
         return Packed(own, media, math.lcm(1, *(block for _, block in apart.values())))
 
     def _take_apart(self, free: FreeRows, lengths: Lengths) -> tuple[list[int], int] | None:
@@ -169,12 +169,14 @@ class StepPacker:
         ]
 
 
-def by_tower(capacity: Capacity, lengths: Lengths, rows: Sequence[int]) -> tuple[int, MediaRows]:
+def by_module_rows(
+    capacity: Capacity, lengths: Lengths, rows: Sequence[int]
+) -> tuple[int, MediaRows]:
     """Row of the text and rows of the media of a sample, from those of `capacity.parts`."""
     rest = iter(rows[1:])
     media = {
-        modality.name: tuple(islice(rest, len(lengths.media.get(modality.name, ()))))
-        for modality in capacity.modalities
+        spec.name: tuple(islice(rest, len(lengths.media.get(spec.name, ()))))
+        for spec in capacity.specs
     }
     return rows[0], media
 

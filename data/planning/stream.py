@@ -4,7 +4,7 @@ Stream position p is sample shuffle(p) of epoch p // len(source), or the sample 
 mixture gives (`data.sources.order`). A step fills a pool of samples (carried ones first, then new
 ones), packs those that may be taken (`data.planning.epochs`) and fit, and carries the rest
 (`data.planning.steps`); then the samples of each of its microbatches are dealt over rows
-(`data.planning.dealing`). Plans depend on lengths alone, so
+(`data.planning.row_assignment`). Plans depend on lengths alone, so
 that all hosts and workers make the same plans.
 
     data.batch: tokens     a step fills its budgets from a pool of `lookahead` samples
@@ -26,23 +26,23 @@ import numpy as np
 
 from data.config import DataConfig
 from data.faults import Fault
-from data.planning.bucket_thresholds import cut_lanes, has_cuts, of_group, relaid
-from data.planning.dealing import Dealer, Dealt, Hosts, Loads
+from data.planning.bucket_thresholds import choose_thresholds, has_thresholds, of_group, relaid
 from data.planning.epochs import Epoch, on_offer, readable
-from data.planning.groups.group import WHOLE, Group
-from data.planning.groups.turns import Taken
+from data.planning.groups.group import WHOLE, HostGroupSpec
+from data.planning.groups.turns import TakenSample
 from data.planning.ladder import Ladder
 from data.planning.microbatches import costs_of, spread_over_time
 from data.planning.packing import Capacity, spans_of
 from data.planning.problem import Work
+from data.planning.row_assignment import Hosts, Loads, RowAssigner, RowAssignment
 from data.planning.steps import Packed, StepPacker
-from data.rows.spec import Modality
+from data.rows.spec import RowSpec
 from data.sample import DataError, Lengths, SampleError, UnusableError
-from data.sources.mixture import Mixture
+from data.sources.mixture import SourceMixture
 from data.sources.order import Order, StreamPlace, shuffled
 from data.sources.source import SampleKey, Source
 
-Skip = tuple[str, Fault]  # name of the sample, and why it cannot be used
+SkippedSample = tuple[str, Fault]  # name of the sample, and why it cannot be used
 
 
 class Measurements(Protocol):
@@ -57,10 +57,10 @@ class Measurements(Protocol):
 
 
 @dataclass(frozen=True)
-class Consumer:
+class TrainingDemand:
     """The training that plans are made for.
 
-    work: by tower, its work on a segment, by which `data.balance` balances; hosts: by tower, the
+    work: by module, its work on a segment, by which `data.balance` balances; hosts: by module, the
     host of every row, so that few encoder outputs go to another host; microbatches: number of
     microbatches of a step, which is packed as a whole; units: by budget, the number of which its
     rungs are multiples, if not 1 or the encoder's reduction; readers: number of hosts that read the
@@ -73,10 +73,10 @@ class Consumer:
     microbatches: int = 1
     units: Mapping[str, int] = field(default_factory=dict)
     readers: int = 1
-    group: Group = WHOLE
+    group: HostGroupSpec = WHOLE
 
 
-NO_CONSUMER = Consumer()
+NO_DEMAND = TrainingDemand()
 
 
 @dataclass(frozen=True)
@@ -141,14 +141,19 @@ def joined(states: Sequence[LoaderState]) -> LoaderState:
 
 
 @dataclass(frozen=True)
-class Placement:
+class SamplePlacement:
     """The place of a sample.
 
-    index: index in the source; row: global row of the decoder; start: first decoder position;
-    segment: number of its segment in the decoder row, from 1; lengths: lengths by lane; media: lane
-    -> ((global row of the lane, first input position, segment number, for a tiled image that of its
-    first tile), ...); position: position of the sample in the stream; epoch: the epoch in which it
-    comes up.
+    Attributes:
+        index: index in the source.
+        row: global row of the decoder.
+        start: first decoder position.
+        segment: number of its segment in the decoder row, from 1.
+        lengths: lengths by bucket.
+        media: by bucket, of each medium the global row of the bucket, the first input position, and
+            the segment number, for a tiled image that of its first tile.
+        position: position of the sample in the stream.
+        epoch: the epoch in which the sample comes up.
     """
 
     index: int
@@ -179,40 +184,40 @@ class MicrobatchPlan:
     the samples of all microbatches of the step, if there are several groups.
     """
 
-    placements: tuple[Placement, ...]
-    skipped: tuple[Skip, ...]
+    placements: tuple[SamplePlacement, ...]
+    skipped: tuple[SkippedSample, ...]
     state: LoaderState
     capacity: Capacity
     loads: Mapping[str, Loads]
     dearest: Mapping[str, tuple[float, str, int]]
     crossing: Mapping[str, int]
     seconds: float = field(compare=False)
-    group: Group = WHOLE
+    group: HostGroupSpec = WHOLE
     offered: int = 0
-    taken: tuple[Taken, ...] = ()
+    taken: tuple[TakenSample, ...] = ()
 
 
 def lay_out(
     samples: list[tuple[int, Lengths]],
     rows: Sequence[int | None],
-    modalities: tuple[Modality, ...],
+    specs: tuple[RowSpec, ...],
     media_rows: Sequence[Mapping[str, Sequence[int]]] | None = None,
     drawn: Sequence[tuple[int, int]] | None = None,
-) -> tuple[Placement, ...]:
+) -> tuple[SamplePlacement, ...]:
     """Positions of packed samples (index, lengths) in their rows, each row filled from the left.
 
     Args:
         samples: index in the source and lengths of every sample.
         rows: row of the decoder of every sample, None for a sample that waits.
-        modalities: modalities of the encoders.
+        specs: row specs of the encoders.
         media_rows: by sample and encoder, the encoder's row of every medium; by default the row of
             the sample.
         drawn: position in the stream and epoch of every sample, if they come from it.
     """
     cursors: dict[tuple[str, int], list[int]] = {}  # next position, next segment
 
-    def advance(tower: str, row: int, span: int, segments: int = 1) -> tuple[int, int]:
-        cursor = cursors.setdefault((tower, row), [0, 1])
+    def advance(module: str, row: int, span: int, segments: int = 1) -> tuple[int, int]:
+        cursor = cursors.setdefault((module, row), [0, 1])
         start, segment = cursor
         cursor[:] = start + span, segment + segments
         return start, segment
@@ -222,10 +227,10 @@ def lay_out(
         if row is None:
             continue
         media = {}
-        for modality in modalities:
-            name = modality.name
+        for spec in specs:
+            name = spec.name
             inputs = lengths.media.get(name, ())
-            spans, counts = spans_of(modality, inputs), map(modality.segments, inputs)
+            spans, counts = spans_of(spec, inputs), map(spec.segments, inputs)
             own = media_rows[number].get(name, ()) if media_rows else [row] * len(spans)
             media[name] = tuple(
                 (r, *advance(name, r, span, segments))
@@ -233,7 +238,9 @@ def lay_out(
             )
         start, segment = advance("decoder", row, lengths.tokens)
         position, epoch = drawn[number] if drawn else (0, 0)
-        placements.append(Placement(index, row, start, segment, lengths, media, position, epoch))
+        placements.append(
+            SamplePlacement(index, row, start, segment, lengths, media, position, epoch)
+        )
     return tuple(placements)
 
 
@@ -247,7 +254,7 @@ class _Waiting:
     lengths: Lengths
 
 
-class Planner:
+class BatchPlanner:
     """Makes the plan of microbatch after microbatch; `state` is the state after the last one.
 
     Args:
@@ -271,7 +278,7 @@ class Planner:
         config: DataConfig,
         capacity: Capacity,
         state: LoaderState,
-        consumer: Consumer,
+        consumer: TrainingDemand,
     ) -> None:
         if not len(source):
             raise DataError("data.source has no samples; valid: at least one")
@@ -294,14 +301,14 @@ class Planner:
         self._readers = consumer.readers
         spread = config.balance != "none" and consumer.microbatches > 1
         self._work = consumer.work if spread else {}
-        units = {"tokens": 1} | {m.name: m.reduction for m in capacity.modalities}
+        units = {"tokens": 1} | {m.name: m.reduction for m in capacity.specs}
         ladder = Ladder.build(config, {**units, **consumer.units})
-        self._deal = Dealer(config, capacity, ladder, consumer.work, consumer.hosts)
+        self._deal = RowAssigner(config, capacity, ladder, consumer.work, consumer.hosts)
         self._stream = stream(source, state.seed)
         # Only beside other members is a sample of use that waits for its epoch.
-        self._ahead = int(isinstance(source, Mixture))
+        self._ahead = int(isinstance(source, SourceMixture))
         self._pool: list[_Waiting] = []
-        self._skipped: list[Skip] = []
+        self._skipped: list[SkippedSample] = []
         self._planned: deque[MicrobatchPlan] = deque()
         # Stream positions to take before those from `_position` on.
         self._behind, self._position = deque(behind), state.position
@@ -357,18 +364,20 @@ class Planner:
             for m, (part, own, state) in enumerate(zip(parts, dealt, states, strict=True))
         ]
 
-    def _told(self, placed: Sequence[_Waiting]) -> tuple[Taken, ...]:
+    def _told(self, placed: Sequence[_Waiting]) -> tuple[TakenSample, ...]:
         """The samples of a step, as other groups are told of them if there are any."""
         several = self._group.count > 1
-        return tuple(Taken(item.position, *item.epoch, item.index) for item in placed if several)
+        return tuple(
+            TakenSample(item.position, *item.epoch, item.index) for item in placed if several
+        )
 
     def _cut(self, offered: Sequence[int]) -> Capacity:
-        """The capacity with the lanes of the step, by which the samples on offer go from now."""
-        if not has_cuts(self._capacity):
+        """The capacity with the buckets of the step, by which the samples on offer go from now."""
+        if not has_thresholds(self._capacity):
             return self._capacity
         samples, config = [self._pool[place].lengths for place in offered], self._config
         rows = config.rows * self._microbatches
-        capacity = cut_lanes(samples, self._capacity, rows, config.rows_apart)
+        capacity = choose_thresholds(samples, self._capacity, rows, config.rows_apart)
         for place, lengths in zip(offered, relaid(samples, capacity), strict=True):
             self._pool[place] = replace(self._pool[place], lengths=lengths)
         return capacity
@@ -385,7 +394,7 @@ class Planner:
                 return roomy
         return self._packer.split(samples, packed, self._work)
 
-    def _dealt(self, part: Sequence[_Waiting], packed: Packed) -> Dealt:
+    def _dealt(self, part: Sequence[_Waiting], packed: Packed) -> RowAssignment:
         """Rows of the samples of one microbatch."""
 
         def name(number: int) -> str:
@@ -399,16 +408,16 @@ class Planner:
     def _plan(
         self,
         part: Sequence[_Waiting],
-        dealt: Dealt,
+        dealt: RowAssignment,
         capacity: Capacity,
         state: LoaderState,
-        skipped: tuple[Skip, ...],
+        skipped: tuple[SkippedSample, ...],
         seconds: float,
     ) -> MicrobatchPlan:
         """The plan of one microbatch."""
         samples = [(item.index, item.lengths) for item in part]
         drawn = [(item.position, item.epoch[1]) for item in part]
-        placements = lay_out(samples, dealt.rows, capacity.modalities, dealt.media, drawn)
+        placements = lay_out(samples, dealt.rows, capacity.specs, dealt.media, drawn)
         dearest = {
             phase: (load.dearest[0], self._called(part[load.dearest[1]]), load.dearest[2])
             if load.dearest[0]
@@ -466,7 +475,7 @@ class Planner:
         places = [(position, *self._stream[position]) for position in positions]
         before = len(self._pool)
         for (position, index, _), found in zip(places, self._lengths.at(places), strict=True):
-            lengths = found if isinstance(found, Fault) else self._capacity.by_lane(found)
+            lengths = found if isinstance(found, Fault) else self._capacity.by_bucket(found)
             fault = lengths if isinstance(lengths, Fault) else self._packer.misfit(lengths)
             if fault is None:
                 assert isinstance(lengths, Lengths)
@@ -479,7 +488,7 @@ class Planner:
         return len(self._pool) > before
 
 
-def _in_batch(placement: Placement, group: Group) -> Placement:
+def _in_batch(placement: SamplePlacement, group: HostGroupSpec) -> SamplePlacement:
     """A placement in the rows of a group, in those of the whole batch."""
     if group.count == 1:
         return placement
@@ -492,27 +501,27 @@ def _in_batch(placement: Placement, group: Group) -> Placement:
 
 def stream(source: Source, seed: int) -> Order:
     """The sample at every position of the stream of a source."""
-    return source.order(seed) if isinstance(source, Mixture) else shuffled(len(source), seed)
+    return source.order(seed) if isinstance(source, SourceMixture) else shuffled(len(source), seed)
 
 
 def used_lengths(
-    placements: tuple[Placement, ...], modalities: tuple[Modality, ...]
+    placements: tuple[SamplePlacement, ...], specs: tuple[RowSpec, ...]
 ) -> dict[str, np.ndarray]:
-    """Segment lengths per tower: "decoder" and every encoder, int64."""
+    """Segment lengths per module: "decoder" and every encoder, int64."""
     lengths = {"decoder": [p.lengths.tokens for p in placements]}
-    for modality in modalities:
-        media = [p.lengths.media.get(modality.name, ()) for p in placements]
-        lengths[modality.name] = [n for item in media for n in item]
+    for spec in specs:
+        media = [p.lengths.media.get(spec.name, ()) for p in placements]
+        lengths[spec.name] = [n for item in media for n in item]
     return {name: np.array(values, np.int64) for name, values in lengths.items()}
 
 
 def media_of_plan(
-    placements: Sequence[Placement], modalities: tuple[Modality, ...]
+    placements: Sequence[SamplePlacement], specs: tuple[RowSpec, ...]
 ) -> dict[str, np.ndarray]:
-    """The places of all media by lane, `[media, 5]` int64, as `independent_microbatches` says."""
-    found: dict[str, list[tuple[int, ...]]] = {m.name: [] for m in modalities}
+    """The places of all media by bucket, `[media, 5]` int64, as `independent_microbatches` says."""
+    found: dict[str, list[tuple[int, ...]]] = {m.name: [] for m in specs}
     for p in placements:
-        for m in modalities:
+        for m in specs:
             for (row, start, segment), length in zip(
                 p.media[m.name], p.lengths.media.get(m.name, ()), strict=True
             ):
@@ -521,23 +530,23 @@ def media_of_plan(
 
 
 def runs_of_plan(
-    placements: Sequence[Placement], modalities: tuple[Modality, ...]
+    placements: Sequence[SamplePlacement], specs: tuple[RowSpec, ...]
 ) -> dict[str, np.ndarray]:
     """The runs of outputs of every medium, for each encoder, `[runs, 5]` int64.
 
     Columns: encoder row, first output, decoder row, first token, number of outputs. A medium has
     one run; a tiled image has one for each row of its grid.
     """
-    runs: dict[str, list[tuple[int, int, int, int, int]]] = {m.name: [] for m in modalities}
+    runs: dict[str, list[tuple[int, int, int, int, int]]] = {m.name: [] for m in specs}
     for p in placements:
-        for modality in modalities:
-            name = modality.name
+        for spec in specs:
+            name = spec.name
             lengths, starts = (part.get(name, ()) for part in (p.lengths.media, p.lengths.starts))
-            places = zip(p.media[name], lengths, starts, modality.grids(p.lengths), strict=True)
+            places = zip(p.media[name], lengths, starts, spec.grids(p.lengths), strict=True)
             for (row, start, _), length, at, grid in places:
-                first, token = start // modality.reduction, p.start + at
+                first, token = start // spec.reduction, p.start + at
                 runs[name] += [
                     (row, first + output, p.row, token + behind, count)
-                    for output, behind, count in modality.landing(length, grid)
+                    for output, behind, count in spec.landing(length, grid)
                 ]
     return {name: np.array(rows, np.int64).reshape(-1, 5) for name, rows in runs.items()}

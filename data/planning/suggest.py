@@ -9,10 +9,10 @@ from math import ceil
 import numpy as np
 
 from data.faults import Fault
-from data.planning.buckets import by_lane
+from data.planning.buckets import by_bucket
 from data.planning.lengths import LengthTable
 from data.planning.packing import longer_than, spans_of
-from data.rows.spec import Modality
+from data.rows.spec import RowSpec
 from data.sample import DataError
 from data.sources.order import Order
 
@@ -22,7 +22,7 @@ MULTIPLE = 8  # accelerators and sequence-sharded plans like multiples of 8
 
 def suggest_budgets(
     lengths: LengthTable,
-    modalities: Sequence[Modality],
+    specs: Sequence[RowSpec],
     rows: int,
     samples_per_step: int,
     probe: int = 2048,
@@ -41,7 +41,7 @@ def suggest_budgets(
     Raises:
         DataError: none of the probed samples is usable.
     """
-    needs, segments = _probe(lengths, modalities, _chosen(len(lengths), probe, order), longest)
+    needs, segments = _probe(lengths, specs, _chosen(len(lengths), probe, order), longest)
     names = [name for name, (values, _) in needs.items() if values.any()]
     means = np.array([needs[name][0].mean() for name in names])
     largest = np.array([needs[name][0].max() for name in names])
@@ -67,25 +67,25 @@ def _chosen(size: int, probe: int, order: Order | None) -> list[int]:
 
 def needs_of(
     lengths: LengthTable,
-    modalities: Sequence[Modality],
+    specs: Sequence[RowSpec],
     probe: int = 2048,
     order: Order | None = None,
     longest: int | None = None,
 ) -> np.ndarray:
-    """`[samples, 1 + modalities]`: tokens, and positions by lane, of `probe` usable samples.
+    """`[samples, 1 + specs]`: tokens, and positions by bucket, of `probe` usable samples.
 
     See `suggest_budgets`.
 
     Raises:
         DataError: none of the probed samples is usable.
     """
-    needs, _ = _probe(lengths, modalities, _chosen(len(lengths), probe, order), longest)
+    needs, _ = _probe(lengths, specs, _chosen(len(lengths), probe, order), longest)
     return np.stack([values for values, _ in needs.values()], axis=1)
 
 
 def _probe(
     lengths: LengthTable,
-    modalities: Sequence[Modality],
+    specs: Sequence[RowSpec],
     chosen: Sequence[int],
     longest: int | None,
 ) -> tuple[dict[str, tuple[np.ndarray, int]], float]:
@@ -99,14 +99,14 @@ def _probe(
         if isinstance(own, Fault):  # the loader will count and report it
             faults.append(own)
             continue
-        media_of = by_lane(own, modalities).media
-        spans = [spans_of(m, media_of.get(m.name, ())) for m in modalities]
+        media_of = by_bucket(own, specs).media
+        spans = [spans_of(m, media_of.get(m.name, ())) for m in specs]
         rows.append([own.tokens, *map(sum, spans)])
         media.append(max(map(len, spans), default=1))
     if not rows:
         raise DataError(_none(faults))
     table = np.array(rows)
-    units = {"tokens": MULTIPLE} | {m.name: m.reduction * _unit(m) for m in modalities}
+    units = {"tokens": MULTIPLE} | {m.name: m.reduction * _unit(m) for m in specs}
     needs = {name: (table[:, i], unit) for i, (name, unit) in enumerate(units.items())}
     return needs, max(1.0, float(np.mean(media)))
 
@@ -119,6 +119,6 @@ def _none(faults: Sequence[Fault]) -> str:
     return "; ".join([told, *(f"{kind}, {n}: {firsts[kind]}" for kind, n in counts.items())])
 
 
-def _unit(modality: Modality) -> int:
+def _unit(spec: RowSpec) -> int:
     """Number of outputs of which a budget is a whole multiple."""
-    return modality.unit or MULTIPLE
+    return spec.unit or MULTIPLE

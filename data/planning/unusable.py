@@ -12,7 +12,7 @@ from data.faults import Fault
 from data.planning.lengths import LengthTable, MediaLengths
 from data.planning.packing import Capacity
 from data.planning.problem import Ints
-from data.rows.spec import Modality
+from data.rows.spec import RowSpec
 from data.sample import SampleError
 from data.sources.source import Source
 
@@ -32,8 +32,8 @@ def unusable_samples(lengths: LengthTable, capacity: Capacity, rows: int) -> dic
     found = dict(lengths.unusable)
     for index in np.flatnonzero(_doubtful(lengths, capacity)).tolist():
         own = lengths[index]
-        lane = own if isinstance(own, Fault) else capacity.by_lane(own)
-        misfit = lane if isinstance(lane, Fault) else capacity.misfit(lane, rows)
+        bucket = own if isinstance(own, Fault) else capacity.by_bucket(own)
+        misfit = bucket if isinstance(bucket, Fault) else capacity.misfit(bucket, rows)
         if misfit is not None:
             found[index] = misfit
     return dict(sorted(found.items()))
@@ -63,19 +63,19 @@ def _doubtful(lengths: LengthTable, capacity: Capacity) -> NDArray[np.bool_]:
     most = capacity.limit("tokens")
     most = most if capacity.longest is None else min(most, capacity.longest)
     above = np.asarray(lengths.tokens) > most
-    for modality in capacity.modalities:
-        own, name = lengths.media[modality.encoder], modality.name
-        taken, positions = _taken(own, modality)
+    for spec in capacity.specs:
+        own, name = lengths.media[spec.module], spec.name
+        taken, positions = _taken(own, spec)
         above |= taken > capacity.limit(f"{name} segments")
         above |= positions > capacity.limit(name)
     return above
 
 
-def _taken(own: MediaLengths, modality: Modality) -> tuple[Ints, Ints]:
-    """`[samples]`, media of each sample that a lane takes, and positions of a row for them."""
-    reduction, lengths = modality.reduction, np.asarray(own.lengths, np.int64)
-    spans, lane = -(-lengths // reduction) * reduction, modality.lane
-    here = np.ones(len(lengths), bool) if lane is None else lane.takes(lengths)
+def _taken(own: MediaLengths, spec: RowSpec) -> tuple[Ints, Ints]:
+    """`[samples]`, media of each sample that a bucket takes, and positions of a row for them."""
+    reduction, lengths = spec.reduction, np.asarray(own.lengths, np.int64)
+    spans, bucket = -(-lengths // reduction) * reduction, spec.bucket
+    here = np.ones(len(lengths), bool) if bucket is None else bucket.takes(lengths)
     return _by_sample(here, own.offsets), _by_sample(np.where(here, spans, 0), own.offsets)
 
 

@@ -23,11 +23,11 @@ from data.config import DataConfig, counts
 from data.faults import FaultKind
 from data.hf_format.files import ReleasedFiles
 from data.hf_format.readers import released_reader
-from data.media.kind import Measured
-from data.media.preview import Look
-from data.media.registry import KINDS
+from data.media.media_type import Measured
+from data.media.preview import MediaPreview
+from data.media.registry import MEDIA_TYPES
 from data.processing.configured_chat import make_chat, read_files
-from data.rows.spec import Kind, Modality
+from data.rows.spec import Kind, RowSpec
 from data.sample import (
     ConversationError,
     DataError,
@@ -36,14 +36,14 @@ from data.sample import (
     LengthError,
     Lengths,
     MediaError,
-    Medium,
+    ProcessedMedium,
     Sample,
     SampleError,
     Turn,
     grids_of,
     pattern_of,
 )
-from data.text.chat import PAD_ID, Told, marks_of
+from data.text.chat import PAD_ID, RenderedChat, marks_of
 
 _VERSION = 3  # version of the processing; raised when the same sample gets other lengths
 _SURROGATES = re.compile("[\ud800-\udfff]")  # JSON may hold unpaired ones; tokenizers refuse them
@@ -70,14 +70,14 @@ class Processor:
 
     Args:
         config: configuration of the data.
-        modalities: modalities of all lanes of the encoders.
+        specs: row specs of all buckets of the encoders.
         longest: number of tokens of the longest sample that the decoder has positions for; None
             for any number. Plans leave longer samples out; their lengths are measured all the same.
 
     Attributes:
         longest: as given.
-        modalities: modalities by the name of the lane.
-        encoders: modalities of whole encoders, by name.
+        specs: row specs by the name of the bucket.
+        encoders: row specs of whole encoders, by name.
 
     Raises:
         DataError: a tokenizer, chat template or processor cannot be used or does not fit the
@@ -85,15 +85,15 @@ class Processor:
     """
 
     def __init__(
-        self, config: DataConfig, modalities: Sequence[Modality], longest: int | None = None
+        self, config: DataConfig, specs: Sequence[RowSpec], longest: int | None = None
     ) -> None:
         self.config, self.longest = config, longest
-        self.modalities = {modality.name: modality for modality in modalities}
-        self.encoders = {modality.encoder: modality.of_encoder for modality in modalities}
-        self._by_kind: dict[Kind, list[Modality]] = {}
-        for modality in self.encoders.values():
-            for kind in modality.kinds:
-                self._by_kind.setdefault(kind, []).append(modality)
+        self.specs = {spec.name: spec for spec in specs}
+        self.encoders = {spec.module: spec.of_module for spec in specs}
+        self._by_kind: dict[Kind, list[RowSpec]] = {}
+        for spec in self.encoders.values():
+            for kind in spec.kinds:
+                self._by_kind.setdefault(kind, []).append(spec)
         self._routes = {kind: self._route(kind) for kind in self._by_kind}
         self._marks = marks_of(config)
         if len(set(self._marks.values())) < len(self._marks):
@@ -127,7 +127,7 @@ class Processor:
     @property
     def is_drawn(self) -> bool:
         """Whether some media are drawn anew in every epoch, and so the lengths of samples."""
-        return any(KINDS[kind].is_drawn for kind in self._by_kind)
+        return any(MEDIA_TYPES[kind].is_drawn for kind in self._by_kind)
 
     @property
     def taken(self) -> str:
@@ -242,7 +242,9 @@ class Processor:
         found = replace(example.lengths, media=expected.media, grids=expected.grids)
         return _agreeing(sample, expected, example, found)
 
-    def medium(self, sample: Sample, encoder: str, number: int, expected: Lengths) -> Medium:
+    def medium(
+        self, sample: Sample, encoder: str, number: int, expected: Lengths
+    ) -> ProcessedMedium:
         """Read one medium of a sample.
 
         Raises:
@@ -266,7 +268,9 @@ class Processor:
             )
         return medium
 
-    def look(self, sample: Sample, encoder: str, number: int, taken: Medium) -> Look:
+    def look(
+        self, sample: Sample, encoder: str, number: int, taken: ProcessedMedium
+    ) -> MediaPreview:
         """One medium of a sample to look at, as it is and as its encoder gets it.
 
         Args:
@@ -276,10 +280,10 @@ class Processor:
         Raises:
             SampleError: the medium cannot be read.
         """
-        modality, reader = self.encoders[encoder], self._readers[encoder]
+        spec, reader = self.encoders[encoder], self._readers[encoder]
         with _naming(sample):
             kind, own = self._taken(sample)[encoder][number]
-            return KINDS[kind].look(reader, modality, sample.of(kind)[own], taken)
+            return MEDIA_TYPES[kind].look(reader, spec, sample.of(kind)[own], taken)
 
     # ------------------------------------------------------------------ parts
 
@@ -320,10 +324,10 @@ class Processor:
 
     # ---- routes ----------------------------------------------------------------------------------
 
-    def _route(self, kind: Kind) -> tuple[Modality, ...]:
+    def _route(self, kind: Kind) -> tuple[RowSpec, ...]:
         """Encoders that take a medium whose record names none. Raises DataError."""
         names, own = self.config.route(kind).encoders, self._by_kind[kind]
-        known = {modality.name: modality for modality in own}
+        known = {spec.name: spec for spec in own}
         for name in names or ():
             if name not in known:
                 raise DataError(
@@ -332,16 +336,16 @@ class Processor:
                 )
         return tuple(own) if names is None else tuple(known[name] for name in names)
 
-    def _going(self, sample: Sample, kind: Kind) -> list[tuple[Modality, ...]]:
+    def _going(self, sample: Sample, kind: Kind) -> list[tuple[RowSpec, ...]]:
         """The encoders that each medium of a kind goes to. Raises MediaError."""
         default, named = self._routes[kind], sample.encoders.get(kind, ())
         names = named or (None,) * len(sample.of(kind))
         return [default if name is None else (self._named(kind, name),) for name in names]
 
-    def _named(self, kind: Kind, name: str) -> Modality:
+    def _named(self, kind: Kind, name: str) -> RowSpec:
         found = self.encoders.get(name)
         if found is None or kind not in found.kinds:
-            valid = ", ".join(modality.name for modality in self._by_kind[kind])
+            valid = ", ".join(spec.name for spec in self._by_kind[kind])
             text = f"{_one(kind)} is for the encoder {name!r}, which takes none; valid: {valid}"
             raise MediaError(FaultKind.MEDIA, text)
         return found
@@ -356,11 +360,11 @@ class Processor:
         taken = {
             name: [
                 (kind, number)
-                for kind in modality.kinds
+                for kind in spec.kinds
                 for number, own in enumerate(going[kind])
-                if modality in own
+                if spec in own
             ]
-            for name, modality in self.encoders.items()
+            for name, spec in self.encoders.items()
         }
         return {name: found for name, found in taken.items() if found}
 
@@ -390,8 +394,8 @@ class Processor:
                 grids |= {name: gridded} if gridded else {}
         return lengths, grids
 
-    def _read_media(self, sample: Sample) -> dict[str, tuple[Medium, ...]]:
-        media: dict[str, tuple[Medium, ...]] = {}
+    def _read_media(self, sample: Sample) -> dict[str, tuple[ProcessedMedium, ...]]:
+        media: dict[str, tuple[ProcessedMedium, ...]] = {}
         with _naming(sample):
             for name, taken in self._taken(sample).items():
                 media[name] = tuple(self._read(sample, name, *own) for own in taken)
@@ -400,12 +404,12 @@ class Processor:
     def _measured(self, sample: Sample, encoder: str, kind: Kind, number: int) -> Measured:
         """Input positions of a medium, and its grid. Raises MediaError."""
         media = sample.of(kind)
-        return KINDS[kind].measure(self._readers[encoder], media[number], len(media) == 1)
+        return MEDIA_TYPES[kind].measure(self._readers[encoder], media[number], len(media) == 1)
 
-    def _read(self, sample: Sample, encoder: str, kind: Kind, number: int) -> Medium:
+    def _read(self, sample: Sample, encoder: str, kind: Kind, number: int) -> ProcessedMedium:
         """A medium as encoder input. Raises MediaError."""
-        media, modality, reader = sample.of(kind), self.encoders[encoder], self._readers[encoder]
-        return KINDS[kind].read(reader, modality, media[number], len(media) == 1)
+        media, spec, reader = sample.of(kind), self.encoders[encoder], self._readers[encoder]
+        return MEDIA_TYPES[kind].read(reader, spec, media[number], len(media) == 1)
 
     def _text(self, sample: Sample, media: Numbers, grids: Grids, opened: bool = False) -> _Text:
         """Tokens of the conversation; with `opened`, an assistant's turn is begun at the end."""
@@ -436,8 +440,8 @@ class Processor:
 
     def _placed(
         self,
-        told: Told,
-        going: Mapping[Kind, Iterator[tuple[Modality, ...]]],
+        told: RenderedChat,
+        going: Mapping[Kind, Iterator[tuple[RowSpec, ...]]],
         sizes: _Sizes,
     ) -> _Text:
         """Tokens in which each medium's placeholder is replaced by the medium's tokens.
@@ -454,14 +458,14 @@ class Processor:
             learnt += told.learnt[done:at]
             added = self.config.route(kind).join == "sum"
             begin, first = len(ids), None
-            for modality in next(going[kind]):
-                place = modality.name, kind
-                own = modality.in_text(*next(sizes[place]), told.ids[at])
+            for spec in next(going[kind]):
+                place = spec.name, kind
+                own = spec.in_text(*next(sizes[place]), told.ids[at])
                 starts[place].append(begin if added else len(ids))
                 if added and first is not None:
-                    _check_alike(kind, modality, first[0], first[1], own)
+                    _check_alike(kind, spec, first[0], first[1], own)
                     continue
-                first = modality, own
+                first = spec, own
                 ids += own
             learnt += [False] * (len(ids) - len(learnt))
             done = at + 1
@@ -469,16 +473,16 @@ class Processor:
 
 
 def make_processor(
-    config: DataConfig, modalities: Sequence[Modality], longest: int | None = None
+    config: DataConfig, specs: Sequence[RowSpec], longest: int | None = None
 ) -> Processor:
     """The configured processor. Raises DataError, see `Processor`."""
-    return Processor(config, modalities, longest)
+    return Processor(config, specs, longest)
 
 
-def _fields(modality: Modality) -> dict[str, Any]:
-    """The fields that decide the lengths of an encoder's media; its lanes do not."""
-    fields = asdict(modality)
-    del fields["lane"]
+def _fields(spec: RowSpec) -> dict[str, Any]:
+    """The fields that decide the lengths of an encoder's media; its buckets do not."""
+    fields = asdict(spec)
+    del fields["bucket"]
     return fields
 
 
@@ -487,22 +491,22 @@ def _one(kind: Kind) -> str:
 
 
 def _check_alike(
-    kind: Kind, modality: Modality, first: Modality, tokens: list[int], own: list[int]
+    kind: Kind, spec: RowSpec, first: RowSpec, tokens: list[int], own: list[int]
 ) -> None:
     """Raise MediaError unless two encoders make the same tokens of a medium."""
     if tokens != own:
         raise MediaError(
             FaultKind.MEDIA,
-            f"{first.name} and {modality.name} make {len(tokens)} and {len(own)} tokens of "
+            f"{first.name} and {spec.name} make {len(tokens)} and {len(own)} tokens of "
             f"{_one(kind)}, which cannot be added up; valid: data.routes.{kind}.join tokens, or "
             "encoders and connectors that make as many",
         )
 
 
-def _reader(config: DataConfig, modality: Modality, files: ReleasedFiles | None) -> Any:
+def _reader(config: DataConfig, spec: RowSpec, files: ReleasedFiles | None) -> Any:
     """The reader of one encoder's media: by the released processor, or by `data`."""
-    released = released_reader(files, config, modality) if files else None
-    return released or KINDS[modality.kind].reader(config, modality)
+    released = released_reader(files, config, spec) if files else None
+    return released or MEDIA_TYPES[spec.kind].reader(config, spec)
 
 
 @contextmanager
@@ -522,11 +526,11 @@ def _fixed(starts: Mapping[tuple[str, Kind], list[int]]) -> Numbers:
     return found
 
 
-def _sizes(media: dict[str, tuple[Medium, ...]]) -> Numbers:
+def _sizes(media: dict[str, tuple[ProcessedMedium, ...]]) -> Numbers:
     return {name: tuple(len(m.inputs) for m in items) for name, items in media.items()}
 
 
-def _example(text: _Text, media: dict[str, tuple[Medium, ...]]) -> Example:
+def _example(text: _Text, media: dict[str, tuple[ProcessedMedium, ...]]) -> Example:
     ids = np.array(text.ids, np.int32)
     weight = np.array(text.learnt[1:], np.float32)
     return Example(ids[:-1], ids[1:], weight, media, text.starts)

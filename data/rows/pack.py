@@ -1,6 +1,6 @@
 """Rows of modules: the one definition of how a batch holds samples and media, and sends media.
 
-`data.batch.ModuleRows` has the arrays; those of an encoder are listed by `Modality.arrays`, with an
+`data.batch.ModuleRows` has the arrays; those of an encoder are listed by `RowSpec.arrays`, with an
 entry for each position, `[rows, positions, ...]`, or for each output, `[rows, outputs, ...]`. Each
 medium is a segment, numbered from 1 in its row, or several (tiles of an image); 0 is padding.
 Negative ids mark positions after a medium, which convolutions read and which have no output.
@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from data.batch import NEXT_TOKEN, ModuleRows, NextTokenTargets
-from data.rows.spec import Modality, shapes, sizes
-from data.sample import Grid, Medium
+from data.rows.spec import RowSpec, shapes, sizes
+from data.sample import Grid, ProcessedMedium
 
 Words = NDArray[np.int32]
 WORD = 4  # bytes
@@ -46,7 +46,7 @@ def empty_like(rows: ModuleRows) -> ModuleRows:
 
 
 def by_name(rows: ModuleRows) -> dict[str, NDArray[Any]]:
-    """The arrays of an encoder's rows by the names of `Modality.arrays`, and the `segment_ids`."""
+    """The arrays of an encoder's rows by the names of `RowSpec.arrays`, and the `segment_ids`."""
     return {name: getattr(rows, name) for name in _FIELDS} | dict(rows.arrays)
 
 
@@ -58,25 +58,25 @@ def of_names(arrays: Mapping[str, Any]) -> ModuleRows:
 
 
 def row_shapes(
-    modality: Modality, rows: int, positions: int
+    spec: RowSpec, rows: int, positions: int
 ) -> dict[str, tuple[tuple[int, ...], DTypeLike]]:
     """Shape and type of every array of `rows` rows with so many input positions."""
-    outputs = positions // modality.reduction
+    outputs = positions // spec.reduction
     found: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
-        name: ((rows, outputs if array.per == "output" else positions, *array.shape), array.dtype)
-        for name, array in modality.arrays.items()
+        name: ((rows, outputs if array.axis == "output" else positions, *array.shape), array.dtype)
+        for name, array in spec.arrays.items()
     }
     return found | {"segment_ids": ((rows, positions), np.int32)}
 
 
-def empty_rows(modality: Modality, rows: int, positions: int) -> ModuleRows:
+def empty_rows(spec: RowSpec, rows: int, positions: int) -> ModuleRows:
     """Rows without a medium."""
-    shapes_of = row_shapes(modality, rows, positions)
+    shapes_of = row_shapes(spec, rows, positions)
     return of_names({name: np.zeros(shape, dtype) for name, (shape, dtype) in shapes_of.items()})
 
 
 def write_medium(
-    rows: ModuleRows, modality: Modality, row: int, start: int, segment: int, medium: Medium
+    rows: ModuleRows, spec: RowSpec, row: int, start: int, segment: int, medium: ProcessedMedium
 ) -> None:
     """Write a medium into a row, from input position `start` on.
 
@@ -85,71 +85,71 @@ def write_medium(
         segment: number of the medium, or of the first of its parts.
 
     Raises:
-        ValueError: the medium does not have the arrays of the modality.
+        ValueError: the medium does not have the arrays of the spec.
     """
     arrays, count = medium.arrays, len(medium.inputs)
-    if arrays.keys() != modality.arrays.keys():
+    if arrays.keys() != spec.arrays.keys():
         raise ValueError(
-            f"{modality.name}: a medium has the arrays {', '.join(arrays)}; its encoder takes "
-            f"{', '.join(modality.arrays)}"
+            f"{spec.name}: a medium has the arrays {', '.join(arrays)}; its encoder takes "
+            f"{', '.join(spec.arrays)}"
         )
-    span, first = slice(start, start + count), start // modality.reduction
+    span, first = slice(start, start + count), start // spec.reduction
     written = by_name(rows)
-    for name, array in modality.arrays.items():
+    for name, array in spec.arrays.items():
         values = arrays[name]
-        if array.per == "output":
+        if array.axis == "output":
             place = slice(first, first + len(values))
             written[name][row, place] = values + first if array.is_place else values
         else:
             written[name][row, span] = values
-    parts = modality.segments(count)
+    parts = spec.segments(count)
     ids = segment + np.arange(parts, dtype=np.int32)
     rows.segment_ids[row, span] = np.repeat(ids, count // parts)
-    if modality.behind:
-        behind = start + max(1, count - modality.behind)
+    if spec.behind:
+        behind = start + max(1, count - spec.behind)
         rows.segment_ids[row, behind : start + count] *= -1
 
 
 def read_medium(
-    rows: ModuleRows, modality: Modality, row: int, start: int, inputs: int, grid: Grid
-) -> Medium:
+    rows: ModuleRows, spec: RowSpec, row: int, start: int, inputs: int, grid: Grid
+) -> ProcessedMedium:
     """The medium of `inputs` positions in a row; the inverse of `write_medium`.
 
     Args:
         start: input position at which it begins.
         grid: see `Lengths.grids`.
     """
-    first, found, arrays = start // modality.reduction, {}, by_name(rows)
-    for name, (array, shape) in shapes(modality, inputs, grid).items():
-        if array.per == "medium":
+    first, found, arrays = start // spec.reduction, {}, by_name(rows)
+    for name, (array, shape) in shapes(spec, inputs, grid).items():
+        if array.axis == "medium":
             found[name] = arrays[name][row, start]
         else:
-            begin = first if array.per == "output" else start
+            begin = first if array.axis == "output" else start
             own = arrays[name][row, begin : begin + shape[0]]
             found[name] = own - first if array.is_place else own
-    gridded = grid if modality.is_gridded else None
-    return Medium(found.pop("inputs"), found.pop("positions"), found, gridded)
+    gridded = grid if spec.is_gridded else None
+    return ProcessedMedium(found.pop("inputs"), found.pop("positions"), found, gridded)
 
 
 # ---- from host to host ---------------------------------------------------------------------------
 
 
-def medium_words(modality: Modality, medium: Medium) -> Words:
+def medium_words(spec: RowSpec, medium: ProcessedMedium) -> Words:
     """A medium in words of four bytes."""
     arrays = medium.arrays
-    own = (np.asarray(arrays[name], array.dtype) for name, array in modality.arrays.items())
+    own = (np.asarray(arrays[name], array.dtype) for name, array in spec.arrays.items())
     return np.concatenate([array.ravel().view(np.int32) for array in own])
 
 
-def words_of(modality: Modality, inputs: int, grid: Grid) -> int:
+def words_of(spec: RowSpec, inputs: int, grid: Grid) -> int:
     """Words of a medium."""
-    return sum(sizes(modality, inputs, grid))
+    return sum(sizes(spec, inputs, grid))
 
 
-def medium_of(modality: Modality, words: Words, inputs: int, grid: Grid) -> Medium:
+def medium_of(spec: RowSpec, words: Words, inputs: int, grid: Grid) -> ProcessedMedium:
     """The inverse of `medium_words`."""
-    cuts = np.cumsum(sizes(modality, inputs, grid))[:-1]
-    parts = zip(shapes(modality, inputs, grid).items(), np.split(words, cuts), strict=True)
+    cuts = np.cumsum(sizes(spec, inputs, grid))[:-1]
+    parts = zip(shapes(spec, inputs, grid).items(), np.split(words, cuts), strict=True)
     found = {name: own.view(array.dtype).reshape(shape) for (name, (array, shape)), own in parts}
-    own_grid = grid if modality.is_gridded else None
-    return Medium(found.pop("inputs"), found.pop("positions"), found, own_grid)
+    own_grid = grid if spec.is_gridded else None
+    return ProcessedMedium(found.pop("inputs"), found.pop("positions"), found, own_grid)

@@ -1,6 +1,6 @@
 """An encoder as the data pipeline sees it: its inputs from a medium, and the outputs that land.
 
-An encoder's rows are arrays of the names that `Modality.arrays` lists; `data.rows.pack` makes,
+An encoder's rows are arrays of the names that `RowSpec.arrays` lists; `data.rows.pack` makes,
 writes, sends and reads them, whatever the kind of media.
 """
 
@@ -16,18 +16,18 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from data.batch import ModuleRows
-from data.sample import NO_TILES, Grid, Lengths, Medium
+from data.sample import NO_TILES, Grid, Lengths, ProcessedMedium
 
 #: Name of a kind of media: its section of `data`, its field of records, its key in a sample.
 Kind = str
 
 
 @dataclass(frozen=True)
-class Array:
+class ArraySpec:
     """An array of an encoder's rows, which is zero where no medium lies.
 
     Attributes:
-        per: whether a medium has an entry for each input `position`, for each `output` that lands,
+        axis: whether a medium has an entry for each input `position`, for each `output` that lands,
             or one for itself (`medium`, written to all of its positions).
         shape, dtype: shape and type of an entry.
         blank: value for a medium that cannot be read.
@@ -35,7 +35,7 @@ class Array:
             the row's first output.
     """
 
-    per: Literal["position", "output", "medium"]
+    axis: Literal["position", "output", "medium"]
     shape: tuple[int, ...] = ()
     dtype: DTypeLike = np.int32
     blank: int = 0
@@ -43,12 +43,12 @@ class Array:
 
 
 @dataclass(frozen=True)
-class LaneCost:
-    """Seconds of the media of a lane in a step, forward and backward; a `data.planning` `Work`.
+class BucketCost:
+    """Seconds of the media of a bucket in a step, forward and backward; a `data.planning` `Work`.
 
     Attributes:
         groups: number of groups of devices, each of which encodes whole media by itself.
-        fixed: seconds of a step in which the lane has any media, however few.
+        fixed: seconds of a step in which the bucket has any media, however few.
         linear: seconds of a group per input position.
         quadratic: seconds of a group per pair of input positions of one medium.
         row: input positions of a row, if rows with media are computed whole, padding included; 0
@@ -82,56 +82,56 @@ class LaneCost:
 
 
 @dataclass(frozen=True)
-class Lane:
-    """Which media of an encoder a lane takes, by their input positions.
+class LengthBucket:
+    """Which media of an encoder a bucket takes, by their input positions.
 
     Attributes:
-        encoder: name of the encoder that the lane belongs to.
-        above: number of positions that a medium of this lane exceeds.
-        up_to: most positions of a medium of this lane; None for any number.
-        cost: seconds of the lane's media, by which they are dealt; unless `fixed`, every step also
-            chooses by them where it cuts (`data.planning.bucket_thresholds`), and `above` and
+        module: name of the module that the bucket belongs to.
+        above: number of positions that a medium of this bucket exceeds.
+        up_to: most positions of a medium of this bucket; None for any number.
+        cost: seconds of the bucket's media, by which they are dealt; unless `fixed`, every step
+            also chooses by them where it cuts (`data.planning.bucket_thresholds`), and `above` and
             `up_to` are those of the highest cut.
-        fixed: the threshold is given; the cost moves no medium to another lane.
+        fixed: the threshold is given; the cost moves no medium to another bucket.
     """
 
-    encoder: str
+    module: str
     above: int = 0
     up_to: int | None = None
-    cost: LaneCost | None = None
+    cost: BucketCost | None = None
     fixed: bool = False
 
     def takes(self, positions: ArrayLike) -> NDArray[np.bool_]:
-        """Whether media with so many input positions go through the lane, an entry for each."""
+        """Whether media with so many input positions go through the bucket, an entry for each."""
         lengths = np.asarray(positions)
         most = np.iinfo(np.int64).max if self.up_to is None else self.up_to
         return (self.above < lengths) & (lengths <= most)
 
 
 @dataclass(frozen=True)
-class Modality(ABC):
-    """Input format of one lane of an encoder; a subclass for each kind of media.
+class RowSpec(ABC):
+    """Input format of one bucket of an encoder; a subclass for each kind of media.
 
-    An encoder without lanes has one, of its own name, which takes all of its media.
+    An encoder without buckets has one, of its own name, which takes all of its media.
 
-    name: the lane's name, which is also its key in `data.budgets` and in batches.
-    lane: media of the encoder that go through the lane; None for all of the encoder `name`.
+    name: the bucket's name, which is also its key in `data.budgets` and in batches.
+    bucket: media of the encoder that go through the bucket; None for all of the encoder `name`.
     """
 
     kind: ClassVar[Kind]
 
     name: str
-    lane: Lane | None = field(default=None, kw_only=True)
+    bucket: LengthBucket | None = field(default=None, kw_only=True)
 
     @property
-    def encoder(self) -> str:
-        """The name of the encoder."""
-        return self.name if self.lane is None else self.lane.encoder
+    def module(self) -> str:
+        """The name of the module whose rows these are."""
+        return self.name if self.bucket is None else self.bucket.module
 
     @property
-    def of_encoder(self) -> Modality:
-        """The input format of the whole encoder, which all of its lanes share."""
-        return self if self.lane is None else replace(self, name=self.lane.encoder, lane=None)
+    def of_module(self) -> RowSpec:
+        """The input format of the whole encoder, which all of its buckets share."""
+        return self if self.bucket is None else replace(self, name=self.bucket.module, bucket=None)
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -150,7 +150,7 @@ class Modality(ABC):
 
     @property
     @abstractmethod
-    def arrays(self) -> Mapping[str, Array]:
+    def arrays(self) -> Mapping[str, ArraySpec]:
         """Arrays of a row, by name: `inputs`, `positions` and perhaps more."""
 
     @property
@@ -212,7 +212,7 @@ class Modality(ABC):
     # ---- of random media, for verification and tests ---------------------------------------------
 
     @abstractmethod
-    def sketch(self, rng: np.random.Generator, outputs: int) -> Medium:
+    def sketch(self, rng: np.random.Generator, outputs: int) -> ProcessedMedium:
         """A medium with `outputs` outputs, landing or not; its inputs are zero."""
 
     def lands(self, rows: ModuleRows) -> NDArray[np.bool_]:
@@ -225,25 +225,25 @@ class Modality(ABC):
         return {}
 
 
-def blank(modality: Modality, inputs: int, grid: Grid = NO_TILES) -> Medium:
+def blank(spec: RowSpec, inputs: int, grid: Grid = NO_TILES) -> ProcessedMedium:
     """A replacement for a medium that cannot be read."""
     arrays = {
         name: np.full(shape, array.blank, array.dtype)
-        for name, (array, shape) in shapes(modality, inputs, grid).items()
+        for name, (array, shape) in shapes(spec, inputs, grid).items()
     }
-    return Medium(
-        arrays.pop("inputs"), arrays.pop("positions"), arrays, grid if modality.is_gridded else None
+    return ProcessedMedium(
+        arrays.pop("inputs"), arrays.pop("positions"), arrays, grid if spec.is_gridded else None
     )
 
 
-def shapes(modality: Modality, inputs: int, grid: Grid) -> dict[str, tuple[Array, tuple[int, ...]]]:
+def shapes(spec: RowSpec, inputs: int, grid: Grid) -> dict[str, tuple[ArraySpec, tuple[int, ...]]]:
     """The arrays of a medium, and their shapes."""
-    counts = {"position": (inputs,), "output": (modality.landed(inputs, grid),), "medium": ()}
+    counts = {"position": (inputs,), "output": (spec.landed(inputs, grid),), "medium": ()}
     return {
-        name: (array, (*counts[array.per], *array.shape)) for name, array in modality.arrays.items()
+        name: (array, (*counts[array.axis], *array.shape)) for name, array in spec.arrays.items()
     }
 
 
-def sizes(modality: Modality, inputs: int, grid: Grid) -> list[int]:
-    """Elements of the arrays of a medium, in the order of `Modality.arrays`."""
-    return [math.prod(shape) for _, shape in shapes(modality, inputs, grid).values()]
+def sizes(spec: RowSpec, inputs: int, grid: Grid) -> list[int]:
+    """Elements of the arrays of a medium, in the order of `RowSpec.arrays`."""
+    return [math.prod(shape) for _, shape in shapes(spec, inputs, grid).values()]

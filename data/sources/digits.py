@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.folders import drop_damaged, put_folder
-from data.media.image.modality import Image
+from data.media.image.row_spec import Image
 from data.sample import DataError
 from data.sources.cache import in_cache
 

@@ -32,9 +32,9 @@ def make_source(config: DataConfig, split: Split = "train") -> Source:
 
         return SyntheticSet(config, split)
     if isinstance(config.source, MixtureSource):
-        from data.sources.mixture import Mixture
+        from data.sources.mixture import SourceMixture
 
-        return Mixture(config, split, make_source)
+        return SourceMixture(config, split, make_source)
     return _open_files(config, config.source, split)
 
 

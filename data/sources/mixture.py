@@ -21,7 +21,7 @@ from data.sources.order import Mixed, Order, interleaved
 from data.sources.source import SampleKey, Source, Split, has_split
 
 
-class Mixture:
+class SourceMixture:
     """A split of the mixture; see the module.
 
     Args:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from data.config import DataConfig, SyntheticSource, counts
-from data.media.registry import KINDS
+from data.media.registry import MEDIA_TYPES
 from data.sample import DataError, Sample, Turn
 from data.sources.cache import home_of
 from data.sources.distributions import REDUCTION, draw
@@ -22,7 +22,7 @@ from data.sources.source import SampleKey, Split
 from data.text.chat import marks_of
 
 #: Kinds of the media of a distribution, by their names there.
-_KINDS = {"vision" if kind == "image" else kind: kind for kind in KINDS if counts(kind, ())}
+_KINDS = {"vision" if kind == "image" else kind: kind for kind in MEDIA_TYPES if counts(kind, ())}
 _LETTERS = np.frombuffer(b"etaoinshrdlu", np.uint8)
 
 
@@ -74,7 +74,7 @@ class SyntheticSet:
         lengths, scale = self._lengths[index], self._options.scale
         rng = np.random.default_rng((self._options.seed, index))
         media = {
-            kind: tuple(KINDS[kind].noise(n * scale, self._config, rng) for n in own)
+            kind: tuple(MEDIA_TYPES[kind].noise(n * scale, self._config, rng) for n in own)
             for name, kind in _KINDS.items()
             if (own := lengths.media.get(name))
         }

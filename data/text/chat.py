@@ -15,7 +15,7 @@ PAD_ID = 0  # fills unused positions; it is never attended to, so any id works
 
 
 @dataclass(frozen=True)
-class Told:
+class RenderedChat:
     """A conversation as tokens, in which one token stands for each medium.
 
     Attributes:
@@ -57,7 +57,7 @@ class Chat(Protocol):
     def placeholder_id(self, kind: Kind) -> int:
         """The token at which outputs of the encoder of `kind` land."""
 
-    def tell(self, turns: Sequence[Turn], opened: bool = False) -> Told:
+    def tell(self, turns: Sequence[Turn], opened: bool = False) -> RenderedChat:
         """Tokens of a conversation; with `opened`, those behind which the next answer is written.
 
         The first learnt token of an answer is behind the tokens that `tell(turns, opened=True)` has
@@ -118,7 +118,7 @@ class ConfiguredChat:
         """The token at which outputs of the encoder of `kind` land."""
         return self._tokenizer.placeholder_ids[self._marks[kind]]
 
-    def tell(self, turns: Sequence[Turn], opened: bool = False) -> Told:
+    def tell(self, turns: Sequence[Turn], opened: bool = False) -> RenderedChat:
         """Tokens of a conversation; with `opened`, an assistant's turn is begun at its end."""
         pieces = list(self._pieces(turns, opened))
         ids = [i for own, _, _ in pieces for i in own]
@@ -127,7 +127,7 @@ class ConfiguredChat:
         for own, _, kind in pieces:
             media += [] if kind is None else [(at, kind)]
             at += len(own)
-        return Told(ids, learnt, media)
+        return RenderedChat(ids, learnt, media)
 
     def _pieces(
         self, turns: Sequence[Turn], opened: bool

@@ -19,13 +19,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from data.media.naming import KIND_OF_WORD, file_kind, medium_of
-from data.media.registry import KINDS
+from data.media.registry import MEDIA_TYPES
 from data.quotes import quoted
 from data.rows.spec import Kind
 from data.sample import pattern_of
 
 #: Names of tags whose contents are media by themselves, whatever they look like, and their kinds.
-_TAGS: Mapping[str, Kind] = {"img": "image", "picture": "image", **{kind: kind for kind in KINDS}}
+_TAGS: Mapping[str, Kind] = {
+    "img": "image",
+    "picture": "image",
+    **{kind: kind for kind in MEDIA_TYPES},
+}
 #: Names of tags whose contents are media if they look like files of media.
 _FILE_TAGS = frozenset(
     (
@@ -34,14 +38,14 @@ _FILE_TAGS = frozenset(
     )
 )
 _NAME = r"[a-z]\w*(?:-\w+)*"
-_ENDINGS = "|".join(ending for kind in KINDS.values() for ending in kind.endings)
+_ENDINGS = "|".join(ending for kind in MEDIA_TYPES.values() for ending in kind.endings)
 #: The end of the name of a file, in which there are blanks.
 _ENDING = re.compile(r"\.[a-z]\w{1,4}\Z", re.IGNORECASE)
 #: What stands between backticks; see the head.
 _CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
 
 #: Words that are a placeholder by themselves: `<Image>`, `<img>`.
-_ALONE = frozenset(("img", *KINDS))
+_ALONE = frozenset(("img", *MEDIA_TYPES))
 #: Words for media of several kinds, in tokens: `<|vision_start|>`.
 _ANY_KIND = frozenset(("vision", "media", "multimodal"))
 #: Words beside, in tokens: `<image_pad>`, `<start_of_image>`, `<ImageHere>`.
@@ -97,9 +101,9 @@ def tagged(text: str, marks: Mapping[Kind, str]) -> str:
 
 def _told(rule: Rule, kind: Kind, marks: Mapping[Kind, str]) -> str:
     """Why a medium of a kind is refused, and what is valid."""
-    kinds = (kind,) if kind else tuple(KINDS)
+    kinds = (kind,) if kind else tuple(MEDIA_TYPES)
     mark = " or ".join(marks.get(own, f"<{own}>") for own in kinds)
-    field = " or ".join(KINDS[own].fields[1] for own in kinds)
+    field = " or ".join(MEDIA_TYPES[own].fields[1] for own in kinds)
     own = f"{kind} media" if kind else "media"
     valid = (
         f"{mark} in its place and the path in {field}"
@@ -147,7 +151,7 @@ def _within(found: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
 
 def _in_base64(found: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:
     kind = found[1].lower()
-    return kind if kind in KINDS else None
+    return kind if kind in MEDIA_TYPES else None
 
 
 def _angled(found: re.Match[str], marks: Mapping[Kind, str]) -> Kind | None:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from data.batch import PackedBatch
 from data.rows.pack import by_name, empty_rows, of_names, write_medium
-from data.rows.spec import Modality
-from mllm_jax.config.inputs import modalities
+from data.rows.spec import RowSpec
+from mllm_jax.config.inputs import row_specs
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.models.batch import DECODER, NEXT_TOKEN, ModuleRows, NextTokenTargets
 from mllm_jax.models.graph import ModelConfig
@@ -52,13 +52,13 @@ def synthetic_batch(
     firsts: dict[str, str] = {}
     places: dict[str, NDArray[np.int64]] = {}
     free = real.copy()
-    for modality in modalities(model):
-        name = modality.name
+    for spec in row_specs(model):
+        name = spec.name
         most = longest.get(name, budgets[name])
-        encoders[name], places[name] = _media(rng, modality, rows, budgets[name], most)
-        first = firsts.setdefault(modality.kind, name) if modality.kind in added else name
+        encoders[name], places[name] = _media(rng, spec, rows, budgets[name], most)
+        first = firsts.setdefault(spec.kind, name) if spec.kind in added else name
         tokens_of = free if first == name else merges[first] >= 0
-        merges[name] = _index(rng, modality.lands(encoders[name]), tokens_of)
+        merges[name] = _index(rng, spec.lands(encoders[name]), tokens_of)
         free &= merges[name] < 0
     inputs = np.where(real, _tokens(rng, model.decoder, (rows, tokens)), 0).astype(np.int32)
     labels = np.where(real, rng.integers(0, vocab, (rows, tokens)), 0).astype(np.int32)
@@ -127,28 +127,28 @@ def _segments(rng: np.random.Generator, rows: int, tokens: int) -> tuple[Ints, I
 
 
 def _media(
-    rng: np.random.Generator, modality: Modality, rows: int, budget: int, most: int
+    rng: np.random.Generator, spec: RowSpec, rows: int, budget: int, most: int
 ) -> tuple[ModuleRows, NDArray[np.int64]]:
-    """Encoder rows of random media, and their places as `plan_units` takes them.
+    """Encoder rows of random media, and their places as `plan_independent_microbatches` takes them.
 
     The positions between media are random, too.
     """
-    found, places = empty_rows(modality, rows, budget), []
+    found, places = empty_rows(spec, rows, budget), []
     for row in range(rows):
         start = 0
-        parts = [_media_outputs(rng, modality, most) for _ in range(budget // most)]
+        parts = [_media_outputs(rng, spec, most) for _ in range(budget // most)]
         for i, outputs in enumerate(chain.from_iterable(parts)):
-            write_medium(found, modality, row, start, i + 1, modality.sketch(rng, outputs))
-            places.append((row, start, outputs * modality.reduction, i + 1, 1))
-            start += outputs * modality.reduction
+            write_medium(found, spec, row, start, i + 1, spec.sketch(rng, outputs))
+            places.append((row, start, outputs * spec.reduction, i + 1, 1))
+            start += outputs * spec.reduction
     found = replace(found, inputs=rng.normal(size=found.inputs.shape).astype(np.float32))
-    found = replace(found, arrays={**found.arrays, **modality.remixed(rng, found)})
+    found = replace(found, arrays={**found.arrays, **spec.remixed(rng, found)})
     return found, np.array(places, np.int64).reshape(-1, 5)
 
 
-def _media_outputs(rng: np.random.Generator, modality: Modality, budget: int) -> list[int]:
+def _media_outputs(rng: np.random.Generator, spec: RowSpec, budget: int) -> list[int]:
     """Outputs of the media of a row, or of their parts, all of which are alike."""
-    unit, total = modality.unit, budget // modality.reduction
+    unit, total = spec.unit, budget // spec.reduction
     return [unit] * int(rng.integers(1, total // unit + 1)) if unit else _lengths(rng, total)
 
 

@@ -21,7 +21,7 @@ from jax.experimental import topologies
 from data.loading.assemble import BatchArrays
 from data.planning.packing import make_capacity
 from mllm_jax.config.hardware import named
-from mllm_jax.config.inputs import modalities
+from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve
 from mllm_jax.runtime.devices import DeviceError
 from mllm_jax.train.step.batch import abstract_batch
@@ -227,9 +227,9 @@ def for_target(
 
 def training_batch(config: ExperimentConfig, step: TrainStep) -> Batch:
     """Shapes, types and layouts of the batches of `step`, whose rows are as long as they can be."""
-    data, media = config.data, modalities(config.model)
+    data, media = config.data, row_specs(config.model)
     capacity = make_capacity(data.budgets, media)
-    by_name = {modality.name: modality for modality in media}
+    by_name = {spec.name: spec for spec in media}
     row = BatchArrays({name: [0] for name in ("decoder", *by_name)}, by_name, capacity).batch
     by_routes = data.balance == "per_phase"
     return abstract_batch(step, row, data.rows, config.train.accumulate, by_routes)

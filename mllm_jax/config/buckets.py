@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from data.rows.spec import Lane, LaneCost, Modality
+from data.rows.spec import BucketCost, LengthBucket, RowSpec
 from mllm_jax.config.configured_step import lower
 from mllm_jax.config.hardware import named
-from mllm_jax.config.inputs import modalities, own_positions
+from mllm_jax.config.inputs import own_positions, row_specs
 from mllm_jax.config.sections import ExperimentConfig
 from scheduling.costs.estimate import Timing
 from scheduling.costs.hardware import Hardware
@@ -17,8 +17,8 @@ from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
 
 
-def planned(config: ExperimentConfig) -> list[Modality]:
-    """The modalities for the planning of batches: those of the model, with lanes priced.
+def planned(config: ExperimentConfig) -> list[RowSpec]:
+    """The row specs for the planning of batches: those of the model, with lanes priced.
 
     The highest cut of lanes by cost is the row of the lane of short media, as longer media do not
     fit into it. Lanes with thresholds have a cost where `schedule.hardware` is given, as their
@@ -27,41 +27,45 @@ def planned(config: ExperimentConfig) -> list[Modality]:
     Raises:
         HardwareError: `schedule.hardware` lacks the type of the activations.
     """
-    found = modalities(config.model)
+    found = row_specs(config.model)
     shorts = {
         encoder: name
         for encoder, own in config.model.encoders.items()
         for name, most in own.buckets.items()
         if most == "auto"
     }
-    if config.schedule.hardware is None or not any(own.lane for own in found):
+    if config.schedule.hardware is None or not any(own.bucket for own in found):
         return found
     price = _pricing(config)
     return [
-        _priced(config, own, shorts.get(own.encoder), price(own.name)) if own.lane else own
+        _priced(config, own, shorts.get(own.module), price(own.name)) if own.bucket else own
         for own in found
     ]
 
 
-def _priced(config: ExperimentConfig, own: Modality, short: str | None, cost: LaneCost) -> Modality:
+def _priced(config: ExperimentConfig, own: RowSpec, short: str | None, cost: BucketCost) -> RowSpec:
     """A lane with its cost.
 
     Args:
         short: the lane of short media, of an encoder whose lanes are cut by cost.
     """
-    assert own.lane is not None
+    assert own.bucket is not None
     if short is None:
-        return replace(own, lane=replace(own.lane, cost=cost, fixed=True))
+        return replace(own, bucket=replace(own.bucket, cost=cost, fixed=True))
     most = own_positions(config, short)
-    lane = Lane(own.encoder, 0, most, cost) if own.name == short else _above(own.lane, most, cost)
-    return replace(own, lane=lane)
+    lane = (
+        LengthBucket(own.module, 0, most, cost)
+        if own.name == short
+        else _above(own.bucket, most, cost)
+    )
+    return replace(own, bucket=lane)
 
 
-def _above(lane: Lane, most: int, cost: LaneCost) -> Lane:
+def _above(lane: LengthBucket, most: int, cost: BucketCost) -> LengthBucket:
     return replace(lane, above=most, cost=cost)
 
 
-def lane_cost(config: ExperimentConfig, name: str) -> LaneCost:
+def lane_cost(config: ExperimentConfig, name: str) -> BucketCost:
     """Seconds of the media of a lane on `schedule.hardware`, which must be given.
 
     The cost model gives the seconds of a lane's tasks at three lengths of a row; they lie on
@@ -74,7 +78,7 @@ def lane_cost(config: ExperimentConfig, name: str) -> LaneCost:
     return _pricing(config)(name)
 
 
-def _pricing(config: ExperimentConfig) -> Callable[[str], LaneCost]:
+def _pricing(config: ExperimentConfig) -> Callable[[str], BucketCost]:
     """The cost of each lane by its name, of a configuration that is lowered once for all."""
     assert config.schedule.hardware is not None
     hardware = named(config.schedule.hardware)
@@ -82,7 +86,7 @@ def _pricing(config: ExperimentConfig) -> Callable[[str], LaneCost]:
     return partial(cost_of, own.workload, own.chosen, hardware)
 
 
-def cost_of(whole: Workload, chosen: Strategy, hardware: Hardware, name: str) -> LaneCost:
+def cost_of(whole: Workload, chosen: Strategy, hardware: Hardware, name: str) -> BucketCost:
     """`lane_cost` of a workload under a strategy; of the decoder, whose rows are its texts."""
     unit, plan = whole.positions[name], chosen.plans[name]
     timing = Timing(whole, chosen, hardware, name)
@@ -95,7 +99,7 @@ def cost_of(whole: Workload, chosen: Strategy, hardware: Hardware, name: str) ->
     # Without stages the rows of a lane are computed one by one, otherwise those of a microbatch.
     alone = chosen.decoder.stage == 1 and whole.lanes.get(name, name) != name
     latency /= 1 if alone else rows
-    return LaneCost(
+    return BucketCost(
         groups=plan.batch,
         fixed=exchanges * chosen.microbatches / plan.stage,
         linear=linear / rows + latency / unit,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from data.planning.independent_microbatches import units_of
+from data.planning.independent_microbatches import count_independent_microbatches
 from mllm_jax.config.hardware import named
 from mllm_jax.config.inputs import longest, own_positions, own_rows
 from mllm_jax.config.overlap import overlap
@@ -218,7 +218,9 @@ def _units(config: ExperimentConfig, name: str) -> int:
     """Microbatches of an encoder that hold what one of the decoder's can bring."""
     budget, positions = config.data.budgets[name], own_positions(config, name)
     most, reduction = min(longest(config, name), positions), config.model.encoder(name).reduction
-    return units_of(budget, positions, most, reduction, own_rows(config, name))
+    return count_independent_microbatches(
+        budget, positions, most, reduction, own_rows(config, name)
+    )
 
 
 def _windowed(model: ModelConfig, tokens: int) -> dict[str, float]:

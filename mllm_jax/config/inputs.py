@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from data.batch import DECODER
-from data.media.audio.modality import AudioModality
-from data.media.image.modality import ImageModality
+from data.media.audio.row_spec import AudioRowSpec
+from data.media.image.row_spec import ImageRowSpec
 from data.media.image.tiles import Tiling
 from data.rows.pack import row_shapes
-from data.rows.spec import Lane, Modality
+from data.rows.spec import LengthBucket, RowSpec
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import AudioEncoderConfig, EncoderConfig, ImageEncoderConfig
@@ -28,16 +28,16 @@ ANY = 2**31
 TOKENS, SEGMENTS, MEDIA = 4096, 64, 4
 
 
-def modalities(model: ModelConfig) -> list[Modality]:
+def row_specs(model: ModelConfig) -> list[RowSpec]:
     """Modalities of the encoders for the data pipeline: one for each of their lanes."""
     return [
         lane
         for name, encoder in model.encoders.items()
-        for lane in _lanes(MODALITIES[encoder.modality](name, encoder, model.decoder), encoder)
+        for lane in _lanes(ROW_SPECS[encoder.modality](name, encoder, model.decoder), encoder)
     ]
 
 
-def _lanes(whole: Modality, encoder: EncoderConfig) -> Iterator[Modality]:
+def _lanes(whole: RowSpec, encoder: EncoderConfig) -> Iterator[RowSpec]:
     """The lanes of an encoder, in their order; the encoder itself if it has none.
 
     What `auto` means follows from the whole configuration (`config.buckets.planned`); by itself it
@@ -49,7 +49,7 @@ def _lanes(whole: Modality, encoder: EncoderConfig) -> Iterator[Modality]:
     for name, own in encoder.buckets.items():
         most = None if own is None else _most(own)
         above = max((bound for bound in bounds if most is None or bound < most), default=0)
-        yield replace(whole, name=name, lane=Lane(whole.name, above, most))
+        yield replace(whole, name=name, bucket=LengthBucket(whole.name, above, most))
 
 
 def _most(lane: int | Literal["auto"]) -> int:
@@ -70,19 +70,19 @@ def unbounded_by(config: ExperimentConfig, name: str) -> tuple[str, ...]:
 
 def _bounds(config: ExperimentConfig, name: str) -> dict[str, int]:
     """By key, bounds on the input positions of a medium of a lane, in whole outputs."""
-    (own,) = (modality for modality in modalities(config.model) if modality.name == name)
+    (own,) = (spec for spec in row_specs(config.model) if spec.name == name)
     known = {}
     if config.model.encoder(name).buckets.get(name) == "auto":
         known["lanes"] = own_positions(config, name)
-    if own.lane is not None and own.lane.up_to is not None:
-        known["lanes"] = own.span(own.lane.up_to)
-    if isinstance(own, ImageModality) and own.tiling is None:
+    if own.bucket is not None and own.bucket.up_to is not None:
+        known["lanes"] = own.span(own.bucket.up_to)
+    if isinstance(own, ImageRowSpec) and own.tiling is None:
         images = config.data.image
         token = 0 if own.class_token == "none" else 1
-        where = f"encoders.{own.encoder}." if own.encoder in images.encoders else ""
-        most = images.of(own.encoder).max_patches + token
+        where = f"encoders.{own.module}." if own.module in images.encoders else ""
+        most = images.of(own.module).max_patches + token
         known[f"data.image.{where}max_patches"] = own.span(most)
-    if isinstance(own, AudioModality):
+    if isinstance(own, AudioRowSpec):
         audio = config.data.audio
         known["data.audio.max_seconds"] = own.span(-(-audio.max_samples // audio.hop) + own.behind)
         if own.longest is not None:
@@ -112,13 +112,13 @@ def packing(
     """
     if module == DECODER:
         return [((rows, positions), np.int32)] * 2
-    (own,) = (modality for modality in modalities(model) if modality.name == module)
+    (own,) = (spec for spec in row_specs(model) if spec.name == module)
     shapes = row_shapes(own, rows, positions)
     return [shapes["segment_ids"], shapes["positions"]]
 
 
-def _audio(name: str, encoder: AudioEncoderConfig, decoder: DecoderConfig) -> AudioModality:
-    return AudioModality(
+def _audio(name: str, encoder: AudioEncoderConfig, decoder: DecoderConfig) -> AudioRowSpec:
+    return AudioRowSpec(
         name,
         mels=encoder.mels,
         stride=encoder.reduction,
@@ -128,8 +128,8 @@ def _audio(name: str, encoder: AudioEncoderConfig, decoder: DecoderConfig) -> Au
     )
 
 
-def _image(name: str, encoder: ImageEncoderConfig, decoder: DecoderConfig) -> ImageModality:
-    image = ImageModality(
+def _image(name: str, encoder: ImageEncoderConfig, decoder: DecoderConfig) -> ImageRowSpec:
+    image = ImageRowSpec(
         name,
         patch=encoder.patch,
         channels=encoder.channels,
@@ -143,8 +143,8 @@ def _image(name: str, encoder: ImageEncoderConfig, decoder: DecoderConfig) -> Im
     return replace(image, tiling=tiling, newline=decoder.vocab_size)
 
 
-#: Makers of modalities by kind of media, from an encoder's name and both configurations.
-MODALITIES: Mapping[str, Callable[[str, Any, DecoderConfig], Modality]] = MappingProxyType(
+#: Makers of row specs by kind of media, from an encoder's name and both configurations.
+ROW_SPECS: Mapping[str, Callable[[str, Any, DecoderConfig], RowSpec]] = MappingProxyType(
     {"image": _image, "audio": _audio}
 )
 

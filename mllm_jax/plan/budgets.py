@@ -17,19 +17,19 @@ from data.faults import Fault
 from data.loading.loader import microbatch_stats
 from data.planning.lengths import LengthTable, open_lengths
 from data.planning.packing import make_capacity
-from data.planning.stream import Consumer, LoaderState, Planner
+from data.planning.stream import BatchPlanner, LoaderState, TrainingDemand
 from data.planning.suggest import MULTIPLE, needs_of, suggest_budgets
 from data.planning.unusable import names, unusable_samples
 from data.processing.processor import make_processor
-from data.rows.spec import Modality
+from data.rows.spec import RowSpec
 from data.sample import DataError
 from data.sources.make import make_source
-from data.sources.mixture import Mixture
+from data.sources.mixture import SourceMixture
 from data.sources.order import Order
 from data.sources.source import Source
 from mllm_jax.config.buckets import planned
 from mllm_jax.config.checks.checks import check_unplanned
-from mllm_jax.config.inputs import TOKENS, modalities, rounded, with_budgets, with_plans
+from mllm_jax.config.inputs import TOKENS, rounded, row_specs, with_budgets, with_plans
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.models.work.flops import tower_works
 
@@ -152,7 +152,7 @@ class _Measured:
     config: ExperimentConfig
     source: Source
     lengths: LengthTable
-    encoders: tuple[Modality, ...]
+    encoders: tuple[RowSpec, ...]
 
     @classmethod
     def of(cls, config: ExperimentConfig) -> _Measured:
@@ -165,10 +165,10 @@ class _Measured:
         source = make_source(config.data, "train")
         if not len(source):
             raise DataError("data.source has no samples; valid: at least one")
-        lanes = modalities(config.model) if config.data.auto_budgets else planned(config)
+        lanes = row_specs(config.model) if config.data.auto_budgets else planned(config)
         processor = make_processor(config.data, lanes, config.model.decoder.max_positions)
         lengths = open_lengths(source, processor, config.data)
-        return cls(config, source, lengths, tuple(processor.modalities.values()))
+        return cls(config, source, lengths, tuple(processor.specs.values()))
 
     def outcome(self, budgets: dict[str, int]) -> Outcome:
         """What the first steps hold with these budgets. Raises DataError: no sample is usable."""
@@ -207,7 +207,7 @@ class _Measured:
     def order(self) -> Order | None:
         """The order in which samples come up, where some come more often than others."""
         source = self.source
-        return source.order(self.config.train.seed) if isinstance(source, Mixture) else None
+        return source.order(self.config.train.seed) if isinstance(source, SourceMixture) else None
 
 
 def usual_samples(needs: np.ndarray) -> int:
@@ -270,7 +270,7 @@ def outcome(
     config: ExperimentConfig,
     source: Source,
     lengths: LengthTable,
-    encoders: tuple[Modality, ...],
+    encoders: tuple[RowSpec, ...],
     budgets: dict[str, int],
 ) -> Outcome:
     """Plan the first steps with `budgets`.
@@ -282,9 +282,9 @@ def outcome(
     data = config.data.model_copy(update={"on_error": "skip"})
     capacity = make_capacity(budgets, encoders, config.model.decoder.max_positions)
     work, units = tower_works(config.model), config.budget_units
-    consumer = Consumer(work, microbatches=config.train.accumulate, units=units)
+    consumer = TrainingDemand(work, microbatches=config.train.accumulate, units=units)
     state = LoaderState(config.train.seed)
-    planner = Planner(source, lengths, data, capacity, state, consumer)
+    planner = BatchPlanner(source, lengths, data, capacity, state, consumer)
     used: Counter[str] = Counter()
     room: Counter[str] = Counter()
     placed = 0

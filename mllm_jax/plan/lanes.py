@@ -16,13 +16,19 @@ import numpy as np
 from data.planning.bucket_thresholds import group_seconds
 from data.planning.packing import make_capacity
 from data.planning.problem import Ints
-from data.planning.stream import Consumer, LoaderState, MicrobatchPlan, Planner, used_lengths
-from data.rows.spec import Lane, LaneCost, Modality
+from data.planning.stream import (
+    BatchPlanner,
+    LoaderState,
+    MicrobatchPlan,
+    TrainingDemand,
+    used_lengths,
+)
+from data.rows.spec import BucketCost, LengthBucket, RowSpec
 from data.sample import Lengths
 from mllm_jax.config.buckets import cost_of
 from mllm_jax.config.configured_step import lower
 from mllm_jax.config.hardware import named
-from mllm_jax.config.inputs import modalities, own_positions
+from mllm_jax.config.inputs import own_positions, row_specs
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.work.flops import tower_works
 from mllm_jax.plan.known_lengths import KnownLengths
@@ -55,19 +61,19 @@ class Way:
     """
 
     config: ExperimentConfig
-    lanes: tuple[Modality, ...]
-    costs: Mapping[str, LaneCost]
+    lanes: tuple[RowSpec, ...]
+    costs: Mapping[str, BucketCost]
 
     @classmethod
-    def of(cls, config: ExperimentConfig, name: str, costs: Mapping[str, LaneCost]) -> Way:
+    def of(cls, config: ExperimentConfig, name: str, costs: Mapping[str, BucketCost]) -> Way:
         """One of `WAYS` of a configuration that has its lanes alone (`alone`)."""
         ends: dict[str, tuple[int, int | None]] = {name: (0, None)}
         if name == "lanes":
             most = own_positions(config, "short")
             ends = {"short": (0, most), "long": (most, None)}
         lanes = tuple(
-            replace(own, lane=Lane(own.encoder, *ends[own.name], costs.get(own.name)))
-            for own in modalities(config.model)
+            replace(own, bucket=LengthBucket(own.module, *ends[own.name], costs.get(own.name)))
+            for own in row_specs(config.model)
         )
         return cls(config, lanes, costs)
 
@@ -76,8 +82,8 @@ class Way:
         data, seed = self.config.data, self.config.train.seed
         data = data.model_copy(update={"samples": len(samples) // steps})
         capacity, source = make_capacity(data.budgets, self.lanes), KnownLengths(samples)
-        consumer = Consumer(tower_works(self.config.model))
-        planner = Planner(source, source, data, capacity, LoaderState(seed), consumer)
+        consumer = TrainingDemand(tower_works(self.config.model))
+        planner = BatchPlanner(source, source, data, capacity, LoaderState(seed), consumer)
         return [planner.plan() for _ in range(steps)]
 
 
@@ -139,7 +145,7 @@ def simulated(config: ExperimentConfig, drawing: Path | None = None) -> Found:
     return found
 
 
-def bound(lengths: Ints, cost: LaneCost) -> float:
+def bound(lengths: Ints, cost: BucketCost) -> float:
     """Seconds of a lane without packing and dealing, on which its rows are computed whole.
 
     Media fill rows to the last position, but no two of more than half a row lie in one; groups have
@@ -174,7 +180,7 @@ def _steps(name: str, config: ExperimentConfig, samples: Sequence[Lengths]) -> _
     ends = times.gather + times.scatter + times.update
     way = Way.of(config, name, lanes)
     plans = way.plans(samples, STEPS)
-    used = [used_lengths(plan.placements, plan.capacity.modalities) for plan in plans]
+    used = [used_lengths(plan.placements, plan.capacity.specs) for plan in plans]
     predicted = [sum(bound(own[n], cost) for n, cost in lanes.items()) for own in used]
     steps = [phases(way, plan, texts) for plan in plans]
     seconds = [step[-1][-1].max() for step in steps]
@@ -187,8 +193,8 @@ def _steps(name: str, config: ExperimentConfig, samples: Sequence[Lengths]) -> _
 
 def heavy(config: ExperimentConfig) -> list[Lengths]:
     """Samples of all steps: log-normal lengths of media, none above `TAIL` medians."""
-    (encoder,) = {own.encoder for own in modalities(config.model)}
-    (reduction,) = {own.reduction for own in modalities(config.model)}
+    (encoder,) = {own.module for own in row_specs(config.model)}
+    (reduction,) = {own.reduction for own in row_specs(config.model)}
     count = STEPS * EACH * config.parallel.encoders["short"].batch
     draw = np.random.default_rng(config.train.seed).lognormal(0.0, SIGMA, count)
     outputs = np.rint(np.minimum(draw, TAIL) * median(config) / reduction)

@@ -19,10 +19,10 @@ from pydantic import ValidationError
 from data.config import DataConfig
 from data.folders import put_folder
 from data.hf_format.media import MEDIA_KEYS, PREPROCESSOR, VIDEOS
-from data.media.registry import KINDS
+from data.media.registry import MEDIA_TYPES
 from data.processing.processor import make_processor
 from data.sample import DataError
-from mllm_jax.config.inputs import modalities
+from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import resolve
 from mllm_jax.hf_format.files import PretrainedError, listed
 from mllm_jax.hf_format.ranges import beyond_all, reason
@@ -230,7 +230,7 @@ def _processor(folders: Mapping[str, Path], draft: Path) -> Path:
         raise PretrainedError(
             f"--encoder is given for {listed([*encoders])}: one processor cannot make the media of "
             "several; valid: one encoder, or a configuration of your own with model.pretrained by "
-            f"part, data.tokenizer, {', '.join(f'data.{kind}' for kind in KINDS)}"
+            f"part, data.tokenizer, {', '.join(f'data.{kind}' for kind in MEDIA_TYPES)}"
         )
     if not (folders["decoder"] / TEXTS[0]).is_file():
         raise PretrainedError(
@@ -281,7 +281,7 @@ def _check_processor(model: ModelConfig, data: Mapping[str, Any], draft: Path, o
         PretrainedError: the parts do not fit together.
     """
     try:
-        make_processor(DataConfig.model_validate(data), modalities(model))
+        make_processor(DataConfig.model_validate(data), row_specs(model))
     except DataError as error:
         told = str(error).replace(str(draft), str(out))
         raise PretrainedError(

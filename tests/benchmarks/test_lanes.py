@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import lanes
 from data.planning.stream import MicrobatchPlan
-from data.rows.spec import LaneCost
+from data.rows.spec import BucketCost
 from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.plan import lanes as ways_of
 from mllm_jax.plan.lanes import TAIL, WAYS, Way, alone, median
@@ -18,8 +18,8 @@ from tests.configs import ROOT
 
 #: Costs of devices whose rows are computed whole; a row of `long` is as dear as five of `short`.
 COSTS = {
-    "short": LaneCost(2, 0.0, 1.0, 0.0, 512),
-    "long": LaneCost(1, 50.0, 1.25, 0.0, 2048),
+    "short": BucketCost(2, 0.0, 1.0, 0.0, 512),
+    "long": BucketCost(1, 50.0, 1.25, 0.0, 2048),
 }
 #: Seconds of the same devices without media, and of a row that each computes in the lane `short`,
 #: per position and per pair.

@@ -16,9 +16,9 @@ from benchmarks import loader as bench_loader
 from benchmarks.loader import GRAIN, NO_TORCH, PACKED, TORCH
 from benchmarks.padded import Batches, grain_batches, pad, padded_share, torch_batches
 from data.processing.processor import make_processor
-from data.sample import Example, Lengths, Medium, SampleError
+from data.sample import Example, Lengths, ProcessedMedium, SampleError
 from data.sources.distributions import draw
-from mllm_jax.config.inputs import modalities
+from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ConfigError, load
 from mllm_jax.runtime.exits import Exit
 from tests.configs import ROOT
@@ -47,7 +47,7 @@ def config(*overrides):
 def folder(tmp_path):
     """A configuration that reads a written folder, and what the loaders read it with."""
     written = bench_loader.with_source(config(), bench_loader.write_folder(tmp_path, config()))
-    processor = make_processor(written.data, modalities(written.model))
+    processor = make_processor(written.data, row_specs(written.model))
     return written, bench_loader.make_reader(written, processor)
 
 
@@ -115,7 +115,9 @@ def test_arrays_are_padded_to_the_longest_of_the_batch():
         return Example(tokens, tokens + 1, np.ones(len(ids), np.float32), media, {})
 
     def clip(frames):
-        return Medium(np.full((frames, 3), frames, np.float32), np.arange(frames, dtype=np.int32))
+        return ProcessedMedium(
+            np.full((frames, 3), frames, np.float32), np.arange(frames, dtype=np.int32)
+        )
 
     picture = replace(
         clip(2), positions=np.array([[0, 0], [0, 1]], np.int32), more={"sizes": np.array([1, 2])}

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from data.planning.bucket_thresholds import has_cuts, lane_seconds
+from data.planning.bucket_thresholds import bucket_seconds, has_thresholds
 from data.planning.packing import make_capacity
-from data.rows.spec import Lane, LaneCost
+from data.rows.spec import BucketCost, LengthBucket
 from mllm_jax.config.buckets import lane_cost, planned
 from mllm_jax.config.configured_step import lower, on_platform, workload
 from mllm_jax.config.hardware import named
-from mllm_jax.config.inputs import modalities
+from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.plan.traced import traced_workload
 from scheduling.costs.estimate import Timing
@@ -40,10 +40,10 @@ def test_lanes_are_to_plans_and_budgets_what_encoders_are() -> None:
     own = laned()
     assert own.model.lanes == {"short": "vision", "long": "vision", "audio": "audio"}
     assert own.budget_units == {"tokens": 2, "short": 1, "long": 2, "audio": 16}
-    found = {m.name: (m.encoder, m.lane) for m in modalities(own.model)}
+    found = {m.name: (m.module, m.bucket) for m in row_specs(own.model)}
     assert found == {
-        "short": ("vision", Lane("vision", 0, 16)),
-        "long": ("vision", Lane("vision", 16, None)),
+        "short": ("vision", LengthBucket("vision", 0, 16)),
+        "long": ("vision", LengthBucket("vision", 16, None)),
         "audio": ("audio", None),
     }
 
@@ -72,11 +72,11 @@ BY_COST = {
 
 def test_auto_is_cut_up_to_the_rows_of_short_media_by_seconds() -> None:
     own = laned(**BY_COST)
-    found = {m.name: m.lane for m in planned(own)}
+    found = {m.name: m.bucket for m in planned(own)}
     short, long = (lane_cost(own, name) for name in ("short", "long"))
     assert found == {
-        "short": Lane("vision", 0, 32, short),
-        "long": Lane("vision", 32, None, long),
+        "short": LengthBucket("vision", 0, 32, short),
+        "long": LengthBucket("vision", 32, None, long),
         "audio": None,
     }
     assert (short.groups, long.groups) == (4, 2)
@@ -86,24 +86,24 @@ def test_auto_is_cut_up_to_the_rows_of_short_media_by_seconds() -> None:
 
 def test_lanes_with_thresholds_have_seconds_and_are_not_cut() -> None:
     own = laned(schedule__hardware="h100")
-    found = {m.name: m.lane for m in planned(own)}
+    found = {m.name: m.bucket for m in planned(own)}
     short, long = (lane_cost(own, name) for name in ("short", "long"))
     assert found == {
-        "short": Lane("vision", 0, 16, short, fixed=True),
-        "long": Lane("vision", 16, None, long, fixed=True),
+        "short": LengthBucket("vision", 0, 16, short, fixed=True),
+        "long": LengthBucket("vision", 16, None, long, fixed=True),
         "audio": None,
     }
-    assert not has_cuts(make_capacity(own.data.budgets, planned(own)))
-    assert has_cuts(make_capacity(own.data.budgets, planned(laned(**BY_COST))))
+    assert not has_thresholds(make_capacity(own.data.budgets, planned(own)))
+    assert has_thresholds(make_capacity(own.data.budgets, planned(laned(**BY_COST))))
     # Without hardware there are no seconds.
-    assert [m.lane for m in planned(laned())] == [m.lane for m in modalities(laned().model)]
+    assert [m.bucket for m in planned(laned())] == [m.bucket for m in row_specs(laned().model)]
 
 
 def test_seconds_of_lanes_differ_by_the_exchange_of_heads() -> None:
     """Half the compute, and 4 M (P-1) / P^2 bytes on a link in every pass over a layer."""
     hardware, size = named("h100"), 2
 
-    def costs(positions: int) -> list[LaneCost]:
+    def costs(positions: int) -> list[BucketCost]:
         # Rows whose compute hides the adding up of gradients.
         budgets = BUDGETS | {"short": positions, "long": 2 * positions}
         values = {"data__budgets": budgets, "model__remat": "none"}
@@ -140,7 +140,7 @@ def test_seconds_of_a_lane_are_those_of_the_cost_model(
         assert cost.by_segment
         seconds -= cost.quadratic * (rows * 64**2 - sum(n**2 for n in lengths))
     one = replace(cost, groups=1)
-    assert lane_seconds(np.array(lengths), one) == pytest.approx(seconds, rel=1e-6)
+    assert bucket_seconds(np.array(lengths), one) == pytest.approx(seconds, rel=1e-6)
 
 
 REFUSED = [

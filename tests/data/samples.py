@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 from data.batch import NEXT_TOKEN, ModuleRows
 from data.config import Balance, DataConfig
 from data.faults import Fault, FaultKind
-from data.media.audio.modality import Audio, AudioModality
-from data.media.image.modality import Image, ImageModality
+from data.media.audio.row_spec import Audio, AudioRowSpec
+from data.media.image.row_spec import Image, ImageRowSpec
 from data.media.video.files import FrameTiming, Video
-from data.planning.dealing import Dealer, Dealt, Hosts
 from data.planning.ladder import Ladder
 from data.planning.packing import Capacity, make_capacity
+from data.planning.row_assignment import Hosts, RowAssigner, RowAssignment
 from data.planning.steps import StepPacker
 from data.sample import Example, Lengths, Sample, SampleError, Turn
 from data.sources.source import SampleKey
 
-VISION = ImageModality("vision", patch=(16, 8), channels=1)
-AUDIO = AudioModality("audio", mels=40, stride=8)
+VISION = ImageRowSpec("vision", patch=(16, 8), channels=1)
+AUDIO = AudioRowSpec("audio", mels=40, stride=8)
 BUDGETS = {"tokens": 312, "vision": 72, "audio": 640, "segments": 24}
 CAPACITY = make_capacity(BUDGETS, (VISION, AUDIO))
 UNITS = {"tokens": 1, "vision": VISION.reduction, "audio": AUDIO.reduction}
@@ -32,7 +32,7 @@ UNITS = {"tokens": 1, "vision": VISION.reduction, "audio": AUDIO.reduction}
 
 @dataclass(frozen=True)
 class Work:
-    """The work of a tower on a segment."""
+    """The work of a module on a segment."""
 
     linear: float
     quadratic: float
@@ -45,8 +45,8 @@ WORK = {"decoder": Work(3.0, 0.01), "vision": Work(1.0, 0.2), "audio": Work(2.0,
 
 
 def all_rows(count: int) -> dict[str, list[int]]:
-    """Every global row of every tower."""
-    return {tower: list(range(count)) for tower in ("decoder", "vision", "audio")}
+    """Every global row of every module."""
+    return {module: list(range(count)) for module in ("decoder", "vision", "audio")}
 
 
 def arrays(tree: Any, prefix: str = "") -> Iterator[tuple[str, NDArray[Any]]]:
@@ -192,13 +192,13 @@ def deal(
     name: Callable[[int], str] = "sample {}".format,
     capacity: Capacity = CAPACITY,
     **changes: Any,
-) -> tuple[list[int], Dealt]:
+) -> tuple[list[int], RowAssignment]:
     """Samples that do not wait, dealt over rows of `capacity`; others are keys of `data:`."""
-    units = {"tokens": 1, **{m.name: m.reduction for m in capacity.modalities}}
+    units = {"tokens": 1, **{m.name: m.reduction for m in capacity.specs}}
     budgets = {resource: capacity.limit(resource) for resource in (*units, "segments")}
     values = {"budgets": budgets, "balance": balance, "rows": rows} | changes
     config = DataConfig.model_validate(values)
-    dealer = Dealer(config, capacity, Ladder.build(config, units), work, hosts or {})
+    dealer = RowAssigner(config, capacity, Ladder.build(config, units), work, hosts or {})
     packed = StepPacker(capacity, rows, 1, balance == "per_phase", evenly=False)(samples)
     here = packed.placed
     return here, dealer([samples[i] for i in here], packed.of(here), name)

@@ -20,7 +20,7 @@ from pydantic import Field, create_model
 from data.batch import PackedBatch
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
-from mllm_jax.config.inputs import modalities
+from mllm_jax.config.inputs import row_specs
 from mllm_jax.families import registry as families
 from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.hf_format.decoder_rules import decoder_rules
@@ -237,8 +237,8 @@ def test_its_cost_is_counted() -> None:
     # Four projections and three products of the MLP; a query against every key, and back.
     assert work.linear > 2 * 2 * (4 * 16 * 16 + 3 * 16 * 24)
     assert work.quadratic == 2 * 4 * 16
-    (modality,) = modalities(config)
-    assert (modality.kind, modality.features, modality.reduction) == ("image", 12, 2)
+    (spec,) = row_specs(config)
+    assert (spec.kind, spec.features, spec.reduction) == ("image", 12, 2)
 
 
 def test_its_released_form_has_an_inverse() -> None:

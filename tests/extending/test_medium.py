@@ -25,8 +25,8 @@ SECTION = '''class CloudConfig(MediumConfig):
 '''
 FIELDS = "    cloud: str | None = None\n    cloud_encoder: str | None = None\n"
 IMPORT = "from data.media.cloud.{} import {}\n"
-MADE = """def _cloud(name: str, encoder: Any, decoder: DecoderConfig) -> Modality:
-    return CloudModality(name, encoder.reduction)
+MADE = """def _cloud(name: str, encoder: Any, decoder: DecoderConfig) -> RowSpec:
+    return CloudRowSpec(name, encoder.reduction)
 
 
 """
@@ -39,18 +39,18 @@ from types import SimpleNamespace
 import numpy as np
 
 from data.config import DataConfig
-from data.media.image.modality import ImageModality
+from data.media.image.row_spec import ImageRowSpec
 from data.rows.pack import empty_rows, write_medium
 from data.loading.loader import Loader
-from data.loading.on_read import Alone, ReadingLoader
-from data.planning.stream import Consumer
+from data.loading.on_read import LoneHost, ReadingLoader
+from data.planning.stream import TrainingDemand
 from data.processing.processor import make_processor
 from data.sources.make import make_source
-from mllm_jax.config.inputs import MODALITIES
+from mllm_jax.config.inputs import ROW_SPECS
 from scheduling.costs.work import TowerWork
 
-clouds = MODALITIES["cloud"]("points", SimpleNamespace(reduction=4), None)
-coarse = MODALITIES["cloud"]("coarse", SimpleNamespace(reduction=8), None)
+clouds = ROW_SPECS["cloud"]("points", SimpleNamespace(reduction=4), None)
+coarse = ROW_SPECS["cloud"]("coarse", SimpleNamespace(reduction=8), None)
 rows = {name: [0, 1] for name in ("decoder", "vision", "points", "coarse")}
 work = TowerWork(linear=1.0, quadratic=0.01)
 config = DataConfig.model_validate({
@@ -58,15 +58,15 @@ config = DataConfig.model_validate({
     "budgets": {"tokens": 256, "segments": 16, "vision": 64, "points": 128, "coarse": 128},
     "rows": 2, "lookahead": 8, "tokenizer": "bytes",
 })
-processor = make_processor(config, [ImageModality("vision"), clouds, coarse])
+processor = make_processor(config, [ImageRowSpec("vision"), clouds, coarse])
 source = make_source(config)
 measured = processor.measure(source[0, 0])
 assert measured.media["points"] == (10,), measured
 assert processor.process(source[0, 0]).lengths == measured
-consumer = Consumer(dict.fromkeys(rows, work))
+consumer = TrainingDemand(dict.fromkeys(rows, work))
 loaders = (
     Loader(source, processor, config, 0, rows, consumer=consumer),
-    ReadingLoader(source, processor, config, 0, [rows], None, consumer, Alone()),
+    ReadingLoader(source, processor, config, 0, [rows], None, consumer, LoneHost()),
 )
 one, other = (next(loader).batch for loader in loaders)
 np.testing.assert_equal(asdict(one), asdict(other))
@@ -81,7 +81,7 @@ print("packed")
 """
 
 
-@pytest.mark.parametrize("name", ["modality", "kind"])
+@pytest.mark.parametrize("name", ["row_spec", "media_type"])
 def test_the_page_shows_the_code(name: str) -> None:
     code = (HERE / "cloud" / f"{name}.py").read_text()
     assert f"```python\n{code}```" in PAGE.read_text(), f"{name}.py is not as in {PAGE}"
@@ -92,14 +92,14 @@ LINES = (
     ("data/config.py", "class ChatConfig", SECTION),
     ("data/config.py", "    image_encoder: str", FIELDS),
     ("data/config.py", "    cache: LocalPath", "    cloud: CloudConfig = CloudConfig()\n"),
-    ("data/media/registry.py", "VideoKind())", "CloudKind(), "),
-    ("data/media/registry.py", "from data.media.image", IMPORT.format("kind", "CloudKind")),
+    ("data/media/registry.py", "VideoType())", "CloudType(), "),
+    ("data/media/registry.py", "from data.media.image", IMPORT.format("media_type", "CloudType")),
     ("mllm_jax/config/inputs.py", '"audio": _audio}', '"cloud": _cloud, '),
-    ("mllm_jax/config/inputs.py", "#: Makers of modalities", MADE),
+    ("mllm_jax/config/inputs.py", "#: Makers of row specs", MADE),
     (
         "mllm_jax/config/inputs.py",
-        "from data.media.image.mod",
-        IMPORT.format("modality", "CloudModality"),
+        "from data.media.image.row",
+        IMPORT.format("row_spec", "CloudRowSpec"),
     ),
 )
 

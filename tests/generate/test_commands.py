@@ -13,7 +13,7 @@ import pytest
 import soundfile
 
 import launch
-from data.media.registry import KINDS
+from data.media.registry import MEDIA_TYPES
 from data.sample import DataError
 from mllm_jax.cli import answering
 from mllm_jax.cli.options import MEDIA
@@ -245,4 +245,4 @@ def test_an_unknown_metric_is_told_before_anything_is_opened(
 
 
 def test_every_kind_of_media_has_an_option() -> None:
-    assert {*KINDS} <= {*MEDIA}
+    assert {*MEDIA_TYPES} <= {*MEDIA}

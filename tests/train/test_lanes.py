@@ -21,11 +21,11 @@ from data.loading.loader import Loader
 from data.planning.groups.group import make_groups
 from data.planning.lengths import open_lengths
 from data.planning.packing import make_capacity, pack
-from data.planning.stream import Consumer, LoaderState, MicrobatchPlan, Planner, lay_out
-from data.rows.spec import LaneCost
+from data.planning.stream import BatchPlanner, LoaderState, MicrobatchPlan, TrainingDemand, lay_out
+from data.rows.spec import BucketCost
 from data.sources.make import make_source
 from mllm_jax.check.verify import compare, initial_parameters
-from mllm_jax.config.inputs import modalities
+from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.components.evaluator import Evaluator
@@ -75,13 +75,13 @@ def experiment(laned: ExperimentConfig) -> Experiment:
     return Experiment.build(laned)
 
 
-def first_plan(experiment: Experiment, consumes: Consumer) -> MicrobatchPlan:
+def first_plan(experiment: Experiment, consumes: TrainingDemand) -> MicrobatchPlan:
     """The first step of a consumer, planned from lengths."""
     config, processor = experiment.config, experiment.processor
-    source, lanes = shared_source(config.data), tuple(processor.modalities.values())
+    source, lanes = shared_source(config.data), tuple(processor.specs.values())
     lengths, own = open_lengths(source, processor, config.data), config.data
     capacity, state = make_capacity(own.budgets, lanes), LoaderState(config.train.seed)
-    return Planner(source, lengths, own, capacity, state, consumes).plan()
+    return BatchPlanner(source, lengths, own, capacity, state, consumes).plan()
 
 
 def on_one_device(
@@ -89,7 +89,7 @@ def on_one_device(
 ) -> tuple[np.ndarray, Any]:
     """Loss and gradients of the samples of plans, by an encoder without lanes."""
     config, processor = experiment.config, experiment.processor
-    source, encoders = shared_source(config.data), modalities(whole.model)
+    source, encoders = shared_source(config.data), row_specs(whole.model)
     capacity = make_capacity(whole.data.budgets, encoders)
     placed = [placement for plan in plans for placement in plan.placements]
     samples = [(p.index, processor.measure(source[p.index, 0])) for p in placed]
@@ -98,7 +98,7 @@ def on_one_device(
     towers = {name: range(whole.data.rows) for name in ("decoder", *whole.model.encoders)}
     whole_processor = type(processor)(whole.data, encoders)
     assemble = Assembler(source, whole_processor, whole.data, towers)
-    batch, _ = assemble(lay_out(samples, rows, capacity.modalities), capacity)
+    batch, _ = assemble(lay_out(samples, rows, capacity.specs), capacity)
     return gradients_of(whole.model, {name: ParallelPlan() for name in towers})([batch])
 
 
@@ -117,12 +117,12 @@ def gradients_of(model: ModelConfig, plans: Mapping[str, ParallelPlan]) -> Compi
 
 def half_dear(experiment: Experiment) -> Experiment:
     """Whole media are dear above `MOST` patches, so that steps cut there or near."""
-    short, long = LaneCost(4, 0.0, 0.0, 1.0), LaneCost(2, 0.0, MOST / 2, 0.5)
+    short, long = BucketCost(4, 0.0, 0.0, 1.0), BucketCost(2, 0.0, MOST / 2, 0.5)
     costs = {"short": short, "long": long}
     processor = experiment.processor
     lanes = [
-        replace(m, lane=replace(m.lane, cost=costs[m.name])) if m.lane else m
-        for m in processor.modalities.values()
+        replace(m, bucket=replace(m.bucket, cost=costs[m.name])) if m.bucket else m
+        for m in processor.specs.values()
     ]
     return replace(experiment, processor=type(processor)(experiment.config.data, lanes))
 
@@ -153,7 +153,7 @@ def test_samples_through_lanes_teach_the_same(
     assert max(result.worst.values()) < 2e-5, result
 
 
-def in_groups(experiment: Experiment, count: int) -> list[Consumer]:
+def in_groups(experiment: Experiment, count: int) -> list[TrainingDemand]:
     """Consumers of equal groups of hosts, each with its share of all rows."""
     rows, towers = experiment.config.data.rows, ("decoder", *experiment.config.model.lanes)
     share = rows // count
@@ -178,7 +178,7 @@ def test_groups_that_balance_alone_teach_the_same(
         common = source, own.processor, config.data, config.train.seed, consumes.group.rows
         with Loader(*common, LoaderState(config.train.seed), consumes) as loader:
             parts.append(next(loader).batch)
-    cuts = [[m.lane.above for m in plan.capacity.modalities if m.lane] for plan in plans]
+    cuts = [[m.bucket.above for m in plan.capacity.specs if m.bucket] for plan in plans]
     assert cuts[0] != cuts[1]
     fields = ((part.rows, part.runs, part.places) for part in parts)
     batch = PackedBatch(*jax.tree.map(lambda *arrays: np.concatenate(arrays), *fields))

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import pytest
 
-from data.planning.groups.group import Group
+from data.planning.groups.group import HostGroupSpec
 from data.planning.stream import LoaderState
 from mllm_jax.check.trace import trace
 from mllm_jax.check.verify import verify
@@ -158,7 +158,7 @@ def test_of_own_microbatches_the_number_and_the_padding_of_what_runs_are_told(
     assert meter.totals()["encoder_microbatches"] == report.encoder_microbatches
     assert scalars_of(report)["encoder_microbatches/vision"] == units["vision"]
     # A group of hosts has a part of the rows; the microbatches are those of all groups.
-    half = independent_positions(experiment, units, Group(0, 2))
+    half = independent_positions(experiment, units, HostGroupSpec(0, 2))
     assert half == {name: record.capacity[name] // 2 for name in units}
 
 

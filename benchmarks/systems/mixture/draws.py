@@ -19,12 +19,18 @@ from math import ceil
 import numpy as np
 
 from data.config import DataConfig
-from data.planning.independent_microbatches import plan_units
+from data.planning.independent_microbatches import plan_independent_microbatches
 from data.planning.packing import make_capacity
-from data.planning.stream import Consumer, LoaderState, MicrobatchPlan, Planner, media_of_plan
-from data.rows.spec import Modality
+from data.planning.stream import (
+    BatchPlanner,
+    LoaderState,
+    MicrobatchPlan,
+    TrainingDemand,
+    media_of_plan,
+)
+from data.rows.spec import RowSpec
 from data.sample import Lengths
-from mllm_jax.config.inputs import longest, modalities
+from mllm_jax.config.inputs import longest, row_specs
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.work.flops import tower_works
 from mllm_jax.plan.known_lengths import KnownLengths
@@ -79,13 +85,13 @@ class Drawn:
         return cls(config, rows, list(_samples(config, share, draw, OFFER * rows * STEPS)))
 
     @cached_property
-    def _modalities(self) -> tuple[Modality, ...]:
-        return tuple(modalities(self.config.model))
+    def _modalities(self) -> tuple[RowSpec, ...]:
+        return tuple(row_specs(self.config.model))
 
     @cached_property
     def _arrived(self) -> dict[str, np.ndarray]:
         """By encoder, `[steps, rows]`: input positions of each row's media, as they arrive."""
-        planner = self._planner({"balance": "none", "balancing": {}}, self.rows, Consumer())
+        planner = self._planner({"balance": "none", "balancing": {}}, self.rows, TrainingDemand())
         media = [self._media(planner.plan()) for _ in range(STEPS)]
         return {
             own.name: np.array(
@@ -115,7 +121,7 @@ class Drawn:
             microbatches: number of the decoder's microbatches.
         """
         rows, works = self.rows // microbatches, tower_works(self.config.model)
-        consumer = Consumer(works, microbatches=microbatches)
+        consumer = TrainingDemand(works, microbatches=microbatches)
         planner = self._planner({"balance": "per_phase"}, rows, consumer)
         steps = []
         for _ in range(STEPS):
@@ -123,13 +129,15 @@ class Drawn:
             steps.append([_feeds(workload, media, rows, together) for together in (False, True)])
         return steps
 
-    def _planner(self, changes: Mapping[str, object], rows: int, consumer: Consumer) -> Planner:
+    def _planner(
+        self, changes: Mapping[str, object], rows: int, consumer: TrainingDemand
+    ) -> BatchPlanner:
         """Plans the steps of a run over the samples."""
         update = {"rows": rows, "batch": "tokens", "lookahead": OFFER * self.rows, **changes}
         data: DataConfig = self.config.data.model_copy(update=update)
         capacity, source = make_capacity(data.budgets, self._modalities), KnownLengths(self.samples)
         state = LoaderState(self.config.train.seed)
-        return Planner(source, source, data, capacity, state, consumer)
+        return BatchPlanner(source, source, data, capacity, state, consumer)
 
     def _media(self, plan: MicrobatchPlan) -> dict[str, np.ndarray]:
         return media_of_plan(plan.placements, self._modalities)
@@ -140,7 +148,7 @@ def _feeds(
 ) -> dict[str, Feeds]:
     """What the encoders' own microbatches feed, from the media of a step's microbatches."""
     return {
-        name: plan_units(
+        name: plan_independent_microbatches(
             [own[name] for own in media],
             rows,
             workload.positions[name],
@@ -156,7 +164,7 @@ def _samples(config: ExperimentConfig, share: float, draw: Draw, count: int) -> 
     rng, tokens = np.random.default_rng(draw.seed), config.data.budgets["tokens"]
     middle = tokens / RANGE**0.5
     drawn = np.clip(middle * rng.lognormal(0.0, draw.sigma, count), tokens / RANGE, tokens)
-    ways = [_Way.of(config, own) for own in modalities(config.model)]
+    ways = [_Way.of(config, own) for own in row_specs(config.model)]
     rounding, own_share = rng.random(count), max(MEDIA, share)
     made = [
         ways[i % len(ways)].sample(length, own_share, more)
@@ -188,10 +196,10 @@ class _Way:
     row: int
 
     @classmethod
-    def of(cls, config: ExperimentConfig, modality: Modality) -> _Way:
-        positions = longest(config, modality.name)
+    def of(cls, config: ExperimentConfig, spec: RowSpec) -> _Way:
+        positions = longest(config, spec.name)
         tokens = config.data.budgets["tokens"]
-        return cls(modality.encoder, positions, positions // modality.reduction, tokens)
+        return cls(spec.module, positions, positions // spec.reduction, tokens)
 
     def sample(self, tokens: float, share: float, more: float) -> tuple[Lengths, int]:
         """A sample of about so many tokens, with a medium at least, and its outputs.

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from data.faults import FaultKind
 from data.media.audio.frames import check_finite
-from data.media.audio.modality import Audio
-from data.media.blob import HEADER, STREAM, Blob
+from data.media.audio.row_spec import Audio
+from data.media.file_bytes import HEADER, STREAM, FileBytes
 from data.sample import MediaError
 
 #: Errors of libsndfile and its Python half for files that they cannot read.
@@ -55,7 +55,7 @@ class EncodedAudio(Audio):
     `max_samples` bounds the decoded samples, whatever the header claims.
     """
 
-    blob: Blob
+    blob: FileBytes
     max_samples: int
 
     def info(self) -> tuple[int, int]:

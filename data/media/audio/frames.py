@@ -13,8 +13,8 @@ from scipy.sparse import csr_array
 
 from data.config import AudioConfig
 from data.faults import FaultKind
-from data.media.audio.modality import AudioModality
-from data.sample import MediaError, Medium
+from data.media.audio.row_spec import AudioRowSpec
+from data.sample import MediaError, ProcessedMedium
 
 #: Largest sample whose energy in a window is surely finite in float32; sounds are within 1.
 LOUDEST = 1e12
@@ -135,17 +135,17 @@ def scaled(log: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def frames_medium(
-    wave: NDArray[np.float32], modality: AudioModality, config: AudioConfig
-) -> Medium:
+    wave: NDArray[np.float32], spec: AudioRowSpec, config: AudioConfig
+) -> ProcessedMedium:
     """A waveform [samples] as encoder input.
 
     Raises:
         MediaError: a zero-length clip, one that is too long, or samples that are not finite.
     """
-    frames_of(len(wave), config.sample_rate, config, modality.longest)
+    frames_of(len(wave), config.sample_rate, config, spec.longest)
     check_finite(wave)
-    inputs = log_mel(wave, modality.mels, config, modality.lookahead)
-    return Medium(inputs, np.arange(len(inputs), dtype=np.int32))
+    inputs = log_mel(wave, spec.mels, config, spec.lookahead)
+    return ProcessedMedium(inputs, np.arange(len(inputs), dtype=np.int32))
 
 
 def check_finite(wave: NDArray[np.float32]) -> None:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from data.config import AudioConfig
 from data.media.audio.frames import frames_medium, frames_of
-from data.media.audio.modality import AudioModality
-from data.sample import Medium
+from data.media.audio.row_spec import AudioRowSpec
+from data.sample import ProcessedMedium
 
 
 @dataclass(frozen=True)
@@ -18,13 +18,13 @@ class ConfiguredClips:
     """Clips by `data.audio`."""
 
     config: AudioConfig
-    modality: AudioModality
+    spec: AudioRowSpec
 
     def measure(self, samples: int, rate: int) -> int:
         """Frames of a clip, and those behind it."""
-        frames = frames_of(samples, rate, self.config, self.modality.longest)
-        return frames + self.modality.lookahead
+        frames = frames_of(samples, rate, self.config, self.spec.longest)
+        return frames + self.spec.lookahead
 
-    def read(self, wave: NDArray[np.float32]) -> Medium:
+    def read(self, wave: NDArray[np.float32]) -> ProcessedMedium:
         """Log-mel frames of a clip."""
-        return frames_medium(wave, self.modality, self.config)
+        return frames_medium(wave, self.spec, self.config)

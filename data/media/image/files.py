@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from PIL.TiffImagePlugin import TiffImageFile
 
 from data.faults import FaultKind
-from data.media.blob import HEADER, STREAM, Blob
-from data.media.image.modality import Image
+from data.media.file_bytes import HEADER, STREAM, FileBytes
+from data.media.image.row_spec import Image
 from data.media.image.transparency import load, on_white
 from data.sample import MediaError, Size
 
@@ -94,7 +94,7 @@ class EncodedImage(Image):
     Transparent pixels are shown over white. `max_pixels` bounds the decoded pixels.
     """
 
-    blob: Blob
+    blob: FileBytes
     max_pixels: int
 
     def size(self) -> Size:

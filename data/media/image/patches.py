@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from data.config import ImageConfig
 from data.faults import FaultKind
-from data.media.image.modality import ImageModality
-from data.sample import Grid, MediaError, Medium, Size
+from data.media.image.row_spec import ImageRowSpec
+from data.sample import Grid, MediaError, ProcessedMedium, Size
 
 
 def _fit(size: tuple[int, int], unit: tuple[int, int], most: int) -> tuple[int, int]:
@@ -36,7 +36,7 @@ def _scaled(size: tuple[int, int], height: int) -> tuple[int, int]:
     return height, max(1, round(size[1] * height / size[0]))
 
 
-def grid_of(size: tuple[int, int], modality: ImageModality, config: ImageConfig) -> tuple[int, int]:
+def grid_of(size: tuple[int, int], spec: ImageRowSpec, config: ImageConfig) -> tuple[int, int]:
     """(rows, columns) of the patch grid of an image of `size` (height, width) in pixels.
 
     Raises:
@@ -50,10 +50,10 @@ def grid_of(size: tuple[int, int], modality: ImageModality, config: ImageConfig)
             f"image of {size[0]} x {size[1]} pixels is above data.image.max_pixels "
             f"{config.max_pixels} (decompression bomb)",
         )
-    block = modality.block
-    unit = (modality.patch[0] * block[0], modality.patch[1] * block[1])
+    block = spec.block
+    unit = (spec.patch[0] * block[0], spec.patch[1] * block[1])
     if config.height is None:
-        rows, cols = _fit(size, unit, max(1, config.max_patches // modality.reduction))
+        rows, cols = _fit(size, unit, max(1, config.max_patches // spec.reduction))
     else:
         high, wide = _scaled(size, config.height)
         rows, cols = -(-high // unit[0]), -(-wide // unit[1])
@@ -92,49 +92,51 @@ def _by_block(values: NDArray, block: tuple[int, int]) -> NDArray:
     return split.swapaxes(1, 2).reshape(rows * cols, *rest)
 
 
-def patches_of(pixels: NDArray[np.uint8], modality: ImageModality, config: ImageConfig) -> Medium:
+def patches_of(
+    pixels: NDArray[np.uint8], spec: ImageRowSpec, config: ImageConfig
+) -> ProcessedMedium:
     """Cut an image [height, width, channels] into normalised patches, see `ImageConfig`.
 
     A patch is flattened as (row, column, channel). Padding of the fixed-height form is black.
     """
     height, width, channels = pixels.shape
-    grid = grid_of((height, width), modality, config)
-    high, wide = grid[0] * modality.patch[0], grid[1] * modality.patch[1]
+    grid = grid_of((height, width), spec, config)
+    high, wide = grid[0] * spec.patch[0], grid[1] * spec.patch[1]
     inner = (high, wide) if config.height is None else _scaled((height, width), config.height)
     canvas = np.zeros((high, wide, channels), np.float32)
     canvas[: inner[0], : inner[1]] = _resize(pixels, inner)
     mean, std = np.array(config.mean, np.float32), np.array(config.std, np.float32)
-    return cut_patches((canvas / np.float32(255) - mean) / std, modality)
+    return cut_patches((canvas / np.float32(255) - mean) / std, spec)
 
 
-def cut_patches(pixels: NDArray[np.float32], modality: ImageModality) -> Medium:
+def cut_patches(pixels: NDArray[np.float32], spec: ImageRowSpec) -> ProcessedMedium:
     """Normalised pixels [height, width, channels] as patches, each (row, column, channel).
 
     Remaining pixels on the right and below are cut off.
     """
-    (ph, pw), channels = modality.patch, pixels.shape[2]
+    (ph, pw), channels = spec.patch, pixels.shape[2]
     grid = pixels.shape[0] // ph, pixels.shape[1] // pw
     whole = pixels[: grid[0] * ph, : grid[1] * pw]
     tiles = whole.reshape(grid[0], ph, grid[1], pw * channels).swapaxes(1, 2)
-    inputs = _by_block(tiles.reshape(*grid, -1), modality.block)
-    positions = _grid_positions(grid, modality.block)
+    inputs = _by_block(tiles.reshape(*grid, -1), spec.block)
+    positions = _grid_positions(grid, spec.block)
     more = {"sizes": np.array(grid, np.int32)}
-    return Medium(np.ascontiguousarray(inputs), positions, more, blocks_of(grid, modality))
+    return ProcessedMedium(np.ascontiguousarray(inputs), positions, more, blocks_of(grid, spec))
 
 
-def blocks_of(grid: Size, modality: ImageModality) -> Grid:
+def blocks_of(grid: Size, spec: ImageRowSpec) -> Grid:
     """The grid of outputs of an image with so many rows and columns of patches."""
-    return Grid(1, grid[0] // modality.block[0], grid[1] // modality.block[1])
+    return Grid(1, grid[0] // spec.block[0], grid[1] // spec.block[1])
 
 
-def images_of(medium: Medium, modality: ImageModality) -> list[NDArray[np.float32]]:
+def images_of(medium: ProcessedMedium, spec: ImageRowSpec) -> list[NDArray[np.float32]]:
     """The normalised pixels [height, width, channels] of each tile; the inverse of `cut_patches`.
 
     A class token has no pixels.
     """
-    parts = modality.segments(len(medium.inputs))
+    parts = spec.segments(len(medium.inputs))
     rows, columns = np.reshape(medium.more["sizes"], (-1, 2))[0].tolist()
-    (high, wide), channels = modality.patch, modality.channels
+    (high, wide), channels = spec.patch, spec.channels
     images = []
     for inputs, places in zip(
         np.split(medium.inputs, parts), np.split(medium.positions, parts), strict=True
@@ -152,15 +154,15 @@ def eight_bits(values: NDArray[np.float32]) -> NDArray[np.uint8]:
     return np.clip(np.round(values), 0, 255).astype(np.uint8)
 
 
-def with_class_token(medium: Medium, modality: ImageModality) -> Medium:
+def with_class_token(medium: ProcessedMedium, spec: ImageRowSpec) -> ProcessedMedium:
     """The image with its class token, if it has one: a position of zeros, in row and column -1.
 
     A kept class token comes first, as its output lands first. A dropped one comes last, so that the
     outputs that land are the first ones, and blocks of patches stay whole.
     """
-    if modality.class_token == "none":
+    if spec.class_token == "none":
         return medium
-    before, behind = (1, 0) if modality.class_token == "kept" else (0, 1)
+    before, behind = (1, 0) if spec.class_token == "kept" else (0, 1)
     around = ((before, behind), (0, 0))
     inputs = np.pad(medium.inputs, around)
     positions = np.pad(medium.positions, around, constant_values=-1)

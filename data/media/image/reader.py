@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.config import ImageConfig
-from data.media.image.modality import ImageModality
 from data.media.image.patches import blocks_of, eight_bits, grid_of, patches_of, with_class_token
-from data.sample import DataError, Grid, Medium, Size
+from data.media.image.row_spec import ImageRowSpec
+from data.sample import DataError, Grid, ProcessedMedium, Size
 
 
 @dataclass(frozen=True)
@@ -24,32 +24,31 @@ class ConfiguredImages:
     """
 
     config: ImageConfig
-    modality: ImageModality
+    spec: ImageRowSpec
 
     def __post_init__(self) -> None:
         """Refuse what does not fit."""
         for name in ("mean", "std"):
             values = getattr(self.config, name)
-            if len(values) not in (1, self.modality.channels):
+            if len(values) not in (1, self.spec.channels):
                 raise DataError(
-                    f"data.image.{name} has {len(values)} values; valid: 1 or "
-                    f"{self.modality.channels}"
+                    f"data.image.{name} has {len(values)} values; valid: 1 or {self.spec.channels}"
                 )
-        if self.modality.tiling is not None:
+        if self.spec.tiling is not None:
             raise DataError(
-                f"the encoder {self.modality.name!r} takes tiles, into which images are cut by a "
+                f"the encoder {self.spec.name!r} takes tiles, into which images are cut by a "
                 "released processor alone; valid: data.processor, a folder with "
                 "preprocessor_config.json"
             )
 
     def measure(self, size: Size, alone: bool) -> tuple[int, Grid]:
         """Patches with the class token, and the grid of outputs."""
-        grid = grid_of(size, self.modality, self.config)
-        return math.prod(grid) + self.modality.class_tokens, blocks_of(grid, self.modality)
+        grid = grid_of(size, self.spec, self.config)
+        return math.prod(grid) + self.spec.class_tokens, blocks_of(grid, self.spec)
 
-    def read(self, pixels: NDArray[np.uint8], alone: bool) -> Medium:
+    def read(self, pixels: NDArray[np.uint8], alone: bool) -> ProcessedMedium:
         """Patches of an image."""
-        return with_class_token(patches_of(pixels, self.modality, self.config), self.modality)
+        return with_class_token(patches_of(pixels, self.spec, self.config), self.spec)
 
     def grey_levels(self, values: NDArray[np.float32]) -> NDArray[np.uint8]:
         """Pixels of normalised values [height, width, channels]."""

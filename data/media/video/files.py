@@ -14,7 +14,7 @@ import PIL.Image
 from numpy.typing import NDArray
 
 from data.faults import FaultKind
-from data.media.blob import HEADER, STREAM, Blob
+from data.media.file_bytes import HEADER, STREAM, FileBytes
 from data.media.image.transparency import on_white
 from data.sample import DataError, MediaError
 
@@ -65,7 +65,7 @@ class EncodedVideo(Video):
         max_seconds: most seconds of the video.
     """
 
-    blob: Blob
+    blob: FileBytes
     frames: int
     max_pixels: int
     max_seconds: float

@@ -1,8 +1,8 @@
 """How uneven a step is if groups of hosts balance by themselves, before anything is balanced.
 
 Within a group a deal is nearly as even as can be: no rank of the group has less than the mean, or
-than the dearest item (`data.planning.problem.Problem.bound`). Between groups nothing is dealt, and
-one group's samples may be heavier than another's. So steps are drawn from samples of the data, each
+than the dearest item (`BalanceProblem.bound`). Between groups nothing is dealt, and one group's
+samples may be heavier than another's. So steps are drawn from samples of the data, each
 group takes what its rows hold, and the heaviest group counts.
 """
 
@@ -65,7 +65,7 @@ def draw_steps(
     """Steps of groups that are filled with samples, which are drawn with replacement.
 
     Args:
-        samples: lengths of samples by lane, each of which fits a row.
+        samples: lengths of samples by bucket, each of which fits a row.
         capacity: capacity of a row.
         work: work of the phases.
         shares: the groups.

@@ -1,6 +1,6 @@
 """Groups of neighbouring hosts that balance by themselves (`data.balance_group`).
 
-Every group has rows of its own of every tower, and its own samples of the stream, in turn::
+Every group has rows of its own of every module, and its own samples of the stream, in turn::
 
     position of the stream       0 1 2 3 4 5 6 7 8
     group, of two                0 1 0 1 0 1 0 1 0
@@ -21,19 +21,19 @@ from dataclasses import dataclass, field
 from data.config import DataConfig
 from data.sample import DataError
 
-#: Rows of a batch by tower.
+#: Rows of a batch by module.
 Rows = Mapping[str, Sequence[int]]
 
 
 @dataclass(frozen=True)
-class Group:
+class HostGroupSpec:
     """Hosts that balance among themselves.
 
     Attributes:
         number: number of the group, from 0.
         count: number of groups.
         hosts: the hosts of the group; empty where there is one group and nobody asks.
-        rows: by tower, the rows of a batch that the group fills, ascending; empty for all rows.
+        rows: by module, the rows of a batch that the group fills, ascending; empty for all rows.
     """
 
     number: int = 0
@@ -63,13 +63,13 @@ class Group:
         shares = {"rows": config.rows // self.count, "samples": taken, "lookahead": offered}
         return config.model_copy(update=shares)
 
-    def row(self, tower: str, row: int) -> int:
+    def row(self, module: str, row: int) -> int:
         """The row of a batch that is the group's row `row`."""
-        return self.rows[tower][row] if self.rows else row
+        return self.rows[module][row] if self.rows else row
 
 
 #: The one group of all hosts.
-WHOLE = Group()
+WHOLE = HostGroupSpec()
 
 
 def sizes_of_groups(config: DataConfig, rows: Sequence[Rows]) -> list[int]:
@@ -84,12 +84,12 @@ def sizes_of_groups(config: DataConfig, rows: Sequence[Rows]) -> list[int]:
     return [size for size in divisors if _refusal(config, rows, size) is None]
 
 
-def make_groups(config: DataConfig, rows: Sequence[Rows], size: int) -> list[Group]:
+def make_groups(config: DataConfig, rows: Sequence[Rows], size: int) -> list[HostGroupSpec]:
     """The groups of `size` hosts each, in the order of their hosts.
 
     Args:
         config: configuration of the data.
-        rows: by host, the rows of a batch that it holds, by tower.
+        rows: by host, the rows of a batch that it holds, by module.
 
     Raises:
         DataError: `size` does not divide the hosts, a row lies in several groups, or groups would
@@ -101,7 +101,7 @@ def make_groups(config: DataConfig, rows: Sequence[Rows], size: int) -> list[Gro
         raise DataError(f"data.balance_group: {size} {reason}; valid: {valid}, or null")
     count = len(rows) // size
     return [
-        Group(number, count, (*range(number * size, (number + 1) * size),), own)
+        HostGroupSpec(number, count, (*range(number * size, (number + 1) * size),), own)
         for number, own in enumerate(_rows_of_groups(rows, size))
     ]
 
@@ -112,24 +112,26 @@ def _refusal(config: DataConfig, rows: Sequence[Rows], size: int) -> str | None:
     if rest or not count:
         return f"does not divide {len(rows)}, the number of hosts"
     shares = _rows_of_groups(rows, size)
-    for tower in shares[0]:
-        held = [row for own in shares for row in own[tower]]
+    for module in shares[0]:
+        held = [row for own in shares for row in own[module]]
         twice = next((row for row in held if held.count(row) > 1), None)
         if twice is not None:
-            return f"would cut row {twice} of {tower}, which hosts of several groups hold"
-        if len({len(own[tower]) for own in shares}) > 1 or len(held) % count:
-            return f"would give groups unequal numbers of the rows of {tower}"
+            return f"would cut row {twice} of {module}, which hosts of several groups hold"
+        if len({len(own[module]) for own in shares}) > 1 or len(held) % count:
+            return f"would give groups unequal numbers of the rows of {module}"
     if config.samples is not None and config.samples % count:
         return f"makes {count} groups, which do not divide data.samples {config.samples}"
     return None
 
 
 def _rows_of_groups(rows: Sequence[Rows], size: int) -> list[dict[str, tuple[int, ...]]]:
-    """Rows by tower of every group of `size` hosts."""
+    """Rows by module of every group of `size` hosts."""
     return [
         {
-            tower: tuple(sorted({row for own in rows[first : first + size] for row in own[tower]}))
-            for tower in rows[0]
+            module: tuple(
+                sorted({row for own in rows[first : first + size] for row in own[module]})
+            )
+            for module in rows[0]
         }
         for first in range(0, len(rows), size)
     ]

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Taken:
+class TakenSample:
     """A sample of a step: its place in the stream, the epoch of its member, and its index."""
 
     position: int
@@ -31,7 +31,7 @@ class Taken:
 
 
 @dataclass(frozen=True)
-class Offer:
+class GroupOffer:
     """What a group has for the next step.
 
     Attributes:
@@ -43,13 +43,13 @@ class Offer:
     epochs: Mapping[int, int]
 
     @classmethod
-    def of(cls, samples: Sequence[Taken]) -> Offer:
+    def of(cls, samples: Sequence[TakenSample]) -> GroupOffer:
         """The offer of some samples, which are of one epoch of every member."""
         first = min(own.position for own in samples)
         return cls(first, {own.member: own.epoch for own in samples})
 
 
-def contested(offers: Sequence[Offer]) -> frozenset[int]:
+def contested(offers: Sequence[GroupOffer]) -> frozenset[int]:
     """Members of which several epochs are offered, so that a sample may be offered twice."""
     epochs: dict[int, set[int]] = {}
     for own in offers:
@@ -58,13 +58,13 @@ def contested(offers: Sequence[Offer]) -> frozenset[int]:
     return frozenset(member for member, found in epochs.items() if len(found) > 1)
 
 
-def of_oldest_epoch(offers: Sequence[Offer]) -> list[bool]:
+def of_oldest_epoch(offers: Sequence[GroupOffer]) -> list[bool]:
     """By group, whether it takes part: if its samples are of the oldest epoch of all."""
     numbers = [max(own.epochs.values()) for own in offers]
     return [number == min(numbers) for number in numbers]
 
 
-def without_repeats(offers: Sequence[Offer], samples: Sequence[Collection[int]]) -> list[bool]:
+def without_repeats(offers: Sequence[GroupOffer], samples: Sequence[Collection[int]]) -> list[bool]:
     """By group, whether it takes part: if no group before it in the stream has one of its samples.
 
     Args:

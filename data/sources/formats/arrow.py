@@ -33,7 +33,7 @@ from data.sources.formats.records.record import RecordForm
 from data.sources.formats.storage import File, find_files, home_of_files
 from data.sources.formats.tables import (
     ERRORS,
-    Columns,
+    RecordColumns,
     RowError,
     TableRecords,
     columns_of,
@@ -77,7 +77,7 @@ class ArrowRecords(TableRecords):
         files: Sequence[File],
         index: Index,
         media: MediaFolder | None,
-        columns: Columns,
+        columns: RecordColumns,
         cache: Path,
     ) -> None:
         super().__init__(files, index["ends"], media, columns)

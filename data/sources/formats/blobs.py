@@ -14,8 +14,8 @@ from urllib.parse import unquote
 
 from data.credentials import hidden
 from data.faults import FaultKind
-from data.media.blob import Blob
-from data.media.registry import KINDS
+from data.media.file_bytes import FileBytes
+from data.media.registry import MEDIA_TYPES
 from data.quotes import quoted
 from data.sample import DataError, MediaError, StorageError
 from data.sources.formats.patience import Patient
@@ -29,13 +29,13 @@ _LEAST, _LONGEST = 64, 4096
 #: First characters of the base64 of a file of each kind, as far as its first bytes decide them.
 _HEADS = tuple(
     base64.b64encode(head).decode()[: len(head) * 8 // 6]
-    for kind in KINDS.values()
+    for kind in MEDIA_TYPES.values()
     for head in kind.heads
 )
 
 
 @dataclass(frozen=True)
-class Bytes(Blob):
+class Bytes(FileBytes):
     """Bytes that are here already."""
 
     name: str
@@ -43,12 +43,12 @@ class Bytes(Blob):
 
     @contextmanager
     def open(self, chunk: int) -> Iterator[BinaryIO]:
-        """See `Blob.open`."""
+        """See `FileBytes.open`."""
         yield io.BytesIO(self.data)
 
 
 @dataclass(frozen=True)
-class Part(Blob):
+class Part(FileBytes):
     """`size` bytes of a larger file, from `start` on."""
 
     name: str
@@ -57,7 +57,7 @@ class Part(Blob):
     size: int
 
     def open(self, chunk: int) -> AbstractContextManager[BinaryIO]:
-        """See `Blob.open`."""
+        """See `FileBytes.open`."""
         return self.file.open(chunk, self.start, self.size)
 
 
@@ -121,7 +121,7 @@ class MediaFolder(ABC):
     """A folder that paths in records are relative to."""
 
     @abstractmethod
-    def find(self, name: str) -> Blob:
+    def find(self, name: str) -> FileBytes:
         """The file `name`, which is looked at only when it is opened."""
 
     @abstractmethod
@@ -159,7 +159,7 @@ class LocalFolder(MediaFolder):
 
     root: Path
 
-    def find(self, name: str) -> Blob:
+    def find(self, name: str) -> FileBytes:
         """See `MediaFolder.find`."""
         return _LocalMember(self.root, name)
 
@@ -174,7 +174,7 @@ class RemoteFolder(MediaFolder):
     system: Patient
     root: str
 
-    def find(self, name: str) -> Blob:
+    def find(self, name: str) -> FileBytes:
         """See `MediaFolder.find`."""
         return _RemoteMember(self.system, self.root, name)
 
@@ -183,7 +183,7 @@ class RemoteFolder(MediaFolder):
 
 
 @dataclass(frozen=True)
-class _LocalMember(Blob):
+class _LocalMember(FileBytes):
     root: Path
     name: str
 
@@ -201,7 +201,7 @@ class _LocalMember(Blob):
 
 
 @dataclass(frozen=True)
-class _RemoteMember(Blob):
+class _RemoteMember(FileBytes):
     system: Patient
     root: str
     name: str

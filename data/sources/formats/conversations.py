@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from data.config import DataConfig, FileSource
 from data.faults import FaultKind
-from data.media.blob import Blob
-from data.media.registry import KINDS
+from data.media.file_bytes import FileBytes
+from data.media.registry import MEDIA_TYPES
 from data.quotes import printable, quoted
 from data.rows.spec import Kind
 from data.sample import MediaError, Sample, SampleError
@@ -30,7 +30,7 @@ from data.sources.formats.blobs import (
 )
 from data.sources.formats.records.keys import Allowed, Met, check_ignored
 from data.sources.formats.records.record import RecordForm
-from data.sources.formats.records.turns import Media, Reference, Stored
+from data.sources.formats.records.turns import Media, Reference, StoredMedium
 from data.sources.formats.storage import File, home_of_files
 from data.sources.source import SampleKey
 from data.text.chat import marks_of
@@ -67,7 +67,7 @@ class Records(ABC):
             SampleError: the record is not readable. StorageError: its file is not.
         """
 
-    def close(self, index: int, blobs: Collection[Blob]) -> Met:
+    def close(self, index: int, blobs: Collection[FileBytes]) -> Met:
         """What comes with record `index` beside its keys, of which all must be read or harmless.
 
         Args:
@@ -95,7 +95,7 @@ class Records(ABC):
         own = posixpath.relpath(file.path, self._folder) if self._folder else file.path
         return printable(own)
 
-    def find(self, index: int, path: str) -> Blob:
+    def find(self, index: int, path: str) -> FileBytes:
         """The file that record `index` means by a path."""
         return (self.media or folder_of(self.place(index)[0])).find(path)
 
@@ -158,20 +158,20 @@ class ConversationSet:
         keys = (*found.met.read, *others.read), (*found.met.passed, *others.passed)
         return Sample(name, found.turns, media, found.encoders, keys)
 
-    def _open(self, kind: Kind, blob: Blob, epoch: int) -> Any:
+    def _open(self, kind: Kind, blob: FileBytes, epoch: int) -> Any:
         """A medium in a file, as it is in an epoch."""
-        return KINDS[kind].draw(KINDS[kind].open(blob, self._config), epoch)
+        return MEDIA_TYPES[kind].draw(MEDIA_TYPES[kind].open(blob, self._config), epoch)
 
-    def _blobs(self, index: int, kind: Kind, references: Sequence[Reference]) -> list[Blob]:
+    def _blobs(self, index: int, kind: Kind, references: Sequence[Reference]) -> list[FileBytes]:
         names = [f"{kind} {number}" for number in range(len(references))]
         return [self._blob(index, *pair) for pair in zip(names, references, strict=True)]
 
-    def _blob(self, index: int, name: str, reference: Reference) -> Blob:
-        if isinstance(reference, Blob):
+    def _blob(self, index: int, name: str, reference: Reference) -> FileBytes:
+        if isinstance(reference, FileBytes):
             return reference
         if isinstance(reference, bytes):
             return Bytes(name, reference)
-        if isinstance(reference, Stored):
+        if isinstance(reference, StoredMedium):
             if reference.bytes is not None:
                 return Bytes((reference.path or name)[:_NAME], reference.bytes)
             reference = reference.path or ""

@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 from data.folders import put_folder
-from data.media.blob import STREAM
+from data.media.file_bytes import STREAM
 from data.sources.cache import in_cache
 from data.sources.formats.storage import File
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from data.config import DataConfig, LlavaSource
 from data.faults import Fault, FaultKind
-from data.media.blob import STREAM
+from data.media.file_bytes import STREAM
 from data.sample import DataError, SampleError
 from data.sources.formats.blobs import MediaFolder, media_folder
 from data.sources.formats.conversations import ConversationSet, Records, fingerprint_of, form_of

@@ -27,7 +27,7 @@ from data.sources.formats.records.record import RecordForm
 from data.sources.formats.storage import File, Ranges, find_files, home_of_files
 from data.sources.formats.tables import (
     ERRORS,
-    Columns,
+    RecordColumns,
     RowError,
     TableRecords,
     columns_of,
@@ -70,7 +70,7 @@ class ParquetRecords(TableRecords):
     """
 
     def __init__(
-        self, files: Sequence[File], index: Index, media: MediaFolder | None, columns: Columns
+        self, files: Sequence[File], index: Index, media: MediaFolder | None, columns: RecordColumns
     ) -> None:
         super().__init__(files, index["ends"], media, columns)
         self._index = index
@@ -118,7 +118,7 @@ def _keep(values: OrderedDict[Any, Any], count: int) -> None:
 class _Table:
     """A Parquet file, open."""
 
-    def __init__(self, file: File, columns: Columns) -> None:
+    def __init__(self, file: File, columns: RecordColumns) -> None:
         self._name, self._ranges = file.name, Ranges(file, 0, file.size)
         self._parquet = _opened(file, self._ranges)
         schema = self._parquet.schema
@@ -181,7 +181,7 @@ def _index(files: Sequence[File], form: RecordForm) -> Arrays:
     }
 
 
-def _groups(file: File, form: RecordForm, expected: Columns) -> list[tuple[int, int]]:
+def _groups(file: File, form: RecordForm, expected: RecordColumns) -> list[tuple[int, int]]:
     """Rows and bytes of the row groups of a file, which must have the expected columns."""
     parquet = _opened(file)
     if columns_of(file, parquet.schema_arrow, form) != expected:

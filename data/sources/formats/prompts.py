@@ -24,7 +24,7 @@ import numpy as np
 
 from data.config import DataConfig, FieldsConfig, LlavaSource
 from data.faults import Fault, FaultKind
-from data.media.blob import Blob
+from data.media.file_bytes import FileBytes
 from data.quotes import quoted
 from data.sample import DataError, MediaError, Sample, SampleError, pattern_of
 from data.sources.formats.conversations import ConversationSet, Records
@@ -187,13 +187,13 @@ class GivenRecords(Records):
         """`prompt 0`."""
         return f"prompt {index}"
 
-    def find(self, index: int, path: str) -> Blob:
+    def find(self, index: int, path: str) -> FileBytes:
         """See `Records.find`; any file of this machine."""
         return _GivenFile(path, self._from / path)
 
 
 @dataclass(frozen=True)
-class _GivenFile(Blob):
+class _GivenFile(FileBytes):
     name: str
     path: Path
 

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from data.config import ONLY_WHERE_TAKEN
 from data.faults import Fault, FaultKind
-from data.media.blob import Blob
+from data.media.file_bytes import FileBytes
 from data.media.naming import medium_of_number
-from data.media.registry import KINDS
+from data.media.registry import MEDIA_TYPES
 from data.quotes import cut, enumerated, quoted
 from data.rows.spec import Kind
 from data.sample import DataError, MediaError, SampleError
@@ -53,7 +53,7 @@ class RowError(Exception):
 
 
 @dataclass(frozen=True)
-class Columns:
+class RecordColumns:
     """Columns of a table: those that make a record, and media among them whose bytes come late."""
 
     record: tuple[str, ...]
@@ -75,7 +75,7 @@ class TableRecords(Records):
         files: Sequence[File],
         ends: NDArray[np.int64],
         media: MediaFolder | None,
-        columns: Columns,
+        columns: RecordColumns,
     ) -> None:
         super().__init__(files, ends, media)
         self.columns = columns
@@ -113,7 +113,7 @@ class TableRecords(Records):
             return None if value is None else self._cell(index, column, None, value)
         return [self._cell(index, column, i, item) for i, item in enumerate(value)]
 
-    def _cell(self, index: int, column: str, number: int | None, value: Any) -> Blob | None:
+    def _cell(self, index: int, column: str, number: int | None, value: Any) -> FileBytes | None:
         if value is None:
             return None
         name = (value["path"] or f"{column} {number or 0}")[:_NAME]
@@ -121,7 +121,7 @@ class TableRecords(Records):
 
 
 @dataclass(frozen=True)
-class _Cell(Blob):
+class _Cell(FileBytes):
     """An image or clip in a cell, or, where the cell only has a path, in the media folder."""
 
     name: str
@@ -133,7 +133,7 @@ class _Cell(Blob):
 
     @contextmanager
     def open(self, chunk: int) -> Iterator[BinaryIO]:
-        """See `Blob.open`."""
+        """See `FileBytes.open`."""
         data = self.records.cell(self.index, self.column, self.number)["bytes"]
         if data is None and self.path is None:
             raise MediaError(FaultKind.MISSING, f"{quoted(self.name)} has neither bytes nor a path")
@@ -145,7 +145,7 @@ class _Cell(Blob):
 # ---- columns -------------------------------------------------------------------------------------
 
 
-def columns_of(file: File, schema: pa.Schema, form: RecordForm) -> Columns:
+def columns_of(file: File, schema: pa.Schema, form: RecordForm) -> RecordColumns:
     """The columns of records.
 
     Raises:
@@ -153,7 +153,7 @@ def columns_of(file: File, schema: pa.Schema, form: RecordForm) -> Columns:
             is that of several columns.
     """
     _check_names(file, "columns", schema.names)
-    media = [name for kind in KINDS for name in _media_columns(schema, form, kind)]
+    media = [name for kind in MEDIA_TYPES for name in _media_columns(schema, form, kind)]
     # A column without a value is as good as absent, but one of media says that they are lost.
     empty = {name for name in schema.names if pa.types.is_null(schema.field(name).type)}
     names = [name for name in schema.names if name in media or name not in empty]
@@ -172,7 +172,7 @@ def columns_of(file: File, schema: pa.Schema, form: RecordForm) -> Columns:
     rest = [name for name in dict.fromkeys((*plain, *others, *told)) if name not in media]
     for name in (*rest, *media):
         _check_inner(file, name, schema.field(name).type)
-    return Columns((*rest, *media), tuple(late))
+    return RecordColumns((*rest, *media), tuple(late))
 
 
 def _check_names(file: File, where: str, names: Iterable[str]) -> None:
@@ -201,7 +201,7 @@ def _check_needed(
 ) -> None:
     """Raise DataError for columns that are not there, of records or of `data.source.ignore`."""
     pair = texts.fields[:2] if isinstance(texts, Pair) else ()
-    named = (*pair, form.fields.system, *(getattr(form.fields, kind, None) for kind in KINDS))
+    named = (*pair, form.fields.system, *(getattr(form.fields, kind, None) for kind in MEDIA_TYPES))
     needed: list[tuple[str, ...]] = [(name,) for name in named if name]
     needed += [] if isinstance(texts, Pair) else [texts]
     missing = [" or ".join(own) for own in needed if not set(own) & set(schema.names)]
@@ -224,7 +224,7 @@ def _meant(schema: pa.Schema, form: RecordForm, texts: tuple[str, ...] | Pair) -
     if isinstance(texts, Pair) or {*texts} & {*schema.names}:
         return told
     sorts = {name: _sort(name, schema.field(name).type) for name in schema.names}
-    media = any(_media_columns(schema, form, kind) for kind in KINDS)
+    media = any(_media_columns(schema, form, kind) for kind in MEDIA_TYPES)
     named = known_form(sorts, media=media)
     if named is not None:
         return named

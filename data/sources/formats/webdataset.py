@@ -29,8 +29,8 @@ import numpy as np
 
 from data.config import DataConfig, WebDatasetSource
 from data.faults import Fault, FaultKind
-from data.media.blob import Blob
-from data.media.registry import KINDS
+from data.media.file_bytes import FileBytes
+from data.media.registry import MEDIA_TYPES
 from data.quotes import enumerated, printable, quoted
 from data.rows.spec import Kind
 from data.sample import DataError, MediaError, SampleError
@@ -45,7 +45,9 @@ from data.sources.formats.storage import File, find_files, home_of_files
 logger = logging.getLogger(__name__)
 
 _NAMES = ("ends", "firsts", "offsets", "sizes", "name_ends", "names")
-_KIND_OF: Mapping[str, Kind] = {end: name for name, kind in KINDS.items() for end in kind.endings}
+_KIND_OF: Mapping[str, Kind] = {
+    end: name for name, kind in MEDIA_TYPES.items() for end in kind.endings
+}
 _PICKLES = ("pickle", "pkl", "pyd", "pth", "pt", "joblib")
 _CAPTION, _RECORD = "txt", "json"
 #: Endings of members that decide nothing; docs/how-to/formats.md lists them.
@@ -160,7 +162,7 @@ class TarRecords(Records):
             self._check_metadata(index, texts[_RECORD].name, caption.name, record)
         return Caption(self._text(index, file, texts[_CAPTION])), beside
 
-    def close(self, index: int, blobs: Collection[Blob]) -> Met:
+    def close(self, index: int, blobs: Collection[FileBytes]) -> Met:
         """See `Records.close`."""
         met, used = Met(), {blob.name for blob in blobs if isinstance(blob, Part)}
         for member in self._members(index):
@@ -182,7 +184,7 @@ class TarRecords(Records):
         ignored = {path.lower() for path in self._form.allowed.ignored}
         return bool({f".{member.ending}", f".{member.type}"} & ignored)
 
-    def _media(self, index: int, kind: Kind) -> list[Blob]:
+    def _media(self, index: int, kind: Kind) -> list[FileBytes]:
         """The media of a kind where the record names none: `7.png`, `7.0.png`, `7.1.png`, ...
 
         Raises:
@@ -275,7 +277,7 @@ class TarRecords(Records):
     def _fault(self, index: int, told: str) -> SampleError:
         return SampleError(self.name(index), Fault(FaultKind.RECORD, told))
 
-    def find(self, index: int, path: str) -> Blob:
+    def find(self, index: int, path: str) -> FileBytes:
         """The member of the sample that has this name, or this ending."""
         file, members = self.place(index)[0], self._members(index)
         found = [member for member in members if path in member.names]
@@ -315,20 +317,20 @@ class TarRecords(Records):
             raise self._fault(index, f"{quoted(member.name)} is not JSON: {error}") from error
 
 
-class _Beside(Mapping[Kind, Sequence[Blob]]):
+class _Beside(Mapping[Kind, Sequence[FileBytes]]):
     """The media of a sample, of which each kind is looked for when a record names none of it."""
 
-    def __init__(self, find: Callable[[Kind], list[Blob]]) -> None:
+    def __init__(self, find: Callable[[Kind], list[FileBytes]]) -> None:
         self._find = find
 
-    def __getitem__(self, kind: Kind) -> list[Blob]:
+    def __getitem__(self, kind: Kind) -> list[FileBytes]:
         return self._find(kind)
 
     def __iter__(self) -> Iterator[Kind]:
-        return iter(KINDS)
+        return iter(MEDIA_TYPES)
 
     def __len__(self) -> int:
-        return len(KINDS)
+        return len(MEDIA_TYPES)
 
 
 # ---- the index -----------------------------------------------------------------------------------

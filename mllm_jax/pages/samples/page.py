@@ -13,7 +13,7 @@ from mllm_jax.pages.html.document import document, write
 from mllm_jax.pages.html.panel import Panel
 from mllm_jax.pages.html.words import number, percent
 from mllm_jax.pages.samples.panels import figures, rows, samples
-from mllm_jax.pages.samples.seen import Preview, SkippedSample, see
+from mllm_jax.pages.samples.seen import Preview, RefusedSample, see
 
 #: Name of the page in the folder of a run.
 PAGE = "preview.html"
@@ -64,7 +64,7 @@ class Previewed:
 
     def _skipped(self) -> list[str]:
         """A line for each reason, with the first sample."""
-        kinds: dict[str, list[SkippedSample]] = {}
+        kinds: dict[str, list[RefusedSample]] = {}
         for own in self.preview.skipped:
             kinds.setdefault(own.fault.kind.value, []).append(own)
         return [

@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from data.batch import NEXT_TOKEN, NextTokenTargets
 from data.faults import Fault
 from data.loading.loader import Microbatch
-from data.media.preview import Look
+from data.media.preview import MediaPreview
 from data.planning.buckets import number_of
-from data.planning.stream import Placement
+from data.planning.stream import SamplePlacement
 from data.processing.processor import Processor, make_processor
 from data.rows.pack import read_medium
-from data.rows.spec import Modality
+from data.rows.spec import RowSpec
 from data.sample import UnusableError
 from data.sources.make import make_source
-from data.sources.mixture import Mixture
+from data.sources.mixture import SourceMixture
 from data.sources.source import Source
 from mllm_jax.config.buckets import planned
 from mllm_jax.config.load import ExperimentConfig
@@ -67,7 +67,7 @@ class SeenMedium:
     start: int
     positions: int
     outputs: int
-    look: Look
+    look: MediaPreview
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class SeenSample:
     name: str
     source: str
     microbatch: int
-    placement: Placement
+    placement: SamplePlacement
     learnt: int
     fault: Fault | None = None
 
@@ -120,7 +120,7 @@ class SeenSample:
 
 
 @dataclass(frozen=True)
-class SkippedSample:
+class RefusedSample:
     """A sample that could not be used.
 
     Attributes:
@@ -161,7 +161,7 @@ class Preview:
 
     Attributes:
         config: configuration of the run.
-        modalities: modalities of all lanes.
+        specs: row specs of all buckets.
         microbatches: the first microbatches of the run.
         samples: their samples, row by row.
         details: the first of these.
@@ -172,7 +172,7 @@ class Preview:
     """
 
     config: ExperimentConfig
-    modalities: Mapping[str, Modality]
+    specs: Mapping[str, RowSpec]
     microbatches: Sequence[Microbatch]
     samples: Sequence[SeenSample]
     details: Sequence[Detail]
@@ -182,17 +182,17 @@ class Preview:
     refused: Sequence[tuple[str, Fault]] = ()
 
     @cached_property
-    def skipped(self) -> list[SkippedSample]:
+    def skipped(self) -> list[RefusedSample]:
         """The samples that could not be used, each once."""
         if self.refused:
-            return [SkippedSample(0, name, fault, 1) for name, fault in self.refused]
+            return [RefusedSample(0, name, fault, 1) for name, fault in self.refused]
         met = [
             (number, *skip) for number, own in enumerate(self.microbatches) for skip in own.skipped
         ]
         times = Counter(name for _, name, _ in met)
         first = {name: (number, fault) for number, name, fault in reversed(met)}
         return [
-            SkippedSample(first[name][0], name, first[name][1], count)
+            RefusedSample(first[name][0], name, first[name][1], count)
             for name, count in times.items()
         ]
 
@@ -253,20 +253,19 @@ def see(config: ExperimentConfig, samples: int) -> Preview:
             while sum(own.stats.samples for own in microbatches) < samples:
                 microbatches.append(next(loader))
     except UnusableError as error:
-        return Preview(config, processor.modalities, [], [], [], sizes, refused=error.skipped)
+        return Preview(config, processor.specs, [], [], [], sizes, refused=error.skipped)
     every = list(_samples(microbatches, source, config))
     details = [
         _detail(own, microbatches[own.microbatch], source, processor) for own in every[:samples]
     ]
     keys = [source[own.placement.key].keys for own in every[:samples]]
     read, passed = (sorted({key for own in keys for key in own[which]}) for which in (0, 1))
-    modalities = processor.modalities
-    return Preview(config, modalities, microbatches, every, details, sizes, read, passed)
+    return Preview(config, processor.specs, microbatches, every, details, sizes, read, passed)
 
 
 def _sizes(source: Source, config: ExperimentConfig) -> dict[str, int]:
     """Number of samples of every source."""
-    if isinstance(source, Mixture):
+    if isinstance(source, SourceMixture):
         return {name: len(member) for name, member in source.members.items()}
     return {config.data.source.kind: len(source)}
 
@@ -288,7 +287,7 @@ def _samples(
 
 def _member(source: Source, index: int, config: ExperimentConfig) -> str:
     """The source of a sample."""
-    return source.member(index) if isinstance(source, Mixture) else config.data.source.kind
+    return source.member(index) if isinstance(source, SourceMixture) else config.data.source.kind
 
 
 def targets_of(microbatch: Microbatch) -> NextTokenTargets:
@@ -296,7 +295,7 @@ def targets_of(microbatch: Microbatch) -> NextTokenTargets:
     return microbatch.batch.decoder.targets[NEXT_TOKEN]
 
 
-def _of_sample(array: NDArray[Any], placement: Placement) -> NDArray[Any]:
+def _of_sample(array: NDArray[Any], placement: SamplePlacement) -> NDArray[Any]:
     """An array of the decoder, `[rows, tokens]`, at the positions of a sample."""
     return array[placement.row, placement.start : placement.start + placement.lengths.tokens]
 
@@ -311,7 +310,9 @@ def _detail(
     return Detail(own, tokens, tuple(_media(own.placement, microbatch, source, processor)))
 
 
-def _tokens(placement: Placement, microbatch: Microbatch, processor: Processor) -> Iterator[Token]:
+def _tokens(
+    placement: SamplePlacement, microbatch: Microbatch, processor: Processor
+) -> Iterator[Token]:
     """The tokens of a sample; the last one is a target alone."""
     learning = targets_of(microbatch)
     arrays = microbatch.batch.decoder.inputs, learning.labels, learning.weights
@@ -330,32 +331,32 @@ def _tokens(placement: Placement, microbatch: Microbatch, processor: Processor) 
         at = end
 
 
-def _spans(placement: Placement, processor: Processor) -> dict[int, tuple[list[str], int]]:
+def _spans(placement: SamplePlacement, processor: Processor) -> dict[int, tuple[list[str], int]]:
     """The tokens of media: by the first of them, lanes whose outputs land there, and how many."""
     found: dict[int, tuple[list[str], int]] = {}
     for lane, starts in placement.lengths.starts.items():
-        modality = processor.modalities[lane]
-        grids, inputs = modality.grids(placement.lengths), placement.lengths.media[lane]
+        spec = processor.specs[lane]
+        grids, inputs = spec.grids(placement.lengths), placement.lengths.media[lane]
         for start, count, grid in zip(starts, inputs, grids, strict=True):
             names, _ = found.get(start, ([], 0))
-            found[start] = [*names, lane], len(modality.in_text(count, grid, 0))
+            found[start] = [*names, lane], len(spec.in_text(count, grid, 0))
     return {start: own for start, own in found.items() if own[1]}
 
 
 def _media(
-    placement: Placement, microbatch: Microbatch, source: Source, processor: Processor
+    placement: SamplePlacement, microbatch: Microbatch, source: Source, processor: Processor
 ) -> Iterator[SeenMedium]:
     """The media of a sample, as they lie in the rows of their lanes."""
     sample = source[placement.key]
     for lane, places in placement.media.items():
-        modality, rows = processor.modalities[lane], microbatch.batch.rows[lane]
-        counts, grids = placement.lengths.media.get(lane, ()), modality.grids(placement.lengths)
+        spec, rows = processor.specs[lane], microbatch.batch.rows[lane]
+        counts, grids = placement.lengths.media.get(lane, ()), spec.grids(placement.lengths)
         every = zip(places, counts, grids, strict=True)
         for number, ((row, start, _), count, grid) in enumerate(every):
-            taken = read_medium(rows, modality, row, start, count, grid)
+            taken = read_medium(rows, spec, row, start, count, grid)
             own = number_of(placement.lengths, lane, number)
-            look = processor.look(sample, modality.encoder, own, taken)
-            yield SeenMedium(lane, row, start, count, modality.landed(count, grid), look)
+            look = processor.look(sample, spec.module, own, taken)
+            yield SeenMedium(lane, row, start, count, spec.landed(count, grid), look)
 
 
 def quantiles(values: Sequence[int]) -> tuple[int, float, int]:

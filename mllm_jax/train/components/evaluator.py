@@ -26,7 +26,7 @@ from data.loading.evaluation import (
     heldout_indices,
     prompt_batches,
 )
-from data.planning.stream import Skip
+from data.planning.stream import SkippedSample
 from data.processing.processor import make_processor
 from data.sources.make import make_source
 from data.waits import SOURCE
@@ -198,7 +198,7 @@ class Evaluator:
             "evaluated": dict(sorted(total.items())),
         }
 
-    def _begin_batch(self, skipped: Sequence[Skip]) -> None:
+    def _begin_batch(self, skipped: Sequence[SkippedSample]) -> None:
         """Go on with the next batch, if at all; warn of its unusable samples, once in a run.
 
         Raises:

@@ -22,17 +22,17 @@ from data.loading.identity import (
     processing,
 )
 from data.loading.loader import Loader, MicrobatchLoader
-from data.loading.on_read import Alone, ReadingLoader
+from data.loading.on_read import LoneHost, ReadingLoader
 from data.loading.turns import TurnsLoader
-from data.planning.dealing import Hosts
-from data.planning.groups.group import WHOLE, Group, Rows, sizes_of_groups
+from data.planning.groups.group import WHOLE, HostGroupSpec, Rows, sizes_of_groups
 from data.planning.lengths import LengthTable, open_lengths
-from data.planning.stream import Consumer, LoaderState
+from data.planning.row_assignment import Hosts
+from data.planning.stream import LoaderState, TrainingDemand
 from data.planning.unusable import refuse, unusable_samples
 from data.processing.processor import Processor, make_processor
 from data.sample import AwayError, DataError, Lengths, SampleError
 from data.sources.make import make_source
-from data.sources.mixture import Mixture
+from data.sources.mixture import SourceMixture
 from data.sources.source import Source
 from data.waits import SOURCE
 from mllm_jax.config.buckets import planned
@@ -94,7 +94,7 @@ def open_loader(experiment: Experiment, state: LoaderState) -> MicrobatchLoader:
     return _take_turns(loader, state, demand, source)
 
 
-def _start_of_group(state: LoaderState, group: Group) -> LoaderState:
+def _start_of_group(state: LoaderState, group: HostGroupSpec) -> LoaderState:
     """The state that a group's loader begins from, if all begin from `state`.
 
     Of several groups some may wait in a step, so that it is not known here who has begun it.
@@ -103,19 +103,19 @@ def _start_of_group(state: LoaderState, group: Group) -> LoaderState:
 
 
 def _take_turns(
-    loader: MicrobatchLoader, state: LoaderState, demand: Consumer, source: Source
+    loader: MicrobatchLoader, state: LoaderState, demand: TrainingDemand, source: Source
 ) -> MicrobatchLoader:
     """The microbatches of a group's loader, as they go with those of the other groups."""
     group = demand.group
     if group.count == 1:
         return loader
-    mixed, gather = isinstance(source, Mixture), partial(gather_from_groups, group)
+    mixed, gather = isinstance(source, SourceMixture), partial(gather_from_groups, group)
     return TurnsLoader(loader, state, group, demand.microbatches, mixed, gather)
 
 
 def _choose_group(
     experiment: Experiment, rows: Sequence[Rows], samples: Callable[[], list[Lengths]]
-) -> Group:
+) -> HostGroupSpec:
     """The group of this process; process 0 chooses how large groups are, if that is `auto`.
 
     Args:
@@ -236,7 +236,7 @@ def evaluate_with(config: ExperimentConfig, progress: Progress) -> None:
         logger.warning("evaluating with another one: %s", change)
 
 
-def training_demand(experiment: Experiment, group: Group = WHOLE) -> Consumer:
+def training_demand(experiment: Experiment, group: HostGroupSpec = WHOLE) -> TrainingDemand:
     """The training of `experiment`, for the planning of a group's batches."""
     config = experiment.config
     hosts = row_hosts(experiment.step, config.data.rows)
@@ -249,10 +249,10 @@ def training_demand(experiment: Experiment, group: Group = WHOLE) -> Consumer:
 
 
 def _demand_of(
-    config: ExperimentConfig, hosts: Hosts, group: Group = WHOLE, readers: int = 1
-) -> Consumer:
+    config: ExperimentConfig, hosts: Hosts, group: HostGroupSpec = WHOLE, readers: int = 1
+) -> TrainingDemand:
     """The training of a configuration, by the hosts of its rows and those that read samples."""
-    return Consumer(
+    return TrainingDemand(
         tower_works(config.model),
         hosts,
         config.train.accumulate,
@@ -274,7 +274,7 @@ def lone_loader(config: ExperimentConfig, source: Source, processor: Processor) 
     common = source, processor, config.data, config.train.seed
     demand = _demand_of(config, {})
     if config.data.lengths == "on_read":
-        return ReadingLoader(*common, [rows], None, demand, Alone())
+        return ReadingLoader(*common, [rows], None, demand, LoneHost())
     return Loader(*common, rows, None, demand)
 
 

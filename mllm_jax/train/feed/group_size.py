@@ -20,7 +20,7 @@ from data.loading.on_read import numbers_of
 from data.planning.groups.evenness import Drawn, Shares, draw_steps
 from data.planning.packing import Capacity
 from data.rows.pack import WORD, words_of
-from data.rows.spec import Modality
+from data.rows.spec import RowSpec
 from data.sample import Lengths
 from mllm_jax.config.hardware import named
 from mllm_jax.config.load import ExperimentConfig
@@ -102,7 +102,7 @@ def _predict_cost(
         {name: number * microbatches // count for name, number in ranks.items()},
         None if data.samples is None else data.samples // count,
     )
-    by_bucket = map(capacity.by_lane, samples)
+    by_bucket = map(capacity.by_bucket, samples)
     usable = [lengths for lengths in by_bucket if capacity.misfit(lengths) is None]
     drawn = draw_steps(usable, capacity, tower_works(config.model), shares)
     drawn = _select_phases(drawn, _balanced_phases(config))
@@ -154,7 +154,7 @@ def _sending_seconds(
     Args:
         placed: samples of a group in a step.
     """
-    kinds = [modality.of_encoder for modality in capacity.modalities]
+    kinds = [spec.of_module for spec in capacity.specs]
     kinds = list({kind.name: kind for kind in kinds}.values())
     link, each = hardware.reached_network, placed / len(samples)
     seconds = 0.0
@@ -177,7 +177,7 @@ def _sending_seconds(
     return seconds
 
 
-def _media_words(lengths: Lengths, kinds: Sequence[Modality]) -> int:
+def _media_words(lengths: Lengths, kinds: Sequence[RowSpec]) -> int:
     """Words of the media of a sample."""
     return sum(
         words_of(kind, n, grid)

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 
 from data.config import DataConfig
-from data.planning.groups.group import WHOLE, Group, Rows, make_groups
+from data.planning.groups.group import WHOLE, HostGroupSpec, Rows, make_groups
 from data.planning.independent_microbatches import feeds_of_all
 from data.planning.stream import LoaderState, joined
 from mllm_jax.runtime.part import peers
@@ -23,7 +23,7 @@ from mllm_jax.train.step.host_groups import ALONE, Among
 from scheduling.schedules.tasks import Feeds
 
 
-def find_group(config: DataConfig, rows: Sequence[Rows], size: int | None) -> Group:
+def find_group(config: DataConfig, rows: Sequence[Rows], size: int | None) -> HostGroupSpec:
     """The group of this process.
 
     Args:
@@ -38,7 +38,7 @@ def find_group(config: DataConfig, rows: Sequence[Rows], size: int | None) -> Gr
     return make_groups(config, rows, size)[jax.process_index() // size]
 
 
-def gather_from_groups(group: Group, name: str, value: Any) -> list[Any]:
+def gather_from_groups(group: HostGroupSpec, name: str, value: Any) -> list[Any]:
     """Gather a value of every group, in the order of their numbers.
 
     The first process of each group speaks for it.
@@ -53,7 +53,7 @@ def gather_from_groups(group: Group, name: str, value: Any) -> list[Any]:
     return list(dict(filter(None, answers)).values())
 
 
-def exchange_with_groups(group: Group) -> Among:
+def exchange_with_groups(group: HostGroupSpec) -> Among:
     """How the groups tell each other of the media of a step; `group` is that of this process."""
     if group.count == 1:
         return ALONE
@@ -77,7 +77,7 @@ def exchange_with_groups(group: Group) -> Among:
     return Among(gather_feeds, add_counts)
 
 
-def state_of_all(state: LoaderState, group: Group) -> LoaderState:
+def state_of_all(state: LoaderState, group: HostGroupSpec) -> LoaderState:
     """The state of the loaders of all groups, from that of this process after the same step."""
     if group.count == 1:
         return state

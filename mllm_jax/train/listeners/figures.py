@@ -8,7 +8,7 @@ from math import gcd
 from typing import Any
 
 from data.loading.loader import Microbatch
-from data.planning.groups.group import WHOLE, Group
+from data.planning.groups.group import WHOLE, HostGroupSpec
 from mllm_jax.config.configured_step import lower
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import compute_dtype, model_flops
@@ -183,7 +183,7 @@ def computed_positions(used: Mapping[str, int], capacity: Mapping[str, int]) -> 
 
 
 def independent_positions(
-    experiment: Experiment, microbatches: Mapping[str, int], group: Group = WHOLE
+    experiment: Experiment, microbatches: Mapping[str, int], group: HostGroupSpec = WHOLE
 ) -> dict[str, int]:
     """By encoder, the positions that a step computes in so many independent microbatches.
 

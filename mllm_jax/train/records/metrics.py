@@ -18,7 +18,7 @@ from typing import Annotated, Any, SupportsFloat
 import numpy as np
 from pydantic import ConfigDict, Field
 
-from data.planning.groups.group import WHOLE, Group
+from data.planning.groups.group import WHOLE, HostGroupSpec
 from mllm_jax.train.records.expert_loads import (
     ExpertLoad,
     expert_loads,
@@ -107,7 +107,7 @@ class StepRecord:
     expert_loads: Any = None
     expert_ranks: int = 1
     parts: tuple[Mapping[str, PhaseLoad], ...] = ()
-    group: Group = WHOLE
+    group: HostGroupSpec = WHOLE
     units: Mapping[str, int] = field(default_factory=dict)
     spilled: bool = False
 

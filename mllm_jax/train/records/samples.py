@@ -16,7 +16,7 @@ from pathlib import Path
 import jax
 
 from data.loading.loader import Microbatch
-from data.planning.groups.group import Group
+from data.planning.groups.group import HostGroupSpec
 from mllm_jax.train.records.forms import SAMPLES
 from mllm_jax.train.records.recorder import own_name
 from mllm_jax.train.records.sinks import JsonlSink, Metrics
@@ -49,7 +49,7 @@ class SampleList:
         """Write lines that could not be written before."""
         self._opened.close()
 
-    def _open(self, group: Group) -> Metrics:
+    def _open(self, group: HostGroupSpec) -> Metrics:
         """The file; nothing for a process that writes none."""
         if jax.process_index() != (group.hosts or (0,))[0]:
             return Metrics(())

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from data.faults import FaultKind
-from data.planning.stream import Skip
+from data.planning.stream import SkippedSample
 from mllm_jax.runtime.records import read_lines, text_of, write_atomically
 from mllm_jax.train.records.forms import SKIPPED
 
@@ -51,7 +51,7 @@ class Skips:
         if path.exists():
             self._write(path, text_of(kept), again=True)
 
-    def note(self, step: int, skipped: Iterable[Skip]) -> None:
+    def note(self, step: int, skipped: Iterable[SkippedSample]) -> None:
         """Count the skipped samples of a step; warn of new ones, and list them."""
         lines = []
         for name, fault in skipped:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from data.loading.identity import Identities, Identity
-from data.planning.groups.group import WHOLE, Group
+from data.planning.groups.group import WHOLE, HostGroupSpec
 from data.planning.stream import LoaderState
 from data.sample import DataError
 from mllm_jax.runtime.hardware.peak import Peak
@@ -61,7 +61,7 @@ class Progress:
     peak: Peak | None = None
     sources: Identities = field(default_factory=dict)
     paused: float = 0.0
-    group: Group = WHOLE
+    group: HostGroupSpec = WHOLE
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dict."""

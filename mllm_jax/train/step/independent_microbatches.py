@@ -12,8 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from data.batch import ModuleRows, PackedBatch
-from data.planning.independent_microbatches import Ints, Units, plan_units, rows_of_units
-from mllm_jax.config.inputs import modalities
+from data.planning.independent_microbatches import (
+    IndependentMicrobatches,
+    Ints,
+    plan_independent_microbatches,
+    rows_of_independent_microbatches,
+)
+from mllm_jax.config.inputs import row_specs
 from mllm_jax.train.step.gradient_program import (
     AdaptiveSchedules,
     GradientProgram,
@@ -57,18 +62,18 @@ def in_units(
         The tables of the step; the microbatches, whose `runs` name units; and the encoders' rows,
         `[units, rows, ...]`.
     """
-    kinds = {own.name: own for own in modalities(program.model)}
+    kinds = {own.name: own for own in row_specs(program.model)}
     tables, units = _planned(program, follow, microbatches, total, among)
     encoders = {
-        name: rows_of_units(
+        name: rows_of_independent_microbatches(
             units[name],
             [batch.rows[name] for batch in microbatches],
             rows[name],
             here[name],
-            modality,
+            spec,
             follow.capacities[name].positions,
         )
-        for name, modality in kinds.items()
+        for name, spec in kinds.items()
     }
     moved = [
         replace(
@@ -89,10 +94,10 @@ def _planned(
     microbatches: Sequence[PackedBatch],
     total: int,
     among: Among,
-) -> tuple[PlacedSchedule, dict[str, Units]]:
+) -> tuple[PlacedSchedule, dict[str, IndependentMicrobatches]]:
     """The tables of the step, and by lane the units that its media lie in."""
 
-    def planned(**ways: bool) -> dict[str, Units]:
+    def planned(**ways: bool) -> dict[str, IndependentMicrobatches]:
         media = {name: _media(microbatches, name) for name in follow.capacities}
         return {
             name: _units(media[name], room, total, **ways)
@@ -123,10 +128,10 @@ def _units(
     *,
     apart: bool = False,
     together: bool = False,
-) -> Units:
-    """Units of a lane: each row by itself, all rows together, or apart for every microbatch."""
+) -> IndependentMicrobatches:
+    """Independent microbatches of a bucket: rows by themselves, together, or apart."""
     each = room.each if apart else None
-    return plan_units(media, rows, room.positions, each, room.spread, together)
+    return plan_independent_microbatches(media, rows, room.positions, each, room.spread, together)
 
 
 def _media(microbatches: Sequence[PackedBatch], name: str) -> list[Ints]:

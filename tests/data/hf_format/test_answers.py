@@ -17,7 +17,7 @@ from data.config import AnswersBegin
 from data.hf_format.chat import ReleasedChat
 from data.hf_format.files import AddedToken, read_folder
 from data.sample import ConversationError, DataError, Turn
-from data.text.chat import Told
+from data.text.chat import RenderedChat
 from tests.data.hf_format.stored import DAY, ROOT
 from tests.data.hf_format.templates import TEMPLATES
 
@@ -38,7 +38,7 @@ def chat_of(name: str, begin: AnswersBegin = "text") -> ReleasedChat:
     return ReleasedChat(files, {}, DAY, begin)
 
 
-def runs(told: Told) -> list[tuple[int, int]]:
+def runs(told: RenderedChat) -> list[tuple[int, int]]:
     """The first of the learnt tokens of each answer, and one behind the last."""
     found = [
         [*own] for learnt, own in groupby(range(len(told.ids)), told.learnt.__getitem__) if learnt

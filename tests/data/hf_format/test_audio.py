@@ -11,11 +11,11 @@ from data.hf_format.audio import ReleasedAudio, log_mel
 from data.hf_format.files import read_folder
 from data.hf_format.media import AudioSettings
 from data.media.audio.frames import log_energies
-from data.media.audio.modality import AudioModality
+from data.media.audio.row_spec import AudioRowSpec
 from data.sample import DataError, MediaError
 from tests.data.hf_format.stored import ROOT, arrays, wave
 
-EAR = AudioModality("audio", mels=16, stride=4, pool=2, lookahead=2)
+EAR = AudioRowSpec("audio", mels=16, stride=4, pool=2, lookahead=2)
 SHORT = AudioSettings(feature_size=16, chunk_length=1)
 
 
@@ -151,7 +151,7 @@ def test_bad_clips(samples: int, rate: int, reason: str) -> None:
 
 
 def test_clips_must_have_positions() -> None:
-    ear = AudioModality("audio", mels=16, longest=50)
+    ear = AudioRowSpec("audio", mels=16, longest=50)
     with pytest.raises(
         MediaError, match="the clip has 51 frames, but the encoder has positions for 50"
     ):

@@ -19,7 +19,7 @@ from data.hf_format.chat import ReleasedChat
 from data.hf_format.files import AddedToken, ReleasedFiles, read_folder
 from data.rows.spec import Kind
 from data.sample import ConversationError, DataError, Turn
-from data.text.chat import Told
+from data.text.chat import RenderedChat
 from tests.data.hf_format.stored import CHATTING, DAY, ROOT, arrays, changed, composed, read_json
 
 MARKS: dict[Kind, str] = {"image": "<image>", "audio": "<audio>"}
@@ -56,7 +56,7 @@ def text_of(content: str | list[dict[str, str]]) -> str:
 ASK, ANSWER = Turn("user", "What is it?"), Turn("assistant", "A cat.")
 
 
-def learnt_text(chat: ReleasedChat, told: Told) -> str:
+def learnt_text(chat: ReleasedChat, told: RenderedChat) -> str:
     return chat.decode(np.array(told.ids)[np.array(told.learnt)].tolist())
 
 
@@ -143,7 +143,7 @@ TRIMMING = """{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}
 {{- '\n<|im_end|>\n' }}{% endfor %}"""
 
 
-def learnt_pieces(chat: ReleasedChat, told: Told) -> list[str]:
+def learnt_pieces(chat: ReleasedChat, told: RenderedChat) -> list[str]:
     """Learnt texts, each with the special token that ends it."""
     pieces: list[list[int]] = []
     done = False

@@ -22,9 +22,9 @@ from data.hf_format.images import (
     cropped,
     padded_to_square,
 )
-from data.media.image.modality import ImageModality
+from data.media.image.row_spec import ImageRowSpec
 from data.media.image.tiles import Tiling
-from data.sample import NO_TILES, DataError, MediaError, Medium, Size
+from data.sample import NO_TILES, DataError, MediaError, ProcessedMedium, Size
 from tests.data.hf_format.stored import ROOT, arrays, changed, composed, image, read_json
 
 NAMES = ("wide", "tall", "square", "large", "tiny")
@@ -32,7 +32,7 @@ MOST = 10_000_000
 PLAIN = ImageTransforms(False, None, 3, None, 1 / 255, (0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
 PINPOINTS = tuple(map(tuple, read_json("llava_onevision", "config.json")["image_grid_pinpoints"]))
 TILING = Tiling(PINPOINTS, (18, 18), (4, 4), 2)
-VISION = ImageModality("vision", patch=(4, 4))
+VISION = ImageRowSpec("vision", patch=(4, 4))
 TILED = replace(VISION, tiling=TILING, newline=288)
 
 
@@ -145,8 +145,8 @@ def test_measured_is_read(
     size: Size, resize: Resize | None, crop: Size | None, square: bool, token: bool
 ) -> None:
     transforms = replace(PLAIN, resize=resize, crop=crop, square=square)
-    modality = replace(VISION, class_token="kept" if token else "none")
-    agrees(ReleasedImages(transforms, modality, MOST), size, alone=True)
+    spec = replace(VISION, class_token="kept" if token else "none")
+    agrees(ReleasedImages(transforms, spec, MOST), size, alone=True)
 
 
 @given(st.tuples(st.integers(1, 400), st.integers(1, 400)), st.booleans())
@@ -234,7 +234,7 @@ TILES = replace(PLAIN, resize=Exactly((18, 18)), pinpoints=PINPOINTS)
 
 
 @pytest.mark.parametrize(
-    ("transforms", "modality", "reason"),
+    ("transforms", "spec", "reason"),
     [
         (PLAIN, replace(VISION, channels=1), "3 channels, but the encoder 'vision' has channels 1"),
         (replace(PLAIN, resize=PatchBudget(16, 9)), VISION, "patch_size 16, but the encoder"),
@@ -247,15 +247,15 @@ TILES = replace(PLAIN, resize=Exactly((18, 18)), pinpoints=PINPOINTS)
     ],
 )  # fmt: skip
 def test_a_processor_of_another_encoder_is_refused(
-    transforms: ImageTransforms, modality: ImageModality, reason: str
+    transforms: ImageTransforms, spec: ImageRowSpec, reason: str
 ) -> None:
     with pytest.raises(DataError, match=reason):
-        ReleasedImages(transforms, modality, MOST)
+        ReleasedImages(transforms, spec, MOST)
 
 
 def test_media_are_what_the_loader_takes() -> None:
     reader = ReleasedImages(replace(PLAIN, resize=PatchBudget(4, 9)), VISION, MOST)
     medium = reader.read(image("wide"), alone=False)
-    assert isinstance(medium, Medium)
+    assert isinstance(medium, ProcessedMedium)
     assert medium.inputs.flags.c_contiguous
     assert medium.positions.dtype == np.int32

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from data.config import DataConfig
 from data.loading.evaluation import prompt_batches
 from data.loading.loader import Loader, MicrobatchLoader
-from data.loading.on_read import Alone, ReadingLoader
-from data.media.audio.modality import Audio, AudioModality
-from data.media.image.modality import Image, ImageModality
+from data.loading.on_read import LoneHost, ReadingLoader
+from data.media.audio.row_spec import Audio, AudioRowSpec
+from data.media.image.row_spec import Image, ImageRowSpec
 from data.media.image.tiles import Tiling
-from data.planning.stream import Consumer
+from data.planning.stream import TrainingDemand
 from data.processing.processor import Processor, make_processor
-from data.rows.spec import Modality
+from data.rows.spec import RowSpec
 from data.sample import DataError, LengthError, Sample, SampleError, Turn
 from tests.data.hf_format.stored import (
     CHATTING,
@@ -38,13 +38,13 @@ from tests.data.hf_format.stored import (
 from tests.data.samples import WORK, ListSource
 
 NEWLINE = 999
-VISION = ImageModality("vision", patch=(4, 4), class_token="dropped")
+VISION = ImageRowSpec("vision", patch=(4, 4), class_token="dropped")
 PINPOINTS = tuple(map(tuple, read_json("llava_onevision", "config.json")["image_grid_pinpoints"]))
-TILED = ImageModality(
+TILED = ImageRowSpec(
     "vision", patch=(4, 4), tiling=Tiling(PINPOINTS, (18, 18), (4, 4), 2), newline=NEWLINE
 )
-AUDIO = AudioModality("audio", mels=16, stride=4, pool=2, lookahead=2)
-ENCODERS: dict[str, list[Modality]] = {
+AUDIO = AudioRowSpec("audio", mels=16, stride=4, pool=2, lookahead=2)
+ENCODERS: dict[str, list[RowSpec]] = {
     "llava": [VISION],
     "llava_onevision": [TILED],
     "qwen2_audio": [AUDIO],
@@ -253,11 +253,11 @@ def test_the_loader_packs_what_is_processed(family: str, lengths: str) -> None:
 def batches(
     source: ListSource, processor: Processor, config: DataConfig, lengths: str
 ) -> list[Any]:
-    rows = {tower: [0, 1] for tower in ("decoder", *processor.modalities)}
-    work = Consumer(work=WORK)
+    rows = {module: [0, 1] for module in ("decoder", *processor.specs)}
+    work = TrainingDemand(work=WORK)
     loader: MicrobatchLoader
     if lengths == "on_read":
-        loader = ReadingLoader(source, processor, config, 0, [rows], None, work, Alone())
+        loader = ReadingLoader(source, processor, config, 0, [rows], None, work, LoneHost())
     else:
         loader = Loader(source, processor, config, 0, rows, None, work)
     with loader as microbatches:
@@ -269,7 +269,7 @@ def test_prompts_are_packed_without_their_answers() -> None:
     processor = make_processor(config, [TILED])
     samples = stored_samples("llava_onevision")
     source = ListSource(list(samples.values()))
-    rows = {tower: [0, 1] for tower in ("decoder", "vision")}
+    rows = {module: [0, 1] for module in ("decoder", "vision")}
     slots = 0
     for batch in prompt_batches(source, processor, config, rows):
         assert not batch.skipped

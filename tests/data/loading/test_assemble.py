@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from data.batch import NEXT_TOKEN, PackedBatch
 from data.config import DataConfig
 from data.loading.assemble import Assembler
-from data.media.audio.modality import AudioModality
-from data.media.image.modality import ImageModality
+from data.media.audio.row_spec import AudioRowSpec
+from data.media.image.row_spec import ImageRowSpec
 from data.planning.lengths import measure
 from data.planning.packing import make_capacity
-from data.planning.stream import NO_CONSUMER, LoaderState, Placement, Planner
+from data.planning.stream import NO_DEMAND, BatchPlanner, LoaderState, SamplePlacement
 from data.processing.processor import Processor, make_processor
-from data.rows.spec import Lane, Modality
+from data.rows.spec import LengthBucket, RowSpec
 from data.sample import Example
 from tests.data.samples import (
     AUDIO,
@@ -31,7 +31,7 @@ from tests.data.samples import (
     of_tokens,
 )
 
-BLOCKY = ImageModality("vision", patch=(8, 8), channels=3, block=(2, 2))
+BLOCKY = ImageRowSpec("vision", patch=(8, 8), channels=3, block=(2, 2))
 #: Encoders of both kinds: pixel shuffle, class tokens, frames behind clips, averages of pairs.
 ENCODERS = (
     (VISION, AUDIO),
@@ -39,40 +39,40 @@ ENCODERS = (
     (replace(BLOCKY, class_token="dropped"), replace(AUDIO, pool=2)),
     (replace(VISION, class_token="kept"), replace(AUDIO, pool=2, lookahead=2)),
 )
-#: Narrow images and wide images go through lanes of their own.
+#: Narrow images and wide images go through buckets of their own.
 LANES = (
-    replace(VISION, name="short", lane=Lane("vision", 0, 9)),
-    replace(VISION, name="long", lane=Lane("vision", 9, None)),
+    replace(VISION, name="short", bucket=LengthBucket("vision", 0, 9)),
+    replace(VISION, name="long", bucket=LengthBucket("vision", 9, None)),
     AUDIO,
 )
 
 
 def first_step(
     source: ListSource, processor: Processor, config: DataConfig
-) -> tuple[PackedBatch, tuple[Placement, ...]]:
-    modalities = tuple(processor.modalities.values())
-    capacity = make_capacity(config.budgets, modalities)
+) -> tuple[PackedBatch, tuple[SamplePlacement, ...]]:
+    specs = tuple(processor.specs.values())
+    capacity = make_capacity(config.budgets, specs)
     lengths = measure(source, processor)
-    plan = Planner(source, lengths, config, capacity, LoaderState(0), NO_CONSUMER).plan()
-    rows = {tower: list(range(config.rows)) for tower in ("decoder", *processor.modalities)}
+    plan = BatchPlanner(source, lengths, config, capacity, LoaderState(0), NO_DEMAND).plan()
+    rows = {module: list(range(config.rows)) for module in ("decoder", *processor.specs)}
     batch, skipped = Assembler(source, processor, config, rows)(plan.placements, plan.capacity)
     assert not skipped
     return batch, plan.placements
 
 
-def outputs_of(batch: PackedBatch, modality: Modality) -> np.ndarray:
+def outputs_of(batch: PackedBatch, spec: RowSpec) -> np.ndarray:
     """All encoder inputs as [rows * T_out, reduction * F]: what one output is made of."""
-    inputs = batch.rows[modality.name].inputs
-    return inputs.reshape(-1, modality.reduction * modality.features)
+    inputs = batch.rows[spec.name].inputs
+    return inputs.reshape(-1, spec.reduction * spec.features)
 
 
 @settings(max_examples=10)
 @given(seed=st.integers(0, 1000), encoders=st.sampled_from([*ENCODERS, LANES]))
 def test_every_sample_can_be_read_back_from_the_batch(
-    seed: int, encoders: tuple[Modality, ...], make_config: MakeConfig
+    seed: int, encoders: tuple[RowSpec, ...], make_config: MakeConfig
 ) -> None:
     budgets = BUDGETS | {"short": 36, "long": 72}
-    names = ("tokens", "segments", *(modality.name for modality in encoders))
+    names = ("tokens", "segments", *(spec.name for spec in encoders))
     config = make_config(rows=3, budgets={name: budgets[name] for name in names})
     source = mixed_source(40, seed)
     processor = make_processor(config, encoders)
@@ -86,47 +86,47 @@ def test_every_sample_can_be_read_back_from_the_batch(
             np.testing.assert_array_equal(array[span], values)
         np.testing.assert_array_equal(decoder.positions[span], np.arange(len(example.tokens)))
         assert set(decoder.segment_ids[span].tolist()) == {placement.segment}
-        for modality in processor.modalities.values():
-            index = decoder.merges[modality.name][span]
-            own = of_lane(example, modality)
-            slots = slots_of(own, modality)
+        for spec in processor.specs.values():
+            index = decoder.merges[spec.name][span]
+            own = of_lane(example, spec)
+            slots = slots_of(own, spec)
             np.testing.assert_array_equal(np.flatnonzero(index >= 0), slots)
-            landed = outputs_of(batch, modality)[index[slots]]
-            np.testing.assert_array_equal(landed, expected_outputs(own, modality))
+            landed = outputs_of(batch, spec)[index[slots]]
+            np.testing.assert_array_equal(landed, expected_outputs(own, spec))
 
 
-def of_lane(example: Example, modality: Modality) -> Example:
-    """The example with the media of one lane alone, by the name of the lane."""
-    lane = modality.lane or Lane(modality.name)
-    media = example.media.get(lane.encoder, ())
-    taken = [i for i, medium in enumerate(media) if lane.takes(len(medium.inputs))]
-    starts = tuple(example.starts[lane.encoder][i] for i in taken)
+def of_lane(example: Example, spec: RowSpec) -> Example:
+    """The example with the media of one bucket alone, by the name of the bucket."""
+    bucket = spec.bucket or LengthBucket(spec.name)
+    media = example.media.get(bucket.module, ())
+    taken = [i for i, medium in enumerate(media) if bucket.takes(len(medium.inputs))]
+    starts = tuple(example.starts[bucket.module][i] for i in taken)
     return replace(
         example,
-        media={modality.name: tuple(media[i] for i in taken)},
-        starts={modality.name: starts},
+        media={spec.name: tuple(media[i] for i in taken)},
+        starts={spec.name: starts},
     )
 
 
-def slots_of(example: Example, modality: Modality) -> np.ndarray:
+def slots_of(example: Example, spec: RowSpec) -> np.ndarray:
     """Tokens at which the outputs of a sample's media land."""
-    media = example.media.get(modality.name, ())
-    starts = example.starts.get(modality.name, ())
+    media = example.media.get(spec.name, ())
+    starts = example.starts.get(spec.name, ())
     runs = [
-        start + np.arange(modality.outputs(len(medium.inputs)))
+        start + np.arange(spec.outputs(len(medium.inputs)))
         for start, medium in zip(starts, media, strict=True)
     ]
     return np.concatenate([np.zeros(0, np.int64), *runs])
 
 
-def expected_outputs(example: object, modality: Modality) -> np.ndarray:
+def expected_outputs(example: object, spec: RowSpec) -> np.ndarray:
     """The features of a sample's media, padded to whole outputs that land: [n, reduction * F]."""
-    parts = [np.zeros((0, modality.reduction * modality.features), np.float32)]
-    for medium in example.media.get(modality.name, ()):  # type: ignore[attr-defined]
-        slack = -len(medium.inputs) % modality.reduction
+    parts = [np.zeros((0, spec.reduction * spec.features), np.float32)]
+    for medium in example.media.get(spec.name, ()):  # type: ignore[attr-defined]
+        slack = -len(medium.inputs) % spec.reduction
         padded = np.pad(medium.inputs, ((0, slack), (0, 0)))
-        whole = padded.reshape(-1, modality.reduction * modality.features)
-        parts.append(whole[: modality.outputs(len(medium.inputs))])
+        whole = padded.reshape(-1, spec.reduction * spec.features)
+        parts.append(whole[: spec.outputs(len(medium.inputs))])
     return np.concatenate(parts)
 
 
@@ -170,11 +170,11 @@ def test_each_medium_is_a_segment_with_its_own_positions(
 
 @pytest.mark.parametrize("encoders", ENCODERS[2:])
 def test_what_is_no_patch_and_no_frame_of_a_clip_is_marked(
-    encoders: tuple[Modality, ...], make_config: MakeConfig
+    encoders: tuple[RowSpec, ...], make_config: MakeConfig
 ) -> None:
     """Class tokens by their position, frames behind a clip by the sign of its segment."""
     image, clip = encoders
-    assert isinstance(image, ImageModality)
+    assert isinstance(image, ImageRowSpec)
     config = make_config(rows=2)
     batch, placements = first_step(mixed_source(30), make_processor(config, encoders), config)
     vision, audio = (batch.rows[name] for name in ("vision", "audio"))
@@ -199,11 +199,11 @@ def test_what_is_no_patch_and_no_frame_of_a_clip_is_marked(
 @given(frames=st.integers(1, 3000), lookahead=st.sampled_from([0, 2]))
 def test_averages_of_pairs_are_counted_as_released(frames: int, lookahead: int) -> None:
     """Qwen2-Audio's: two convolutions, the second of stride 2, then an average over pairs."""
-    modality = AudioModality("audio", stride=4, pool=2, lookahead=lookahead)
+    spec = AudioRowSpec("audio", stride=4, pool=2, lookahead=lookahead)
     convolved = (frames - 1) // 2 + 1
-    assert modality.outputs(frames + lookahead) == (convolved - 2) // 2 + 1
-    assert modality.span(frames + lookahead) >= frames + lookahead
-    assert modality.span(frames + lookahead) % 4 == 0
+    assert spec.outputs(frames + lookahead) == (convolved - 2) // 2 + 1
+    assert spec.span(frames + lookahead) >= frames + lookahead
+    assert spec.span(frames + lookahead) % 4 == 0
 
 
 def test_shapes_and_types(processor: Processor, make_config: MakeConfig) -> None:

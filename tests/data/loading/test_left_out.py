@@ -9,7 +9,7 @@ import pytest
 from data.batch import PackedBatch
 from data.loading.assemble import Assembler, check_rows, leave_out
 from data.planning.lengths import measure
-from data.planning.stream import NO_CONSUMER, LoaderState, Planner
+from data.planning.stream import NO_DEMAND, BatchPlanner, LoaderState
 from data.processing.processor import Processor
 from tests.data.samples import (
     CAPACITY,
@@ -28,7 +28,7 @@ def step(processor: Processor, make_config: MakeConfig) -> tuple[Any, Any, Any]:
     """The plan of a step of three rows, and what assembles it."""
     source, config = mixed_source(24), make_config(rows=ROWS, lookahead=24)
     lengths = measure(source, processor)
-    plan = Planner(source, lengths, config, CAPACITY, LoaderState(0), NO_CONSUMER).plan()
+    plan = BatchPlanner(source, lengths, config, CAPACITY, LoaderState(0), NO_DEMAND).plan()
     assert len(plan.placements) > 2 * ROWS
 
     def made(order: list[int]) -> PackedBatch:

@@ -21,7 +21,7 @@ from data.config import DataConfig
 from data.faults import Fault, FaultKind
 from data.loading import prefetch
 from data.loading.loader import Loader, Microbatch
-from data.planning.stream import Consumer, LoaderState
+from data.planning.stream import LoaderState, TrainingDemand
 from data.processing.processor import Processor, make_processor
 from data.sample import DataError, SampleError
 from data.sources.source import Source
@@ -59,7 +59,7 @@ def take(
     rows: dict[str, list[int]] | None = None,
 ) -> list[Microbatch]:
     rows = rows or all_rows(config.rows)
-    consumer = Consumer(WORK, microbatches=2)
+    consumer = TrainingDemand(WORK, microbatches=2)
     with Loader(source, processor, config, 5, rows, state, consumer) as loader:
         return [next(loader) for _ in range(count)]
 
@@ -106,7 +106,7 @@ def test_workers_that_are_killed_lose_no_sample_and_repeat_none(
     monkeypatch.setattr(prefetch, "RESTARTS", 1)
     expected = take(15, demo, processor, make_config())
     busy = make_config(workers=2, prefetch=1)  # what is ready when one is killed still comes
-    rows, consumer = all_rows(4), Consumer(WORK, microbatches=2)
+    rows, consumer = all_rows(4), TrainingDemand(WORK, microbatches=2)
     with Loader(demo, processor, busy, 5, rows, None, consumer) as loader:
         microbatches = [next(loader) for _ in range(3)]
         killed = kill_a_worker()
@@ -133,7 +133,7 @@ def test_a_worker_leaves_interrupts_to_the_parent(
 ) -> None:
     expected = take(6, demo, processor, make_config())
     busy = make_config(workers=1, prefetch=1)  # all but two are made after the signal
-    consumer = Consumer(WORK, microbatches=2)
+    consumer = TrainingDemand(WORK, microbatches=2)
     with Loader(demo, processor, busy, 5, all_rows(4), consumer=consumer) as loader:
         microbatches = [next(loader)]
         for worker in multiprocessing.active_children():
@@ -193,8 +193,8 @@ def test_hosts_get_the_rows_of_the_single_host_batch(
             assert part.stats.used == microbatch.stats.used
             expected = dict(arrays(microbatch.batch))
             for name, array in arrays(part.batch):
-                field, tower, *_ = name.split(".")
-                wanted = expected[name][rows[tower]] if field == "rows" else expected[name]
+                field, module, *_ = name.split(".")
+                wanted = expected[name][rows[module]] if field == "rows" else expected[name]
                 np.testing.assert_array_equal(array, wanted, err_msg=name)
 
 
@@ -212,7 +212,7 @@ def test_other_hosts_go_on_with_the_same_samples(
     state = whole[1].state
     for at, hosts in ((2, 2), (4, 3)):
         for first, last in shares[hosts]:
-            rows = {tower: list(range(first, last)) for tower in all_rows(4)}
+            rows = {module: list(range(first, last)) for module in all_rows(4)}
             parts = take(2, demo, processor, config, state, rows)
             for part, microbatch in zip(parts, whole[at : at + 2], strict=True):
                 wanted = microbatch.batch.decoder.inputs[first:last]

@@ -16,9 +16,9 @@ import pytest
 
 from data.config import DataConfig
 from data.loading.loader import Loader, Microbatch
-from data.loading.on_read import Alone, Cluster, ReadingLoader, _Places
-from data.planning.groups.group import Group, make_groups
-from data.planning.stream import Consumer, LoaderState
+from data.loading.on_read import HostGroup, LoneHost, ReadingLoader, _Places
+from data.planning.groups.group import HostGroupSpec, make_groups
+from data.planning.stream import LoaderState, TrainingDemand
 from data.processing.processor import Processor
 from data.rows.pack import Words
 from data.sample import SampleError
@@ -108,8 +108,8 @@ def read(
         rows = [all_rows(1)]
 
     def run(index: int) -> list[Microbatch]:
-        cluster: Cluster = Thread(index, board) if hosts > 1 else Alone()
-        consumer = Consumer(WORK, microbatches=2)
+        cluster: HostGroup = Thread(index, board) if hosts > 1 else LoneHost()
+        consumer = TrainingDemand(WORK, microbatches=2)
         arguments = (source, processor, config, 5, rows, state, consumer, cluster)
         with ReadingLoader(*arguments) as loader:
             return [next(loader) for _ in range(count)]
@@ -207,13 +207,13 @@ def test_rows_go_where_their_samples_have_been_read(
     """Each host has half of the rows; less moves, and the losses' inputs are the same."""
     config = make_config(lookahead=40, balance=balance)
     rows = [{t: list(range(a, b)) for t in all_rows(4)} for a, b in ((0, 2), (2, 4))]
-    hosts = {tower: [0, 0, 1, 1] for tower in all_rows(4)}
+    hosts = {module: [0, 0, 1, 1] for module in all_rows(4)}
     moved, texts = [], []
     for readers in (1, 2):
-        board, consumer = Board(2), Consumer(WORK, hosts, readers=readers)
+        board, consumer = Board(2), TrainingDemand(WORK, hosts, readers=readers)
 
         def run(
-            index: int, board: Board = board, consumer: Consumer = consumer
+            index: int, board: Board = board, consumer: TrainingDemand = consumer
         ) -> list[Microbatch]:
             source, cluster = mixed_source(60), Thread(index, board)
             arguments = (source, processor, config, 5, rows, None, consumer, cluster)
@@ -238,14 +238,17 @@ def test_groups_read_and_exchange_by_themselves(
     """Four hosts in two groups; a group's hosts know nothing of the others."""
     config = make_config(lookahead=40, balance="per_phase")
     rows: list[dict[str, Sequence[int]]] = [{t: [host] for t in all_rows(4)} for host in range(4)]
-    hosts = {tower: [0, 1] for tower in all_rows(4)}
+    hosts = {module: [0, 1] for module in all_rows(4)}
     taken = []
     for group in make_groups(config, rows, 2):
         board = Board(2)
-        consumer = Consumer(WORK, hosts, 2, readers=2, group=group)
+        consumer = TrainingDemand(WORK, hosts, 2, readers=2, group=group)
 
         def run(
-            index: int, group: Group = group, board: Board = board, consumer: Consumer = consumer
+            index: int,
+            group: HostGroupSpec = group,
+            board: Board = board,
+            consumer: TrainingDemand = consumer,
         ) -> list[Microbatch]:
             own, cluster = [rows[host] for host in group.hosts], Thread(index, board)
             arguments = (mixed_source(60), processor, config, 5, own, None, consumer, cluster)
@@ -273,8 +276,8 @@ def test_samples_that_fit_in_no_row_are_not_kept(
     for index in range(0, 20, 3):
         source.samples[index] = make_sample(f"long{index}", answer="1 " * 400)
     config = make_config(lookahead=10, balance="per_phase")
-    consumer, rows = Consumer(WORK), [all_rows(4)]
-    arguments = (source, processor, config, 5, rows, None, consumer, Alone())
+    consumer, rows = TrainingDemand(WORK), [all_rows(4)]
+    arguments = (source, processor, config, 5, rows, None, consumer, LoneHost())
     with ReadingLoader(*arguments) as loader:
         for _ in range(12):
             next(loader)
@@ -298,7 +301,7 @@ def test_worker_processes_change_nothing(processor: Processor, make_config: Make
 
 def test_reading_goes_on_behind_what_has_been_taken() -> None:
     """Two hosts have two workers each; samples that were carried over come first."""
-    group = Group(1, 2)
+    group = HostGroupSpec(1, 2)
     for index, own in enumerate([[5, 21, 25, 29], [3, 7, 23, 27]]):
         places = _Places(mixed_source(30), LoaderState(3, 0, 20, (3, 4, 5, 7)), index, 2, 0, group)
         assert [position for position, _, _ in islice(iter(places), 4)] == own

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from data.batch import DECODER, PackedBatch
 from data.loading.loader import Loader, Microbatch, MicrobatchLoader, microbatch_stats
-from data.loading.on_read import Alone, ReadingLoader
+from data.loading.on_read import LoneHost, ReadingLoader
 from data.loading.turns import Tell, TurnsLoader, padding_of
-from data.planning.groups.group import Group, make_groups
-from data.planning.groups.turns import Offer, contested, of_oldest_epoch, without_repeats
+from data.planning.groups.group import HostGroupSpec, make_groups
+from data.planning.groups.turns import GroupOffer, contested, of_oldest_epoch, without_repeats
 from data.planning.lengths import LengthTable
-from data.planning.stream import Consumer, LoaderState, Planner, joined, stream
+from data.planning.stream import BatchPlanner, LoaderState, TrainingDemand, joined, stream
 from data.processing.processor import Processor
 from data.rows.pack import empty_token_rows
 from data.sources.make import make_source
@@ -37,7 +37,7 @@ ROWS, HOSTS = 8, 4
 class Planned(MicrobatchLoader):
     """The plans of a planner, in place of a loader."""
 
-    def __init__(self, planner: Planner) -> None:
+    def __init__(self, planner: BatchPlanner) -> None:
         self._planner = planner
 
     def __next__(self) -> Microbatch:
@@ -86,7 +86,11 @@ Begin = Callable[[LoaderState], list[TurnsLoader]]
 
 
 def begun(
-    source: Source, table: LengthTable, config: Any, groups: Sequence[Group], accumulate: int
+    source: Source,
+    table: LengthTable,
+    config: Any,
+    groups: Sequence[HostGroupSpec],
+    accumulate: int,
 ) -> tuple[Groups, Begin]:
     """Begins the loaders of all groups from a state."""
     among, mixed = Groups(len(groups)), isinstance(stream(source, 0), Mixed)
@@ -94,9 +98,9 @@ def begun(
     def begin(state: LoaderState) -> list[TurnsLoader]:
         found = []
         for group in groups:
-            consumer = Consumer(WORK, microbatches=accumulate, group=group)
+            consumer = TrainingDemand(WORK, microbatches=accumulate, group=group)
             own = replace(state, done=0)
-            planner = Planner(source, table, config, CAPACITY, own, consumer)
+            planner = BatchPlanner(source, table, config, CAPACITY, own, consumer)
             tell = among.tell(group.number)
             found.append(TurnsLoader(Planned(planner), state, group, accumulate, mixed, tell))
         return found
@@ -245,11 +249,21 @@ def test_a_mixture_goes_on_without_waiting_where_no_sample_comes_twice(
 
 
 def test_groups_that_wait_are_those_with_samples_of_later_epochs() -> None:
-    offers = [Offer(9, {0: 1}), Offer(3, {0: 0}), Offer(5, {0: 0}), Offer(12, {0: 2})]
+    offers = [
+        GroupOffer(9, {0: 1}),
+        GroupOffer(3, {0: 0}),
+        GroupOffer(5, {0: 0}),
+        GroupOffer(12, {0: 2}),
+    ]
     assert contested(offers) == {0}
     assert of_oldest_epoch(offers) == [False, True, True, False]
     assert not contested(offers[1:3])
-    offers = [Offer(9, {0: 1, 1: 0}), Offer(3, {0: 0}), Offer(5, {1: 0, 2: 4}), Offer(7, {0: 1})]
+    offers = [
+        GroupOffer(9, {0: 1, 1: 0}),
+        GroupOffer(3, {0: 0}),
+        GroupOffer(5, {1: 0, 2: 4}),
+        GroupOffer(7, {0: 1}),
+    ]
     assert contested(offers) == {0}
     assert without_repeats(offers, [[1, 2], [3, 2], [], [1]]) == [False, True, True, True]
     assert without_repeats(offers, [[1], [2], [], [3]]) == [True] * 4
@@ -266,13 +280,13 @@ def test_a_step_that_waits_is_one_of_padding(
     loaders: list[MicrobatchLoader] = []
     for number in range(2):
         rows = dict.fromkeys(("decoder", "vision", "audio"), (2 * number, 2 * number + 1))
-        group = Group(number, 2, (number,), rows)
+        group = HostGroupSpec(number, 2, (number,), rows)
         common = source, processor, config, 0
-        consumer = Consumer(WORK, microbatches=2, group=group)
+        consumer = TrainingDemand(WORK, microbatches=2, group=group)
         own = (
             Loader(*common, rows, None, consumer)
             if lengths == "cached"
-            else ReadingLoader(*common, [rows], None, consumer, Alone())
+            else ReadingLoader(*common, [rows], None, consumer, LoneHost())
         )
         loaders.append(TurnsLoader(own, LoaderState(0), group, 2, False, among.tell(number)))
     made = among.steps(loaders, 8)

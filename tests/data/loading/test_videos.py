@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from data.media.image.kind import NoiseImage
+from data.media.image.media_type import NoiseImage
 from data.media.video.files import FrameTiming
-from data.media.video.kind import NoiseVideo
+from data.media.video.media_type import NoiseVideo
 from data.processing.processor import make_processor
 from data.sample import LengthError, Sample, SampleError, Turn
 from tests.data.hf_format.test_processor import TILED, VISION, config_of
@@ -36,7 +36,8 @@ def sample(number: int) -> Sample:
 @pytest.mark.parametrize("hosts", [1, 2])
 def test_batches_do_not_depend_on_who_reads(hosts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [
-        {tower: own[tower] for tower in ("decoder", "vision")} for own in test_on_read.HOSTS[hosts]
+        {module: own[module] for module in ("decoder", "vision")}
+        for own in test_on_read.HOSTS[hosts]
     ]
     monkeypatch.setitem(test_on_read.HOSTS, hosts, rows)
     config = config_of("llava_onevision", rows=4, lookahead=24, balance="per_phase")

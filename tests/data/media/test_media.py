@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from data.config import AudioConfig, DataConfig, ImageConfig
 from data.media.audio.frames import LOUDEST, frames_medium, frames_of, log_mel, mel_filters
-from data.media.audio.kind import AudioKind
-from data.media.audio.modality import AudioModality
-from data.media.image.modality import ImageModality
+from data.media.audio.media_type import AudioType
+from data.media.audio.row_spec import AudioRowSpec
 from data.media.image.patches import grid_of, patches_of
+from data.media.image.row_spec import ImageRowSpec
 from data.sample import MediaError
 
 SMALL = AudioConfig(sample_rate=1000, hop=10, window=32)
@@ -31,22 +31,22 @@ SMALL = AudioConfig(sample_rate=1000, hop=10, window=32)
 def test_patches_have_the_measured_grid(
     height: int, width: int, block: tuple[int, int], fixed: int | None, channels: int
 ) -> None:
-    modality = ImageModality("v", patch=(6, 4), channels=channels, block=block)
+    spec = ImageRowSpec("v", patch=(6, 4), channels=channels, block=block)
     config = ImageConfig(height=fixed, max_patches=600 if fixed is None else 100_000)
-    grid = grid_of((height, width), modality, config)
-    medium = patches_of(np.zeros((height, width, channels), np.uint8), modality, config)
+    grid = grid_of((height, width), spec, config)
+    medium = patches_of(np.zeros((height, width, channels), np.uint8), spec, config)
     assert tuple(medium.more["sizes"]) == grid
-    assert medium.inputs.shape == (grid[0] * grid[1], modality.features)
+    assert medium.inputs.shape == (grid[0] * grid[1], spec.features)
     assert grid[0] % block[0] == grid[1] % block[1] == 0
     assert sorted(map(tuple, medium.positions.tolist())) == list(np.ndindex(grid))
     assert grid[0] * grid[1] <= config.max_patches
 
 
 def test_patches_of_a_block_are_contiguous_and_hold_their_pixels() -> None:
-    modality = ImageModality("v", patch=(2, 3), channels=3, block=(2, 2))
+    spec = ImageRowSpec("v", patch=(2, 3), channels=3, block=(2, 2))
     config = ImageConfig(mean=(0.5, 0.25, 0.0), std=(1.0, 0.5, 2.0))
     pixels = np.random.default_rng(0).integers(0, 256, (8, 12, 3)).astype(np.uint8)
-    medium = patches_of(pixels, modality, config)
+    medium = patches_of(pixels, spec, config)
     assert medium.more["sizes"].tolist() == [4, 4]
     assert medium.positions[:4].tolist() == [[0, 0], [0, 1], [1, 0], [1, 1]]
     assert medium.positions[4:8].tolist() == [[0, 2], [0, 3], [1, 2], [1, 3]]
@@ -57,17 +57,17 @@ def test_patches_of_a_block_are_contiguous_and_hold_their_pixels() -> None:
 
 
 def test_a_large_image_is_scaled_into_the_patch_budget_with_its_aspect() -> None:
-    modality = ImageModality("v", patch=(10, 10))
-    grid = grid_of((1000, 4000), modality, ImageConfig(max_patches=100))
+    spec = ImageRowSpec("v", patch=(10, 10))
+    grid = grid_of((1000, 4000), spec, ImageConfig(max_patches=100))
     assert grid == (5, 20)
-    assert grid_of((30, 60), modality, ImageConfig(max_patches=100)) == (3, 6)
-    assert grid_of((1, 5000), modality, ImageConfig(max_patches=100)) == (1, 100)
+    assert grid_of((30, 60), spec, ImageConfig(max_patches=100)) == (3, 6)
+    assert grid_of((1, 5000), spec, ImageConfig(max_patches=100)) == (1, 100)
 
 
 def test_fixed_height_scales_and_pads_with_black() -> None:
-    modality = ImageModality("v", patch=(16, 8), channels=1)
+    spec = ImageRowSpec("v", patch=(16, 8), channels=1)
     config = ImageConfig(height=16, mean=(0.0,), std=(1.0,))
-    medium = patches_of(np.full((32, 20, 1), 255, np.uint8), modality, config)
+    medium = patches_of(np.full((32, 20, 1), 255, np.uint8), spec, config)
     assert medium.more["sizes"].tolist() == [1, 2]
     assert medium.inputs[0].min() == 1  # 20 pixels at half scale are 10 columns
     np.testing.assert_array_equal(medium.inputs[1].reshape(16, 8)[:, 2:], 0)
@@ -85,7 +85,7 @@ def test_impossible_images_are_refused(
     size: tuple[int, int], config: ImageConfig, message: str
 ) -> None:
     with pytest.raises(MediaError, match=message):
-        grid_of(size, ImageModality("v"), config)
+        grid_of(size, ImageRowSpec("v"), config)
 
 
 # ---------------------------------------------------------------------------- audio
@@ -149,12 +149,12 @@ def test_a_tone_appears_in_its_band_and_its_frames() -> None:
 )
 def test_impossible_waves_are_refused(wave: np.ndarray, message: str) -> None:
     with pytest.raises(MediaError, match=message):
-        frames_medium(wave, AudioModality("a"), SMALL)
+        frames_medium(wave, AudioRowSpec("a"), SMALL)
 
 
 def test_the_loudest_clip_has_finite_frames() -> None:
     wave = np.full(400, LOUDEST, np.float32)
-    assert np.isfinite(frames_medium(wave, AudioModality("a"), SMALL).inputs).all()
+    assert np.isfinite(frames_medium(wave, AudioRowSpec("a"), SMALL).inputs).all()
 
 
 def test_clips_above_the_most_seconds_are_refused_whatever_they_come_from() -> None:
@@ -163,7 +163,7 @@ def test_clips_above_the_most_seconds_are_refused_whatever_they_come_from() -> N
     with pytest.raises(MediaError, match=r"51 samples, above data.audio.max_seconds, 50 samples"):
         frames_of(51, 1000, short)
     data = DataConfig(budgets={"tokens": 1, "segments": 1}, audio=short)
-    noise = AudioKind().noise(1000, data, np.random.default_rng(0))
+    noise = AudioType().noise(1000, data, np.random.default_rng(0))
     assert noise.info() == (50, 1000)
 
 

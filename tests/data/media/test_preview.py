@@ -7,11 +7,11 @@ import pytest
 
 from data.config import DataConfig, ImageConfig
 from data.loading.loader import Loader
-from data.media.image.modality import ClassToken, ImageModality
 from data.media.image.patches import images_of
 from data.media.image.reader import ConfiguredImages
+from data.media.image.row_spec import ClassToken, ImageRowSpec
 from data.media.preview import COLUMNS, levels
-from data.planning.stream import Consumer
+from data.planning.stream import TrainingDemand
 from data.processing.processor import Processor
 from data.rows.pack import read_medium
 from data.sample import NO_TILES
@@ -22,27 +22,27 @@ from tests.data.samples import AUDIO, VISION, WORK, all_rows
 @pytest.mark.parametrize("class_token", ["none", "dropped", "kept"])
 @pytest.mark.parametrize("block", [(1, 1), (2, 3)])
 def test_pixels_come_back_from_patches(class_token: ClassToken, block: tuple[int, int]) -> None:
-    modality = ImageModality("v", (4, 2), 3, block=block, class_token=class_token)
+    spec = ImageRowSpec("v", (4, 2), 3, block=block, class_token=class_token)
     config = ImageConfig(mean=(0.5, 0.4, 0.3), std=(0.2, 0.3, 0.25))
     pixels = np.random.default_rng(0).integers(0, 256, (16, 12, 3)).astype(np.uint8)
-    reader = ConfiguredImages(config, modality)
-    (found,) = images_of(reader.read(pixels, alone=True), modality)
+    reader = ConfiguredImages(config, spec)
+    (found,) = images_of(reader.read(pixels, alone=True), spec)
     np.testing.assert_array_equal(reader.grey_levels(found), pixels)
 
 
 def test_media_come_back_from_the_rows_of_a_batch(
     demo: Source, processor: Processor, config: DataConfig
 ) -> None:
-    with Loader(demo, processor, config, 0, all_rows(4), consumer=Consumer(WORK)) as loader:
+    with Loader(demo, processor, config, 0, all_rows(4), consumer=TrainingDemand(WORK)) as loader:
         microbatch = next(loader)
     compared = 0
     for own in microbatch.stats.placements:
         example = processor.process(demo[own.index, 0])
-        for modality in (VISION, AUDIO):
-            for number, (row, start, _) in enumerate(own.media[modality.name]):
-                medium = example.media[modality.name][number]
-                rows = microbatch.batch.rows[modality.name]
-                found = read_medium(rows, modality, row, start, len(medium.inputs), NO_TILES)
+        for spec in (VISION, AUDIO):
+            for number, (row, start, _) in enumerate(own.media[spec.name]):
+                medium = example.media[spec.name][number]
+                rows = microbatch.batch.rows[spec.name]
+                found = read_medium(rows, spec, row, start, len(medium.inputs), NO_TILES)
                 np.testing.assert_equal(found.arrays, medium.arrays)
                 compared += 1
     assert compared > 10

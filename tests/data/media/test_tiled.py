@@ -15,13 +15,19 @@ from hypothesis import strategies as st
 from data.batch import NEXT_TOKEN, PackedBatch
 from data.faults import Fault, FaultKind
 from data.loading.assemble import Assembler, BatchArrays
-from data.media.image.modality import ImageModality
+from data.media.image.row_spec import ImageRowSpec
 from data.planning.lengths import LengthTable, measure, open_lengths
 from data.planning.packing import make_capacity
-from data.planning.stream import Consumer, LoaderState, Placement, Planner, runs_of_plan
+from data.planning.stream import (
+    BatchPlanner,
+    LoaderState,
+    SamplePlacement,
+    TrainingDemand,
+    runs_of_plan,
+)
 from data.planning.suggest import suggest_budgets
 from data.processing.processor import Processor
-from data.sample import NO_TILES, DataError, Grid, Lengths, Medium, Sample, SampleError
+from data.sample import NO_TILES, DataError, Grid, Lengths, ProcessedMedium, Sample, SampleError
 from tests.data.loading.test_loader import assert_same_microbatch, take
 from tests.data.loading.test_on_read import HOSTS, read
 from tests.data.media.tiled import PLACEHOLDER, TILE, TILED, TILING, TiledProcessor, tiled_source
@@ -38,11 +44,11 @@ def processor(make_config: MakeConfig) -> TiledProcessor:
 
 def microbatch(
     source: ListSource, processor: Processor, config: Any
-) -> tuple[PackedBatch, tuple[Placement, ...]]:
+) -> tuple[PackedBatch, tuple[SamplePlacement, ...]]:
     """The first microbatch, and where its samples lie."""
-    state, consumer = LoaderState(0), Consumer(WORK)
+    state, consumer = LoaderState(0), TrainingDemand(WORK)
     lengths = measure(source, processor)
-    plan = Planner(source, lengths, config, CAPACITY, state, consumer).plan()
+    plan = BatchPlanner(source, lengths, config, CAPACITY, state, consumer).plan()
     apart = config.balance == "per_phase"
     batch, bad = Assembler(source, processor, config, all_rows(config.rows), apart)(
         plan.placements, CAPACITY
@@ -56,7 +62,7 @@ def outputs(inputs: np.ndarray) -> np.ndarray:
     return inputs.reshape(len(inputs) // TILED.reduction, -1).sum(1)
 
 
-def kept(medium: Medium) -> np.ndarray:
+def kept(medium: ProcessedMedium) -> np.ndarray:
     """Outputs of a medium that land."""
     return (outputs(medium.inputs)[medium.more["taps"]] * medium.more["shares"]).sum(1)
 
@@ -192,7 +198,9 @@ def test_an_image_that_cannot_be_read_is_blank(make_config: MakeConfig) -> None:
     config = make_config(budgets=BUDGETS, rows=1, balance="per_phase")
 
     class Broken(TiledProcessor):
-        def medium(self, sample: Any, encoder: str, number: int, expected: Lengths) -> Medium:
+        def medium(
+            self, sample: Any, encoder: str, number: int, expected: Lengths
+        ) -> ProcessedMedium:
             raise SampleError(sample.name, Fault(FaultKind.IMAGE, "broken"))
 
     bare = make_sample("one")
@@ -200,7 +208,7 @@ def test_an_image_that_cannot_be_read_is_blank(make_config: MakeConfig) -> None:
     processor = Broken(config, [TILED, AUDIO])
     lengths = measure(source, processor)
     state = LoaderState(0)
-    plan = Planner(source, lengths, config, CAPACITY, state, Consumer(WORK)).plan()
+    plan = BatchPlanner(source, lengths, config, CAPACITY, state, TrainingDemand(WORK)).plan()
     batch, bad = Assembler(source, processor, config, all_rows(1), True)(plan.placements, CAPACITY)
     assert [fault.text for _, fault in bad] == ["broken"]
     vision = batch.encoders["vision"]
@@ -228,13 +236,13 @@ def test_images_that_are_not_cut_are_refused(
     _, placements = microbatch(source, processor, make_config(budgets=BUDGETS, rows=1))
     placement = next(p for p in placements if p.lengths.media)
     medium = processor.process(source[placement.index, 0]).media["vision"][0]
-    arrays = BatchArrays(all_rows(1), processor.modalities, CAPACITY)
+    arrays = BatchArrays(all_rows(1), processor.specs, CAPACITY)
     with pytest.raises(ValueError, match=r"has the arrays inputs, positions; .* takes .*, taps"):
         arrays.write_medium(placement, "vision", 0, replace(medium, more={}))
 
 
 def test_tiles_need_a_newline() -> None:
     with pytest.raises(ValueError, match="tiles need a newline, and a newline tiles"):
-        ImageModality("vision", tiling=TILING)
+        ImageRowSpec("vision", tiling=TILING)
     with pytest.raises(ValueError, match="got None and 3"):
-        ImageModality("vision", newline=3)
+        ImageRowSpec("vision", newline=3)

@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 from data.faults import FaultKind
-from data.media.blob import Blob
+from data.media.file_bytes import FileBytes
 from data.media.image.tiles import Tiling, newlines_of, runs_of, taps_of_frames, tokens_of
 from data.media.video.files import EncodedVideo
 from data.sample import DataError, Grid, MediaError
@@ -25,7 +25,7 @@ HIGH, WIDE = 32, 48
 
 
 @dataclass(frozen=True)
-class Bytes(Blob):
+class Bytes(FileBytes):
     content: bytes
     name: str = "a.mp4"
     opened: list[int] = field(default_factory=list)

@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 
 from data.config import DataConfig
-from data.media.image.modality import ImageModality
+from data.media.image.row_spec import ImageRowSpec
 from data.media.image.tiles import Layout, Tiling, grid_of_tiles, layout_of, taps_of
 from data.processing.processor import Processor
-from data.rows.spec import Modality
-from data.sample import Example, Lengths, MediaError, Medium, Sample, SampleError
+from data.rows.spec import RowSpec
+from data.sample import Example, Lengths, MediaError, ProcessedMedium, Sample, SampleError
 from tests.data.samples import ListSource, Picture, make_sample
 
 TILING = Tiling(((8, 8), (8, 16), (16, 8), (16, 16)), (8, 8), (2, 4), most=2)
-TILED = ImageModality("vision", patch=(2, 2), channels=1, block=(2, 1), tiling=TILING, newline=9999)
+TILED = ImageRowSpec("vision", patch=(2, 2), channels=1, block=(2, 1), tiling=TILING, newline=9999)
 PLACEHOLDER = 7
 #: Inputs of a tile.
 TILE = 16
@@ -25,15 +25,15 @@ TILE = 16
 class TiledProcessor(Processor):
     """Images of a sample alone are cut into tiles, several are only seen whole."""
 
-    def __init__(self, config: DataConfig, modalities: Sequence[Modality]) -> None:
+    def __init__(self, config: DataConfig, specs: Sequence[RowSpec]) -> None:
         # Only released processors cut images.
         plain = [
-            replace(m, tiling=None, newline=None) if isinstance(m, ImageModality) else m
-            for m in modalities
+            replace(m, tiling=None, newline=None) if isinstance(m, ImageRowSpec) else m
+            for m in specs
         ]
         super().__init__(config, plain)
-        self.modalities = {modality.name: modality for modality in modalities}
-        self.encoders = self.modalities
+        self.specs = {spec.name: spec for spec in specs}
+        self.encoders = self.specs
 
     def measure(self, sample: Sample) -> Lengths:
         layouts = _layouts(sample, [image.size() for image in sample.of("image")])
@@ -50,7 +50,9 @@ class TiledProcessor(Processor):
         layouts = _layouts(sample, [image.size() for image in sample.of("image")])
         return _example(sample, layouts, {})
 
-    def medium(self, sample: Sample, encoder: str, number: int, expected: Lengths) -> Medium:
+    def medium(
+        self, sample: Sample, encoder: str, number: int, expected: Lengths
+    ) -> ProcessedMedium:
         return self.read(sample).media[encoder][number]
 
 
@@ -89,7 +91,7 @@ def _text(
 
 
 def _example(
-    sample: Sample, layouts: Sequence[Layout | None], media: dict[str, tuple[Medium, ...]]
+    sample: Sample, layouts: Sequence[Layout | None], media: dict[str, tuple[ProcessedMedium, ...]]
 ) -> Example:
     tokens, starts, learnt = _text(sample, layouts)
     ids, weight = np.array(tokens, np.int32), np.array(learnt[1:], np.float32)
@@ -97,7 +99,7 @@ def _example(
     return Example(ids[:-1], ids[1:], weight, media, first)
 
 
-def _medium(layout: Layout | None) -> Medium:
+def _medium(layout: Layout | None) -> ProcessedMedium:
     """Random inputs that any other image has not."""
     count = _inputs(layout)
     rng = np.random.default_rng([] if layout is None else [*layout.inner, *layout.resolution])
@@ -106,7 +108,7 @@ def _medium(layout: Layout | None) -> Medium:
     inputs = rng.normal(size=(count, TILED.features)).astype(np.float32)
     taps, shares = taps_of(layout, TILING)
     more = {"sizes": np.array((4, 4), np.int32), "taps": taps, "shares": shares}
-    return Medium(inputs, positions, more, grid_of_tiles(layout))
+    return ProcessedMedium(inputs, positions, more, grid_of_tiles(layout))
 
 
 def tiled_source(count: int, seed: int = 0) -> ListSource:

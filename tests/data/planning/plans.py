@@ -19,12 +19,12 @@ import numpy as np
 
 from data.config import Balance
 from data.planning.balance import contiguous, lpt, refine
-from data.planning.bucket_thresholds import cut_lanes, lane_seconds
-from data.planning.independent_microbatches import units_of
+from data.planning.bucket_thresholds import bucket_seconds, choose_thresholds
+from data.planning.independent_microbatches import count_independent_microbatches
 from data.planning.packing import Capacity, in_few_rows, make_capacity
-from data.planning.problem import Problem
+from data.planning.problem import BalanceProblem
 from data.planning.steps import StepPacker
-from data.rows.spec import Lane, LaneCost
+from data.rows.spec import BucketCost, LengthBucket
 from data.sample import Lengths
 from tests.data.samples import AUDIO, CAPACITY, VISION, WORK, deal
 
@@ -71,7 +71,7 @@ def _balanced(draw: np.random.Generator) -> dict[str, Any]:
     limits = (int(1.5 * lengths.sum() / ranks) + 200, len(lengths) // ranks + 3)
     for kind in ("packed", "padded"):
         for given, at_most in ((needs[:, :0], ()), (needs, limits)):
-            problem = Problem(lengths, ranks, WORK["vision"], kind, given, at_most)
+            problem = BalanceProblem(lengths, ranks, WORK["vision"], kind, given, at_most)
             dealt = [lpt(problem), contiguous(problem)]
             if dealt[1].min() >= 0:
                 dealt.append(refine(problem, dealt[1]))
@@ -94,11 +94,11 @@ def _steps(every: list[Lengths], rows: int) -> dict[str, Any]:
 
 
 def _cuts(draw: np.random.Generator, every: list[Lengths]) -> dict[str, Any]:
-    """Where the lanes of an encoder are cut."""
+    """Where the buckets of an encoder are cut."""
     found = {}
     for row, by_segment in ((0, False), (40, False), (40, True)):
         costs = [
-            LaneCost(
+            BucketCost(
                 groups=int(draw.integers(1, 5)),
                 fixed=float(draw.integers(0, 4)),
                 linear=float(draw.integers(1, 4)) / 2,
@@ -109,30 +109,33 @@ def _cuts(draw: np.random.Generator, every: list[Lengths]) -> dict[str, Any]:
             for _ in range(2)
         ]
         capacity = _with_lanes(*costs)
-        cut = cut_lanes([capacity.by_lane(own) for own in every], capacity, 4)
+        cut = choose_thresholds([capacity.by_bucket(own) for own in every], capacity, 4)
         lengths = np.sort([n for own in every for n in own.media["vision"]]).astype(np.int64)
         found[f"cut {row} {by_segment}"] = [
-            [[m.lane.above, m.lane.up_to] for m in cut.modalities if m.lane],
-            [lane_seconds(lengths, cost) for cost in costs],
+            [[m.bucket.above, m.bucket.up_to] for m in cut.specs if m.bucket],
+            [bucket_seconds(lengths, cost) for cost in costs],
         ]
     return found
 
 
-def _with_lanes(short: LaneCost, long: LaneCost) -> Capacity:
-    lanes = (
-        replace(VISION, name="short", lane=Lane("vision", 0, 24, short)),
-        replace(VISION, name="long", lane=Lane("vision", 24, None, long)),
+def _with_lanes(short: BucketCost, long: BucketCost) -> Capacity:
+    buckets = (
+        replace(VISION, name="short", bucket=LengthBucket("vision", 0, 24, short)),
+        replace(VISION, name="long", bucket=LengthBucket("vision", 24, None, long)),
         AUDIO,
     )
     budgets = {"tokens": 400, "segments": 90, "short": 600, "long": 600, "audio": 640}
-    return make_capacity(budgets, lanes)
+    return make_capacity(budgets, buckets)
 
 
 def _units(draw: np.random.Generator) -> dict[str, Any]:
     spans = 2 * draw.integers(1, 20, draw.integers(1, 20))
     return {
         "few rows": in_few_rows(spans.astype(np.int64), 48, 5).tolist(),
-        "units": [units_of(480, positions, 36, 4, spread) for positions, spread in UNITS],
+        "units": [
+            count_independent_microbatches(480, positions, 36, 4, spread)
+            for positions, spread in UNITS
+        ],
     }
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from data.config import DataConfig
 from data.planning import balance
 from data.planning.balance import contiguous, deal, lpt, refine
-from data.planning.problem import RESOLUTION, CostKind, Ints, Problem
+from data.planning.problem import RESOLUTION, BalanceProblem, CostKind, Ints
 from data.sample import DataError
 from tests.data.samples import Work
 
@@ -25,18 +25,18 @@ WORKS = st.builds(Work, st.integers(0, 9).map(float), st.sampled_from([0.0, 0.01
 
 
 @st.composite
-def problems(draw: st.DrawFn, lengths: st.SearchStrategy[list[int]] = LENGTHS) -> Problem:
+def problems(draw: st.DrawFn, lengths: st.SearchStrategy[list[int]] = LENGTHS) -> BalanceProblem:
     """Balancing problems, every other one of them with limits."""
     chosen, ranks = draw(lengths), draw(st.integers(1, 3))
     kind, work = draw(KINDS), draw(WORKS)
     if draw(st.booleans()):
-        return Problem(np.array(chosen, np.int64), ranks, work, kind)
+        return BalanceProblem(np.array(chosen, np.int64), ranks, work, kind)
     needs = np.array([(n, 1) for n in chosen], np.int64).reshape(-1, 2)
     room = draw(st.integers(0, 60)) + max(chosen, default=0), draw(st.integers(1, 8))
-    return Problem(np.array(chosen, np.int64), ranks, work, kind, needs, room)
+    return BalanceProblem(np.array(chosen, np.int64), ranks, work, kind, needs, room)
 
 
-def deals(problem: Problem) -> Iterator[Ints]:
+def deals(problem: BalanceProblem) -> Iterator[Ints]:
     """Every way to deal all items within the limits."""
     for ranks in itertools.product(range(problem.ranks), repeat=len(problem.lengths)):
         rank = np.array(ranks, np.int64)
@@ -44,7 +44,7 @@ def deals(problem: Problem) -> Iterator[Ints]:
             yield rank
 
 
-def within_limits(problem: Problem, rank: Ints) -> bool:
+def within_limits(problem: BalanceProblem, rank: Ints) -> bool:
     used = np.zeros((problem.ranks, len(problem.limits)), np.int64)
     for r, need in zip(rank, problem.needs, strict=True):
         if r >= 0:
@@ -52,11 +52,11 @@ def within_limits(problem: Problem, rank: Ints) -> bool:
     return bool((used <= np.array(problem.limits, np.int64)).all())
 
 
-def heaviest(problem: Problem, rank: Ints) -> int:
+def heaviest(problem: BalanceProblem, rank: Ints) -> int:
     return int(problem.loads(rank).max())
 
 
-def by_definition(problem: Problem, rank: Ints) -> list[int]:
+def by_definition(problem: BalanceProblem, rank: Ints) -> list[int]:
     """Loads written out rank by rank."""
     linear, quadratic = problem.parts
     loads = []
@@ -73,7 +73,7 @@ def by_definition(problem: Problem, rank: Ints) -> list[int]:
 
 
 @given(problem=problems(), data=st.data())
-def test_loads_are_those_of_the_definition(problem: Problem, data: st.DataObject) -> None:
+def test_loads_are_those_of_the_definition(problem: BalanceProblem, data: st.DataObject) -> None:
     count = len(problem.lengths)
     ranks = st.integers(-1, problem.ranks - 1)
     rank = np.array(data.draw(st.lists(ranks, min_size=count, max_size=count)), np.int64)
@@ -82,7 +82,7 @@ def test_loads_are_those_of_the_definition(problem: Problem, data: st.DataObject
 
 @given(lengths=LENGTHS, ranks=st.integers(1, 4), work=WORKS)
 def test_lpt_keeps_its_proven_ratio(lengths: list[int], ranks: int, work: Work) -> None:
-    problem = Problem(np.array(lengths, np.int64), min(ranks, 3), work)
+    problem = BalanceProblem(np.array(lengths, np.int64), min(ranks, 3), work)
     best = min(heaviest(problem, rank) for rank in deals(problem))
     ratio = 4 / 3 - 1 / (3 * problem.ranks)
     assert heaviest(problem, lpt(problem)) <= ratio * best * (1 + 1e-12)
@@ -92,14 +92,14 @@ def test_lpt_keeps_its_proven_ratio(lengths: list[int], ranks: int, work: Work) 
 def test_padded_costs_are_dealt_as_well_as_can_be(
     lengths: list[int], ranks: int, work: Work
 ) -> None:
-    problem = Problem(np.array(lengths, np.int64), ranks, work, "padded")
+    problem = BalanceProblem(np.array(lengths, np.int64), ranks, work, "padded")
     best = min(heaviest(problem, rank) for rank in deals(problem))
     assert heaviest(problem, contiguous(problem)) == best
 
 
 @settings(max_examples=200)
 @given(problem=problems(st.lists(st.integers(0, 60), max_size=40)))
-def test_deals_are_complete_and_within_limits(problem: Problem) -> None:
+def test_deals_are_complete_and_within_limits(problem: BalanceProblem) -> None:
     rank = deal(problem)
     assert rank.shape == problem.lengths.shape
     assert within_limits(problem, rank)
@@ -110,7 +110,7 @@ def test_deals_are_complete_and_within_limits(problem: Problem) -> None:
 
 
 @given(problem=problems(st.lists(st.integers(0, 60), max_size=20)))
-def test_only_what_fits_nowhere_waits(problem: Problem) -> None:
+def test_only_what_fits_nowhere_waits(problem: BalanceProblem) -> None:
     rank = lpt(problem)
     used = np.zeros((problem.ranks, len(problem.limits)), np.int64)
     np.add.at(used, rank[rank >= 0], problem.needs[rank >= 0])
@@ -121,7 +121,7 @@ def test_only_what_fits_nowhere_waits(problem: Problem) -> None:
 @settings(max_examples=200)
 @given(problem=problems(st.lists(st.integers(0, 60), max_size=20)), data=st.data())
 def test_refining_gains_until_no_exchange_with_a_light_rank_does(
-    problem: Problem, data: st.DataObject
+    problem: BalanceProblem, data: st.DataObject
 ) -> None:
     count = len(problem.lengths)
     first = st.lists(st.integers(0, problem.ranks - 1), min_size=count, max_size=count)
@@ -139,7 +139,7 @@ def test_refining_gains_until_no_exchange_with_a_light_rank_does(
         assert all(heaviest_two(problem, better, other) for other in exchanges(problem, better))
 
 
-def exchanges(problem: Problem, rank: Ints) -> Iterator[Ints]:
+def exchanges(problem: BalanceProblem, rank: Ints) -> Iterator[Ints]:
     """Deals after a move or a swap between the heaviest rank and any other."""
     heavy = int(problem.loads(rank).argmax())
     mine = [*np.flatnonzero(rank == heavy).tolist(), None]
@@ -156,7 +156,7 @@ def exchanges(problem: Problem, rank: Ints) -> Iterator[Ints]:
                 yield other
 
 
-def heaviest_two(problem: Problem, rank: Ints, other: Ints) -> bool:
+def heaviest_two(problem: BalanceProblem, rank: Ints, other: Ints) -> bool:
     """Whether one of the two ranks of an exchange is as heavy as the heaviest was."""
     changed = set(rank[rank != other].tolist()) | set(other[rank != other].tolist())
     loads = problem.loads(other)
@@ -167,22 +167,22 @@ def heaviest_two(problem: Problem, rank: Ints, other: Ints) -> bool:
 def test_heavy_tails_come_close_to_the_bound(ranks: int, samples: int, slack: float) -> None:
     rng = np.random.default_rng(0)
     lengths = np.minimum(rng.lognormal(6, 0.9, ranks * samples), 32768).astype(np.int64)
-    problem = Problem(lengths, ranks, Work(1.0, 1e-4))
+    problem = BalanceProblem(lengths, ranks, Work(1.0, 1e-4))
     assert heaviest(problem, deal(problem)) <= (1 + slack) * problem.bound
 
 
 def test_costs_are_whole_numbers_whatever_their_size() -> None:
     lengths = np.array([1, 10**6, 3], np.int64)
-    costs = Problem(lengths, 2, Work(1e12, 1e9)).costs
+    costs = BalanceProblem(lengths, 2, Work(1e12, 1e9)).costs
     assert costs.dtype == np.int64
     assert costs[1] == pytest.approx(RESOLUTION, abs=1)
-    assert Problem(lengths, 2, Work(0.0, 0.0)).costs.tolist() == [0, 0, 0]
+    assert BalanceProblem(lengths, 2, Work(0.0, 0.0)).costs.tolist() == [0, 0, 0]
 
 
 # ---- bad input -----------------------------------------------------------------------------------
 
-PROBLEM = Problem(np.array([5, 3, 2]), 2, Work(1, 0), names=("a.png", "b.png", "c.png"))
-LIMITED = Problem(np.array([5, 3]), 2, Work(1, 0), needs=np.array([[5], [3]]), limits=(6,))
+PROBLEM = BalanceProblem(np.array([5, 3, 2]), 2, Work(1, 0), names=("a.png", "b.png", "c.png"))
+LIMITED = BalanceProblem(np.array([5, 3]), 2, Work(1, 0), needs=np.array([[5], [3]]), limits=(6,))
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ LIMITED = Problem(np.array([5, 3]), 2, Work(1, 0), needs=np.array([[5], [3]]), l
     ],
 )
 def test_wrong_deals_are_refused(
-    problem: Problem, result: Any, message: str, monkeypatch: pytest.MonkeyPatch
+    problem: BalanceProblem, result: Any, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(balance, "ALGORITHMS", dict(balance.ALGORITHMS))
     balance.register("mine", lambda problem: result)
@@ -233,7 +233,7 @@ def test_algorithms_are_found_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_impossible_problems_are_refused(options: dict[str, Any], message: str) -> None:
     values: dict[str, Any] = {"lengths": np.array([1, 2]), "ranks": 2, "work": Work(1, 0)}
     with pytest.raises(DataError, match=message):
-        Problem(**values | options)
+        BalanceProblem(**values | options)
 
 
 def test_what_is_no_function_is_refused() -> None:
@@ -242,7 +242,7 @@ def test_what_is_no_function_is_refused() -> None:
 
 
 def test_an_algorithm_cannot_change_its_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    def sorting(problem: Problem) -> Ints:
+    def sorting(problem: BalanceProblem) -> Ints:
         problem.lengths.sort()
         return np.zeros(len(problem.lengths), np.int64)
 
@@ -258,7 +258,7 @@ def test_the_source_of_an_algorithm_of_ones_own_is_told(tmp_path, monkeypatch):
     names = {"decoder": "own_balancing:deal", "vision": "lpt", "audio": None}
     config = DataConfig(
         budgets={"tokens": 1, "segments": 1},
-        balancing={tower: {"algorithm": name} for tower, name in names.items()},
+        balancing={module: {"algorithm": name} for module, name in names.items()},
     )
     found = []
     for body in ("return problem", "return problem", "return [problem]"):

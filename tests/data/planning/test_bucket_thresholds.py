@@ -1,4 +1,4 @@
-"""Every step cuts an encoder's lanes where both together take the fewest seconds."""
+"""Every step cuts an encoder's buckets where both together take the fewest seconds."""
 
 from __future__ import annotations
 
@@ -14,71 +14,71 @@ from hypothesis import strategies as st
 
 from data.config import Balance
 from data.planning.bucket_thresholds import (
+    bucket_seconds,
+    choose_thresholds,
     cut_at,
-    cut_lanes,
-    has_cuts,
-    lane_seconds,
+    has_thresholds,
     of_group,
     relaid,
 )
 from data.planning.lengths import measure
 from data.planning.packing import Capacity, make_capacity
-from data.planning.stream import Consumer, LoaderState, MicrobatchPlan, Planner
+from data.planning.stream import BatchPlanner, LoaderState, MicrobatchPlan, TrainingDemand
 from data.processing.processor import Processor
-from data.rows.spec import Lane, LaneCost
+from data.rows.spec import BucketCost, LengthBucket
 from data.sample import Lengths
 from tests.data.samples import AUDIO, CAPACITY, VISION, WORK, MakeConfig, mixed_source
 
 ROWS, MOST = 4, 24
 #: Whole media on four ranks; media split over two, with exchanges.
-SHORT, LONG = LaneCost(4, 1.0, 1.0, 0.01), LaneCost(2, 2.0, 0.6, 0.005)
+SHORT, LONG = BucketCost(4, 1.0, 1.0, 0.01), BucketCost(2, 2.0, 0.6, 0.005)
 
 
 def capacity(
-    short: LaneCost = SHORT,
-    long: LaneCost = LONG,
+    short: BucketCost = SHORT,
+    long: BucketCost = LONG,
     room: int = 400,
     segments: int = 60,
     most: int = MOST,
 ) -> Capacity:
-    """Two lanes of images, cut by cost at up to `most` patches, beside audio."""
-    lanes = (
-        replace(VISION, name="short", lane=Lane("vision", 0, most, short)),
-        replace(VISION, name="long", lane=Lane("vision", most, None, long)),
+    """Two buckets of images, cut by cost at up to `most` patches, beside audio."""
+    buckets = (
+        replace(VISION, name="short", bucket=LengthBucket("vision", 0, most, short)),
+        replace(VISION, name="long", bucket=LengthBucket("vision", most, None, long)),
         AUDIO,
     )
     budgets = {"tokens": 100, "segments": segments, "short": room, "long": room, "audio": 64}
-    return make_capacity(budgets, lanes)
+    return make_capacity(budgets, buckets)
 
 
-def by_lane(samples: Sequence[Lengths], own: Capacity) -> list[Lengths]:
-    return [own.by_lane(lengths) for lengths in samples]
+def by_bucket(samples: Sequence[Lengths], own: Capacity) -> list[Lengths]:
+    return [own.by_bucket(lengths) for lengths in samples]
 
 
-def lanes_of(own: Capacity) -> tuple[Lane, Lane]:
-    short, long = (m.lane for m in own.modalities[:2])
+def lanes_of(own: Capacity) -> tuple[LengthBucket, LengthBucket]:
+    short, long = (m.bucket for m in own.specs[:2])
     assert short
     assert long
     return short, long
 
 
 def outcome(samples: Sequence[Lengths], own: Capacity, rows: int = ROWS) -> tuple[float, float]:
-    """Steps that the media need, and seconds of both lanes, under the cut of a capacity."""
-    needs = np.array([own.needs(lengths) for lengths in by_lane(samples, own)])
+    """Steps that the media need, and seconds of both buckets, under the cut of a capacity."""
+    needs = np.array([own.needs(lengths) for lengths in by_bucket(samples, own)])
     shares = needs.sum(0) / rows / own.limits
     kept = [own.resources.index(n) for n in ("short", "long", "short segments", "long segments")]
     media = [n for lengths in samples for n in lengths.media.get("vision", ())]
     seconds = 0.0
-    for modality, lane in zip(own.modalities, lanes_of(own), strict=False):
-        assert lane.cost
-        taken = np.sort([n for n in media if lane.takes(n)]).astype(np.int64)
-        seconds += lane_seconds(taken, lane.cost)
-        assert modality.lane is lane
+    for spec, bucket in zip(own.specs, lanes_of(own), strict=False):
+        assert bucket.cost
+        taken = np.sort([n for n in media if bucket.takes(n)]).astype(np.int64)
+        seconds += bucket_seconds(taken, bucket.cost)
+        assert spec.bucket is bucket
     return max(1.0, *shares[kept].tolist()), seconds
 
 
 costs = st.builds(
-    LaneCost,
+    BucketCost,
     groups=st.integers(1, 6),
     fixed=st.floats(0, 5),
     linear=st.floats(0, 2),
@@ -107,26 +107,28 @@ def whole(samples: list[Lengths]) -> list[Lengths]:
 def test_a_group_of_hosts_cuts_for_its_own_devices(samples: list[Lengths]) -> None:
     """Half of the rows on half of the devices: as if there were no others."""
     every, half = capacity(), capacity(replace(SHORT, groups=2), replace(LONG, groups=1))
-    own = by_lane(samples, every)
-    found = cut_lanes(own, of_group(every, 2), ROWS // 2)
-    assert lanes_limits(found) == lanes_limits(cut_lanes(own, half, ROWS // 2))
+    own = by_bucket(samples, every)
+    found = choose_thresholds(own, of_group(every, 2), ROWS // 2)
+    assert lanes_limits(found) == lanes_limits(choose_thresholds(own, half, ROWS // 2))
 
 
 def lanes_limits(own: Capacity) -> list[tuple[int, int | None]]:
-    return [(lane.above, lane.up_to) for lane in lanes_of(own)]
+    return [(bucket.above, bucket.up_to) for bucket in lanes_of(own)]
 
 
 @given(samples_of.map(whole), costs, costs, st.sampled_from([30, 60, 400]))
 def test_no_cut_is_better(
-    samples: list[Lengths], short: LaneCost, long: LaneCost, room: int
+    samples: list[Lengths], short: BucketCost, long: BucketCost, room: int
 ) -> None:
     highest = capacity(short, long, max(room, MOST))
-    usable = [n for n in samples if not highest.misfit(highest.by_lane(n), ROWS)]
-    found = cut_lanes(by_lane(usable, highest), highest, ROWS, ROWS) if usable else highest
+    usable = [n for n in samples if not highest.misfit(highest.by_bucket(n), ROWS)]
+    found = (
+        choose_thresholds(by_bucket(usable, highest), highest, ROWS, ROWS) if usable else highest
+    )
     steps, seconds = outcome(usable, found)
     for most in range(MOST + 1):
         other = cut_at(highest, "vision", most)
-        if any(other.misfit(other.by_lane(n), ROWS) for n in usable):
+        if any(other.misfit(other.by_bucket(n), ROWS) for n in usable):
             continue
         others = outcome(usable, other)
         assert (steps, seconds) <= (others[0], others[1] * (1 + 1e-9) + 1e-12), most
@@ -149,9 +151,9 @@ def fewest(lengths: list[int], room: int) -> int:
 @settings(max_examples=50)
 @given(st.lists(st.integers(1, 40), max_size=6), costs.filter(lambda cost: cost.row == 40))
 def test_the_seconds_of_rows_are_those_of_the_fewest_that_hold_the_media(
-    lengths: list[int], cost: LaneCost
+    lengths: list[int], cost: BucketCost
 ) -> None:
-    rows, found = fewest(lengths, 40), lane_seconds(np.array(lengths, np.int64), cost)
+    rows, found = fewest(lengths, 40), bucket_seconds(np.array(lengths, np.int64), cost)
     fullest = -(-rows // cost.groups)  # rows of the group that has most of them
     pairs = cost.quadratic * sum(n * n for n in lengths)
     if not cost.by_segment:
@@ -166,29 +168,29 @@ def test_the_seconds_of_rows_are_those_of_the_fewest_that_hold_the_media(
 
 @given(samples_of.map(whole), costs, costs, st.integers(0, 2**32 - 1))
 def test_what_does_not_fit_is_never_cut_off(
-    samples: list[Lengths], short: LaneCost, long: LaneCost, seed: int
+    samples: list[Lengths], short: BucketCost, long: BucketCost, seed: int
 ) -> None:
     highest = capacity(short, long, room=40, segments=4)
-    usable = [n for n in samples if not highest.misfit(highest.by_lane(n))]
+    usable = [n for n in samples if not highest.misfit(highest.by_bucket(n))]
     if not usable:
         return
-    found = cut_lanes(by_lane(usable, highest), highest, ROWS)
-    laid = relaid(by_lane(usable, highest), found)
-    assert laid == by_lane(usable, found)
+    found = choose_thresholds(by_bucket(usable, highest), highest, ROWS)
+    laid = relaid(by_bucket(usable, highest), found)
+    assert laid == by_bucket(usable, found)
     assert all(found.misfit(lengths) is None for lengths in laid)
     assert all(n <= MOST for lengths in laid for n in lengths.media.get("short", ()))
     order = np.random.default_rng(seed).permutation(len(usable))
-    assert cut_lanes([by_lane(usable, highest)[i] for i in order], highest, ROWS) == found
+    assert choose_thresholds([by_bucket(usable, highest)[i] for i in order], highest, ROWS) == found
 
 
 def test_a_long_medium_that_keeps_ranks_waiting_is_split() -> None:
     """The example of the module: 16, 16 and 90 positions on two ranks."""
-    own = capacity(LaneCost(2, 0, 1, 0), LaneCost(1, 0, 0.5 + 1 / 30, 0), most=100)
+    own = capacity(BucketCost(2, 0, 1, 0), BucketCost(1, 0, 0.5 + 1 / 30, 0), most=100)
     samples = [Lengths(5, {"vision": (n,)}, {"vision": (0,)}) for n in (16, 16, 90)]
     seconds = [outcome(samples, cut_at(own, "vision", most))[1] for most in (90, 16, 0)]
     assert seconds == pytest.approx([90, 64, 61 + 122 / 30])
-    found = cut_lanes(by_lane(samples, own), own, ROWS)
-    assert [lane.up_to or lane.above for lane in lanes_of(found)] == [16, 16]
+    found = choose_thresholds(by_bucket(samples, own), own, ROWS)
+    assert [bucket.up_to or bucket.above for bucket in lanes_of(found)] == [16, 16]
 
 
 def test_rows_that_are_computed_whole_are_counted() -> None:
@@ -198,36 +200,40 @@ def test_rows_that_are_computed_whole_are_counted() -> None:
         ((0, 0), [16 + 0.45 * 90, 0.45 * 122], 0),
         ((24, 96), [24 + 0.45 * 96, 2 * 0.45 * 96], 16),
     ):
-        own = capacity(LaneCost(2, 0, 1.0, 0, rows[0]), LaneCost(1, 0, 0.45, 0, rows[1]), room=96)
+        own = capacity(
+            BucketCost(2, 0, 1.0, 0, rows[0]), BucketCost(1, 0, 0.45, 0, rows[1]), room=96
+        )
         seconds = [outcome(samples, cut_at(own, "vision", most))[1] for most in (16, 0)]
         assert seconds == pytest.approx(expected)
-        found = cut_lanes(by_lane(samples, own), own, ROWS)
-        assert [lane.up_to or lane.above for lane in lanes_of(found)] == [cut, cut]
+        found = choose_thresholds(by_bucket(samples, own), own, ROWS)
+        assert [bucket.up_to or bucket.above for bucket in lanes_of(found)] == [cut, cut]
 
 
 def test_an_empty_lane_takes_no_seconds() -> None:
     samples = [Lengths(5, {"vision": (8, 8)}, {"vision": (0, 1)})] * 4
-    dear, cheap = LaneCost(4, 9.0, 1.0, 0.0), LaneCost(4, 1.0, 0.5, 0.0)
-    for costs_, lane in (((dear, cheap), "long"), ((cheap, dear), "short")):
+    dear, cheap = BucketCost(4, 9.0, 1.0, 0.0), BucketCost(4, 1.0, 0.5, 0.0)
+    for costs_, bucket in (((dear, cheap), "long"), ((cheap, dear), "short")):
         own = capacity(*costs_)
-        laid = relaid(by_lane(samples, own), cut_lanes(by_lane(samples, own), own, ROWS))
-        assert [{*lengths.media} for lengths in laid] == [{lane}] * 4
+        laid = relaid(
+            by_bucket(samples, own), choose_thresholds(by_bucket(samples, own), own, ROWS)
+        )
+        assert [{*lengths.media} for lengths in laid] == [{bucket}] * 4
 
 
 def test_budgets_come_before_seconds() -> None:
-    """The cheaper lane takes as many media as its rows hold, and no more."""
-    free, dear = LaneCost(4, 0.0, 0.0, 0.0), LaneCost(1, 0.0, 5.0, 0.0)
+    """The cheaper bucket takes as many media as its rows hold, and no more."""
+    free, dear = BucketCost(4, 0.0, 0.0, 0.0), BucketCost(1, 0.0, 5.0, 0.0)
     samples = [Lengths(5, {"vision": (n,)}, {"vision": (0,)}) for n in (4, 8, 12, 16, 20, 24)]
     own = capacity(free, dear, room=40)
-    assert cut_lanes(by_lane(samples, own), own, 1) == cut_at(own, "vision", 16)
+    assert choose_thresholds(by_bucket(samples, own), own, 1) == cut_at(own, "vision", 16)
 
 
 def test_lanes_with_thresholds_have_no_cuts() -> None:
     own = capacity()
-    still = [replace(m, lane=m.lane and replace(m.lane, cost=None)) for m in own.modalities]
-    assert has_cuts(own)
-    assert not has_cuts(replace(own, modalities=tuple(still)))
-    assert not has_cuts(CAPACITY)
+    still = [replace(m, bucket=m.bucket and replace(m.bucket, cost=None)) for m in own.specs]
+    assert has_thresholds(own)
+    assert not has_thresholds(replace(own, specs=tuple(still)))
+    assert not has_thresholds(CAPACITY)
 
 
 def plans_of(
@@ -235,19 +241,19 @@ def plans_of(
 ) -> list[MicrobatchPlan]:
     """Six microbatches, from a state on."""
     source = mixed_source(30)
-    short, long = LaneCost(4, 0.5, 1.0, 0.1), LaneCost(1, 0.5, 0.3, 0.03)
-    lanes = (
-        replace(VISION, name="short", lane=Lane("vision", 0, 40, short)),
-        replace(VISION, name="long", lane=Lane("vision", 40, None, long)),
+    short, long = BucketCost(4, 0.5, 1.0, 0.1), BucketCost(1, 0.5, 0.3, 0.03)
+    buckets = (
+        replace(VISION, name="short", bucket=LengthBucket("vision", 0, 40, short)),
+        replace(VISION, name="long", bucket=LengthBucket("vision", 40, None, long)),
         AUDIO,
     )
     budgets = {"tokens": 312, "short": 40, "long": 72, "audio": 640, "segments": 24}
     config = make_config(budgets=budgets, balance=balance)
     work = {**WORK, "short": WORK["vision"], "long": WORK["vision"]}
     owners = {name: [row % hosts for row in range(config.rows)] for name in work}
-    consumer = Consumer(work, owners, 2, readers=hosts)
-    lengths, own = measure(source, processor), make_capacity(budgets, lanes)
-    planner = Planner(source, lengths, config, own, state, consumer)
+    consumer = TrainingDemand(work, owners, 2, readers=hosts)
+    lengths, own = measure(source, processor), make_capacity(budgets, buckets)
+    planner = BatchPlanner(source, lengths, config, own, state, consumer)
     return [planner.plan() for _ in range(6)]
 
 

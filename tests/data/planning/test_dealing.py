@@ -18,16 +18,16 @@ from data.config import Balance, DataConfig
 from data.faults import FaultKind
 from data.loading.assemble import Assembler
 from data.planning.balance import lpt
-from data.planning.bucket_thresholds import group_seconds, lane_seconds
-from data.planning.dealing import Dealer
+from data.planning.bucket_thresholds import bucket_seconds, group_seconds
 from data.planning.ladder import Ladder
 from data.planning.lengths import measure
 from data.planning.packing import make_capacity, spans_of
-from data.planning.problem import Problem
+from data.planning.problem import BalanceProblem
+from data.planning.row_assignment import RowAssigner
 from data.planning.steps import StepPacker
-from data.planning.stream import Consumer, LoaderState, MicrobatchPlan, Planner
+from data.planning.stream import BatchPlanner, LoaderState, MicrobatchPlan, TrainingDemand
 from data.processing.processor import Processor
-from data.rows.spec import Lane, LaneCost
+from data.rows.spec import BucketCost, LengthBucket
 from data.sample import DataError, Lengths
 from mllm_jax.train.step.batch import select_rows
 from tests.data.planning.test_packing import sample_lengths
@@ -75,13 +75,13 @@ def test_rows_keep_their_limits_and_the_oldest_is_placed(
         assert {name: len(own) for name, own in media.items() if own} == {
             name: len(own) for name, own in lengths.media.items() if own
         }
-        for modality in (VISION, AUDIO):
-            where = media.get(modality.name, ())
+        for spec in (VISION, AUDIO):
+            where = media.get(spec.name, ())
             for r, span in zip(
-                where, spans_of(modality, lengths.media.get(modality.name, ())), strict=True
+                where, spans_of(spec, lengths.media.get(spec.name, ())), strict=True
             ):
-                used[modality.name, r] += span
-                used[f"{modality.name} segments", r] += 1
+                used[spec.name, r] += span
+                used[f"{spec.name} segments", r] += 1
             if balance != "per_phase":
                 assert set(where) <= {row}
     limits = dict(zip(CAPACITY.resources, CAPACITY.limits, strict=True))
@@ -120,12 +120,12 @@ def test_a_sample_that_waits_takes_nothing() -> None:
     assert deal(samples, "per_phase", 1)[0] == [0, 2]
 
 
-@pytest.mark.parametrize("lane", [None, Lane("vision")])
-def test_media_are_encoded_on_the_host_that_needs_them(lane: Lane | None) -> None:
-    name = "vision" if lane is None else "wide"
+@pytest.mark.parametrize("bucket", [None, LengthBucket("vision")])
+def test_media_are_encoded_on_the_host_that_needs_them(bucket: LengthBucket | None) -> None:
+    name = "vision" if bucket is None else "wide"
     capacity = make_capacity(
         {"tokens": 312, name: 72, "audio": 640, "segments": 24},
-        (replace(VISION, name=name, lane=lane), AUDIO),
+        (replace(VISION, name=name, bucket=bucket), AUDIO),
     )
     work = WORK | {name: WORK["vision"]}
     samples = [Lengths(200 + i, {name: (40 + 2 * i,)}) for i in range(4)]
@@ -152,10 +152,10 @@ def test_media_are_encoded_on_the_host_that_needs_them(lane: Lane | None) -> Non
 def test_groups_of_a_lane_by_cost_are_even_and_fill_few_rows(
     lengths: list[int], groups: int, row: int
 ) -> None:
-    cost = LaneCost(groups, 0.0, 1.0, 0.01, row)
+    cost = BucketCost(groups, 0.0, 1.0, 0.01, row)
     budgets = {"tokens": 312, "long": 72, "audio": 640, "segments": 24}
     capacity = make_capacity(
-        budgets, (replace(VISION, name="long", lane=Lane("vision", cost=cost)), AUDIO)
+        budgets, (replace(VISION, name="long", bucket=LengthBucket("vision", cost=cost)), AUDIO)
     )
     samples = [Lengths(10, {"long": (n,)}) for n in lengths]
     _, dealt = deal(samples, "per_phase", 8, WORK | {"long": WORK["vision"]}, capacity=capacity)
@@ -172,9 +172,11 @@ def test_groups_of_a_lane_by_cost_are_even_and_fill_few_rows(
         assert all(a + b > 72 for i, a in enumerate(used) for b in used[:i])
         # A cut expects the seconds of what is dealt.
         seconds = group_seconds(spans, rows // each, rows, cost).max()
-        assert lane_seconds(spans, cost) == pytest.approx(seconds)
+        assert bucket_seconds(spans, cost) == pytest.approx(seconds)
         return
-    even = np.bincount(lpt(Problem(np.array(lengths, np.int64), groups, cost)), minlength=groups)
+    even = np.bincount(
+        lpt(BalanceProblem(np.array(lengths, np.int64), groups, cost)), minlength=groups
+    )
     assert sorted(np.bincount(rows // each, minlength=groups)) == sorted(even) or each == 1
     for own in filled.reshape(groups, each):
         used = own[own > 0]
@@ -188,12 +190,12 @@ def test_what_the_groups_of_a_lane_cannot_hold_has_a_row_all_the_same(
     lengths: list[int], each: float
 ) -> None:
     """Groups may be full for a deal by their cost alone, where the rows of all are not."""
-    cost = LaneCost(2, 0.0, each, 0.01, 0)
+    cost = BucketCost(2, 0.0, each, 0.01, 0)
     budgets = {"tokens": 312, "long": 72, "audio": 640, "segments": 24}
-    lane = replace(VISION, name="long", lane=Lane("vision", cost=cost))
+    bucket = replace(VISION, name="long", bucket=LengthBucket("vision", cost=cost))
     samples = [Lengths(10, {"long": (n,)}) for n in lengths]
     work = WORK | {"long": WORK["vision"]}
-    capacity = make_capacity(budgets, (lane, AUDIO))
+    capacity = make_capacity(budgets, (bucket, AUDIO))
     here, dealt = deal(samples, "per_phase", 8, work, capacity=capacity)
     spans = spans_of(VISION, [lengths[number] for number in here])
     filled = Counter[int]()
@@ -214,22 +216,22 @@ def test_the_work_of_all_balanced_phases_must_be_known() -> None:
 # ---- algorithms of users -------------------------------------------------------------------------
 
 
-def one_by_one(problem: Problem) -> list[list[int]]:
+def one_by_one(problem: BalanceProblem) -> list[list[int]]:
     """Deal items in turn, whatever they cost."""
     return [list(range(r, len(problem.lengths), problem.ranks)) for r in range(problem.ranks)]
 
 
-def forgetful(problem: Problem) -> list[list[int]]:
+def forgetful(problem: BalanceProblem) -> list[list[int]]:
     """All items but the last."""
     return [list(range(len(problem.lengths) - 1)), *[[]] * (problem.ranks - 1)]
 
 
-def repeating(problem: Problem) -> list[list[int]]:
+def repeating(problem: BalanceProblem) -> list[list[int]]:
     """The first item on every rank."""
     return [[*range(len(problem.lengths))], *[[0]] * (problem.ranks - 1)]
 
 
-def unable(problem: Problem) -> np.ndarray:
+def unable(problem: BalanceProblem) -> np.ndarray:
     """All in turn, but for the second item."""
     rank = np.arange(len(problem.lengths)) % problem.ranks
     rank[1] = -1
@@ -241,9 +243,9 @@ SMALL = [Lengths(20 + n, {"vision": (8 * n,)}) for n in range(1, 6)]
 
 @pytest.mark.parametrize("phase", ["decoder", "vision"])
 def test_an_algorithm_of_a_user_deals_its_tower(phase: str, monkeypatch: Any) -> None:
-    called: list[Problem] = []
+    called: list[BalanceProblem] = []
 
-    def counted(problem: Problem, own: Any = one_by_one) -> Any:
+    def counted(problem: BalanceProblem, own: Any = one_by_one) -> Any:
         called.append(problem)
         return own(problem)
 
@@ -286,7 +288,7 @@ def test_a_tower_that_pads_is_dealt_by_runs_of_like_lengths(
 
 
 def test_an_unknown_tower_or_algorithm_is_refused() -> None:
-    with pytest.raises(DataError, match=r"data.balancing.video: no such tower; valid: decoder"):
+    with pytest.raises(DataError, match=r"data.balancing.video: no such module; valid: decoder"):
         deal([], "per_phase", 2, balancing={"video": {}})
     with pytest.raises(DataError, match=r"data.balancing.audio.algorithm: .*'no.where:at'"):
         deal([], "per_phase", 2, balancing={"audio": {"algorithm": "no.where:at"}})
@@ -296,8 +298,8 @@ def test_an_unknown_tower_or_algorithm_is_refused() -> None:
 
 
 def planned(source: ListSource, processor: Processor, config: Any) -> MicrobatchPlan:
-    return Planner(
-        source, measure(source, processor), config, CAPACITY, LoaderState(0), Consumer(WORK)
+    return BatchPlanner(
+        source, measure(source, processor), config, CAPACITY, LoaderState(0), TrainingDemand(WORK)
     ).plan()
 
 
@@ -333,9 +335,9 @@ def content(batch: PackedBatch, placement: Any, processor: Processor) -> list[by
     span = np.s_[row, start : start + placement.lengths.tokens]
     decoder = batch.decoder
     found = [array[span].tobytes() for array in of_example(decoder)]
-    for name, modality in processor.modalities.items():
+    for name, spec in processor.specs.items():
         inputs = batch.rows[name].inputs
-        outputs = inputs.reshape(-1, modality.reduction * modality.features)
+        outputs = inputs.reshape(-1, spec.reduction * spec.features)
         index = decoder.merges[name][span]
         found += [np.flatnonzero(index >= 0).tobytes(), outputs[index[index >= 0]].tobytes()]
     return found
@@ -416,7 +418,7 @@ def test_rows_lie_where_most_of_their_tokens_are_read(
     packed = StepPacker(CAPACITY, len(where), 1, balance == "per_phase", evenly=False)(samples)
     here = packed.placed
     ladder = Ladder.build(config, UNITS)
-    dealer = Dealer(config, CAPACITY, ladder, WORK, hosts)
+    dealer = RowAssigner(config, CAPACITY, ladder, WORK, hosts)
     own = [samples[i] for i in here]
     dealt = dealer(own, packed.of(here), readers=readers[: len(own)])
 

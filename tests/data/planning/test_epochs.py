@@ -16,12 +16,12 @@ from data.batch import NEXT_TOKEN
 from data.config import DataConfig
 from data.faults import Fault, FaultKind
 from data.loading.loader import Loader
-from data.loading.on_read import Alone, ReadingLoader
+from data.loading.on_read import LoneHost, ReadingLoader
 from data.planning.epochs import on_offer, readable
-from data.planning.groups.group import Group
+from data.planning.groups.group import HostGroupSpec
 from data.planning.lengths import LengthTable
 from data.planning.packing import make_capacity
-from data.planning.stream import Consumer, LoaderState, MicrobatchPlan, Planner, stream
+from data.planning.stream import BatchPlanner, LoaderState, MicrobatchPlan, TrainingDemand, stream
 from data.processing.processor import Processor
 from data.sample import Lengths
 from data.sources.make import make_source
@@ -83,7 +83,7 @@ def mixture_of(sizes: Sequence[int], weights: Sequence[float]) -> dict[str, Any]
     return {"kind": "mixture", "members": members}
 
 
-def steps_of(planner: Planner, microbatches: int, count: int) -> list[list[MicrobatchPlan]]:
+def steps_of(planner: BatchPlanner, microbatches: int, count: int) -> list[list[MicrobatchPlan]]:
     return [[planner.plan() for _ in range(microbatches)] for _ in range(count)]
 
 
@@ -151,10 +151,10 @@ def test_every_epoch_has_every_sample_once(
 ) -> None:
     """The same samples come from the state of every microbatch on, and are a permutation."""
     config, table = config_of(make_config, shape), lengths_of(count, seed, spread, bad)
-    source, consumer = ListSource(["none"] * count), Consumer(WORK, microbatches=microbatches)
+    source, consumer = ListSource(["none"] * count), TrainingDemand(WORK, microbatches=microbatches)
 
-    def begun(state: LoaderState) -> Planner:
-        return Planner(source, table, config, CAPACITY, state, consumer)
+    def begun(state: LoaderState) -> BatchPlanner:
+        return BatchPlanner(source, table, config, CAPACITY, state, consumer)
 
     steps = steps_of(begun(LoaderState(seed)), microbatches, 7)
     check_epochs(steps, source, table, seed)
@@ -184,8 +184,8 @@ def test_every_member_of_a_mixture_has_epochs_of_its_own(
     config = config_of(make_config, shape, source=mixture)
     source, table = make_source(config), lengths_of(sum(sizes), seed, 1.0, 0.2)
 
-    def begun(state: LoaderState) -> Planner:
-        return Planner(source, table, config, CAPACITY, state, Consumer(WORK))
+    def begun(state: LoaderState) -> BatchPlanner:
+        return BatchPlanner(source, table, config, CAPACITY, state, TrainingDemand(WORK))
 
     steps = steps_of(begun(LoaderState(seed)), 1, 12)
     check_epochs(steps, source, table, seed)
@@ -201,7 +201,7 @@ def test_a_mixture_keeps_its_weights_though_a_member_is_small(make_config: MakeC
         source=mixture_of([10, 5000], [0.5, 0.5]), rows=4, lookahead=200, budgets=BUDGETS
     )
     source, table = make_source(config), lengths_of(5010, 0, 0.1)
-    planner = Planner(source, table, config, CAPACITY, LoaderState(0), Consumer(WORK))
+    planner = BatchPlanner(source, table, config, CAPACITY, LoaderState(0), TrainingDemand(WORK))
     steps = steps_of(planner, 1, 30)
     check_epochs(steps, source, table, 0)
     small = [sum(p.index < 10 for p in step[0].placements) for step in steps]
@@ -216,7 +216,7 @@ def test_samples_that_wait_take_no_room_from_others(make_config: MakeConfig) -> 
     mixture = mixture_of([150, 5000], [0.5, 0.5])
     config = make_config(source=mixture, rows=4, lookahead=200, budgets=BUDGETS)
     source, table = make_source(config), lengths_of(5150, 0, 0.1)
-    planner = Planner(source, table, config, CAPACITY, LoaderState(0), Consumer(WORK))
+    planner = BatchPlanner(source, table, config, CAPACITY, LoaderState(0), TrainingDemand(WORK))
     waiting = []
     for (plan,) in steps_of(planner, 1, 8):
         assert plan.offered == 200
@@ -233,7 +233,7 @@ def test_an_epoch_goes_on_with_other_rows_and_another_look_ahead(
     state, steps = LoaderState(7), []
     for own in (shape, *others):
         config = config_of(make_config, own)
-        planner = Planner(source, table, config, CAPACITY, state, Consumer(WORK))
+        planner = BatchPlanner(source, table, config, CAPACITY, state, TrainingDemand(WORK))
         steps += steps_of(planner, 1, 3)
         state = planner.state
     check_epochs(steps, source, table, 7)
@@ -245,7 +245,9 @@ def test_a_state_with_samples_of_several_epochs_goes_on(make_config: MakeConfig)
     table, source = lengths_of(count, 0, 1.0), ListSource(["none"] * count)
     config = make_config(rows=1, lookahead=20, budgets=BUDGETS)
     carry = (3, 7, 11, 12, 15, 16, 20, 23, 25, 26, 30, 35, 36)
-    planner = Planner(source, table, config, CAPACITY, LoaderState(1, 4, 38, carry), Consumer(WORK))
+    planner = BatchPlanner(
+        source, table, config, CAPACITY, LoaderState(1, 4, 38, carry), TrainingDemand(WORK)
+    )
     positions = [p.position for (plan,) in steps_of(planner, 1, 30) for p in plan.placements]
     epochs = [position // count for position in positions]
     assert epochs == sorted(epochs)
@@ -260,7 +262,10 @@ def test_a_state_before_the_end_of_an_epoch_names_what_is_left(make_config: Make
     count = 30
     table, source = lengths_of(count, 0, 1.0), ListSource(["none"] * count)
     config = make_config(rows=1, lookahead=500, budgets=BUDGETS)
-    planner, left = Planner(source, table, config, CAPACITY, LoaderState(1), Consumer(WORK)), count
+    planner, left = (
+        BatchPlanner(source, table, config, CAPACITY, LoaderState(1), TrainingDemand(WORK)),
+        count,
+    )
     for _ in range(30):
         plan = planner.plan()
         assert plan.offered == left
@@ -278,9 +283,9 @@ def test_data_smaller_than_a_step_fill_the_rest_with_padding(
     source = mixed_source(count, seed=count)
     changes: dict[str, Any] = {"batch": batch, "samples": 40 if batch == "samples" else None}
     config = make_config(rows=8, on_error="raise", **changes)
-    consumer, rows = Consumer(WORK, microbatches=4), all_rows(8)
+    consumer, rows = TrainingDemand(WORK, microbatches=4), all_rows(8)
     known = Loader(source, processor, config, 0, rows, consumer=consumer)
-    read = ReadingLoader(source, processor, config, 0, [rows], None, consumer, Alone())
+    read = ReadingLoader(source, processor, config, 0, [rows], None, consumer, LoneHost())
     with known, read:
         for _ in range(3):
             step = [next(known) for _ in range(4)]
@@ -301,8 +306,8 @@ def test_a_group_of_hosts_takes_its_samples_once_in_every_epoch(make_config: Mak
     table, source = lengths_of(50, 0, 1.0), ListSource(["none"] * 50)
     config = make_config(rows=4, budgets=BUDGETS)
     for number in range(2):
-        consumer = Consumer(WORK, group=Group(number, 2))
-        planner = Planner(source, table, config, CAPACITY, LoaderState(2), consumer)
+        consumer = TrainingDemand(WORK, group=HostGroupSpec(number, 2))
+        planner = BatchPlanner(source, table, config, CAPACITY, LoaderState(2), consumer)
         for step in (steps := steps_of(planner, 1, 12)):
             assert len({p.position // 50 for p in step[0].placements}) == 1
         positions = [p.position for (plan,) in steps for p in plan.placements]

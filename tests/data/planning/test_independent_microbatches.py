@@ -1,4 +1,4 @@
-"""Units: a step's media packed by themselves, in their rows, and what they carry along."""
+"""Independent microbatches: a step's media packed by themselves, and what they carry along."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from hypothesis import strategies as st
 
 from data.batch import ModuleRows
 from data.planning.independent_microbatches import (
+    IndependentMicrobatches,
     Ints,
-    Units,
+    count_independent_microbatches,
     feeds_of_all,
-    plan_units,
-    rows_of_units,
-    units_of,
+    plan_independent_microbatches,
+    rows_of_independent_microbatches,
 )
 from data.rows.pack import by_name, empty_rows, of_names
-from mllm_jax.config.inputs import modalities
+from mllm_jax.config.inputs import row_specs
 from tests.train.models import small_model
 
 ROWS, POSITIONS = 3, 16
-MODALITIES = {modality.name: modality for modality in modalities(small_model())}
-VISION = MODALITIES["vision"]
+SPECS = {spec.name: spec for spec in row_specs(small_model())}
+VISION = SPECS["vision"]
 #: Rows of a unit for each row of the batch.
 SPREADS = st.integers(1, 3)
 
@@ -47,7 +47,7 @@ def steps(draw: st.DrawFn, reduction: int = 1) -> list[Ints]:
 
 @given(steps(), SPREADS)
 def test_media_stay_in_their_rows_and_do_not_overlap(media: list[Ints], spread: int) -> None:
-    units = plan_units(media, ROWS, POSITIONS, spread=spread)
+    units = plan_independent_microbatches(media, ROWS, POSITIONS, spread=spread)
     assert len(units.media) == sum(map(len, media))
     assert (units.row // spread == units.media[:, 0]).all()
     used = used_by(units, ROWS * spread, POSITIONS)
@@ -60,16 +60,18 @@ def test_groups_of_rows_feed_together_what_all_rows_do(
     media: list[Ints], spread: int, groups: int
 ) -> None:
     parts = [
-        plan_units([own[own[:, 0] % groups == g] for own in media], ROWS, POSITIONS, spread=spread)
+        plan_independent_microbatches(
+            [own[own[:, 0] % groups == g] for own in media], ROWS, POSITIONS, spread=spread
+        )
         for g in range(groups)
     ]
-    whole = plan_units(media, ROWS, POSITIONS, spread=spread)
+    whole = plan_independent_microbatches(media, ROWS, POSITIONS, spread=spread)
     assert feeds_of_all([own.feeds for own in parts]) == whole.feeds
 
 
 @given(steps(), SPREADS)
 def test_rows_that_go_on_together_feed_few_microbatches(media: list[Ints], spread: int) -> None:
-    units = plan_units(media, ROWS, POSITIONS, spread=spread, together=True)
+    units = plan_independent_microbatches(media, ROWS, POSITIONS, spread=spread, together=True)
     assert used_by(units, ROWS * spread, POSITIONS).max(initial=0) <= 1
     assert (units.row // spread == units.media[:, 0]).all()
     # A microbatch needs at most one more unit, as each of its rows fits into one.
@@ -82,14 +84,14 @@ def test_rows_that_go_on_together_feed_few_microbatches(media: list[Ints], sprea
 def test_rows_by_themselves_may_feed_many_microbatches() -> None:
     """The example of the module, and units of a full first row beside an empty one."""
     media = [np.array([own]) for own in ([0, 0, 5, 1, 1], [0, 0, 7, 1, 1], [1, 0, 5, 1, 1])]
-    assert plan_units(media, 2, 10).feeds == ((0, 2), (1, 1))
-    assert plan_units(media, 2, 10, together=True).feeds == ((0, 0), (1, 2))
+    assert plan_independent_microbatches(media, 2, 10).feeds == ((0, 2), (1, 1))
+    assert plan_independent_microbatches(media, 2, 10, together=True).feeds == ((0, 0), (1, 2))
     late = [np.array([[int(m >= 8), 0, 10, 1, 1]]) for m in range(16)]
-    assert plan_units(late, 2, 10).feeds == tuple((m, m + 8) for m in range(8))
-    assert plan_units(late, 2, 10, together=True).count == 15
+    assert plan_independent_microbatches(late, 2, 10).feeds == tuple((m, m + 8) for m in range(8))
+    assert plan_independent_microbatches(late, 2, 10, together=True).count == 15
 
 
-def used_by(units: Units, rows: int, positions: int) -> Ints:
+def used_by(units: IndependentMicrobatches, rows: int, positions: int) -> Ints:
     """How many media are at every position of the units, `[units, rows, positions]`."""
     used = np.zeros((units.count, rows, positions), np.int64)
     places = zip(units.media[:, 2], units.unit, units.row, units.start, strict=True)
@@ -101,8 +103,8 @@ def used_by(units: Units, rows: int, positions: int) -> Ints:
 @given(steps(), st.integers(2, 3))
 def test_more_rows_take_fewer_units(media: list[Ints], spread: int) -> None:
     """A unit is left only where the next medium fits none of its rows for a row of the batch."""
-    units = plan_units(media, ROWS, POSITIONS, spread=spread)
-    assert units.count <= plan_units(media, ROWS, POSITIONS).count
+    units = plan_independent_microbatches(media, ROWS, POSITIONS, spread=spread)
+    assert units.count <= plan_independent_microbatches(media, ROWS, POSITIONS).count
     filled = used_by(units, ROWS * spread, POSITIONS).sum(-1).reshape(-1, ROWS, spread)
     order = units.media[:, 0], units.unit
     for row in range(ROWS):
@@ -120,9 +122,9 @@ def test_media_go_to_the_first_open_bin_that_has_room(
     expected = plainly(media, positions, spread, each, together)
     if each and any(unit // each > m for (unit, *_), m in expected):
         with pytest.raises(ValueError, match="media of a microbatch need"):
-            plan_units(media, ROWS, positions, each, spread, together)
+            plan_independent_microbatches(media, ROWS, positions, each, spread, together)
         return
-    units = plan_units(media, ROWS, positions, each, spread, together)
+    units = plan_independent_microbatches(media, ROWS, positions, each, spread, together)
     places = zip(units.unit, units.row, units.start, units.segment, strict=True)
     found = zip(places, units.microbatch, strict=True)
     assert [(tuple(map(int, place)), int(m)) for place, m in found] == expected
@@ -158,7 +160,7 @@ def plainly(
 
 @given(steps())
 def test_units_follow_the_load(media: list[Ints]) -> None:
-    units = plan_units(media, ROWS, POSITIONS)
+    units = plan_independent_microbatches(media, ROWS, POSITIONS)
     assert units.count <= sum(len(own) > 0 for own in media)
     fullest = max(sum(own[own[:, 0] == row, 2].sum() for own in media) for row in range(ROWS))
     assert units.count >= -(-fullest // POSITIONS)
@@ -174,7 +176,7 @@ def test_units_follow_the_load(media: list[Ints]) -> None:
 
 @given(steps())
 def test_units_feed_the_microbatches_of_their_media_in_order(media: list[Ints]) -> None:
-    units = plan_units(media, ROWS, POSITIONS)
+    units = plan_independent_microbatches(media, ROWS, POSITIONS)
     for unit, (first, last) in enumerate(units.feeds):
         own = set(units.microbatch[units.unit == unit].tolist())
         assert {first, last} <= own
@@ -189,7 +191,7 @@ def filled(media: Ints, seed: int) -> ModuleRows:
     for row, start, span, segment, _ in media.tolist():
         for name, array in by_name(rows).items():
             own = VISION.arrays.get(name)
-            step = VISION.reduction if own is not None and own.per == "output" else 1
+            step = VISION.reduction if own is not None and own.axis == "output" else 1
             part = array[row, start // step : (start + span) // step]
             part[...] = rng.integers(1, 9, part.shape)
         rows.segment_ids[row, start : start + span] = segment
@@ -199,7 +201,7 @@ def filled(media: Ints, seed: int) -> ModuleRows:
 @settings(max_examples=60)
 @given(steps(reduction=VISION.reduction), st.integers(0, 99), SPREADS)
 def test_arrays_move_with_their_media(media: list[Ints], seed: int, spread: int) -> None:
-    units = plan_units(media, ROWS, POSITIONS, spread=spread)
+    units = plan_independent_microbatches(media, ROWS, POSITIONS, spread=spread)
     arrays = [filled(own, seed + m) for m, own in enumerate(media)]
     rows = [2, 0]  # this process's rows, in its order
     # It has all rows of units but the last of one row of the batch.
@@ -207,7 +209,7 @@ def test_arrays_move_with_their_media(media: list[Ints], seed: int, spread: int)
     local = [
         of_names({name: array[rows] for name, array in by_name(own).items()}) for own in arrays
     ]
-    made = rows_of_units(units, local, rows, here, VISION, POSITIONS)
+    made = rows_of_independent_microbatches(units, local, rows, here, VISION, POSITIONS)
     assert made.inputs.shape[:3] == (max(1, units.count), len(here), POSITIONS)
     seen: dict[tuple[int, int], list[int]] = {}
     places = units.unit, units.row, units.start, units.segment
@@ -230,7 +232,7 @@ def test_arrays_move_with_their_media(media: list[Ints], seed: int, spread: int)
 @settings(max_examples=60)
 @given(steps(reduction=2), st.data(), SPREADS)
 def test_runs_move_with_their_media(media: list[Ints], data: st.DataObject, spread: int) -> None:
-    units = plan_units(media, ROWS, POSITIONS, spread=spread)
+    units = plan_independent_microbatches(media, ROWS, POSITIONS, spread=spread)
     for m, own in enumerate(media):
         runs: list[tuple[int, ...]] = []
         for row, start, span, _, _ in own.tolist():
@@ -242,7 +244,7 @@ def test_runs_move_with_their_media(media: list[Ints], data: st.DataObject, spre
 
 def test_a_run_over_two_media_is_cut() -> None:
     media = [np.array([[0, 0, 4, 1, 1], [0, 4, 8, 2, 1]]), np.array([[0, 0, 8, 1, 1]])]
-    units = plan_units(media, 1, 12)
+    units = plan_independent_microbatches(media, 1, 12)
     moved = units.moved(0, np.array([[0, 1, 5, 7, 4]]), 2)
     assert sorted(moved.tolist()) == [[0, 1, 5, 7, 1, 0], [0, 2, 5, 8, 3, 0]]
     # The medium of the second microbatch is the first of the second unit.
@@ -250,7 +252,7 @@ def test_a_run_over_two_media_is_cut() -> None:
 
 
 def test_a_run_in_no_medium_is_refused() -> None:
-    units = plan_units([np.array([[0, 0, 4, 1, 1]])], 2, 8)
+    units = plan_independent_microbatches([np.array([[0, 0, 4, 1, 1]])], 2, 8)
     for run in ([0, 1, 0, 0, 3], [1, 0, 0, 0, 1]):
         with pytest.raises(ValueError, match="is in no medium of its row"):
             units.moved(0, np.array([run]), 2)
@@ -265,7 +267,7 @@ def landed(runs: Ints) -> set[tuple[int, ...]]:
     }
 
 
-def expected(units: Units, microbatch: int, runs: Ints) -> set[tuple[int, ...]]:
+def expected(units: IndependentMicrobatches, microbatch: int, runs: Ints) -> set[tuple[int, ...]]:
     """`landed`, output by output."""
     found: set[tuple[int, ...]] = set()
     for row, first, to, token, count in runs.tolist():
@@ -283,11 +285,13 @@ def expected(units: Units, microbatch: int, runs: Ints) -> set[tuple[int, ...]]:
 def test_a_microbatch_fits_the_units_that_are_counted_for_it(
     media: list[Ints], positions: int, spread: int
 ) -> None:
-    each = units_of(POSITIONS, positions, longest=6, reduction=1, spread=spread)
-    apart = plan_units(media, ROWS, positions, each, spread)
+    each = count_independent_microbatches(
+        POSITIONS, positions, longest=6, reduction=1, spread=spread
+    )
+    apart = plan_independent_microbatches(media, ROWS, positions, each, spread)
     assert apart.count == each * len(media)
     assert (apart.unit // each == apart.microbatch).all()
-    together = plan_units(media, ROWS, positions, spread=spread)
+    together = plan_independent_microbatches(media, ROWS, positions, spread=spread)
     for units in (apart, together):
         assert used_by(units, ROWS * spread, positions).max(initial=0) <= 1
     if spread == 1:
@@ -296,19 +300,19 @@ def test_a_microbatch_fits_the_units_that_are_counted_for_it(
 
 def test_the_count_of_units_is_reached() -> None:
     """Of three rows of 8 no two hold 8 or less; media of 2 leave no row with less than 7."""
-    assert units_of(16, 8, longest=6, reduction=1) == 4
-    assert units_of(16, 8, longest=2, reduction=1) == 3
-    assert units_of(16, 16, longest=6, reduction=1) == 1
-    assert units_of(16, 8, longest=6, reduction=1, spread=3) == 2
+    assert count_independent_microbatches(16, 8, longest=6, reduction=1) == 4
+    assert count_independent_microbatches(16, 8, longest=2, reduction=1) == 3
+    assert count_independent_microbatches(16, 16, longest=6, reduction=1) == 1
+    assert count_independent_microbatches(16, 8, longest=6, reduction=1, spread=3) == 2
     media = [np.array([[0, 5 * n, 5, 1, 1] for n in range(3)])]
-    assert plan_units(media, 1, 8, 4).unit.tolist() == [0, 1, 2]
-    apart = plan_units(media, 1, 8, 2, 3)
+    assert plan_independent_microbatches(media, 1, 8, 4).unit.tolist() == [0, 1, 2]
+    apart = plan_independent_microbatches(media, 1, 8, 2, 3)
     assert (apart.unit.tolist(), apart.row.tolist()) == ([0, 0, 0], [0, 1, 2])
 
 
 def test_what_fits_no_unit_is_refused() -> None:
     with pytest.raises(ValueError, match=r"a medium of 9 positions does not fit .* of 8; valid"):
-        plan_units([np.array([[0, 0, 9, 1, 1]])], 1, 8)
+        plan_independent_microbatches([np.array([[0, 0, 9, 1, 1]])], 1, 8)
     media = [np.array([[0, 0, 5, 1, 1], [0, 5, 5, 1, 1]])]
     with pytest.raises(ValueError, match=r"need 2 units of 8 positions each; valid: at most 1"):
-        plan_units(media, 1, 8, 1)
+        plan_independent_microbatches(media, 1, 8, 1)

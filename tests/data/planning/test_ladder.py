@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from data.config import DataConfig
 from data.planning.balance import _lightest
-from data.planning.dealing import Dealer
 from data.planning.ladder import Ladder
 from data.planning.packing import make_capacity
-from data.planning.problem import Problem
+from data.planning.problem import BalanceProblem
+from data.planning.row_assignment import RowAssigner
 from data.sample import Lengths
 from tests.data.samples import UNITS, VISION, WORK
 
@@ -58,7 +58,7 @@ def test_rows_that_are_exactly_full_have_room(balance: str, tokens: int, fits: b
     capacity = make_capacity(BUDGETS, (VISION,))
     own = config(balance=balance)
     units = {name: UNITS[name] for name in ("tokens", "vision")}
-    dealer = Dealer(own, capacity, Ladder.build(own, units), WORK, {})
+    dealer = RowAssigner(own, capacity, Ladder.build(own, units), WORK, {})
     samples = [Lengths(n, {"vision": ()}, {"vision": ()}) for n in (50, 50, 50, tokens)]
     assert (dealer.pack(samples) is not None) == fits
     # As they come, both long ones would lie in the first row.
@@ -66,7 +66,7 @@ def test_rows_that_are_exactly_full_have_room(balance: str, tokens: int, fits: b
     assert (dealer.pack(samples) is None) == (balance == "none")
 
 
-def one_by_one(problem: Problem) -> list[list[int]]:
+def one_by_one(problem: BalanceProblem) -> list[list[int]]:
     """Deal items in turn, whatever room there is."""
     return [list(range(r, len(problem.lengths), problem.ranks)) for r in range(problem.ranks)]
 
@@ -78,7 +78,7 @@ def test_an_algorithm_is_asked_for_no_rung_below_what_is_to_be_dealt(
     """A deal of all items that exceeds the rung which it is asked for is an error of its own."""
     asked: list[int] = []
 
-    def noted(problem: Problem, own: Any = one_by_one) -> Any:
+    def noted(problem: BalanceProblem, own: Any = one_by_one) -> Any:
         asked.append(problem.limits[0])
         return own(problem)
 
@@ -92,7 +92,7 @@ def test_an_algorithm_is_asked_for_no_rung_below_what_is_to_be_dealt(
     )
     units = {name: UNITS[name] for name in ("tokens", "vision")}
     capacity = make_capacity(BUDGETS, (VISION,))
-    dealer = Dealer(own, capacity, Ladder.build(own, units), WORK, {})
+    dealer = RowAssigner(own, capacity, Ladder.build(own, units), WORK, {})
     samples = [Lengths(40, {"vision": (40,)}, {"vision": (0,)}) for _ in range(2)]
     packed = dealer.pack(samples)
     assert packed is not None

@@ -19,10 +19,10 @@ from data.config import DataConfig
 from data.faults import Fault, FaultKind
 from data.loading.assemble import Assembler
 from data.loading.loader import Loader, Microbatch
-from data.loading.on_read import Alone, ReadingLoader
-from data.media.audio.kind import AudioKind
+from data.loading.on_read import LoneHost, ReadingLoader
+from data.media.audio.media_type import AudioType
 from data.planning.lengths import LengthTable, lengths_folder, measure, open_lengths
-from data.planning.stream import Consumer, LoaderState, Planner
+from data.planning.stream import BatchPlanner, LoaderState, TrainingDemand
 from data.processing.processor import Processor, make_processor
 from data.sample import DataError, Lengths, Sample, SampleError
 from data.sources.cache import KEPT
@@ -308,7 +308,9 @@ def test_data_that_changed_since_are_an_error_that_names_the_sample(
         PIL.Image.new("L", (width, 16)).save(tmp_path / "a.png")
         source = make_source(config)
         lengths = open_lengths(source, processor, config)
-        planner = Planner(source, lengths, config, CAPACITY, LoaderState(0), Consumer(WORK))
+        planner = BatchPlanner(
+            source, lengths, config, CAPACITY, LoaderState(0), TrainingDemand(WORK)
+        )
         plan = planner.plan()
         assemble = Assembler(source, processor, config, all_rows(1), balance == "per_phase")
         if width == 40:
@@ -338,7 +340,7 @@ def test_drawn_media_are_those_of_their_epoch(
     loader: str, tmp_path: Path, make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every epoch has other clips, planned with their lengths; a resumed loader has the same."""
-    monkeypatch.setattr(AudioKind, "is_drawn", True)
+    monkeypatch.setattr(AudioType, "is_drawn", True)
     config = make_config(lengths=loader, rows=2, cache=tmp_path)
     source, processor = DrawnSource([""] * 9), make_processor(config, [VISION, AUDIO])
     assert processor.is_drawn
@@ -346,9 +348,9 @@ def test_drawn_media_are_those_of_their_epoch(
     def microbatches(state: LoaderState | None, count: int) -> list[Microbatch]:
         common = source, processor, config, 3
         with (
-            Loader(*common, all_rows(2), state, Consumer(WORK))
+            Loader(*common, all_rows(2), state, TrainingDemand(WORK))
             if loader == "cached"
-            else ReadingLoader(*common, [all_rows(2)], state, Consumer(WORK), Alone())
+            else ReadingLoader(*common, [all_rows(2)], state, TrainingDemand(WORK), LoneHost())
         ) as batches:
             return [next(batches) for _ in range(count)]
 

@@ -92,23 +92,21 @@ def test_spans_are_disjoint_aligned_and_inside_the_row(lengths: list[Lengths]) -
     rows = pack([capacity.needs(n) for n in lengths], 3, capacity.limits)
     taken: dict[tuple[str, int], set[int]] = {}
 
-    def take(tower: str, row: int, start: int, span: int) -> None:
+    def take(module: str, row: int, start: int, span: int) -> None:
         positions = set(range(start, start + span))
-        assert not positions & taken.setdefault((tower, row), set())
-        assert max(positions) < BUDGETS[tower]
-        taken[tower, row] |= positions
+        assert not positions & taken.setdefault((module, row), set())
+        assert max(positions) < BUDGETS[module]
+        taken[module, row] |= positions
 
     for placement in lay_out(list(enumerate(lengths)), rows, (VISION, AUDIO)):
         take("tokens", placement.row, placement.start, placement.lengths.tokens)
-        for modality in (VISION, AUDIO):
-            spans = zip(
-                placement.media[modality.name], placement.lengths.media[modality.name], strict=True
-            )
+        for spec in (VISION, AUDIO):
+            spans = zip(placement.media[spec.name], placement.lengths.media[spec.name], strict=True)
             for (row, start, _), length in spans:
                 assert row == placement.row
-                assert start % modality.reduction == 0
-                span = modality.outputs(length) * modality.reduction
-                take(modality.name, placement.row, start, span)
+                assert start % spec.reduction == 0
+                span = spec.outputs(length) * spec.reduction
+                take(spec.name, placement.row, start, span)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,13 @@ from hypothesis import strategies as st
 from data.config import Balance
 from data.planning.lengths import LengthTable, measure
 from data.planning.packing import Capacity, spans_of
-from data.planning.stream import Consumer, LoaderState, MicrobatchPlan, Planner, Skip
+from data.planning.stream import (
+    BatchPlanner,
+    LoaderState,
+    MicrobatchPlan,
+    SkippedSample,
+    TrainingDemand,
+)
 from data.processing.processor import Processor
 from data.sample import DataError, SampleError
 from tests.data.samples import (
@@ -45,15 +51,15 @@ def make_planner(
     hosts: int = 1,
     lengths: LengthTable | None = None,
     **changes: object,
-) -> Planner:
+) -> BatchPlanner:
     config = make_config(**changes)
     owners = {name: [row % hosts for row in range(config.rows)] for name in WORK}
     lengths = lengths or measure(source, processor)
-    consumer = Consumer(WORK, owners, microbatches=microbatches, readers=hosts)
-    return Planner(source, lengths, config, CAPACITY, state, consumer)
+    consumer = TrainingDemand(WORK, owners, microbatches=microbatches, readers=hosts)
+    return BatchPlanner(source, lengths, config, CAPACITY, state, consumer)
 
 
-def epochs(source: ListSource, planner: Planner, microbatches: int) -> list[int]:
+def epochs(source: ListSource, planner: BatchPlanner, microbatches: int) -> list[int]:
     """How often each sample was placed or is carried, over `microbatches` microbatches."""
     plans = [planner.plan() for _ in range(microbatches)]
     placed = [p.index for plan in plans for p in plan.placements]
@@ -215,7 +221,7 @@ def test_a_step_has_the_same_samples_however_it_is_split(
     assert all(other == seen[0] for other in seen[1:])
 
 
-def content_of(step: Sequence[MicrobatchPlan]) -> tuple[list[int], list[Skip]]:
+def content_of(step: Sequence[MicrobatchPlan]) -> tuple[list[int], list[SkippedSample]]:
     """Stream positions of the samples of a step, and what it has skipped."""
     positions = [p.position for plan in step for p in plan.placements]
     return sorted(positions), [skip for plan in step for skip in plan.skipped]
@@ -226,10 +232,10 @@ def used(plan: MicrobatchPlan, rows: int) -> dict[str, int]:
     full: Counter[tuple[str, int]] = Counter()
     for p in plan.placements:
         full["tokens", p.row] += p.lengths.tokens
-        for modality in (VISION, AUDIO):
-            own = spans_of(modality, p.lengths.media.get(modality.name, ()))
-            for (row, _, _), span in zip(p.media[modality.name], own, strict=True):
-                full[modality.name, row] += span
+        for spec in (VISION, AUDIO):
+            own = spans_of(spec, p.lengths.media.get(spec.name, ()))
+            for (row, _, _), span in zip(p.media[spec.name], own, strict=True):
+                full[spec.name, row] += span
     names = ("tokens", "vision", "audio")
     return {name: max(full[name, row] for row in range(rows)) for name in names}
 

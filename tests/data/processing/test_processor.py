@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from data.media.image.modality import ImageModality
+from data.media.image.row_spec import ImageRowSpec
 from data.processing.processor import Processor, make_processor
 from data.sample import DataError, Sample, SampleError, Turn
 from data.sources.source import Source
@@ -159,6 +159,6 @@ def test_impossible_processors_are_refused(make_config: MakeConfig) -> None:
     with pytest.raises(DataError, match="the same placeholder"):
         make_processor(make_config(image={"placeholder": "<audio>"}), [VISION])
     with pytest.raises(ValueError, match="channels 2 is not 1 or 3"):
-        ImageModality("v", channels=2)
+        ImageRowSpec("v", channels=2)
     with pytest.raises(ValueError, match="sizes must be at least 1"):
-        ImageModality("v", patch=(0, 3))
+        ImageRowSpec("v", patch=(0, 3))

@@ -10,12 +10,12 @@ import pytest
 
 from data.config import FieldsConfig, ImageConfig
 from data.loading.loader import Loader
-from data.loading.on_read import Alone, ReadingLoader
-from data.media.image.modality import ImageModality
-from data.media.registry import KINDS
-from data.planning.stream import Consumer
+from data.loading.on_read import LoneHost, ReadingLoader
+from data.media.image.row_spec import ImageRowSpec
+from data.media.registry import MEDIA_TYPES
+from data.planning.stream import TrainingDemand
 from data.processing.processor import Processor, make_processor
-from data.rows.spec import Lane
+from data.rows.spec import LengthBucket
 from data.sample import DataError, SampleError
 from data.sources.formats.records.record import RecordForm
 from data.text.chat import marks_of
@@ -31,13 +31,13 @@ from tests.data.samples import (
 )
 
 #: Half as many outputs of an image as `VISION`.
-COARSE = ImageModality("coarse", patch=(8, 8), channels=1, block=(2, 2))
+COARSE = ImageRowSpec("coarse", patch=(8, 8), channels=1, block=(2, 2))
 #: As many, of other patches.
 EVEN = replace(COARSE, name="even", block=(2, 1))
 BUDGETS = {"tokens": 400, "vision": 96, "audio": 640, "segments": 24}
 
 
-def processor(make_config: MakeConfig, second: ImageModality, **route: Any) -> Processor:
+def processor(make_config: MakeConfig, second: ImageRowSpec, **route: Any) -> Processor:
     config = make_config(budgets=BUDGETS | {second.name: 192}, rows=2, routes={"image": route})
     return make_processor(config, [VISION, AUDIO, second])
 
@@ -110,13 +110,13 @@ def test_records_say_which_encoder(make_config: MakeConfig) -> None:
 
 
 def test_a_source_says_which_field_names_the_encoder(make_config: MakeConfig) -> None:
-    form = RecordForm(FieldsConfig(image_encoder="tower"), marks_of(make_config()))
+    form = RecordForm(FieldsConfig(image_encoder="module"), marks_of(make_config()))
     turns = [{"from": "human", "value": "<image> ?"}, {"from": "gpt", "value": "yes"}]
     record = {"conversations": turns, "image": "a.png"}
     assert form.parse("r", record).encoders == {}
     with pytest.raises(SampleError, match="image_encoder: it is not read"):
         form.parse("r", record | {"image_encoder": "coarse"})
-    assert form.parse("r", record | {"tower": "coarse"}).encoders == {"image": ("coarse",)}
+    assert form.parse("r", record | {"module": "coarse"}).encoders == {"image": ("coarse",)}
 
 
 def test_an_encoder_has_settings_of_its_own(make_config: MakeConfig) -> None:
@@ -133,8 +133,8 @@ def test_an_encoder_has_settings_of_its_own(make_config: MakeConfig) -> None:
     assert example.lengths.media["coarse"] == (8, 4)  # half as high, padded to blocks of two
     assert before.lengths.media["coarse"] == (16, 8)
     assert both.fingerprint != plain.fingerprint
-    lane = replace(COARSE, name="short", lane=Lane("coarse", 0, 64))
-    assert KINDS["image"].reader(both.config, lane).config.height == 8
+    bucket = replace(COARSE, name="short", bucket=LengthBucket("coarse", 0, 64))
+    assert MEDIA_TYPES["image"].reader(both.config, bucket).config.height == 8
     again = ImageConfig(**own.model_dump())
     assert again == own
 
@@ -150,9 +150,9 @@ def test_loaders_pack_both(balance: str, make_config: MakeConfig) -> None:
     samples = [s for s in source.samples if not isinstance(s, str)]
     named = ListSource([_named(s) if i % 3 else s for i, s in enumerate(samples)])
     rows = {name: [0, 1] for name in ("decoder", "vision", "audio", "coarse")}
-    consumer = Consumer({**WORK, "coarse": WORK["vision"]})
+    consumer = TrainingDemand({**WORK, "coarse": WORK["vision"]})
     loader = Loader(named, both, config, 0, rows, consumer=consumer)
-    reading = ReadingLoader(named, both, config, 0, [rows], None, consumer, Alone())
+    reading = ReadingLoader(named, both, config, 0, [rows], None, consumer, LoneHost())
     for _ in range(3):
         one, other = next(loader).batch, next(reading).batch
         assert_same_arrays(one, other)

@@ -15,14 +15,14 @@ from pydantic import ValidationError
 
 from data.config import DataConfig, MixtureSource
 from data.loading.loader import Loader
-from data.loading.on_read import Alone, ReadingLoader
+from data.loading.on_read import LoneHost, ReadingLoader
 from data.planning.lengths import open_lengths
-from data.planning.stream import Consumer, LoaderState, Planner
+from data.planning.stream import BatchPlanner, LoaderState, TrainingDemand
 from data.planning.suggest import suggest_budgets
 from data.processing.processor import make_processor
 from data.sample import DataError, SampleError
 from data.sources.make import make_source
-from data.sources.mixture import Mixture
+from data.sources.mixture import SourceMixture
 from tests.data.loading.test_loader import assert_same_microbatch
 from tests.data.samples import AUDIO, CAPACITY, VISION, WORK, MakeConfig, all_rows
 from tests.data.sources.formats.writers import FORMATS, SAMPLES
@@ -119,7 +119,7 @@ def test_plans_have_the_members_in_proportion(mixture: Any) -> None:
     config = mixture({"json_list": 3.0, "webdataset": 1.0}, lookahead=8)
     source, processor = make_source(config), make_processor(config, [VISION, AUDIO])
     lengths = open_lengths(source, processor, config)
-    planner = Planner(source, lengths, config, CAPACITY, LoaderState(0), Consumer(WORK))
+    planner = BatchPlanner(source, lengths, config, CAPACITY, LoaderState(0), TrainingDemand(WORK))
     count: Counter[str] = Counter()
     while planner.state.position < 640:
         count.update(source.name(p.index).split("/")[0] for p in planner.plan().placements)
@@ -136,7 +136,7 @@ def test_budgets_are_those_of_what_comes_up(mixture: Any) -> None:
         config = mixture({"json_list": 1.0, "webdataset": weight})
         source, processor = make_source(config), make_processor(config, [VISION, AUDIO])
         lengths = open_lengths(source, processor, config)
-        encoders = list(processor.modalities.values())
+        encoders = list(processor.specs.values())
         budgets = suggest_budgets(lengths, encoders, 1, 64, order=source.order(0))  # type: ignore[attr-defined]
         ratios.append(budgets["vision"] / budgets["tokens"])
     assert ratios[0] < 0.9 * ratios[1] < 0.9 * ratios[2]
@@ -146,13 +146,13 @@ def test_budgets_are_those_of_what_comes_up(mixture: Any) -> None:
 def test_a_run_resumes_at_every_microbatch(batch: Any, mixture: Any) -> None:
     config = mixture(WEIGHTS, **batch)
     source, processor = make_source(config), make_processor(config, [VISION, AUDIO])
-    rows, consumer = all_rows(config.rows), Consumer(WORK, microbatches=2)
+    rows, consumer = all_rows(config.rows), TrainingDemand(WORK, microbatches=2)
 
     def planned(state: LoaderState | None) -> Any:
         return Loader(source, processor, config, 3, rows, state, consumer)
 
     def reading(state: LoaderState | None) -> Any:
-        return ReadingLoader(source, processor, config, 3, [rows], state, consumer, Alone())
+        return ReadingLoader(source, processor, config, 3, [rows], state, consumer, LoneHost())
 
     with planned(None) as loader:
         microbatches = [next(loader) for _ in range(6)]
@@ -198,7 +198,7 @@ def test_a_member_without_samples_is_named(mixture: Any, tmp_path: Path) -> None
         make_source(config)
     (tmp_path / "json_list" / "train.json").unlink()
     with pytest.raises(DataError, match="cannot read"):
-        Mixture(config, "train", make_source)
+        SourceMixture(config, "train", make_source)
 
 
 def test_messages_about_a_member_name_its_keys(mixture: Any, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from data.loading.loader import Loader
-from data.planning.stream import Consumer
+from data.planning.stream import TrainingDemand
 from data.processing.processor import make_processor
 from data.sample import DataError
 from data.sources.distributions import REDUCTION, draw
@@ -40,9 +40,7 @@ def test_samples_are_about_as_long_as_drawn(make_config: MakeConfig) -> None:
             wide = 2 if name == "vision" else 1
             for n, m in zip(got, own, strict=True):
                 assert n == pytest.approx(wide * 0.05 * m, rel=0.35, abs=4)
-        outputs = sum(
-            processor.modalities[k].outputs(n) for k, ns in found.media.items() for n in ns
-        )
+        outputs = sum(processor.specs[k].outputs(n) for k, ns in found.media.items() for n in ns)
         landed = sum(-(-n // REDUCTION[k]) for k, ns in wanted.media.items() for n in ns)
         # The chat template is some tokens more, and so are spaces.
         text = 0.05 * (wanted.tokens - landed)
@@ -64,7 +62,7 @@ def test_a_sample_is_the_same_in_every_process(make_config: MakeConfig) -> None:
 def test_a_loader_serves_them(make_config: MakeConfig) -> None:
     config = make_config(balance="per_phase", on_error="raise", **CHANGES)
     processor = make_processor(config, [VISION, AUDIO])
-    consumer = Consumer(WORK)
+    consumer = TrainingDemand(WORK)
     with Loader(make_source(config), processor, config, 0, all_rows(4), None, consumer) as loader:
         microbatch = next(loader)
     assert microbatch.stats.samples > 4

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.config import FieldsConfig
-from data.media.registry import KINDS
+from data.media.registry import MEDIA_TYPES
 from data.sample import SampleError
 from data.sources.formats.records.keys import ShapeError
 from data.sources.formats.records.record import Caption, Conversation, RecordForm
@@ -24,7 +24,7 @@ ANSWER = {"role": "assistant", "content": "A cat."}
 NAMES = st.sampled_from(
     ["a.png", "a/b.jpg", "https://a.b/c", "data:image/png;base64,iVBO", "my cat.png", "./", "12345"]
 )
-TAGS = st.sampled_from([("img", "image"), ("picture", "image"), *((k, k) for k in KINDS)])
+TAGS = st.sampled_from([("img", "image"), ("picture", "image"), *((k, k) for k in MEDIA_TYPES)])
 SHAPES = st.sampled_from(
     ["<{0}>{1}</{0}>", "<|{0}|>{1}<|/{0}|>", "[{0}]{1}[/{0}]", "<{0}> {1}\n</{0}>"]
 )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import heapq
 from itertools import count
 
-from data.planning.problem import Problem
+from data.planning.problem import BalanceProblem
 
 
-def assign(problem: Problem) -> list[list[int]]:
+def assign(problem: BalanceProblem) -> list[list[int]]:
     """Items of every rank, by the largest differencing method.
 
     Every item begins as an assignment of its own, whose other ranks are empty. The two assignments

@@ -10,14 +10,14 @@ import numpy as np
 
 from data.batch import PackedBatch
 from data.loading.assemble import BatchArrays
-from data.media.image.modality import ImageModality
 from data.media.image.patches import with_class_token
+from data.media.image.row_spec import ImageRowSpec
 from data.media.image.tiles import Tiling, grid_of_tiles, layout_of, taps_of
 from data.planning.packing import make_capacity
-from data.planning.stream import Placement, lay_out, runs_of_plan
-from data.rows.spec import Modality
-from data.sample import NO_TILES, Example, Medium
-from mllm_jax.config.inputs import modalities
+from data.planning.stream import SamplePlacement, lay_out, runs_of_plan
+from data.rows.spec import RowSpec
+from data.sample import NO_TILES, Example, ProcessedMedium
+from mllm_jax.config.inputs import row_specs
 from mllm_jax.models.graph import ModelConfig
 from tests.models.pretrained.stored import arrays, composition, cut
 
@@ -27,54 +27,54 @@ def example(folder: str, name: str, config: ModelConfig) -> Example:
     inputs, _ = arrays(folder)
     ids, mask = (inputs[f"{name}.{key}"][0] for key in ("input_ids", "answer_mask"))
     learnt = np.append(mask[1:], 0).astype(np.float32)
-    (modality,) = modalities(config)
-    media = _media(inputs, name, modality)
-    placeholder = composition(folder).placeholders[modality.name]
+    (spec,) = row_specs(config)
+    media = _media(inputs, name, spec)
+    placeholder = composition(folder).placeholders[spec.name]
     places = np.flatnonzero(ids == placeholder)
-    texts = [_in_text(medium, modality, placeholder) for medium in media]
+    texts = [_in_text(medium, spec, placeholder) for medium in media]
     counts = [len(text) for text in texts]
     assert sum(counts) == len(places)
     ids[places] = [token for text in texts for token in text]
     ends = np.cumsum(counts)
     starts = tuple(places[ends - counts].tolist()) if media else ()
-    own, where = ({modality.name: media}, {modality.name: starts}) if media else ({}, {})
+    own, where = ({spec.name: media}, {spec.name: starts}) if media else ({}, {})
     return Example(ids, np.roll(ids, -1), learnt, own, where)
 
 
-def _in_text(medium: Medium, modality: Modality, placeholder: int) -> list[int]:
+def _in_text(medium: ProcessedMedium, spec: RowSpec, placeholder: int) -> list[int]:
     """Tokens of a medium; released texts have the placeholder where newlines are, too."""
     grid = medium.grid or NO_TILES
-    return modality.in_text(len(medium.inputs), grid, placeholder)
+    return spec.in_text(len(medium.inputs), grid, placeholder)
 
 
-def _media(inputs: dict[str, np.ndarray], name: str, modality: Modality) -> tuple[Medium, ...]:
-    if isinstance(modality, ImageModality) and modality.tiling is not None:
-        return tuple(_tiled(inputs, name, modality, modality.tiling))
-    if isinstance(modality, ImageModality) and f"{name}.pixel_values" in inputs:
-        patches, grids = cut(inputs[f"{name}.pixel_values"], modality.patch[0])
+def _media(inputs: dict[str, np.ndarray], name: str, spec: RowSpec) -> tuple[ProcessedMedium, ...]:
+    if isinstance(spec, ImageRowSpec) and spec.tiling is not None:
+        return tuple(_tiled(inputs, name, spec, spec.tiling))
+    if isinstance(spec, ImageRowSpec) and f"{name}.pixel_values" in inputs:
+        patches, grids = cut(inputs[f"{name}.pixel_values"], spec.patch[0])
         return tuple(
-            with_class_token(_image(one, tuple(grid)), modality)
+            with_class_token(_image(one, tuple(grid)), spec)
             for one, grid in zip(patches, grids.tolist(), strict=True)
         )
     if f"{name}.input_features" not in inputs:
         return ()
-    frames = inputs[f"{name}.feature_attention_mask"].sum(axis=-1) + modality.behind
+    frames = inputs[f"{name}.feature_attention_mask"].sum(axis=-1) + spec.behind
     features = inputs[f"{name}.input_features"].swapaxes(1, 2)
     return tuple(
-        Medium(one[:count], np.arange(count, dtype=np.int32))
+        ProcessedMedium(one[:count], np.arange(count, dtype=np.int32))
         for one, count in zip(features, frames.tolist(), strict=True)
     )
 
 
 def _tiled(
-    inputs: dict[str, np.ndarray], name: str, modality: ImageModality, tiling: Tiling
-) -> Iterator[Medium]:
+    inputs: dict[str, np.ndarray], name: str, spec: ImageRowSpec, tiling: Tiling
+) -> Iterator[ProcessedMedium]:
     """Images with their tiles, without those that fill a batch up; several have none."""
     pixels = inputs.get(f"{name}.pixel_values", np.zeros(0))
     for tiles, size in zip(pixels, inputs.get(f"{name}.image_sizes", []), strict=True):
         layout = layout_of((int(size[0]), int(size[1])), tiling) if len(pixels) == 1 else None
         count = 1 + math.prod(layout.tiles) if layout else 1
-        patches, grids = cut(tiles[:count], modality.patch[0])
+        patches, grids = cut(tiles[:count], spec.patch[0])
         one = _image(patches[0], (int(grids[0][0]), int(grids[0][1])))
         taps, shares = taps_of(layout, tiling)
         yield replace(
@@ -86,9 +86,9 @@ def _tiled(
         )
 
 
-def _image(patches: np.ndarray, grid: tuple[int, int]) -> Medium:
+def _image(patches: np.ndarray, grid: tuple[int, int]) -> ProcessedMedium:
     positions = np.moveaxis(np.indices(grid, np.int32), 0, -1).reshape(-1, 2)
-    return Medium(patches, positions, {"sizes": np.array(grid, np.int32)})
+    return ProcessedMedium(patches, positions, {"sizes": np.array(grid, np.int32)})
 
 
 def packed(
@@ -97,7 +97,7 @@ def packed(
     budgets: dict[str, int],
     rows: Sequence[int],
     media_rows: Sequence[Sequence[int]],
-) -> tuple[PackedBatch, tuple[Placement, ...]]:
+) -> tuple[PackedBatch, tuple[SamplePlacement, ...]]:
     """A batch, and where everything lies in it.
 
     Args:
@@ -105,7 +105,7 @@ def packed(
         rows: the row of every conversation.
         media_rows: the rows of its media.
     """
-    own = tuple(modalities(config))
+    own = tuple(row_specs(config))
     name = own[0].name
     capacity = make_capacity({**budgets, "segments": 8}, own)
     lengths = [(i, one.lengths) for i, one in enumerate(examples)]

@@ -10,10 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 from data.config import DataConfig
-from data.media.image.modality import Image
+from data.media.image.row_spec import Image
 from data.processing.processor import Processor, make_processor
 from data.sample import Sample, Turn
-from mllm_jax.config.inputs import modalities
+from mllm_jax.config.inputs import row_specs
 from mllm_jax.generate.generator import Generator, Wanted
 from mllm_jax.generate.opened import open_model
 from tests.data.hf_format.test_processor import Picture
@@ -50,7 +50,7 @@ def sample(name: str) -> Sample:
 
 @pytest.fixture(scope="module")
 def processor() -> Processor:
-    own = modalities(imported(FOLDER)[0])
+    own = row_specs(imported(FOLDER)[0])
     values = {
         "processor": ROOT / FOLDER,
         "budgets": BUDGETS | {"segments": 8},
@@ -84,7 +84,7 @@ def test_logits_are_the_same(processor: Processor, rows: list[int]) -> None:
 
 @pytest.mark.parametrize("family", ["llava", "llava_onevision", "qwen2_audio"])
 def test_models_of_tiles_take_videos(family: str) -> None:
-    (own,) = modalities(imported(family)[0])
+    (own,) = row_specs(imported(family)[0])
     assert ("video" in own.kinds) == (family == FOLDER)
 
 

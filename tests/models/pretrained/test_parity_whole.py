@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from data.batch import PackedBatch
-from data.planning.stream import Placement
+from data.planning.stream import SamplePlacement
 from mllm_jax.check.verify import loss_and_gradients, relative_error
 from mllm_jax.layers import transformer as decoder
 from mllm_jax.layers.adapters import adapted_tower
@@ -54,7 +54,9 @@ LAYOUTS = {
 }
 
 
-def laid(family: str, layout: str) -> tuple[ModelConfig, Any, PackedBatch, tuple[Placement, ...]]:
+def laid(
+    family: str, layout: str
+) -> tuple[ModelConfig, Any, PackedBatch, tuple[SamplePlacement, ...]]:
     """A model, its parameters and a batch of all conversations."""
     config, params, _ = imported(family)
     examples = [example(family, name, config) for name in CHATS[family]]

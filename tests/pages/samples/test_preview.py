@@ -20,7 +20,7 @@ import yaml
 from PIL import Image
 
 import launch
-from data.media.preview import Look, Picture
+from data.media.preview import MediaPreview, Picture
 from data.planning.stream import LoaderState
 from data.sample import DataError
 from mllm_jax.config.load import ExperimentConfig, resolve
@@ -98,7 +98,7 @@ def test_an_original_is_shown_no_smaller_than_what_its_encoder_gets(
     detail = of_kind(seen, "vision")
     picture = Picture(np.zeros((224, 288, 3), np.uint8), "seen", exact=exact)
     original = Picture(np.zeros((480, 640, 3), np.uint8), "in the file")
-    look = Look("640 x 480 pixels", original=original, seen=((picture,),))
+    look = MediaPreview("640 x 480 pixels", original=original, seen=((picture,),))
     media = (replace(detail.media[0], look=look),)
     one = replace(seen, details=(replace(detail, media=media),))
     widths = [int(n) for n in re.findall(r"<img [^>]*width:(\d+)px", samples(one).content)]

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from data.planning.independent_microbatches import plan_units
+from data.planning.independent_microbatches import plan_independent_microbatches
 from scheduling.lowering.bounds import PHASES, RARE_SHARE, ScheduleBounds, flat_leaves
 from scheduling.lowering.lower import lower_schedule
 from scheduling.lowering.lowered import FusedKind, LoweredSchedule
@@ -248,7 +248,7 @@ def test_schedules_of_smaller_loads_fit_the_frame_of_the_full_one(
     )
     fills = st.lists(st.integers(0, 8), min_size=microbatches, max_size=microbatches)
     loads = data.draw(st.lists(fills, min_size=1, max_size=3))
-    units = plan_units(media_of(loads), len(loads), 8, together=True)
+    units = plan_independent_microbatches(media_of(loads), len(loads), 8, together=True)
     own = placing.naive(decoder, [replace(cut, feeds=units.feeds)])
     program = lower_schedule(own, "layer")
     enough = program.encoders["vision"]
@@ -278,7 +278,7 @@ def test_pairs_of_rows_that_fill_by_themselves_may_be_too_many() -> None:
     )
 
     def excess(together: bool) -> str | None:
-        feeds = plan_units(media, 2, 8, together=together).feeds
+        feeds = plan_independent_microbatches(media, 2, 8, together=together).feeds
         return bounds.find_excess(
             lower_schedule(placing.naive(decoder, [replace(cut, feeds=feeds)]), "layer")
         )

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data.planning.independent_microbatches import Ints, plan_units
+from data.planning.independent_microbatches import Ints, plan_independent_microbatches
 from scheduling.costs.strategy import Strategy
 from scheduling.lowering.bounds import ScheduleBounds
 from scheduling.lowering.lower import lower_schedule
@@ -82,7 +82,7 @@ def media(rng: np.random.Generator, shares: list[float], longest: int) -> Ints:
 def fed(load: Mapping[str, list[Ints]], together: bool) -> dict[str, Feeds]:
     """What the units of a load feed."""
     return {
-        name: plan_units(own, ROWS, POSITIONS, together=together).feeds
+        name: plan_independent_microbatches(own, ROWS, POSITIONS, together=together).feeds
         for name, own in load.items()
     }
 

@@ -16,7 +16,7 @@ from data.faults import Fault, FaultKind
 from data.loading.evaluation import example_batches, prompt_batches
 from data.sample import Sample, SampleError
 from data.sources.make import make_source
-from data.sources.mixture import Mixture
+from data.sources.mixture import SourceMixture
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import DECODER, NEXT_TOKEN, ModuleRows
 from mllm_jax.models.graph import ModelConfig
@@ -204,14 +204,14 @@ def test_the_members_of_a_mixture_have_losses_of_their_own(experiment, params, l
 def test_a_member_without_a_usable_sample_is_named_and_has_no_loss(
     experiment, params, losses, caplog, monkeypatch
 ):
-    measured = Mixture.__getitem__
+    measured = SourceMixture.__getitem__
 
-    def broken(mixture: Mixture, at: tuple[int, int]) -> Sample:
+    def broken(mixture: SourceMixture, at: tuple[int, int]) -> Sample:
         if mixture.member(at[0]) == "other":
             raise SampleError(mixture.name(at[0]), Fault(FaultKind.IMAGE, "no image"))
         return measured(mixture, at)
 
-    monkeypatch.setattr(Mixture, "__getitem__", broken)
+    monkeypatch.setattr(SourceMixture, "__getitem__", broken)
     evaluator = Evaluator(mixture(experiment, samples=10))
     results = [evaluator(params) for _ in range(2)]
     total, tokens = np.sum(losses[:5], axis=0)

@@ -10,7 +10,7 @@ import pytest
 from data.planning.packing import make_capacity
 from data.sample import Lengths
 from data.sources.distributions import draw
-from mllm_jax.config.inputs import modalities
+from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.train.feed import group_size
 from mllm_jax.train.feed.group_size import GroupCost, choose_group_size
@@ -39,7 +39,7 @@ def at_scale(lengths: str = "cached", *more: str) -> ExperimentConfig:
 def chosen(
     config: ExperimentConfig, samples: list[Lengths], sizes: Sequence[int] = SIZES
 ) -> GroupCost:
-    capacity = make_capacity(config.data.budgets, modalities(config.model))
+    capacity = make_capacity(config.data.budgets, row_specs(config.model))
     ranks = dict.fromkeys(["decoder", "vision", "audio"], 320)
     return choose_group_size(config, capacity, samples, ranks, 40, sizes)
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from data.planning.groups.group import Group
+from data.planning.groups.group import HostGroupSpec
 from data.planning.stream import LoaderState
 from mllm_jax.runtime.part import Peers, peers, take_part
 from mllm_jax.train.feed.groups import exchange_with_groups, records_of_all, state_of_all
 from mllm_jax.train.records.metrics import Meter, PhaseLoad, StepRecord
 
 #: The group of this process.
-OWN = Group(0, 2, (0, 1))
+OWN = HostGroupSpec(0, 2, (0, 1))
 
 
 class Told(Peers):
@@ -108,8 +108,8 @@ def test_what_is_saved_counts_the_samples_of_all_groups(others):
     other = LoaderState(3, 7, 13, (3,))
     others(other.to_json())
     own = LoaderState(3, 7, 9, (2, 6))
-    assert state_of_all(own, Group(0, 2)) == LoaderState(3, 7, 13, (2, 3, 6, 10, 12))
-    assert state_of_all(own, Group()) == own
+    assert state_of_all(own, HostGroupSpec(0, 2)) == LoaderState(3, 7, 13, (2, 3, 6, 10, 12))
+    assert state_of_all(own, HostGroupSpec()) == own
 
 
 def test_groups_tell_what_their_encoder_microbatches_feed(others):
@@ -135,7 +135,7 @@ def test_one_process_of_a_group_speaks_for_it(others):
 
 def test_one_group_of_all_asks_nobody(others):
     told = others()
-    among = exchange_with_groups(Group())
+    among = exchange_with_groups(HostGroupSpec())
     assert among.feeds({"vision": ((0, 0),)}) == {"vision": ((0, 0),)}
     assert among.counts({"vision": [1]}) == {"vision": [1]}
     assert not told.asked

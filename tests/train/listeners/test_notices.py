@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from data.planning.dealing import Loads
-from data.planning.groups.group import WHOLE, Group
+from data.planning.groups.group import WHOLE, HostGroupSpec
+from data.planning.row_assignment import Loads
 from data.planning.stream import LoaderState
 from mllm_jax.train.events import Phase, StepEnded
 from mllm_jax.train.listeners import notices
@@ -35,7 +35,7 @@ def microbatch(
     samples: int = 4,
     items: int = 4,
     tokens: int = 8,
-    group: Group = WHOLE,
+    group: HostGroupSpec = WHOLE,
 ) -> Any:
     rows = np.array([1.0, 1.0, 9.0, 1.0])
     stats = SimpleNamespace(
@@ -65,7 +65,7 @@ def test_a_sample_that_no_balancing_helps_is_named_once(caplog: pytest.LogCaptur
     assert "big.png alone is 1.50 times the mean work of a rank of vision; rank 1" in message
     assert not messages(caplog, notice, [microbatch((5.9, "small.png", 2))])
     view = View(data=("data",), sizes=(("data", 4),))  # of which the group has half
-    both, group = experiment(), Group(1, 2, rows={"vision": (4, 5, 6, 7)})
+    both, group = experiment(), HostGroupSpec(1, 2, rows={"vision": (4, 5, 6, 7)})
     both.step.program.views["vision"] = view
     (message,) = messages(caplog, Notices(both), [microbatch((9.0, "big.png", 2), group=group)])
     assert "big.png alone is 1.50 times the mean work of a rank of vision; rank 3" in message
@@ -85,7 +85,7 @@ def test_other_processes_tell_nothing(
 
 
 def test_a_group_that_waits_for_others_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    step = [microbatch(samples=0, offered=0, items=0, group=Group(0, 2, (0,)))] * 2
+    step = [microbatch(samples=0, offered=0, items=0, group=HostGroupSpec(0, 2, (0,)))] * 2
     for samples in (None, 16):
         (message,) = messages(caplog, Notices(experiment(samples)), step, step)
         assert message.startswith("the rows of this group of hosts are padding in a step: it has")

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import pytest
 
-from data.planning.groups.group import WHOLE, Group
+from data.planning.groups.group import WHOLE, HostGroupSpec
 from data.planning.stream import LoaderState
 from mllm_jax.runtime.records import read_lines
 from mllm_jax.train.experiment import Experiment
@@ -19,7 +19,7 @@ from mllm_jax.train.records.forms import SAMPLES
 from mllm_jax.train.records.samples import SampleList
 
 
-def microbatches(*positions: tuple[int, ...], group: Group = WHOLE) -> list[Any]:
+def microbatches(*positions: tuple[int, ...], group: HostGroupSpec = WHOLE) -> list[Any]:
     return [SimpleNamespace(stats=SimpleNamespace(positions=own, group=group)) for own in positions]
 
 
@@ -57,7 +57,7 @@ def test_the_first_process_of_a_group_lists_the_samples_of_its_group(
     for process in range(4):
         monkeypatch.setattr(jax, "process_index", lambda own=process: own)
         hosts = (0, 1) if process < 2 else (2, 3)
-        group = Group(process // 2, 2, hosts, {"decoder": (0,)})
+        group = HostGroupSpec(process // 2, 2, hosts, {"decoder": (0,)})
         own = SampleList(tmp_path, 0)
         own.note(1, microbatches((process,), group=group))
         own.close()

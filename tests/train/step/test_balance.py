@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from data.batch import PackedBatch
 from data.config import Balance
 from data.loading.assemble import Assembler
-from data.planning.dealing import Dealer, Dealt
 from data.planning.ladder import Ladder
 from data.planning.packing import make_capacity
-from data.planning.problem import Problem
+from data.planning.problem import BalanceProblem
+from data.planning.row_assignment import RowAssigner, RowAssignment
 from data.planning.steps import StepPacker
 from data.planning.stream import lay_out, runs_of_plan
 from data.processing.processor import make_processor
 from data.sources.make import make_source
 from mllm_jax.check.verify import Verification, compare, initial_parameters
-from mllm_jax.config.inputs import modalities
+from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.work.flops import tower_works
 from mllm_jax.train.step.batch import place
@@ -41,7 +41,7 @@ FOUR = {
 }
 
 
-def at_random(problem: Problem) -> list[list[int]]:
+def at_random(problem: BalanceProblem) -> list[list[int]]:
     """Ranks that the items' lengths choose, as nobody would; items without room go in turn."""
     rank = (problem.lengths * 7919 + np.arange(len(problem.lengths))) % problem.ranks
     groups: list[list[int]] = [[] for _ in range(problem.ranks)]
@@ -61,7 +61,7 @@ class Laboratory:
     def __init__(self, config: ExperimentConfig) -> None:
         data = config.data.model_copy(update={"rows": ROWS})
         self.config = config.model_copy(update={"data": data})
-        self.processor = make_processor(data, modalities(config.model))
+        self.processor = make_processor(data, row_specs(config.model))
         self.source = make_source(data, "train")
         self.lengths = [self.processor.measure(self.source[i, 0]) for i in range(len(self.source))]
         self.params = jax.tree.map(np.asarray, initial_parameters(config.model, seed=0))
@@ -69,14 +69,14 @@ class Laboratory:
 
     def dealt(
         self, balance: Balance, how: dict[str, Any], chosen: Sequence[int]
-    ) -> tuple[Dealt, PackedBatch]:
+    ) -> tuple[RowAssignment, PackedBatch]:
         """Samples of the source dealt over the rows, and their batch."""
         changes: dict[str, Any] = {"balance": balance, "balancing": how}
         data = type(self.config.data).model_validate(self.config.data.model_dump() | changes)
-        encoders = tuple(self.processor.modalities.values())
+        encoders = tuple(self.processor.specs.values())
         capacity = make_capacity(data.budgets, encoders)
         ladder = Ladder.build(data, self.config.budget_units)
-        dealer = Dealer(data, capacity, ladder, tower_works(self.config.model), {})
+        dealer = RowAssigner(data, capacity, ladder, tower_works(self.config.model), {})
         lengths = [self.lengths[i] for i in chosen]
         packed = StepPacker(capacity, ROWS, 1, balance == "per_phase", evenly=False)(lengths)
         dealt = dealer(lengths, packed)
@@ -90,9 +90,7 @@ class Laboratory:
 
     def fits(self, chosen: Sequence[int]) -> bool:
         """Whether no sample would wait, under whatever balance."""
-        capacity = make_capacity(
-            self.config.data.budgets, tuple(self.processor.modalities.values())
-        )
+        capacity = make_capacity(self.config.data.budgets, tuple(self.processor.specs.values()))
         packer = StepPacker(capacity, ROWS, 1, apart=False, evenly=False)
         return len(packer([self.lengths[i] for i in chosen]).placed) == len(chosen)
 

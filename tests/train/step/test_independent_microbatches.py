@@ -19,7 +19,7 @@ from data.rows.pack import empty_rows
 from mllm_jax.check.loads import part_loads
 from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters
-from mllm_jax.config.inputs import modalities
+from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.step import independent_microbatches as units
@@ -306,7 +306,7 @@ def test_rows_go_on_together_where_units_feed_too_many(
 ) -> None:
     """Media in the first row of two microbatches, and in the second row of the two others."""
     monkeypatch.setattr(units, "_told", set())
-    kinds, nothing = modalities(model()), np.zeros((0, 5), np.int64)
+    kinds, nothing = row_specs(model()), np.zeros((0, 5), np.int64)
     rooms = {own.name: RowCapacity(MEDIA[own.name], 1) for own in kinds}
     batches = [
         PackedBatch(

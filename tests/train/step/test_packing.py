@@ -20,7 +20,7 @@ ONE = {name: ParallelPlan() for name in ("decoder", "vision", "audio")}
 
 def batch(config: ExperimentConfig, processor: Any, rows: Sequence[int]) -> PackedBatch:
     """The first samples of the source, sample i in row `rows[i]`; some rows may hold none."""
-    modalities = tuple(processor.modalities.values())
+    modalities = tuple(processor.specs.values())
     capacity = make_capacity(config.data.budgets, modalities)
     source = make_source(config.data, "train")
     count = len(rows)

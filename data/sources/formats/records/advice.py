@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from data.config import FieldsConfig
 from data.media.naming import medium_of
-from data.media.registry import KINDS
+from data.media.registry import MEDIA_TYPES
 from data.quotes import enumerated
 from data.rows.spec import Kind
 from data.sample import DataError
@@ -116,7 +116,7 @@ def advice(unread: Unread, reading: Reading) -> str:
         return level.refused[key]
     drop = _drop(unread, reading)
     kind = medium_of(key)
-    if kind is not None and is_record and key in KINDS[kind].fields:
+    if kind is not None and is_record and key in MEDIA_TYPES[kind].fields:
         told = f"{kind} media are read from another key, as data.source.fields says"
         return f"{told}; if this one decides nothing, {drop}"
     if kind is not None:
@@ -175,7 +175,7 @@ def _media(unread: Unread, kind: Kind, reading: Reading) -> str:
     if unread.level is PART:
         return f"a part of its own, {{type: {kind}, {kind}: ...}}"
     is_record = unread.level is reading.purpose.level
-    valid = reading.fields.media_fields(kind) if is_record else KINDS[kind].fields
+    valid = reading.fields.media_fields(kind) if is_record else MEDIA_TYPES[kind].fields
     several = [own for own in unread.there if own in valid or medium_of(str(own)) == kind]
     if len(several) > 1:
         return f"all {kind} media in one list, {valid[-1]}"

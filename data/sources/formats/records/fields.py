@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from data.config import FieldsConfig
-from data.media.registry import KINDS
+from data.media.registry import MEDIA_TYPES
 from data.rows.spec import Kind
 from data.sources.formats.records.keys import ShapeError
 
@@ -99,7 +99,7 @@ class RecordFields:
     def media_fields(self, kind: Kind) -> tuple[str, ...]:
         """Fields of which a record may have one."""
         given = getattr(self.fields, kind, None)
-        return KINDS[kind].fields if given is None else (given,)
+        return MEDIA_TYPES[kind].fields if given is None else (given,)
 
     def encoder_fields(self, kind: Kind) -> tuple[str, ...]:
         """Fields of which one may name the encoders of media."""
@@ -109,8 +109,8 @@ class RecordFields:
     def fields_for(self, texts: tuple[str, ...] | Pair) -> tuple[str, ...]:
         """All fields that are read of a record with such texts."""
         named = texts.fields if isinstance(texts, Pair) else texts
-        media = [name for kind in KINDS for name in self.media_fields(kind)]
-        encoders = [name for kind in KINDS for name in self.encoder_fields(kind)]
+        media = [name for kind in MEDIA_TYPES for name in self.media_fields(kind)]
+        encoders = [name for kind in MEDIA_TYPES for name in self.encoder_fields(kind)]
         return (*named, self.system, *media, *encoders)
 
     def is_told(self, record: object) -> bool:

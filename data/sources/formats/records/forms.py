@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal
 
 from data.config import ONLY_WHERE_TAKEN
-from data.media.registry import KINDS
+from data.media.registry import MEDIA_TYPES
 from data.quotes import enumerated
 from data.sources.formats.records.advice import Reading, advice
 from data.sources.formats.records.fields import (
@@ -100,7 +100,7 @@ def listed_keys(record: Mapping[Any, Any]) -> str:
 
 def has_medium(record: Mapping[Any, Any], reading: Reading) -> bool:
     """Whether a field of media has any."""
-    for kind in KINDS:
+    for kind in MEDIA_TYPES:
         for name in reading.fields.media_fields(kind):
             value = record.get(name)
             number = isinstance(value, int | float) and not isinstance(value, bool)

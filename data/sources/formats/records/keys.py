@@ -15,7 +15,7 @@ from typing import Any
 
 from data.faults import FaultKind
 from data.media.naming import medium_of
-from data.media.registry import KINDS
+from data.media.registry import MEDIA_TYPES
 from data.quotes import quoted
 from data.sample import DataError
 from data.sources.formats.records.mentions import Mention, mention_of
@@ -62,7 +62,13 @@ WEIGHTS = ("weight", "loss", "train", "trainable", "loss_mask")
 #: Keys of turns that say who speaks and what is said, and keys of parts.
 TURNS = ("role", "content", "from", "value", "user", "assistant")
 _READ_WITHIN = frozenset(
-    (*WEIGHTS, *TURNS, "type", "text", *(name for kind in KINDS.values() for name in kind.fields))
+    (
+        *WEIGHTS,
+        *TURNS,
+        "type",
+        "text",
+        *(name for kind in MEDIA_TYPES.values() for name in kind.fields),
+    )
 )
 
 _TOOLS = (

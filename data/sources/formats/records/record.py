@@ -29,7 +29,7 @@ from typing import Any, ClassVar, TypeVar
 
 from data.config import ONLY_WHERE_TAKEN
 from data.faults import Fault, FaultKind
-from data.media.registry import KINDS
+from data.media.registry import MEDIA_TYPES
 from data.quotes import enumerated, quoted
 from data.rows.spec import Kind
 from data.sample import SampleError, Turn, pattern_of
@@ -121,7 +121,10 @@ class RecordForm(RecordFields):
             ShapeError: it has, or something that is like it.
         """
         numbers = {
-            f for kind in KINDS for f in KINDS[kind].fields if _is_number(kind, record.get(f))
+            f
+            for kind in MEDIA_TYPES
+            for f in MEDIA_TYPES[kind].fields
+            if _is_number(kind, record.get(f))
         }
         for name in self.names - numbers:
             if record.get(name) not in (None, "", []):
@@ -248,7 +251,7 @@ class RecordForm(RecordFields):
             asked = f"{asked}\n{self._text(keys, pair.behind or '', behind)}"
         earlier = [] if pair.history is None else self._history(keys, pair.history)
         system, listed = self._system(keys), self._listed(keys)
-        media = {kind: listed[kind] or (beside or {}).get(kind, ()) for kind in KINDS}
+        media = {kind: listed[kind] or (beside or {}).get(kind, ()) for kind in MEDIA_TYPES}
         encoders = self._encoders(keys, media)
         self._close(keys)
         self._check_media(keys, media, beside)
@@ -339,7 +342,7 @@ class RecordForm(RecordFields):
         """
         fields = [
             name
-            for kind in KINDS
+            for kind in MEDIA_TYPES
             for name in self.media_fields(kind)
             if keys.has(name) and not _is_number(kind, keys.value(name))
         ]
@@ -373,15 +376,15 @@ class RecordForm(RecordFields):
         turns = _from_json(name, value) if isinstance(value, str) else value
         told = self._spoken(keys, name, turns)
         system, listed = self._system(keys), self._listed(keys)
-        for kind in KINDS:
+        for kind in MEDIA_TYPES:
             if told.media[kind] and listed[kind]:
                 raise ShapeError(f"{kind} media are both in the {name} and beside them")
         media = {
             kind: told.media[kind]
             or _picked(kind, listed[kind] or (beside or {}).get(kind, ()), told.places[kind])
-            for kind in KINDS
+            for kind in MEDIA_TYPES
         }
-        for kind in KINDS:
+        for kind in MEDIA_TYPES:
             _check_parts(name, kind, told, len(media[kind]))
         encoders = self._encoders(keys, media)
         self._close(keys)
@@ -431,7 +434,7 @@ class RecordForm(RecordFields):
     def _listed(self, keys: Keys) -> dict[Kind, list[Reference]]:
         """Media in fields of their own."""
         found: dict[Kind, list[Reference]] = {}
-        for kind in KINDS:
+        for kind in MEDIA_TYPES:
             fields = self.media_fields(kind)
             name, value = keys.one_of(fields, self._choosing(keys, fields, kind))
             found[kind] = [] if _is_number(kind, value) else references(keys, name, value)
@@ -440,7 +443,7 @@ class RecordForm(RecordFields):
     def _encoders(self, keys: Keys, media: Media) -> dict[Kind, Names]:
         """Encoders that a record names for its media, in the order in which it lists these."""
         found = {}
-        for kind in KINDS:
+        for kind in MEDIA_TYPES:
             fields = self.encoder_fields(kind)
             name, value = keys.one_of(fields, self._choosing(keys, fields, f"{kind}_encoder"))
             if value is not None and media[kind]:
@@ -495,7 +498,7 @@ def _check_parts(name: str, kind: Kind, told: Spoken, count: int) -> None:
 
 def _whole(media: Media) -> Media:
     """`media` with every kind."""
-    return {kind: media.get(kind, ()) for kind in KINDS}
+    return {kind: media.get(kind, ()) for kind in MEDIA_TYPES}
 
 
 def loads(text: str | bytes) -> Any:

@@ -18,9 +18,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from data.media.blob import Blob
+from data.media.file_bytes import FileBytes
 from data.media.naming import medium_of
-from data.media.registry import KINDS
+from data.media.registry import MEDIA_TYPES
 from data.quotes import quoted
 from data.rows.spec import Kind
 from data.sample import Role, Turn, pattern_of
@@ -66,7 +66,9 @@ REFUSED_PARTS: Mapping[str, str] = {
     "refusal": "a refusal is an answer; valid: its text in a part of type text",
 }
 #: Kind of the media in the parts of messages, by the type of the part.
-KIND_OF: Mapping[str, Kind] = {part: name for name, own in KINDS.items() for part in own.parts}
+KIND_OF: Mapping[str, Kind] = {
+    part: name for name, own in MEDIA_TYPES.items() for part in own.parts
+}
 #: Names by which a turn says who speaks, and those of what is said.
 FORMS = (("role", "content"), ("from", "value"))
 #: Names of a question and its answer in one turn.
@@ -77,14 +79,14 @@ _Bytes = bytes  # in a class that has a field of this name
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredMedium:
     """A medium as hubs store it: bytes, or else the path of a file."""
 
     bytes: _Bytes | None = None
     path: str | None = None
 
 
-Reference = str | bytes | Stored | Blob
+Reference = str | bytes | StoredMedium | FileBytes
 Media = Mapping[Kind, Sequence[Reference]]
 #: Indices by which parts of messages name the media beside the messages, by kind.
 Places = Mapping[Kind, list[int | None]]
@@ -148,8 +150,8 @@ def spoken(utterances: Sequence[Utterance], marks: Mapping[Kind, str]) -> Spoken
     Raises:
         ShapeError: a turn has other media than placeholders, or names some between tags.
     """
-    media: dict[Kind, list[Reference]] = {kind: [] for kind in KINDS}
-    places: Places = {kind: [] for kind in KINDS}
+    media: dict[Kind, list[Reference]] = {kind: [] for kind in MEDIA_TYPES}
+    places: Places = {kind: [] for kind in MEDIA_TYPES}
     mark = pattern_of(marks.values())
     typed = any(own.is_typed for own in utterances)
     turns = []
@@ -305,7 +307,7 @@ def _agreed(keys: Keys, role: Role, learnt: bool | None) -> bool:
 def _media_of_turn(keys: Keys) -> dict[Kind, list[Reference]]:
     """Media in fields of a turn itself."""
     found = {}
-    for kind, medium in KINDS.items():
+    for kind, medium in MEDIA_TYPES.items():
         key, value = keys.one_of(medium.fields, "valid: one of them")
         found[kind] = references(keys, key, value)
     return {kind: own for kind, own in found.items() if own}
@@ -333,7 +335,7 @@ def _no_type(name: object) -> str:
     if isinstance(name, str) and name in REFUSED_PARTS:
         return f"{name!r}: {REFUSED_PARTS[name]}"
     kind = medium_of(name) if isinstance(name, str) else None
-    valid = ", ".join(("text", *KIND_OF) if kind is None else KINDS[kind].parts)
+    valid = ", ".join(("text", *KIND_OF) if kind is None else MEDIA_TYPES[kind].parts)
     return f"{'Field required' if name is None else quoted(name)}; valid: {valid}"
 
 
@@ -375,14 +377,14 @@ def references(keys: Keys, field: str, value: Any) -> list[Reference]:
 
 def reference(keys: Keys, field: str, value: Any, number: int | None = None) -> Reference:
     """A medium in a field, or in item `number` of it. Raises ShapeError: it is none."""
-    if isinstance(value, bytes | Blob) or (isinstance(value, str) and value):
+    if isinstance(value, bytes | FileBytes) or (isinstance(value, str) and value):
         return value
     if isinstance(value, Mapping) and _is_stored(value):
         own = keys.inner(value, MEDIUM, field, number)
         data, path = own.value("bytes"), own.value("path")
         own.close()
         if isinstance(data, bytes) or (data is None and isinstance(path, str) and path):
-            return Stored(data, path if isinstance(path, str) else None)
+            return StoredMedium(data, path if isinstance(path, str) else None)
         value = {"bytes": what(data), "path": what(path)}
     raise ShapeError(
         f"{keys.at(field if number is None else f'{field}.{number}')}: {quoted(value)} is no "

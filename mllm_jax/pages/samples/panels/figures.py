@@ -19,7 +19,7 @@ RANGES = 12
 
 def sources(preview: Preview) -> Panel:
     """Samples of every source, with their tokens and media."""
-    lanes = tuple(preview.modalities)
+    lanes = tuple(preview.specs)
     rows = [
         (name, *_row(own, len(preview.used), lanes), preview.sizes[name])
         for name, own in preview.by_source.items()

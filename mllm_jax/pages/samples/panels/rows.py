@@ -40,7 +40,7 @@ def _microbatch(preview: Preview, number: int) -> Markup:
     own = [sample for sample in preview.samples if sample.microbatch == number]
     each = preview.config.train.accumulate
     step = f"step {number // each + 1}" + f", its microbatch {number % each + 1}" * (each > 1)
-    towers = [_tower(preview, number, name, own) for name in ("decoder", *preview.modalities)]
+    towers = [_tower(preview, number, name, own) for name in ("decoder", *preview.specs)]
     return tag("div", tag("h3", step[0].upper() + step[1:]), *towers, class_="microbatch")
 
 
@@ -105,7 +105,7 @@ def _marks(preview: Preview, number: int, row: int, room: int) -> Markup:
     """Below a row of the decoder: positions with a loss, and those where outputs land."""
     microbatch = preview.microbatches[number]
     lines = [_line(targets_of(microbatch).weights[row] > 0, "loss", room, "learnt")]
-    for lane in preview.modalities:
+    for lane in preview.specs:
         landing = microbatch.batch.decoder.merges[lane][row] >= 0
         if landing.any():
             lines.append(_line(landing, "landing", room, f"outputs of {lane}"))

@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 
 from data.faults import Fault
 from data.planning.balance import lpt
-from data.planning.groups.group import WHOLE, Group, make_groups, sizes_of_groups
+from data.planning.groups.group import WHOLE, HostGroupSpec, make_groups, sizes_of_groups
 from data.planning.packing import make_capacity
-from data.planning.problem import Problem
+from data.planning.problem import BalanceProblem
 from data.planning.stream import (
-    Consumer,
+    BatchPlanner,
     LoaderState,
     Measurements,
     MicrobatchPlan,
-    Planner,
+    TrainingDemand,
     joined,
 )
-from data.rows.spec import Lane, LaneCost
+from data.rows.spec import BucketCost, LengthBucket
 from data.sample import DataError, Lengths
 from data.sources.order import StreamPlace
 from tests.data.planning.test_packing import sample_lengths
@@ -63,13 +63,15 @@ def planners(
     count: int,
     state: LoaderState,
     **changes: Any,
-) -> list[Planner]:
+) -> list[BatchPlanner]:
     """The planner of every one of `count` groups."""
     config = make_config(**{"rows": ROWS, "lookahead": OFFERED} | changes)
     source = ListSource([make_sample(str(i)) for i in range(len(lengths))])
     groups = make_groups(config, held(4), 4 // count) if count > 1 else [WHOLE]
     return [
-        Planner(source, Told(lengths), config, CAPACITY, state, Consumer(WORK, group=group))
+        BatchPlanner(
+            source, Told(lengths), config, CAPACITY, state, TrainingDemand(WORK, group=group)
+        )
         for group in groups
     ]
 
@@ -157,7 +159,7 @@ def test_a_fixed_number_of_samples_is_shared_out(make_config: MakeConfig) -> Non
 
 
 def test_hosts_of_a_group_read_its_samples_in_turn() -> None:
-    group = Group(1, 3)
+    group = HostGroupSpec(1, 3)
     own = group.positions(5, 4)
     assert [*own] == [7, 10, 13, 16]
     assert all(map(group.has, own))
@@ -229,7 +231,7 @@ def test_settings_that_groups_cannot_have_are_refused(
 
 
 #: Whole media on four ranks of both groups, and media split over two of these each.
-LANES = {"short": LaneCost(4, 1.0, 1.0, 0.01), "long": LaneCost(2, 2.0, 0.6, 0.005)}
+LANES = {"short": BucketCost(4, 1.0, 1.0, 0.01), "long": BucketCost(2, 2.0, 0.6, 0.005)}
 
 
 @settings(max_examples=20)
@@ -243,9 +245,9 @@ def test_media_of_lanes_are_even_over_the_devices_of_a_group_of_hosts(
     """Two groups: the rows of each are dealt as if its ranks were all there are."""
     budgets = {"tokens": 200, "segments": 90, "short": 400, "long": 400, "audio": 64}
     short, long = LANES.values()
-    lanes = (
-        replace(VISION, name="short", lane=Lane("vision", 0, 40, short)),
-        replace(VISION, name="long", lane=Lane("vision", 40, None, long)),
+    buckets = (
+        replace(VISION, name="short", bucket=LengthBucket("vision", 0, 40, short)),
+        replace(VISION, name="long", bucket=LengthBucket("vision", 40, None, long)),
         AUDIO,
     )
     lengths = [
@@ -255,14 +257,16 @@ def test_media_of_lanes_are_even_over_the_devices_of_a_group_of_hosts(
     config = make_config(rows=ROWS, lookahead=OFFERED, budgets=budgets, balance="per_phase")
     work = {**WORK, "short": WORK["vision"], "long": WORK["vision"]}
     first = number * ROWS // 2
-    group = Group(number, 2, (number,), dict.fromkeys(work, (*range(first, first + ROWS // 2),)))
-    planner = Planner(
+    group = HostGroupSpec(
+        number, 2, (number,), dict.fromkeys(work, (*range(first, first + ROWS // 2),))
+    )
+    planner = BatchPlanner(
         ListSource([make_sample(str(i)) for i in range(len(lengths))]),
         Told(lengths),
         config,
-        make_capacity(budgets, lanes),
+        make_capacity(budgets, buckets),
         LoaderState(0),
-        Consumer(work, group=group),
+        TrainingDemand(work, group=group),
     )
     plan = planner.plan()
     for name, cost in LANES.items():
@@ -270,7 +274,7 @@ def test_media_of_lanes_are_even_over_the_devices_of_a_group_of_hosts(
         rows = np.array([row - first for p in plan.placements for row, *_ in p.media[name]], int)
         assert set(rows.tolist()) <= set(range(ROWS // 2))
         own = np.array([n for p in plan.placements for n in p.lengths.media.get(name, ())], int)
-        even = lpt(Problem(own, groups, cost))
+        even = lpt(BalanceProblem(own, groups, cost))
         dealt = rows * groups // (ROWS // 2)
         seconds = cost.linear * own + cost.quadratic * own**2
         found, best = (np.bincount(g, seconds, groups) for g in (dealt, even))

@@ -23,7 +23,7 @@ import pytest
 import soundfile
 
 from data.media.audio.files import EncodedAudio
-from data.media.blob import Blob
+from data.media.file_bytes import FileBytes
 from data.media.image.files import EncodedImage
 from data.sample import MediaError, StorageError
 from data.sources.formats.blobs import Bytes, Part, bare_base64, data_uri, media_folder
@@ -37,7 +37,7 @@ LONGEST = 20_000
 PNG = encoded_image()
 
 
-def places(data: bytes, folder: Path) -> list[Blob]:
+def places(data: bytes, folder: Path) -> list[FileBytes]:
     """Places of the same bytes: in memory, in a file, in part of a file, and behind fsspec."""
     (folder / "file").write_bytes(data)
     (folder / "larger").write_bytes(b"before" + data + b"after")

@@ -16,9 +16,9 @@ import soundfile
 
 from data.config import DataConfig
 from data.loading.loader import Loader
-from data.loading.on_read import Alone, ReadingLoader
+from data.loading.on_read import LoneHost, ReadingLoader
 from data.planning.lengths import open_lengths
-from data.planning.stream import Consumer
+from data.planning.stream import TrainingDemand
 from data.processing.processor import Processor, make_processor
 from data.sample import Example, SampleError
 from data.sources.make import make_source
@@ -137,10 +137,10 @@ def test_all_loaders_take_them(balance: str, options: Any, configure: Any, tmp_p
     assert [table[i] for i in range(len(table))] == [
         processor.measure(source[i, 0]) for i in range(len(source))
     ]
-    common, consumer = (source, processor, config, 0), Consumer(WORK)
+    common, consumer = (source, processor, config, 0), TrainingDemand(WORK)
     with Loader(*common, all_rows(1), None, consumer) as loader:
         planned = [next(loader) for _ in range(4)]
-    reading = ReadingLoader(*common, [all_rows(1)], None, consumer, Alone())
+    reading = ReadingLoader(*common, [all_rows(1)], None, consumer, LoneHost())
     with reading as loader:
         read = [next(loader) for _ in range(4)]
     assert not any(step.skipped for step in planned + read)

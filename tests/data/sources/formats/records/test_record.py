@@ -15,7 +15,7 @@ from data.config import FieldsConfig
 from data.sample import SampleError, Turn
 from data.sources.formats.blobs import Bytes
 from data.sources.formats.records.record import Conversation, RecordForm
-from data.sources.formats.records.turns import Stored
+from data.sources.formats.records.turns import StoredMedium
 
 MARKS: Any = {"image": "<image>", "audio": "<audio>", "video": "<video>"}
 FORM = RecordForm(FieldsConfig(), MARKS)
@@ -117,7 +117,7 @@ def test_parts_name_media_beside_them_by_their_place(order: list[str], data: Any
         (
             {"type": "image", "image": {"bytes": b"a", "path": None}},
             "image",
-            Stored(bytes=b"a", path=None),
+            StoredMedium(bytes=b"a", path=None),
         ),
         ({"type": "audio", "audio": "a"}, "audio", "a"),
         ({"type": "audio_url", "audio_url": {"url": "a"}}, "audio", "a"),

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.config import DataConfig, SyntheticSource
-from data.media.blob import Blob
+from data.media.file_bytes import FileBytes
 from data.media.image.files import EncodedImage
-from data.media.image.modality import Image, ImageModality
 from data.media.image.patches import images_of
 from data.media.image.reader import ConfiguredImages
+from data.media.image.row_spec import Image, ImageRowSpec
 from data.media.image.tiles import Tiling, layout_of
-from data.media.kind import Measured, MediumKind
-from data.media.preview import Look, Picture
-from data.sample import Medium, Size
+from data.media.media_type import Measured, MediaType
+from data.media.preview import MediaPreview, Picture
+from data.sample import ProcessedMedium, Size
 
 _PATCH = 16  # pixels of a side for each patch of noise, if the source does not say
 
@@ -40,8 +40,8 @@ class NoiseImage(Image):
         return np.repeat(noise[:, :, None], channels, axis=2)
 
 
-class ImageKind(MediumKind):
-    """See `MediumKind`; a reader has `measure(size, alone)`, `read(pixels, alone)`, and
+class ImageType(MediaType):
+    """See `MediaType`; a reader has `measure(size, alone)`, `read(pixels, alone)`, and
     `grey_levels(values)`, the inverse of normalising."""
 
     name = "image"
@@ -51,34 +51,36 @@ class ImageKind(MediumKind):
         *(b"II*\0", b"MM\0*", b"P5\n", b"P6\n"),
     )
 
-    def open(self, blob: Blob, config: DataConfig) -> Image:
+    def open(self, blob: FileBytes, config: DataConfig) -> Image:
         """The image in a file of one of the common formats."""
         return EncodedImage(blob, config.image.max_pixels)
 
-    def reader(self, config: DataConfig, modality: ImageModality) -> ConfiguredImages:
+    def reader(self, config: DataConfig, spec: ImageRowSpec) -> ConfiguredImages:
         """The reader that `data.image` and its keys for this encoder configure."""
-        return ConfiguredImages(config.image.of(modality.encoder), modality)
+        return ConfiguredImages(config.image.of(spec.module), spec)
 
     def measure(self, reader: Any, medium: Image, alone: bool) -> Measured:
         """Patches, and the grid of an image."""
         found: Measured = reader.measure(medium.size(), alone)
         return found
 
-    def read(self, reader: Any, modality: ImageModality, medium: Image, alone: bool) -> Medium:
+    def read(self, reader: Any, spec: ImageRowSpec, medium: Image, alone: bool) -> ProcessedMedium:
         """Patches of an image."""
-        found: Medium = reader.read(medium.load(modality.channels), alone)
+        found: ProcessedMedium = reader.read(medium.load(spec.channels), alone)
         return found
 
-    def look(self, reader: Any, modality: ImageModality, medium: Image, taken: Medium) -> Look:
+    def look(
+        self, reader: Any, spec: ImageRowSpec, medium: Image, taken: ProcessedMedium
+    ) -> MediaPreview:
         """An image as in its file, and the pixels that its encoder gets: tiles as they lie."""
-        size, original = medium.size(), medium.load(modality.channels)
-        parts = [reader.grey_levels(part) for part in images_of(taken, modality)]
+        size, original = medium.size(), medium.load(spec.channels)
+        parts = [reader.grey_levels(part) for part in images_of(taken, spec)]
         told = [_pixels(part) for part in parts]
         if len(parts) > 1:
             told = [f"whole, {told[0]}", *(f"tile {n}, {own}" for n, own in enumerate(told[1:], 1))]
         pictures = [Picture(part, own) for part, own in zip(parts, told, strict=True)]
-        seen = _rows(pictures, size, modality.tiling)
-        return Look(_pixels(original), seen, Picture(original, "in the file"))
+        seen = _rows(pictures, size, spec.tiling)
+        return MediaPreview(_pixels(original), seen, Picture(original, "in the file"))
 
     def noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> NoiseImage:
         """About so many patches, no side more than twice the other."""

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from data.batch import ModuleRows
 from data.media.image.tiles import TAPS, Tiling, no_taps, outputs_in_text, runs_of, tokens_of
-from data.rows.spec import Array, Kind, Modality
-from data.sample import NO_TILES, Grid, Medium, Size
+from data.rows.spec import ArraySpec, Kind, RowSpec
+from data.sample import NO_TILES, Grid, ProcessedMedium, Size
 
 #: Whether images have a class token, and whether its output lands in the decoder.
 ClassToken = Literal["none", "dropped", "kept"]
@@ -33,7 +33,7 @@ class Image(ABC):
 
 
 @dataclass(frozen=True)
-class ImageModality(Modality):
+class ImageRowSpec(RowSpec):
     """Images for one encoder.
 
     patch: (height, width) of a patch in pixels.
@@ -85,20 +85,20 @@ class ImageModality(Modality):
         return math.prod(self.patch) * self.channels
 
     @property
-    def arrays(self) -> Mapping[str, Array]:
+    def arrays(self) -> Mapping[str, ArraySpec]:
         """`positions` and `sizes` are (row, column) of patches and (rows, columns) of the image.
 
         A class token has the position (-1, -1). Output j of tiled images is the sum over k of
         shares[j, k] times the output taps[j, k] of the connector, counted within the row.
         """
-        place, size = Array("position", (2,)), Array("medium", (2,), blank=1)
-        inputs = Array("position", (self.features,), np.float32)
+        place, size = ArraySpec("position", (2,)), ArraySpec("medium", (2,), blank=1)
+        inputs = ArraySpec("position", (self.features,), np.float32)
         plain = {"inputs": inputs, "positions": place, "sizes": size}
         if self.tiling is None:
             return plain
         taps, shares = (
-            Array("output", (TAPS,), is_place=True),
-            Array("output", (TAPS,), np.float32),
+            ArraySpec("output", (TAPS,), is_place=True),
+            ArraySpec("output", (TAPS,), np.float32),
         )
         return plain | {"taps": taps, "shares": shares}
 
@@ -126,7 +126,7 @@ class ImageModality(Modality):
         return 1 if self.tiling is None else inputs // (self.tiling.whole * self.reduction)
 
     def landing(self, inputs: int, grid: Grid) -> Iterator[tuple[int, int, int]]:
-        """The places where an image's outputs land, see `Modality.landing`."""
+        """The places where an image's outputs land, see `RowSpec.landing`."""
         if self.tiling is None:
             return super().landing(inputs, grid)
         return runs_of(self.tiling.whole, grid)
@@ -148,7 +148,7 @@ class ImageModality(Modality):
 
     # ---- of random images ------------------------------------------------------------------------
 
-    def sketch(self, rng: np.random.Generator, outputs: int) -> Medium:
+    def sketch(self, rng: np.random.Generator, outputs: int) -> ProcessedMedium:
         """A strip of blocks, one high, whose last output is its class token's if it has one."""
         tokens = self.class_tokens
         wide = outputs - tokens
@@ -165,7 +165,9 @@ class ImageModality(Modality):
         more: dict[str, NDArray[Any]] = {"sizes": size}
         if self.tiling is not None:
             more["taps"], more["shares"] = no_taps(0)  # see `remixed`
-        return Medium(inputs, positions, more, NO_TILES if self.tiling else Grid(1, 1, wide))
+        return ProcessedMedium(
+            inputs, positions, more, NO_TILES if self.tiling else Grid(1, 1, wide)
+        )
 
     def lands(self, rows: ModuleRows) -> NDArray[np.bool_]:
         """All but those of class tokens that are dropped."""

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data.config import DataConfig
-from data.media.blob import Blob
-from data.media.image.modality import ImageModality
+from data.media.file_bytes import FileBytes
 from data.media.image.patches import images_of
-from data.media.kind import Measured, MediumKind
-from data.media.preview import Look, Picture
+from data.media.image.row_spec import ImageRowSpec
+from data.media.media_type import Measured, MediaType
+from data.media.preview import MediaPreview, Picture
 from data.media.video.files import EncodedVideo, FrameTiming, Video
-from data.sample import DataError, Medium, Size
+from data.sample import DataError, ProcessedMedium, Size
 
 #: Frames side by side in a picture of what the encoder gets.
 _ACROSS = 8
@@ -42,8 +42,8 @@ class NoiseVideo(Video):
             yield np.repeat(rng.integers(0, 256, (*self.sides, 1), np.uint8), 3, axis=2)
 
 
-class VideoKind(MediumKind):
-    """See `MediumKind`; the reader is that of the encoder's images.
+class VideoType(MediaType):
+    """See `MediaType`; the reader is that of the encoder's images.
 
     It has `measure_frames(count, interval)`, `read_frames(frames, interval)` and
     `frame_levels(values)`, the inverse of normalising.
@@ -53,14 +53,14 @@ class VideoKind(MediumKind):
     endings = ("mp4", "mov", "m4v", "mkv", "webm", "avi", "mpg", "mpeg", "ts", "ogv")
     heads = (b"\x1aE\xdf\xa3", *(bytes((0, 0, 0, size)) + b"ftyp" for size in range(16, 64, 4)))
 
-    def open(self, blob: Blob, config: DataConfig) -> Video:
+    def open(self, blob: FileBytes, config: DataConfig) -> Video:
         """The video in a file of a format of FFmpeg."""
         own = config.video
         return EncodedVideo(blob, own.frames, config.image.max_pixels, own.max_seconds)
 
-    def reader(self, config: DataConfig, modality: Any) -> Any:
+    def reader(self, config: DataConfig, spec: Any) -> Any:
         """No encoder takes videos alone. Raises DataError."""
-        raise DataError(f"the encoder {modality.name!r} takes no videos alone; valid: images, too")
+        raise DataError(f"the encoder {spec.name!r} takes no videos alone; valid: images, too")
 
     def measure(self, reader: Any, medium: Video, alone: bool) -> Measured:
         """Patches of all frames, and the grid of a video."""
@@ -68,20 +68,22 @@ class VideoKind(MediumKind):
         found: Measured = reader.measure_frames(timing.count, timing.interval)
         return found
 
-    def read(self, reader: Any, modality: ImageModality, medium: Video, alone: bool) -> Medium:
+    def read(self, reader: Any, spec: ImageRowSpec, medium: Video, alone: bool) -> ProcessedMedium:
         """Patches of all frames."""
-        found: Medium = reader.read_frames(medium.load(), medium.timing().interval)
+        found: ProcessedMedium = reader.read_frames(medium.load(), medium.timing().interval)
         return found
 
-    def look(self, reader: Any, modality: ImageModality, medium: Video, taken: Medium) -> Look:
+    def look(
+        self, reader: Any, spec: ImageRowSpec, medium: Video, taken: ProcessedMedium
+    ) -> MediaPreview:
         """The first frame as in its file, and all frames as the encoder gets them."""
-        parts = [reader.frame_levels(part) for part in images_of(taken, modality)]
+        parts = [reader.frame_levels(part) for part in images_of(taken, spec)]
         pictures = [Picture(part, f"frame {n}") for n, part in enumerate(parts)]
         seen = [tuple(pictures[at : at + _ACROSS]) for at in range(0, len(pictures), _ACROSS)]
         (first,) = islice(medium.load(), 1)
         size = f"{first.shape[1]} x {first.shape[0]} pixels"
         told = f"{len(parts)} frames of {size} are taken of those"
-        return Look(told, tuple(seen), Picture(first, "first frame in the file"))
+        return MediaPreview(told, tuple(seen), Picture(first, "first frame in the file"))
 
     def noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> NoiseVideo:
         """Frames of one size; so many positions only if a frame had one."""

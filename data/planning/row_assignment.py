@@ -13,18 +13,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from data.config import DataConfig, TowerBalancing
+from data.config import DataConfig, ModuleBalancing
 from data.planning.balance import SHIPPED, check_balancing, deal, lpt, refine
 from data.planning.ladder import Ladder
 from data.planning.microbatches import in_turn
 from data.planning.packing import Capacity, FreeSpans, in_few_rows, pack, spans_of
 from data.planning.placement import place
-from data.planning.problem import Ints, Problem, Work
-from data.planning.steps import MediaRows, Packed, by_tower
-from data.rows.spec import Modality
+from data.planning.problem import BalanceProblem, Ints, Work
+from data.planning.steps import MediaRows, Packed, by_module_rows
+from data.rows.spec import RowSpec
 from data.sample import DataError, Lengths
 
-#: Host of every row, by tower.
+#: Host of every row, by module.
 Hosts = Mapping[str, Sequence[int]]
 #: Row of every sample, and rows of its media.
 Arrangement = tuple[Sequence[int], Sequence[MediaRows]]
@@ -48,7 +48,7 @@ class Loads:
 
 
 @dataclass(frozen=True)
-class Dealt:
+class RowAssignment:
     """Rows of the samples of a microbatch.
 
     Attributes:
@@ -101,19 +101,19 @@ class _Offer:
         return [] if self.readers is None else [(self.readers[np.array(owners, int)], amounts)]
 
 
-class Dealer:
+class RowAssigner:
     """Deals the samples of microbatch after microbatch.
 
     Args:
         config: configuration of the data.
         capacity: capacity of a row.
         ladder: budgets of rows; the lowest sufficient ones are taken.
-        work: work of the towers, by `decoder` and the encoders' names.
-        hosts: host of every row, by tower; empty if there is only one host.
+        work: work of the modules, by `decoder` and the encoders' names.
+        hosts: host of every row, by module; empty if there is only one host.
 
     Raises:
-        ValueError: the work of a tower is missing.
-        DataError: an algorithm is of an unknown tower, or unknown.
+        ValueError: the work of a module is missing.
+        DataError: an algorithm is of an unknown module, or unknown.
     """
 
     def __init__(
@@ -125,18 +125,18 @@ class Dealer:
         hosts: Hosts,
     ) -> None:
         self._balance, self._rows = config.balance, config.rows
-        self._capacity, self._modalities = capacity, capacity.modalities
+        self._capacity, self._modalities = capacity, capacity.specs
         self._in_turn = config.batch == "samples"
         self._ladder, self._balancing = ladder, config.balancing
-        towers = ["decoder", *(m.name for m in capacity.modalities)]
-        needed = {"none": [], "decoder": towers[:1], "per_phase": towers}[config.balance]
+        modules = ["decoder", *(m.name for m in capacity.specs)]
+        needed = {"none": [], "decoder": modules[:1], "per_phase": modules}[config.balance]
         missing = [name for name in needed if name not in work]
         if missing:
             raise ValueError(
                 f"data.balance: {config.balance} must know the work of {', '.join(missing)}"
             )
         self._work, self._hosts = work, hosts
-        check_balancing(config, towers)
+        check_balancing(config, modules)
 
     def __call__(
         self,
@@ -144,7 +144,7 @@ class Dealer:
         packed: Packed,
         name: Callable[[int], str] = "sample {}".format,
         readers: Sequence[int] | None = None,
-    ) -> Dealt:
+    ) -> RowAssignment:
         """Rows of samples.
 
         Args:
@@ -164,7 +164,7 @@ class Dealer:
         loads = self._loads(samples, before, balanced)
         limits = self._limits(samples, *balanced)
         crossing = self._crossing(samples, *balanced)
-        return Dealt(tuple(balanced[0]), tuple(balanced[1]), loads, crossing, limits)
+        return RowAssignment(tuple(balanced[0]), tuple(balanced[1]), loads, crossing, limits)
 
     def _none(self, offer: _Offer) -> Arrangement:
         """Rows as packed."""
@@ -198,45 +198,45 @@ class Dealer:
         rows = self._placed("decoder", dealt, offer.read(here, needs[:, 0]))
         media: list[dict[str, tuple[int, ...]]] = [{} for _ in samples]
         targets = np.array(self._hosts.get("decoder", ()), np.int64)
-        for modality in self._modalities:
-            items = self._media_items(modality, samples, offer.packed[1])
+        for spec in self._modalities:
+            items = self._media_items(spec, samples, offer.packed[1])
             flows = offer.read(items.owners, items.needs[:, 0])
             if len(targets):
                 wanted = targets[rows[np.array(items.owners, np.int64)]]
-                flows.append((wanted, items.needs[:, 0] // modality.reduction))
-            grouped = self._in_groups(modality, items)
+                flows.append((wanted, items.needs[:, 0] // spec.reduction))
+            grouped = self._in_groups(spec, items)
             if grouped is None:
-                dealt = self._placed(modality.name, self._balanced(items, offer.name), flows)
+                dealt = self._placed(spec.name, self._balanced(items, offer.name), flows)
             else:
                 dealt = grouped
             for owner, row in zip(items.owners, dealt.tolist(), strict=True):
-                media[owner][modality.name] = (*media[owner].get(modality.name, ()), row)
+                media[owner][spec.name] = (*media[owner].get(spec.name, ()), row)
         return rows.tolist(), media
 
     def _media_items(
         self,
-        modality: Modality,
+        spec: RowSpec,
         samples: Sequence[Lengths],
         packed: Sequence[MediaRows],
     ) -> _Items:
         """Media of one encoder."""
-        name = modality.name
+        name = spec.name
         owners = [i for i, own in enumerate(packed) for _ in own.get(name, ())]
         lengths = [n for own in samples for n in own.media.get(name, ())]
-        spans = spans_of(modality, lengths)
+        spans = spans_of(spec, lengths)
         needs = np.array([(span, 1) for span in spans], np.int64).reshape(-1, 2)
         first = [row for own in packed for row in own.get(name, ())]
         limits = self._part_limits(name)
         return _Items(name, owners, lengths, needs, limits, first)
 
-    def _in_groups(self, modality: Modality, items: _Items) -> Ints | None:
-        """Rows of the media of a lane by cost, each group of whose devices has several rows.
+    def _in_groups(self, spec: RowSpec, items: _Items) -> Ints | None:
+        """Rows of the media of a bucket by cost, each group of whose devices has several rows.
 
         A group's media fill as few of its rows as they can, as a row without media is not computed;
-        groups are even, in their rows if these are computed whole. None for other lanes, or if
+        groups are even, in their rows if these are computed whole. None for other buckets, or if
         media find no room that way.
         """
-        cost = modality.lane.cost if modality.lane else None
+        cost = spec.bucket.cost if spec.bucket else None
         if cost is None or self._rows <= cost.groups or self._how(items.phase).algorithm:
             return None
         each = self._rows // cost.groups
@@ -247,8 +247,8 @@ class Dealer:
         limits = tuple(each * limit for limit in items.limits)
         needs, lengths = items.needs.reshape(-1, len(limits)), np.array(items.lengths, np.int64)
         kind = self._how(items.phase).cost
-        group = lpt(Problem(lengths, cost.groups, cost, kind, needs, limits))
-        free = [FreeSpans(each, *self._part_limits(modality.name)) for _ in range(cost.groups)]
+        group = lpt(BalanceProblem(lengths, cost.groups, cost, kind, needs, limits))
+        free = [FreeSpans(each, *self._part_limits(spec.name)) for _ in range(cost.groups)]
         rows = group.copy()
         for item in np.argsort(-needs[:, 0], kind="stable").tolist():
             row = free[group[item]].take(int(needs[item, 0])) if group[item] >= 0 else None
@@ -292,7 +292,7 @@ class Dealer:
             rows = [row for row in taken if row is not None]
             if len(rows) < len(taken):
                 return None
-            found.append(by_tower(self._capacity, lengths, rows))
+            found.append(by_module_rows(self._capacity, lengths, rows))
         return Packed([row for row, _ in found], [media for _, media in found])
 
     def _part_limits(self, resource: str) -> tuple[int, int]:
@@ -309,10 +309,10 @@ class Dealer:
         used = {name: np.zeros(self._rows, np.int64) for name in self._ladder.rungs}
         for lengths, row, inner in zip(samples, rows, media, strict=True):
             used["tokens"][row] += lengths.tokens
-            for modality in self._modalities:
-                own = spans_of(modality, lengths.media.get(modality.name, ()))
-                for where, span in zip(inner.get(modality.name, ()), own, strict=True):
-                    used[modality.name][where] += span
+            for spec in self._modalities:
+                own = spans_of(spec, lengths.media.get(spec.name, ()))
+                for where, span in zip(inner.get(spec.name, ()), own, strict=True):
+                    used[spec.name][where] += span
         return {name: self._ladder.lowest(name, int(own.max())) for name, own in used.items()}
 
     # ---- balancing and loads ---------------------------------------------------------------------
@@ -342,7 +342,7 @@ class Dealer:
             found.append(dealt)
         return min(found, key=lambda rank: int(top.loads(rank).max()))
 
-    def _problems(self, items: _Items, name: Callable[[int], str]) -> list[Problem]:
+    def _problems(self, items: _Items, name: Callable[[int], str]) -> list[BalanceProblem]:
         """The problem under every rung that may have a deal, and under the top one."""
         how, lengths = self._how(items.phase), np.array(items.lengths, np.int64)
         names = [name(i) for i in items.owners] if how.algorithm else None
@@ -352,23 +352,25 @@ class Dealer:
         work, rungs = self._work[items.phase], [*(n for n in lower if n >= least), top]
         needs = items.needs.reshape(len(lengths), len(items.limits))
         return [
-            Problem(lengths, self._rows, work, how.cost, needs, (n, *items.limits[1:]), names)
+            BalanceProblem(
+                lengths, self._rows, work, how.cost, needs, (n, *items.limits[1:]), names
+            )
             for n in rungs
         ]
 
-    def _how(self, phase: str) -> TowerBalancing:
-        return self._balancing.get(phase, TowerBalancing())
+    def _how(self, phase: str) -> ModuleBalancing:
+        return self._balancing.get(phase, ModuleBalancing())
 
-    def _placed(self, tower: str, dealt: Ints, flows: Sequence[tuple[Ints, Ints]]) -> Ints:
-        """Rows of a tower's items, renumbered so that little is sent from host to host.
+    def _placed(self, module: str, dealt: Ints, flows: Sequence[tuple[Ints, Ints]]) -> Ints:
+        """Rows of a module's items, renumbered so that little is sent from host to host.
 
         Args:
-            tower: `decoder` or an encoder.
+            module: `decoder` or an encoder.
             dealt: row of every item.
             flows: for inputs and outputs, a host for every item, and the number of positions of the
                 item that this host has or needs.
         """
-        sources = self._hosts.get(tower, ())
+        sources = self._hosts.get(module, ())
         if len(set(sources)) < 2 or not len(dealt) or not flows:
             return dealt
         most = max(*sources, *(int(hosts.max()) for hosts, _ in flows))
@@ -421,16 +423,16 @@ class Dealer:
         """Number of outputs of every encoder whose tokens are on another host."""
         crossing = {}
         targets = self._hosts.get("decoder", ())
-        for modality in self._modalities:
-            name = modality.name
+        for spec in self._modalities:
+            name = spec.name
             sources = self._hosts.get(name, ())
             crossing[name] = sum(
-                modality.landed(n, grid)
+                spec.landed(n, grid)
                 for lengths, row, inner in zip(samples, rows, media, strict=True)
                 if targets and sources
                 for n, grid, own in zip(
                     lengths.media.get(name, ()),
-                    modality.grids(lengths),
+                    spec.grids(lengths),
                     inner.get(name, ()),
                     strict=True,
                 )

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from data.config import DataConfig
 from data.media.audio.files import EncodedAudio
-from data.media.audio.modality import Audio, AudioModality
 from data.media.audio.reader import ConfiguredClips
-from data.media.blob import Blob
-from data.media.kind import Measured, MediumKind
-from data.media.preview import Look, Sound, levels
-from data.sample import Medium
+from data.media.audio.row_spec import Audio, AudioRowSpec
+from data.media.file_bytes import FileBytes
+from data.media.media_type import Measured, MediaType
+from data.media.preview import MediaPreview, Sound, levels
+from data.sample import ProcessedMedium
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class NoiseClip(Audio):
         return np.clip(noise / 8, -1, 1)
 
 
-class AudioKind(MediumKind):
-    """See `MediumKind`; a reader has `measure(samples, rate)` and `read(wave)`."""
+class AudioType(MediaType):
+    """See `MediaType`; a reader has `measure(samples, rate)` and `read(wave)`."""
 
     name = "audio"
     endings = ("wav", "flac", "mp3", "ogg", "opus", "aiff")
@@ -45,16 +45,16 @@ class AudioKind(MediumKind):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """See `MediumKind.parts`; `input_audio` holds base64."""
+        """See `MediaType.parts`; `input_audio` holds base64."""
         return (*super().parts, "input_audio")
 
-    def open(self, blob: Blob, config: DataConfig) -> Audio:
+    def open(self, blob: FileBytes, config: DataConfig) -> Audio:
         """The clip in a file of a format of libsndfile."""
         return EncodedAudio(blob, config.audio.max_samples)
 
-    def reader(self, config: DataConfig, modality: AudioModality) -> ConfiguredClips:
+    def reader(self, config: DataConfig, spec: AudioRowSpec) -> ConfiguredClips:
         """The reader that `data.audio` configures."""
-        return ConfiguredClips(config.audio, modality)
+        return ConfiguredClips(config.audio, spec)
 
     def measure(self, reader: Any, medium: Audio, alone: bool) -> Measured:
         """Frames, of which there is no grid."""
@@ -62,21 +62,21 @@ class AudioKind(MediumKind):
         medium.checked()
         return found, None
 
-    def read(self, reader: Any, modality: AudioModality, medium: Audio, alone: bool) -> Medium:
+    def read(self, reader: Any, spec: AudioRowSpec, medium: Audio, alone: bool) -> ProcessedMedium:
         """Frames of a clip; one at another rate, or too long, is refused before it is decoded."""
         reader.measure(*medium.info())
-        found: Medium = reader.read(medium.load())
+        found: ProcessedMedium = reader.read(medium.load())
         return found
 
-    def look(self, reader: Any, modality: Any, medium: Audio, taken: Medium) -> Look:
+    def look(self, reader: Any, spec: Any, medium: Audio, taken: ProcessedMedium) -> MediaPreview:
         """The log-mel frames of a clip, low bands below, and the clip to listen to."""
         samples, rate = medium.info()
-        frames = len(taken.inputs) - modality.behind
-        behind = f", and {modality.behind} behind the clip" * bool(modality.behind)
-        told = f"{modality.mels} mel bands over {frames} frames{behind}"
+        frames = len(taken.inputs) - spec.behind
+        behind = f", and {spec.behind} behind the clip" * bool(spec.behind)
+        told = f"{spec.mels} mel bands over {frames} frames{behind}"
         sound = Sound(medium.load(), rate)
         size = f"{samples / rate:.2f} s at {rate} Hz"
-        return Look(size, ((levels(taken.inputs.T[::-1], told),),), sound=sound)
+        return MediaPreview(size, ((levels(taken.inputs.T[::-1], told),),), sound=sound)
 
     def noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> NoiseClip:
         """About so many frames, at most those of `data.audio.max_seconds`."""

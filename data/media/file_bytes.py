@@ -11,7 +11,7 @@ STREAM = 1 << 22
 HEADER = 1 << 16
 
 
-class Blob(ABC):
+class FileBytes(ABC):
     """The bytes of a medium, read when needed; `name` is its name in messages."""
 
     name: str

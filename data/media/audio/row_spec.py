@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from data.rows.spec import Array, Kind, Modality
-from data.sample import Medium
+from data.rows.spec import ArraySpec, Kind, RowSpec
+from data.sample import ProcessedMedium
 
 
 class Audio(ABC):
@@ -35,7 +35,7 @@ class Audio(ABC):
 
 
 @dataclass(frozen=True)
-class AudioModality(Modality):
+class AudioRowSpec(RowSpec):
     """Clips for one encoder.
 
     mels: mel bands.
@@ -73,10 +73,10 @@ class AudioModality(Modality):
         return self.mels
 
     @property
-    def arrays(self) -> Mapping[str, Array]:
+    def arrays(self) -> Mapping[str, ArraySpec]:
         """`positions` are numbers of frames."""
-        inputs = Array("position", (self.mels,), np.float32)
-        return {"inputs": inputs, "positions": Array("position")}
+        inputs = ArraySpec("position", (self.mels,), np.float32)
+        return {"inputs": inputs, "positions": ArraySpec("position")}
 
     @property
     def averaged(self) -> int:
@@ -88,7 +88,9 @@ class AudioModality(Modality):
         """Frames behind a clip."""
         return self.lookahead
 
-    def sketch(self, rng: np.random.Generator, outputs: int) -> Medium:
+    def sketch(self, rng: np.random.Generator, outputs: int) -> ProcessedMedium:
         """A clip with some slack at its end."""
         frames = outputs * self.stride - int(rng.integers(self.stride))
-        return Medium(np.zeros((frames, self.mels), np.float32), np.arange(frames, dtype=np.int32))
+        return ProcessedMedium(
+            np.zeros((frames, self.mels), np.float32), np.arange(frames, dtype=np.int32)
+        )

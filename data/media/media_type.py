@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from data.config import DataConfig
-from data.media.blob import Blob
-from data.media.preview import Look, levels
+from data.media.file_bytes import FileBytes
+from data.media.preview import MediaPreview, levels
 from data.rows.spec import Kind
-from data.sample import Grid, Medium
+from data.sample import Grid, ProcessedMedium
 
 #: Input positions of a medium, and its grid if it has one (`Lengths.grids`).
 Measured = tuple[int, Grid | None]
 
 
-class MediumKind(ABC):
+class MediaType(ABC):
     """A kind of media; `data.media.registry` lists all kinds."""
 
     #: Name of its section of `data`, its key in samples, and its field in records (or with an s).
@@ -46,7 +46,7 @@ class MediumKind(ABC):
         return (self.name, f"{self.name}s")
 
     @abstractmethod
-    def open(self, blob: Blob, config: DataConfig) -> Any:
+    def open(self, blob: FileBytes, config: DataConfig) -> Any:
         """The medium in a file, read late."""
 
     def draw(self, medium: Any, epoch: int) -> Any:
@@ -60,7 +60,7 @@ class MediumKind(ABC):
         return medium
 
     @abstractmethod
-    def reader(self, config: DataConfig, modality: Any) -> Any:
+    def reader(self, config: DataConfig, spec: Any) -> Any:
         """The reader of media by `data`. Raises DataError: `data` does not fit the encoder."""
 
     @abstractmethod
@@ -77,23 +77,23 @@ class MediumKind(ABC):
         """
 
     @abstractmethod
-    def read(self, reader: Any, modality: Any, medium: Any, alone: bool) -> Medium:
+    def read(self, reader: Any, spec: Any, medium: Any, alone: bool) -> ProcessedMedium:
         """A medium as encoder input; see `measure`. Raises MediaError."""
 
-    def look(self, reader: Any, modality: Any, medium: Any, taken: Medium) -> Look:
+    def look(self, reader: Any, spec: Any, medium: Any, taken: ProcessedMedium) -> MediaPreview:
         """A medium to look at; by default the numbers that its encoder gets, position by position.
 
         Args:
             reader: reader of the encoder.
-            modality: modality of the encoder.
+            spec: row spec of the encoder.
             medium: medium as returned by `open`.
             taken: the medium as encoder input.
 
         Raises:
             MediaError: the medium cannot be used.
         """
-        told = f"{len(taken.inputs)} positions of {modality.features} numbers"
-        return Look(told, ((levels(taken.inputs.T, told),),))
+        told = f"{len(taken.inputs)} positions of {spec.features} numbers"
+        return MediaPreview(told, ((levels(taken.inputs.T, told),),))
 
     @abstractmethod
     def noise(self, positions: float, config: DataConfig, rng: np.random.Generator) -> Any:

@@ -10,18 +10,18 @@ from numpy.lib import format as npy
 
 from data.config import DataConfig
 from data.faults import FaultKind
-from data.media.blob import HEADER, STREAM, Blob
-from data.media.kind import Measured, MediumKind
-from data.sample import MediaError, Medium
+from data.media.file_bytes import HEADER, STREAM, FileBytes
+from data.media.media_type import Measured, MediaType
+from data.sample import MediaError, ProcessedMedium
 
-from .modality import CloudModality, medium_of
+from .row_spec import CloudRowSpec, medium_of
 
 
 @dataclass(frozen=True)
 class Cloud:
     """A point cloud in a NumPy file."""
 
-    blob: Blob
+    blob: FileBytes
 
     def count(self) -> int:
         """Number of points, read from the header of the file."""
@@ -58,17 +58,17 @@ class NoiseCloud:
         return np.random.default_rng(self.seed).normal(size=(self.points, 3)).astype(np.float32)
 
 
-class CloudKind(MediumKind):
+class CloudType(MediaType):
     """The kind of point clouds; no key configures their inputs, so there is no reader."""
 
     name = "cloud"
     endings = ("npy",)
 
-    def open(self, blob: Blob, config: DataConfig) -> Cloud:
+    def open(self, blob: FileBytes, config: DataConfig) -> Cloud:
         """The point cloud in a file."""
         return Cloud(blob)
 
-    def reader(self, config: DataConfig, modality: CloudModality) -> None:
+    def reader(self, config: DataConfig, spec: CloudRowSpec) -> None:
         """No reader: the points in a file are the inputs."""
 
     def measure(self, reader: Any, medium: Cloud | NoiseCloud, alone: bool) -> Measured:
@@ -76,8 +76,8 @@ class CloudKind(MediumKind):
         return medium.count(), None
 
     def read(
-        self, reader: Any, modality: CloudModality, medium: Cloud | NoiseCloud, alone: bool
-    ) -> Medium:
+        self, reader: Any, spec: CloudRowSpec, medium: Cloud | NoiseCloud, alone: bool
+    ) -> ProcessedMedium:
         """The encoder input of a point cloud."""
         return medium_of(medium.load())
 

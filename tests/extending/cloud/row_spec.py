@@ -8,12 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from data.rows.spec import Array, Kind, Modality
-from data.sample import Medium
+from data.rows.spec import ArraySpec, Kind, RowSpec
+from data.sample import ProcessedMedium
 
 
 @dataclass(frozen=True)
-class CloudModality(Modality):
+class CloudRowSpec(RowSpec):
     """Point clouds, of which `group` points become one output."""
 
     kind: ClassVar[Kind] = "cloud"
@@ -31,22 +31,22 @@ class CloudModality(Modality):
         return 3
 
     @property
-    def arrays(self) -> Mapping[str, Array]:
+    def arrays(self) -> Mapping[str, ArraySpec]:
         """Coordinates and indices of the points; every point also has the radius of its cloud."""
-        inputs = Array("position", (3,), np.float32)
+        inputs = ArraySpec("position", (3,), np.float32)
         return {
             "inputs": inputs,
-            "positions": Array("position"),
-            "radius": Array("medium", (), np.float32),
+            "positions": ArraySpec("position"),
+            "radius": ArraySpec("medium", (), np.float32),
         }
 
-    def sketch(self, rng: np.random.Generator, outputs: int) -> Medium:
+    def sketch(self, rng: np.random.Generator, outputs: int) -> ProcessedMedium:
         """A cloud of whole groups of points at the origin."""
         return medium_of(np.zeros((outputs * self.group, 3), np.float32))
 
 
-def medium_of(points: np.ndarray) -> Medium:
+def medium_of(points: np.ndarray) -> ProcessedMedium:
     """The encoder input of a cloud of points `[n, 3]`."""
     radius = np.linalg.norm(points, axis=1).max(initial=0)
     positions = np.arange(len(points), dtype=np.int32)
-    return Medium(points, positions, {"radius": np.array(radius, np.float32)})
+    return ProcessedMedium(points, positions, {"radius": np.array(radius, np.float32)})
