@@ -18,9 +18,9 @@ import ml_dtypes
 import numpy as np
 
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.hf_format.decoder_rules import decoder_rules, released_decoder
-from mllm_jax.hf_format.files import Tensors, open_tensors
-from mllm_jax.hf_format.rules import Rule
+from mllm_jax.hf_format.decoder_rules import decoder_rules, write_decoder
+from mllm_jax.hf_format.files import ReleasedTensors, open_tensors
+from mllm_jax.hf_format.tensor_rules import TensorRule
 from mllm_jax.models.pretrained.load import load
 from mllm_jax.models.pretrained.write import Draft
 from mllm_jax.train.state.regroup import leaf_name
@@ -48,7 +48,7 @@ def bench_import(
         loading, and `host_files`, the same in largest files.
     """
     rules = decoder_rules(config.model.decoder)
-    released_decoder(config.model.decoder)  # refuses what has no released form
+    write_decoder(config.model.decoder)  # refuses what has no released form
     step = train_step(config)
     target = {
         leaf_name(path): leaf
@@ -74,7 +74,9 @@ def bench_import(
     }
 
 
-def _turn(tensors: Tensors, rules: list[Rule], target: Any) -> tuple[float, float, int]:
+def _turn(
+    tensors: ReleasedTensors, rules: list[TensorRule], target: Any
+) -> tuple[float, float, int]:
     """Seconds of reading and of loading, and memory of the host while loading."""
     _forget(tensors)
     began = time.perf_counter()
@@ -84,7 +86,7 @@ def _turn(tensors: Tensors, rules: list[Rule], target: Any) -> tuple[float, floa
     return (read, *_load(tensors, rules, target))
 
 
-def _forget(tensors: Tensors) -> None:
+def _forget(tensors: ReleasedTensors) -> None:
     """Let the pages of the files go."""
     for path in tensors.files:
         with path.open("rb+") as file:
@@ -92,15 +94,15 @@ def _forget(tensors: Tensors) -> None:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def _write(folder: Path, rules: list[Rule]) -> None:
+def _write(folder: Path, rules: list[TensorRule]) -> None:
     random = np.random.default_rng(0)
-    specs = {name: (rule.form.released, "BF16") for rule in rules for name in rule.names}
+    specs = {name: (rule.transform.released, "BF16") for rule in rules for name in rule.names}
     draft = Draft.begin(folder, specs, FILE)
     for name, (shape, _) in specs.items():
         draft.put(name, random.standard_normal(shape, np.float32).astype(ml_dtypes.bfloat16))
 
 
-def _read(tensors: Tensors) -> None:
+def _read(tensors: ReleasedTensors) -> None:
     buffer = bytearray(BUFFER)
     for path in tensors.files:
         with path.open("rb", buffering=0) as file:
@@ -108,7 +110,7 @@ def _read(tensors: Tensors) -> None:
                 pass
 
 
-def _load(tensors: Tensors, rules: list[Rule], target: Any) -> tuple[float, int]:
+def _load(tensors: ReleasedTensors, rules: list[TensorRule], target: Any) -> tuple[float, int]:
     """Seconds of loading, and bytes of the host above the parameters while it does."""
     before = _anonymous()
     with _peak() as most:

@@ -28,7 +28,7 @@ from mllm_jax.config.load import AdamWConfig, ConfigError, ExperimentConfig, to_
 from mllm_jax.families.clip.config import ClipConfig
 from mllm_jax.families.llava.release import LLAVA
 from mllm_jax.hf_format.configs import CONFIG
-from mllm_jax.hf_format.family import Composition, Family
+from mllm_jax.hf_format.release_format import ReleasedModel, ReleaseFormat
 from mllm_jax.models.pretrained.write import Draft
 from mllm_jax.runtime.devices import use_host
 from mllm_jax.runtime.folder import RunError
@@ -217,11 +217,13 @@ def write_release(folder: Path, config: ExperimentConfig, image_token: int) -> N
         image_token: token at which outputs of the encoder land.
     """
     model = config.model
-    composition = Composition(model.decoder, model.encoders, {"vision": image_token})
+    composition = ReleasedModel(model.decoder, model.encoders, {"vision": image_token})
     write_tensors(folder, LLAVA, composition, initial_parameters(model, config.train.seed))
 
 
-def write_tensors(folder: Path, family: Family, composition: Composition, params: Any) -> None:
+def write_tensors(
+    folder: Path, family: ReleaseFormat, composition: ReleasedModel, params: Any
+) -> None:
     """Parameters of a model, as numpy arrays, in the form of a family.
 
     Args:
@@ -229,19 +231,19 @@ def write_tensors(folder: Path, family: Family, composition: Composition, params
     """
     rules = family.rules(composition)
     trees = {"decoder": params["decoder"], **params["encoders"]}
-    tensors = dict(family.idle(composition))
+    tensors = dict(family.filler_tensors(composition))
     for module, tree in trees.items():
         leaves = {leaf_name(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
         for rule in rules[module]:
             leaf = leaves[rule.parameter]
             parts = [leaf] if rule.layers is None else leaf
-            released = [rule.form.released_from(part) for part in parts]
+            released = [rule.transform.to_released(part) for part in parts]
             tensors |= dict(zip(rule.names, released, strict=True))
     folder.mkdir(exist_ok=True)
     draft = Draft.begin(folder, {name: (array.shape, "F32") for name, array in tensors.items()})
     for name, array in tensors.items():
         draft.put(name, array)
-    (folder / CONFIG).write_text(json.dumps(family.released(composition)), encoding="utf-8")
+    (folder / CONFIG).write_text(json.dumps(family.config_for(composition)), encoding="utf-8")
 
 
 def as_released(examples: Sequence[Example], vision: ClipConfig) -> Samples:

@@ -210,7 +210,7 @@ def _newest_config(run: Path) -> dict[str, Any]:
 
 def _check_part(args: argparse.Namespace, config: Mapping[str, Any]) -> None:
     """See that a run has the part, or the adapters, that are to be exported."""
-    from mllm_jax.hf_format.files import PretrainedError, listed
+    from mllm_jax.hf_format.files import PretrainedError, list_names
     from mllm_jax.release.parts import NO_ADAPTERS, parts_of
 
     model, train = config.get("model"), config.get("train")
@@ -221,7 +221,9 @@ def _check_part(args: argparse.Namespace, config: Mapping[str, Any]) -> None:
         return
     valid = parts_of(encoders)
     if args.part not in valid:
-        raise PretrainedError(f"--part {args.part} is none of the model; valid: {listed(valid)}")
+        raise PretrainedError(
+            f"--part {args.part} is none of the model; valid: {list_names(valid)}"
+        )
 
 
 # ---- places --------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from mllm_jax.config.load import ConfigError, ExperimentConfig, ScheduleConfig, overridden, resolve
-from mllm_jax.hf_format.ranges import narrowed
+from mllm_jax.hf_format.dtype_ranges import convert_values
 from mllm_jax.models import module as multimodal
 from mllm_jax.release.import_weights import as_released
 from mllm_jax.runtime.compiled.synchronized import compiled_together
@@ -142,7 +142,7 @@ def _saved(saved: SavedParameters, experiment: Experiment) -> Any:
     def leaf(path: Any, wanted: jax.ShapeDtypeStruct) -> jax.Array:
         name = leaf_name(path)
         value = np.asarray(regrouping.leaf(name, saved[name.partition(".")[2]], wanted.shape))
-        value = narrowed(f"{saved.named}: {name}", value, wanted.dtype)
+        value = convert_values(f"{saved.named}: {name}", value, wanted.dtype)
         return jax.make_array_from_callback(wanted.shape, wanted.sharding, value.__getitem__)
 
     return jax.tree_util.tree_map_with_path(leaf, target)["params"]

@@ -1,4 +1,4 @@
-"""Released `config.json` files: reading them, and values that several families have."""
+"""Released `config.json` files: reading them, and values that several families share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from mllm_jax.hf_format.files import PretrainedError, listed
+from mllm_jax.hf_format.files import PretrainedError, list_names
 from mllm_jax.layers.config.encoder import Activation, EncoderConfig
 
 CONFIG = "config.json"
@@ -22,7 +22,7 @@ ACTIVATIONS: Mapping[str, Activation] = MappingProxyType(
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The released configuration of a folder.
+    """Read the released configuration of a folder.
 
     Raises:
         PretrainedError: the file does not exist, or is no JSON object.
@@ -42,8 +42,8 @@ def read_config(folder: Path) -> dict[str, Any]:
     return values
 
 
-def canonical_keys(values: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
-    """`values` under the keys that are read here.
+def merge_aliases(values: Mapping[str, Any], aliases: Mapping[str, str]) -> dict[str, Any]:
+    """Put `values` under the keys that are read here.
 
     transformers renames keys between its versions, and reads the old and the new name.
 
@@ -54,56 +54,56 @@ def canonical_keys(values: Mapping[str, Any], aliases: Mapping[str, str]) -> dic
     Raises:
         PretrainedError: two names of one key have different values.
     """
-    found = {key: value for key, value in values.items() if key not in aliases}
+    merged = {key: value for key, value in values.items() if key not in aliases}
     for alias, key in aliases.items():
         value = values.get(alias)
         if value is None:
             continue
-        if found.get(key) not in (None, value):
+        if merged.get(key) not in (None, value):
             raise PretrainedError(
-                f"{alias}: {value!r:.80} and {key}: {found[key]!r:.80} are two names of one "
+                f"{alias}: {value!r:.80} and {key}: {merged[key]!r:.80} are two names of one "
                 "setting; valid: one of them, or both with the same value"
             )
-        found[key] = value
-    return found
+        merged[key] = value
+    return merged
 
 
-def own_part(
+def encoder_values(
     values: Mapping[str, Any],
     key: str,
     defaults: Mapping[str, Mapping[str, Any]],
     aliases: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """The part under `key`, or `values` if there is none, with the defaults of its class.
+    """The values of an encoder: those under `key`, or all if there are none, with their defaults.
 
-    A part that does not say its kind is of the whole's, or else of the first one.
+    An encoder without a `model_type` has that of the model around it, or else the first valid one.
 
     Args:
-        values: configuration of an encoder, or of a model that holds one.
-        key: key of the encoder's part in the configuration of a whole model.
+        values: configuration of an encoder, or of a model that has one.
+        key: key of the encoder's configuration in that of a model.
         defaults: `model_type` of each class that is read here to the defaults of its keys.
-        aliases: other names of keys, see `canonical_keys`.
+        aliases: other names of keys, see `merge_aliases`.
 
     Raises:
         PretrainedError: the configuration is of another class, or has two values for one key.
     """
     valid = (*defaults,)
-    part = values.get(key)
-    own = {"model_type": _part_of(values, valid), **part} if part else values
-    kind = own.get("model_type")
+    nested = values.get(key)
+    encoder = {"model_type": _encoder_kind(values, valid), **nested} if nested else values
+    kind = encoder.get("model_type")
     if kind not in valid:
-        where = f"{key}.model_type" if part else f"no {key} is there, and model_type"
-        raise PretrainedError(f"{where} {kind!r} is no such encoder; valid: {listed([*valid])}")
-    return {**defaults[kind], **canonical_keys(own, aliases)}
+        where = f"{key}.model_type" if nested else f"no {key} is there, and model_type"
+        raise PretrainedError(f"{where} {kind!r} is no such encoder; valid: {list_names([*valid])}")
+    return {**defaults[kind], **merge_aliases(encoder, aliases)}
 
 
-def _part_of(values: Mapping[str, Any], valid: tuple[str, ...]) -> str:
+def _encoder_kind(values: Mapping[str, Any], valid: tuple[str, ...]) -> str:
     kind = f"{values.get('model_type')}_vision_model"
     return kind if kind in valid else valid[0]
 
 
 def check_value(values: Mapping[str, Any], key: str, valid: Any) -> None:
-    """See that a key has the only value that is computed here.
+    """Check that a key has the only value that is computed here.
 
     Raises:
         PretrainedError: the key has another value.
@@ -113,7 +113,7 @@ def check_value(values: Mapping[str, Any], key: str, valid: Any) -> None:
 
 
 def check_head_dim(config: EncoderConfig) -> None:
-    """See that the heads fill the width, as in every released encoder.
+    """Check that the heads fill the width, as in every released encoder.
 
     Raises:
         PretrainedError: the heads do not fill the width.
@@ -125,19 +125,19 @@ def check_head_dim(config: EncoderConfig) -> None:
         )
 
 
-def activation_of(released: Any, key: str) -> Activation:
-    """An activation under its name here.
+def read_activation(released: Any, key: str) -> Activation:
+    """The activation that has a released name.
 
     Raises:
         PretrainedError: the activation is not supported; the message names the released `key`.
     """
     if released not in ACTIVATIONS:
         raise PretrainedError(
-            f"{key}: {released!r} is not supported; valid: {listed(list(ACTIVATIONS))}"
+            f"{key}: {released!r} is not supported; valid: {list_names(list(ACTIVATIONS))}"
         )
     return ACTIVATIONS[released]
 
 
-def released_activation(activation: Activation) -> str:
-    """The inverse of `activation_of`."""
-    return next(theirs for theirs, ours in ACTIVATIONS.items() if ours == activation)
+def write_activation(activation: Activation) -> str:
+    """The released name of an activation."""
+    return next(name for name, value in ACTIVATIONS.items() if value == activation)

@@ -1,21 +1,26 @@
-"""Connectors: where their parameters come from, and a form of this framework of one alone.
+"""Rules of connectors, and this framework's format of a connector alone.
 
-That form is for models that have no released form as a whole.
+That format is for models whose modules have no released format together.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from mllm_jax.hf_format.family import Composition, Connector, Family, Values
 from mllm_jax.hf_format.files import PretrainedError
-from mllm_jax.hf_format.rules import Rule, linear
+from mllm_jax.hf_format.release_format import (
+    ReleasedConnector,
+    ReleasedModel,
+    ReleaseFormat,
+    Values,
+)
+from mllm_jax.hf_format.tensor_rules import TensorRule, linear_rules
 from mllm_jax.layers.config.encoder import ConnectorConfig
 
 
 def connector_rules(
-    own: ConnectorConfig, inputs: int, d_decoder: int, *released: str
-) -> list[Rule]:
+    config: ConnectorConfig, inputs: int, d_decoder: int, *released: str
+) -> list[TensorRule]:
     """Rules of a connector.
 
     Args:
@@ -24,39 +29,47 @@ def connector_rules(
         released: names of its linear layers, one or two of them.
     """
     layers, widths = ["linear"], [inputs, d_decoder]
-    if own.kind == "mlp":
-        layers, widths = ["fc1", "fc2"], [inputs, own.hidden or d_decoder, d_decoder]
-    rules: list[Rule] = []
-    for layer, name, wide, out in zip(layers, released, widths[:-1], widths[1:], strict=True):
-        rules += linear(f"connector.{layer}", name, (wide,), (out,), bias=own.bias)
+    if config.kind == "mlp":
+        layers, widths = ["fc1", "fc2"], [inputs, config.hidden or d_decoder, d_decoder]
+    rules: list[TensorRule] = []
+    for layer, name, width, outputs in zip(layers, released, widths[:-1], widths[1:], strict=True):
+        rules += linear_rules(f"connector.{layer}", name, (width,), (outputs,), bias=config.bias)
     return rules
 
 
-def _read(values: Values) -> Composition:
-    config = {key: values[key] for key in ConnectorConfig.model_fields}
-    own = ConnectorConfig.model_validate(config)
+def _read_connector(values: Values) -> ReleasedModel:
+    keys = {key: values[key] for key in ConnectorConfig.model_fields}
+    config = ConnectorConfig.model_validate(keys)
     widths = values["inputs"], values["outputs"]
     if not all(isinstance(width, int) and width > 0 for width in widths):
         raise PretrainedError(f"inputs, outputs: {widths} are no widths; valid: numbers above 0")
-    return Composition(connector=Connector(own, *widths))
+    return ReleasedModel(connector=ReleasedConnector(config, *widths))
 
 
-def _rules(composition: Composition) -> dict[str, list[Rule]]:
-    own = composition.connector
-    assert own is not None
-    names = ("fc1", "fc2") if own.config.kind == "mlp" else ("linear",)
-    return {"connector": connector_rules(own.config, own.inputs, own.outputs, *names)}
-
-
-def _write(composition: Composition) -> dict[str, Any]:
-    own = composition.connector
-    assert own is not None
+def _connector_tensors(model: ReleasedModel) -> dict[str, list[TensorRule]]:
+    connector = model.connector
+    assert connector is not None
+    names = ("fc1", "fc2") if connector.config.kind == "mlp" else ("linear",)
     return {
-        "model_type": CONNECTOR_ALONE.name,
-        **own.config.model_dump(mode="json"),
-        "inputs": own.inputs,
-        "outputs": own.outputs,
+        "connector": connector_rules(connector.config, connector.inputs, connector.outputs, *names)
     }
 
 
-CONNECTOR_ALONE = Family("mllm_jax_connector", {"connector": Connector}, _read, _rules, _write)
+def _write_connector(model: ReleasedModel) -> dict[str, Any]:
+    connector = model.connector
+    assert connector is not None
+    return {
+        "model_type": CONNECTOR_FORMAT.name,
+        **connector.config.model_dump(mode="json"),
+        "inputs": connector.inputs,
+        "outputs": connector.outputs,
+    }
+
+
+CONNECTOR_FORMAT = ReleaseFormat(
+    "mllm_jax_connector",
+    {"connector": ReleasedConnector},
+    _read_connector,
+    _connector_tensors,
+    _write_connector,
+)

@@ -1,4 +1,4 @@
-"""Released forms of decoders: their configuration both ways, and where their parameters come from.
+"""Released decoders: their configuration both ways, and where their parameters come from.
 
 A released configuration says more than ours does; what would change the result is checked, and
 refused where this framework does something else.
@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mllm_jax.hf_format.configs import canonical_keys
+from mllm_jax.hf_format.configs import merge_aliases
 from mllm_jax.hf_format.expert_rules import (
     ALIASES,
     FIXED,
-    experts_config,
     mlp_rules,
-    released_experts,
+    read_experts,
+    write_experts,
 )
-from mllm_jax.hf_format.files import PretrainedError, listed
-from mllm_jax.hf_format.forms import Form, dense, flat, same
-from mllm_jax.hf_format.rules import Rule
+from mllm_jax.hf_format.files import PretrainedError, list_names
+from mllm_jax.hf_format.tensor_rules import TensorRule
+from mllm_jax.hf_format.transforms import TensorTransform, dense_kernel, flat_vector, identity
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.decoder_families import FAMILIES
 from mllm_jax.layers.config.parts import RopeScaling
@@ -37,7 +37,7 @@ DECODERS: Mapping[str, str] = {
     "qwen3_moe": "Qwen3MoeForCausalLM",
 }
 #: Keys of a decoder with their released names.
-_SAME = {
+_KEYS = {
     "layers": "num_hidden_layers",
     "d_model": "hidden_size",
     "heads": "num_attention_heads",
@@ -66,7 +66,7 @@ _ROPE = {
     "original_max_positions": "original_max_position_embeddings",
 }
 
-#: Defaults that the decoder of a whole multimodal model may leave out, by its class.
+#: Defaults that the decoder of a multimodal model may leave out, by its class.
 _QWEN = {
     "hidden_size": 4096,
     "intermediate_size": 22016,
@@ -92,7 +92,7 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def decoder_config(values: Mapping[str, Any]) -> DecoderConfig:
+def read_decoder(values: Mapping[str, Any]) -> DecoderConfig:
     """The decoder of a released configuration, or of its `text_config`.
 
     Raises:
@@ -100,94 +100,95 @@ def decoder_config(values: Mapping[str, Any]) -> DecoderConfig:
     """
     family = values.get("model_type")
     if family not in DECODERS:
-        valid = listed(list(DECODERS))
+        valid = list_names(list(DECODERS))
         raise PretrainedError(f"model_type {family!r} is not that of a decoder; valid: {valid}")
-    values = canonical_keys(values, ALIASES.get(str(family), {}))
-    missing = [key for key in _SAME.values() if values.get(key) is None]
+    values = merge_aliases(values, ALIASES.get(str(family), {}))
+    missing = [key for key in _KEYS.values() if values.get(key) is None]
     if missing:
-        raise PretrainedError(f"the configuration of {family} lacks {listed(missing)}")
+        raise PretrainedError(f"the configuration of {family} lacks {list_names(missing)}")
     _check_fixed(values)
     return DecoderConfig(
         family=family,
         kv_heads=values.get("num_key_value_heads"),
         head_dim=values.get("head_dim", _DEFAULTS.get(str(family), {}).get("head_dim")),
         tie_embeddings=values.get("tie_word_embeddings", False),
-        experts=experts_config(values),
-        **_rope(values),
-        **{ours: values[theirs] for ours, theirs in _SAME.items()},
+        experts=read_experts(values),
+        **_read_rope(values),
+        **{key: values[released] for key, released in _KEYS.items()},
     )
 
 
-def text_config(values: Mapping[str, Any], default: str) -> DecoderConfig:
-    """The decoder of a whole multimodal model, from its `text_config`.
+def read_text_decoder(values: Mapping[str, Any], default: str) -> DecoderConfig:
+    """The decoder of a multimodal model, from its `text_config`.
 
     Args:
-        values: configuration of the whole model, which may tie the embeddings as well.
+        values: configuration of the model, which may tie the embeddings as well.
         default: `model_type` of a decoder that does not say its own.
 
     Raises:
         PretrainedError: as in `decoder_config`.
     """
-    own = values.get("text_config") or {}
-    kind = own.get("model_type", default)
-    tied = any(bool(part.get("tie_word_embeddings")) for part in (values, own))
-    given = {"model_type": kind, **_DEFAULTS.get(kind, {}), **own, "tie_word_embeddings": tied}
-    return decoder_config(given)
+    text = values.get("text_config") or {}
+    kind = text.get("model_type", default)
+    tied = any(bool(part.get("tie_word_embeddings")) for part in (values, text))
+    defaults = _DEFAULTS.get(kind, {})
+    return read_decoder({"model_type": kind, **defaults, **text, "tie_word_embeddings": tied})
 
 
 def _check_fixed(values: Mapping[str, Any]) -> None:
     fixed = dict(_FIXED)
-    if not FAMILIES[values["model_type"]].biases:  # others have theirs whatever it says
+    if not FAMILIES[values["model_type"]].biases:  # other families have biases whatever it says
         fixed["attention_bias"] = (False, None)
     fixed |= FIXED.get(values["model_type"], {})
     for key, valid in fixed.items():
         if values.get(key, valid[0]) not in valid:
             raise PretrainedError(f"{key}: {values[key]!r} is not supported; valid: {valid[0]!r}")
     kinds = values.get("layer_types")
-    if kinds is not None and any(own != _FULL for own in kinds):
+    if kinds is not None and any(kind != _FULL for kind in kinds):
         raise PretrainedError(
             f"layer_types: {kinds!r:.120} is not supported; valid: {_FULL!r} for every layer"
         )
 
 
-def _rope(values: Mapping[str, Any]) -> dict[str, Any]:
+def _read_rope(values: Mapping[str, Any]) -> dict[str, Any]:
     """Base and scaling; newer configurations have both in `rope_parameters`.
 
     If a configuration has two keys for one setting, the one of the public implementation counts.
     """
-    given = values.get("rope_scaling") or values.get("rope_parameters") or {}
+    rope = values.get("rope_scaling") or values.get("rope_parameters") or {}
     usual = _THETAS.get(values["model_type"], _THETA)
-    theta = given.get("rope_theta", values.get("rope_theta", usual))
-    kind = given.get("rope_type", given.get("type", "default"))
-    _check_rope(given, kind)
+    theta = rope.get("rope_theta", values.get("rope_theta", usual))
+    kind = rope.get("rope_type", rope.get("type", "default"))
+    _check_rope(rope, kind)
     if kind == "default":
         return {"rope_theta": theta, "rope_scaling": None}
     trained = {"original_max_position_embeddings": values["max_position_embeddings"]}
-    own = {key: values[key] for key in trained if values.get(key) is not None}
-    given = {**trained, **given, **own}
+    stated = {key: values[key] for key in trained if values.get(key) is not None}
+    rope = {**trained, **rope, **stated}
     try:
-        scaling = RopeScaling(**{ours: given[theirs] for ours, theirs in _ROPE.items()})
+        scaling = RopeScaling(**{key: rope[released] for key, released in _ROPE.items()})
     except KeyError as error:
         raise PretrainedError(f"the rope of type llama3 lacks {error}") from error
     return {"rope_theta": theta, "rope_scaling": scaling}
 
 
-def _check_rope(given: Mapping[str, Any], kind: Any) -> None:
+def _check_rope(rope: Mapping[str, Any], kind: Any) -> None:
     """Raise PretrainedError for rotary positions that are not supported here."""
     if kind not in ("default", "llama3"):
         raise PretrainedError(f"rope_type {kind!r} is not supported; valid: 'default', 'llama3'")
-    nested = [key for key, value in given.items() if isinstance(value, Mapping)]
+    nested = [key for key, value in rope.items() if isinstance(value, Mapping)]
     if nested:
         raise PretrainedError(
-            f"rope_parameters of {listed(nested)} are not supported; valid: the same for all layers"
+            f"rope_parameters of {list_names(nested)} are not supported; valid: the same for all "
+            "layers"
         )
-    if given.get("partial_rotary_factor", 1) not in (1, None):
+    if rope.get("partial_rotary_factor", 1) not in (1, None):
         raise PretrainedError(
-            f"partial_rotary_factor: {given['partial_rotary_factor']} is not supported; valid: 1"
+            f"partial_rotary_factor: {rope['partial_rotary_factor']} is not supported; valid: 1"
         )
 
 
-def released_decoder(config: DecoderConfig) -> dict[str, Any]:
+def write_decoder(config: DecoderConfig) -> dict[str, Any]:
     """The inverse of `decoder_config`, as the public implementation reads it.
 
     Raises:
@@ -211,29 +212,29 @@ def released_decoder(config: DecoderConfig) -> dict[str, Any]:
     if config.family not in DECODERS:
         raise PretrainedError(
             f"model.decoder.family: {config.family} has no released format; valid: "
-            f"{listed(list(DECODERS))}"
+            f"{list_names(list(DECODERS))}"
         )
     values: dict[str, Any] = {
         "architectures": [DECODERS[config.family]],
         "model_type": config.family,
-        **{theirs: getattr(config, ours) for ours, theirs in _SAME.items()},
+        **{released: getattr(config, key) for key, released in _KEYS.items()},
         "num_key_value_heads": config.kv_heads,
         "head_dim": config.head_dim,
         "rope_theta": config.rope_theta,
         "tie_word_embeddings": config.tie_embeddings,
         "hidden_act": "silu",
         "attention_bias": bool(config.traits.biases),
-        **released_experts(config),
+        **write_experts(config),
     }
     if config.rope_scaling is not None:
-        own = {theirs: getattr(config.rope_scaling, ours) for ours, theirs in _ROPE.items()}
-        values["rope_scaling"] = {"rope_type": "llama3", **own}
+        scaling = {released: getattr(config.rope_scaling, key) for key, released in _ROPE.items()}
+        values["rope_scaling"] = {"rope_type": "llama3", **scaling}
     return values
 
 
 def decoder_rules(
     config: DecoderConfig, body: str = "model.", head: str = "lm_head."
-) -> list[Rule]:
+) -> list[TensorRule]:
     """Rules of a decoder with RMSNorm, rotary positions and SwiGLU or experts, named as Llama's.
 
     Args:
@@ -241,39 +242,39 @@ def decoder_rules(
     """
     width = (config.d_model,)
     rules = [
-        Rule(
+        TensorRule(
             EMBEDDING,
             f"{body}embed_tokens.weight",
-            same((config.vocab_size, config.d_model)),
+            identity((config.vocab_size, config.d_model)),
         ),
-        Rule("norm.scale", f"{body}norm.weight", same(width)),
-        *_of_layers(config, f"{body}layers.{{layer}}."),
+        TensorRule("norm.scale", f"{body}norm.weight", identity(width)),
+        *_layer_rules(config, f"{body}layers.{{layer}}."),
     ]
     if not config.tie_embeddings:
-        kernel = dense(width, (config.vocab_size,))
-        rules.append(Rule("lm_head.kernel", f"{head}weight", kernel))
+        kernel = dense_kernel(width, (config.vocab_size,))
+        rules.append(TensorRule("lm_head.kernel", f"{head}weight", kernel))
     return rules
 
 
-def _of_layers(config: DecoderConfig, prefix: str) -> Iterator[Rule]:
+def _layer_rules(config: DecoderConfig, prefix: str) -> Iterator[TensorRule]:
     width = (config.d_model,)
     query, keys = (config.heads, config.head_dim), (config.kv_heads, config.head_dim)
 
-    def rule(parameter: str, released: str, form: Form) -> Rule:
-        return Rule(f"layers.{parameter}", f"{prefix}{released}", form, config.layers)
+    def rule(parameter: str, released: str, transform: TensorTransform) -> TensorRule:
+        return TensorRule(f"layers.{parameter}", f"{prefix}{released}", transform, config.layers)
 
     for norm in ("input_layernorm", "post_attention_layernorm"):
-        yield rule(f"{norm}.scale", f"{norm}.weight", same(width))
+        yield rule(f"{norm}.scale", f"{norm}.weight", identity(width))
     for name, outputs in (("q", query), ("k", keys), ("v", keys)):
         projection = f"self_attn.{name}_proj"
-        yield rule(f"{projection}.kernel", f"{projection}.weight", dense(width, outputs))
+        yield rule(f"{projection}.kernel", f"{projection}.weight", dense_kernel(width, outputs))
         if name in config.traits.biases:
-            yield rule(f"{projection}.bias", f"{projection}.bias", flat(outputs))
-    yield rule("self_attn.o_proj.kernel", "self_attn.o_proj.weight", dense(query, width))
+            yield rule(f"{projection}.bias", f"{projection}.bias", flat_vector(outputs))
+    yield rule("self_attn.o_proj.kernel", "self_attn.o_proj.weight", dense_kernel(query, width))
     if "o" in config.traits.biases:
-        yield rule("self_attn.o_proj.bias", "self_attn.o_proj.bias", same(width))
+        yield rule("self_attn.o_proj.bias", "self_attn.o_proj.bias", identity(width))
     if config.traits.qk_norm:
         for name in ("q_norm", "k_norm"):
             norm = f"self_attn.{name}"
-            yield rule(f"{norm}.scale", f"{norm}.weight", same((config.head_dim,)))
+            yield rule(f"{norm}.scale", f"{norm}.weight", identity((config.head_dim,)))
     yield from mlp_rules(config, prefix)

@@ -1,6 +1,6 @@
-"""Released forms of layers with experts: Mixtral, Qwen2-MoE and Qwen3-MoE.
+"""Released layers with experts: Mixtral, Qwen2-MoE and Qwen3-MoE.
 
-Each expert is released as linear layers of its own. Other forms, such as all experts of a layer in
+Each expert is released as separate linear layers. Other formats, such as all experts of a layer in
 one tensor, or quantised ones, are refused by the names of their tensors.
 """
 
@@ -13,9 +13,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from mllm_jax.hf_format.files import PretrainedError, listed
-from mllm_jax.hf_format.forms import Form, dense
-from mllm_jax.hf_format.rules import Rule
+from mllm_jax.hf_format.files import PretrainedError, list_names
+from mllm_jax.hf_format.tensor_rules import TensorRule
+from mllm_jax.hf_format.transforms import TensorTransform, dense_kernel
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.experts import MOST, ExpertsConfig
 
@@ -24,21 +24,21 @@ _PROJECTIONS = {"gate_proj": "gate_proj", "up_proj": "up_proj", "down_proj": "do
 
 
 @dataclass(frozen=True)
-class _Form:
+class _ExpertFormat:
     """How a family releases its experts.
 
     Attributes:
         prefix: prefix of the tensors in a layer.
         keys: released keys of the keys of `ExpertsConfig`.
-        given: values that are not in the configuration, as the family has no others.
-        sparse: whether the configuration says which layers have experts.
+        constants: values that are not in the configuration, as the family has no others.
+        lists_layers: whether the configuration says which layers have experts.
         projections: released names of the projections of an expert.
     """
 
     prefix: str
     keys: Mapping[str, str]
-    given: Mapping[str, Any]
-    sparse: bool
+    constants: Mapping[str, Any]
+    lists_layers: bool
     projections: Mapping[str, str]
 
 
@@ -48,22 +48,22 @@ _QWEN = {
     "d_ff": "moe_intermediate_size",
     "normalise": "norm_topk_prob",
 }
-_FORMS = {
-    "mixtral": _Form(
+_FORMATS = {
+    "mixtral": _ExpertFormat(
         "block_sparse_moe.",
         {"count": "num_local_experts", "top_k": "num_experts_per_tok", "d_ff": "intermediate_size"},
         {"normalise": True},
-        sparse=False,
+        lists_layers=False,
         projections={"gate_proj": "w1", "up_proj": "w3", "down_proj": "w2"},
     ),
-    "qwen2_moe": _Form(
+    "qwen2_moe": _ExpertFormat(
         "mlp.",
         {**_QWEN, "shared_d_ff": "shared_expert_intermediate_size"},
         {"shared_gate": True},
-        sparse=True,
+        lists_layers=True,
         projections=_PROJECTIONS,
     ),
-    "qwen3_moe": _Form("mlp.", _QWEN, {}, sparse=True, projections=_PROJECTIONS),
+    "qwen3_moe": _ExpertFormat("mlp.", _QWEN, {}, lists_layers=True, projections=_PROJECTIONS),
 }
 #: Other names of released keys, by family: transformers 5 calls the experts of a Qwen3-MoE
 #: `num_local_experts`, and reads either name.
@@ -81,7 +81,7 @@ FIXED: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
 _FREE = {"balance_weight", "z_weight", "buffer", "every", "first_dense"}
 
 
-def experts_config(values: Mapping[str, Any]) -> ExpertsConfig | None:
+def read_experts(values: Mapping[str, Any]) -> ExpertsConfig | None:
     """The experts of a released configuration; None if its family has none.
 
     The loss has a load-balancing loss where that of the public implementation has one.
@@ -90,39 +90,43 @@ def experts_config(values: Mapping[str, Any]) -> ExpertsConfig | None:
         PretrainedError: a key is missing or has a value that is not supported, or the layers with
             experts are none that repeat.
     """
-    form = _FORMS.get(str(values.get("model_type")))
-    if form is None:
+    expert_format = _FORMATS.get(str(values.get("model_type")))
+    if expert_format is None:
         return None
-    missing = [key for key in form.keys.values() if values.get(key) is None]
+    missing = [key for key in expert_format.keys.values() if values.get(key) is None]
     if missing:
         raise PretrainedError(
-            f"the configuration of {values['model_type']} lacks {listed(missing)}"
+            f"the configuration of {values['model_type']} lacks {list_names(missing)}"
         )
     weight = values.get("router_aux_loss_coef", 0.001) if values.get("output_router_logits") else 0
-    _check_values(values, form)
-    _check(_is_number(weight), "router_aux_loss_coef", weight, "0 or more")
-    own = ExpertsConfig(
-        **{ours: values[theirs] for ours, theirs in form.keys.items()},
-        **form.given,
+    _check_values(values, expert_format)
+    _check_value(_is_number(weight), "router_aux_loss_coef", weight, "0 or more")
+    experts = ExpertsConfig(
+        **{key: values[released] for key, released in expert_format.keys.items()},
+        **expert_format.constants,
         balance_weight=weight,
-        **(_places(values) if form.sparse else {}),
+        **(_read_places(values) if expert_format.lists_layers else {}),
     )
-    _check_places(values, own)
-    return own
+    _check_places(values, experts)
+    return experts
 
 
-def _check_values(values: Mapping[str, Any], form: _Form) -> None:
+def _check_values(values: Mapping[str, Any], expert_format: _ExpertFormat) -> None:
     """Raise PretrainedError, in the keys of the release, for what `ExpertsConfig` would refuse."""
-    numbers = [theirs for ours, theirs in form.keys.items() if ours != "normalise"]
-    for key in [*numbers, "decoder_sparse_step"] if form.sparse else numbers:
-        _check(_is_count(values.get(key, 1)), key, values.get(key, 1), "1 or more")
-    count, top_k, normalise = form.keys["count"], form.keys["top_k"], form.keys.get("normalise")
+    numbers = [released for key, released in expert_format.keys.items() if key != "normalise"]
+    for key in [*numbers, "decoder_sparse_step"] if expert_format.lists_layers else numbers:
+        _check_value(_is_count(values.get(key, 1)), key, values.get(key, 1), "1 or more")
+    keys = expert_format.keys
+    count, top_k, normalise = keys["count"], keys["top_k"], keys.get("normalise")
     experts, chosen = values[count], values[top_k]
-    _check(experts <= MOST, count, experts, f"1 to {MOST}")
-    _check(chosen <= experts, top_k, chosen, f"1 to {experts}, as {count} is {experts}")
+    _check_value(experts <= MOST, count, experts, f"1 to {MOST}")
+    _check_value(chosen <= experts, top_k, chosen, f"1 to {experts}, as {count} is {experts}")
     if normalise:
-        _check(isinstance(values[normalise], bool), normalise, values[normalise], "true, false")
-    if chosen == 1 < experts and (values[normalise] if normalise else form.given["normalise"]):
+        _check_value(
+            isinstance(values[normalise], bool), normalise, values[normalise], "true, false"
+        )
+    normalised = values[normalise] if normalise else expert_format.constants["normalise"]
+    if chosen == 1 < experts and normalised:
         other = f", or {normalise} false" if normalise else ""
         raise PretrainedError(
             f"{top_k}: 1 is not supported where weights are divided by their sum, as no gradient "
@@ -130,7 +134,7 @@ def _check_values(values: Mapping[str, Any], form: _Form) -> None:
         )
 
 
-def _check(valid: bool, key: str, value: Any, choice: str) -> None:
+def _check_value(valid: bool, key: str, value: Any, choice: str) -> None:
     if not valid:
         raise PretrainedError(f"{key}: {value!r} is not supported; valid: {choice}")
 
@@ -143,71 +147,78 @@ def _is_number(value: Any) -> bool:
     return type(value) in (int, float) and 0 <= value < math.inf
 
 
-def _places(values: Mapping[str, Any]) -> dict[str, Any]:
+def _read_places(values: Mapping[str, Any]) -> dict[str, Any]:
     dense_layers = values.get("mlp_only_layers") or []
     numbers = isinstance(dense_layers, list) and all(
         type(layer) is int and layer >= 0 for layer in dense_layers
     )
-    _check(numbers, "mlp_only_layers", dense_layers, "numbers of layers, from 0")
+    _check_value(numbers, "mlp_only_layers", dense_layers, "numbers of layers, from 0")
     first = max(dense_layers) + 1 if dense_layers else 0
     return {"every": values.get("decoder_sparse_step", 1), "first_dense": first}
 
 
-def _check_places(values: Mapping[str, Any], own: ExpertsConfig) -> None:
-    """Raise PretrainedError if other layers have experts than ours say, or no period has all."""
+def _check_places(values: Mapping[str, Any], experts: ExpertsConfig) -> None:
+    """Check that `experts` has the layers of the release, in complete periods.
+
+    Raises:
+        PretrainedError: other layers have experts, or the last period is incomplete.
+    """
     without, layers = values.get("mlp_only_layers") or [], values["num_hidden_layers"]
-    if not own.first_dense and layers % own.every:
+    if not experts.first_dense and layers % experts.every:
         raise PretrainedError(
-            f"num_hidden_layers: {layers} is not supported with decoder_sparse_step: {own.every}, "
-            "as the last layers are no whole period; valid: a multiple of it"
+            f"num_hidden_layers: {layers} is not supported with decoder_sparse_step: "
+            f"{experts.every}, as the last layers are no whole period; valid: a multiple of it"
         )
     for layer in range(layers):
-        theirs = layer not in without and (layer + 1) % own.every == 0
-        if theirs != own.here(layer):
+        released = layer not in without and (layer + 1) % experts.every == 0
+        if released != experts.here(layer):
             raise PretrainedError(
                 f"mlp_only_layers: {without} is not supported; valid: the first layers, or none"
             )
-    if without and not any(own.here(layer) for layer in range(layers)):
-        last = layers // own.every * own.every
+    if without and not any(experts.here(layer) for layer in range(layers)):
+        last = layers // experts.every * experts.every
         valid = f"mlp_only_layers of fewer than {last}" if last else f"a step up to {layers}"
         raise PretrainedError(
-            f"mlp_only_layers: {without} and decoder_sparse_step: {own.every} leave none of "
+            f"mlp_only_layers: {without} and decoder_sparse_step: {experts.every} leave none of "
             f"{layers} layers with experts; valid: {valid}"
         )
 
 
-def released_experts(config: DecoderConfig) -> dict[str, Any]:
+def write_experts(config: DecoderConfig) -> dict[str, Any]:
     """The inverse of `experts_config`: the keys of a configuration that describe experts.
 
     Raises:
-        PretrainedError: the family's released form has no place for what these experts are.
+        PretrainedError: the family's release format has no place for what these experts are.
     """
-    own = config.experts
-    if own is None:
+    experts = config.experts
+    if experts is None:
         return {}
-    form = _FORMS[config.family]
-    usual = ExpertsConfig(count=own.count, top_k=own.top_k, d_ff=own.d_ff)
-    free = {*form.keys, *(_FREE if form.sparse else _FREE - {"every", "first_dense"})}
-    for key in type(own).model_fields.keys() - free:
-        valid = form.given.get(key, getattr(usual, key))
-        if getattr(own, key) != valid:
+    expert_format = _FORMATS[config.family]
+    defaults = ExpertsConfig(count=experts.count, top_k=experts.top_k, d_ff=experts.d_ff)
+    free = {
+        *expert_format.keys,
+        *(_FREE if expert_format.lists_layers else _FREE - {"every", "first_dense"}),
+    }
+    for key in type(experts).model_fields.keys() - free - expert_format.keys.keys():
+        valid = expert_format.constants.get(key, getattr(defaults, key))
+        if getattr(experts, key) != valid:
             raise PretrainedError(
-                f"model.decoder.experts.{key}: {getattr(own, key)} has no place in the released "
-                f"format of {config.family}; valid: {valid}"
+                f"model.decoder.experts.{key}: {getattr(experts, key)} has no place in the "
+                f"released format of {config.family}; valid: {valid}"
             )
-    values = {theirs: getattr(own, ours) for ours, theirs in form.keys.items()}
-    if form.sparse:
+    values = {released: getattr(experts, key) for key, released in expert_format.keys.items()}
+    if expert_format.lists_layers:
         values |= {
-            "decoder_sparse_step": own.every,
-            "mlp_only_layers": [*range(own.first_dense)],
+            "decoder_sparse_step": experts.every,
+            "mlp_only_layers": [*range(experts.first_dense)],
         }
-    weighted = own.balance_weight > 0
-    coefficient = {"router_aux_loss_coef": own.balance_weight} if weighted else {}
+    weighted = experts.balance_weight > 0
+    coefficient = {"router_aux_loss_coef": experts.balance_weight} if weighted else {}
     return {**values, "output_router_logits": weighted, **coefficient}
 
 
-def check_biases(config: DecoderConfig, biases: NDArray[Any]) -> None:
-    """See that no bias changes the choice of experts: released formats have no place for one.
+def check_equal_biases(config: DecoderConfig, biases: NDArray[Any]) -> None:
+    """Check that no bias changes the choice of experts: released formats have no place for one.
 
     Args:
         biases: `[layers with experts, experts]`, what routers add to scores for the choice.
@@ -215,55 +226,58 @@ def check_biases(config: DecoderConfig, biases: NDArray[Any]) -> None:
     Raises:
         PretrainedError: the biases of a layer are not equal.
     """
-    for layer, own in zip(config.layers_with_experts, biases, strict=True):
-        if (own != own[0]).any():
+    for layer, bias in zip(config.layers_with_experts, biases, strict=True):
+        if (bias != bias[0]).any():
             raise PretrainedError(
-                f"the biases that choose the experts of layer {layer} are from {own.min():g} to "
-                f"{own.max():g}, moved by model.decoder.experts.bias_rate, and have no place in "
+                f"the biases that choose the experts of layer {layer} are from {bias.min():g} to "
+                f"{bias.max():g}, moved by model.decoder.experts.bias_rate, and have no place in "
                 f"the released format of {config.family}; valid: equal biases in every layer, as "
                 "of a run that has bias_rate: 0 from its first step"
             )
 
 
-def mlp_rules(config: DecoderConfig, prefix: str) -> Iterator[Rule]:
+def mlp_rules(config: DecoderConfig, prefix: str) -> Iterator[TensorRule]:
     """Rules of the MLPs and of the experts of a decoder's layers.
 
     Args:
         prefix: prefix of the names of a layer's tensors, with `{layer}` in it.
     """
-    layers, own = range(config.layers), config.experts
-    sparse = frozenset(layer for layer in layers if own is not None and own.here(layer))
+    layers, experts = range(config.layers), config.experts
+    sparse = frozenset(layer for layer in layers if experts is not None and experts.here(layer))
     if len(sparse) < config.layers:
         only = frozenset(layers) - sparse if sparse else None
-        for ours, form in _gated(config.d_model, config.d_ff):
-            released = f"{prefix}mlp.{ours}.weight"
-            yield Rule(f"layers.mlp.{ours}.kernel", released, form, config.layers, only)
-    if own is not None:
-        yield from _expert_rules(config, own, prefix, sparse)
+        for name, kernel in _gated_projections(config.d_model, config.d_ff):
+            released = f"{prefix}mlp.{name}.weight"
+            yield TensorRule(f"layers.mlp.{name}.kernel", released, kernel, config.layers, only)
+    if experts is not None:
+        yield from _expert_rules(config, experts, prefix, sparse)
 
 
 def _expert_rules(
-    config: DecoderConfig, own: ExpertsConfig, prefix: str, only: frozenset[int]
-) -> Iterator[Rule]:
-    form, width = _FORMS[config.family], (config.d_model,)
-    theirs = f"{prefix}{form.prefix}"
+    config: DecoderConfig, experts: ExpertsConfig, prefix: str, only: frozenset[int]
+) -> Iterator[TensorRule]:
+    expert_format, width = _FORMATS[config.family], (config.d_model,)
+    body = f"{prefix}{expert_format.prefix}"
 
-    def rule(parameter: str, released: str, form: Form, experts: int | None = None) -> Rule:
+    def rule(
+        parameter: str, released: str, transform: TensorTransform, count: int | None = None
+    ) -> TensorRule:
         name = f"layers.experts.{parameter}.kernel"
-        return Rule(name, f"{theirs}{released}.weight", form, config.layers, only, experts)
+        released = f"{body}{released}.weight"
+        return TensorRule(name, released, transform, config.layers, only, count)
 
-    yield rule("router", "gate", dense(width, (own.count,)))
-    for ours, kernel in _gated(config.d_model, own.d_ff):
-        released = f"experts.{{expert}}.{form.projections[ours]}"
-        yield rule(ours, released, kernel, own.count)
-    if own.shared_d_ff:
-        for ours, kernel in _gated(config.d_model, own.shared_d_ff):
-            yield rule(f"shared.{ours}", f"shared_expert.{ours}", kernel)
-        yield rule("shared_gate", "shared_expert_gate", dense(width, (1,)))
+    yield rule("router", "gate", dense_kernel(width, (experts.count,)))
+    for name, kernel in _gated_projections(config.d_model, experts.d_ff):
+        released = f"experts.{{expert}}.{expert_format.projections[name]}"
+        yield rule(name, released, kernel, experts.count)
+    if experts.shared_d_ff:
+        for name, kernel in _gated_projections(config.d_model, experts.shared_d_ff):
+            yield rule(f"shared.{name}", f"shared_expert.{name}", kernel)
+        yield rule("shared_gate", "shared_expert_gate", dense_kernel(width, (1,)))
 
 
-def _gated(d_model: int, d_ff: int) -> Iterator[tuple[str, Form]]:
-    """Forms of the projections of SwiGLU, by their names."""
+def _gated_projections(d_model: int, d_ff: int) -> Iterator[tuple[str, TensorTransform]]:
+    """Yield the names of the projections of SwiGLU, with their transforms."""
     for name in ("gate_proj", "up_proj"):
-        yield name, dense((d_model,), (d_ff,))
-    yield "down_proj", dense((d_ff,), (d_model,))
+        yield name, dense_kernel((d_model,), (d_ff,))
+    yield "down_proj", dense_kernel((d_ff,), (d_model,))

@@ -39,7 +39,7 @@ STORED: Mapping[str, np.dtype] = MappingProxyType(
         "BOOL": np.dtype(np.bool_),
     }
 )
-#: Values that are looked at together.
+#: Values of a chunk.
 _CHUNK = 1 << 22
 
 
@@ -48,11 +48,11 @@ class PretrainedError(ValueError):
 
 
 class OtherModulesError(PretrainedError):
-    """A model of other modules than those of a released form."""
+    """A model of other modules than those of a release format."""
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredTensor:
     """The place of a tensor in a file.
 
     Attributes:
@@ -66,32 +66,32 @@ class Stored:
     shape: tuple[int, ...]
     dtype: str
 
-    def view(self) -> NDArray:
-        """The tensor, mapped and read as it is used.
+    def map_weights(self) -> NDArray:
+        """Map the tensor; its values are read as they are used.
 
         Raises:
             PretrainedError: the tensor has a type that weights do not have.
         """
-        return self._mapped(TYPES)
+        return self._map(TYPES)
 
-    def chunks(self) -> Iterator[NDArray]:
-        """The tensor's values in order, in parts that take little memory.
+    def iterate_chunks(self) -> Iterator[NDArray]:
+        """Iterate over the tensor's values in order, in chunks that take little memory.
 
         Raises:
-            PretrainedError: as in `view`.
+            PretrainedError: as in `map_weights`.
         """
-        flat = self.view().reshape(-1)
+        flat = self.map_weights().reshape(-1)
         return (flat[at : at + _CHUNK] for at in range(0, flat.size, _CHUNK))
 
-    def copied(self) -> NDArray:
-        """A view of the tensor, which unlike that of `view` may have a type that no weights have.
+    def map_any_type(self) -> NDArray:
+        """Map the tensor, whose type may be one that weights do not have.
 
         Raises:
             PretrainedError: the tensor has an unknown type.
         """
-        return self._mapped(STORED)
+        return self._map(STORED)
 
-    def _mapped(self, types: Mapping[str, np.dtype]) -> NDArray:
+    def _map(self, types: Mapping[str, np.dtype]) -> NDArray:
         if self.dtype not in types:
             raise PretrainedError(
                 f"{self.path}: a tensor is of type {self.dtype}; valid: {', '.join(types)}"
@@ -100,13 +100,13 @@ class Stored:
 
 
 @dataclass(frozen=True)
-class Tensors(Mapping[str, Stored]):
+class ReleasedTensors(Mapping[str, StoredTensor]):
     """All tensors of a folder by name."""
 
     folder: Path
-    by_name: Mapping[str, Stored]
+    by_name: Mapping[str, StoredTensor]
 
-    def __getitem__(self, name: str) -> Stored:
+    def __getitem__(self, name: str) -> StoredTensor:
         return self.by_name[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -121,13 +121,13 @@ class Tensors(Mapping[str, Stored]):
         return tuple(sorted({stored.path for stored in self.by_name.values()}))
 
 
-def equal(one: Stored, other: Stored) -> bool:
-    """Whether two tensors hold the same values."""
-    pairs = zip(one.chunks(), other.chunks(), strict=True)
-    return one.shape == other.shape and all(np.array_equal(*pair) for pair in pairs)
+def equal_values(one: StoredTensor, other: StoredTensor) -> bool:
+    """Whether two tensors have the same values."""
+    chunks = zip(one.iterate_chunks(), other.iterate_chunks(), strict=True)
+    return one.shape == other.shape and all(np.array_equal(*pair) for pair in chunks)
 
 
-def open_tensors(folder: Path) -> Tensors:
+def open_tensors(folder: Path) -> ReleasedTensors:
     """The tensors of `model.safetensors`, or, without it, of all files that its index lists.
 
     Raises:
@@ -136,44 +136,46 @@ def open_tensors(folder: Path) -> Tensors:
     """
     single, index = folder / SINGLE, folder / INDEX
     if single.is_file():
-        return Tensors(folder, MappingProxyType(read_tensors(single)))
+        return ReleasedTensors(folder, MappingProxyType(read_tensors(single)))
     if not index.is_file():
         raise PretrainedError(
             f"{folder} holds neither {SINGLE} nor {INDEX}; only safetensors are read, so save the "
             "weights in that format"
         )
-    return Tensors(folder, MappingProxyType(_indexed(folder, _weight_map(index))))
+    return ReleasedTensors(folder, MappingProxyType(_read_files(folder, _read_index(index))))
 
 
-def _weight_map(index: Path) -> dict[str, str]:
+def _read_index(index: Path) -> dict[str, str]:
     """Tensor to file, as the index says."""
     try:
-        found = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        weight_map = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise PretrainedError(f"{index} is no index of safetensors: {error!r}") from error
-    if not isinstance(found, dict) or not all(isinstance(file, str) for file in found.values()):
+    if not isinstance(weight_map, dict) or not all(
+        isinstance(file, str) for file in weight_map.values()
+    ):
         raise PretrainedError(f"{index}: weight_map does not map tensors to files")
-    return found
+    return weight_map
 
 
-def _indexed(folder: Path, files: Mapping[str, str]) -> dict[str, Stored]:
-    found: dict[str, Stored] = {}
+def _read_files(folder: Path, files: Mapping[str, str]) -> dict[str, StoredTensor]:
+    tensors: dict[str, StoredTensor] = {}
     for file in sorted(set(files.values())):
         if PurePosixPath(file).name != file or "\\" in file or not file.endswith(".safetensors"):
             raise PretrainedError(
                 f"{folder / INDEX}: {file!r} is no name of a safetensors file in that folder"
             )
-        own = read_tensors(folder / file)
-        for name in own:
+        in_file = read_tensors(folder / file)
+        for name in in_file:
             _check_place(folder, name, file, files.get(name, file))
-        found |= own
-    differing = sorted(files.keys() ^ found.keys())
+        tensors |= in_file
+    differing = sorted(files.keys() ^ tensors.keys())
     if differing:
         raise PretrainedError(
             f"{folder / INDEX} and the files that it lists do not hold the same tensors: "
-            f"{listed(differing)}"
+            f"{list_names(differing)}"
         )
-    return found
+    return tensors
 
 
 def _check_place(folder: Path, name: str, file: str, listed: str) -> None:
@@ -185,7 +187,7 @@ def _check_place(folder: Path, name: str, file: str, listed: str) -> None:
         )
 
 
-def read_tensors(path: Path) -> dict[str, Stored]:
+def read_tensors(path: Path) -> dict[str, StoredTensor]:
     """Places of the tensors of one file, by name.
 
     Raises:
@@ -201,13 +203,15 @@ def read_tensors(path: Path) -> dict[str, Stored]:
     except (OSError, ValueError, SafetensorError) as error:
         raise PretrainedError(f"{path} is no whole safetensors file: {error}") from error
     return {
-        name: Stored(path, 8 + length + own["data_offsets"][0], tuple(own["shape"]), own["dtype"])
-        for name, own in header.items()
+        name: StoredTensor(
+            path, 8 + length + entry["data_offsets"][0], tuple(entry["shape"]), entry["dtype"]
+        )
+        for name, entry in header.items()
         if name != "__metadata__"
     }
 
 
-def listed(names: list[str], most: int = 8) -> str:
-    """The first names, and the number of all others."""
+def list_names(names: list[str], most: int = 8) -> str:
+    """Join the first names, with the number of all others."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

@@ -1,4 +1,4 @@
-"""Released forms that vision towers share: keys of configurations, and a tower alone."""
+"""What released vision towers share: keys of configurations, and the format of a tower alone."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mllm_jax.hf_format.configs import check_head_dim
-from mllm_jax.hf_format.family import Family, Values, encoder_alone, idle_norm
 from mllm_jax.hf_format.files import PretrainedError
-from mllm_jax.hf_format.rules import Rule
+from mllm_jax.hf_format.release_format import (
+    ReleaseFormat,
+    Values,
+    encoder_format,
+    identity_norm,
+)
+from mllm_jax.hf_format.tensor_rules import TensorRule
 from mllm_jax.layers.config.encoder import ImageEncoderConfig
 
 #: Defaults of the keys that say how large a tower is, the same in all classes.
@@ -41,56 +46,57 @@ _TEXT = (r"text_model\..*", r"logit_(scale|bias)", r"(visual|text)_projection\..
 _BARE = ((r"^(embeddings|encoder|pre_layrnorm|post_layernorm|head)\.", r"vision_model.\1."),)
 
 
-def vision_alone(
+def vision_format(
     name: str,
     kind: type[Any],
     read: Callable[[Values], ImageEncoderConfig],
-    rules: Callable[[Any], list[Rule]],
+    rules: Callable[[Any], list[TensorRule]],
     write: Callable[[Any], dict[str, Any]],
-    unused: str,
-) -> Family:
-    """The form of a vision tower alone, as `encoder_alone`.
+    unused_pattern: str,
+) -> ReleaseFormat:
+    """The format of a vision tower alone, as `encoder_format`.
 
     Every released tower has a norm behind its layers, also where no parameter comes from it.
 
     Args:
-        name, kind, read, rules, write: as of `encoder_alone`.
-        unused: pattern of the tower's tensors that no parameter comes from.
+        name, kind, read, rules, write: as of `encoder_format`.
+        unused_pattern: pattern of the tower's tensors that no parameter comes from.
     """
 
-    def idle(config: Any) -> Mapping[str, NDArray[np.float32]]:
+    def filler_tensors(config: Any) -> Mapping[str, NDArray[np.float32]]:
         used = any(rule.released.startswith(_NORM) for rule in rules(config))
-        return {} if used else idle_norm(_NORM, config)
+        return {} if used else identity_norm(_NORM, config)
 
     functions = read, rules, write
-    return encoder_alone(name, "vision", kind, *functions, (*_TEXT, unused), _BARE, idle)
+    unused = (*_TEXT, unused_pattern)
+    return encoder_format(name, "vision", kind, *functions, unused, _BARE, filler_tensors)
 
 
-def vision_keys(own: Mapping[str, Any]) -> dict[str, Any]:
+def read_vision_keys(values: Mapping[str, Any]) -> dict[str, Any]:
     """Keys of all vision transformers; a grid of fixed size is square.
 
     Raises:
         PretrainedError: sizes that are no whole numbers, or no square.
     """
-    patch = _whole(own, "patch_size")
-    if "num_patches" in own:
-        count = _whole(own, "num_patches")
+    patch = _read_integer(values, "patch_size")
+    if "num_patches" in values:
+        count = _read_integer(values, "num_patches")
         side = round(count**0.5)
         if side**2 != count:
             raise PretrainedError(f"num_patches: {count} is not supported; valid: a square number")
     else:
-        side = _whole(own, "image_size") // patch
-    shared = {ours: own[theirs] for ours, theirs in _NAMES.items()}
+        side = _read_integer(values, "image_size") // patch
+    shared = {key: values[released] for key, released in _NAMES.items()}
     return {**shared, "patch": (patch, patch), "grid": (side, side)}
 
 
-def _whole(own: Mapping[str, Any], key: str) -> int:
-    if not isinstance(own[key], int):
-        raise PretrainedError(f"{key}: {own[key]!r} is not supported; valid: one number")
-    return own[key]
+def _read_integer(values: Mapping[str, Any], key: str) -> int:
+    if not isinstance(values[key], int):
+        raise PretrainedError(f"{key}: {values[key]!r} is not supported; valid: one number")
+    return values[key]
 
 
-def released_tower(config: ImageEncoderConfig, kind: str, architecture: str) -> dict[str, Any]:
+def write_vision_keys(config: ImageEncoderConfig, kind: str, architecture: str) -> dict[str, Any]:
     """The inverse of `vision_keys`, for `model_type` `kind` and its class in transformers.
 
     Raises:
@@ -111,5 +117,5 @@ def released_tower(config: ImageEncoderConfig, kind: str, architecture: str) -> 
         "model_type": kind,
         "patch_size": patch[0],
         **area,
-        **{theirs: getattr(config, ours) for ours, theirs in _NAMES.items()},
+        **{released: getattr(config, key) for key, released in _NAMES.items()},
     }

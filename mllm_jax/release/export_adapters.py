@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from data.folders import put_folder
-from mllm_jax.hf_format.files import PretrainedError, listed
-from mllm_jax.hf_format.ranges import told_vanished
-from mllm_jax.hf_format.rules import Rule
+from mllm_jax.hf_format.dtype_ranges import report_underflows
+from mllm_jax.hf_format.files import PretrainedError, list_names
+from mllm_jax.hf_format.tensor_rules import TensorRule
 from mllm_jax.layers.trainable import FrozenParts
 from mllm_jax.models.pretrained.adapters import (
     CONFIG,
@@ -45,7 +45,7 @@ class AdapterExport:
     whole: Export
 
     @cached_property
-    def rules(self) -> list[tuple[str, Rule]]:
+    def rules(self) -> list[tuple[str, TensorRule]]:
         """Rules of adapters, with the dotted names of their parameters in the checkpoint.
 
         Raises:
@@ -54,7 +54,7 @@ class AdapterExport:
         adapters = self.whole.model.adapters
         if adapters is None:
             raise PretrainedError(NO_ADAPTERS)
-        found: list[tuple[str, Rule]] = []
+        found: list[tuple[str, TensorRule]] = []
         for module, rules in self.whole.family.rules(self.whole.composition).items():
             place = self.whole.names[module]
             own = adapter_rules(rules, place.removeprefix("encoders."), adapters)
@@ -62,13 +62,13 @@ class AdapterExport:
         places = {name.removeprefix("encoders.").rpartition(".")[0] for name, _ in found}
         if missing := sorted(adapters.names - places):
             raise PretrainedError(
-                f"{listed(missing)} of train.lora have no place in {self.whole.family.name}; "
+                f"{list_names(missing)} of train.lora have no place in {self.whole.family.name}; "
                 "valid: export all weights, without --adapters"
             )
         return found
 
     @cached_property
-    def trained(self) -> list[tuple[str, Rule]]:
+    def trained(self) -> list[tuple[str, TensorRule]]:
         """Rules of what lies in full beside the adapters.
 
         These are connectors that trained, and weights that came with the first adapters.
@@ -77,7 +77,7 @@ class AdapterExport:
             PretrainedError: another part trained, for which PEFT's format has no place, or the
                 folder of the first adapters is gone.
         """
-        found: list[tuple[str, Rule]] = []
+        found: list[tuple[str, TensorRule]] = []
         if lost := self._frozen.beside_adapters(self.whole.model.parts):
             names = ", ".join(lost)
             raise PretrainedError(
@@ -90,7 +90,7 @@ class AdapterExport:
         return found + [own for own in self._given if own not in found]
 
     @property
-    def _given(self) -> list[tuple[str, Rule]]:
+    def _given(self) -> list[tuple[str, TensorRule]]:
         """Rules of weights that came in full with the adapters that training began with."""
         folder = self.whole.config["train"]["lora"].get("begin_with")
         if folder is None:
@@ -108,15 +108,15 @@ class AdapterExport:
     def _frozen(self) -> FrozenParts:
         return FrozenParts.of(self.whole.config["train"]["freeze"], self.whole.model.adapted)
 
-    def tensors(self, rule: Rule) -> list[str]:
+    def tensors(self, rule: TensorRule) -> list[str]:
         """Names of a rule's tensors in PEFT's file."""
-        return [PREFIX + self.whole.family.module(name) for name in rule.names]
+        return [PREFIX + self.whole.family.module_name(name) for name in rule.names]
 
     def specs(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Shape and type of every tensor."""
         every = (*self.rules, *self.trained)
         dtype = DTYPES[self.whole.dtype or _TRAINED]
-        return {name: (r.form.released, dtype) for _, r in every for name in self.tensors(r)}
+        return {name: (r.transform.released, dtype) for _, r in every for name in self.tensors(r)}
 
     def values(self) -> dict[str, Any]:
         """`adapter_config.json`."""
@@ -212,7 +212,7 @@ def export_adapters(
     tell(f"adapters of step {step} of {run}: {len(specs)} tensors")
 
     def write(folder: Path) -> None:
-        for line in told_vanished(own.write(folder), dtype or _TRAINED):
+        for line in report_underflows(own.write(folder), dtype or _TRAINED):
             tell(line)
         put_files(own.whole.texts, folder)
         source = own.whole.source

@@ -20,11 +20,11 @@ from data.hf_format.files import GENERATION
 from data.hf_format.media import PREPROCESSOR, VIDEOS
 from mllm_jax.config.sections import LoraConfig
 from mllm_jax.hf_format.configs import CONFIG
-from mllm_jax.hf_format.expert_rules import check_biases
-from mllm_jax.hf_format.family import Composition, Connector, Family
-from mllm_jax.hf_format.files import PretrainedError, listed
-from mllm_jax.hf_format.ranges import told_vanished
-from mllm_jax.hf_format.rules import Rule
+from mllm_jax.hf_format.dtype_ranges import report_underflows
+from mllm_jax.hf_format.expert_rules import check_equal_biases
+from mllm_jax.hf_format.files import PretrainedError, list_names
+from mllm_jax.hf_format.release_format import ReleasedConnector, ReleasedModel, ReleaseFormat
+from mllm_jax.hf_format.tensor_rules import TensorRule
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.trainable import ADAPTERS, LOAD
 from mllm_jax.models.graph import ModelConfig
@@ -170,7 +170,7 @@ class Export:
         return parts_of(self.model.encoders)
 
     @cached_property
-    def composition(self) -> Composition:
+    def composition(self) -> ReleasedModel:
         """The exported part.
 
         Raises:
@@ -184,25 +184,27 @@ class Export:
             self._check_kinds()
             self._check_deepstack(encoders)
             named = {own.released_name: own for own in encoders.values()}
-            return Composition(decoder, named, self._placeholders())
+            return ReleasedModel(decoder, named, self._placeholders())
         if self.part not in self.valid_parts:
             raise PretrainedError(
-                f"--part {self.part} is none of the model; valid: {listed(self.valid_parts)}"
+                f"--part {self.part} is none of the model; valid: {list_names(self.valid_parts)}"
             )
         if self.part == "decoder":
-            return Composition(decoder.model_copy(update={"extra_tokens": 0}))
+            return ReleasedModel(decoder.model_copy(update={"extra_tokens": 0}))
         self._check_deepstack([self.part.removesuffix(CONNECTOR)])
         own = encoders[self.part.removesuffix(CONNECTOR)]
         if self.part.endswith(CONNECTOR):
-            return Composition(connector=Connector(own.connector, own.connected, decoder.d_model))
-        return Composition(encoders={own.released_name: alone(own)})
+            return ReleasedModel(
+                connector=ReleasedConnector(own.connector, own.connected, decoder.d_model)
+            )
+        return ReleasedModel(encoders={own.released_name: alone(own)})
 
     def _check_biases(self) -> None:
         """Raise PretrainedError: biases choose experts, whatever the configuration says by now."""
         decoder = self.model.decoder
         if decoder.experts:
             leaf = self.saved[f"decoder.layers.experts.router.{LOAD}"]
-            check_biases(decoder, leaf.reshape(-1, leaf.shape[-1])[: decoder.expert_layers])
+            check_equal_biases(decoder, leaf.reshape(-1, leaf.shape[-1])[: decoder.expert_layers])
 
     def _check_kinds(self) -> None:
         """Raise PretrainedError: no released model has two encoders of one kind of media."""
@@ -233,7 +235,7 @@ class Export:
         return {own.released_name: self.processor.id_of(own.modality, vocab) for own in encoders}
 
     @cached_property
-    def family(self) -> Family:
+    def family(self) -> ReleaseFormat:
         """The form: that of the release, or the first that takes the modules.
 
         Raises:
@@ -257,7 +259,7 @@ class Export:
         return f"; export parts of it, each by itself: --part {' or '.join(_released(parts))}"
 
     @cached_property
-    def rules(self) -> list[tuple[str, Rule]]:
+    def rules(self) -> list[tuple[str, TensorRule]]:
         """Every rule with the dotted name of its parameter in the checkpoint."""
         modules = self.family.rules(self.composition)
         return [
@@ -276,17 +278,17 @@ class Export:
         """Tensors of the release that are not the model's, but of its form."""
         if self.source is None or not self.unchanged:
             return []
-        return self.family.kept(self.source.values, self.source.tensors)
+        return self.family.copied_tensors(self.source.values, self.source.tensors)
 
     @cached_property
     def idle(self) -> dict[str, NDArray[Any]]:
         """Tensors of the form that nothing uses: the release's if it has them."""
         stored = self.source.tensors if self.source else {}
         found: dict[str, NDArray[Any]] = {}
-        for name, tensor in self.family.idle(self.composition).items():
+        for name, tensor in self.family.filler_tensors(self.composition).items():
             same = (own for at, own in stored.items() if at.endswith(name))
             own = next((own for own in same if own.shape == tensor.shape), None)
-            found[name] = own.view() if own else tensor
+            found[name] = own.map_weights() if own else tensor
         return {name: tensor for name, tensor in found.items() if name not in self.kept}
 
     @property
@@ -300,7 +302,11 @@ class Export:
         if self.source and self.unchanged:
             values = dict(self.source.values)
         else:
-            values = {**self._videos(), **self.family.release(self.composition), **self._ends()}
+            values = {
+                **self._videos(),
+                **self.family.write_config(self.composition),
+                **self._ends(),
+            }
             values["torch_dtype"] = next(name for name, own in DTYPES.items() if own == self._most)
             if "text_config" in values:
                 values["text_config"] = {**values["text_config"], **self._ends()}
@@ -367,7 +373,7 @@ class Export:
         """Shape and type of every tensor that is written."""
         specs = dict[str, tuple[tuple[int, ...], str]]()
         for name, rule in self.rules:
-            specs |= {own: (rule.form.released, self._type(name)) for own in rule.names}
+            specs |= {own: (rule.transform.released, self._type(name)) for own in rule.names}
         specs |= {name: (tensor.shape, self._type(name)) for name, tensor in self.idle.items()}
         if self.source:
             stored = self.source.tensors
@@ -454,24 +460,24 @@ class Export:
             draft.put(name, tensor)
         for name in self.kept:
             assert self.source is not None
-            draft.copy(name, self.source.tensors[name].copied())
+            draft.copy(name, self.source.tensors[name].map_any_type())
         text = json.dumps(self.values, indent=2) + "\n"
         (folder / CONFIG).write_text(text, encoding="utf-8")
         return zeros
 
-    def layers(self, name: str, rule: Rule) -> Iterator[NDArray[Any]]:
+    def layers(self, name: str, rule: TensorRule) -> Iterator[NDArray[Any]]:
         """The tensors of a rule, in the order of its names, with adapters added."""
         leaf = self.saved[name]
-        adapter = self._adapter(name, rule, leaf.ndim - len(rule.form.shape))
+        adapter = self._adapter(name, rule, leaf.ndim - len(rule.transform.shape))
         if rule.layers is None:
-            leaf = resized(leaf, rule.form.shape)  # without padding of the vocabulary
+            leaf = resized(leaf, rule.transform.shape)  # without padding of the vocabulary
         # The layers of a pipeline are in chunks, with padding behind the last layer.
-        layers = leaf.reshape(-1, *rule.form.shape)
+        layers = leaf.reshape(-1, *rule.transform.shape)
         for number in range(len(rule.names)):
             kernel = layers[number]
-            yield rule.form.released_from(adapter(kernel, number) if adapter else kernel)
+            yield rule.transform.to_released(adapter(kernel, number) if adapter else kernel)
 
-    def _adapter(self, name: str, rule: Rule, stack: int) -> Added | None:
+    def _adapter(self, name: str, rule: TensorRule, stack: int) -> Added | None:
         """Of a kernel of this name; None if it has no adapter. `stack` dimensions count layers."""
         base, _, last = name.rpartition(".")
         names = [f"{base}.{own}" for own in ADAPTERS]
@@ -479,7 +485,7 @@ class Export:
             return None
         (a, b), scale, rank = (self.saved[own] for own in names), self.lora.scale, self.lora.rank
         if rule.layers is None:
-            b = resized(b, (rank, *rule.form.shape[1 - b.ndim :]))  # as the kernel is
+            b = resized(b, (rank, *rule.transform.shape[1 - b.ndim :]))  # as the kernel is
 
         def added(kernel: NDArray[Any], number: int) -> NDArray[Any]:
             height = math.prod(b.shape[stack + 1 :])
@@ -519,7 +525,7 @@ def export(
     tell(f"step {own.saved.step} of {run} as {own.model_type}: {len(specs)} tensors")
 
     def write(folder: Path) -> None:
-        for line in told_vanished(own.write(folder), own.dtype or "the types of the release"):
+        for line in report_underflows(own.write(folder), own.dtype or "the types of the release"):
             tell(line)
         put_files(own.files, folder)
         text = card(own.model_type, own.saved.step, own.config, own.model.sources, files)

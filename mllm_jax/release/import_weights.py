@@ -24,8 +24,8 @@ from data.processing.processor import make_processor
 from data.sample import DataError
 from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import resolve
-from mllm_jax.hf_format.files import PretrainedError, listed
-from mllm_jax.hf_format.ranges import beyond_all, reason
+from mllm_jax.hf_format.dtype_ranges import describe_overflow, find_overflow_in_chunks
+from mllm_jax.hf_format.files import PretrainedError, list_names
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.pretrained.release import Release, composed
 from mllm_jax.release.origin import Origin
@@ -187,7 +187,7 @@ def _settings(folders: Mapping[str, Path], joined: bool, dtype: str) -> ModelCon
     """
     first = Release.open(folders["decoder"])
     if first.composition.decoder is None:
-        names = listed([*first.composition.encoders])
+        names = list_names([*first.composition.encoders])
         raise PretrainedError(
             f"{first.folder} has no decoder; it has {names}. Valid: a release with one; to join "
             f"{names} to a decoder, import it: --from DECODER --encoder {names}={first.folder}"
@@ -206,7 +206,7 @@ def _settings(folders: Mapping[str, Path], joined: bool, dtype: str) -> ModelCon
         return ModelConfig.model_validate({**model, "pretrained": pretrained, "dtype": dtype})
     except ValidationError as error:
         told = "; ".join(own["msg"] for own in error.errors(include_url=False))
-        raise PretrainedError(f"{listed([*map(str, folders.values())])}: {told}") from error
+        raise PretrainedError(f"{list_names([*map(str, folders.values())])}: {told}") from error
 
 
 def _pretrained(folders: Mapping[str, Path], joined: bool) -> str | dict[str, str | None]:
@@ -228,9 +228,10 @@ def _processor(folders: Mapping[str, Path], draft: Path) -> Path:
     encoders = {name: folder for name, folder in folders.items() if name != "decoder"}
     if len(encoders) > 1:
         raise PretrainedError(
-            f"--encoder is given for {listed([*encoders])}: one processor cannot make the media of "
-            "several; valid: one encoder, or a configuration of your own with model.pretrained by "
-            f"part, data.tokenizer, {', '.join(f'data.{kind}' for kind in MEDIA_TYPES)}"
+            f"--encoder is given for {list_names([*encoders])}: one processor cannot make the "
+            "media of several; valid: one encoder, or a configuration of your own with "
+            "model.pretrained by part, data.tokenizer, "
+            f"{', '.join(f'data.{kind}' for kind in MEDIA_TYPES)}"
         )
     if not (folders["decoder"] / TEXTS[0]).is_file():
         raise PretrainedError(
@@ -355,17 +356,24 @@ def examine(release: Release, tell: Callable[[str], None]) -> int:
     """
     release.check()
     used = {name for rule in release.every_rule for name in rule.names}
-    found = {name: beyond_all(release.tensors[name].chunks(), _PARAMETERS) for name in sorted(used)}
-    bad = [f"{name} {reason(own, _PARAMETERS)}" for name, own in found.items() if own is not None]
+    found = {
+        name: find_overflow_in_chunks(release.tensors[name].iterate_chunks(), _PARAMETERS)
+        for name in sorted(used)
+    }
+    bad = [
+        f"{name} {describe_overflow(own, _PARAMETERS)}"
+        for name, own in found.items()
+        if own is not None
+    ]
     if bad:
         raise PretrainedError(
             f"{release.folder}: {len(bad)} tensors hold values that are infinite, no numbers or "
-            f"too large: {listed(bad)}"
+            f"too large: {list_names(bad)}"
         )
-    size = sum(release.tensors[name].view().nbytes for name in used)
+    size = sum(release.tensors[name].map_weights().nbytes for name in used)
     tell(f"{release.folder}: {release.family.name}, {len(used)} tensors, {size / GB:.3g} GB")
     if release.left_over:
-        tell(f"not used: {listed(release.left_over)}")
+        tell(f"not used: {list_names(release.left_over)}")
     return size
 
 
@@ -377,7 +385,9 @@ def _parameters(folders: Mapping[str, Path]) -> int:
         rules = [rule for own in release.rules.values() for rule in own]
         if len(folders) > 1:
             rules = release.part(name)
-        total += sum(release.tensors[own].view().size for rule in rules for own in rule.names)
+        total += sum(
+            release.tensors[own].map_weights().size for rule in rules for own in rule.names
+        )
     return total
 
 

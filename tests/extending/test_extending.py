@@ -24,8 +24,8 @@ from mllm_jax.config.inputs import row_specs
 from mllm_jax.families import registry as families
 from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.hf_format.decoder_rules import decoder_rules
-from mllm_jax.hf_format.family import Composition
 from mllm_jax.hf_format.files import OtherModulesError, PretrainedError
+from mllm_jax.hf_format.release_format import ReleasedModel
 from mllm_jax.layers.config import decoder_families
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.decoder_families import DecoderFamily
@@ -243,7 +243,7 @@ def test_its_cost_is_counted() -> None:
 
 def test_its_released_form_has_an_inverse() -> None:
     config = model(grid=[4, 4], connector={})
-    composition = AIMV2.read(AIMV2.release(_alone(config)))
+    composition = AIMV2.read(AIMV2.write_config(_alone(config)))
     assert composition == _alone(config)
     params = multimodal.init_parameters(config, jax.random.key(0))["encoders"]["vision"]
     leaves = {n: np.asarray(x) for n, x in by_name(params).items() if not n.startswith("conn")}
@@ -251,18 +251,20 @@ def test_its_released_form_has_an_inverse() -> None:
     assert {rule.parameter for rule in rules} == {*leaves}
     for rule in rules:
         shape = leaves[rule.parameter].shape[rule.layers is not None :]
-        assert shape == rule.form.shape, rule
+        assert shape == rule.transform.shape, rule
     assert len(written(rules, leaves)) == 5 + 2 * 9
-    assert AIMV2.left_over(AIMV2.release(composition), ["head.k.weight", "x"]) == ["head.k.weight"]
-    whole = Composition(config.decoder, dict(config.encoders))
+    assert AIMV2.unused_tensors(AIMV2.write_config(composition), ["head.k.weight", "x"]) == [
+        "head.k.weight"
+    ]
+    whole = ReleasedModel(config.decoder, dict(config.encoders))
     with pytest.raises(OtherModulesError, match=r"of vision .*; this model is made of decoder"):
-        AIMV2.release(whole)
+        AIMV2.write_config(whole)
     with pytest.raises(PretrainedError, match="is_native: True is not supported; valid: False"):
         AIMV2.read({"is_native": True})
 
 
-def _alone(config: ModelConfig) -> Composition:
-    return Composition(encoders=dict(config.encoders))
+def _alone(config: ModelConfig) -> ReleasedModel:
+    return ReleasedModel(encoders=dict(config.encoders))
 
 
 # ---- a decoder -----------------------------------------------------------------------------------
@@ -314,11 +316,11 @@ TINY = {
 ROUND_TRIP = """
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.models.pretrained.releases import FAMILIES
-from mllm_jax.hf_format.family import Composition
+from mllm_jax.hf_format.release_format import ReleasedModel
 
 sizes = dict(layers=2, d_model=16, heads=2, d_ff=16, vocab=32)
-composition = Composition(DecoderConfig(family="mine", **sizes))
-values = FAMILIES["mine"].release(composition)
+composition = ReleasedModel(DecoderConfig(family="mine", **sizes))
+values = FAMILIES["mine"].write_config(composition)
 assert FAMILIES["mine"].read(values) == composition
 del values["head_dim"]
 assert FAMILIES["mine"].read(values) == composition

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from mllm_jax.families.clip.release import clip_config
-from mllm_jax.families.siglip.release import siglip_config
-from mllm_jax.families.whisper.release import whisper_config
+from mllm_jax.families.clip.release import read_clip
+from mllm_jax.families.siglip.release import read_siglip
+from mllm_jax.families.whisper.release import read_whisper
 from mllm_jax.hf_format.configs import read_config
-from mllm_jax.hf_format.decoder_rules import decoder_config, released_decoder
+from mllm_jax.hf_format.decoder_rules import read_decoder, write_decoder
 from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.layers.config.decoder import DecoderConfig
 
@@ -47,14 +47,14 @@ LLAMA = {
 
 
 def test_a_released_llama_is_ours() -> None:
-    config = decoder_config(LLAMA)
+    config = read_decoder(LLAMA)
     assert (config.layers, config.heads, config.kv_heads, config.head_dim) == (32, 32, 8, 128)
     assert config.rope_theta == 5e5
     assert config.rope_scaling is not None
     assert config.rope_scaling.factor == 8
     newer = {key: value for key, value in LLAMA.items() if not key.startswith("rope")}
     rope = {**SCALING, "rope_theta": 5e5}
-    assert decoder_config({**newer, "rope_parameters": rope}) == config
+    assert read_decoder({**newer, "rope_parameters": rope}) == config
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_released_llama_is_ours() -> None:
 def test_of_what_is_said_twice_the_public_choice_counts(
     changes: dict[str, Any], theta: float, trained: int | None
 ) -> None:
-    config = decoder_config({**LLAMA, **changes})
+    config = read_decoder({**LLAMA, **changes})
     assert config.rope_theta == theta
     scaling = config.rope_scaling
     assert (scaling.original_max_positions if scaling else None) == trained
@@ -78,7 +78,7 @@ def test_of_what_is_said_twice_the_public_choice_counts(
 
 def test_a_qwen3_that_does_not_say_the_width_of_its_heads() -> None:
     own = {key: value for key, value in LLAMA.items() if key != "rope_scaling"}
-    assert decoder_config({**own, "model_type": "qwen3", "hidden_size": 1024}).head_dim == 128
+    assert read_decoder({**own, "model_type": "qwen3", "hidden_size": 1024}).head_dim == 128
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_qwen3_that_does_not_say_the_width_of_its_heads() -> None:
 )
 def test_ours_becomes_what_it_came_from(changes: dict[str, Any]) -> None:
     config = DecoderConfig.model_validate(SIZES | changes)
-    assert decoder_config(released_decoder(config)) == config
+    assert read_decoder(write_decoder(config)) == config
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_ours_becomes_what_it_came_from(changes: dict[str, Any]) -> None:
 )
 def test_what_is_not_supported_is_refused(changes: dict[str, Any], told: str) -> None:
     with pytest.raises(PretrainedError) as refused:
-        decoder_config({**LLAMA, **changes})
+        read_decoder({**LLAMA, **changes})
     assert told in str(refused.value)
 
 
@@ -142,7 +142,7 @@ MIXTRAL = {
 
 def test_layers_with_experts_are_those_of_the_release() -> None:
     for step, dense, expected in ((1, [], 24), (3, [], 8), (1, [0, 1], 22), (5, [0], 4)):
-        own = decoder_config({**MOE, "decoder_sparse_step": step, "mlp_only_layers": dense})
+        own = read_decoder({**MOE, "decoder_sparse_step": step, "mlp_only_layers": dense})
         assert own.expert_layers == expected
 
 
@@ -190,7 +190,7 @@ def test_layers_with_experts_are_those_of_the_release() -> None:
 )
 def test_experts_that_are_not_supported_are_refused(changes: dict[str, Any], told: str) -> None:
     with pytest.raises(PretrainedError) as refused:
-        decoder_config({**MOE, **changes})
+        read_decoder({**MOE, **changes})
     assert told in str(refused.value)
     assert "choose" not in str(refused.value)
     assert "experts." not in str(refused.value)
@@ -199,43 +199,43 @@ def test_experts_that_are_not_supported_are_refused(changes: dict[str, Any], tol
 def test_mixtral_offers_no_key_that_its_format_lacks() -> None:
     """It always divides weights by their sum."""
     with pytest.raises(PretrainedError, match=r"num_experts_per_tok: 1 is .*; valid: 2 to 8$"):
-        decoder_config({**MOE, **MIXTRAL, "num_experts_per_tok": 1})
+        read_decoder({**MOE, **MIXTRAL, "num_experts_per_tok": 1})
 
 
 def test_towers_of_old_clips_are_what_their_dictionaries_say() -> None:
     own = {"model_type": "clip_vision_model", "hidden_size": 64, "hidden_act": "gelu"}
     whole = {"model_type": "clip", "vision_config": own, "vision_config_dict": {"hidden_size": 96}}
     for values in (whole, whole | {"vision_config": None}):
-        config = clip_config(values)
+        config = read_clip(values)
         assert (config.d_model, config.activation) == (96, "quick_gelu")
 
 
 @pytest.mark.parametrize("kind", ["siglip", "siglip2"])
 def test_a_tower_that_does_not_say_its_kind(kind: str) -> None:
-    config = siglip_config({"model_type": kind, "vision_config": {"hidden_size": 96}})
+    config = read_siglip({"model_type": kind, "vision_config": {"hidden_size": 96}})
     assert (config.d_model, config.antialias) == (96, kind == "siglip2")
 
 
 def test_a_clip_within_a_model_that_does_not_say_its_kind() -> None:
-    assert clip_config({"model_type": "llava", "vision_config": {"hidden_size": 96}}).d_model == 96
+    assert read_clip({"model_type": "llava", "vision_config": {"hidden_size": 96}}).d_model == 96
     with pytest.raises(PretrainedError, match="no vision_config is there, and model_type 'llava'"):
-        clip_config({"model_type": "llava"})
+        read_clip({"model_type": "llava"})
 
 
 def test_a_whisper_with_two_numbers_of_layers_is_refused() -> None:
     sizes = {"d_model": 32, "encoder_layers": 2, "encoder_attention_heads": 2}
     rest = {"encoder_ffn_dim": 64, "num_mel_bins": 8, "max_source_positions": 12}
     values = {"model_type": "whisper", **sizes, **rest}
-    assert whisper_config({**values, "num_hidden_layers": 2}).layers == 2
+    assert read_whisper({**values, "num_hidden_layers": 2}).layers == 2
     told = "num_hidden_layers: 3 and encoder_layers: 2 are two names of one setting"
     with pytest.raises(PretrainedError, match=told):
-        whisper_config({**values, "num_hidden_layers": 3})
+        read_whisper({**values, "num_hidden_layers": 3})
 
 
 def test_keys_of_a_whisper_under_their_other_names() -> None:
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
     rest = {"intermediate_size": 64, "num_mel_bins": 8, "max_source_positions": 12}
-    config = whisper_config({"model_type": "qwen2_audio_encoder", **sizes, **rest})
+    config = read_whisper({"model_type": "qwen2_audio_encoder", **sizes, **rest})
     assert (config.d_model, config.layers, config.heads, config.d_ff) == (32, 2, 2, 64)
 
 
@@ -244,41 +244,41 @@ def test_the_number_of_experts_has_two_names(family: str) -> None:
     own = {**MOE, "model_type": family}
     experts = own.pop("num_experts")
     found = {name: {**own, name: experts} for name in ("num_experts", "num_local_experts")}
-    older, newer = (decoder_config(values) for values in found.values())
+    older, newer = (read_decoder(values) for values in found.values())
     assert older == newer
     assert older.experts is not None
     assert older.experts.count == experts
-    assert decoder_config({**found["num_experts"], "num_local_experts": experts}) == older
+    assert read_decoder({**found["num_experts"], "num_local_experts": experts}) == older
     with pytest.raises(PretrainedError, match=r"experts: 6. and num_.* two names of one setting"):
-        decoder_config({**found["num_experts"], "num_local_experts": experts + 4})
+        read_decoder({**found["num_experts"], "num_local_experts": experts + 4})
 
 
 def test_layers_with_a_window_are_refused() -> None:
     kinds = ["full_attention"] * 32
-    assert decoder_config({**LLAMA, "layer_types": kinds}) == decoder_config(LLAMA)
+    assert read_decoder({**LLAMA, "layer_types": kinds}) == read_decoder(LLAMA)
     with pytest.raises(
         PretrainedError, match=r"layer_types: .*; valid: 'full_attention' for every"
     ):
-        decoder_config({**LLAMA, "layer_types": ["sliding_attention", *kinds[1:]]})
+        read_decoder({**LLAMA, "layer_types": ["sliding_attention", *kinds[1:]]})
 
 
 def test_the_base_of_rotary_positions_that_nobody_says_is_that_of_the_class() -> None:
     own = {key: value for key, value in MOE.items() if key != "rope_theta"}
-    assert decoder_config(own).rope_theta == 1e4
-    assert decoder_config({**own, **MIXTRAL}).rope_theta == 1e6
+    assert read_decoder(own).rope_theta == 1e4
+    assert read_decoder({**own, **MIXTRAL}).rope_theta == 1e6
 
 
 @pytest.mark.parametrize("own", [{"window": 4}, {"parallel_block": True}, {"extra_tokens": 1}])
 def test_a_decoder_without_a_place_in_the_released_format_is_refused(own) -> None:
     config = DecoderConfig.model_validate(SIZES | own)
     with pytest.raises(PretrainedError, match=f"{next(iter(own))}.* (has|have) no place"):
-        released_decoder(config)
+        write_decoder(config)
 
 
 def test_a_family_without_a_released_format_is_refused() -> None:
     config = DecoderConfig.model_validate(SIZES | {"family": "gpt"})
     with pytest.raises(PretrainedError, match="gpt has no released format; valid: llama"):
-        released_decoder(config)
+        write_decoder(config)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def check_computed(folder: Path, expected: Mapping[str, np.ndarray]) -> None:
         for rule in (*adapter_rules(own_rules, module, own.adapters), *own_rules):
             if named.keys().isdisjoint(rule.names):
                 continue
-            layers = [rule.form.parameter(named[name].view()) for name in rule.names]
+            layers = [rule.transform.to_parameter(named[name].map_weights()) for name in rule.names]
             whole = np.stack(layers) if rule.layers is not None else layers[0]
             found[f"{place}.{rule.parameter}"] = whole
             used |= {*rule.names}

@@ -1,4 +1,4 @@
-"""CLIP's released form: its configuration both ways, and where its parameters come from."""
+"""CLIP's release format: its configuration both ways, and where its parameters come from."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from types import MappingProxyType
 from typing import Any
 
 from mllm_jax.families.clip.config import ClipConfig
-from mllm_jax.hf_format.configs import activation_of, own_part, released_activation
-from mllm_jax.hf_format.family import Family
-from mllm_jax.hf_format.forms import patches, same
-from mllm_jax.hf_format.rules import Rule, encoder_layers, norm
+from mllm_jax.hf_format.configs import encoder_values, read_activation, write_activation
+from mllm_jax.hf_format.release_format import ReleaseFormat
+from mllm_jax.hf_format.tensor_rules import TensorRule, encoder_layer_rules, norm_rules
+from mllm_jax.hf_format.transforms import identity, patch_kernel
 from mllm_jax.hf_format.vision_rules import (
     NORMS,
     SIZES,
-    released_tower,
-    vision_alone,
-    vision_keys,
+    read_vision_keys,
+    vision_format,
+    write_vision_keys,
 )
 
 _KIND = "clip_vision_model"
@@ -32,39 +32,39 @@ _DEFAULTS: Mapping[str, Any] = MappingProxyType(
 )
 
 
-def clip_config(values: Mapping[str, Any]) -> ClipConfig:
+def read_clip(values: Mapping[str, Any]) -> ClipConfig:
     """The vision tower of a released CLIP, or a configuration of that tower alone.
 
     Raises:
         PretrainedError: as in `siglip_config`.
     """
-    own = own_part(_as_one(values), "vision_config", {_KIND: _DEFAULTS})
-    activation = activation_of(own["hidden_act"], "hidden_act")
+    encoder = encoder_values(_merge_towers(values), "vision_config", {_KIND: _DEFAULTS})
+    activation = read_activation(encoder["hidden_act"], "hidden_act")
     return ClipConfig.model_validate(
-        {**vision_keys(own), "family": "clip", "activation": activation}
+        {**read_vision_keys(encoder), "family": "clip", "activation": activation}
     )
 
 
-def _as_one(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Old releases of CLIP have a tower twice; all of `vision_config_dict` counts."""
-    whole = values.get("vision_config_dict")
-    if not whole:
+def _merge_towers(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Merge the two configurations of a tower in old releases: `vision_config_dict` counts."""
+    complete = values.get("vision_config_dict")
+    if not complete:
         return values
-    tower = {**(values.get("vision_config") or {}), **_DEFAULTS, **whole}
+    tower = {**(values.get("vision_config") or {}), **_DEFAULTS, **complete}
     return {**values, "vision_config": tower}
 
 
-def released_clip(config: ClipConfig) -> dict[str, Any]:
+def write_clip(config: ClipConfig) -> dict[str, Any]:
     """The inverse of `clip_config`: a vision tower alone.
 
     Raises:
         PretrainedError: patches or positions that no released tower has.
     """
-    activation = released_activation(config.activation)
-    return {**released_tower(config, _KIND, "CLIPVisionModel"), "hidden_act": activation}
+    activation = write_activation(config.activation)
+    return {**write_vision_keys(config, _KIND, "CLIPVisionModel"), "hidden_act": activation}
 
 
-def clip_rules(config: ClipConfig, prefix: str = "vision_model.") -> list[Rule]:
+def clip_rules(config: ClipConfig, prefix: str = "vision_model.") -> list[TensorRule]:
     """Rules of CLIP's vision tower, without the norm after its layers.
 
     Args:
@@ -72,23 +72,25 @@ def clip_rules(config: ClipConfig, prefix: str = "vision_model.") -> list[Rule]:
     """
     width, (height, breadth) = (config.d_model,), config.patch
     stem, entries = f"{prefix}embeddings.", 1 + config.grid[0] * config.grid[1]
-    kernel = patches(height, breadth, config.channels, config.d_model)
+    kernel = patch_kernel(height, breadth, config.channels, config.d_model)
     return [
-        Rule("embeddings.patch_embedding.kernel", f"{stem}patch_embedding.weight", kernel),
-        Rule("embeddings.class_embedding", f"{stem}class_embedding", same(width)),
-        Rule(
+        TensorRule("embeddings.patch_embedding.kernel", f"{stem}patch_embedding.weight", kernel),
+        TensorRule("embeddings.class_embedding", f"{stem}class_embedding", identity(width)),
+        TensorRule(
             "embeddings.position_embedding",
             f"{stem}position_embedding.weight",
-            same((entries, config.d_model)),
+            identity((entries, config.d_model)),
         ),
-        *norm("embeddings.pre_layrnorm", f"{prefix}pre_layrnorm", width),
-        *encoder_layers(config, f"{prefix}encoder.layers.{{layer}}.", NORMS),
+        *norm_rules("embeddings.pre_layrnorm", f"{prefix}pre_layrnorm", width),
+        *encoder_layer_rules(config, f"{prefix}encoder.layers.{{layer}}.", NORMS),
     ]
 
 
-def _alone(name: str) -> Family:
-    functions = clip_config, clip_rules, released_clip
-    return vision_alone(name, ClipConfig, *functions, unused=r"vision_model\.post_layernorm\..*")
+def _release_format(name: str) -> ReleaseFormat:
+    functions = read_clip, clip_rules, write_clip
+    return vision_format(
+        name, ClipConfig, *functions, unused_pattern=r"vision_model\.post_layernorm\..*"
+    )
 
 
-CLIP = tuple(map(_alone, ("clip", _KIND)))
+CLIP = tuple(map(_release_format, ("clip", _KIND)))

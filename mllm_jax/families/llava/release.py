@@ -6,13 +6,19 @@ import re
 from typing import Any
 
 from mllm_jax.families.clip.config import ClipConfig
-from mllm_jax.families.clip.release import clip_config, clip_rules, released_clip
-from mllm_jax.hf_format.configs import activation_of, canonical_keys, released_activation
+from mllm_jax.families.clip.release import clip_rules, read_clip, write_clip
+from mllm_jax.hf_format.configs import merge_aliases, read_activation, write_activation
 from mllm_jax.hf_format.connector_rules import connector_rules
-from mllm_jax.hf_format.decoder_rules import decoder_rules, released_decoder, text_config
-from mllm_jax.hf_format.family import WHOLE_MODULES, Composition, Family, Values, idle_norm
+from mllm_jax.hf_format.decoder_rules import decoder_rules, read_text_decoder, write_decoder
 from mllm_jax.hf_format.files import PretrainedError
-from mllm_jax.hf_format.rules import Rule
+from mllm_jax.hf_format.release_format import (
+    MODEL_MODULE_NAMES,
+    ReleasedModel,
+    ReleaseFormat,
+    Values,
+    identity_norm,
+)
+from mllm_jax.hf_format.tensor_rules import TensorRule
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 
@@ -21,37 +27,37 @@ _PROJECTOR = "multi_modal_projector.linear_"
 _TOKEN = 32000  # where a configuration does not say
 
 
-def _read(values: Values) -> Composition:
-    decoder = text_config(values, "llama")
-    whole = clip_config(values)
-    activation = activation_of(values.get("projector_hidden_act", "gelu"), "projector_hidden_act")
+def _read_model(values: Values) -> ReleasedModel:
+    decoder = read_text_decoder(values, "llama")
+    released = read_clip(values)
+    activation = read_activation(values.get("projector_hidden_act", "gelu"), "projector_hidden_act")
     connector = {"activation": activation, "bias": values.get("multimodal_projector_bias", True)}
-    own = {
-        "layers": feature_layers(values, whole.layers, default=-2),
+    changes = {
+        "layers": feature_layers(values, released.layers, default=-2),
         "class_token": _class_token(values),
         "connector": connector,
     }
-    vision = ClipConfig.model_validate({**whole.model_dump(), **own})
-    token = placeholder(values, "image", _TOKEN)
-    return Composition(decoder, {"vision": vision}, {"vision": token})
+    vision = ClipConfig.model_validate({**released.model_dump(), **changes})
+    token = placeholder_token(values, "image", _TOKEN)
+    return ReleasedModel(decoder, {"vision": vision}, {"vision": token})
 
 
-def placeholder(values: Values, kind: str, default: int) -> int:
+def placeholder_token(values: Values, kind: str, default: int) -> int:
     """Id of the token of an image or clip, under either of its names.
 
     Raises:
         PretrainedError: both names are given, with different values.
     """
     name = f"{kind}_token_index"
-    found: int | None = canonical_keys(values, {f"{kind}_token_id": name}).get(name)
-    return default if found is None else found
+    token: int | None = merge_aliases(values, {f"{kind}_token_id": name}).get(name)
+    return default if token is None else token
 
 
 def feature_layers(values: Values, released: int, default: int) -> int:
     """Number of layers up to the one whose outputs are the features; embeddings are layer 0.
 
     Args:
-        values: configuration of the whole model.
+        values: configuration of the model.
         released: layers of its tower.
         default: value if the configuration has none.
 
@@ -94,8 +100,8 @@ def _class_token(values: Values) -> str:
     return known[chosen]
 
 
-def _rules(composition: Composition) -> dict[str, list[Rule]]:
-    decoder, vision = composition.decoder, composition.encoders["vision"]
+def _tensor_rules(model: ReleasedModel) -> dict[str, list[TensorRule]]:
+    decoder, vision = model.decoder, model.encoders["vision"]
     assert decoder is not None
     assert isinstance(vision, ClipConfig)
     names = f"{_PROJECTOR}1", f"{_PROJECTOR}2"
@@ -106,8 +112,8 @@ def _rules(composition: Composition) -> dict[str, list[Rule]]:
     }
 
 
-def _write(composition: Composition) -> dict[str, Any]:
-    decoder, vision = composition.decoder, composition.encoders["vision"]
+def _write_config(model: ReleasedModel) -> dict[str, Any]:
+    decoder, vision = model.decoder, model.encoders["vision"]
     assert decoder is not None
     assert isinstance(vision, ClipConfig)
     check_connector(vision, decoder.d_model, "LLaVA")
@@ -115,66 +121,68 @@ def _write(composition: Composition) -> dict[str, Any]:
         "architectures": ["LlavaForConditionalGeneration"],
         "model_type": "llava",
         "image_seq_length": vision.grid[0] * vision.grid[1] + (vision.class_token == "kept"),
-        "image_token_index": composition.placeholders.get("vision", _TOKEN),
+        "image_token_index": model.placeholders.get("vision", _TOKEN),
         "multimodal_projector_bias": vision.connector.bias,
-        "projector_hidden_act": released_activation(vision.connector.activation),
-        "text_config": released_decoder(decoder),
+        "projector_hidden_act": write_activation(vision.connector.activation),
+        "text_config": write_decoder(decoder),
         "tie_word_embeddings": decoder.tie_embeddings,
-        "vision_config": released_clip(vision),
+        "vision_config": write_clip(vision),
         "vision_feature_layer": -1,
-        "vision_feature_select_strategy": _strategy(vision),
+        "vision_feature_select_strategy": _feature_strategy(vision),
     }
 
 
-def _processor(composition: Composition) -> dict[str, Any]:
-    vision = composition.encoders["vision"]
+def _processor_config(model: ReleasedModel) -> dict[str, Any]:
+    vision = model.encoders["vision"]
     assert isinstance(vision, ClipConfig)
     return {
         "processor_class": "LlavaProcessor",
         "num_additional_image_tokens": 1,
         "patch_size": vision.patch[0],
-        "vision_feature_select_strategy": _strategy(vision),
+        "vision_feature_select_strategy": _feature_strategy(vision),
     }
 
 
-def _strategy(vision: ClipConfig) -> str:
+def _feature_strategy(vision: ClipConfig) -> str:
     return "full" if vision.class_token == "kept" else "default"
 
 
 def check_connector(vision: EncoderConfig, d_decoder: int, name: str) -> None:
-    """See that the connector is the two linear layers of `name`.
+    """Check that the connector is the two linear layers of `name`.
 
     Raises:
         PretrainedError: the value is not supported.
     """
-    own = vision.connector
-    if own.kind != "mlp" or vision.stack != 1 or own.hidden not in (None, d_decoder):
+    connector = vision.connector
+    if connector.kind != "mlp" or vision.stack != 1 or connector.hidden not in (None, d_decoder):
         raise PretrainedError(
-            f"a connector of kind {own.kind}, stack {own.stack} and hidden {own.hidden} is not "
-            f"{name}'s; valid: mlp, 1, {d_decoder}"
+            f"a connector of kind {connector.kind}, stack {connector.stack} and hidden "
+            f"{connector.hidden} is not {name}'s; valid: mlp, 1, {d_decoder}"
         )
 
 
-def _unused(values: Values) -> tuple[str, ...]:
+def _unused_patterns(values: Values) -> tuple[str, ...]:
     """Layers behind the features, and the norm behind all layers."""
-    layers = unused_layers(values, clip_config(values).layers, -2, _VISION)
+    layers = unused_layers(values, read_clip(values).layers, -2, _VISION)
     return (*layers, rf"{re.escape(_VISION)}post_layernorm\.(weight|bias)")
 
 
-LLAVA = Family(
+LLAVA = ReleaseFormat(
     "llava",
     {"decoder": DecoderConfig, "vision": ClipConfig},
-    _read,
-    _rules,
-    _write,
-    _unused,
-    renames=(
+    _read_model,
+    _tensor_rules,
+    _write_config,
+    _unused_patterns,
+    alternative_names=(
         (r"^model\.(language_model|vision_tower|multi_modal_projector)\.", r"\1."),
         (r"^lm_head\.", "language_model.lm_head."),
         (r"^language_model\.(?!model\.|lm_head\.)", "language_model.model."),
         (r"^vision_tower\.(?!vision_model\.)", _VISION),
     ),
-    idle=lambda composition: idle_norm(f"{_VISION}post_layernorm", composition.encoders["vision"]),
-    modules_of=WHOLE_MODULES,
-    processor=_processor,
+    filler_tensors=lambda model: identity_norm(
+        f"{_VISION}post_layernorm", model.encoders["vision"]
+    ),
+    module_names=MODEL_MODULE_NAMES,
+    processor=_processor_config,
 )

@@ -8,18 +8,24 @@ from typing import Any
 from mllm_jax.families.llava.release import (
     check_connector,
     feature_layers,
-    placeholder,
+    placeholder_token,
     unused_layers,
 )
 from mllm_jax.families.siglip.config import SiglipConfig
-from mllm_jax.families.siglip.release import released_siglip, siglip_config, siglip_rules
-from mllm_jax.hf_format.configs import activation_of, released_activation
+from mllm_jax.families.siglip.release import read_siglip, siglip_rules, write_siglip
+from mllm_jax.hf_format.configs import read_activation, write_activation
 from mllm_jax.hf_format.connector_rules import connector_rules
-from mllm_jax.hf_format.decoder_rules import decoder_rules, released_decoder, text_config
-from mllm_jax.hf_format.family import WHOLE_MODULES, Composition, Family, Values, idle_norm
+from mllm_jax.hf_format.decoder_rules import decoder_rules, read_text_decoder, write_decoder
 from mllm_jax.hf_format.files import PretrainedError
-from mllm_jax.hf_format.forms import Form
-from mllm_jax.hf_format.rules import Rule
+from mllm_jax.hf_format.release_format import (
+    MODEL_MODULE_NAMES,
+    ReleasedModel,
+    ReleaseFormat,
+    Values,
+    identity_norm,
+)
+from mllm_jax.hf_format.tensor_rules import TensorRule
+from mllm_jax.hf_format.transforms import TensorTransform
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import ImageEncoderConfig
 from mllm_jax.layers.config.parts import TilesConfig
@@ -43,14 +49,14 @@ _MOST_TILES = 6
 _FIXED = {"vision_feature_select_strategy": "full", "use_image_newline_parameter": True}
 
 
-def _read(values: Values) -> Composition:
+def _read_model(values: Values) -> ReleasedModel:
     _check_fixed(values)
-    decoder = text_config(values, "qwen2").model_copy(update={"extra_tokens": 1})
+    decoder = read_text_decoder(values, "qwen2").model_copy(update={"extra_tokens": 1})
     tower = _tower(values)
-    whole = siglip_config(tower)
-    activation = activation_of(values.get("projector_hidden_act", "gelu"), "projector_hidden_act")
-    own = {
-        "layers": feature_layers(values, whole.layers, default=-1),
+    released = read_siglip(tower)
+    activation = read_activation(values.get("projector_hidden_act", "gelu"), "projector_hidden_act")
+    changes = {
+        "layers": feature_layers(values, released.layers, default=-1),
         "final_norm": False,
         "tiles": _tiles(values, tower["image_size"]),
         "connector": {
@@ -58,21 +64,21 @@ def _read(values: Values) -> Composition:
             "bias": values.get("multimodal_projector_bias", True),
         },
     }
-    vision = SiglipConfig.model_validate({**whole.model_dump(), **own})
-    token = placeholder(values, "image", _TOKEN)
-    return Composition(decoder, {"vision": vision}, {"vision": token})
+    vision = SiglipConfig.model_validate({**released.model_dump(), **changes})
+    token = placeholder_token(values, "image", _TOKEN)
+    return ReleasedModel(decoder, {"vision": vision}, {"vision": token})
 
 
 def _check_fixed(values: Values) -> None:
     for key, valid in _FIXED.items():
-        if (found := values.get(key, valid)) != valid:
-            raise PretrainedError(f"{key}: {found!r} is not supported; valid: {valid!r}")
+        if (value := values.get(key, valid)) != valid:
+            raise PretrainedError(f"{key}: {value!r} is not supported; valid: {valid!r}")
 
 
 def _tower(values: Values) -> dict[str, Any]:
     """The configuration of the tower; missing keys have the defaults of SigLIP's class."""
-    own = values.get("vision_config") or _TOWER
-    return {"model_type": "siglip_vision_model", "image_size": 224, **own}
+    tower = values.get("vision_config") or _TOWER
+    return {"model_type": "siglip_vision_model", "image_size": 224, **tower}
 
 
 def _tiles(values: Values, side: int) -> TilesConfig:
@@ -93,8 +99,8 @@ def _tiles(values: Values, side: int) -> TilesConfig:
         raise PretrainedError(f"image_grid_pinpoints or vision_aspect_ratio: {error}") from error
 
 
-def _rules(composition: Composition) -> dict[str, list[Rule]]:
-    decoder, vision = composition.decoder, composition.encoders["vision"]
+def _tensor_rules(model: ReleasedModel) -> dict[str, list[TensorRule]]:
+    decoder, vision = model.decoder, model.encoders["vision"]
     assert decoder is not None
     assert isinstance(vision, SiglipConfig)
     names = f"{_PROJECTOR}1", f"{_PROJECTOR}2"
@@ -108,38 +114,38 @@ def _rules(composition: Composition) -> dict[str, list[Rule]]:
     }
 
 
-def _newline(width: int) -> Rule:
+def _newline(width: int) -> TensorRule:
     """The only token behind the vocabulary."""
-    form = Form((width,), (1, width), (0, 1), (1, width))
-    return Rule("extra_embedding.embedding", "image_newline", form)
+    form = TensorTransform((width,), (1, width), (0, 1), (1, width))
+    return TensorRule("extra_embedding.embedding", "image_newline", form)
 
 
-def _write(composition: Composition) -> dict[str, Any]:
-    decoder, vision = composition.decoder, composition.encoders["vision"]
+def _write_config(model: ReleasedModel) -> dict[str, Any]:
+    decoder, vision = model.decoder, model.encoders["vision"]
     assert decoder is not None
     assert isinstance(vision, SiglipConfig)
     check_connector(vision, decoder.d_model, "LLaVA-OneVision")
     tiles = _released_tiles(decoder, vision)
-    text = released_decoder(decoder.model_copy(update={"extra_tokens": 0}))
+    text = write_decoder(decoder.model_copy(update={"extra_tokens": 0}))
     return {
         "architectures": ["LlavaOnevisionForConditionalGeneration"],
         "model_type": "llava_onevision",
         "image_grid_pinpoints": [list(pinpoint) for pinpoint in tiles.pinpoints],
-        "image_token_index": composition.placeholders.get("vision", _TOKEN),
+        "image_token_index": model.placeholders.get("vision", _TOKEN),
         "multimodal_projector_bias": vision.connector.bias,
-        "projector_hidden_act": released_activation(vision.connector.activation),
+        "projector_hidden_act": write_activation(vision.connector.activation),
         "text_config": text,
         "tie_word_embeddings": decoder.tie_embeddings,
         "use_image_newline_parameter": True,
         "vision_aspect_ratio": f"anyres_max_{tiles.most}",
-        "vision_config": {**released_siglip(vision), "image_size": tiles.pixels[0]},
+        "vision_config": {**write_siglip(vision), "image_size": tiles.pixels[0]},
         "vision_feature_layer": -1,
         "vision_feature_select_strategy": "full",
     }
 
 
-def _processor(composition: Composition) -> dict[str, Any]:
-    vision = composition.encoders["vision"]
+def _processor_config(model: ReleasedModel) -> dict[str, Any]:
+    vision = model.encoders["vision"]
     assert isinstance(vision, SiglipConfig)
     assert vision.tiles is not None
     return {
@@ -175,27 +181,29 @@ def _check_square(vision: ImageEncoderConfig, tiles: TilesConfig) -> None:
         )
 
 
-def _unused(values: Values) -> tuple[str, ...]:
+def _unused_patterns(values: Values) -> tuple[str, ...]:
     """Layers behind the features, the norm behind all layers, and the pooling head."""
-    layers = unused_layers(values, siglip_config(_tower(values)).layers, -1, _VISION)
+    layers = unused_layers(values, read_siglip(_tower(values)).layers, -1, _VISION)
     return (*layers, rf"{re.escape(_VISION)}(post_layernorm|head)\..*")
 
 
-LLAVA_ONEVISION = Family(
+LLAVA_ONEVISION = ReleaseFormat(
     "llava_onevision",
     {"decoder": DecoderConfig, "vision": SiglipConfig},
-    _read,
-    _rules,
-    _write,
-    _unused,
-    renames=(
+    _read_model,
+    _tensor_rules,
+    _write_config,
+    _unused_patterns,
+    alternative_names=(
         (r"^model\.(language_model|vision_tower|multi_modal_projector)\.", r"\1."),
         (r"^model\.image_newline$", "image_newline"),
         (r"^lm_head\.", "language_model.lm_head."),
         (r"^language_model\.(?!model\.|lm_head\.)", "language_model.model."),
         (r"^vision_tower\.(?!vision_model\.)", _VISION),
     ),
-    idle=lambda composition: idle_norm(f"{_VISION}post_layernorm", composition.encoders["vision"]),
-    modules_of=WHOLE_MODULES,
-    processor=_processor,
+    filler_tensors=lambda model: identity_norm(
+        f"{_VISION}post_layernorm", model.encoders["vision"]
+    ),
+    module_names=MODEL_MODULE_NAMES,
+    processor=_processor_config,
 )

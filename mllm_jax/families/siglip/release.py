@@ -7,16 +7,16 @@ from types import MappingProxyType
 from typing import Any
 
 from mllm_jax.families.siglip.config import SiglipConfig
-from mllm_jax.hf_format.configs import check_value, own_part
-from mllm_jax.hf_format.family import Family
-from mllm_jax.hf_format.forms import dense, patches, same
-from mllm_jax.hf_format.rules import Rule, encoder_layers, norm
+from mllm_jax.hf_format.configs import check_value, encoder_values
+from mllm_jax.hf_format.release_format import ReleaseFormat
+from mllm_jax.hf_format.tensor_rules import TensorRule, encoder_layer_rules, norm_rules
+from mllm_jax.hf_format.transforms import dense_kernel, identity, patch_kernel
 from mllm_jax.hf_format.vision_rules import (
     NORMS,
     SIZES,
-    released_tower,
-    vision_alone,
-    vision_keys,
+    read_vision_keys,
+    vision_format,
+    write_vision_keys,
 )
 
 #: `model_type` of a tower, with the class in transformers.
@@ -35,21 +35,21 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 )
 
 
-def siglip_config(values: Mapping[str, Any]) -> SiglipConfig:
+def read_siglip(values: Mapping[str, Any]) -> SiglipConfig:
     """The vision tower of a released SigLIP or SigLIP 2, or a configuration of that tower alone.
 
     Raises:
         PretrainedError: the configuration is of another kind, or has an unsupported value.
     """
-    own = own_part(values, "vision_config", _DEFAULTS)
-    check_value(own, "hidden_act", _ACTIVATION)
-    naflex = own["model_type"] == "siglip2_vision_model"
+    encoder = encoder_values(values, "vision_config", _DEFAULTS)
+    check_value(encoder, "hidden_act", _ACTIVATION)
+    naflex = encoder["model_type"] == "siglip2_vision_model"
     return SiglipConfig.model_validate(
-        {**vision_keys(own), "family": "siglip", "antialias": naflex}
+        {**read_vision_keys(encoder), "family": "siglip", "antialias": naflex}
     )
 
 
-def released_siglip(config: SiglipConfig) -> dict[str, Any]:
+def write_siglip(config: SiglipConfig) -> dict[str, Any]:
     """The inverse of `siglip_config`: a vision tower alone, without pooling head.
 
     A released tower has a last norm; of one without, the features come before that norm. How
@@ -60,10 +60,10 @@ def released_siglip(config: SiglipConfig) -> dict[str, Any]:
     """
     kind = "siglip2_vision_model" if config.antialias else "siglip_vision_model"
     head = {"hidden_act": _ACTIVATION, "vision_use_head": False}
-    return {**released_tower(config, kind, _CLASSES[kind]), **head}
+    return {**write_vision_keys(config, kind, _CLASSES[kind]), **head}
 
 
-def siglip_rules(config: SiglipConfig, prefix: str = "vision_model.") -> list[Rule]:
+def siglip_rules(config: SiglipConfig, prefix: str = "vision_model.") -> list[TensorRule]:
     """Rules of SigLIP's and SigLIP 2's vision towers, without the pooling head.
 
     The patches of NaFlex, which alone antialiases positions, are a linear layer.
@@ -73,25 +73,30 @@ def siglip_rules(config: SiglipConfig, prefix: str = "vision_model.") -> list[Ru
     """
     width, (height, breadth) = (config.d_model,), config.patch
     stem, entries = f"{prefix}embeddings.", config.grid[0] * config.grid[1]
-    kernel = patches(height, breadth, config.channels, config.d_model)
+    kernel = patch_kernel(height, breadth, config.channels, config.d_model)
     if config.antialias:
-        kernel = dense((config.features,), width)
+        kernel = dense_kernel((config.features,), width)
     return [
-        Rule("embeddings.patch_embedding.kernel", f"{stem}patch_embedding.weight", kernel),
-        Rule("embeddings.patch_embedding.bias", f"{stem}patch_embedding.bias", same(width)),
-        Rule(
+        TensorRule("embeddings.patch_embedding.kernel", f"{stem}patch_embedding.weight", kernel),
+        TensorRule(
+            "embeddings.patch_embedding.bias", f"{stem}patch_embedding.bias", identity(width)
+        ),
+        TensorRule(
             "embeddings.position_embedding",
             f"{stem}position_embedding.weight",
-            same((entries, config.d_model)),
+            identity((entries, config.d_model)),
         ),
-        *(norm("norm", f"{prefix}post_layernorm", width) if config.final_norm else ()),
-        *encoder_layers(config, f"{prefix}encoder.layers.{{layer}}.", NORMS),
+        *(norm_rules("norm", f"{prefix}post_layernorm", width) if config.final_norm else ()),
+        *encoder_layer_rules(config, f"{prefix}encoder.layers.{{layer}}.", NORMS),
     ]
 
 
-def _alone(name: str) -> Family:
-    functions = siglip_config, siglip_rules, released_siglip
-    return vision_alone(name, SiglipConfig, *functions, unused=r"vision_model\.head\..*")
+def _release_format(name: str) -> ReleaseFormat:
+    return vision_format(
+        name, SiglipConfig, read_siglip, siglip_rules, write_siglip, r"vision_model\.head\..*"
+    )
 
 
-SIGLIP = tuple(map(_alone, ("siglip", "siglip_vision_model", "siglip2", "siglip2_vision_model")))
+SIGLIP = tuple(
+    map(_release_format, ("siglip", "siglip_vision_model", "siglip2", "siglip2_vision_model"))
+)

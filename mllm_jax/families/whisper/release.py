@@ -1,6 +1,6 @@
-"""Whisper's released form: its configuration both ways, and where its parameters come from.
+"""Whisper's release format: its configuration both ways, and where its parameters come from.
 
-Qwen2-Audio's encoder is of this form, too.
+Qwen2-Audio's encoder has this format, too.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from types import MappingProxyType
 from typing import Any
 
 from mllm_jax.families.whisper.config import CONVOLUTION, WhisperConfig
-from mllm_jax.hf_format.configs import check_head_dim, check_value, own_part
-from mllm_jax.hf_format.family import encoder_alone
-from mllm_jax.hf_format.files import PretrainedError, listed
-from mllm_jax.hf_format.forms import convolution, same
-from mllm_jax.hf_format.rules import Rule, encoder_layers, norm
+from mllm_jax.hf_format.configs import check_head_dim, check_value, encoder_values
+from mllm_jax.hf_format.files import PretrainedError, list_names
+from mllm_jax.hf_format.release_format import encoder_format
+from mllm_jax.hf_format.tensor_rules import TensorRule, encoder_layer_rules, norm_rules
+from mllm_jax.hf_format.transforms import convolution_kernel, identity
 from mllm_jax.layers.trainable import FIXED
 
 #: Defaults that configurations may leave out, by their class.
@@ -51,24 +51,26 @@ _ALIASES = {
 _NORMS = ("self_attn_layer_norm", "final_layer_norm")
 
 
-def whisper_config(values: Mapping[str, Any]) -> WhisperConfig:
+def read_whisper(values: Mapping[str, Any]) -> WhisperConfig:
     """The encoder of a released Whisper, or of Qwen2-Audio.
 
     Raises:
         PretrainedError: the configuration is of another kind, lacks a key, or has a wrong value.
     """
-    own = own_part(values, "audio_config", _DEFAULTS, _ALIASES)
-    check_value(own, "activation_function", "gelu")
-    check_value(own, "scale_embedding", False)
-    missing = [key for key in _NAMES.values() if own.get(key) is None]
+    encoder = encoder_values(values, "audio_config", _DEFAULTS, _ALIASES)
+    check_value(encoder, "activation_function", "gelu")
+    check_value(encoder, "scale_embedding", False)
+    missing = [key for key in _NAMES.values() if encoder.get(key) is None]
     if missing:
-        raise PretrainedError(f"the configuration of {own['model_type']} lacks {listed(missing)}")
+        raise PretrainedError(
+            f"the configuration of {encoder['model_type']} lacks {list_names(missing)}"
+        )
     return WhisperConfig.model_validate(
-        {"family": "whisper", **{ours: own[theirs] for ours, theirs in _NAMES.items()}}
+        {"family": "whisper", **{key: encoder[released] for key, released in _NAMES.items()}}
     )
 
 
-def released_whisper(config: WhisperConfig, kind: str = "whisper") -> dict[str, Any]:
+def write_whisper(config: WhisperConfig, kind: str = "whisper") -> dict[str, Any]:
     """The inverse of `whisper_config`; of a Whisper, its decoder's keys are those of its class.
 
     Args:
@@ -84,17 +86,17 @@ def released_whisper(config: WhisperConfig, kind: str = "whisper") -> dict[str, 
             f"{config.max_positions} has no released format; valid: [1, 2] and a number"
         )
     check_head_dim(config)
-    whole = {"architectures": ["WhisperForConditionalGeneration"]} if kind == "whisper" else {}
+    classes = {"architectures": ["WhisperForConditionalGeneration"]}
     return {
-        **whole,
+        **(classes if kind == "whisper" else {}),
         "model_type": kind,
         "activation_function": "gelu",
         "scale_embedding": False,
-        **{theirs: getattr(config, ours) for ours, theirs in _NAMES.items()},
+        **{released: getattr(config, key) for key, released in _NAMES.items()},
     }
 
 
-def whisper_rules(config: WhisperConfig, prefix: str = "model.encoder.") -> list[Rule]:
+def whisper_rules(config: WhisperConfig, prefix: str = "model.encoder.") -> list[TensorRule]:
     """Rules of Whisper's encoder.
 
     Args:
@@ -103,28 +105,28 @@ def whisper_rules(config: WhisperConfig, prefix: str = "model.encoder.") -> list
     width = (config.d_model,)
     rules = []
     for name, inputs in (("conv1", config.mels), ("conv2", config.d_model)):
-        kernel = convolution(CONVOLUTION, inputs, config.d_model)
+        kernel = convolution_kernel(CONVOLUTION, inputs, config.d_model)
         rules += [
-            Rule(f"embeddings.{name}.kernel", f"{prefix}{name}.weight", kernel),
-            Rule(f"embeddings.{name}.bias", f"{prefix}{name}.bias", same(width)),
+            TensorRule(f"embeddings.{name}.kernel", f"{prefix}{name}.weight", kernel),
+            TensorRule(f"embeddings.{name}.bias", f"{prefix}{name}.bias", identity(width)),
         ]
     if config.max_positions is not None:
-        table = same((config.max_positions, config.d_model))
-        rules.append(Rule(f"positions.{FIXED}", f"{prefix}embed_positions.weight", table))
+        table = identity((config.max_positions, config.d_model))
+        rules.append(TensorRule(f"positions.{FIXED}", f"{prefix}embed_positions.weight", table))
     return [
         *rules,
-        *norm("norm", f"{prefix}layer_norm", width),
-        *encoder_layers(config, f"{prefix}layers.{{layer}}.", _NORMS, mlp="", biases="qvo"),
+        *norm_rules("norm", f"{prefix}layer_norm", width),
+        *encoder_layer_rules(config, f"{prefix}layers.{{layer}}.", _NORMS, mlp="", biases="qvo"),
     ]
 
 
-WHISPER = encoder_alone(
+WHISPER = encoder_format(
     "whisper",
     "audio",
     WhisperConfig,
-    whisper_config,
+    read_whisper,
     whisper_rules,
-    released_whisper,
-    unused=(r"model\.decoder\..*", r"proj_out\..*"),
-    renames=((r"^(encoder|decoder)\.", r"model.\1."),),
+    write_whisper,
+    unused_patterns=(r"model\.decoder\..*", r"proj_out\..*"),
+    alternative_names=((r"^(encoder|decoder)\.", r"model.\1."),),
 )

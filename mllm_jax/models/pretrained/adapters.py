@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from mllm_jax.hf_format.configs import ADAPTER_CONFIG
-from mllm_jax.hf_format.family import Family
-from mllm_jax.hf_format.files import PretrainedError, Stored, read_tensors
-from mllm_jax.hf_format.forms import dense
-from mllm_jax.hf_format.rules import Rule
+from mllm_jax.hf_format.files import PretrainedError, StoredTensor, read_tensors
+from mllm_jax.hf_format.release_format import ReleaseFormat
+from mllm_jax.hf_format.tensor_rules import TensorRule
+from mllm_jax.hf_format.transforms import dense_kernel
 from mllm_jax.layers.config.adapters import Adapters
 from mllm_jax.layers.config.linear import LinearLayer
 from mllm_jax.layers.trainable import ADAPTERS
@@ -57,7 +57,9 @@ _ADVICE: Mapping[str, str] = {
 }
 
 
-def adapter_rules(rules: Iterable[Rule], module: str, adapters: Adapters) -> Iterator[Rule]:
+def adapter_rules(
+    rules: Iterable[TensorRule], module: str, adapters: Adapters
+) -> Iterator[TensorRule]:
     """Rules of the adapters of a module.
 
     Args:
@@ -71,15 +73,15 @@ def adapter_rules(rules: Iterable[Rule], module: str, adapters: Adapters) -> Ite
             yield from _matrices(rule, layer, adapters.rank)
 
 
-def _matrices(kernel: Rule, layer: LinearLayer, rank: int) -> Iterator[Rule]:
+def _matrices(kernel: TensorRule, layer: LinearLayer, rank: int) -> Iterator[TensorRule]:
     """Rules of both matrices beside a kernel."""
     inputs, outputs = (tuple(size for _, size in dims) for dims in (layer.inputs, layer.outputs))
     ours = kernel.parameter.removesuffix(KERNEL)
     theirs = kernel.released.removesuffix(WEIGHT)
-    forms = dense(inputs, (rank,)), dense((rank,), outputs)
+    forms = dense_kernel(inputs, (rank,)), dense_kernel((rank,), outputs)
     for own, name, form in zip(ADAPTERS, _NAMES, forms, strict=True):
         released = f"{theirs}.{name}{WEIGHT}"
-        yield Rule(f"{ours}.{own}", released, form, kernel.layers, kernel.only)
+        yield TensorRule(f"{ours}.{own}", released, form, kernel.layers, kernel.only_layers)
 
 
 @dataclass(frozen=True)
@@ -147,10 +149,10 @@ class SavedAdapters:
         return float(self.values.get("lora_dropout") or 0.0)
 
     @cached_property
-    def _tensors(self) -> Mapping[str, Stored]:
+    def _tensors(self) -> Mapping[str, StoredTensor]:
         return read_tensors(self.folder / TENSORS)
 
-    def tensors(self, family: Family) -> dict[str, Stored]:
+    def tensors(self, family: ReleaseFormat) -> dict[str, StoredTensor]:
         """Tensors under the names that they would have in a release of this form.
 
         PEFT stores the weights of a head that has an adapter as well: those are the release's.
@@ -163,7 +165,7 @@ class SavedAdapters:
                 raise PretrainedError(
                     f"{self.folder / TENSORS} holds {name}; valid: names that begin with {PREFIX}"
                 )
-        return family.canonical(
+        return family.rename_tensors(
             {
                 name.removeprefix(PREFIX): own
                 for name, own in self._tensors.items()

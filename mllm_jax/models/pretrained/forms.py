@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from mllm_jax.hf_format.family import Composition, Family
 from mllm_jax.hf_format.files import OtherModulesError, PretrainedError
+from mllm_jax.hf_format.release_format import ReleasedModel, ReleaseFormat
 from mllm_jax.models.pretrained.releases import FAMILIES
 
 #: Forms that are told as near ones, at most.
 _NEAR = 3
 
 
-def form_of(composition: Composition, first: Family | None = None) -> Family:
+def form_of(composition: ReleasedModel, first: ReleaseFormat | None = None) -> ReleaseFormat:
     """The first form that takes the modules.
 
     Args:
@@ -25,7 +25,7 @@ def form_of(composition: Composition, first: Family | None = None) -> Family:
     reasons = dict[str, str]()
     for family in dict.fromkeys([*([first] if first else []), *FAMILIES.values()]):
         try:
-            family.release(composition)
+            family.write_config(composition)
         except OtherModulesError:
             continue
         except PretrainedError as error:
@@ -36,7 +36,7 @@ def form_of(composition: Composition, first: Family | None = None) -> Family:
     raise PretrainedError("; ".join(told))
 
 
-def _nearest(composition: Composition) -> list[str]:
+def _nearest(composition: ReleasedModel) -> list[str]:
     """The forms that differ in fewest modules, with what they have in place of the model's."""
     found = {family: _others(composition, family) for family in FAMILIES.values()}
     ordered = sorted(found, key=lambda own: (len(found[own]), -len(own.modules)))
@@ -45,9 +45,9 @@ def _nearest(composition: Composition) -> list[str]:
     return [f"{own.name} has {', '.join(found[own])}" for own in near]
 
 
-def _others(composition: Composition, family: Family) -> list[str]:
+def _others(composition: ReleasedModel, family: ReleaseFormat) -> list[str]:
     """What a form has in place of the modules of a model."""
-    own, theirs = composition.by_name, family.modules
+    own, theirs = composition.configs, family.modules
     names = [*own, *(name for name in theirs if name not in own)]
     return [
         f"{_called(name, theirs.get(name))} where the model has {_family(own[name])}"

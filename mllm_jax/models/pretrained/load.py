@@ -19,10 +19,10 @@ import numpy as np
 from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
 
-from mllm_jax.hf_format.files import Stored
-from mllm_jax.hf_format.forms import Form
-from mllm_jax.hf_format.ranges import RangeError, beyond_all, reason
-from mllm_jax.hf_format.rules import Rule
+from mllm_jax.hf_format.dtype_ranges import RangeError, describe_overflow, find_overflow_in_chunks
+from mllm_jax.hf_format.files import StoredTensor
+from mllm_jax.hf_format.tensor_rules import TensorRule
+from mllm_jax.hf_format.transforms import TensorTransform
 from sharding.collectives import axis_index, axis_size, psum
 from sharding.grid import Axes
 
@@ -35,7 +35,9 @@ class Look:
         seen: the tensors of every parameter, its type, and whether it is finite.
     """
 
-    seen: list[tuple[Mapping[str, Stored], Rule, Any, jax.Array]] = field(default_factory=list)
+    seen: list[tuple[Mapping[str, StoredTensor], TensorRule, Any, jax.Array]] = field(
+        default_factory=list
+    )
 
     def insist(self) -> None:
         """Wait for all that was loaded.
@@ -47,16 +49,16 @@ class Look:
             if bool(finite.addressable_data(0)):
                 continue
             for name in rule.names:
-                wrong = beyond_all(tensors[name].chunks(), np.dtype(dtype))
+                wrong = find_overflow_in_chunks(tensors[name].iterate_chunks(), np.dtype(dtype))
                 if wrong is not None:
                     where = f"{tensors[name].path.parent}: {name}"
-                    raise RangeError(f"{where} holds {reason(wrong, np.dtype(dtype))}")
+                    raise RangeError(f"{where} holds {describe_overflow(wrong, np.dtype(dtype))}")
         self.seen.clear()
 
 
 def load(
-    tensors: Mapping[str, Stored],
-    rules: Iterable[Rule],
+    tensors: Mapping[str, StoredTensor],
+    rules: Iterable[TensorRule],
     target: Mapping[str, jax.ShapeDtypeStruct],
     look: Look | None = None,
 ) -> dict[str, jax.Array]:
@@ -84,13 +86,13 @@ def load(
 
 
 def _loaded(
-    tensors: Mapping[str, Stored], rule: Rule, target: jax.ShapeDtypeStruct
+    tensors: Mapping[str, StoredTensor], rule: TensorRule, target: jax.ShapeDtypeStruct
 ) -> tuple[jax.Array, jax.Array]:
     """A parameter, and whether it is finite."""
-    stack = len(target.shape) - len(rule.form.shape)
+    stack = len(target.shape) - len(rule.transform.shape)
     layout = _layer_layout(target.sharding, stack)
-    shape = rule.form.shape if stack else target.shape
-    sent = (_sent(tensors[name], rule.form, shape, layout) for name in rule.names)
+    shape = rule.transform.shape if stack else target.shape
+    sent = (_sent(tensors[name], rule.transform, shape, layout) for name in rule.names)
     if not stack:
         return _widen(target.dtype, target.sharding)(next(sent))
     put = _put(stack, target.sharding, layout)
@@ -100,13 +102,15 @@ def _loaded(
     return whole, finite
 
 
-def _sent(stored: Stored, form: Form, shape: tuple[int, ...], layout: NamedSharding) -> jax.Array:
+def _sent(
+    stored: StoredTensor, form: TensorTransform, shape: tuple[int, ...], layout: NamedSharding
+) -> jax.Array:
     """A released tensor on the devices, as the parameter of one layer, in its own type.
 
     Args:
         shape: shape of the parameter, with padding of zeros.
     """
-    view = form.parameter(stored.view())
+    view = form.to_parameter(stored.map_weights())
 
     def shard(index: tuple[slice, ...] | None) -> np.ndarray:
         assert index is not None  # every device holds a shard

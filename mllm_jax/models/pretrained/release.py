@@ -13,9 +13,15 @@ from pydantic import ValidationError
 
 from mllm_jax.hf_format.configs import CONFIG, read_config
 from mllm_jax.hf_format.decoder_rules import EMBEDDING
-from mllm_jax.hf_format.family import HEAD, Composition, Family, Values
-from mllm_jax.hf_format.files import PretrainedError, Stored, equal, listed, open_tensors
-from mllm_jax.hf_format.rules import Rule, check
+from mllm_jax.hf_format.files import (
+    PretrainedError,
+    StoredTensor,
+    equal_values,
+    list_names,
+    open_tensors,
+)
+from mllm_jax.hf_format.release_format import HEAD, ReleasedModel, ReleaseFormat, Values
+from mllm_jax.hf_format.tensor_rules import TensorRule, check_tensors
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.pretrained.releases import family_named
 
@@ -36,7 +42,7 @@ class Release:
 
     folder: Path
     values: Values
-    family: Family
+    family: ReleaseFormat
 
     @classmethod
     def open(cls, folder: Path) -> Release:
@@ -51,7 +57,7 @@ class Release:
         return cls(folder, values, family_named(values.get("model_type")))
 
     @cached_property
-    def composition(self) -> Composition:
+    def composition(self) -> ReleasedModel:
         """The modules by the released configuration.
 
         Raises:
@@ -67,28 +73,28 @@ class Release:
             raise PretrainedError(f"{path} holds a value of a wrong kind: {error}") from error
 
     @cached_property
-    def tensors(self) -> Mapping[str, Stored]:
+    def tensors(self) -> Mapping[str, StoredTensor]:
         """Places of all tensors, by their released names.
 
         Raises:
             PretrainedError: files are missing or damaged.
         """
-        return self.family.canonical(open_tensors(self.folder))
+        return self.family.rename_tensors(open_tensors(self.folder))
 
     @cached_property
-    def rules(self) -> Mapping[str, list[Rule]]:
+    def rules(self) -> Mapping[str, list[TensorRule]]:
         """Rules of every module."""
         return self.family.rules(self.composition)
 
     @property
-    def every_rule(self) -> list[Rule]:
+    def every_rule(self) -> list[TensorRule]:
         """Rules of all modules together."""
         return [rule for own in self.rules.values() for rule in own]
 
     @property
     def left_over(self) -> list[str]:
         """Tensors that no parameter comes from, and that are known to be there."""
-        return self.family.left_over(self.values, self.tensors)
+        return self.family.unused_tensors(self.values, self.tensors)
 
     def check(self) -> None:
         """See that the tensors are those that the configuration says.
@@ -97,16 +103,16 @@ class Release:
             PretrainedError: lists what is missing, misshapen, or of no parameter; or a head that
                 is tied has other values than the embedding.
         """
-        check(self.tensors, self.every_rule, self.left_over)
+        check_tensors(self.tensors, self.every_rule, self.left_over)
         for head in self.left_over:
-            if re.fullmatch(HEAD, head) and not equal(self.tensors[head], self._embedding):
+            if re.fullmatch(HEAD, head) and not equal_values(self.tensors[head], self._embedding):
                 raise PretrainedError(
                     f"{self.folder / CONFIG} ties the embeddings, but {head} is another tensor; "
                     "valid: tie_word_embeddings: false, or a head that is the embedding"
                 )
 
     @property
-    def _embedding(self) -> Stored:
+    def _embedding(self) -> StoredTensor:
         rules = {rule.parameter: rule for rule in self.rules["decoder"]}
         return self.tensors[rules[EMBEDDING].released]
 
@@ -116,7 +122,7 @@ class Release:
         Raises:
             PretrainedError: no encoder has that name, and there are several.
         """
-        encoders, has = [*self.composition.encoders], listed(self.composition.modules)
+        encoders, has = [*self.composition.encoders], list_names(self.composition.module_phrases)
         if name == "decoder":
             if self.composition.decoder is None:
                 raise PretrainedError(f"{self.folder} has no decoder; it has {has}")
@@ -125,7 +131,7 @@ class Release:
             return name if name in encoders else encoders[0]
         raise PretrainedError(f"{self.folder} has no encoder {name}; it has {has}")
 
-    def part(self, part: str) -> list[Rule]:
+    def part(self, part: str) -> list[TensorRule]:
         """Rules of a part of the model, as `ModelConfig.parts` calls it."""
         name, _, end = part.partition(".")
         if end == CONNECTOR and self.composition.connector:

@@ -12,39 +12,39 @@ from mllm_jax.families.llava_onevision.release import LLAVA_ONEVISION
 from mllm_jax.families.qwen2_audio.release import QWEN2_AUDIO
 from mllm_jax.families.siglip.release import SIGLIP
 from mllm_jax.families.whisper.release import WHISPER
-from mllm_jax.hf_format.connector_rules import CONNECTOR_ALONE
+from mllm_jax.hf_format.connector_rules import CONNECTOR_FORMAT
 from mllm_jax.hf_format.decoder_rules import (
     DECODERS,
-    decoder_config,
     decoder_rules,
-    released_decoder,
+    read_decoder,
+    write_decoder,
 )
-from mllm_jax.hf_format.family import Composition, Family
-from mllm_jax.hf_format.files import OtherModulesError, PretrainedError, listed
-from mllm_jax.hf_format.rules import Rule
+from mllm_jax.hf_format.files import OtherModulesError, PretrainedError, list_names
+from mllm_jax.hf_format.release_format import ReleasedModel, ReleaseFormat
+from mllm_jax.hf_format.tensor_rules import TensorRule
 from mllm_jax.layers.config.decoder import DecoderConfig
 
 
-def _decoder(name: str) -> Family:
+def _decoder(name: str) -> ReleaseFormat:
     """A decoder alone."""
 
-    def rules(composition: Composition) -> dict[str, list[Rule]]:
+    def rules(composition: ReleasedModel) -> dict[str, list[TensorRule]]:
         assert composition.decoder is not None
         return {"decoder": decoder_rules(composition.decoder)}
 
-    def write(composition: Composition) -> dict[str, Any]:
+    def write(composition: ReleasedModel) -> dict[str, Any]:
         assert composition.decoder is not None
         if composition.decoder.family in {*DECODERS} - {name}:
             raise OtherModulesError(
                 f"{name} is not the form of a decoder of family {composition.decoder.family}"
             )
-        return released_decoder(composition.decoder)
+        return write_decoder(composition.decoder)
 
-    read, modules = lambda values: Composition(decoder_config(values)), {"decoder": DecoderConfig}
-    return Family(name, modules, read, rules, write)
+    read, modules = lambda values: ReleasedModel(read_decoder(values)), {"decoder": DecoderConfig}
+    return ReleaseFormat(name, modules, read, rules, write)
 
 
-FAMILIES: Mapping[str, Family] = MappingProxyType(
+FAMILIES: Mapping[str, ReleaseFormat] = MappingProxyType(
     {
         family.name: family
         for family in (
@@ -55,13 +55,13 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
             LLAVA,
             LLAVA_ONEVISION,
             QWEN2_AUDIO,
-            CONNECTOR_ALONE,
+            CONNECTOR_FORMAT,
         )
     }
 )
 
 
-def family_named(name: Any) -> Family:
+def family_named(name: Any) -> ReleaseFormat:
     """The family of a `model_type`.
 
     Raises:
@@ -69,6 +69,7 @@ def family_named(name: Any) -> Family:
     """
     if not isinstance(name, str) or name not in FAMILIES:
         raise PretrainedError(
-            f"model_type {name!r} is not supported; valid: {listed(list(FAMILIES), len(FAMILIES))}"
+            f"model_type {name!r} is not supported; valid: "
+            f"{list_names(list(FAMILIES), len(FAMILIES))}"
         )
     return FAMILIES[name]

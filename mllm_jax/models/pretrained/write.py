@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mllm_jax.hf_format.files import INDEX, SINGLE, STORED, Stored
-from mllm_jax.hf_format.ranges import narrowed, vanished
+from mllm_jax.hf_format.dtype_ranges import convert_values, count_underflows
+from mllm_jax.hf_format.files import INDEX, SINGLE, STORED, StoredTensor
 
 #: Bytes of a file above which another one is begun.
 FILE_BYTES = 5 * 10**9
@@ -36,7 +36,7 @@ class Draft:
         places: place of each tensor.
     """
 
-    places: Mapping[str, Stored]
+    places: Mapping[str, StoredTensor]
 
     @classmethod
     def begin(
@@ -58,7 +58,7 @@ class Draft:
             OSError: the files cannot be written.
         """
         groups = _grouped(tensors, most)
-        count, places = len(groups), dict[str, Stored]()
+        count, places = len(groups), dict[str, StoredTensor]()
         for number, group in enumerate(groups, 1):
             name = single if count == 1 else f"model-{number:05}-of-{count:05}.safetensors"
             places |= _create(folder / name, {own: tensors[own] for own in group})
@@ -75,9 +75,9 @@ class Draft:
         Raises:
             RangeError: a value is infinite, no number, or too large for the type.
         """
-        rounded = narrowed(name, tensor, STORED[self.places[name].dtype])
+        rounded = convert_values(name, tensor, STORED[self.places[name].dtype])
         self.copy(name, rounded)
-        return vanished(tensor, rounded)
+        return count_underflows(tensor, rounded)
 
     def copy(self, name: str, tensor: NDArray[Any]) -> None:
         """Write one tensor that has its type, whatever its values are."""
@@ -106,7 +106,7 @@ def _grouped(tensors: Mapping[str, tuple[Shape, str]], most: int) -> list[list[s
     return groups
 
 
-def _create(path: Path, tensors: Mapping[str, tuple[Shape, str]]) -> dict[str, Stored]:
+def _create(path: Path, tensors: Mapping[str, tuple[Shape, str]]) -> dict[str, StoredTensor]:
     """A file of zeros with its header."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     offsets, end = dict[str, int](), 0
@@ -121,12 +121,12 @@ def _create(path: Path, tensors: Mapping[str, tuple[Shape, str]]) -> dict[str, S
         file.write(len(text).to_bytes(8, "little") + text)
         file.truncate(first + end)
     return {
-        name: Stored(path, first + offsets[name], shape, dtype)
+        name: StoredTensor(path, first + offsets[name], shape, dtype)
         for name, (shape, dtype) in tensors.items()
     }
 
 
-def _write_index(path: Path, places: Mapping[str, Stored]) -> None:
+def _write_index(path: Path, places: Mapping[str, StoredTensor]) -> None:
     total = sum(_bytes(place.shape, place.dtype) for place in places.values())
     files = {name: place.path.name for name, place in places.items()}
     text = json.dumps({"metadata": {"total_size": total}, "weight_map": files}, indent=2)

@@ -13,8 +13,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mllm_jax.hf_format.files import PretrainedError, Stored, listed
-from mllm_jax.hf_format.rules import Rule, check
+from mllm_jax.hf_format.files import PretrainedError, StoredTensor, list_names
+from mllm_jax.hf_format.tensor_rules import TensorRule, check_tensors
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.trainable import ADAPTERS
@@ -79,10 +79,10 @@ def start_from(
         jax.block_until_ready(list(found.values()))
         look.insist()
         seconds = time.perf_counter() - began
-        tell(f"{listed(parts)} from {folder}: {count / GB:.3g} GB in {seconds:.1f} s")
+        tell(f"{list_names(parts)} from {folder}: {count / GB:.3g} GB in {seconds:.1f} s")
     fresh = [part for part, folder in model.sources.items() if folder is None]
     if fresh:
-        tell(f"at random: {listed(fresh)}")
+        tell(f"at random: {list_names(fresh)}")
     return jax.tree_util.tree_unflatten(structure, found.values())
 
 
@@ -98,8 +98,8 @@ class FirstAdapters:
     """
 
     folder: Path
-    tensors: Mapping[str, Stored]
-    rules: Mapping[str, Rule]
+    tensors: Mapping[str, StoredTensor]
+    rules: Mapping[str, TensorRule]
     dropout: float = 0.0
 
     @classmethod
@@ -115,7 +115,7 @@ class FirstAdapters:
         saved = SavedAdapters.open(folder)
         saved.check(adapters.rank, adapters.scale)
         release = _of_adapters(model, folder)
-        tensors, rules, found = saved.tensors(release.family), dict[str, Rule](), set[str]()
+        tensors, rules, found = saved.tensors(release.family), dict[str, TensorRule](), set[str]()
         every = replace(adapters, layers=tuple(model.linear_layers))
         for part in model.parts:
             module = part.partition(".")[0]
@@ -131,7 +131,7 @@ class FirstAdapters:
                     rules[f"{place}.{rule.parameter}"] = rule
         _check_targets(folder, found, adapters.names)
         try:
-            check(tensors, rules.values())
+            check_tensors(tensors, rules.values())
         except PretrainedError as error:
             raise PretrainedError(f"{folder}: {error}") from error
         return cls(folder, tensors, rules, saved.dropout)
@@ -158,8 +158,8 @@ def _check_targets(folder: Path, found: AbstractSet[str], wanted: AbstractSet[st
     lacking, more = sorted(wanted - found), sorted(found - wanted)
     if not found or not (lacking or more):
         return  # of none of the model's layers `check` tells
-    told = [f"has no adapters of {listed(lacking)}"] if lacking else []
-    told += [f"has adapters of {listed(more)}, which no target names"] if more else []
+    told = [f"has no adapters of {list_names(lacking)}"] if lacking else []
+    told += [f"has adapters of {list_names(more)}, which no target names"] if more else []
     raise PretrainedError(
         f"train.lora.begin_with: {folder} {' and '.join(told)}; valid: train.lora.targets "
         f"[{', '.join(sorted(found))}]"
@@ -214,7 +214,7 @@ def _places(
     model: ModelConfig,
     shapes: Mapping[Any, jax.ShapeDtypeStruct],
     tell: Callable[[str], None],
-) -> dict[Any, Rule]:
+) -> dict[Any, TensorRule]:
     """Rules of a part by the paths of its leaves in the tree, for the layers of the model.
 
     Raises:
@@ -227,11 +227,11 @@ def _places(
     paths = {name: path for name, path in paths.items() if name in rules or not _own(path)}
     if missing := sorted(paths.keys() - rules.keys()):
         raise PretrainedError(
-            f"{release.folder} has no weights of {part}: {listed(missing)}; in model.pretrained "
-            f"{part}: null makes them at random"
+            f"{release.folder} has no weights of {part}: {list_names(missing)}; in "
+            f"model.pretrained {part}: null makes them at random"
         )
     if extra := sorted(rules.keys() - paths.keys()):
-        told = f"{release.folder} has weights that {part} has no place for: {listed(extra)}"
+        told = f"{release.folder} has weights that {part} has no place for: {list_names(extra)}"
         if not all(name.startswith(LAST_NORM) for name in extra):
             raise PretrainedError(told)
         tell(told)
@@ -246,17 +246,17 @@ def _own(path: tuple[Any, ...]) -> bool:
 
 
 def _check_shapes(
-    release: Release, part: str, places: Iterable[tuple[Rule, jax.ShapeDtypeStruct]]
+    release: Release, part: str, places: Iterable[tuple[TensorRule, jax.ShapeDtypeStruct]]
 ) -> None:
     """Raise PretrainedError that lists parameters of other shapes than the model's."""
     misfits = []
     for rule, parameter in places:
-        own, wanted = rule.form.shape, parameter.shape
+        own, wanted = rule.transform.shape, parameter.shape
         wanted = wanted[len(wanted) - len(own) :]  # without the dimensions that count layers
         if wanted != own:
             misfits.append(f"{rule.parameter} {list(own)}, not {list(wanted)}")
     if misfits:
-        told = f"{len(misfits)} misshapen: {listed(misfits)}"
+        told = f"{len(misfits)} misshapen: {list_names(misfits)}"
         raise PretrainedError(f"{release.folder} has other weights than {part}: {told}")
 
 
@@ -265,7 +265,7 @@ def _module(model: ModelConfig, part: str) -> DecoderConfig | EncoderConfig:
     return model.decoder if name == "decoder" else model.encoders[name]
 
 
-def _of_depth(release: Release, part: str, rule: Rule, layers: int) -> Rule:
+def _of_depth(release: Release, part: str, rule: TensorRule, layers: int) -> TensorRule:
     """The rule of a parameter in a model of so many layers: the first ones of the release.
 
     Raises:

@@ -1,13 +1,13 @@
-"""The released form of AIMv2: how `config.json` and tensors are read and written."""
+"""The release format of AIMv2: how `config.json` and tensors are read and written."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from mllm_jax.hf_format.family import Composition, Family, Values
 from mllm_jax.hf_format.files import PretrainedError
-from mllm_jax.hf_format.forms import dense, patches, same
-from mllm_jax.hf_format.rules import Rule
+from mllm_jax.hf_format.release_format import ReleasedModel, ReleaseFormat, Values
+from mllm_jax.hf_format.tensor_rules import TensorRule
+from mllm_jax.hf_format.transforms import dense_kernel, identity, patch_kernel
 
 from .config import Aimv2Config
 
@@ -24,20 +24,20 @@ _DEFAULTS = {"num_channels": 3, "rms_norm_eps": 1e-5}
 _FIXED = {"is_native": False, "qkv_bias": False, "mlp_bias": False, "hidden_act": "silu"}
 
 
-def _read(values: Values) -> Composition:
+def _read_model(values: Values) -> ReleasedModel:
     for key, valid in _FIXED.items():
         if values.get(key, valid) != valid:
             raise PretrainedError(f"{key}: {values[key]!r} is not supported; valid: {valid!r}")
-    own = {**_DEFAULTS, **values}
-    patch, side = own["patch_size"], own["image_size"] // own["patch_size"]
-    sizes = {ours: own[theirs] for ours, theirs in _SIZES.items()}
+    values = {**_DEFAULTS, **values}
+    patch, side = values["patch_size"], values["image_size"] // values["patch_size"]
+    sizes = {key: values[released] for key, released in _SIZES.items()}
     squares = {"patch": (patch, patch), "grid": (side, side)}
     vision = Aimv2Config.model_validate({"family": "aimv2", **sizes, **squares})
-    return Composition(encoders={"vision": vision})
+    return ReleasedModel(encoders={"vision": vision})
 
 
-def _write(composition: Composition) -> dict[str, Any]:
-    vision = composition.encoders["vision"]
+def _write_config(model: ReleasedModel) -> dict[str, Any]:
+    vision = model.encoders["vision"]
     assert isinstance(vision, Aimv2Config)
     return {
         "architectures": ["Aimv2VisionModel"],
@@ -46,60 +46,60 @@ def _write(composition: Composition) -> dict[str, Any]:
         "image_size": vision.patch[0] * vision.grid[0],
         "use_head": False,
         **_FIXED,
-        **{theirs: getattr(vision, ours) for ours, theirs in _SIZES.items()},
+        **{released: getattr(vision, key) for key, released in _SIZES.items()},
     }
 
 
-def _rules(composition: Composition) -> dict[str, list[Rule]]:
-    vision = composition.encoders["vision"]
+def _tensor_rules(model: ReleasedModel) -> dict[str, list[TensorRule]]:
+    vision = model.encoders["vision"]
     assert isinstance(vision, Aimv2Config)
     return {"vision": [*_stem(vision), *_layers(vision)]}
 
 
-def _stem(config: Aimv2Config) -> list[Rule]:
+def _stem(config: Aimv2Config) -> list[TensorRule]:
     width = (config.d_model,)
-    kernel = patches(*config.patch, config.channels, config.d_model)
-    table = same((config.grid[0] * config.grid[1], config.d_model))
+    kernel = patch_kernel(*config.patch, config.channels, config.d_model)
+    table = identity((config.grid[0] * config.grid[1], config.d_model))
     return [
-        Rule("embeddings.patch_embed.kernel", "embeddings.patch_embed.weight", kernel),
-        Rule("embeddings.patch_embed.bias", "embeddings.patch_embed.bias", same(width)),
-        Rule("embeddings.rms_norm.scale", "embeddings.rms_norm.weight", same(width)),
-        Rule("embeddings.position_embedding", "embeddings.position_embedding.weight", table),
-        Rule("norm.scale", "rms_norm.weight", same(width)),
+        TensorRule("embeddings.patch_embed.kernel", "embeddings.patch_embed.weight", kernel),
+        TensorRule("embeddings.patch_embed.bias", "embeddings.patch_embed.bias", identity(width)),
+        TensorRule("embeddings.rms_norm.scale", "embeddings.rms_norm.weight", identity(width)),
+        TensorRule("embeddings.position_embedding", "embeddings.position_embedding.weight", table),
+        TensorRule("norm.scale", "rms_norm.weight", identity(width)),
     ]
 
 
-def _layers(config: Aimv2Config) -> list[Rule]:
+def _layers(config: Aimv2Config) -> list[TensorRule]:
     width, hidden, heads = (config.d_model,), (config.d_ff,), (config.heads, config.head_dim)
-    forms = {
-        **{f"attention.{name}_proj": dense(width, heads) for name in "qkv"},
-        "attention.o_proj": dense(heads, width),
-        "ffn.gate_proj": dense(width, hidden),
-        "ffn.up_proj": dense(width, hidden),
-        "ffn.down_proj": dense(hidden, width),
+    transforms = {
+        **{f"attention.{name}_proj": dense_kernel(width, heads) for name in "qkv"},
+        "attention.o_proj": dense_kernel(heads, width),
+        "ffn.gate_proj": dense_kernel(width, hidden),
+        "ffn.up_proj": dense_kernel(width, hidden),
+        "ffn.down_proj": dense_kernel(hidden, width),
     }
     prefix = "encoder.layers.{layer}."
     linear = [
-        Rule(
+        TensorRule(
             f"layers.{name}.kernel",
             f"{prefix}{name.replace('o_proj', 'out_proj')}.weight",
-            form,
+            transform,
             config.layers,
         )
-        for name, form in forms.items()
+        for name, transform in transforms.items()
     ]
     norms = [
-        Rule(f"layers.{name}.scale", f"{prefix}{name}.weight", same(width), config.layers)
+        TensorRule(f"layers.{name}.scale", f"{prefix}{name}.weight", identity(width), config.layers)
         for name in ("rms_norm1", "rms_norm2")
     ]
     return [*linear, *norms]
 
 
-AIMV2 = Family(
+AIMV2 = ReleaseFormat(
     "aimv2_vision_model",
     {"vision": Aimv2Config},
-    _read,
-    _rules,
-    _write,
-    unused=lambda values: (r"head\..*",),
+    _read_model,
+    _tensor_rules,
+    _write_config,
+    unused_patterns=lambda values: (r"head\..*",),
 )

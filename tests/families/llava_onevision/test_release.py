@@ -9,12 +9,12 @@ import pytest
 
 from mllm_jax.families.llava_onevision.release import LLAVA_ONEVISION as FAMILY
 from mllm_jax.families.siglip.config import SiglipConfig
-from mllm_jax.families.siglip.release import released_siglip, siglip_config
+from mllm_jax.families.siglip.release import read_siglip, write_siglip
 from mllm_jax.hf_format.configs import read_config
-from mllm_jax.hf_format.decoder_rules import released_decoder
-from mllm_jax.hf_format.family import Composition
-from mllm_jax.hf_format.files import PretrainedError, Stored, open_tensors
-from mllm_jax.hf_format.rules import check
+from mllm_jax.hf_format.decoder_rules import write_decoder
+from mllm_jax.hf_format.files import PretrainedError, StoredTensor, open_tensors
+from mllm_jax.hf_format.release_format import ReleasedModel
+from mllm_jax.hf_format.tensor_rules import check_tensors
 from mllm_jax.layers.config.encoder import ConnectorConfig
 from tests.models.pretrained.stored import ROOT, by_name, imported, tensors_of, written
 
@@ -84,9 +84,9 @@ def test_what_is_left_out_is_the_default() -> None:
 @pytest.mark.parametrize("values", [RELEASED, read_config(FOLDER)], ids=["7B", "small"])
 def test_ours_becomes_what_it_came_from(values: dict[str, Any]) -> None:
     composition = FAMILY.read(values)
-    assert FAMILY.read(FAMILY.release(composition)) == composition
-    assert FAMILY.released(composition, values) == values
-    assert FAMILY.release(composition)["vision_config"]["image_size"] in (18, 384)
+    assert FAMILY.read(FAMILY.write_config(composition)) == composition
+    assert FAMILY.config_for(composition, values) == values
+    assert FAMILY.write_config(composition)["vision_config"]["image_size"] in (18, 384)
 
 
 def test_features_of_an_earlier_layer_need_fewer_layers() -> None:
@@ -94,7 +94,7 @@ def test_features_of_an_earlier_layer_need_fewer_layers() -> None:
     assert vision.layers == 25
     layer = "vision_tower.vision_model.encoder.layers.{}.layer_norm1.weight"
     names = [layer.format(24), layer.format(25)]
-    assert FAMILY.left_over({**RELEASED, "vision_feature_layer": -2}, names) == names[1:]
+    assert FAMILY.unused_tensors({**RELEASED, "vision_feature_layer": -2}, names) == names[1:]
 
 
 # ---- tensors -------------------------------------------------------------------------------------
@@ -108,13 +108,13 @@ def test_parameters_are_written_as_they_were_released() -> None:
         tree = params["decoder"] if module == "decoder" else params["encoders"][module]
         assert {rule.parameter for rule in own} == set(by_name(tree))
         made |= written(own, by_name(tree))
-    unused = FAMILY.left_over(read_config(FOLDER), tensors)
+    unused = FAMILY.unused_tensors(read_config(FOLDER), tensors)
     assert sorted(unused) == [
         f"vision_tower.vision_model.post_layernorm.{name}" for name in ("bias", "weight")
     ]
     assert made.keys() == tensors.keys() - {*unused}
     for name, array in made.items():
-        np.testing.assert_array_equal(array, tensors[name].view().astype(np.float32), name)
+        np.testing.assert_array_equal(array, tensors[name].map_weights().astype(np.float32), name)
 
 
 def test_newer_names_are_the_same_tensors() -> None:
@@ -126,19 +126,19 @@ def test_newer_names_are_the_same_tensors() -> None:
         return "model." + name.replace("vision_tower.vision_model.", "vision_tower.")
 
     names = {newer(name): tensor for name, tensor in released.items()}
-    assert FAMILY.canonical(names) == dict(released)
-    assert FAMILY.canonical({"lm_head.weight": 0}) == {"language_model.lm_head.weight": 0}
+    assert FAMILY.rename_tensors(names) == dict(released)
+    assert FAMILY.rename_tensors({"lm_head.weight": 0}) == {"language_model.lm_head.weight": 0}
 
 
 def test_other_tensors_are_an_error() -> None:
     tensors, rules = tensors_of(FOLDER)
     every = [rule for own in rules.values() for rule in own]
     values = read_config(FOLDER)
-    lost = Stored(FOLDER, 0, (32, 1), "F16")
+    lost = StoredTensor(FOLDER, 0, (32, 1), "F16")
     changed = {**tensors, "image_newline": lost, "vision_tower.extra": lost}
     del changed["multi_modal_projector.linear_1.bias"]
     with pytest.raises(PretrainedError) as refused:
-        check(changed, every, FAMILY.left_over(values, changed))
+        check_tensors(changed, every, FAMILY.unused_tensors(values, changed))
     for told in (
         "1 missing: multi_modal_projector.linear_1.bias",
         "1 of no parameter: vision_tower.extra",
@@ -186,28 +186,31 @@ def test_what_is_not_supported_is_refused(changes: dict[str, Any], told: str) ->
 )
 def test_what_cannot_be_released_is_refused(changes: dict[str, Any], told: str) -> None:
     decoder, vision = parts(RELEASED)
-    changed = Composition(decoder, {"vision": vision.model_copy(update=changes)})
+    changed = ReleasedModel(decoder, {"vision": vision.model_copy(update=changes)})
     with pytest.raises(PretrainedError, match=told):
-        FAMILY.release(changed)
+        FAMILY.write_config(changed)
 
 
 def test_what_is_only_of_the_whole_has_no_place_in_a_module_alone() -> None:
     decoder, vision = parts(RELEASED)
     with pytest.raises(PretrainedError, match=r"extra_tokens: 1 have no place .* valid: 0"):
-        released_decoder(decoder)
-    alone = released_siglip(vision)
-    assert siglip_config(alone).model_copy(update={"final_norm": False}) == vision.model_copy(
+        write_decoder(decoder)
+    alone = write_siglip(vision)
+    assert read_siglip(alone).model_copy(update={"final_norm": False}) == vision.model_copy(
         update={"tiles": None, "connector": ConnectorConfig()}
     )
 
 
 def test_a_composition_of_other_modules_is_refused() -> None:
     decoder, vision = parts(RELEASED)
-    for wrong in (Composition(decoder), Composition(decoder, {"vision": vision, "more": vision})):
+    for wrong in (
+        ReleasedModel(decoder),
+        ReleasedModel(decoder, {"vision": vision, "more": vision}),
+    ):
         with pytest.raises(
             PretrainedError, match=r"is made of decoder .*, vision .*; this model is made of"
         ):
-            FAMILY.release(wrong)
+            FAMILY.write_config(wrong)
     plain = decoder.model_copy(update={"extra_tokens": 2})
     with pytest.raises(PretrainedError, match="extra_tokens 2 are not LLaVA-OneVision's"):
-        FAMILY.release(Composition(plain, {"vision": vision}))
+        FAMILY.write_config(ReleasedModel(plain, {"vision": vision}))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from mllm_jax.hf_format.expert_rules import check_biases, mlp_rules, released_experts
+from mllm_jax.hf_format.expert_rules import check_equal_biases, mlp_rules, write_experts
 from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.layers.experts.block import dispatch
 from mllm_jax.models.graph import ModelConfig
@@ -189,23 +189,23 @@ def test_export_refuses_what_the_released_format_has_no_place_for(
     family: str, experts: Any, told: str
 ) -> None:
     with pytest.raises(PretrainedError, match=told):
-        released_experts(model(family, **experts).decoder)
+        write_experts(model(family, **experts).decoder)
 
 
 def test_biases_that_choose_experts_are_not_exported() -> None:
     own = model("qwen3_moe", decoder={"d_ff": 64}, every=2).decoder
     biases = np.array([[0.0] * 8, [0.5] * 8], np.float32)
-    check_biases(own, biases)
+    check_equal_biases(own, biases)
     biases[1, 2] = -0.25
     with pytest.raises(
         PretrainedError, match=r"layer 3 are from -0\.25 to 0\.5, .* qwen3_moe; valid: equal biases"
     ):
-        check_biases(own, biases)
+        check_equal_biases(own, biases)
 
 
 def test_what_a_run_alone_needs_is_left_out_at_export() -> None:
     usual, trained = (
-        released_experts(model("qwen3_moe", **own).decoder)
+        write_experts(model("qwen3_moe", **own).decoder)
         for own in ({}, {"buffer": 2.0, "z_weight": 0.1})
     )
     assert usual == trained

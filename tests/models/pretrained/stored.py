@@ -12,9 +12,9 @@ import numpy as np
 from mllm_jax.check.verify import relative_error
 from mllm_jax.families.clip.config import ClipConfig
 from mllm_jax.hf_format.configs import read_config
-from mllm_jax.hf_format.family import Composition
-from mllm_jax.hf_format.files import Stored, open_tensors
-from mllm_jax.hf_format.rules import Rule, check
+from mllm_jax.hf_format.files import StoredTensor, open_tensors
+from mllm_jax.hf_format.release_format import ReleasedModel
+from mllm_jax.hf_format.tensor_rules import TensorRule, check_tensors
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.parameters import run_layers
@@ -43,30 +43,30 @@ def arrays(folder: str) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     return dict(inputs), dict(expected)
 
 
-def composition(folder: str) -> Composition:
+def composition(folder: str) -> ReleasedModel:
     """The composition that the configuration of a folder describes."""
     values = read_config(ROOT / folder)
     return family_named(values["model_type"]).read(values)
 
 
-def tensors_of(folder: Path) -> tuple[dict[str, Stored], dict[str, list[Rule]]]:
+def tensors_of(folder: Path) -> tuple[dict[str, StoredTensor], dict[str, list[TensorRule]]]:
     """Checked tensors of a folder, and the rules of every module."""
     values = read_config(folder)
     family = family_named(values["model_type"])
     rules = dict(family.rules(family.read(values)))
-    tensors = family.canonical(open_tensors(folder))
+    tensors = family.rename_tensors(open_tensors(folder))
     every = [rule for own in rules.values() for rule in own]
-    check(tensors, every, family.left_over(values, tensors))
+    check_tensors(tensors, every, family.unused_tensors(values, tensors))
     return tensors, rules
 
 
 @cache
-def imported(folder: str) -> tuple[ModelConfig, Any, dict[str, list[Rule]]]:
+def imported(folder: str) -> tuple[ModelConfig, Any, dict[str, list[TensorRule]]]:
     """A folder's model, its parameters as numpy arrays, and the rules of every module."""
     return imported_from(ROOT / folder)
 
 
-def imported_from(folder: Path) -> tuple[ModelConfig, Any, dict[str, list[Rule]]]:
+def imported_from(folder: Path) -> tuple[ModelConfig, Any, dict[str, list[TensorRule]]]:
     """The result of `imported` for any folder."""
     values = read_config(folder)
     found = family_named(values["model_type"]).read(values)
@@ -94,8 +94,8 @@ def imported_from(folder: Path) -> tuple[ModelConfig, Any, dict[str, list[Rule]]
 def _loaded(
     config: ModelConfig,
     module: str,
-    tensors: dict[str, Stored],
-    rules: list[Rule],
+    tensors: dict[str, StoredTensor],
+    rules: list[TensorRule],
     fresh: Any,
 ) -> Any:
     """Parameters of one module on one device; what no rule gives is as in `fresh`."""
@@ -120,13 +120,13 @@ def by_name(tree: Any) -> dict[str, Any]:
     return {leaf_name(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
 
 
-def written(rules: list[Rule], leaves: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def written(rules: list[TensorRule], leaves: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Parameters by their dotted paths as released tensors."""
     return {
-        name: np.ascontiguousarray(rule.form.released_from(own))
+        name: np.ascontiguousarray(rule.transform.to_released(own))
         for rule in rules
         for name, own in zip(
-            rule.names, leaves[rule.parameter].reshape(-1, *rule.form.shape), strict=True
+            rule.names, leaves[rule.parameter].reshape(-1, *rule.transform.shape), strict=True
         )
     }
 
@@ -138,7 +138,7 @@ def close(got: Any, expected: np.ndarray, where: str) -> None:
 
 
 def check_gradients(
-    got: dict[str, Any], expected: dict[str, np.ndarray], rules: dict[str, list[Rule]]
+    got: dict[str, Any], expected: dict[str, np.ndarray], rules: dict[str, list[TensorRule]]
 ) -> None:
     """All gradients that are stored, by their released names; `got` is by module."""
     released: dict[str, np.ndarray] = {}

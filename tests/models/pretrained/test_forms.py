@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mllm_jax.config.load import load
-from mllm_jax.hf_format.family import Composition
 from mllm_jax.hf_format.files import PretrainedError
+from mllm_jax.hf_format.release_format import ReleasedModel
 from mllm_jax.models.pretrained.forms import form_of
 from tests.configs import ROOT
 
@@ -16,10 +16,10 @@ SIGLIP = (
 VIT22B = SIGLIP.replace("siglip", "vit22b")
 
 
-def composition(file: str, *overrides: str) -> Composition:
+def composition(file: str, *overrides: str) -> ReleasedModel:
     own = [f"data.processor={ROOT / 'configs/processors/llava'}"] if "llava.yaml" in file else []
     model = load(ROOT / file, [*own, *overrides]).model
-    return Composition(model.decoder, {own.released_name: own for own in model.encoders.values()})
+    return ReleasedModel(model.decoder, {own.released_name: own for own in model.encoders.values()})
 
 
 def test_what_a_newcomer_trains_first_has_one() -> None:

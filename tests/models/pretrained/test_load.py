@@ -17,11 +17,11 @@ from safetensors.numpy import load_file, save_file
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.families.siglip.release import siglip_rules
 from mllm_jax.families.whisper.release import whisper_rules
-from mllm_jax.hf_format import files, forms
+from mllm_jax.hf_format import files, transforms
 from mllm_jax.hf_format.decoder_rules import decoder_rules
+from mllm_jax.hf_format.dtype_ranges import RangeError
 from mllm_jax.hf_format.files import PretrainedError, open_tensors
-from mllm_jax.hf_format.ranges import RangeError
-from mllm_jax.hf_format.rules import Rule, check
+from mllm_jax.hf_format.tensor_rules import TensorRule, check_tensors
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import abstract_parameters, init_parameters
 from mllm_jax.models.pretrained.load import load
@@ -52,7 +52,7 @@ def sharded(folder: Path, tensors: dict[str, np.ndarray]) -> None:
     (folder / files.INDEX).write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
 
 
-# ---- forms ---------------------------------------------------------------------------------------
+# ---- transforms ----------------------------------------------------------------------------------
 
 
 @given(st.data())
@@ -61,25 +61,25 @@ def test_forms_have_inverses(data: st.DataObject) -> None:
     dims = st.lists(sizes, min_size=1, max_size=2).map(tuple)
     form = data.draw(
         st.one_of(
-            st.builds(forms.dense, dims, dims),
-            st.builds(forms.flat, dims),
-            st.builds(forms.convolution, sizes, sizes, sizes),
-            st.builds(forms.patches, sizes, sizes, sizes, sizes),
+            st.builds(transforms.dense_kernel, dims, dims),
+            st.builds(transforms.flat_vector, dims),
+            st.builds(transforms.convolution_kernel, sizes, sizes, sizes),
+            st.builds(transforms.patch_kernel, sizes, sizes, sizes, sizes),
         )
     )
     x = np.arange(np.prod(form.released)).reshape(form.released)
-    assert form.parameter(x).shape == form.shape
-    np.testing.assert_array_equal(form.released_from(form.parameter(x)), x)
+    assert form.to_parameter(x).shape == form.shape
+    np.testing.assert_array_equal(form.to_released(form.to_parameter(x)), x)
 
 
 def test_a_released_product_is_ours() -> None:
     random = np.random.default_rng(0)
     weight, x = random.normal(size=(6, 8)), random.normal(size=(5, 8))
-    ours = forms.dense((2, 4), (3, 2)).parameter(weight)
+    ours = transforms.dense_kernel((2, 4), (3, 2)).to_parameter(weight)
     product = np.tensordot(x.reshape(5, 2, 4), ours, 2).reshape(5, 6)
     np.testing.assert_allclose(product, x @ weight.T)
     pixels, kernel = random.normal(size=(2, 3, 4)), random.normal(size=(7, 4, 2, 3))
-    ours = forms.patches(2, 3, 4, 7).parameter(kernel)
+    ours = transforms.patch_kernel(2, 3, 4, 7).to_parameter(kernel)
     want = np.einsum("hwc,ochw->o", pixels, kernel)
     np.testing.assert_allclose(pixels.reshape(-1) @ ours, want)
 
@@ -103,7 +103,7 @@ def test_every_plan_loads_the_same_parameters(family: str, tied: bool, tmp_path:
     sharded(tmp_path, written(rules, by_name(parameters["decoder"])))
     tensors = open_tensors(tmp_path)
     assert len(tensors.files) == 3
-    check(tensors, rules)
+    check_tensors(tensors, rules)
     for plan, pipeline in PLANS:
         step = build_step(own, {"decoder": plan}, pipeline)
         target = by_name(step.abstract["params"]["decoder"])
@@ -127,7 +127,9 @@ def test_halves_are_widened(tmp_path: Path) -> None:
     mesh = jax.make_mesh((1,), ("data",), devices=jax.devices()[:1])
     layout = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
     target = {"a": jax.ShapeDtypeStruct((4, 2), np.float32, sharding=layout)}
-    found = load(open_tensors(tmp_path), [Rule("a", "a", forms.dense((4,), (2,)))], target)["a"]
+    found = load(
+        open_tensors(tmp_path), [TensorRule("a", "a", transforms.dense_kernel((4,), (2,)))], target
+    )["a"]
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, np.arange(8).reshape(2, 4).T)
 
@@ -154,7 +156,9 @@ def test_a_number_that_a_parameter_cannot_hold_is_named(
     shape = (4, 2) if layers is None else (2, 4, 2)
     layout = jax.sharding.NamedSharding(mesh, spec)
     target = {"x": jax.ShapeDtypeStruct(shape, dtype, sharding=layout)}
-    rule = Rule("x", "a" if layers is None else "a.{layer}", forms.dense((4,), (2,)), layers)
+    rule = TensorRule(
+        "x", "a" if layers is None else "a.{layer}", transforms.dense_kernel((4,), (2,)), layers
+    )
     with pytest.raises(RangeError, match=f"{names[-1]} holds {told}"):
         load(open_tensors(tmp_path), [rule], target)
 
@@ -169,7 +173,10 @@ def test_encoders_have_a_rule_for_every_parameter(name: str, rules: Any) -> None
     found = {}
     for rule in rules(own.encoders[name]):
         assert rule.parameter not in found
-        found[rule.parameter] = (*([] if rule.layers is None else [rule.layers]), *rule.form.shape)
+        found[rule.parameter] = (
+            *([] if rule.layers is None else [rule.layers]),
+            *rule.transform.shape,
+        )
     assert found == wanted
 
 
@@ -177,23 +184,25 @@ def test_encoders_have_a_rule_for_every_parameter(name: str, rules: Any) -> None
 
 
 @pytest.fixture
-def whole(tmp_path: Path) -> tuple[Path, list[Rule]]:
+def whole(tmp_path: Path) -> tuple[Path, list[TensorRule]]:
     """A sharded folder, and its rules."""
     own = model("llama")
     rules = decoder_rules(own.decoder)
-    shapes = {name: rule.form.released for rule in rules for name in rule.names}
+    shapes = {name: rule.transform.released for rule in rules for name in rule.names}
     sharded(tmp_path, {name: np.ones(shape, np.float32) for name, shape in shapes.items()})
     return tmp_path, rules
 
 
-def test_missing_extra_and_misshapen_tensors_are_listed(whole: tuple[Path, list[Rule]]) -> None:
+def test_missing_extra_and_misshapen_tensors_are_listed(
+    whole: tuple[Path, list[TensorRule]],
+) -> None:
     folder, rules = whole
     tensors = dict(open_tensors(folder))
     lost = tensors.pop("model.norm.weight")
     tensors["model.nrom.weight"] = lost
     tensors["lm_head.weight"] = lost
     with pytest.raises(PretrainedError) as refused:
-        check(tensors, rules)
+        check_tensors(tensors, rules)
     for told in (
         "1 missing: model.norm.weight",
         "1 of no parameter: model.nrom.weight",
@@ -201,7 +210,7 @@ def test_missing_extra_and_misshapen_tensors_are_listed(whole: tuple[Path, list[
     ):
         assert told in str(refused.value)
     rest = open_tensors(folder)
-    check({**tensors, **rest}, rules, unused=["model.nrom.weight"])
+    check_tensors({**tensors, **rest}, rules, unused=["model.nrom.weight"])
 
 
 @pytest.mark.parametrize(
@@ -224,7 +233,7 @@ def test_damaged_folders_are_refused(file: str, content: bytes, told: str, tmp_p
         open_tensors(tmp_path)
 
 
-def test_a_truncated_file_is_refused(whole: tuple[Path, list[Rule]]) -> None:
+def test_a_truncated_file_is_refused(whole: tuple[Path, list[TensorRule]]) -> None:
     folder, _ = whole
     file = sorted(folder.glob("*.safetensors"))[1]
     file.write_bytes(file.read_bytes()[:-1])
@@ -232,7 +241,7 @@ def test_a_truncated_file_is_refused(whole: tuple[Path, list[Rule]]) -> None:
         open_tensors(folder)
 
 
-def test_an_index_lists_what_its_files_hold(whole: tuple[Path, list[Rule]]) -> None:
+def test_an_index_lists_what_its_files_hold(whole: tuple[Path, list[TensorRule]]) -> None:
     folder, _ = whole
     index = json.loads((folder / files.INDEX).read_text())
     index["weight_map"].pop("model.norm.weight")
@@ -241,7 +250,7 @@ def test_an_index_lists_what_its_files_hold(whole: tuple[Path, list[Rule]]) -> N
         open_tensors(folder)
 
 
-def test_a_tensor_is_in_the_file_that_the_index_names(whole: tuple[Path, list[Rule]]) -> None:
+def test_a_tensor_is_in_the_file_that_the_index_names(whole: tuple[Path, list[TensorRule]]) -> None:
     """No other file may hold the tensor, as its values might differ there."""
     folder, _ = whole
     places = json.loads((folder / files.INDEX).read_text())["weight_map"]

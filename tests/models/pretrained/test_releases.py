@@ -17,7 +17,7 @@ from mllm_jax.families.clip.config import ClipConfig
 from mllm_jax.families.whisper.config import WhisperConfig
 from mllm_jax.hf_format.configs import read_config
 from mllm_jax.hf_format.files import PretrainedError, open_tensors
-from mllm_jax.hf_format.rules import Rule, check
+from mllm_jax.hf_format.tensor_rules import TensorRule, check_tensors
 from mllm_jax.layers.trainable import LOAD
 from mllm_jax.models.module import abstract_parameters
 from mllm_jax.models.pretrained.release import Release
@@ -55,7 +55,7 @@ def test_every_parameter_has_one_rule(folder: str) -> None:
     shapes, _ = abstract_parameters(config)
     for module, own in rules.items():
         tree = shapes["decoder"] if module == "decoder" else shapes["encoders"][module]
-        found = {rule.parameter: (*stacked(rule), *rule.form.shape) for rule in own}
+        found = {rule.parameter: (*stacked(rule), *rule.transform.shape) for rule in own}
         assert len(found) == len(own)
         whole = len(rules) > 1
         wanted = {
@@ -66,7 +66,7 @@ def test_every_parameter_has_one_rule(folder: str) -> None:
         assert found == wanted
 
 
-def stacked(rule: Rule) -> list[int]:
+def stacked(rule: TensorRule) -> list[int]:
     """The dimensions of layers and of experts."""
     if rule.layers is None:
         return []
@@ -89,7 +89,7 @@ def test_a_checkpoint_is_written_back_bit_for_bit(folder: str) -> None:
         for path in (ROOT / folder).glob("*.safetensors")
         for name, tensor in load_file(path).items()
     }
-    kept = family.kept(values, source)
+    kept = family.copied_tensors(values, source)
     assert not set(kept) & set(made)
     assert set(source) - set(kept) - set(made) <= {"lm_head.weight"}
     for name, tensor in made.items():
@@ -101,12 +101,12 @@ def test_a_norm_that_is_not_used_is_written_all_the_same(folder: str) -> None:
     values = read_config(ROOT / folder)
     family = family_named(values["model_type"])
     tensors = open_tensors(ROOT / folder)
-    idle = family.idle(family.read(values))
+    idle = family.filler_tensors(family.read(values))
     assert {*idle} == {name for name in tensors if "post_layernorm" in name}
     for name, tensor in idle.items():
         assert tensor.shape == tensors[name].shape
         assert (tensor == name.endswith("weight")).all()
-    assert not FAMILIES["qwen2_audio"].idle(composition("qwen2_audio"))
+    assert not FAMILIES["qwen2_audio"].filler_tensors(composition("qwen2_audio"))
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -118,7 +118,7 @@ def test_what_is_missing_or_unknown_is_listed(folder: str) -> None:
     lost = tensors.pop(every[-1].names[0])
     tensors["vision_tower.vision_model.encoder.layers.0.mlp.fc9.weight"] = lost
     with pytest.raises(PretrainedError) as refused:
-        check(tensors, every, family.left_over(values, tensors))
+        check_tensors(tensors, every, family.unused_tensors(values, tensors))
     assert f"1 missing: {every[-1].names[0]}" in str(refused.value)
     assert "1 of no parameter: vision_tower" in str(refused.value)
 
@@ -128,12 +128,12 @@ def test_configurations_have_inverses(folder: str) -> None:
     values = read_config(ROOT / folder)
     family = family_named(values["model_type"])
     found = family.read(values)
-    assert family.released(found, values) == values
-    made = family.released(found)
+    assert family.config_for(found, values) == values
+    made = family.config_for(found)
     assert family_named(made["model_type"]).read(made) == found
     if found.decoder is not None:
         longer = replace(found, decoder=found.decoder.model_copy(update={"layers": 6}))
-        changed = family.released(longer, values)
+        changed = family.config_for(longer, values)
         assert family.read(changed) == longer
         assert changed != values
 
@@ -163,7 +163,7 @@ def test_layers_behind_the_features_are_not_there(
 ) -> None:
     family, values = FAMILIES["llava"], llava(vision_feature_layer=chosen)
     assert family.read(values).encoders["vision"].layers == layers
-    names = family.left_over(values, open_tensors(ROOT / "llava"))
+    names = family.unused_tensors(values, open_tensors(ROOT / "llava"))
     numbers = [re.search(r"layers\.(\d+)", name) for name in names]
     assert {found[1] for found in numbers if found} == unused
     rest = {name for name, found in zip(names, numbers, strict=True) if not found}
@@ -202,7 +202,7 @@ def test_a_kept_class_token_lands() -> None:
     vision = found.encoders["vision"]
     assert isinstance(vision, ClipConfig)
     assert vision.class_token == "kept"
-    assert FAMILIES["llava"].released(found)["image_seq_length"] == 17
+    assert FAMILIES["llava"].config_for(found)["image_seq_length"] == 17
 
 
 @pytest.mark.parametrize(
@@ -264,15 +264,15 @@ def test_what_has_no_released_form_is_refused() -> None:
         ({"vision": stacked}, "hidden 8 is not LLaVA's; valid: mlp, 1, 32"),
     ):
         with pytest.raises(PretrainedError, match=told):
-            FAMILIES["llava"].released(replace(found, encoders=encoders))
+            FAMILIES["llava"].config_for(replace(found, encoders=encoders))
     with pytest.raises(
         PretrainedError, match=r"qwen2 is made of decoder .*; this model is made of .*, vision"
     ):
-        FAMILIES["qwen2"].released(found)
+        FAMILIES["qwen2"].config_for(found)
     with pytest.raises(
         PretrainedError, match=r"clip is made of vision .*; this model is made of decoder"
     ):
-        FAMILIES["clip"].released(found)
+        FAMILIES["clip"].config_for(found)
     with pytest.raises(PretrainedError, match="'bert' is not supported; valid: llama, qwen2"):
         family_named("bert")
 
@@ -314,7 +314,7 @@ def test_what_qwen2_audio_is_not_is_refused() -> None:
     ]
     for encoders, told in wrong:
         with pytest.raises(PretrainedError, match=told):
-            family.released(replace(found, encoders=encoders))
+            family.config_for(replace(found, encoders=encoders))
     for changes, told in (
         ({"activation_function": "relu"}, "activation_function: 'relu' is not supported"),
         ({"scale_embedding": True}, "scale_embedding: True is not supported; valid: False"),
@@ -360,10 +360,10 @@ def test_other_names_of_the_same_are_read(
 ) -> None:
     family = family_named(read_config(ROOT / folder)["model_type"])
     names = list(open_tensors(ROOT / folder))
-    assert family.canonical(dict.fromkeys(names, 0)).keys() == {*names}
+    assert family.rename_tensors(dict.fromkeys(names, 0)).keys() == {*names}
     other = {_first(name, changes): name for name in names}
     assert {*other} != {*names}
-    assert all(new == old for new, old in family.canonical(other).items())
+    assert all(new == old for new, old in family.rename_tensors(other).items())
 
 
 def _first(name: str, changes: tuple[tuple[str, str], ...]) -> str:
@@ -374,15 +374,15 @@ def _first(name: str, changes: tuple[tuple[str, str], ...]) -> str:
 
 def test_two_names_of_one_tensor_are_refused() -> None:
     with pytest.raises(PretrainedError, match=r"several names: language_model\.lm_head\.weight"):
-        FAMILIES["llava"].canonical({"lm_head.weight": 0, "language_model.lm_head.weight": 1})
+        FAMILIES["llava"].rename_tensors({"lm_head.weight": 0, "language_model.lm_head.weight": 1})
 
 
 def test_a_tied_head_is_not_kept() -> None:
     values = read_config(ROOT / "qwen3")
-    assert FAMILIES["qwen3"].left_over(values, ["lm_head.weight"]) == ["lm_head.weight"]
-    assert FAMILIES["qwen3"].kept(values, ["lm_head.weight"]) == []
+    assert FAMILIES["qwen3"].unused_tensors(values, ["lm_head.weight"]) == ["lm_head.weight"]
+    assert FAMILIES["qwen3"].copied_tensors(values, ["lm_head.weight"]) == []
     untied = values | {"tie_word_embeddings": False}
-    assert FAMILIES["qwen3"].left_over(untied, ["lm_head.weight"]) == []
+    assert FAMILIES["qwen3"].unused_tensors(untied, ["lm_head.weight"]) == []
 
 
 def test_a_tied_head_is_the_embedding(tmp_path: Path) -> None:

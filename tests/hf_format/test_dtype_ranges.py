@@ -13,8 +13,14 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
 from data.folders import put_folder
+from mllm_jax.hf_format.dtype_ranges import (
+    RangeError,
+    convert_values,
+    count_underflows,
+    find_overflow,
+    report_underflows,
+)
 from mllm_jax.hf_format.files import SINGLE, STORED
-from mllm_jax.hf_format.ranges import RangeError, beyond, narrowed, told_vanished, vanished
 from mllm_jax.models.pretrained.write import Draft
 
 TYPES = {name: STORED[name] for name in ("F16", "BF16", "F32")}
@@ -56,7 +62,7 @@ def test_a_number_is_refused_exactly_if_it_becomes_infinite(value: float, dtype:
     values = np.array([1.0, value, -2.0], np.float32)
     with np.errstate(over="ignore"):
         finite = bool(np.isfinite(values.astype(TYPES[dtype]).astype(np.float32)).all())
-    assert (beyond(values, TYPES[dtype]) is None) == finite
+    assert (find_overflow(values, TYPES[dtype]) is None) == finite
 
 
 def test_numbers_that_become_zero_are_counted(tmp_path: Path) -> None:
@@ -65,16 +71,16 @@ def test_numbers_that_become_zero_are_counted(tmp_path: Path) -> None:
     zeros = {name: draft.put(name, values) for name in TYPES}
     assert zeros == {"F16": 2, "BF16": 0, "F32": 0}
     assert load_file(tmp_path / SINGLE)["F16"].tolist()[1:3] == [0, 0]
-    (line,) = told_vanished(zeros | {"x": 1}, "float16")
+    (line,) = report_underflows(zeros | {"x": 1}, "float16")
     assert line.startswith("3 weights of 2 tensors are too small for float16 and become zero, most")
     assert line.endswith("in F16 (2)")
-    assert not [*told_vanished({"x": 0}, "float16")]
+    assert not [*report_underflows({"x": 0}, "float16")]
 
 
 def test_halves_are_looked_at_as_numbers() -> None:
     own: Any = np.array([1e30, 2.0], ml_dtypes.bfloat16)
-    assert narrowed("a", own, TYPES["F32"]).dtype == np.float32
-    assert vanished(own, narrowed("a", own, TYPES["BF16"])) == 0
+    assert convert_values("a", own, TYPES["F32"]).dtype == np.float32
+    assert count_underflows(own, convert_values("a", own, TYPES["BF16"])) == 0
     with pytest.raises(RangeError, match=r"a holds 1.00026e\+30, which float16"):
-        narrowed("a", own, TYPES["F16"])
-    assert narrowed("a", np.zeros((0, 4)), TYPES["F16"]).shape == (0, 4)
+        convert_values("a", own, TYPES["F16"])
+    assert convert_values("a", np.zeros((0, 4)), TYPES["F16"]).shape == (0, 4)
