@@ -21,8 +21,8 @@ from data.loading.evaluation import Slot
 from data.rows.pack import empty_token_rows
 from mllm_jax.check.verify import initial_parameters
 from mllm_jax.config.load import ConfigError, ExperimentConfig
+from mllm_jax.families.releases import format_named
 from mllm_jax.hf_format.release_format import ReleasedModel
-from mllm_jax.models.pretrained.releases import family_named
 from mllm_jax.train.decoding.columns import Columns
 from mllm_jax.train.decoding.programs import Decoding, Written
 from mllm_jax.train.decoding.sampling import Sampling
@@ -84,7 +84,7 @@ def check(config: ExperimentConfig) -> None:
 def write_release(folder: Path, config: ExperimentConfig, params: Any) -> None:
     """The parameters as the decoder's family releases them."""
     composition = ReleasedModel(config.model.decoder)
-    write_tensors(folder, family_named(config.model.decoder.family), composition, params)
+    write_tensors(folder, format_named(config.model.decoder.family), composition, params)
 
 
 class Ours:

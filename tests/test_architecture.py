@@ -11,8 +11,7 @@ from typing import get_args
 import pytest
 
 from data.batch import ModuleRows, NextTokenTargets, PackedBatch
-from mllm_jax.layers.config.encoder import EncoderConfig
-from mllm_jax.models.graph import AnyEncoderConfig
+from mllm_jax.families import registry
 from scheduling.executor.batch import StepBatch
 from scheduling.lowering.bounds import InstructionTable
 from sharding.exchange import RouteArrays
@@ -96,21 +95,17 @@ def test_the_floors_are_drawn() -> None:
     ]
 
 
-def test_every_encoder_family_is_a_folder_of_the_same_files() -> None:
+def test_every_family_is_a_folder_of_the_same_files() -> None:
     folder = ROOT / "mllm_jax" / "families"
-    families = [choice for (choice,) in map(_families, get_args(get_args(AnyEncoderConfig)[0]))]
-    folders = {path.parent.name for path in folder.glob("*/config.py")}
-    assert sorted(families) == sorted(folders)
-    for name in families:
+    assert {path.parent.name for path in folder.glob("*/__init__.py")} == {*registry.names()}
+    for name in registry.names():
         files = {path.stem for path in (folder / name).glob("*.py")} - {"__init__"}
-        assert {"config", "model"} <= files <= {"config", "model", "release"}
-
-
-def _families(config: type[EncoderConfig]) -> tuple[str, ...]:
-    """Values of `family` of a configuration, which lies in the folder of that name."""
-    names = get_args(config.model_fields["family"].annotation)
-    assert [config.__module__] == [f"mllm_jax.families.{name}.config" for name in names]
-    return names
+        assert files <= {"config", "model", "processor", "release"}
+        modules = registry.family(name).modules
+        assert ("config" in files) == bool(modules)
+        for module, own in modules.items():
+            assert own.config.__module__ == f"mllm_jax.families.{name}.config"
+            assert get_args(own.config.model_fields["family"].annotation) == (module,)
 
 
 def test_no_pickle_crosses_the_network() -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -13,12 +12,11 @@ from numpy.typing import DTypeLike
 from data.batch import DECODER
 from data.media.audio.row_spec import AudioRowSpec
 from data.media.image.row_spec import ImageRowSpec
-from data.media.image.tiles import Tiling
 from data.rows.pack import row_shapes
 from data.rows.spec import LengthBucket, RowSpec
 from mllm_jax.config.sections import ExperimentConfig
-from mllm_jax.layers.config.decoder import DecoderConfig
-from mllm_jax.layers.config.encoder import AudioEncoderConfig, EncoderConfig, ImageEncoderConfig
+from mllm_jax.families.media import make_row_spec
+from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.models.graph import ModelConfig
 from sharding.plan import ParallelPlan
 
@@ -33,7 +31,7 @@ def row_specs(model: ModelConfig) -> list[RowSpec]:
     return [
         lane
         for name, encoder in model.encoders.items()
-        for lane in _lanes(ROW_SPECS[encoder.modality](name, encoder, model.decoder), encoder)
+        for lane in _lanes(make_row_spec(name, encoder, model.decoder), encoder)
     ]
 
 
@@ -115,38 +113,6 @@ def packing(
     (own,) = (spec for spec in row_specs(model) if spec.name == module)
     shapes = row_shapes(own, rows, positions)
     return [shapes["segment_ids"], shapes["positions"]]
-
-
-def _audio(name: str, encoder: AudioEncoderConfig, decoder: DecoderConfig) -> AudioRowSpec:
-    return AudioRowSpec(
-        name,
-        mels=encoder.mels,
-        stride=encoder.reduction,
-        pool=encoder.stack if encoder.connector.kind == "average" else 1,
-        lookahead=encoder.lookahead,
-        longest=encoder.longest,
-    )
-
-
-def _image(name: str, encoder: ImageEncoderConfig, decoder: DecoderConfig) -> ImageRowSpec:
-    image = ImageRowSpec(
-        name,
-        patch=encoder.patch,
-        channels=encoder.channels,
-        block=encoder.block,
-        class_token=encoder.class_tokens,
-    )
-    if encoder.tiles is None or encoder.tile_outputs is None:
-        return image
-    tiles = encoder.tiles
-    tiling = Tiling(tiles.pinpoints, tiles.pixels, encoder.tile_outputs, tiles.most)
-    return replace(image, tiling=tiling, newline=decoder.vocab_size)
-
-
-#: Makers of row specs by kind of media, from an encoder's name and both configurations.
-ROW_SPECS: Mapping[str, Callable[[str, Any, DecoderConfig], RowSpec]] = MappingProxyType(
-    {"image": _image, "audio": _audio}
-)
 
 
 # ---- budgets that are yet to be chosen -----------------------------------------------------------

@@ -21,6 +21,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
+from mllm_jax.families.choice import FamilyChoice
+
 KeyPath = tuple[str, ...]
 #: Stands in a path for any key of a mapping, e.g. `model.encoders.<name>.layers`.
 ANY = "<name>"
@@ -213,10 +215,12 @@ def _is_mapping(origin: Any) -> bool:
 
 
 def _options(annotation: Any) -> Iterator[Any]:
-    """Members of a union, without `Annotated`; the annotation itself where it is none."""
+    """Members of a union, or classes of a choice of families; else the annotation itself."""
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        yield from _options(args[0])
+        choices = [own for own in args[1:] if isinstance(own, FamilyChoice)]
+        for option in [*choices[0].classes().values()] if choices else [args[0]]:
+            yield from _options(option)
     elif origin in (Union, types.UnionType):
         for arg in args:
             yield from _options(arg)

@@ -1,1 +1,1 @@
-"""Families of models: a folder each, with configuration, model, and released form."""
+"""Families of models: a folder each, which `registry` finds."""

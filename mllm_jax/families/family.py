@@ -1,29 +1,87 @@
-"""The interface of a family of encoders."""
+"""A family: the kinds of modules that a folder adds, and the formats of their releases.
+
+`mllm_jax/families/<name>/__init__.py` has the family as `FAMILY`::
+
+    FAMILY = Family(
+        "siglip",
+        {
+            "siglip": FamilyModule(
+                SiglipConfig,
+                functions=f"{__name__}.model:FUNCTIONS",
+                processor="mllm_jax.families.image_processor:make_row_spec",
+            )
+        },
+        formats=f"{__name__}.release:FORMATS",
+    )
+
+Importing a folder loads the classes of its configurations and nothing that computes. Everything
+else is referred to by `module:attribute`, and imported when it is needed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
-import jax
+from mllm_jax.layers.config.decoder import DecoderConfig
+from mllm_jax.layers.config.encoder import EncoderConfig
 
-from data.batch import ModuleRows
-from mllm_jax.layers.modules import LayerContext
-from mllm_jax.layers.parameters import Tower
+AnyConfig = DecoderConfig | EncoderConfig
 
 
 @dataclass(frozen=True)
-class EncoderFamily:
-    """The computation of an encoder; its configuration tells its cost.
+class FamilyModule:
+    """A kind of module.
 
     Attributes:
-        tower: makes the blocks from a configuration and an attention backend: `embeddings`,
-            `layers` and perhaps `norm`, without the connector.
-        embed: a batch to `[rows, positions / shards, d_model]`, as in `patches.embed`.
-        context: what the layers read of rows, of a batch and a configuration.
+        config: class of its configuration.
+        functions: reference to its `ModuleFunctions`, which need jax.
+        processor: reference to a function of the module's name, its configuration and the
+            decoder's, which makes the description of the module's media for the data pipeline;
+            None for a module of tokens. A loader's worker unpickles the description: it must not
+            import jax.
     """
 
-    tower: Callable[[Any, str], Tower]
-    embed: Callable[..., jax.Array]
-    context: Callable[[ModuleRows, Any], LayerContext]
+    config: type[AnyConfig]
+    functions: str
+    processor: str | None = None
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family of models.
+
+    Attributes:
+        name: name of the family, which is that of its folder.
+        modules: kinds of modules by the value of `family` in a configuration: the family's name,
+            or `<family>.<module>` if there are several. Empty for a release that is made of
+            modules of other families, such as LLaVA.
+        formats: reference to a tuple of `ReleaseFormat`; None for a family without a release.
+    """
+
+    name: str
+    modules: Mapping[str, FamilyModule] = field(default_factory=lambda: MappingProxyType({}))
+    formats: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse modules that a configuration could not name."""
+        for module in self.modules:
+            if module.partition(".")[0] != self.name:
+                raise ValueError(
+                    f"module {module!r} of family {self.name!r}; valid: {self.name!r}, or "
+                    f"'{self.name}.' and a name"
+                )
+
+
+def load_reference(reference: str) -> Any:
+    """The value that `module:attribute` names.
+
+    Raises:
+        ImportError: there is no such module.
+        AttributeError: the module has no such attribute.
+    """
+    module, _, attribute = reference.partition(":")
+    return getattr(import_module(module), attribute)

@@ -10,24 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field, PrivateAttr, model_validator
 
-from mllm_jax.families.clip.config import ClipConfig
-from mllm_jax.families.siglip.config import SiglipConfig
-from mllm_jax.families.vit22b.config import Vit22bConfig
-from mllm_jax.families.whisper.config import WhisperConfig
+from mllm_jax.families.choice import AnyEncoder
 from mllm_jax.layers.attention.limits import Backend
 from mllm_jax.layers.config.adapters import Adapters
 from mllm_jax.layers.config.decoder import DecoderConfig
+from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.config.linear import LinearLayer, decoder_layers, encoder_layers
 from mllm_jax.layers.config.parts import Section
 from sharding.plan import Requirement
-
-AnyEncoderConfig = Annotated[
-    SiglipConfig | ClipConfig | Vit22bConfig | WhisperConfig, Field(discriminator="family")
-]
 
 
 class ModelConfig(Section):
@@ -49,7 +43,7 @@ class ModelConfig(Section):
     """
 
     decoder: DecoderConfig
-    encoders: dict[str, AnyEncoderConfig] = Field({})
+    encoders: dict[str, AnyEncoder] = Field({})
     pretrained: str | dict[str, str | None] | None = None
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     attention: Backend = "auto"
@@ -59,7 +53,7 @@ class ModelConfig(Section):
 
     def __hash__(self) -> int:
         """A hash of the towers' sizes; equality compares the mappings, too, which have none."""
-        towers = (self.decoder, *self.encoders.values())
+        towers: list[DecoderConfig | EncoderConfig] = [self.decoder, *self.encoders.values()]
         return hash(frozenset((own.family, own.layers, own.d_model) for own in towers))
 
     @property
@@ -142,7 +136,7 @@ class ModelConfig(Section):
         own = {lane: self.encoder(lane).remat for lane in self.lanes}
         return {lane: remat for lane, remat in own.items() if remat is not None}
 
-    def encoder(self, lane: str) -> AnyEncoderConfig:
+    def encoder(self, lane: str) -> EncoderConfig:
         """Configuration of the encoder that has a lane."""
         return self.encoders[self.lanes[lane]]
 

@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mllm_jax.families.registry import family_of
+from mllm_jax.families.functions import load_functions
 from mllm_jax.layers import transformer as decoder
 from mllm_jax.layers import vocabulary
 from mllm_jax.layers.adapters import adapted_tower
@@ -141,7 +141,7 @@ class Encoder(_Stacked):
 
     def __init__(self, config: ModelConfig, name: str, view: View) -> None:
         self.settings, self.view, self.dtype = config.encoders[name], view, compute_dtype(config)
-        self.tower, self._family = _encoder(config, name), family_of(self.settings)
+        self.tower, self._family = _encoder(config, name), load_functions(self.settings)
         self.traits = LayerStackSpec(
             self.settings.period,
             tapped_layers=self.settings.deepstack,
@@ -356,7 +356,7 @@ def _decoder(config: ModelConfig) -> Tower:
 @lru_cache(maxsize=64)
 def _encoder(config: ModelConfig, name: str) -> Tower:
     settings: EncoderConfig = config.encoders[name]
-    tower = family_of(settings).tower(settings, config.attention)
+    tower = load_functions(settings).tower(settings, config.attention)
     d_decoder = config.decoder.d_model
     tower = {**tower, "connector": connector_block(settings, d_decoder)}
     for block in deepstack_blocks(settings):

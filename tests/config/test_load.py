@@ -110,7 +110,7 @@ def test_all_mistakes_are_told_at_once() -> None:
             ["train.optimizer.kind", "sgd", "adamw, lamb, muon"],
         ),
         ({"train__optimizer": {"beta1": 0.9}}, ["train.optimizer.kind", "required", "muon"]),
-        ({"model__encoders__vision__family": "dino"}, ["vision.family", "dino", "siglip, clip"]),
+        ({"model__encoders__vision__family": "dino"}, ["vision.family", "dino", "clip, siglip"]),
         ({"model__encoders__vision__patch": [1, 2, 3]}, ["vision.patch", "[1, 2, 3]"]),
         ({"model__decoder__heads": 3}, ["model.decoder", "d_model 16", "heads 3", "choose"]),
         ({"data__budgets": {"tokens": 8}}, ["data", "segments"]),

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 import jax
 import numpy as np
 
-from mllm_jax.families import registry as families
+from mllm_jax.families.choice import ENCODERS as ENCODER_CHOICE
 from mllm_jax.layers.config import decoder_families
-from mllm_jax.layers.config.encoder import AudioEncoderConfig, EncoderConfig, ImageEncoderConfig
+from mllm_jax.layers.config.encoder import AudioEncoderConfig, ImageEncoderConfig
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows, NextTokenTargets
-from mllm_jax.models.graph import AnyEncoderConfig, ModelConfig
+from mllm_jax.models.graph import ModelConfig
 
 #: Families without experts, which have tests of their own.
 DECODERS = tuple(name for name, own in decoder_families.FAMILIES.items() if not own.experts)
-ENCODERS = tuple(families.FAMILIES)
+#: Configuration class of every encoder family that a configuration may name.
+CONFIGS = ENCODER_CHOICE.classes()
+ENCODERS = tuple(CONFIGS)
 #: Other forms of the same families.
 VARIANTS = ("siglip linear", "clip kept", "whisper average")
-#: Configuration class of every encoder family that a configuration may name.
-CONFIGS: dict[str, type[EncoderConfig]] = {
-    get_args(own.model_fields["family"].annotation)[0]: own
-    for own in get_args(get_args(AnyEncoderConfig)[0])
-}
 VOCAB = 64
 
 _WIDTHS: dict[str, Any] = {"layers": 1, "d_model": 32, "heads": 4, "d_ff": 48}

@@ -16,7 +16,7 @@ from flax import nnx
 
 from data.batch import ModuleRows
 from mllm_jax.families.clip.config import ClipConfig
-from mllm_jax.families.family import EncoderFamily
+from mllm_jax.families.functions import ModuleFunctions
 from mllm_jax.layers import vision_transformer as patches
 from mllm_jax.layers.modules import Dense, LayerNorm, aligned, normal
 from mllm_jax.layers.parameters import Block, Params, Tower, layer_block
@@ -71,4 +71,4 @@ def embed(
     return module.pre_layrnorm(x)
 
 
-CLIP = EncoderFamily(tower, embed, patches.layer_context)
+FUNCTIONS = ModuleFunctions(tower, embed, patches.layer_context)

@@ -93,4 +93,4 @@ def _release_format(name: str) -> ReleaseFormat:
     )
 
 
-CLIP = tuple(map(_release_format, ("clip", _KIND)))
+FORMATS = tuple(map(_release_format, ("clip", _KIND)))

@@ -1,1 +1,5 @@
-"""LLaVA: CLIP or SigLIP and a decoder of the Llama or Qwen families, as released."""
+"""LLaVA: CLIP and a decoder of the Llama or Qwen families, as released."""
+
+from mllm_jax.families.family import Family
+
+FAMILY = Family("llava", formats=f"{__name__}.release:FORMATS")

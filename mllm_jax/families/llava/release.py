@@ -186,3 +186,5 @@ LLAVA = ReleaseFormat(
     module_names=MODEL_MODULE_NAMES,
     processor=_processor_config,
 )
+
+FORMATS = (LLAVA,)

@@ -207,3 +207,5 @@ LLAVA_ONEVISION = ReleaseFormat(
     module_names=MODEL_MODULE_NAMES,
     processor=_processor_config,
 )
+
+FORMATS = (LLAVA_ONEVISION,)

@@ -85,3 +85,5 @@ QWEN2_AUDIO = ReleaseFormat(
     module_names=MODEL_MODULE_NAMES,
     processor=lambda model: {"processor_class": "Qwen2AudioProcessor"},
 )
+
+FORMATS = (QWEN2_AUDIO,)

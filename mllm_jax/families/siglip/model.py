@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from data.batch import ModuleRows
-from mllm_jax.families.family import EncoderFamily
+from mllm_jax.families.functions import ModuleFunctions
 from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.layers import vision_transformer as patches
 from mllm_jax.layers.modules import LayerNorm
@@ -43,4 +43,4 @@ def embed(
     return patches.embed(tower, params, rows, config, view, dtype, config.antialias)
 
 
-SIGLIP = EncoderFamily(tower, embed, patches.layer_context)
+FUNCTIONS = ModuleFunctions(tower, embed, patches.layer_context)

@@ -97,6 +97,6 @@ def _release_format(name: str) -> ReleaseFormat:
     )
 
 
-SIGLIP = tuple(
+FORMATS = tuple(
     map(_release_format, ("siglip", "siglip_vision_model", "siglip2", "siglip2_vision_model"))
 )

@@ -7,7 +7,7 @@ from functools import partial
 import jax
 from flax import nnx
 
-from mllm_jax.families.family import EncoderFamily
+from mllm_jax.families.functions import ModuleFunctions
 from mllm_jax.families.vit22b.config import Vit22bConfig
 from mllm_jax.layers import vision_transformer as patches
 from mllm_jax.layers.config.kinds import LayerKind
@@ -55,4 +55,4 @@ def tower(config: Vit22bConfig, backend: str) -> Tower:
     }
 
 
-VIT22B = EncoderFamily(tower, patches.embed, patches.layer_context)
+FUNCTIONS = ModuleFunctions(tower, patches.embed, patches.layer_context)

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 from data.batch import ModuleRows
-from mllm_jax.families.family import EncoderFamily
+from mllm_jax.families.functions import ModuleFunctions
 from mllm_jax.families.whisper.config import CONVOLUTION, WhisperConfig
 from mllm_jax.layers.config.kinds import LayerKind
 from mllm_jax.layers.modules import (
@@ -184,4 +184,4 @@ def _spec(config: WhisperConfig, backend: str, kind: LayerKind) -> AttentionSpec
     )
 
 
-WHISPER = EncoderFamily(tower, embed, layer_context)
+FUNCTIONS = ModuleFunctions(tower, embed, layer_context)

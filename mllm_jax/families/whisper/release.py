@@ -130,3 +130,5 @@ WHISPER = encoder_format(
     unused_patterns=(r"model\.decoder\..*", r"proj_out\..*"),
     alternative_names=((r"^(encoder|decoder)\.", r"model.\1."),),
 )
+
+FORMATS = (WHISPER,)

@@ -173,6 +173,16 @@ class EncoderConfig(Section):
         """Name of such encoders in configurations of released models."""
         return self.family
 
+    @property
+    @abstractmethod
+    def modality(self) -> str:
+        """The kind of media that the encoder is for."""
+
+    @property
+    @abstractmethod
+    def features(self) -> int:
+        """Values of an input position."""
+
     @abstractmethod
     def usual_row(self, media: int) -> int:
         """Input positions of a row to begin with, whole outputs: `media` media of full size, or one
@@ -267,7 +277,7 @@ class ImageEncoderConfig(EncoderConfig):
 
     @property
     def modality(self) -> str:
-        """The kind of media that the encoder is for."""
+        """See `EncoderConfig.modality`."""
         return "image"
 
     @property
@@ -349,7 +359,7 @@ class AudioEncoderConfig(EncoderConfig):
 
     @property
     def modality(self) -> str:
-        """The kind of media that the encoder takes."""
+        """See `EncoderConfig.modality`."""
         return "audio"
 
     @property

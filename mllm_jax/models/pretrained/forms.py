@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
+from mllm_jax.families.releases import formats
 from mllm_jax.hf_format.files import OtherModulesError, PretrainedError
 from mllm_jax.hf_format.release_format import ReleasedModel, ReleaseFormat
-from mllm_jax.models.pretrained.releases import FAMILIES
 
 #: Forms that are told as near ones, at most.
 _NEAR = 3
@@ -23,7 +23,7 @@ def form_of(composition: ReleasedModel, first: ReleaseFormat | None = None) -> R
             nearest ones, what differs.
     """
     reasons = dict[str, str]()
-    for family in dict.fromkeys([*([first] if first else []), *FAMILIES.values()]):
+    for family in dict.fromkeys([*([first] if first else []), *formats().values()]):
         try:
             family.write_config(composition)
         except OtherModulesError:
@@ -38,7 +38,7 @@ def form_of(composition: ReleasedModel, first: ReleaseFormat | None = None) -> R
 
 def _nearest(composition: ReleasedModel) -> list[str]:
     """The forms that differ in fewest modules, with what they have in place of the model's."""
-    found = {family: _others(composition, family) for family in FAMILIES.values()}
+    found = {family: _others(composition, family) for family in formats().values()}
     ordered = sorted(found, key=lambda own: (len(found[own]), -len(own.modules)))
     fewest = len(found[ordered[0]])
     near = [own for own in ordered if len(found[own]) == fewest][:_NEAR]

@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from mllm_jax.families.releases import format_named
 from mllm_jax.hf_format.configs import CONFIG, read_config
 from mllm_jax.hf_format.decoder_rules import EMBEDDING
 from mllm_jax.hf_format.files import (
@@ -23,7 +24,6 @@ from mllm_jax.hf_format.files import (
 from mllm_jax.hf_format.release_format import HEAD, ReleasedModel, ReleaseFormat, Values
 from mllm_jax.hf_format.tensor_rules import TensorRule, check_tensors
 from mllm_jax.models.graph import ModelConfig
-from mllm_jax.models.pretrained.releases import family_named
 
 #: Parts of a module, and the prefixes of their parameters in its tree.
 CONNECTOR = "connector"
@@ -54,7 +54,7 @@ class Release:
         if not folder.is_dir():
             raise PretrainedError(f"{folder} is no folder; valid: a folder with config.json in it")
         values = read_config(folder)
-        return cls(folder, values, family_named(values.get("model_type")))
+        return cls(folder, values, format_named(values.get("model_type")))
 
     @cached_property
     def composition(self) -> ReleasedModel:

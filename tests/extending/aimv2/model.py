@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 from data.batch import ModuleRows
-from mllm_jax.families.family import EncoderFamily
+from mllm_jax.families.functions import ModuleFunctions
 from mllm_jax.layers import vision_transformer as patches
 from mllm_jax.layers.config.kinds import LayerKind
 from mllm_jax.layers.modules import (
@@ -79,4 +79,4 @@ def embed(
     return x + learned.astype(dtype)
 
 
-AIMV2 = EncoderFamily(tower, embed, patches.layer_context)
+FUNCTIONS = ModuleFunctions(tower, embed, patches.layer_context)

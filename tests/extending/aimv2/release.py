@@ -103,3 +103,4 @@ AIMV2 = ReleaseFormat(
     _write_config,
     unused_patterns=lambda values: (r"head\..*",),
 )
+FORMATS = (AIMV2,)

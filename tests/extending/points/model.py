@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from flax import nnx
 
 from data.batch import ModuleRows
-from mllm_jax.families.family import EncoderFamily
+from mllm_jax.families.functions import ModuleFunctions
 from mllm_jax.layers import vision_transformer as patches
 from mllm_jax.layers.config.kinds import LayerKind
 from mllm_jax.layers.modules import (
@@ -83,4 +83,4 @@ def layer_context(rows: ModuleRows, config: PointsConfig) -> LayerContext:
     return LayerContext(rows.segment_ids)
 
 
-POINTS = EncoderFamily(tower, embed, layer_context)
+FUNCTIONS = ModuleFunctions(tower, embed, layer_context)

@@ -11,6 +11,7 @@ import numpy as np
 
 from mllm_jax.check.verify import relative_error
 from mllm_jax.families.clip.config import ClipConfig
+from mllm_jax.families.releases import format_named
 from mllm_jax.hf_format.configs import read_config
 from mllm_jax.hf_format.files import StoredTensor, open_tensors
 from mllm_jax.hf_format.release_format import ReleasedModel
@@ -22,7 +23,6 @@ from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.pretrained.load import load
-from mllm_jax.models.pretrained.releases import family_named
 from mllm_jax.train.state.regroup import leaf_name
 from sharding.grid import JointGrid, View
 from sharding.mesh import make_mesh, shardings
@@ -46,13 +46,13 @@ def arrays(folder: str) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
 def composition(folder: str) -> ReleasedModel:
     """The composition that the configuration of a folder describes."""
     values = read_config(ROOT / folder)
-    return family_named(values["model_type"]).read(values)
+    return format_named(values["model_type"]).read(values)
 
 
 def tensors_of(folder: Path) -> tuple[dict[str, StoredTensor], dict[str, list[TensorRule]]]:
     """Checked tensors of a folder, and the rules of every module."""
     values = read_config(folder)
-    family = family_named(values["model_type"])
+    family = format_named(values["model_type"])
     rules = dict(family.rules(family.read(values)))
     tensors = family.rename_tensors(open_tensors(folder))
     every = [rule for own in rules.values() for rule in own]
@@ -69,7 +69,7 @@ def imported(folder: str) -> tuple[ModelConfig, Any, dict[str, list[TensorRule]]
 def imported_from(folder: Path) -> tuple[ModelConfig, Any, dict[str, list[TensorRule]]]:
     """The result of `imported` for any folder."""
     values = read_config(folder)
-    found = family_named(values["model_type"]).read(values)
+    found = format_named(values["model_type"]).read(values)
     config = ModelConfig(
         decoder=found.decoder or NO_DECODER,
         encoders=dict(found.encoders),

@@ -14,6 +14,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from mllm_jax.families.clip.config import ClipConfig
+from mllm_jax.families.releases import format_named, formats
 from mllm_jax.families.whisper.config import WhisperConfig
 from mllm_jax.hf_format.configs import read_config
 from mllm_jax.hf_format.files import PretrainedError, open_tensors
@@ -21,14 +22,13 @@ from mllm_jax.hf_format.tensor_rules import TensorRule, check_tensors
 from mllm_jax.layers.trainable import LOAD
 from mllm_jax.models.module import abstract_parameters
 from mllm_jax.models.pretrained.release import Release
-from mllm_jax.models.pretrained.releases import FAMILIES, family_named
 from mllm_jax.release.import_weights import examine
 from tests.models.pretrained.stored import ROOT, by_name, composition, imported, written
 
 FOLDERS = [
     path.parent.name
     for path in sorted(ROOT.glob("*/config.json"))
-    if read_config(path.parent)["model_type"] in FAMILIES
+    if read_config(path.parent)["model_type"] in formats()
 ]
 
 
@@ -44,7 +44,7 @@ def test_a_configuration_that_transformers_5_has_saved_is_the_same(folder: str) 
     values = json.loads((ROOT / "newer.json").read_text())[folder]
     assert values["transformers_version"] == "5.23.0"
     released = Release.open(ROOT / folder)
-    newer = family_named(values["model_type"]).read(values)
+    newer = format_named(values["model_type"]).read(values)
     assert newer == released.composition
 
 
@@ -78,7 +78,7 @@ def stacked(rule: TensorRule) -> list[int]:
 def test_a_checkpoint_is_written_back_bit_for_bit(folder: str) -> None:
     """Parameters are written, and other tensors are copied from the source, but for a tied head."""
     values = read_config(ROOT / folder)
-    family = family_named(values["model_type"])
+    family = format_named(values["model_type"])
     _, params, rules = imported(folder)
     trees = {"decoder": params["decoder"], **params["encoders"]}
     made: dict[str, np.ndarray] = {}
@@ -99,20 +99,20 @@ def test_a_checkpoint_is_written_back_bit_for_bit(folder: str) -> None:
 @pytest.mark.parametrize("folder", ["clip", "llava", "llava_onevision"])
 def test_a_norm_that_is_not_used_is_written_all_the_same(folder: str) -> None:
     values = read_config(ROOT / folder)
-    family = family_named(values["model_type"])
+    family = format_named(values["model_type"])
     tensors = open_tensors(ROOT / folder)
     idle = family.filler_tensors(family.read(values))
     assert {*idle} == {name for name in tensors if "post_layernorm" in name}
     for name, tensor in idle.items():
         assert tensor.shape == tensors[name].shape
         assert (tensor == name.endswith("weight")).all()
-    assert not FAMILIES["qwen2_audio"].filler_tensors(composition("qwen2_audio"))
+    assert not formats()["qwen2_audio"].filler_tensors(composition("qwen2_audio"))
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_what_is_missing_or_unknown_is_listed(folder: str) -> None:
     values = read_config(ROOT / folder)
-    family = family_named(values["model_type"])
+    family = format_named(values["model_type"])
     every = [rule for own in family.rules(family.read(values)).values() for rule in own]
     tensors = dict(open_tensors(ROOT / folder))
     lost = tensors.pop(every[-1].names[0])
@@ -126,11 +126,11 @@ def test_what_is_missing_or_unknown_is_listed(folder: str) -> None:
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_configurations_have_inverses(folder: str) -> None:
     values = read_config(ROOT / folder)
-    family = family_named(values["model_type"])
+    family = format_named(values["model_type"])
     found = family.read(values)
     assert family.config_for(found, values) == values
     made = family.config_for(found)
-    assert family_named(made["model_type"]).read(made) == found
+    assert format_named(made["model_type"]).read(made) == found
     if found.decoder is not None:
         longer = replace(found, decoder=found.decoder.model_copy(update={"layers": 6}))
         changed = family.config_for(longer, values)
@@ -161,7 +161,7 @@ def llava(**changes: Any) -> dict[str, Any]:
 def test_layers_behind_the_features_are_not_there(
     chosen: int | list[int], layers: int, unused: set[str]
 ) -> None:
-    family, values = FAMILIES["llava"], llava(vision_feature_layer=chosen)
+    family, values = formats()["llava"], llava(vision_feature_layer=chosen)
     assert family.read(values).encoders["vision"].layers == layers
     names = family.unused_tensors(values, open_tensors(ROOT / "llava"))
     numbers = [re.search(r"layers\.(\d+)", name) for name in names]
@@ -175,7 +175,7 @@ def test_llavas_keys_that_are_left_out() -> None:
     sizes = {"hidden_size": 1024, "image_size": 336, "intermediate_size": 4096, "patch_size": 14}
     depth = {"num_hidden_layers": 24, "num_attention_heads": 16}
     text = {"model_type": "llama", "max_position_embeddings": 4096, "vocab_size": 32064}
-    found = FAMILIES["llava"].read(
+    found = formats()["llava"].read(
         {
             "model_type": "llava",
             "text_config": {**text, "rms_norm_eps": 1e-5},
@@ -198,11 +198,11 @@ def test_llavas_keys_that_are_left_out() -> None:
 
 
 def test_a_kept_class_token_lands() -> None:
-    found = FAMILIES["llava"].read(llava(vision_feature_select_strategy="full"))
+    found = formats()["llava"].read(llava(vision_feature_select_strategy="full"))
     vision = found.encoders["vision"]
     assert isinstance(vision, ClipConfig)
     assert vision.class_token == "kept"
-    assert FAMILIES["llava"].config_for(found)["image_seq_length"] == 17
+    assert formats()["llava"].config_for(found)["image_seq_length"] == 17
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_a_kept_class_token_lands() -> None:
 )
 def test_what_llava_cannot_be_is_refused(changes: dict[str, Any], told: str) -> None:
     with pytest.raises(PretrainedError, match=told):
-        FAMILIES["llava"].read(llava(**changes))
+        formats()["llava"].read(llava(**changes))
 
 
 @pytest.mark.parametrize(
@@ -264,17 +264,17 @@ def test_what_has_no_released_form_is_refused() -> None:
         ({"vision": stacked}, "hidden 8 is not LLaVA's; valid: mlp, 1, 32"),
     ):
         with pytest.raises(PretrainedError, match=told):
-            FAMILIES["llava"].config_for(replace(found, encoders=encoders))
+            formats()["llava"].config_for(replace(found, encoders=encoders))
     with pytest.raises(
         PretrainedError, match=r"qwen2 is made of decoder .*; this model is made of .*, vision"
     ):
-        FAMILIES["qwen2"].config_for(found)
+        formats()["qwen2"].config_for(found)
     with pytest.raises(
         PretrainedError, match=r"clip is made of vision .*; this model is made of decoder"
     ):
-        FAMILIES["clip"].config_for(found)
+        formats()["clip"].config_for(found)
     with pytest.raises(PretrainedError, match="'bert' is not supported; valid: llama, qwen2"):
-        family_named("bert")
+        format_named("bert")
 
 
 # ---- Qwen2-Audio, Whisper ------------------------------------------------------------------------
@@ -285,12 +285,12 @@ def test_placeholders_have_two_names(kind: str) -> None:
     values, name = read_config(ROOT / kind), "audio" if "audio" in kind else "image"
     rest = {key: value for key, value in values.items() if not key.startswith(f"{name}_token_")}
     for key in ("index", "id"):
-        found = FAMILIES[kind].read({**rest, f"{name}_token_{key}": 11})
+        found = formats()[kind].read({**rest, f"{name}_token_{key}": 11})
         assert [*found.placeholders.values()] == [11]
 
 
 def test_qwen2_audios_keys_that_are_left_out() -> None:
-    found = FAMILIES["qwen2_audio"].read({"model_type": "qwen2_audio"})
+    found = formats()["qwen2_audio"].read({"model_type": "qwen2_audio"})
     audio, decoder = found.encoders["audio"], found.decoder
     assert isinstance(audio, WhisperConfig)
     assert (audio.layers, audio.d_model, audio.mels, audio.max_positions) == (32, 1280, 128, 1500)
@@ -305,7 +305,7 @@ def test_what_qwen2_audio_is_not_is_refused() -> None:
     stacked = audio.model_copy(
         update={"connector": audio.connector.model_copy(update={"stack": 4})}
     )
-    family = FAMILIES["qwen2_audio"]
+    family = formats()["qwen2_audio"]
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"audio": stacked}, "stack 4 and bias True is not Qwen2-Audio's; valid: average, 2"),
         ({"audio": audio.model_copy(update={"max_positions": None})}, "no released format"),
@@ -323,7 +323,7 @@ def test_what_qwen2_audio_is_not_is_refused() -> None:
             family.read({"audio_config": changes})
     lacking = {"encoder_layers": None, "num_hidden_layers": None}
     with pytest.raises(PretrainedError, match="whisper lacks encoder_layers"):
-        FAMILIES["whisper"].read({**read_config(ROOT / "whisper"), **lacking})
+        formats()["whisper"].read({**read_config(ROOT / "whisper"), **lacking})
 
 
 # ---- names ---------------------------------------------------------------------------------------
@@ -358,7 +358,7 @@ OTHER_NAMES: dict[str, list[tuple[tuple[str, str], ...]]] = {
 def test_other_names_of_the_same_are_read(
     folder: str, changes: tuple[tuple[str, str], ...]
 ) -> None:
-    family = family_named(read_config(ROOT / folder)["model_type"])
+    family = format_named(read_config(ROOT / folder)["model_type"])
     names = list(open_tensors(ROOT / folder))
     assert family.rename_tensors(dict.fromkeys(names, 0)).keys() == {*names}
     other = {_first(name, changes): name for name in names}
@@ -374,15 +374,15 @@ def _first(name: str, changes: tuple[tuple[str, str], ...]) -> str:
 
 def test_two_names_of_one_tensor_are_refused() -> None:
     with pytest.raises(PretrainedError, match=r"several names: language_model\.lm_head\.weight"):
-        FAMILIES["llava"].rename_tensors({"lm_head.weight": 0, "language_model.lm_head.weight": 1})
+        formats()["llava"].rename_tensors({"lm_head.weight": 0, "language_model.lm_head.weight": 1})
 
 
 def test_a_tied_head_is_not_kept() -> None:
     values = read_config(ROOT / "qwen3")
-    assert FAMILIES["qwen3"].unused_tensors(values, ["lm_head.weight"]) == ["lm_head.weight"]
-    assert FAMILIES["qwen3"].copied_tensors(values, ["lm_head.weight"]) == []
+    assert formats()["qwen3"].unused_tensors(values, ["lm_head.weight"]) == ["lm_head.weight"]
+    assert formats()["qwen3"].copied_tensors(values, ["lm_head.weight"]) == []
     untied = values | {"tie_word_embeddings": False}
-    assert FAMILIES["qwen3"].unused_tensors(untied, ["lm_head.weight"]) == []
+    assert formats()["qwen3"].unused_tensors(untied, ["lm_head.weight"]) == []
 
 
 def test_a_tied_head_is_the_embedding(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ import jax
 import numpy as np
 import pytest
 
-from mllm_jax.families.registry import family_of
+from mllm_jax.families.functions import load_functions
+from mllm_jax.families.registry import UnknownFamilyError
 from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.layers.config.encoder import ImageEncoderConfig
 from mllm_jax.models import module as multimodal
@@ -163,5 +164,7 @@ def test_an_encoder_says_what_it_costs_and_has_layers() -> None:
         NewConfig(**sizes)  # type: ignore[abstract]
     known = Known(**sizes)
     assert encoder_work(known, 8).linear > 0
-    with pytest.raises(TypeError, match=r"'new' has no layers; valid: siglip, clip, vit22b"):
-        family_of(known)
+    with pytest.raises(
+        UnknownFamilyError, match=r"'new' is unknown; valid: clip, .*siglip, vit22b"
+    ):
+        load_functions(known)

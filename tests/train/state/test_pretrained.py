@@ -6,10 +6,10 @@ import re
 
 import pytest
 
+from mllm_jax.families.releases import format_named
 from mllm_jax.hf_format.configs import read_config
 from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.models.graph import ModelConfig
-from mllm_jax.models.pretrained.releases import family_named
 from mllm_jax.train.state.pretrained import FirstAdapters
 from tests.release.test_adapters import FOLDER, LORA, SCALE
 from tests.release.test_import import PARITY
@@ -22,7 +22,7 @@ MORE = "has adapters of vision.connector.fc1, which no target names"
 def adapted(targets: list[str]) -> ModelConfig:
     """The model of the adapters' release, with adapters of some layers."""
     values = read_config(PARITY / "llava")
-    found = family_named(values["model_type"]).read(values)
+    found = format_named(values["model_type"]).read(values)
     own = {"decoder": found.decoder, "encoders": dict(found.encoders), "dtype": "float32"}
     return ModelConfig(**own, pretrained=str(PARITY / "llava")).with_adapters(targets, 3, SCALE)
 

@@ -8,7 +8,6 @@ import jax
 import numpy as np
 import pytest
 
-from mllm_jax.families.registry import FAMILIES as ENCODERS
 from mllm_jax.layers.config.decoder_families import FAMILIES as DECODERS
 from mllm_jax.layers.roles import ROLES
 from mllm_jax.layers.trainable import ADAPTERS, FIXED, LOAD
@@ -31,7 +30,7 @@ def forms() -> dict[str, ModelConfig]:
     for name, family in DECODERS.items():
         own: dict[str, Any] = {"experts": EXPERTS} if family.experts else {}
         made[name] = towers.model(name, decoder_changes=own)
-    for name in dict.fromkeys([*ENCODERS, *towers.VARIANTS]):
+    for name in dict.fromkeys([*towers.ENCODERS, *towers.VARIANTS]):
         made[name] = towers.model("llama", name)
     own = {"layers": 4, "extra_tokens": 1, "experts": SHARED}
     mixture = towers.model("qwen2_moe", "siglip", decoder_changes=own)

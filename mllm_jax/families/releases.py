@@ -1,17 +1,11 @@
-"""All forms in which models are released, by the `model_type` of their configuration."""
+"""All formats in which models are released, by the `model_type` of their configuration."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
-from mllm_jax.families.clip.release import CLIP
-from mllm_jax.families.llava.release import LLAVA
-from mllm_jax.families.llava_onevision.release import LLAVA_ONEVISION
-from mllm_jax.families.qwen2_audio.release import QWEN2_AUDIO
-from mllm_jax.families.siglip.release import SIGLIP
-from mllm_jax.families.whisper.release import WHISPER
+from mllm_jax.families import registry
+from mllm_jax.families.family import load_reference
 from mllm_jax.hf_format.connector_rules import CONNECTOR_FORMAT
 from mllm_jax.hf_format.decoder_rules import (
     DECODERS,
@@ -44,32 +38,22 @@ def _decoder(name: str) -> ReleaseFormat:
     return ReleaseFormat(name, modules, read, rules, write)
 
 
-FAMILIES: Mapping[str, ReleaseFormat] = MappingProxyType(
-    {
-        family.name: family
-        for family in (
-            *map(_decoder, DECODERS),
-            *SIGLIP,
-            *CLIP,
-            WHISPER,
-            LLAVA,
-            LLAVA_ONEVISION,
-            QWEN2_AUDIO,
-            CONNECTOR_FORMAT,
-        )
-    }
-)
+def formats() -> dict[str, ReleaseFormat]:
+    """The formats of all families, by `model_type`; imports what releases need of each."""
+    references = (registry.family(name).formats for name in registry.names())
+    released = [own for reference in references if reference for own in load_reference(reference)]
+    every = (*map(_decoder, DECODERS), *released, CONNECTOR_FORMAT)
+    return {release_format.name: release_format for release_format in every}
 
 
-def family_named(name: Any) -> ReleaseFormat:
-    """The family of a `model_type`.
+def format_named(model_type: Any) -> ReleaseFormat:
+    """The format of a `model_type`.
 
     Raises:
         PretrainedError: there is none.
     """
-    if not isinstance(name, str) or name not in FAMILIES:
-        raise PretrainedError(
-            f"model_type {name!r} is not supported; valid: "
-            f"{list_names(list(FAMILIES), len(FAMILIES))}"
-        )
-    return FAMILIES[name]
+    every = formats()
+    if not isinstance(model_type, str) or model_type not in every:
+        valid = list_names(list(every), len(every))
+        raise PretrainedError(f"model_type {model_type!r} is not supported; valid: {valid}")
+    return every[model_type]

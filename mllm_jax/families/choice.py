@@ -1,0 +1,56 @@
+"""The type of a key whose value is the configuration of a module of any family."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import SerializeAsAny, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic_core import PydanticKnownError
+
+from mllm_jax.families import registry
+from mllm_jax.families.family import AnyConfig
+from mllm_jax.layers.config.encoder import EncoderConfig
+
+#: The key that names the family.
+KEY = "family"
+
+
+@dataclass(frozen=True)
+class FamilyChoice:
+    """Reads the configuration of a module by the class of the family that it names.
+
+    Attributes:
+        base: class of all configurations that are valid.
+    """
+
+    base: type[AnyConfig]
+
+    def validate(self, value: Any, validate_base: ValidatorFunctionWrapHandler) -> Any:
+        """Validate `value`; errors have the paths of its keys."""
+        if not isinstance(value, Mapping):
+            return validate_base(value)
+        if value.get(KEY) is None:
+            raise PydanticKnownError("union_tag_not_found", {"discriminator": repr(KEY)})
+        return self._named(value[KEY]).model_validate(value)
+
+    def _named(self, name: Any) -> type[AnyConfig]:
+        try:
+            config = registry.module(name).config if isinstance(name, str) else None
+        except registry.UnknownFamilyError:
+            config = None
+        if config is None or not issubclass(config, self.base):
+            expected = ", ".join(map(repr, self.classes()))
+            context = {"discriminator": repr(KEY), "tag": str(name), "expected_tags": expected}
+            raise PydanticKnownError("union_tag_invalid", context)
+        return config
+
+    def classes(self) -> dict[str, type[AnyConfig]]:
+        """All classes that are valid, by the value of `family`."""
+        modules = registry.iterate_modules()
+        return {name: own.config for name, own in modules if issubclass(own.config, self.base)}
+
+
+ENCODERS = FamilyChoice(EncoderConfig)
+AnyEncoder = Annotated[EncoderConfig, SerializeAsAny(), WrapValidator(ENCODERS.validate), ENCODERS]

@@ -1,0 +1,46 @@
+"""The functions by which a module of a family computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from data.batch import ModuleRows
+from mllm_jax.families import registry
+from mllm_jax.families.family import load_reference
+from mllm_jax.layers.config.encoder import EncoderConfig
+from mllm_jax.layers.modules import LayerContext
+from mllm_jax.layers.parameters import Tower
+
+
+@dataclass(frozen=True)
+class ModuleFunctions:
+    """The computation of an encoder; its configuration tells its cost.
+
+    Attributes:
+        tower: makes the blocks from a configuration and an attention backend: `embeddings`,
+            `layers` and perhaps `norm`, without the connector.
+        embed: a batch to `[rows, positions / shards, d_model]`, as in `patches.embed`.
+        context: what the layers read of rows, of a batch and a configuration.
+    """
+
+    tower: Callable[[Any, str], Tower]
+    embed: Callable[..., jax.Array]
+    context: Callable[[ModuleRows, Any], LayerContext]
+
+
+def load_functions(config: EncoderConfig) -> ModuleFunctions:
+    """The functions of the family of a configuration.
+
+    Raises:
+        UnknownFamilyError: there is no such family.
+        TypeError: what the family names are no such functions.
+    """
+    reference = registry.module(config.family).functions
+    functions = load_reference(reference)
+    if not isinstance(functions, ModuleFunctions):
+        raise TypeError(f"{reference} is {functions!r:.80}; valid: ModuleFunctions")
+    return functions

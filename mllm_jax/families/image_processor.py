@@ -1,0 +1,26 @@
+"""The processor of images that vision transformers share: patches of images, or of their tiles."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from data.media.image.row_spec import ImageRowSpec
+from data.media.image.tiles import Tiling
+from mllm_jax.layers.config.decoder import DecoderConfig
+from mllm_jax.layers.config.encoder import ImageEncoderConfig
+
+
+def make_row_spec(name: str, encoder: ImageEncoderConfig, decoder: DecoderConfig) -> ImageRowSpec:
+    """The description of an encoder's images; the decoder's extra token ends a row of tiles."""
+    image = ImageRowSpec(
+        name,
+        patch=encoder.patch,
+        channels=encoder.channels,
+        block=encoder.block,
+        class_token=encoder.class_tokens,
+    )
+    if encoder.tiles is None or encoder.tile_outputs is None:
+        return image
+    tiles = encoder.tiles
+    tiling = Tiling(tiles.pinpoints, tiles.pixels, encoder.tile_outputs, tiles.most)
+    return replace(image, tiling=tiling, newline=decoder.vocab_size)

@@ -1,0 +1,153 @@
+"""Families are folders, entry points and registered ones; only what is named is imported."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from mllm_jax import families
+from mllm_jax.config.inputs import row_specs
+from mllm_jax.families import registry
+from mllm_jax.families.family import Family, FamilyModule, load_reference
+from mllm_jax.families.functions import ModuleFunctions
+from mllm_jax.families.releases import formats
+from mllm_jax.families.siglip.config import SiglipConfig
+from mllm_jax.hf_format.release_format import ReleaseFormat
+from mllm_jax.models.graph import ModelConfig
+from tests.models import towers
+
+WIDTHS: dict[str, Any] = {"layers": 1, "d_model": 8, "heads": 2, "d_ff": 8}
+IMAGES: dict[str, Any] = {**WIDTHS, "patch": [2, 2], "grid": [2, 2]}
+
+
+class OtherConfig(SiglipConfig):
+    """Images as SigLIP's, under another name."""
+
+    family: str = "other.vision"  # type: ignore[assignment]
+
+
+OTHER = Family(
+    "other", {"other.vision": FamilyModule(OtherConfig, "mllm_jax.families.siglip.model:FUNCTIONS")}
+)
+
+
+@pytest.fixture
+def registered() -> Iterator[None]:
+    registry.register(OTHER)
+    yield
+    registry.unregister("other")
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_what_a_family_refers_to_is_there(name: str) -> None:
+    family = registry.family(name)
+    assert family.name == name
+    assert family.modules or family.formats
+    for module in family.modules.values():
+        assert isinstance(load_reference(module.functions), ModuleFunctions)
+    for own in load_reference(family.formats) if family.formats else ():
+        assert isinstance(own, ReleaseFormat)
+        assert formats()[own.name] is own
+
+
+def test_unknown_names_are_refused_with_the_valid_ones() -> None:
+    valid = ", ".join(registry.names())
+    with pytest.raises(registry.UnknownFamilyError, match=f"'dino' is unknown; valid: {valid}"):
+        registry.family("dino")
+    with pytest.raises(registry.UnknownFamilyError, match=r"'siglip\.text' is unknown; valid: "):
+        registry.module("siglip.text")
+    with pytest.raises(ValueError, match="module 'clip' of family 'other'; valid: 'other', or"):
+        Family("other", {"clip": FamilyModule(OtherConfig, "clip.model:FUNCTIONS")})
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_registered_family_is_configured_by_its_class() -> None:
+    values = {"decoder": {**WIDTHS, "vocab": 8}, "encoders": {"eye": {"family": "other.vision"}}}
+    values["encoders"]["eye"] |= IMAGES
+    config = ModelConfig.model_validate(values)
+    assert type(config.encoders["eye"]) is OtherConfig
+    assert ModelConfig.model_validate(config.model_dump(mode="json")) == config
+    assert pickle.loads(pickle.dumps(config)) == config
+    values["encoders"]["eye"]["layers"] = 0
+    with pytest.raises(ValidationError) as refused:
+        ModelConfig.model_validate(values)
+    assert [own["loc"] for own in refused.value.errors()] == [("encoders", "eye", "layers")]
+    with pytest.raises(ValueError, match="there is a family 'siglip'; valid: another name"):
+        registry.register(Family("siglip"))
+
+
+PACKAGE = """
+from mllm_jax.families.family import Family
+FAMILY = Family("mine", formats="mllm_jax.families.clip.release:FORMATS")
+"""
+
+
+def test_installed_packages_and_folders_add_families(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "installed.py").write_text(PACKAGE)
+    (tmp_path / "installed-1.dist-info").mkdir()
+    points = f"[{registry.GROUP}]\nmine = installed:FAMILY\nyours = installed:FAMILY\n"
+    (tmp_path / "installed-1.dist-info" / "entry_points.txt").write_text(points)
+    (tmp_path / "folders" / "extra").mkdir(parents=True)
+    folder = tmp_path / "folders" / "extra" / "__init__.py"
+    folder.write_text(PACKAGE.replace('"mine"', '"extra"'))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(families, "__path__", [*families.__path__, str(folder.parents[1])])
+    registry._entry_points.cache_clear()
+    try:
+        assert {"extra", "mine", "siglip"} <= {*registry.names()}
+        assert registry.family("mine").name == "mine"
+        assert registry.family("extra").name == "extra"
+        with pytest.raises(TypeError, match=r"family yours is Family.*; valid: a Family of that"):
+            registry.family("yours")
+    finally:
+        registry._entry_points.cache_clear()
+
+
+LOADED = """
+import json, pickle, sys
+from mllm_jax.models.graph import ModelConfig
+ModelConfig.model_validate(json.loads(sys.argv[1]))
+print(json.dumps(sorted(sys.modules)))
+"""
+READ = """
+import json, pickle, sys
+read = pickle.load(sys.stdin.buffer)
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def test_a_configuration_imports_only_the_folders_that_it_names() -> None:
+    values = towers.model("llama", "siglip").model_dump(mode="json")
+    found = _modules_of(LOADED, json.dumps(values))
+    folders = {name.split(".")[2] for name in found if name.count(".") == 3 and FOLDER in name}
+    assert folders & {*registry.names()} == {"siglip"}
+    assert not {"jax", "numpy"} & found
+
+
+FOLDER = "mllm_jax.families."
+
+
+@pytest.mark.parametrize("encoder", towers.ENCODERS)
+def test_a_worker_reads_media_without_jax(encoder: str) -> None:
+    media = row_specs(towers.model("llama", encoder))
+    assert len(media) == 1
+    found = _modules_of(READ, pickled=pickle.dumps(media))
+    assert "numpy" in found
+    assert not {"jax", "jaxlib", "flax"} & found
+
+
+def _modules_of(program: str, *arguments: str, pickled: bytes = b"") -> set[str]:
+    """Modules that a new process has imported."""
+    command = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(command, input=pickled, capture_output=True, check=True)
+    return {*json.loads(done.stdout)}
