@@ -14,17 +14,17 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from mllm_jax.config.load import ConfigError, ParallelConfig
-from mllm_jax.runtime.agreement import agree, code
-from mllm_jax.runtime.devices import start
+from mllm_jax.runtime.agreement import check_agreement, code_facts
+from mllm_jax.runtime.devices import start_devices
 from mllm_jax.runtime.folder import RunError
-from mllm_jax.runtime.part import Processes, leave_process, on_events, peers
+from mllm_jax.runtime.part import ProcessPlace, leave_process, peers, set_event_listener
 from mllm_jax.runtime.wire import hold_port
 
 Row = dict[str, Any]
 
 #: Phases in their order: processes meet, compare code and configuration, join JAX's coordinator,
 #: find all devices, have a first collective, and wait for each other once more.
-PHASES = ("meet", "agree", "initialize", "devices", "collective", "barrier")
+PHASES = ("meet", "check_agreement", "initialize", "devices", "collective", "barrier")
 #: Seconds that processes wait for each other.
 PATIENCE = 300.0
 #: Largest ratio of seconds of twice as many processes: growth is at most linear.
@@ -110,7 +110,7 @@ def _member(index: int, count: int, address: str, begin: float, line: Connection
 
     def check() -> None:
         ends.append(time.monotonic())
-        agree("configuration and code", {"processes": count, **code()})
+        check_agreement("configuration and code", {"processes": count, **code_facts()})
         ends.append(time.monotonic())
 
     def heard() -> None:
@@ -118,9 +118,11 @@ def _member(index: int, count: int, address: str, begin: float, line: Connection
         if peers().activity.event == "JAX's coordinator is joined" and len(ends) in (2, 3):
             ends.append(time.monotonic())
 
-    on_events(heard)
+    set_event_listener(heard)
     time.sleep(max(0.0, begin - time.monotonic()))
-    start(ParallelConfig(devices=count), Processes(count, index, address, PATIENCE), check=check)
+    start_devices(
+        ParallelConfig(devices=count), ProcessPlace(count, index, address, PATIENCE), check=check
+    )
     ends.append(time.monotonic())
     peers().gather("barrier", None)
     ends.append(time.monotonic())

@@ -16,7 +16,7 @@ from data.planning.stream import LoaderState
 from data.sources.order import shuffled
 from mllm_jax.config.load import load
 from mllm_jax.console import open_console
-from mllm_jax.runtime.devices import start
+from mllm_jax.runtime.devices import start_devices
 from mllm_jax.train.components.start import initial_state
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.listeners.figures import StepRecorder
@@ -35,7 +35,7 @@ class Ours:
 
     def __init__(self, folder: Path, samples: int) -> None:
         config = load(folder / "config.yaml", [])
-        start(config.parallel)
+        start_devices(config.parallel)
         experiment = Experiment.build(config)
         state = initial_state(experiment, open_console(as_json=True))
         self._progress = Progress(0, LoaderState(config.train.seed))

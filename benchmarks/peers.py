@@ -30,7 +30,7 @@ from mllm_jax.families.llava.release import LLAVA
 from mllm_jax.hf_format.configs import CONFIG
 from mllm_jax.hf_format.release_format import ReleasedModel, ReleaseFormat
 from mllm_jax.models.pretrained.write import Draft
-from mllm_jax.runtime.devices import use_host
+from mllm_jax.runtime.devices import use_cpu_only
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.state.regroup import leaf_name
 
@@ -86,7 +86,7 @@ def bench_peers(config: ExperimentConfig, tell: Tell) -> dict[str, Any]:
         RunError: the models do not have the same loss.
     """
     check(config)
-    use_host()
+    use_cpu_only()
     with TemporaryDirectory(prefix="mllm_jax-") as name:
         folder = Path(name)
         tell(f"writing {SAMPLES} samples and a checkpoint")

@@ -25,7 +25,7 @@ from data.planning.stream import LoaderState
 from mllm_jax.calibrate.timing import median_between
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.sections import ConfigError
-from mllm_jax.runtime.folder import identity
+from mllm_jax.runtime.folder import ensure_identity
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.copies.store import Store
@@ -124,7 +124,7 @@ def _intervals(
 ) -> Iterator[Interval]:
     """All intervals but the first, in which programs are compiled."""
     config, copy = experiment.config, None
-    every, run = config.checkpoint.every, identity(config.run.path)
+    every, run = config.checkpoint.every, ensure_identity(config.run.path)
     progress, began = Progress(0, LoaderState(config.train.seed)), time.perf_counter()
     trainer = Trainer(experiment, state, progress)
     with trainer.opened():

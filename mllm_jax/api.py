@@ -53,10 +53,10 @@ def build(config: ExperimentConfig) -> Experiment:
         PlanError, ScheduleError, DataError: as of `Experiment.build`.
     """
     from mllm_jax.plan.settled import settled
-    from mllm_jax.runtime.devices import start_here
+    from mllm_jax.runtime.devices import start_in_process
     from mllm_jax.train.experiment import Experiment
 
-    start_here(config.parallel)
+    start_in_process(config.parallel)
     return Experiment.build(settled(config))
 
 
@@ -110,10 +110,10 @@ def generator(
     """
     from mllm_jax.generate.generator import Generator
     from mllm_jax.generate.opened import open_model
-    from mllm_jax.runtime.devices import start_here
+    from mllm_jax.runtime.devices import start_in_process
 
     opened = open_model(run, release, overrides, alone=alone, tell=tell)
-    start_here(opened.config.parallel)
+    start_in_process(opened.config.parallel)
     return Generator(opened, gather, tell)
 
 
@@ -152,9 +152,9 @@ def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
     """
     from mllm_jax.check.verify import verify as run
     from mllm_jax.plan.settled import settled
-    from mllm_jax.runtime.devices import start_here
+    from mllm_jax.runtime.devices import start_in_process
 
-    start_here(config.parallel)
+    start_in_process(config.parallel)
     return run(settled(config), seed)
 
 
@@ -188,9 +188,9 @@ def find_plans(
     from mllm_jax.plan.planner import Planner
     from mllm_jax.plan.report import plan as run
     from mllm_jax.plan.settled import settled
-    from mllm_jax.runtime.devices import use_host
+    from mllm_jax.runtime.devices import use_cpu_only
 
-    use_host()
+    use_cpu_only()
     config = settled(config, planned=False)
     name = hardware or config.schedule.hardware or "h100"
     planner = Planner(config, named(name), name, memory, within)

@@ -20,7 +20,7 @@ from data.sources.shapes import write_example
 from mllm_jax.cli.options import parse_arguments
 from mllm_jax.cli.table import COMMANDS
 from mllm_jax.config.load import load
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from tests.configs import PAGES, ROOT
 
 PYTHON = ".venv/bin/python launch.py "
@@ -200,7 +200,7 @@ def test_a_quick_command_succeeds(
 ) -> None:
     monkeypatch.chdir(ROOT)
     words = [*shlex.split(command)[2:], *overrides(command, tmp_path)]
-    assert launch.main(words) == Exit.OK
+    assert launch.main(words) == ExitCode.OK
     assert capsys.readouterr().out
 
 

@@ -18,7 +18,7 @@ from benchmarks.faults.host import Host, Line, names
 from benchmarks.faults.hosts import Hosts
 from benchmarks.faults.processes import MARK, kill_all, orphans
 from benchmarks.faults.strike import Site, Undo, ready, steps_of, strike
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 
 Tell = Callable[[str], None]
 
@@ -35,7 +35,7 @@ _AGAIN = 0.5
 _ENDING = 3.0
 #: Codes after which a supervisor is started again, as those who run clusters do: it was killed, or
 #: found a disk that is full.
-_PASSING = {-signal.SIGKILL, Exit.OUT_OF_REACH}
+_PASSING = {-signal.SIGKILL, ExitCode.OUT_OF_REACH}
 
 
 class FailedError(RuntimeError):
@@ -260,7 +260,7 @@ class Run:
             self._lift()
         for host in self.hosts:
             code = host.code
-            if host.lost or code is None or code == Exit.OK:
+            if host.lost or code is None or code == ExitCode.OK:
                 continue
             if code not in _PASSING:
                 raise FailedError(
@@ -275,7 +275,7 @@ class Run:
         self._undo = None
 
     def _ended(self) -> bool:
-        return all(host.lost or host.code == Exit.OK for host in self.hosts)
+        return all(host.lost or host.code == ExitCode.OK for host in self.hosts)
 
     def _look_for_orphans(self, supervisors: Sequence[int]) -> None:
         """Note processes that nobody tends any more, but those that are about to end."""

@@ -13,7 +13,7 @@ from mllm_jax.cli.planning import hardware_name, seed_of
 from mllm_jax.config.hardware import named
 from mllm_jax.config.sections import ConfigError
 from mllm_jax.plan.report import own_run
-from mllm_jax.runtime.devices import use_host
+from mllm_jax.runtime.devices import use_cpu_only
 from mllm_jax.runtime.folder import prepare_folder
 
 
@@ -35,7 +35,7 @@ def mixture(request: Request) -> Answer:
     if args.slow or (args.even and args.vary is not None):
         problems = ["--slow changes one step, and even rows do not vary; valid: --even or --vary"]
         raise ConfigError("simulate --mixture", problems)
-    use_host()
+    use_cpu_only()
     folder = output_folder(request)
     # Whether it takes files is told before the search takes time.
     prepare_folder(folder)

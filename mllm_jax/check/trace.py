@@ -13,7 +13,7 @@ from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.config.configured_step import lower
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.folder import RunError, prepare_folder
-from mllm_jax.runtime.hardware.peak import peak
+from mllm_jax.runtime.hardware.peak import device_peak
 from mllm_jax.train.records.recorder import (
     UNKNOWN_RATE,
     Recorder,
@@ -103,8 +103,8 @@ def _rate(config: ExperimentConfig, *, measured: bool) -> tuple[float, str]:
         measured: whether the prediction has the rate of a measured step instead.
     """
     device, count = jax.devices()[0], config.parallel.devices
-    found = peak(device)
-    rate = UNKNOWN_RATE if found is None else found.of_device(device)
+    found = device_peak(device)
+    rate = UNKNOWN_RATE if found is None else found.flops_of_device(device)
     if measured:
         return rate, f"{count} devices at the rate of the measured step"
     if found is None:

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 
 if TYPE_CHECKING:  # which --help does not need
     from rich.console import Console
 
 
-def exit_code(success: bool) -> Exit:
+def exit_code(success: bool) -> ExitCode:
     """The exit code of a command whose checks have passed, or have not."""
-    return Exit.OK if success else Exit.FAILED
+    return ExitCode.OK if success else ExitCode.FAILED
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from mllm_jax.generate.answers import Answers, Reply
 from mllm_jax.generate.generator import Generator, Wanted
 from mllm_jax.generate.kept import AnswerFile
 from mllm_jax.generate.opened import open_model
-from mllm_jax.runtime.interrupt import stands
+from mllm_jax.runtime.interrupt import set_interrupt_status
 from mllm_jax.runtime.part import peers
 from mllm_jax.train.decoding.sampling import Sampling
 
@@ -106,7 +106,9 @@ def _write_answers(
     indices = peers().gather("answers that are kept", sorted(stored))[0]
     if stored:
         request.print_line(f"going on with {len(stored)} answers of {file.part}")
-    stands(f"; answers so far are in {file.part}, and the same command goes on from them")
+    set_interrupt_status(
+        f"; answers so far are in {file.part}, and the same command goes on from them"
+    )
     # Other processes write none, and need not know what the answers are.
     replies = {index: stored.get(index) or Reply(questions.name(index), "") for index in indices}
     add = file.add if is_writer else _ignore_replies

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mllm_jax.cli.command import Call
-from mllm_jax.runtime.part import Processes
+from mllm_jax.runtime.part import ProcessPlace
 
 if TYPE_CHECKING:  # which --help does not need
     from jax import Device
@@ -19,9 +19,9 @@ if TYPE_CHECKING:  # which --help does not need
 EMULATED = 2
 
 
-def processes_of(args: argparse.Namespace) -> Processes:
+def processes_of(args: argparse.Namespace) -> ProcessPlace:
     """The place of this process among those of the run."""
-    return Processes(args.processes, args.process, args.coordinator, args.join_seconds)
+    return ProcessPlace(args.processes, args.process, args.coordinator, args.join_seconds)
 
 
 def start_devices(
@@ -43,14 +43,14 @@ def start_devices(
     if call.devices == "any":
         start_any_devices(args)
     elif call.devices == "host":
-        from mllm_jax.runtime.devices import use_host
+        from mllm_jax.runtime.devices import use_cpu_only
 
-        use_host()
+        use_cpu_only()
     elif call.devices == "compiler":
         from mllm_jax.config.sections import ParallelConfig
-        from mllm_jax.runtime.devices import start
+        from mllm_jax.runtime.devices import start_devices
 
-        start(ParallelConfig())
+        start_devices(ParallelConfig())
     return ()
 
 
@@ -60,14 +60,14 @@ def start_any_devices(args: argparse.Namespace) -> None:
     Raises:
         DeviceError: there are several processes.
     """
-    from mllm_jax.runtime.devices import DeviceError, start_any
+    from mllm_jax.runtime.devices import DeviceError, start_any_platform
 
     if args.processes > 1:
         raise DeviceError(
             f"--processes {args.processes}: bench {args.benchmark} measures the devices of one "
             "process; valid: 1"
         )
-    start_any(EMULATED)
+    start_any_platform(EMULATED)
 
 
 def start_configured(
@@ -89,32 +89,32 @@ def start_configured(
     Raises:
         DeviceError, JoinError, AgreementError: as of `start_devices`.
     """
-    from mllm_jax.runtime.agreement import agree, code, configured
-    from mllm_jax.runtime.devices import start
+    from mllm_jax.runtime.agreement import check_agreement, code_facts, config_facts
+    from mllm_jax.runtime.devices import start_devices
     from mllm_jax.runtime.folder import has_trained
-    from mllm_jax.runtime.supervised.process import LATER, supervised
-    from mllm_jax.runtime.watch import Limits
+    from mllm_jax.runtime.supervised.process import LATER, supervisor_settings
+    from mllm_jax.runtime.watch import WatchLimits
 
-    run, supervisor = config.run, supervised()
+    run, supervisor = config.run, supervisor_settings()
     later = 0.0 if supervisor is None else LATER
     trained = args.name == "train" and has_trained(run.path)
     trained = trained or (supervisor is not None and supervisor.trained)
-    limits = Limits(run.hang_seconds + later, run.stall_seconds, run.phase_seconds)
-    compare = partial(agree, "configuration and code")
+    limits = WatchLimits(run.hang_seconds + later, run.stall_seconds, run.phase_seconds)
+    compare = partial(check_agreement, "configuration and code")
     if keep:
-        from mllm_jax.runtime.compiled.cache import keep_compiled
+        from mllm_jax.runtime.compiled.cache import enable_compilation_cache
 
-        keep_compiled(config.run.compilation_cache)
+        enable_compilation_cache(config.run.compilation_cache)
     facts = {
         "command": args.name,
         "--from-step": getattr(args, "from_step", None),
-        **configured(config.model_dump(mode="json")),
+        **config_facts(config.model_dump(mode="json")),
     }
 
     def compare_processes() -> None:
         from data.planning.balance import fingerprints
 
-        compare(facts | code() | fingerprints(config.data))
+        compare(facts | code_facts() | fingerprints(config.data))
 
     threads = {"one_thread": one_thread, "trained": trained}
-    return start(config.parallel, processes_of(args), limits, compare_processes, **threads)
+    return start_devices(config.parallel, processes_of(args), limits, compare_processes, **threads)

@@ -8,7 +8,7 @@ from typing import Any
 
 from mllm_jax.cli.answer import Answer
 from mllm_jax.cli.command import Request
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 
 
 def answer_file(file: Path, request: Request) -> Answer:
@@ -46,7 +46,7 @@ def answer_preview(result: Any, request: Request) -> Answer:
     from mllm_jax.pages.samples.page import COLUMNS
 
     del request
-    code = Exit.BAD_DATA if result.preview.refused else Exit.OK
+    code = ExitCode.BAD_DATA if result.preview.refused else ExitCode.OK
     return Answer(result.to_json(), [(COLUMNS, result.rows)], result.lines, code)
 
 

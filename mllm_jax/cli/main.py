@@ -24,9 +24,9 @@ from mllm_jax.cli.folders import check_folders, check_run
 from mllm_jax.cli.inputs import check_inputs
 from mllm_jax.cli.options import parse_arguments
 from mllm_jax.cli.table import COMMANDS
-from mllm_jax.runtime.exits import Exit, code_of
+from mllm_jax.runtime.exits import ExitCode, exit_code_of
 from mllm_jax.runtime.part import leave_process, peers
-from mllm_jax.runtime.supervised.process import obey, overrides
+from mllm_jax.runtime.supervised.process import apply_supervisor_settings, config_overrides
 from mllm_jax.submit import pulse
 
 if TYPE_CHECKING:  # which --help does not need
@@ -41,14 +41,14 @@ VERDICT = 5.0
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    obey()
+    apply_supervisor_settings()
     args = parse_arguments(sys.argv[1:] if argv is None else argv, COMMANDS)
     from mllm_jax.console import log_to, open_console
-    from mllm_jax.runtime.interrupt import Interruptible
+    from mllm_jax.runtime.interrupt import InterruptibleContext
 
     console, outcome = open_console(as_json=args.json), Outcome()
     log_to(console)
-    with Interruptible():
+    with InterruptibleContext():
         with convert_errors(outcome, console):
             outcome.answer = run_command(args, console)
         if outcome.answer is not None and peers().index == 0:
@@ -85,7 +85,7 @@ def prepare_request(call: Call, request: Request) -> Request:
     call.prepare(request)
     request = replace(request, devices=start_devices(call, args, request.loaded))
     if call.pulse:
-        pulse.begin()
+        pulse.start_pulse()
     if call.budgets:
         from mllm_jax.plan.settled import settled
 
@@ -97,7 +97,7 @@ def load_config(call: Call, args: argparse.Namespace) -> ExperimentConfig:
     """Load the configuration of `--config`, with its overrides and those of a supervisor."""
     from mllm_jax.config.load import load
 
-    words = [*args.overrides, *overrides()]
+    words = [*args.overrides, *config_overrides()]
     config = load(args.config, words, planned=call.config == "planned")
     check_run(args, config)
     return config
@@ -117,7 +117,7 @@ class Outcome:
     """
 
     answer: Answer | None = None
-    failure: int = Exit.FAILED
+    failure: int = ExitCode.FAILED
     reason: str = ""
 
     @property
@@ -134,15 +134,15 @@ def convert_errors(outcome: Outcome, console: Console) -> Iterator[None]:
         Exception: any other error.
     """
     from mllm_jax.console import open_console
-    from mllm_jax.runtime.interrupt import standing
+    from mllm_jax.runtime.interrupt import interrupt_message
 
     try:
         yield
     except KeyboardInterrupt:
-        console.print(standing(), markup=False, soft_wrap=True)
-        outcome.failure, outcome.reason = Exit.INTERRUPTED, "interrupted"
+        console.print(interrupt_message(), markup=False, soft_wrap=True)
+        outcome.failure, outcome.reason = ExitCode.INTERRUPTED, "interrupted"
     except Exception as error:
-        code = code_of(error)
+        code = exit_code_of(error)
         if code is None:
             report_unexpected(error)
             raise
@@ -155,19 +155,19 @@ def report_unexpected(error: Exception) -> None:
     if peers().count > 1:
         time.sleep(VERDICT)
         traceback.print_exception(error)
-        peers().leave(Exit.FAILED, f"{type(error).__name__}: {error}")
-        leave_process(Exit.FAILED)
+        peers().leave(ExitCode.FAILED, f"{type(error).__name__}: {error}")
+        leave_process(ExitCode.FAILED)
 
 
 def leave_peers(code: int, reason: str) -> None:
     """Part from the other processes; with an error at once, as they may never come."""
     if peers().count == 1:
         return
-    if code in (Exit.OK, Exit.FAILED):
-        from mllm_jax.runtime.devices import stop
+    if code in (ExitCode.OK, ExitCode.FAILED):
+        from mllm_jax.runtime.devices import disconnect_processes
 
-        stop()
-        peers().leave(Exit.OK)
+        disconnect_processes()
+        peers().leave(ExitCode.OK)
     else:
         peers().leave(code, reason)
         leave_process(code)

@@ -16,7 +16,7 @@ from mllm_jax.cli.benchmark import registered
 from mllm_jax.cli.command import Call, Command
 from mllm_jax.evaluation.metrics import METRICS
 from mllm_jax.plan.mixtures import Mixture, mixtures
-from mllm_jax.runtime.exits import table
+from mllm_jax.runtime.exits import exit_code_table
 
 EPILOG = """\
 Any key of the configuration can be set behind the options, values in YAML:
@@ -26,7 +26,7 @@ Any key of the configuration can be set behind the options, values in YAML:
 
 CODES = f"""\
 Exit codes:
-{table()}
+{exit_code_table()}
 """
 
 #: Word of `config` before files that are rewritten with the keys of today.

@@ -228,7 +228,7 @@ _ROWS = (
         "submit",
         "Write the job of a run for Slurm or Kubernetes, and submit it (--go).",
         Call(
-            "mllm_jax.submit.submit:submit",
+            "mllm_jax.submit.submit:submit_run",
             planning.submission_arguments,
             planning.answer_submission,
         ),

@@ -14,18 +14,18 @@ from mllm_jax.cli.devices import processes_of
 
 if TYPE_CHECKING:  # which --help does not need
     from mllm_jax.health.finding import Health
-    from mllm_jax.runtime.part import Processes
-    from mllm_jax.supervise.plans import Planning, Plans
+    from mllm_jax.runtime.part import ProcessPlace
+    from mllm_jax.supervise.plans import FallbackPlans, FallbackSearch
 
 # ---- train ---------------------------------------------------------------------------------------
 
 
 def prepare_training(request: Request) -> None:
     """Say from now on that an interruption loses nothing."""
-    from mllm_jax.runtime.interrupt import stands
-    from mllm_jax.runtime.standing import untouched
+    from mllm_jax.runtime.interrupt import set_interrupt_status
+    from mllm_jax.runtime.run_status import status_before_first_step
 
-    stands(untouched(request.config))
+    set_interrupt_status(status_before_first_step(request.config))
 
 
 def training_arguments(request: Request) -> Mapping[str, Any]:
@@ -52,29 +52,29 @@ def check_supervision(request: Request) -> None:
 def supervision_arguments(request: Request) -> Mapping[str, Any]:
     """Arguments of `supervise.start.supervise`; a search for plans has begun where one is due."""
     from mllm_jax.config.refit import fallbacks
-    from mllm_jax.runtime.backends.place import found
-    from mllm_jax.runtime.watch import Limits
-    from mllm_jax.runtime.wire import Address
-    from mllm_jax.supervise.plans import Plans
-    from mllm_jax.supervise.policy import Policy
-    from mllm_jax.supervise.supervisor import Settings
+    from mllm_jax.runtime.backends.place import place_from_environment
+    from mllm_jax.runtime.watch import WatchLimits
+    from mllm_jax.runtime.wire import HostAddress
+    from mllm_jax.supervise.plans import FallbackPlans
+    from mllm_jax.supervise.policy import RestartPolicy
+    from mllm_jax.supervise.supervisor import SupervisorConfig
 
     args, config = request.args, request.config
     run, place = config.run, processes_of(args)
     overrides: tuple[str, ...] = ()
     if config.parallel.distributed:
         # Supervisors meet before JAX has started, and tell its processes where to meet.
-        place = found(os.environ, args.join_seconds) if place.count == 1 else place
+        place = place_from_environment(os.environ, args.join_seconds) if place.count == 1 else place
         overrides = ("parallel.distributed=false",)
-    plans = Plans(fallbacks(config, place.count))
-    settings = Settings(
+    plans = FallbackPlans(fallbacks(config, place.count))
+    settings = SupervisorConfig(
         run.path,
-        Limits(run.hang_seconds, run.stall_seconds, run.phase_seconds),
-        Policy(run.restarts, run.backoff_seconds),
+        WatchLimits(run.hang_seconds, run.stall_seconds, run.phase_seconds),
+        RestartPolicy(run.restarts, run.backoff_seconds),
         run.wait_for_hosts,
         place.index,
         place.count,
-        Address.parse(place.coordinator) if place.coordinator and place.count > 1 else None,
+        HostAddress.parse(place.coordinator) if place.coordinator and place.count > 1 else None,
         plans,
         overrides,
     )
@@ -82,10 +82,12 @@ def supervision_arguments(request: Request) -> Mapping[str, Any]:
     return {"command": sys.orig_argv, "settings": settings, "planning": planning}
 
 
-def _search_fallbacks(request: Request, place: Processes, plans: Plans) -> Planning | None:
+def _search_fallbacks(
+    request: Request, place: ProcessPlace, plans: FallbackPlans
+) -> FallbackSearch | None:
     """Begin to search plans for fewer hosts, if they are to be searched."""
     from mllm_jax.config.refit import planned, searched
-    from mllm_jax.supervise.plans import Planning
+    from mllm_jax.supervise.plans import FallbackSearch
 
     args, config = request.args, request.config
     devices = searched(config, place.count) if place.index == 0 else {}
@@ -94,7 +96,7 @@ def _search_fallbacks(request: Request, place: Processes, plans: Plans) -> Plann
     start = sys.orig_argv[: sys.orig_argv.index("train")]
     command = [*start, "plan", "--config", args.config, *args.overrides, "--json", "--all-devices"]
     folder = config.run.path / "plans"
-    return Planning(command, devices, folder, partial(planned, config), plans)
+    return FallbackSearch(command, devices, folder, partial(planned, config), plans)
 
 
 def answer_supervision(code: int, request: Request) -> Answer:
@@ -132,11 +134,11 @@ def answer_verification(result: Any, request: Request) -> Answer:
 
 def examine_processes(request: Request) -> Health:
     """Check what a run needs of this machine and all processes."""
-    from mllm_jax.health.check import checks, examine
+    from mllm_jax.health.check import list_checks, run_checks
     from mllm_jax.runtime.folder import prepare_folder
 
     prepare_folder(request.run_folder)
-    return examine(checks(request.run_folder, request.devices))
+    return run_checks(list_checks(request.run_folder, request.devices))
 
 
 def answer_health(health: Health, request: Request) -> Answer:

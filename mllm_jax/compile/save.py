@@ -10,7 +10,7 @@ from typing import Any
 
 from mllm_jax.compile.target import training_batch
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.runtime.compiled.precompiled import Precompiled
+from mllm_jax.runtime.compiled.precompiled import PrecompiledPrograms
 from mllm_jax.train.experiment import STEP_PROGRAM
 from mllm_jax.train.step.build import train_step
 
@@ -53,6 +53,6 @@ def save_step(
     tell("tracing and lowering the step")
     lowered = step.update.lower(step.abstract, training_batch(config, step))
     tell("compiling it")
-    ahead = Precompiled(folder, step.options, [*step.mesh.devices.flat])
+    ahead = PrecompiledPrograms(folder, step.options, [*step.mesh.devices.flat])
     file = ahead.save(STEP_PROGRAM, lowered)
     return SavedStep(file, ahead.facts(lowered), time.perf_counter() - begin)

@@ -15,10 +15,18 @@ from typing import Any
 
 from data.sample import DataError
 from mllm_jax.generate.answers import Reply
-from mllm_jax.runtime.records import INT, LIST, TEXT, Form, read_lines, text_of, write_atomically
+from mllm_jax.runtime.records import (
+    INT,
+    LIST,
+    TEXT,
+    RecordForm,
+    read_record_lines,
+    records_text,
+    write_atomically,
+)
 
 _INDEX = "index"
-_ANSWER = Form(
+_ANSWER = RecordForm(
     {_INDEX: INT, "name": TEXT, "text": TEXT, "tokens": LIST, "prompt_tokens": INT},
     {"stopped": (str, type(None)), "id": (object,)},
 )
@@ -48,7 +56,7 @@ class AnswerFile:
             DataError: they are of something else, or the file is something else.
             OSError: the file cannot be written.
         """
-        read = read_lines(self.part, _form)
+        read = read_record_lines(self.part, _form)
         if why := read.damage.get(1):
             raise DataError(
                 f"{self.part} is no file of answers: {why}; valid: another --output, or none of "
@@ -58,7 +66,7 @@ class AnswerFile:
         lines = list(read.values)
         if lines:
             self._check(lines[0])
-        write_atomically(self.part, text_of([self.of, *lines[1:]], ascii_only=False))
+        write_atomically(self.part, records_text([self.of, *lines[1:]], ascii_only=False))
         return {own.pop(_INDEX): Reply.from_json(own) for own in lines[1:]}
 
     def add(self, replies: Mapping[int, Reply]) -> None:
@@ -69,7 +77,7 @@ class AnswerFile:
             if reply.error is None
         ]
         with self.part.open("a", encoding="utf-8") as file:
-            file.write(text_of(good, ascii_only=False))
+            file.write(records_text(good, ascii_only=False))
 
     def finish(self, replies: Sequence[Reply]) -> None:
         """Write the file whole, in the order of the prompts."""
@@ -91,6 +99,6 @@ class AnswerFile:
             )
 
 
-def _form(values: Mapping[str, Any]) -> Form:
+def _form(values: Mapping[str, Any]) -> RecordForm:
     """The form of a line: of an answer, or of the first one."""
-    return _ANSWER if _INDEX in values else Form({})
+    return _ANSWER if _INDEX in values else RecordForm({})

@@ -17,7 +17,7 @@ from mllm_jax.config.load import ConfigError, ExperimentConfig, ScheduleConfig, 
 from mllm_jax.hf_format.dtype_ranges import convert_values
 from mllm_jax.models import module as multimodal
 from mllm_jax.release.import_weights import as_released
-from mllm_jax.runtime.compiled.synchronized import compiled_together
+from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.state.copies.offers import saved_parameters
@@ -124,7 +124,7 @@ def _released(tell: Callable[[str], None], experiment: Experiment) -> Any:
         made = multimodal.init_parameters(model, key)
         return step.form.stored(without_released(model, made))
 
-    make = compiled_together("the parameters", jax.jit(initial, out_shardings=layout))
+    make = synchronize_program("the parameters", jax.jit(initial, out_shardings=layout))
     return start_from(model, make(jax.random.key(0)), target, tell)
 
 

@@ -11,8 +11,15 @@ from typing import Literal
 import jax
 
 from mllm_jax.health import devices, links, machine
-from mllm_jax.health.finding import SLOW, SLOW_EMULATED, Finding, Health, HealthError, judged
-from mllm_jax.runtime.part import PeerError, deadline, peers
+from mllm_jax.health.finding import (
+    SLOW,
+    SLOW_EMULATED,
+    Finding,
+    Health,
+    HealthError,
+    judge_findings,
+)
+from mllm_jax.runtime.part import PeerError, exit_after, peers
 
 #: Seconds in which a check has ended; what hangs heeds no signal, so that the process ends.
 LONGEST = 600.0
@@ -20,51 +27,53 @@ LONGEST = 600.0
 Check = Callable[[], Iterator[Finding]]
 
 
-def checks(folder: Path, every: Sequence[jax.Device]) -> dict[str, Check]:
+def list_checks(folder: Path, every: Sequence[jax.Device]) -> dict[str, Check]:
     """All checks by name, in their order.
 
     Args:
         folder: folder of the run, which must be there.
         every: devices of all processes.
     """
-    own = [device for device in every if device.process_index == jax.process_index()]
+    local_devices = [device for device in every if device.process_index == jax.process_index()]
     return {
-        "packages": machine.packages,
-        "clock": machine.clock,
-        "disk": lambda: machine.disk(folder),
-        "products": lambda: devices.products(own),
-        "memory": lambda: devices.memory(own),
-        "host to device": lambda: devices.from_host(own),
-        "loopback": lambda: links.loopback(own),
-        "neighbours": lambda: links.neighbours(every),
+        "packages": machine.check_packages,
+        "clock": machine.check_clock,
+        "disk": lambda: machine.check_disk(folder),
+        "products": lambda: devices.check_products(local_devices),
+        "memory": lambda: devices.check_memory(local_devices),
+        "host to device": lambda: devices.check_host_transfer(local_devices),
+        "loopback": lambda: links.check_loopback(local_devices),
+        "neighbours": lambda: links.check_neighbours(every),
     }
 
 
-def examine(every: dict[str, Check]) -> Health:
+def run_checks(every: dict[str, Check]) -> Health:
     """Run checks; the findings of all processes, the same on each.
 
     Args:
         every: checks by name, as of `checks`; the same names on all processes.
     """
-    began, found = time.perf_counter(), list[Finding]()
+    began, findings = time.perf_counter(), list[Finding]()
     for name, check in every.items():
         why = (
             f"process {peers().index}: the self-check {name} takes longer than {LONGEST:g} s: a "
             "device, its driver, or a link to another process hangs"
         )
-        with peers().doing(f"self-check: {name}", limited=False), deadline(LONGEST, why):
-            found += check()
-    told = peers().gather("findings of self-checks", [own.to_json() for own in found])
-    slow = SLOW_EMULATED if jax.default_backend() == "cpu" else SLOW
-    findings = (
-        replace(own, processes=own.processes or (process,))
-        for process, values in enumerate(told)
-        for own in map(Finding.from_json, values)
+        with peers().doing(f"self-check: {name}", limited=False), exit_after(LONGEST, why):
+            findings += check()
+    gathered = peers().gather(
+        "findings of self-checks", [finding.to_json() for finding in findings]
     )
-    return Health(judged(findings, slow), time.perf_counter() - began)
+    slow = SLOW_EMULATED if jax.default_backend() == "cpu" else SLOW
+    all_findings = (
+        replace(finding, processes=finding.processes or (process,))
+        for process, values in enumerate(gathered)
+        for finding in map(Finding.from_json, values)
+    )
+    return Health(judge_findings(all_findings, slow), time.perf_counter() - began)
 
 
-def wanted(when: bool | Literal["auto"], platform: str) -> bool:
+def should_check(when: bool | Literal["auto"], platform: str) -> bool:
     """Whether devices are to be checked before training: if asked for, or if they are none of CPUs.
 
     Args:
@@ -73,7 +82,7 @@ def wanted(when: bool | Literal["auto"], platform: str) -> bool:
     return platform != "cpu" if when == "auto" else when
 
 
-def insist(health: Health) -> None:
+def require_healthy(health: Health) -> None:
     """See that nothing is wrong.
 
     Raises:

@@ -33,10 +33,10 @@ TYPES = ("float32", "bfloat16")
 TIMES, REPEATS = 3, 7
 
 
-def place_of(device: jax.Device) -> str:
+def device_label(device: jax.Device) -> str:
     """Name of a device of this process."""
-    own = peers()
-    return f"device {device.id} ({device.device_kind}) of process {own.index}"
+    group = peers()
+    return f"device {device.id} ({device.device_kind}) of process {group.index}"
 
 
 @jax.jit
@@ -45,18 +45,20 @@ def multiply(left: jax.Array, right: jax.Array) -> jax.Array:
     return jnp.matmul(left, right, preferred_element_type=jnp.float32)
 
 
-def products(devices: Sequence[jax.Device], by: Multiply = multiply) -> Iterator[Finding]:
+def check_products(
+    devices: Sequence[jax.Device], product: Multiply = multiply
+) -> Iterator[Finding]:
     """Whether every bit of some products is right on each device.
 
     Args:
-        by: multiplies on the device where its arguments are.
+        product: multiplies on the device where its arguments are.
     """
     size, _ = SIZES.get(devices[0].platform, ACCELERATOR)
     cases = [(dtype, *_matrices(size, seed)) for dtype in TYPES for seed in range(TIMES)]
     for device in devices:
-        faults = [fault for case in cases if (fault := _wrong(device, by, *case))]
-        told = f"{len(cases)} products [{size}, {size}] are right in every bit"
-        yield Finding("products", place_of(device), told, fault=faults[0] if faults else "")
+        faults = [fault for case in cases if (fault := _find_wrong(device, product, *case))]
+        summary = f"{len(cases)} products [{size}, {size}] are right in every bit"
+        yield Finding("products", device_label(device), summary, fault=faults[0] if faults else "")
 
 
 def _matrices(size: int, seed: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -66,32 +68,32 @@ def _matrices(size: int, seed: int) -> tuple[NDArray[Any], NDArray[Any], NDArray
     return left, right, (left @ right).astype(np.float32)
 
 
-def _wrong(
+def _find_wrong(
     device: jax.Device,
-    by: Multiply,
+    product: Multiply,
     dtype: str,
     left: NDArray[Any],
     right: NDArray[Any],
-    wanted: NDArray[Any],
+    expected: NDArray[Any],
 ) -> str:
     """What is wrong with a product; empty if nothing is."""
     operands = [jax.device_put(x.astype(jnp.dtype(dtype)), device) for x in (left, right)]
-    return fault_of(dtype, np.asarray(by(*operands)), wanted)
+    return describe_wrong_bits(dtype, np.asarray(product(*operands)), expected)
 
 
-def fault_of(dtype: str, found: NDArray[Any], wanted: NDArray[Any]) -> str:
+def describe_wrong_bits(dtype: str, product: NDArray[Any], expected: NDArray[Any]) -> str:
     """What is wrong with a product of matrices of that type; empty if every bit is right."""
-    bad = np.argwhere(found.view(np.uint32) != wanted.view(np.uint32))
+    bad = np.argwhere(product.view(np.uint32) != expected.view(np.uint32))
     if not len(bad):
         return ""
     row, column = bad[0]
     return (
-        f"{len(bad)} of {found.size} numbers of a product of {dtype} matrices are wrong, the first "
-        f"at [{row}, {column}]: {found[row, column]:g}, not {wanted[row, column]:g}"
+        f"{len(bad)} of {product.size} numbers of a product of {dtype} matrices are wrong, the "
+        f"first at [{row}, {column}]: {product[row, column]:g}, not {expected[row, column]:g}"
     )
 
 
-def timed(work: Callable[[], object]) -> float:
+def time_best(work: Callable[[], object]) -> float:
     """Least seconds of `work`, as other work on a machine only slows it."""
     seconds = []
     for _ in range(REPEATS):
@@ -102,20 +104,20 @@ def timed(work: Callable[[], object]) -> float:
 
 
 @jax.jit
-def _copied(x: jax.Array) -> jax.Array:
+def _increment(x: jax.Array) -> jax.Array:
     return x + 1
 
 
 def _copy(x: jax.Array) -> None:
-    _copied(x).block_until_ready()
+    _increment(x).block_until_ready()
 
 
 def _send(data: NDArray[Any], device: jax.Device) -> None:
     jax.device_put(data, device).block_until_ready()
 
 
-def memory(
-    devices: Sequence[jax.Device], clock: Callable[[Callable[[], object]], float] = timed
+def check_memory(
+    devices: Sequence[jax.Device], clock: Callable[[Callable[[], object]], float] = time_best
 ) -> Iterator[Finding]:
     """Bytes per second that each device reads and writes in its memory.
 
@@ -126,13 +128,13 @@ def memory(
     for device in devices:
         x = jax.device_put(np.zeros(size // 4, np.float32), device)
         rate = 2 * size / clock(partial(_copy, x))
-        known = of_kind(device.device_kind)
-        sheet = known.memory_bandwidth if known else None
-        yield Finding("memory", place_of(device), per_second(rate), rate, sheet)
+        hardware = of_kind(device.device_kind)
+        sheet = hardware.memory_bandwidth if hardware else None
+        yield Finding("memory", device_label(device), per_second(rate), rate, sheet)
 
 
-def from_host(
-    devices: Sequence[jax.Device], clock: Callable[[Callable[[], object]], float] = timed
+def check_host_transfer(
+    devices: Sequence[jax.Device], clock: Callable[[Callable[[], object]], float] = time_best
 ) -> Iterator[Finding]:
     """Bytes per second from the host to each device, and whether they come back as they were."""
     _, size = SIZES.get(devices[0].platform, ACCELERATOR)
@@ -140,11 +142,15 @@ def from_host(
     for device in devices:
         rate = size / clock(partial(_send, data, device))
         yield Finding(
-            "host to device", place_of(device), per_second(rate), rate, fault=_changed(data, device)
+            "host to device",
+            device_label(device),
+            per_second(rate),
+            rate,
+            fault=_find_changes(data, device),
         )
 
 
-def _changed(data: NDArray[np.uint32], device: jax.Device) -> str:
+def _find_changes(data: NDArray[np.uint32], device: jax.Device) -> str:
     """What has changed on the way to a device and back; empty if nothing has."""
     bad = np.flatnonzero(np.asarray(jax.device_put(data, device)) != data)
     if not len(bad):

@@ -69,7 +69,7 @@ class Health:
     @property
     def faults(self) -> list[Finding]:
         """The findings in which something is wrong."""
-        return [own for own in self.findings if own.fault]
+        return [finding for finding in self.findings if finding.fault]
 
     @property
     def ok(self) -> bool:
@@ -83,32 +83,37 @@ class Health:
         Of the ends of a link, the one at fault is that with the most faults; of two alike it is the
         later one, as the first process may lead the run.
         """
-        left = [frozenset(own.processes) for own in self.faults]
-        found = {process for own in left if len(own) == 1 for process in own}
-        while left := [own for own in left if not own & found]:
-            counts = Counter(process for own in left for process in own)
-            found.add(max(counts, key=lambda process: (counts[process], process)))
-        return frozenset(found)
+        unexplained = [frozenset(finding.processes) for finding in self.faults]
+        unfit = {
+            process for processes in unexplained if len(processes) == 1 for process in processes
+        }
+        while unexplained := [processes for processes in unexplained if not processes & unfit]:
+            counts = Counter(process for processes in unexplained for process in processes)
+            unfit.add(max(counts, key=lambda process: (counts[process], process)))
+        return frozenset(unfit)
 
     @property
     def rows(self) -> list[tuple[str, str, str]]:
         """Table rows: check, place, what was found."""
-        return [(own.check, own.place, own.fault or own.told) for own in self.findings]
+        return [
+            (finding.check, finding.place, finding.fault or finding.told)
+            for finding in self.findings
+        ]
 
     def __str__(self) -> str:
-        checks = len({own.check for own in self.findings})
+        checks = len({finding.check for finding in self.findings})
         if self.ok:
             return f"self-check: nothing is wrong, by {checks} checks in {self.seconds:.1f} s"
-        lines = [f"  {own.place}: {own.fault} ({own.check})" for own in self.faults]
+        lines = [f"  {finding.place}: {finding.fault} ({finding.check})" for finding in self.faults]
         return "\n".join([f"self-check: {len(lines)} fault{'s' * (len(lines) > 1)}", *lines])
 
     def to_json(self) -> dict[str, Any]:
         """`{"ok", "seconds", "findings": [{"check", "place", "told", ...}]}`."""
-        findings = [own.to_json() for own in self.findings]
+        findings = [finding.to_json() for finding in self.findings]
         return {"ok": self.ok, "seconds": self.seconds, "findings": findings}
 
 
-def judged(findings: Iterable[Finding], slow: float = SLOW) -> tuple[Finding, ...]:
+def judge_findings(findings: Iterable[Finding], slow: float = SLOW) -> tuple[Finding, ...]:
     """The findings, with a fault where a rate is far below the others' or the data sheet's.
 
     Args:
@@ -116,23 +121,23 @@ def judged(findings: Iterable[Finding], slow: float = SLOW) -> tuple[Finding, ..
     """
     every = list(findings)
     rates: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
-    for own in every:
-        if own.rate is not None:
-            rates[own.check, own.among].append(own.rate)
-    return tuple(_judged(own, rates[own.check, own.among], slow) for own in every)
+    for finding in every:
+        if finding.rate is not None:
+            rates[finding.check, finding.among].append(finding.rate)
+    return tuple(_judge(finding, rates[finding.check, finding.among], slow) for finding in every)
 
 
-def _judged(own: Finding, rates: Sequence[float], slow: float) -> Finding:
-    if own.rate is None or own.fault:
-        return own
+def _judge(finding: Finding, rates: Sequence[float], slow: float) -> Finding:
+    if finding.rate is None or finding.fault:
+        return finding
     usual = median(rates)
-    if len(rates) > 1 and own.rate < slow * usual:
-        told = f"{per_second(own.rate)}, the median of {own.among} is {per_second(usual)}"
-        return replace(own, fault=told)
-    if own.sheet is not None and own.rate < REACHED * own.sheet:
-        told = f"{per_second(own.rate)}, by its data sheet {per_second(own.sheet)}"
-        return replace(own, fault=told)
-    return own
+    if len(rates) > 1 and finding.rate < slow * usual:
+        fault = f"{per_second(finding.rate)}, the median of {finding.among} is {per_second(usual)}"
+        return replace(finding, fault=fault)
+    if finding.sheet is not None and finding.rate < REACHED * finding.sheet:
+        fault = f"{per_second(finding.rate)}, by its data sheet {per_second(finding.sheet)}"
+        return replace(finding, fault=fault)
+    return finding
 
 
 def per_second(rate: float) -> str:

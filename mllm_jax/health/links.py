@@ -28,7 +28,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
 from mllm_jax.config.hardware import of_kind
-from mllm_jax.health.devices import SIZES, place_of, timed
+from mllm_jax.health.devices import SIZES, device_label, time_best
 from mllm_jax.health.finding import Finding, per_second
 from mllm_jax.runtime.part import peers, waiting
 
@@ -48,7 +48,7 @@ Run = Callable[[Callable[..., Any], jax.Array], jax.Array]
 
 
 @dataclass(frozen=True)
-class Link:
+class DeviceLink:
     """A link between two devices, by their numbers.
 
     Attributes:
@@ -67,76 +67,82 @@ class Link:
         return self.left + self.right - at
 
 
-def run(program: Callable[..., Any], x: jax.Array) -> jax.Array:
+def run_until_ready(program: Callable[..., Any], x: jax.Array) -> jax.Array:
     """The result of a program, when this process has its part of it."""
-    done = program(x)
-    for shard in done.addressable_shards:
+    output = program(x)
+    for shard in output.addressable_shards:
         shard.data.block_until_ready()
-    result: jax.Array = done
+    result: jax.Array = output
     return result
 
 
-def loopback(devices: Sequence[jax.Device], by: Run = run) -> Iterator[Finding]:
+def check_loopback(
+    devices: Sequence[jax.Device], runner: Run = run_until_ready
+) -> Iterator[Finding]:
     """A sum over the devices of this process."""
     if len(devices) < 2:
         return
     mesh, size = Mesh(np.array(devices), (ALL,)), _size(devices)
-    x = _placed(mesh, range(len(devices)), size)
-    program = jax.jit(_mapped(mesh, lambda own: lax.psum(own, ALL), alike=True))
-    wanted = np.sum([_sent(at, size) for at in range(len(devices))], axis=0, dtype=np.uint32)
-    done = by(program, x)
+    x = _place_rows(mesh, range(len(devices)), size)
+    program = jax.jit(_map_over_devices(mesh, lambda row: lax.psum(row, ALL), alike=True))
+    expected = np.sum([_row_of(at, size) for at in range(len(devices))], axis=0, dtype=np.uint32)
+    output = runner(program, x)
     bad = [
-        place_of(shard.device)
-        for shard in done.addressable_shards
-        if not np.array_equal(np.asarray(shard.data)[0], wanted)
+        device_label(shard.device)
+        for shard in output.addressable_shards
+        if not np.array_equal(np.asarray(shard.data)[0], expected)
     ]
-    seconds = timed(lambda: by(program, x))
+    seconds = time_best(lambda: runner(program, x))
     rate = 2 * (len(devices) - 1) / len(devices) * 4 * size / seconds
     fault = f"a sum over the devices of the process is wrong on {', '.join(bad)}" if bad else ""
     place = f"devices of process {peers().index}"
     yield Finding("loopback", place, per_second(rate), rate, fault=fault)
 
 
-def neighbours(devices: Sequence[jax.Device], by: Run = run) -> Iterator[Finding]:
+def check_neighbours(
+    devices: Sequence[jax.Device], runner: Run = run_until_ready
+) -> Iterator[Finding]:
     """Exchanges of every device of all processes with the ones before and behind it.
 
     Args:
         devices: those of all processes.
     """
     size = _size(devices)
-    links = [link for link in in_turn(links_of(devices), devices) if _own(link, devices)]
+    links = [
+        link for link in order_by_turn(list_links(devices), devices) if _is_local(link, devices)
+    ]
     with peers().doing("compiling exchanges with neighbours", limited=False):
         programs = [_exchange(_mesh(link, devices), size) for link in links]
     peers().gather("exchanges with neighbours are compiled", None)
     for link, program in zip(links, programs, strict=True):
-        x = _placed(_mesh(link, devices), (link.left, link.right), size)
+        x = _place_rows(_mesh(link, devices), (link.left, link.right), size)
         with waiting(f"the exchange of devices {link.left} and {link.right}", by_all=False):
-            done = by(program, x)
-            seconds = timed(partial(by, program, x))
-        yield from _received(done, devices, link, EXCHANGES * 4 * size / seconds)
+            output = runner(program, x)
+            seconds = time_best(partial(runner, program, x))
+        yield from _received_findings(output, devices, link, EXCHANGES * 4 * size / seconds)
 
 
-def links_of(devices: Sequence[jax.Device]) -> list[Link]:
+def list_links(devices: Sequence[jax.Device]) -> list[DeviceLink]:
     """The links of each device to the next one, and of the last to the first."""
     count, domains = len(devices), _domains(devices)
     hardware = of_kind(devices[0].device_kind)
-    found = []
+    links = []
     for left in range(count if count > 2 else count - 1):
         right = (left + 1) % count
-        among = _among(domains[left], domains[right])
+        among = _link_group(domains[left], domains[right])
         sheet = None
         if hardware:
             kind = hardware.link if among == INSIDE else hardware.network
             sheet = kind.bandwidth / kind.directions
-        found.append(Link(left, right, among, sheet))
-    return found
+        links.append(DeviceLink(left, right, among, sheet))
+    return links
 
 
-def _among(own: Domain, other: Domain) -> str:
+def _link_group(domain: Domain, other: Domain) -> str:
     """What a link is like; slower ones by nature are judged apart."""
-    if own == other:
+    if domain == other:
         return INSIDE
-    return "links within hosts" if own[0] == other[0] else "links between hosts"
+    return "links within hosts" if domain[0] == other[0] else "links between hosts"
 
 
 def _domains(devices: Sequence[jax.Device]) -> list[Domain]:
@@ -144,15 +150,15 @@ def _domains(devices: Sequence[jax.Device]) -> list[Domain]:
 
     JAX knows the host of a GPU, and the slice of a TPU; devices without that are their process's.
     """
-    hardware, met, found = of_kind(devices[0].device_kind), Counter[int](), []
+    hardware, counts, domains = of_kind(devices[0].device_kind), Counter[int](), []
     for device in devices:
         host = getattr(device, "slice_index", device.process_index)
-        found.append((host, met[host] // hardware.domain if hardware else 0))
-        met[host] += 1
-    return found
+        domains.append((host, counts[host] // hardware.domain if hardware else 0))
+        counts[host] += 1
+    return domains
 
 
-def in_turn(links: Sequence[Link], devices: Sequence[jax.Device]) -> list[Link]:
+def order_by_turn(links: Sequence[DeviceLink], devices: Sequence[jax.Device]) -> list[DeviceLink]:
     """The links in an order in which no process waits for more than those of its neighbours.
 
     Each link has the first turn in which neither of its processes has another.
@@ -161,50 +167,50 @@ def in_turn(links: Sequence[Link], devices: Sequence[jax.Device]) -> list[Link]:
     turns = []
     for link in links:
         ends = {devices[at].process_index for at in (link.left, link.right)}
-        taken = set().union(*(busy[process] for process in ends))
-        turn = min(set(range(len(taken) + 1)) - taken)
+        busy_turns = set().union(*(busy[process] for process in ends))
+        turn = min(set(range(len(busy_turns) + 1)) - busy_turns)
         for process in ends:
             busy[process].add(turn)
         turns.append((turn, link.left, link))
     return [link for *_, link in sorted(turns, key=lambda item: item[:2])]
 
 
-def _own(link: Link, devices: Sequence[jax.Device]) -> bool:
+def _is_local(link: DeviceLink, devices: Sequence[jax.Device]) -> bool:
     """Whether a device of this process has the link."""
     ends = (devices[link.left], devices[link.right])
     return any(device.process_index == jax.process_index() for device in ends)
 
 
-def _mesh(link: Link, devices: Sequence[jax.Device]) -> Mesh:
+def _mesh(link: DeviceLink, devices: Sequence[jax.Device]) -> Mesh:
     return Mesh(np.array([devices[link.left], devices[link.right]]), (ALL,))
 
 
 def _exchange(mesh: Mesh, size: int) -> Callable[..., Any]:
     """The compiled program in which two devices exchange their rows, `EXCHANGES` times."""
 
-    def body(own: jax.Array) -> jax.Array:
+    def body(row: jax.Array) -> jax.Array:
         swap = partial(lax.ppermute, axis_name=ALL, perm=[(0, 1), (1, 0)])
-        return lax.fori_loop(0, EXCHANGES, lambda _, row: swap(row), own)
+        return lax.fori_loop(0, EXCHANGES, lambda _, row: swap(row), row)
 
     layout = NamedSharding(mesh, PartitionSpec(ALL))
     rows = jax.ShapeDtypeStruct((mesh.size, size), np.uint32, sharding=layout)
-    return jax.jit(_mapped(mesh, body)).lower(rows).compile()
+    return jax.jit(_map_over_devices(mesh, body)).lower(rows).compile()
 
 
-def _received(
-    done: jax.Array, devices: Sequence[jax.Device], link: Link, rate: float
+def _received_findings(
+    output: jax.Array, devices: Sequence[jax.Device], link: DeviceLink, rate: float
 ) -> Iterator[Finding]:
     """A finding for every end of a link that this process has."""
     numbers = {devices[at]: at for at in (link.left, link.right)}
-    for shard in done.addressable_shards:
+    for shard in output.addressable_shards:
         at = link.other(numbers[shard.device])
-        got = np.asarray(shard.data)[0]
-        wrong = int(np.count_nonzero(got != _sent(at, got.size)))
-        fault = f"{wrong} of {got.size} numbers have changed on the way" if wrong else ""
-        place = f"link of device {devices[at].id} to {place_of(shard.device)}"
-        told = per_second(rate)
+        received = np.asarray(shard.data)[0]
+        wrong = int(np.count_nonzero(received != _row_of(at, received.size)))
+        fault = f"{wrong} of {received.size} numbers have changed on the way" if wrong else ""
+        place = f"link of device {devices[at].id} to {device_label(shard.device)}"
+        summary = per_second(rate)
         ends = tuple({device.process_index: None for device in numbers})
-        yield Finding("neighbours", place, told, rate, link.sheet, fault, link.among, ends)
+        yield Finding("neighbours", place, summary, rate, link.sheet, fault, link.among, ends)
 
 
 def _size(devices: Sequence[jax.Device]) -> int:
@@ -213,23 +219,23 @@ def _size(devices: Sequence[jax.Device]) -> int:
     return (BYTES // 16 if small else BYTES) // 4
 
 
-def _sent(at: int, size: int) -> NDArray[np.uint32]:
+def _row_of(at: int, size: int) -> NDArray[np.uint32]:
     """What the device with that number sends."""
     return np.arange(size, dtype=np.uint32) * np.uint32(2654435761) + np.uint32(at)
 
 
-def _placed(mesh: Mesh, numbers: Sequence[int], size: int) -> jax.Array:
+def _place_rows(mesh: Mesh, numbers: Sequence[int], size: int) -> jax.Array:
     """`[devices, size]`, on each device the row of its number."""
     layout = NamedSharding(mesh, PartitionSpec(ALL))
 
     def row(index: tuple[slice, ...] | None) -> NDArray[np.uint32]:
         assert index is not None  # every device holds a row
-        return _sent(numbers[index[0].start or 0], size)[None]
+        return _row_of(numbers[index[0].start or 0], size)[None]
 
     return jax.make_array_from_callback((mesh.size, size), layout, row)
 
 
-def _mapped(
+def _map_over_devices(
     mesh: Mesh, body: Callable[[jax.Array], jax.Array], *, alike: bool = False
 ) -> Callable[..., Any]:
     """`body` on the row of each device; with `alike` all devices get the same."""

@@ -13,7 +13,7 @@ from statistics import median
 import numpy as np
 
 from mllm_jax.health.finding import Finding, per_second
-from mllm_jax.runtime.agreement import differences, every_version
+from mllm_jax.runtime.agreement import installed_versions, list_differences
 from mllm_jax.runtime.folder import FREE_BYTES
 from mllm_jax.runtime.part import peers
 
@@ -27,17 +27,20 @@ SKEW, TIMES = 0.5, 5
 SHOWN = 5
 
 
-def machine() -> str:
+def machine_label() -> str:
     """Name of this process and its machine."""
     return f"process {peers().index} (host {platform.node()})"
 
 
-def disk(folder: Path) -> Iterator[Finding]:
+def check_disk(folder: Path) -> Iterator[Finding]:
     """Whether the folder of the run has room, takes data fast enough, and gives them back."""
-    place, file = f"{folder} of {machine()}", folder / f".checked-{os.getpid()}-{platform.node()}"
+    place, file = (
+        f"{folder} of {machine_label()}",
+        folder / f".checked-{os.getpid()}-{platform.node()}",
+    )
     data = np.random.default_rng(0).bytes(BYTES)
     try:
-        rate = BYTES / _written(file, data)
+        rate = BYTES / _time_write(file, data)
         same = file.read_bytes() == data
         free = shutil.disk_usage(folder).free
     except OSError as error:
@@ -45,17 +48,17 @@ def disk(folder: Path) -> Iterator[Finding]:
         return
     finally:
         file.unlink(missing_ok=True)
-    told = f"{per_second(rate)}, {free / 2**30:.1f} GiB free"
-    yield Finding("disk", place, told, fault=_fault_of_disk(rate, free, same))
+    summary = f"{per_second(rate)}, {free / 2**30:.1f} GiB free"
+    yield Finding("disk", place, summary, fault=_fault_of_disk(rate, free, same))
 
 
-def _written(file: Path, data: bytes) -> float:
+def _time_write(file: Path, data: bytes) -> float:
     """Seconds in which data are written, and are on the disk."""
     began = time.perf_counter()
-    with file.open("wb") as opened:
-        opened.write(data)
-        opened.flush()
-        os.fsync(opened.fileno())
+    with file.open("wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
     return time.perf_counter() - began
 
 
@@ -69,20 +72,20 @@ def _fault_of_disk(rate: float, free: float, same: bool) -> str:
     return ""
 
 
-def clock(now: Callable[[], float] = time.time) -> Iterator[Finding]:
+def check_clock(now: Callable[[], float] = time.time) -> Iterator[Finding]:
     """How far this machine's clock is from the median of all.
 
     All processes look at their clocks when they have heard of each other; messages take much less
     than `SKEW`. Of two clocks that differ it cannot be told which is wrong: both are named.
     """
-    ahead = []
+    skews = []
     for number in range(TIMES):
         peers().gather(f"clocks are looked at, {number}", None)
-        every = peers().gather(f"clocks, {number}", own := now())
-        ahead.append(own - median(every))
-    skew = median(ahead)
-    told = f"{1e3 * skew:+.0f} ms from the median of all"
-    yield Finding("clock", machine(), told, fault=fault_of_clock(skew))
+        readings = peers().gather(f"clocks, {number}", reading := now())
+        skews.append(reading - median(readings))
+    skew = median(skews)
+    summary = f"{1e3 * skew:+.0f} ms from the median of all"
+    yield Finding("clock", machine_label(), summary, fault=fault_of_clock(skew))
 
 
 def fault_of_clock(skew: float) -> str:
@@ -90,14 +93,18 @@ def fault_of_clock(skew: float) -> str:
     return f"its clock is {skew:+.1f} s from the median of all" if abs(skew) > SKEW else ""
 
 
-def packages(installed: Callable[[], dict[str, str]] = every_version) -> Iterator[Finding]:
+def check_packages(
+    installed: Callable[[], dict[str, str]] = installed_versions,
+) -> Iterator[Finding]:
     """Whether this process has the packages that most processes have, all in the same version."""
-    every = peers().gather("packages", installed())
-    own = f"process {peers().index} has "
-    found = [line.removeprefix(own) for line in differences(every) if line.startswith(own)]
-    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    fault = f"has {'; '.join(found[:SHOWN])}{more}" if found else ""
-    told = f"{len(every[peers().index])} packages"
-    if len(every) > 1:
-        told += ", as all processes have them"
-    yield Finding("packages", machine(), told, fault=fault)
+    versions = peers().gather("packages", installed())
+    prefix = f"process {peers().index} has "
+    differences = [
+        line.removeprefix(prefix) for line in list_differences(versions) if line.startswith(prefix)
+    ]
+    more = f" and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
+    fault = f"has {'; '.join(differences[:SHOWN])}{more}" if differences else ""
+    summary = f"{len(versions[peers().index])} packages"
+    if len(versions) > 1:
+        summary += ", as all processes have them"
+    yield Finding("packages", machine_label(), summary, fault=fault)

@@ -7,7 +7,7 @@ import os
 from mllm_jax.config.configured_step import lower, on_platform
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.plan.traced import traced_workload
-from mllm_jax.runtime.hardware.gpu_memory import own_share
+from mllm_jax.runtime.hardware.gpu_memory import user_share
 from scheduling.costs.hardware import GPU_SHARE, Hardware
 from scheduling.costs.memory import Memory, step_memory
 from scheduling.search.outcome import buffer_sizes
@@ -21,7 +21,7 @@ def room(hardware: Hardware) -> tuple[float, str]:
     Raises:
         ConfigError: the environment sets a share of a GPU's memory that is none.
     """
-    own = own_share(os.environ) if hardware.platform == "gpu" else None
+    own = user_share(os.environ) if hardware.platform == "gpu" else None
     if own is None or own[1] == GPU_SHARE:
         return hardware.room, ""
     name, share = own

@@ -41,7 +41,7 @@ class AgreementError(ValueError):
     """Processes of one run differ; the message names them and the differing facts."""
 
 
-def agree(name: str, facts: Facts) -> None:
+def check_agreement(name: str, facts: Facts) -> None:
     """See that all processes have the same `facts`.
 
     Only digests are exchanged while they are equal.
@@ -51,21 +51,21 @@ def agree(name: str, facts: Facts) -> None:
     """
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     if len(set(peers().gather(name, digest))) > 1:
-        found = differences(peers().gather(f"{name}, in detail", dict(facts)))
-        more = f"\n  and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        lines = list_differences(peers().gather(f"{name}, in detail", dict(facts)))
+        more = f"\n  and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
         raise AgreementError(
-            "the processes of this run differ:\n  " + "\n  ".join(found[:SHOWN]) + more
+            "the processes of this run differ:\n  " + "\n  ".join(lines[:SHOWN]) + more
         )
 
 
-def differences(every: Sequence[Facts]) -> list[str]:
+def list_differences(every: Sequence[Facts]) -> list[str]:
     """A line for each process and fact that differs from what most processes have.
 
     If two values are equally frequent, that of the process with the lowest number counts.
     """
     lines = []
     for key in sorted(set().union(*every)):
-        values = [_told(facts, key) for facts in every]
+        values = [_fact_text(facts, key) for facts in every]
         usual = Counter(values).most_common(1)[0][0]
         others = "the others" if len(every) > 2 else f"process {values.index(usual)}"
         lines += [
@@ -76,44 +76,48 @@ def differences(every: Sequence[Facts]) -> list[str]:
     return lines
 
 
-def _told(facts: Facts, key: str) -> str:
+def _fact_text(facts: Facts, key: str) -> str:
     return json.dumps(facts[key], sort_keys=True) if key in facts else "(none)"
 
 
-def flat(value: Any, path: str = "") -> dict[str, Any]:
+def flatten_config(value: Any, path: str = "") -> dict[str, Any]:
     """Leaves of nested dicts by their dotted paths."""
     if not isinstance(value, dict) or not value:
         return {path: value}
     return {
         key: leaf
         for name, inner in value.items()
-        for key, leaf in flat(inner, f"{path}.{name}" if path else name).items()
+        for key, leaf in flatten_config(inner, f"{path}.{name}" if path else name).items()
     }
 
 
-def configured(config: Mapping[str, Any]) -> dict[str, Any]:
+def config_facts(config: Mapping[str, Any]) -> dict[str, Any]:
     """Facts of a configuration (as JSON), without keys that may differ between hosts."""
-    return {key: leaf for key, leaf in flat(dict(config)).items() if not OWN_KEYS.fullmatch(key)}
+    return {
+        key: leaf
+        for key, leaf in flatten_config(dict(config)).items()
+        if not OWN_KEYS.fullmatch(key)
+    }
 
 
-def versions() -> dict[str, str]:
+def package_versions() -> dict[str, str]:
     """Versions of the packages that decide the results of a run."""
     return {name: version_of(name) or "(not installed)" for name in VERSIONS}
 
 
-def code() -> dict[str, str]:
+def code_facts() -> dict[str, str]:
     """Versions, and a digest of every source file of ours."""
-    facts = {f"version of {name}": own for name, own in versions().items()}
+    facts = {f"version of {name}": version for name, version in package_versions().items()}
     root = Path(__file__).parents[2]
-    found = [root / name for name in SCRIPTS if (root / name).is_file()]
-    found += [path for name in PACKAGES for path in sorted((root / name).rglob("*.py"))]
-    for path in found:
+    sources = [root / name for name in SCRIPTS if (root / name).is_file()]
+    sources += [path for name in PACKAGES for path in sorted((root / name).rglob("*.py"))]
+    for path in sources:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
         facts[f"source {path.relative_to(root).as_posix()}"] = digest
     return facts
 
 
-def every_version() -> dict[str, str]:
+def installed_versions() -> dict[str, str]:
     """The version of each package, by its normalised name; the one that Python would import.
 
     The same, whatever the process has imported: the backport `importlib_metadata`, which dashboards
@@ -121,26 +125,26 @@ def every_version() -> dict[str, str]:
     An installation that was interrupted may leave a folder without a name or a version, or with
     metadata that cannot be read: it is no package.
     """
-    found: dict[str, str] = {}
-    for name, version in _named(distributions()):
-        found.setdefault(name, version)
-    return dict(sorted(found.items()))
+    versions: dict[str, str] = {}
+    for name, version in _names_and_versions(distributions()):
+        versions.setdefault(name, version)
+    return dict(sorted(versions.items()))
 
 
 def version_of(name: str) -> str | None:
     """The version of one package; None: it is not installed."""
-    return next((version for _, version in _named(distributions(name=name))), None)
+    return next((version for _, version in _names_and_versions(distributions(name=name))), None)
 
 
-def _named(found: Iterable[Distribution]) -> Iterator[tuple[str, str]]:
-    for own in found:
-        name, version = (_field(own, key) for key in ("Name", "Version"))
+def _names_and_versions(packages: Iterable[Distribution]) -> Iterator[tuple[str, str]]:
+    for package in packages:
+        name, version = (_metadata_field(package, key) for key in ("Name", "Version"))
         if name and version:
             yield re.sub(r"[-_.]+", "-", name).lower(), version
 
 
-def _field(own: Distribution, key: str) -> str:
+def _metadata_field(package: Distribution, key: str) -> str:
     try:
-        return (own.metadata.get_all(key) or [""])[0]
+        return (package.metadata.get_all(key) or [""])[0]
     except Exception:  # of any class: the search for packages may be somebody else's
         return ""

@@ -1,11 +1,11 @@
 """Messages between processes by collectives of JAX, for processes that JAX has found by itself.
 
-They have no address at which process 0 could listen. `join_found` lets process 0 choose one on its
-machine, which a collective tells the others, and from then on they watch each other as others do
-(`mllm_jax.runtime.peers`). Where the machines cannot reach that address, collectives are all that
-they have (`Collective`), and nobody watches them but JAX: a process that is lost ends the others by
-JAX's own means (`heartbeat_timeout_seconds`, 100 s), and one that is stuck by a deadline of whoever
-waits (`Collective.waiting`), which cannot name it.
+They have no address at which process 0 could listen. `join_discovered` lets process 0 choose one on
+its machine, which a collective tells the others, and from then on they watch each other as others
+do (`mllm_jax.runtime.peers`). Where the machines cannot reach that address, collectives are all
+that they have (`CollectivePeers`), and nobody watches them but JAX: a process that is lost ends the
+others by JAX's own means (`heartbeat_timeout_seconds`, 100 s), and one that is stuck by a deadline
+of whoever waits (`CollectivePeers.waiting`), which cannot name it.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-from mllm_jax.runtime.backends.listening import outward
-from mllm_jax.runtime.part import JoinError, PeerError, Peers, deadline, peers, take_part
-from mllm_jax.runtime.peers import join
-from mllm_jax.runtime.watch import LIMITS, Limits
-from mllm_jax.runtime.wire import Address, hold_port
+from mllm_jax.runtime.backends.listening import outward_address
+from mllm_jax.runtime.part import JoinError, PeerError, Peers, exit_after, peers, set_peers
+from mllm_jax.runtime.peers import join_peers
+from mllm_jax.runtime.watch import LIMITS, WatchLimits
+from mllm_jax.runtime.wire import HostAddress, hold_port
 
 logger = logging.getLogger(__name__)
 
 
-class Collective(Peers):
+class CollectivePeers(Peers):
     """A process among several of a TPU pod, of SLURM or of Open MPI.
 
     Args:
@@ -38,7 +38,7 @@ class Collective(Peers):
             `longest` how long for others that may be.
     """
 
-    def __init__(self, limits: Limits = LIMITS) -> None:
+    def __init__(self, limits: WatchLimits = LIMITS) -> None:
         super().__init__()
         self.index, self.count = jax.process_index(), jax.process_count()
         self._limits = limits
@@ -47,11 +47,11 @@ class Collective(Peers):
         """See `Peers.gather`; its programs are the same even on processes that differ."""
         with self.waiting(name, limited=False):
             text = np.frombuffer(json.dumps(value).encode(), np.uint8)
-            sizes = _all(np.array([len(text)], np.int32))[:, 0]
+            sizes = _allgather(np.array([len(text)], np.int32))[:, 0]
             padded = np.zeros(sizes.max(), np.uint8)
             padded[: len(text)] = text
-            told = _all(padded)
-        return [json.loads(own[:size].tobytes()) for own, size in zip(told, sizes, strict=True)]
+            texts = _allgather(padded)
+        return [json.loads(text[:size].tobytes()) for text, size in zip(texts, sizes, strict=True)]
 
     @contextmanager
     def meeting(self, what: str) -> Iterator[None]:
@@ -74,33 +74,35 @@ class Collective(Peers):
                 "JAX does not say which: see the last lines of each"
             )
 
-        with deadline(seconds, why):
+        with exit_after(seconds, why):
             yield
 
 
-def join_found(limits: Limits, seconds: float) -> None:
+def join_discovered(limits: WatchLimits, seconds: float) -> None:
     """Let the processes that JAX has found take part in this run.
 
     Args:
         limits: limits beyond which another process counts as stuck.
         seconds: the longest time in which all must have reached process 0.
     """
-    found = Collective(limits)
-    take_part(found)
-    with found.waiting("their machines"):
-        hosts = found.gather("their machines", socket.gethostname())
-    here = _listen_address(alone=len({*hosts}) == 1) if found.index == 0 else None
-    with found.waiting("where process 0 listens"):
-        address = Address(*found.gather("where process 0 listens", here)[0])
+    collective = CollectivePeers(limits)
+    set_peers(collective)
+    with collective.waiting("their machines"):
+        hosts = collective.gather("their machines", socket.gethostname())
+    listen_address = (
+        choose_listen_address(alone=len({*hosts}) == 1) if collective.index == 0 else None
+    )
+    with collective.waiting("where process 0 listens"):
+        address = HostAddress(*collective.gather("where process 0 listens", listen_address)[0])
     why = ""
     try:
-        together = join(found.index, found.count, address, limits, seconds)
+        together = join_peers(collective.index, collective.count, address, limits, seconds)
     except (JoinError, PeerError) as error:
         why = str(error)
-    take_part(found)
-    failed = [own for own in found.gather("who has reached process 0", why) if own]
+    set_peers(collective)
+    failed = [text for text in collective.gather("who has reached process 0", why) if text]
     if not failed:
-        take_part(together)
+        set_peers(together)
         return
     logger.warning(
         "processes cannot connect to each other at %s, so a process that is missing or slow later "
@@ -110,17 +112,17 @@ def join_found(limits: Limits, seconds: float) -> None:
     )
 
 
-def _listen_address(*, alone: bool) -> tuple[str, int]:
+def choose_listen_address(*, alone: bool) -> tuple[str, int]:
     """A free port, at an address of this machine that others can reach; `alone`: at loopback."""
     name = "127.0.0.1" if alone else socket.gethostname()
-    if not alone and Address(name, 1).is_own_name:
-        name = outward()
-    with hold_port(name) as held:
-        return name, held.getsockname()[1]
+    if not alone and HostAddress(name, 1).is_loopback_name:
+        name = outward_address()
+    with hold_port(name) as reserved:
+        return name, reserved.getsockname()[1]
 
 
-def everywhere(what: str, yes: bool) -> bool:
-    """Whether `yes` holds on every process; all must ask at the same point of the program.
+def holds_everywhere(what: str, yes: bool) -> bool:
+    """Return whether `yes` holds on every process; all must ask at the same point of the program.
 
     Args:
         what: is asked, for messages.
@@ -128,6 +130,6 @@ def everywhere(what: str, yes: bool) -> bool:
     return all(peers().gather(what, yes))
 
 
-def _all(own: np.ndarray) -> np.ndarray:
+def _allgather(array: np.ndarray) -> np.ndarray:
     """`[processes, n]` of every process's `[n]`."""
-    return np.asarray(multihost_utils.process_allgather(own)).reshape(-1, len(own))
+    return np.asarray(multihost_utils.process_allgather(array)).reshape(-1, len(array))

@@ -15,13 +15,13 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 from mllm_jax.config.load import ParallelConfig
-from mllm_jax.runtime.backends.listening import listening
-from mllm_jax.runtime.collective import join_found
+from mllm_jax.runtime.backends.listening import coordinator_addresses
+from mllm_jax.runtime.collective import join_discovered
 from mllm_jax.runtime.hardware.gpu_memory import set_share
-from mllm_jax.runtime.part import ALONE, PeerError, Processes, deadline, peers
-from mllm_jax.runtime.peers import join
-from mllm_jax.runtime.watch import LIMITS, Limits
-from mllm_jax.runtime.wire import Address
+from mllm_jax.runtime.part import ALONE, PeerError, ProcessPlace, exit_after, peers
+from mllm_jax.runtime.peers import join_peers
+from mllm_jax.runtime.watch import LIMITS, WatchLimits
+from mllm_jax.runtime.wire import HostAddress
 
 
 class DeviceError(RuntimeError):
@@ -47,10 +47,10 @@ NEVER = 7 * 24 * 3600
 MARGIN = 60
 
 
-def start(
+def start_devices(
     parallel: ParallelConfig,
-    processes: Processes = ALONE,
-    limits: Limits = LIMITS,
+    processes: ProcessPlace = ALONE,
+    limits: WatchLimits = LIMITS,
     check: Callable[[], None] = lambda: None,
     *,
     one_thread: bool = False,
@@ -80,18 +80,18 @@ def start(
         set_share(os.environ)
     _choose_platform(parallel, processes.count)
     if processes.count > 1 or (parallel.distributed and not jax.distributed.is_initialized()):
-        _join(processes, limits, check)
+        _join_processes(processes, limits, check)
     with _looking(parallel, limits):
-        devices = _found(parallel, trained=trained)
+        devices = _find_devices(parallel, trained=trained)
     if jax.process_count() > 1 and peers().count == 1:
-        join_found(limits, processes.join_seconds)
+        join_discovered(limits, processes.join_seconds)
         check()
     if peers().count > 1:
         _shake_hands()
     return devices
 
 
-def start_here(parallel: ParallelConfig) -> list[jax.Device]:
+def start_in_process(parallel: ParallelConfig) -> list[jax.Device]:
     """`start` for a single process in which JAX may have started before, such as a notebook's.
 
     JAX keeps the devices that it has found first: a later configuration has the first ones of them.
@@ -100,9 +100,9 @@ def start_here(parallel: ParallelConfig) -> list[jax.Device]:
         DeviceError: JAX finds too few devices, or has started on another platform.
     """
     try:
-        return start(parallel)
+        return start_devices(parallel)
     except StartedError:
-        devices = _found(parallel)
+        devices = _find_devices(parallel)
         if devices[0].platform != parallel.platform:
             raise DeviceError(
                 f"parallel.platform is {parallel.platform}, but JAX has started on "
@@ -112,7 +112,7 @@ def start_here(parallel: ParallelConfig) -> list[jax.Device]:
         return devices
 
 
-def start_any(emulated: int) -> list[jax.Device]:
+def start_any_platform(emulated: int) -> list[jax.Device]:
     """The devices of this process, of the platform that JAX finds; `JAX_PLATFORMS` insists on one.
 
     Args:
@@ -129,12 +129,12 @@ def start_any(emulated: int) -> list[jax.Device]:
         raise DeviceError(f"JAX finds no devices: {error}") from error
 
 
-def stop() -> None:
-    """Part from the other processes, once all are done."""
+def disconnect_processes() -> None:
+    """Disconnect from the other processes, once all are done."""
     jax.distributed.shutdown()
 
 
-def use_host() -> None:
+def use_cpu_only() -> None:
     """Use the host's CPU alone, for work on shapes: looking for accelerators takes long to fail.
 
     Without effect where JAX has started before.
@@ -147,49 +147,53 @@ def is_primary() -> bool:
     return jax.process_index() == 0
 
 
-def _join(processes: Processes, limits: Limits, check: Callable[[], None]) -> None:
+def _join_processes(
+    processes: ProcessPlace, limits: WatchLimits, check: Callable[[], None]
+) -> None:
     """Meet the other processes; a single `processes` lets JAX find them."""
     # The handler of SIGTERM of JAX's service would replace the framework's, which agrees on a step
     # to save after as `reached_preemption_sync_point` does.
     jax.config.update("jax_enable_preemption_service", False)
     if processes.count == 1:
-        return _join_found(processes.join_seconds)
+        return _join_discovered(processes.join_seconds)
     assert processes.coordinator is not None
-    address = Address.parse(processes.coordinator)
-    met = join(processes.index, processes.count, address, limits, processes.join_seconds)
+    address = HostAddress.parse(processes.coordinator)
+    group = join_peers(processes.index, processes.count, address, limits, processes.join_seconds)
     check()
     seconds = processes.join_seconds
 
     def why() -> str:
         return (
-            f"process {met.index} of {met.count} has waited {seconds:g} s (--join-seconds) for JAX "
-            f"to connect all processes by its own coordinator, which it finds at {met.coordinator} "
-            f"(--coordinator {address}). Process {met.index} hears of the others: {met.each()}"
+            f"process {group.index} of {group.count} has waited {seconds:g} s (--join-seconds) for "
+            "JAX to connect all processes by its own coordinator, which it finds at "
+            f"{group.coordinator} (--coordinator {address}). Process {group.index} hears of the "
+            f"others: {group.describe_all()}"
         )
 
     try:
         # JAX's own deadline aborts the process, before anybody could say what has happened.
-        with met.doing("joining JAX's coordinator", limited=True), deadline(seconds, why):
+        with group.doing("joining JAX's coordinator", limited=True), exit_after(seconds, why):
             jax.distributed.initialize(
-                str(met.coordinator),
-                met.count,
-                met.index,
-                coordinator_bind_address=str(met.bind) if met.bind else None,
+                str(group.coordinator),
+                group.count,
+                group.index,
+                coordinator_bind_address=str(group.bind) if group.bind else None,
                 # Under Slurm JAX would take this process for one of several on its node, and show
                 # it one GPU only.
                 cluster_detection_method="deactivate",
                 heartbeat_timeout_seconds=NEVER,
                 initialization_timeout=round(seconds) + MARGIN,
             )
-        met.note("JAX's coordinator is joined", limited=False)
+        group.note("JAX's coordinator is joined", limited=False)
     except (RuntimeError, ValueError, OSError) as error:
         raise DeviceError(
-            f"--coordinator {address}: process {met.index} of {met.count} could not join JAX's own "
-            f"coordinator{f', which process 0 begins at {met.bind}' * bool(met.bind)}: {error}"
+            f"--coordinator {address}: process {group.index} of {group.count} could not join JAX's "
+            f"own coordinator{f', which process 0 begins at {group.bind}' * bool(group.bind)}: "
+            f"{error}"
         ) from error
 
 
-def _join_found(seconds: float) -> None:
+def _join_discovered(seconds: float) -> None:
     """Join the processes that JAX finds by itself; if one never comes, this process ends."""
     why = (
         f"parallel.distributed: within {seconds:g} s (--join-seconds) not all processes came to "
@@ -197,9 +201,9 @@ def _join_found(seconds: float) -> None:
         "that came end with this message, and one whose last lines lack it was not started, or "
         "cannot reach the coordinator"
     )
-    at = listening(os.environ)
+    at = coordinator_addresses(os.environ)
     try:
-        with deadline(seconds, why):
+        with exit_after(seconds, why):
             # JAX's own deadline aborts the process, before anybody could say what has happened.
             jax.distributed.initialize(
                 at.coordinator,
@@ -214,7 +218,7 @@ def _join_found(seconds: float) -> None:
 
 
 @contextmanager
-def _looking(parallel: ParallelConfig, limits: Limits) -> Iterator[None]:
+def _looking(parallel: ParallelConfig, limits: WatchLimits) -> Iterator[None]:
     """Context of looking for devices: each of several processes waits for those of all others."""
 
     def why() -> str:
@@ -226,7 +230,7 @@ def _looking(parallel: ParallelConfig, limits: Limits) -> Iterator[None]:
 
     alone = peers().count == 1
     seconds = limits.stalled if alone and parallel.distributed else None
-    with peers().doing("looking for devices", limited=True), deadline(seconds, why):
+    with peers().doing("looking for devices", limited=True), exit_after(seconds, why):
         yield
 
 
@@ -243,12 +247,14 @@ def _choose_platform(parallel: ParallelConfig, processes: int) -> None:
     try:
         jax.config.update("jax_platforms", platforms[parallel.platform])
         if parallel.platform == "cpu":
-            jax.config.update("jax_num_cpu_devices", _share(parallel.devices, processes))
+            jax.config.update(
+                "jax_num_cpu_devices", _devices_per_process(parallel.devices, processes)
+            )
     except RuntimeError as error:
         raise StartedError(f"JAX was started before the devices were chosen: {error}") from error
 
 
-def _share(devices: int, processes: int) -> int:
+def _devices_per_process(devices: int, processes: int) -> int:
     """Devices of each process; 4 devices in 2 processes are 2 each."""
     if devices % processes:
         valid = [n for n in range(1, devices + 1) if devices % n == 0]
@@ -259,7 +265,7 @@ def _share(devices: int, processes: int) -> int:
     return devices // processes
 
 
-def _found(parallel: ParallelConfig, *, trained: bool = False) -> list[jax.Device]:
+def _find_devices(parallel: ParallelConfig, *, trained: bool = False) -> list[jax.Device]:
     """The first `parallel.devices` devices; several processes must use all they have."""
     kind = LostError if trained else DeviceError
     try:
@@ -272,13 +278,15 @@ def _found(parallel: ParallelConfig, *, trained: bool = False) -> list[jax.Devic
             "with its devices, and the extra that is for them (make install EXTRAS=cuda13)"
         ) from error
     count = jax.process_count()
-    found = [sum(own.process_index == process for own in devices) for process in range(count)]
+    counts = [
+        sum(device.process_index == process for device in devices) for process in range(count)
+    ]
     share = parallel.devices / count
-    lacking = [process for process in range(count) if found[process] < share]
+    lacking = [process for process in range(count) if counts[process] < share]
     if not lacking and (len(devices) == parallel.devices or count == 1):
         return devices[: parallel.devices]
-    each = ", ".join(f"process {process} has {found[process]} of {share:g}" for process in lacking)
-    told = (
+    each = ", ".join(f"process {process} has {counts[process]} of {share:g}" for process in lacking)
+    message = (
         f"parallel.devices is {parallel.devices}, but {len(devices)} {parallel.platform} devices "
         f"in {count} processes were found{f' ({each})' * bool(each)}; set parallel.devices to "
         f"{len(devices)} and the plans to match"
@@ -287,5 +295,5 @@ def _found(parallel: ParallelConfig, *, trained: bool = False) -> list[jax.Devic
     # still waits for that would not know that devices of its own are lost.
     peers().gather("devices are counted", None)
     if not lacking or (len(lacking) == count and not trained):
-        raise DeviceError(told)
-    raise (LostError if jax.process_index() in lacking else PeerError)(told)
+        raise DeviceError(message)
+    raise (LostError if jax.process_index() in lacking else PeerError)(message)

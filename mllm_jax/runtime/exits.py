@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 
-class Exit(IntEnum):
+class ExitCode(IntEnum):
     """Exit codes of commands."""
 
     OK = 0
@@ -22,22 +22,23 @@ class Exit(IntEnum):
 
 #: Meanings of the codes, as in `--help` and the documentation.
 MEANINGS = {
-    Exit.OK: "done",
-    Exit.FAILED: "a check failed, or an error that is none of those below",
-    Exit.BAD_INPUT: "bad input: command line, configuration, devices, run folder",
-    Exit.BAD_DATA: "data that cannot be used",
-    Exit.DIVERGED: "loss, gradients or state are not finite, the loss has spiked, or replicas "
+    ExitCode.OK: "done",
+    ExitCode.FAILED: "a check failed, or an error that is none of those below",
+    ExitCode.BAD_INPUT: "bad input: command line, configuration, devices, run folder",
+    ExitCode.BAD_DATA: "data that cannot be used",
+    ExitCode.DIVERGED: "loss, gradients or state are not finite, the loss has spiked, or replicas "
     "differ",
-    Exit.DAMAGED: "no checkpoint can be read, or they belong to something else",
-    Exit.LOST_PEER: "another process is gone, is stuck, is unfit or never came",
-    Exit.OUT_OF_REACH: "a place of data or checkpoints stays out of reach, a disk is full, or a "
-    "job's run folder stays locked; start again when that is over",
-    Exit.UNFIT: "devices of this process are lost, or a self-check has found something wrong here",
-    Exit.INTERRUPTED: "interrupted by SIGINT or SIGTERM; the message says what is saved",
+    ExitCode.DAMAGED: "no checkpoint can be read, or they belong to something else",
+    ExitCode.LOST_PEER: "another process is gone, is stuck, is unfit or never came",
+    ExitCode.OUT_OF_REACH: "a place of data or checkpoints stays out of reach, a disk is full, or "
+    "a job's run folder stays locked; start again when that is over",
+    ExitCode.UNFIT: "devices of this process are lost, or a self-check has found something wrong "
+    "here",
+    ExitCode.INTERRUPTED: "interrupted by SIGINT or SIGTERM; the message says what is saved",
 }
 
 
-def table() -> str:
+def exit_code_table() -> str:
     """A line for every code."""
     return "\n".join(f"  {code:>3}  {meaning}" for code, meaning in MEANINGS.items())
 
@@ -45,44 +46,44 @@ def table() -> str:
 #: Errors whose message says all, which are told without a traceback: module and name. They are
 #: named, not imported, as most of their modules load what computes.
 CODES = {
-    ("data.sample", "DataError"): Exit.BAD_DATA,
-    ("data.sample", "SampleError"): Exit.BAD_DATA,
-    ("data.sample", "AwayError"): Exit.OUT_OF_REACH,
-    ("mllm_jax.checkout", "CheckoutError"): Exit.BAD_INPUT,
-    ("mllm_jax.config.sections", "ConfigError"): Exit.BAD_INPUT,
-    ("mllm_jax.runtime.devices", "DeviceError"): Exit.BAD_INPUT,
-    ("mllm_jax.runtime.devices", "LostError"): Exit.UNFIT,
-    ("mllm_jax.health.finding", "HealthError"): Exit.UNFIT,
-    ("mllm_jax.layers.attention.limits", "AttentionError"): Exit.BAD_INPUT,
-    ("mllm_jax.hf_format.files", "PretrainedError"): Exit.BAD_INPUT,
-    ("mllm_jax.plan.report", "PlanningError"): Exit.BAD_INPUT,
-    ("mllm_jax.runtime.agreement", "AgreementError"): Exit.BAD_INPUT,
-    ("mllm_jax.runtime.lock", "LockedError"): Exit.BAD_INPUT,
-    ("mllm_jax.runtime.lock", "HeldError"): Exit.OUT_OF_REACH,
-    ("mllm_jax.runtime.part", "JoinError"): Exit.BAD_INPUT,
-    ("mllm_jax.runtime.part", "PeerError"): Exit.LOST_PEER,
-    ("mllm_jax.runtime.folder", "RunError"): Exit.BAD_INPUT,
-    ("mllm_jax.runtime.folder", "RoomError"): Exit.OUT_OF_REACH,
-    ("mllm_jax.submit.backends", "ClusterError"): Exit.BAD_INPUT,
-    ("mllm_jax.submit.programs", "SubmitError"): Exit.BAD_INPUT,
-    ("mllm_jax.train.decoding.sampling", "SamplingError"): Exit.BAD_INPUT,
-    ("mllm_jax.train.components.guard", "DivergedError"): Exit.DIVERGED,
-    ("mllm_jax.train.components.replica_check", "CorruptionError"): Exit.DIVERGED,
-    ("mllm_jax.train.components.saves", "SaveError"): Exit.OUT_OF_REACH,
-    ("mllm_jax.train.state.saved", "CheckpointError"): Exit.DAMAGED,
-    ("mllm_jax.train.state.saved", "NoCheckpointError"): Exit.BAD_INPUT,
-    ("scheduling.costs.hardware", "HardwareError"): Exit.BAD_INPUT,
-    ("scheduling.schedules.schedule", "ScheduleError"): Exit.BAD_INPUT,
-    ("sharding.plan", "PlanError"): Exit.BAD_INPUT,
+    ("data.sample", "DataError"): ExitCode.BAD_DATA,
+    ("data.sample", "SampleError"): ExitCode.BAD_DATA,
+    ("data.sample", "AwayError"): ExitCode.OUT_OF_REACH,
+    ("mllm_jax.checkout", "CheckoutError"): ExitCode.BAD_INPUT,
+    ("mllm_jax.config.sections", "ConfigError"): ExitCode.BAD_INPUT,
+    ("mllm_jax.runtime.devices", "DeviceError"): ExitCode.BAD_INPUT,
+    ("mllm_jax.runtime.devices", "LostError"): ExitCode.UNFIT,
+    ("mllm_jax.health.finding", "HealthError"): ExitCode.UNFIT,
+    ("mllm_jax.layers.attention.limits", "AttentionError"): ExitCode.BAD_INPUT,
+    ("mllm_jax.hf_format.files", "PretrainedError"): ExitCode.BAD_INPUT,
+    ("mllm_jax.plan.report", "PlanningError"): ExitCode.BAD_INPUT,
+    ("mllm_jax.runtime.agreement", "AgreementError"): ExitCode.BAD_INPUT,
+    ("mllm_jax.runtime.lock", "LockedError"): ExitCode.BAD_INPUT,
+    ("mllm_jax.runtime.lock", "LockHeldError"): ExitCode.OUT_OF_REACH,
+    ("mllm_jax.runtime.part", "JoinError"): ExitCode.BAD_INPUT,
+    ("mllm_jax.runtime.part", "PeerError"): ExitCode.LOST_PEER,
+    ("mllm_jax.runtime.folder", "RunError"): ExitCode.BAD_INPUT,
+    ("mllm_jax.runtime.folder", "RoomError"): ExitCode.OUT_OF_REACH,
+    ("mllm_jax.submit.backends", "BackendError"): ExitCode.BAD_INPUT,
+    ("mllm_jax.submit.programs", "SubmitError"): ExitCode.BAD_INPUT,
+    ("mllm_jax.train.decoding.sampling", "SamplingError"): ExitCode.BAD_INPUT,
+    ("mllm_jax.train.components.guard", "DivergedError"): ExitCode.DIVERGED,
+    ("mllm_jax.train.components.replica_check", "CorruptionError"): ExitCode.DIVERGED,
+    ("mllm_jax.train.components.saves", "SaveError"): ExitCode.OUT_OF_REACH,
+    ("mllm_jax.train.state.saved", "CheckpointError"): ExitCode.DAMAGED,
+    ("mllm_jax.train.state.saved", "NoCheckpointError"): ExitCode.BAD_INPUT,
+    ("scheduling.costs.hardware", "HardwareError"): ExitCode.BAD_INPUT,
+    ("scheduling.schedules.schedule", "ScheduleError"): ExitCode.BAD_INPUT,
+    ("sharding.plan", "PlanError"): ExitCode.BAD_INPUT,
 }
 
 
-def of_others(code: int) -> int:
+def exit_code_of_others(code: int) -> int:
     """Exit code of processes that end because another one has ended with `code`."""
-    return Exit.LOST_PEER if code == Exit.UNFIT else code
+    return ExitCode.LOST_PEER if code == ExitCode.UNFIT else code
 
 
-def code_of(error: BaseException) -> Exit | None:
+def exit_code_of(error: BaseException) -> ExitCode | None:
     """Exit code of an error, of the nearest class that has one; None: it needs a traceback."""
     kinds = [CODES.get((kind.__module__, kind.__qualname__)) for kind in type(error).__mro__]
     return next((code for code in kinds if code is not None), None)

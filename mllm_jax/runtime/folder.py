@@ -47,7 +47,7 @@ def prepare_folder(folder: Path, *, lenient: bool = False) -> None:
     """
     # Processes of several hosts may do that at once.
     probe = folder / f".writable-{os.getpid()}-{platform.node()}"
-    with writing(f"folder {folder}", lenient=lenient):
+    with report_write_errors(f"folder {folder}", lenient=lenient):
         folder.mkdir(parents=True, exist_ok=True)
         try:
             probe.write_bytes(b"x")
@@ -70,8 +70,8 @@ def steps_in(folder: Path) -> list[int]:
 
 
 @contextmanager
-def writing(what: str, *, lenient: bool = False) -> Iterator[None]:
-    """Context that writes to a run's folder.
+def report_write_errors(what: str, *, lenient: bool = False) -> Iterator[None]:
+    """Context that writes to a run's folder; OSErrors become errors of the run.
 
     Args:
         what: what is written, for people.
@@ -83,17 +83,17 @@ def writing(what: str, *, lenient: bool = False) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        told = (
+        message = (
             f"{what} cannot be written: {error.strerror}; choose another run.directory (or "
             "--output, where it is given)"
         )
         if not may_pass(error):
-            raise RunError(told) from error
-        _tell(told, lenient=lenient)
+            raise RunError(message) from error
+        _report(message, lenient=lenient)
 
 
 @contextmanager
-def made_folder(folder: Path, *keep: str, lenient: bool = False) -> Iterator[None]:
+def created_folder(folder: Path, *ignored: str, lenient: bool = False) -> Iterator[None]:
     """Context in which `folder` is there; an error removes a new one that nothing was written to.
 
     Args:
@@ -108,35 +108,37 @@ def made_folder(folder: Path, *keep: str, lenient: bool = False) -> Iterator[Non
     try:
         yield
     except BaseException:
-        if new and {path.name for path in folder.iterdir()} <= {*keep}:
+        if new and {path.name for path in folder.iterdir()} <= {*ignored}:
             shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
-def identity(folder: Path) -> str:
-    """The identity of the run in a folder, which is made at its first start."""
-    found = known_identity(folder)
-    if found is None:
-        found = secrets.token_hex(8)
-        keep_identity(folder, found)
-    return found
+def ensure_identity(folder: Path) -> str:
+    """Return the identity of the run in a folder; the first start creates it."""
+    identity = read_identity(folder)
+    if identity is None:
+        identity = secrets.token_hex(8)
+        write_identity(folder, identity)
+    return identity
 
 
-def keep_identity(folder: Path, own: str) -> None:
+def write_identity(folder: Path, identity: str) -> None:
     """Write the identity of the run in a folder, with a checksum."""
-    write_atomically(folder / IDENTITY, signed_text(f"{own}\n"), part=f"{IDENTITY}-{os.getpid()}")
+    write_atomically(
+        folder / IDENTITY, signed_text(f"{identity}\n"), part=f"{IDENTITY}-{os.getpid()}"
+    )
 
 
-def known_identity(folder: Path) -> str | None:
+def read_identity(folder: Path) -> str | None:
     """The identity of the run in a folder; None if it has none. A damaged one is removed."""
     path = folder / IDENTITY
     if not path.exists():
         return None
     with suppress(DamageError):
         check_text(path)
-        found = path.read_bytes().partition(b"\n")[0]
-        if re.fullmatch(rb"[0-9a-z]+", found):
-            return found.decode()
+        text = path.read_bytes().partition(b"\n")[0]
+        if re.fullmatch(rb"[0-9a-z]+", text):
+            return text.decode()
     path.unlink(missing_ok=True)
     logger.warning("%s is damaged and removed: snapshots in memory count as another run's", path)
     return None
@@ -154,14 +156,14 @@ def check_room(folder: Path, needed_bytes: int, *, lenient: bool = False) -> Non
     free = shutil.disk_usage(folder).free
     needed = FREE_BYTES + needed_bytes
     if free < needed:
-        _tell(
+        _report(
             f"run folder {folder}: {free / 2**20:.0f} MiB are free, checkpoints and logs need "
             f"{needed / 2**20:.0f} MiB; free some space or choose another run.directory",
             lenient=lenient,
         )
 
 
-def _tell(what: str, *, lenient: bool) -> None:
+def _report(what: str, *, lenient: bool) -> None:
     if not lenient:
         raise RoomError(what)
     logger.warning("%s. Training goes on; what cannot be saved is told, and tried again", what)

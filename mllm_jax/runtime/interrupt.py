@@ -21,9 +21,9 @@ import time
 from types import FrameType
 from typing import Self
 
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.part import leave_process, peers
-from mllm_jax.runtime.supervised.process import supervised
+from mllm_jax.runtime.supervised.process import supervisor_settings
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -33,56 +33,58 @@ PATIENCE = 2.0
 #: Seconds after which a signal is sent once more whose exception was dropped.
 AGAIN = 0.1
 
-_standing = ""
+_status = ""
 
 
-def stands(text: str) -> None:
+def set_interrupt_status(text: str) -> None:
     """Set the text that follows `interrupted` from now on, e.g. which step is saved."""
-    global _standing
-    _standing = text
+    global _status
+    _status = text
 
 
-def standing() -> str:
-    """The present text of an interruption."""
-    return f"interrupted{_standing}"
+def interrupt_message() -> str:
+    """Return the message of an interruption at this moment."""
+    return f"interrupted{_status}"
 
 
-class Interruptible:
+class InterruptibleContext:
     """Context in which the signals raise KeyboardInterrupt or, if Python is kept busy, end all."""
 
     def __init__(self) -> None:
         self._handled, self._raised = 0, False
-        self._here = threading.current_thread() is threading.main_thread()
-        self._before: dict[int, object] = {}
+        self._in_main_thread = threading.current_thread() is threading.main_thread()
+        self._previous_handlers: dict[int, object] = {}
         self._hook = sys.unraisablehook
 
     def __enter__(self) -> Self:
-        stands("")
-        if self._here:
+        set_interrupt_status("")
+        if self._in_main_thread:
             receive, self._send = socket.socketpair()
             self._send.setblocking(False)
             self._fd = signal.set_wakeup_fd(self._send.fileno(), warn_on_full_buffer=False)
-            self._before = {number: signal.signal(number, self._raise) for number in SIGNALS}
-            threading.Thread(target=self._watch, args=(receive,), daemon=True).start()
-            self._hook, sys.unraisablehook = sys.unraisablehook, self._dropped
+            self._previous_handlers = {
+                number: signal.signal(number, self._raise) for number in SIGNALS
+            }
+            threading.Thread(target=self._watch_signals, args=(receive,), daemon=True).start()
+            self._hook, sys.unraisablehook = sys.unraisablehook, self._on_dropped
         return self
 
     def __exit__(self, *raised: object) -> None:
-        for number, handler in self._before.items():
+        for number, handler in self._previous_handlers.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
-        if self._here:
+        if self._in_main_thread:
             sys.unraisablehook = self._hook
             signal.set_wakeup_fd(self._fd)
             self._send.close()
 
     def _raise(self, number: int, frame: FrameType | None) -> None:
         self._handled += 1
-        if self._raised and supervised():
+        if self._raised and supervisor_settings():
             return
         self._raised = True
         raise KeyboardInterrupt
 
-    def _dropped(self, error: sys.UnraisableHookArgs) -> None:
+    def _on_dropped(self, error: sys.UnraisableHookArgs) -> None:
         """Python has dropped an exception: a handler's comes again, others are told as usual."""
         if error.exc_type is not KeyboardInterrupt:
             self._hook(error)
@@ -92,17 +94,17 @@ class Interruptible:
         again.daemon = True
         again.start()
 
-    def _watch(self, receive: socket.socket) -> None:
-        came = 0
+    def _watch_signals(self, receive: socket.socket) -> None:
+        received = 0
         with receive:
             while numbers := receive.recv(1):
-                came += numbers[0] in SIGNALS
-                if not self._comes_to(came):
-                    sys.stderr.write(standing() + "\n")
-                    peers().leave(Exit.INTERRUPTED, "interrupted")
-                    leave_process(Exit.INTERRUPTED)
+                received += numbers[0] in SIGNALS
+                if not self._handles_in_time(received):
+                    sys.stderr.write(interrupt_message() + "\n")
+                    peers().leave(ExitCode.INTERRUPTED, "interrupted")
+                    leave_process(ExitCode.INTERRUPTED)
 
-    def _comes_to(self, signals: int) -> bool:
+    def _handles_in_time(self, signals: int) -> bool:
         """Whether Python handles that many of them in time."""
         deadline = time.monotonic() + PATIENCE
         while self._handled < signals and time.monotonic() < deadline:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from mllm_jax.runtime.records import INT, TEXT, DamageError, Form, line_of, read_document
+from mllm_jax.runtime.records import INT, TEXT, DamageError, RecordForm, read_record, record_line
 
 logger = logging.getLogger(__name__)
 
@@ -30,21 +30,21 @@ JOBSET = "MLLM_JAX_JOBSET"
 
 
 #: The form of what a holder writes.
-_SIGNED = Form({"pid": INT, "host": TEXT, "since": TEXT, "job": (str, type(None))}, {})
+_HOLDER = RecordForm({"pid": INT, "host": TEXT, "since": TEXT, "job": (str, type(None))}, {})
 
 
 class LockedError(RuntimeError):
     """The folder belongs to a run that is going on."""
 
 
-class HeldError(LockedError):
+class LockHeldError(LockedError):
     """No other job has the folder: a later start of this job may find that it is free.
 
     A file system that hosts share may keep the lock of a host that is gone until its lease ends.
     """
 
 
-def job() -> str | None:
+def cluster_job() -> str | None:
     """The job of a cluster that this process is part of; None: of no job."""
     if number := os.environ.get("SLURM_JOB_ID"):
         return f"job {number} of Slurm"
@@ -53,7 +53,7 @@ def job() -> str | None:
 
 
 @contextmanager
-def locked(folder: Path, name: str = NAME, patience: float = GLANCE) -> Iterator[None]:
+def run_lock(folder: Path, name: str = NAME, patience: float = GLANCE) -> Iterator[None]:
     """Keep other runs out of `folder` within the context; only the primary process asks for it.
 
     The lock is the operating system's (`flock`): it needs no cleaning up after `kill -9`, and on a
@@ -70,16 +70,18 @@ def locked(folder: Path, name: str = NAME, patience: float = GLANCE) -> Iterator
     """
     with (folder / name).open("a+") as file:
         try:
-            _take(folder, file, patience)
+            _acquire(folder, file, patience)
         except BlockingIOError:
-            raise _in_use(folder, file, LockedError if _another(file) else HeldError) from None
+            raise _in_use(
+                folder, file, LockedError if _is_of_another_job(file) else LockHeldError
+            ) from None
         except OSError as error:
             logger.warning(
                 "run folder %s takes no locks (%s): see that no second run writes there",
                 folder,
                 error.strerror,
             )
-        _sign(file)
+        _write_holder(file)
         yield
 
 
@@ -87,7 +89,7 @@ def check_unlocked(folder: Path, name: str = NAME) -> None:
     """See that no process has the lock of `folder`, without taking it.
 
     Args:
-        folder, name: as of `locked`.
+        folder, name: as of `run_lock`.
 
     Raises:
         LockedError: a process has it; the message says which, and since when.
@@ -121,57 +123,59 @@ def _in_use(folder: Path, file: IO[str], kind: type[LockedError]) -> LockedError
     )
 
 
-def _take(folder: Path, file: IO[str], patience: float) -> None:
+def _acquire(folder: Path, file: IO[str], patience: float) -> None:
     """Take the lock, or raise BlockingIOError once the time is over."""
-    begin, told = time.monotonic(), False
+    begin, warned = time.monotonic(), False
     while True:
         try:
             return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             waited = time.monotonic() - begin
-            if waited >= patience or (waited >= GLANCE and job() and _another(file)):
+            if waited >= patience or (
+                waited >= GLANCE and cluster_job() and _is_of_another_job(file)
+            ):
                 raise
-        if waited >= GLANCE and not told:
+        if waited >= GLANCE and not warned:
             logger.warning(
                 "run folder %s is in use by %s: it is waited for, %.3g s at most",
                 folder,
                 _holder(file),
                 patience,
             )
-            told = True
+            warned = True
         time.sleep(_AGAIN)
 
 
-def _sign(file: IO[str]) -> None:
+def _write_holder(file: IO[str]) -> None:
     """Write who has the lock; it holds on a full disk, too, where nobody can be told."""
     since = time.strftime("%Y-%m-%d %H:%M:%S %z")
-    signed = {"pid": os.getpid(), "host": socket.gethostname(), "since": since}
-    signed |= {"job": job()}
+    holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": since}
+    holder |= {"job": cluster_job()}
     try:
         os.truncate(file.fileno(), 0)
-        os.write(file.fileno(), line_of(signed).encode())
+        os.write(file.fileno(), record_line(holder).encode())
     except OSError as error:
         logger.warning("%s cannot name its holder: %s", file.name, error)
 
 
-def _another(file: IO[str]) -> bool:
+def _is_of_another_job(file: IO[str]) -> bool:
     """Whether the holder is of another job, or this process of none."""
-    own, signed = job(), _signed(file)
-    return own is None or signed.get("job") not in (None, own)
+    job, holder = cluster_job(), _read_holder(file)
+    return job is None or holder.get("job") not in (None, job)
 
 
 def _holder(file: IO[str]) -> str:
     """The process that has signed the lock, which a process does soon after taking it."""
-    signed = _signed(file)
-    if not signed:
+    holder = _read_holder(file)
+    if not holder:
         return "another process"
-    of = f" in {signed['job']}" if signed["job"] else ""
-    return f"process {signed['pid']} on {signed['host']}{of} since {signed['since']}"
+    job = f" in {holder['job']}" if holder["job"] else ""
+    return f"process {holder['pid']} on {holder['host']}{job} since {holder['since']}"
 
 
-def _signed(file: IO[str]) -> dict[str, Any]:
+def _read_holder(file: IO[str]) -> dict[str, Any]:
     """What the holder has written; nothing if it has not yet, could not, or it is damaged."""
     try:
-        return read_document(Path(file.name), _SIGNED)
+        return read_record(Path(file.name), _HOLDER)
     except (DamageError, OSError):
         return {}

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from data.waits import current
-from mllm_jax.runtime.exits import Exit
-from mllm_jax.runtime.wire import Address
+from mllm_jax.runtime.exits import ExitCode
+from mllm_jax.runtime.wire import HostAddress
 
 
 class JoinError(RuntimeError):
@@ -27,7 +27,7 @@ class PeerError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Processes:
+class ProcessPlace:
     """Place of this process among those of one run.
 
     Attributes:
@@ -60,7 +60,7 @@ class Processes:
             )
         if self.coordinator is not None:
             try:
-                Address.parse(self.coordinator)
+                HostAddress.parse(self.coordinator)
             except ValueError as error:
                 raise JoinError(f"--coordinator {error}") from None
 
@@ -69,11 +69,11 @@ class Processes:
 POSTS = 2**16
 
 #: The place of a process that has no others.
-ALONE = Processes()
+ALONE = ProcessPlace()
 
 
 @dataclass(frozen=True)
-class Activity:
+class ProcessActivity:
     """The present activity of a process.
 
     Attributes:
@@ -109,7 +109,7 @@ class Peers:
     host: str | None = None
     index = 0
     count = 1
-    activity = Activity()
+    activity = ProcessActivity()
     step = 0
     waits = 0
     _held_up = 0.0
@@ -134,44 +134,44 @@ class Peers:
         """
         self._posts[name].append((self.index, value))
 
-    def posted(self, name: str) -> list[tuple[int, Any]]:
+    def take_posts(self, name: str) -> list[tuple[int, Any]]:
         """Numbers of processes and the values that have come from them since the last call."""
-        posts, found = self._posts[name], list[tuple[int, Any]]()
+        posts, taken_posts = self._posts[name], list[tuple[int, Any]]()
         while posts:
-            found.append(posts.popleft())
-        return found
+            taken_posts.append(posts.popleft())
+        return taken_posts
 
     @property
-    def present(self) -> Activity:
+    def present(self) -> ProcessActivity:
         """The present activity, or the call to a place that holds it up: what others are told.
 
         After such a call the activity begins anew.
         """
-        own = self.activity
-        wait = current(own.key) if own.key else None
+        activity = self.activity
+        wait = current(activity.key) if activity.key else None
         if wait is None:
-            return replace(own, since=max(own.since, self._held_up))
+            return replace(activity, since=max(activity.since, self._held_up))
         self._held_up = time.monotonic()
-        told = f"{own.event}, from {wait.place} (retry_seconds {wait.seconds:g})"
-        return replace(own, event=told, since=wait.since, allowed=wait.seconds)
+        event = f"{activity.event}, from {wait.place} (retry_seconds {wait.seconds:g})"
+        return replace(activity, event=event, since=wait.since, allowed=wait.seconds)
 
     def note(self, event: str, *, limited: bool = True, key: str = "") -> None:
         """Note the present activity of this process.
 
         Args:
             limited: whether it should not take long.
-            key: as of `Activity`.
+            key: as of `ProcessActivity`.
         """
-        self._be_at(Activity(event, time.monotonic(), limited, key=key))
+        self._set_activity(ProcessActivity(event, time.monotonic(), limited, key=key))
 
-    def took(self, step: int) -> None:
+    def note_step(self, step: int) -> None:
         """Note that this process has taken a step."""
         self.step = step
-        _heard()
+        _on_event()
 
-    def _be_at(self, activity: Activity) -> None:
+    def _set_activity(self, activity: ProcessActivity) -> None:
         self.activity = activity
-        _heard()
+        _on_event()
 
     @contextmanager
     def doing(self, event: str, *, limited: bool, key: str = "") -> Iterator[None]:
@@ -179,7 +179,7 @@ class Peers:
         before = self.activity
         self.note(event, limited=limited, key=key)
         yield
-        self._be_at(replace(before, since=time.monotonic()))
+        self._set_activity(replace(before, since=time.monotonic()))
 
     @contextmanager
     def meeting(self, what: str) -> Iterator[None]:
@@ -207,24 +207,24 @@ class Peers:
 
 
 _current: Peers = Peers()
-_heard: Callable[[], None] = lambda: None  # noqa: E731 - replaced by `on_events`
+_on_event: Callable[[], None] = lambda: None  # noqa: E731 - replaced by `on_events`
 
 
-def on_events(listener: Callable[[], None]) -> None:
+def set_event_listener(listener: Callable[[], None]) -> None:
     """Let `listener` be called upon every event of this process, in whichever thread it happens."""
-    global _heard
-    _heard = listener
+    global _on_event
+    _on_event = listener
 
 
 def peers() -> Peers:
-    """The processes of this run, as `take_part` was told last."""
+    """The processes of this run, as `set_peers` was told last."""
     return _current
 
 
-def take_part(part: Peers) -> None:
-    """Let `peers` return `part` from now on."""
+def set_peers(group: Peers) -> None:
+    """Let `peers` return `group` from now on."""
     global _current
-    _current = part
+    _current = group
 
 
 def waiting(
@@ -235,7 +235,7 @@ def waiting(
 
 
 @contextmanager
-def deadline(seconds: float | None, why: str | Callable[[], str]) -> Iterator[None]:
+def exit_after(seconds: float | None, why: str | Callable[[], str]) -> Iterator[None]:
     """Context for a wait that heeds no signal: the process ends if the wait takes too long.
 
     Args:
@@ -248,7 +248,7 @@ def deadline(seconds: float | None, why: str | Callable[[], str]) -> Iterator[No
         return
 
     def end() -> None:
-        end_process(Exit.LOST_PEER, why if isinstance(why, str) else why())
+        end_process(ExitCode.LOST_PEER, why if isinstance(why, str) else why())
 
     timer = threading.Timer(seconds, end)
     timer.daemon = True

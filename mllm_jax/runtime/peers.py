@@ -34,23 +34,30 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from mllm_jax.runtime.exits import Exit, of_others
-from mllm_jax.runtime.messages import words
-from mllm_jax.runtime.messages.relay import Relay
-from mllm_jax.runtime.messages.secret import RefusedError, show
-from mllm_jax.runtime.messages.strangers import Strangers, refuse
-from mllm_jax.runtime.messages.typed import MessageError, read
+from mllm_jax.runtime.exits import ExitCode, exit_code_of_others
+from mllm_jax.runtime.messages import peer_messages
+from mllm_jax.runtime.messages.relay import CoordinatorRelay
+from mllm_jax.runtime.messages.secret import SecretRefusedError, present_secret
+from mllm_jax.runtime.messages.strangers import StrangerConnections, refuse_connection
+from mllm_jax.runtime.messages.typed import MessageError, parse_message
 from mllm_jax.runtime.part import (
-    Activity,
     JoinError,
     PeerError,
     Peers,
+    ProcessActivity,
     end_process,
-    take_part,
+    set_peers,
 )
-from mllm_jax.runtime.supervised.process import attempt, supervised
-from mllm_jax.runtime.watch import Limits, Peer, fault
-from mllm_jax.runtime.wire import STRANGE, Address, Line, Message, hold_port, reason
+from mllm_jax.runtime.supervised.process import attempt_number, supervisor_settings
+from mllm_jax.runtime.watch import Peer, WatchLimits, find_fault
+from mllm_jax.runtime.wire import (
+    STRANGE,
+    Connection,
+    HostAddress,
+    Message,
+    describe_error,
+    hold_port,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +70,7 @@ BEAT = 0.5
 GRACE = 3.0
 
 
-class Together(Peers):
+class PeerGroup(Peers):
     """A process among several.
 
     Attributes:
@@ -71,18 +78,18 @@ class Together(Peers):
         bind: address at which JAX's coordinator listens on process 0; None on the others.
     """
 
-    coordinator: Address
-    bind: Address | None = None
+    coordinator: HostAddress
+    bind: HostAddress | None = None
 
-    def __init__(self, index: int, count: int, address: Address, limits: Limits) -> None:
+    def __init__(self, index: int, count: int, address: HostAddress, limits: WatchLimits) -> None:
         super().__init__()
         self.index, self.count = index, count
         self._address, self._limits = address, limits
         now = time.monotonic()
-        self._own = Peer(index, socket.gethostname(), os.getpid(), now)
-        self.activity = Activity(since=now)
+        self._self = Peer(index, socket.gethostname(), os.getpid(), now)
+        self.activity = ProcessActivity(since=now)
         self._peers: dict[int, Peer] = {}
-        self._asked: dict[str, asyncio.Future[list[Any]]] = {}
+        self._gathering: dict[str, asyncio.Future[list[Any]]] = {}
         self._leaving = self._ending = False
         self._tasks: set[asyncio.Task[Any]] = set()
         self._loop = asyncio.new_event_loop()
@@ -102,9 +109,9 @@ class Together(Peers):
         """See `Peers.gather`; the watch ends this process if another one never comes."""
         # The wait has begun once the value is sent: others may go on then.
         with self.waiting(name, by_all=False):
-            found = self._call(self._gather(name, value))
+            values = self._call(self._gather(name, value))
             self.waits += 1
-        return found
+        return values
 
     @contextmanager
     def meeting(self, what: str) -> Iterator[None]:
@@ -119,32 +126,34 @@ class Together(Peers):
         event = f"waiting for the others ({what}), after: {self.activity.event}"
         with self.doing(event, limited=limited):
             self.waits += by_all
-            self._be_at(replace(self.activity, waiting=True))
+            self._set_activity(replace(self.activity, waiting=True))
             yield
             self.waits += by_all
 
-    def each(self) -> str:
+    def describe_all(self) -> str:
         """All processes that this one hears, with the last event of each."""
         now = time.monotonic()
         heard = self._peers.values()
-        return "; ".join(f"{peer}: {peer.last(now)}" for peer in sorted(heard, key=_number))
+        return "; ".join(
+            f"{peer}: {peer.describe_last_event(now)}" for peer in sorted(heard, key=_number)
+        )
 
     def leave(self, code: int, reason: str = "") -> None:
         """See `Peers.leave`."""
         self._leaving = True
-        self._call(self._bye(of_others(code), reason))
-        self._call(self._rest())
+        self._call(self._bye(exit_code_of_others(code), reason))
+        self._call(self._cancel_tasks())
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
-    def _spawn(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Run `work` beside; a task that nobody holds may vanish."""
+    def _start_task(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Run `work` in the background; a task without a reference may vanish."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _rest(self) -> None:
+    async def _cancel_tasks(self) -> None:
         """End all that goes on here: the interpreter complains of tasks that are left."""
         tasks = asyncio.all_tasks() - {asyncio.current_task()}
         for task in tasks:
@@ -160,76 +169,82 @@ class Together(Peers):
     async def _bye(self, code: int, reason: str) -> None:
         raise NotImplementedError
 
-    def _tell(self, kind: str, **content: Any) -> None:
+    def _send(self, kind: str, **content: Any) -> None:
         """Send to whoever this process is connected to."""
         raise NotImplementedError
 
     async def _start_beating(self) -> None:
         for peer in self._peers.values():
             peer.heard = time.monotonic()
-        self._own.heard = time.monotonic()
-        self._spawn(self._beat())
+        self._self.heard = time.monotonic()
+        self._start_task(self._beat())
 
     async def _beat(self) -> None:
         while not self._leaving:
             now = time.monotonic()
-            if now - self._own.heard > self._limits.silent / 2:
+            if now - self._self.heard > self._limits.silent / 2:
                 # This process was stopped itself; the silence of others means nothing.
                 for peer in self._peers.values():
                     peer.heard = now
-            self._own.heard = now
-            own = self.present
-            doing = {"limited": own.limited, "waiting": own.waiting, "allowed": own.allowed}
-            doing["waits"] = self.waits
-            self._tell("beat", event=own.event, ago=now - own.since, **doing)
+            self._self.heard = now
+            activity = self.present
+            flags = {
+                "limited": activity.limited,
+                "waiting": activity.waiting,
+                "allowed": activity.allowed,
+            }
+            flags["waits"] = self.waits
+            self._send("beat", event=activity.event, ago=now - activity.since, **flags)
             if why := self._fault(now):
-                await self._end(Exit.LOST_PEER, why)
+                await self._end(ExitCode.LOST_PEER, why)
             await asyncio.sleep(BEAT)
 
     def _fault(self, now: float) -> str | None:
         """The process at fault, as far as this process can know, and why; None without a fault."""
         raise NotImplementedError
 
-    async def _hear(self, peer: Peer, line: Line, kinds: Mapping[str, type[Any]]) -> None:
+    async def _hear(
+        self, peer: Peer, connection: Connection, kinds: Mapping[str, type[Any]]
+    ) -> None:
         """Hear another process until its connection ends.
 
         Args:
             kinds: messages that it may send.
         """
-        while (message := await line.receive()) is not None:
+        while (message := await connection.receive()) is not None:
             try:
-                self._take(peer, line, read(kinds, message), message)
+                self._handle(peer, connection, parse_message(kinds, message), message)
             except MessageError as error:
                 logger.warning("%s: %s; its connection is closed", peer, error)
-                line.close()
+                connection.close()
                 return
 
-    def _take(self, peer: Peer, line: Line, told: Any, message: Message) -> None:
-        """Take a message in.
+    def _handle(self, peer: Peer, connection: Connection, content: Any, message: Message) -> None:
+        """Handle a message.
 
         Args:
-            told: what the message says.
+            content: typed fields of the message.
         """
         raise NotImplementedError
 
-    def _heard(self, peer: Peer, told: words.Beating) -> None:
+    def _note_beat(self, peer: Peer, beat: peer_messages.BeatMessage) -> None:
         """Note a sign of life."""
         peer.heard = time.monotonic()
-        peer.event, peer.limited, peer.waiting = told.event, told.limited, told.waiting
-        peer.allowed, peer.waits = told.allowed, told.waits
-        peer.since = peer.heard - told.ago
+        peer.event, peer.limited, peer.waiting = beat.event, beat.limited, beat.waiting
+        peer.allowed, peer.waits = beat.allowed, beat.waits
+        peer.since = peer.heard - beat.ago
 
-    def _part(self, peer: Peer, line: Line) -> None:
+    def _note_leave(self, peer: Peer, connection: Connection) -> None:
         """Note last words; their sender waits until the connection is closed."""
         peer.ended = True
-        line.close()
+        connection.close()
 
-    async def _gone(self, peer: Peer) -> None:
+    async def _on_closed(self, peer: Peer) -> None:
         """A connection has ended, as it does after last words."""
         if not peer.ended:
             peer.ended = True
-            last = peer.last(time.monotonic())
-            await self._end(Exit.LOST_PEER, f"{peer} is gone: its connection closed; {last}")
+            last = peer.describe_last_event(time.monotonic())
+            await self._end(ExitCode.LOST_PEER, f"{peer} is gone: its connection closed; {last}")
 
     async def _end(self, code: int, why: str, grace: float = 0.0) -> None:
         """End this process, unless it ends by itself within `grace` seconds."""
@@ -245,38 +260,40 @@ class Together(Peers):
         """Tell others why this process ends, if they hear it from nobody else."""
 
 
-class Member(Together):
+class PeerMember(PeerGroup):
     """Any process but the first."""
 
-    _line: Line
+    _connection: Connection
 
     async def _meet(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
-        self._line = await self._connect(deadline, seconds)
+        self._connection = await self._connect(deadline, seconds)
         answer = await self._answer(seconds)
-        if isinstance(answer, words.Refused):
-            self._line.close()
+        if isinstance(answer, peer_messages.RefusedMessage):
+            self._connection.close()
             raise (JoinError if answer.wrong else PeerError)(answer.why)
         now = time.monotonic()
-        self.host = self._line.own_host
+        self.host = self._connection.local_host
         self._peers[0] = Peer(0, answer.host, answer.pid, now, since=now)
-        relay = Relay(Address(self._address.host, answer.port))
+        relay = CoordinatorRelay(HostAddress(self._address.host, answer.port))
         self.coordinator = await relay.listen()
-        self._spawn(self._listen())
+        self._start_task(self._listen())
 
     async def _answer(self, seconds: float) -> Any:
-        """The answer of process 0 to a hello, see `words.ANSWERS`."""
-        own, at = self._own, f"what listens at {self._address}"
-        hello = words.Hello(own.index, own.host, own.pid, self.count, attempt())
+        """The answer of process 0 to a hello, see `peer_messages.ANSWERS`."""
+        process, at = self._self, f"what listens at {self._address}"
+        hello = peer_messages.HelloMessage(
+            process.index, process.host, process.pid, self.count, attempt_number()
+        )
         try:
             # Process 0 says who is missing; its deadline may have begun as late as this one ends.
             async with asyncio.timeout(seconds + 5):
-                await show(self._line)
-                self._line.trust()
-                self._line.send("hello", **asdict(hello))
-                return read(words.ANSWERS, await self._line.receive())
-        except RefusedError as error:
-            raise JoinError(f"process {own.index} is refused by {at}: {error}") from None
+                await present_secret(self._connection)
+                self._connection.trust()
+                self._connection.send("hello", **asdict(hello))
+                return parse_message(peer_messages.ANSWERS, await self._connection.receive())
+        except SecretRefusedError as error:
+            raise JoinError(f"process {process.index} is refused by {at}: {error}") from None
         except (MessageError, TimeoutError) as error:
             why = str(error) or "it says nothing"
             raise PeerError(
@@ -284,12 +301,12 @@ class Member(Together):
                 f"does ({why}); is --coordinator right?"
             ) from None
 
-    async def _connect(self, deadline: float, seconds: float) -> Line:
+    async def _connect(self, deadline: float, seconds: float) -> Connection:
         """A connection to process 0, as soon as it listens."""
         while True:
             try:
                 async with asyncio.timeout(max(0.1, deadline - time.monotonic())):
-                    return Line(
+                    return Connection(
                         *await asyncio.open_connection(self._address.host, self._address.port)
                     )
             except OSError as error:  # TimeoutError is one, too
@@ -297,62 +314,66 @@ class Member(Together):
                     hint = await asyncio.to_thread(self._address.hint)
                     raise PeerError(
                         f"process {self.index} of {self.count} found no process 0 at "
-                        f"{self._address} within {seconds:g} s ({reason(error)}); is it started, "
-                        f"with the same --coordinator? (--join-seconds waits longer){hint}"
+                        f"{self._address} within {seconds:g} s ({describe_error(error)}); is it "
+                        f"started, with the same --coordinator? (--join-seconds waits longer){hint}"
                     ) from None
             await asyncio.sleep(0.2)
 
     async def _listen(self) -> None:
         first = self._peers[0]
-        await self._hear(first, self._line, words.FROM_FIRST)
-        await self._gone(first)
+        await self._hear(first, self._connection, peer_messages.FROM_FIRST)
+        await self._on_closed(first)
 
-    def _take(self, peer: Peer, line: Line, told: Any, message: Message) -> None:
-        match told:
-            case words.Beating():
-                self._heard(peer, told)
-            case words.Gathered():
-                asked, values = self._asked.pop(told.name, None), message.get("values")
-                if asked is None or not isinstance(values, list) or len(values) != self.count:
-                    raise MessageError(f"gathered: {told.name[:40]!r}: nobody has asked for that")
-                asked.set_result(values)
-            case words.Bye():
-                self._part(peer, line)
-            case words.End():
-                self._part(peer, line)
-                self._spawn(self._end(told.code, told.why, told.grace))
+    def _take(self, peer: Peer, connection: Connection, content: Any, message: Message) -> None:
+        match content:
+            case peer_messages.BeatMessage():
+                self._note_beat(peer, content)
+            case peer_messages.GatheredMessage():
+                answer, values = self._gathering.pop(content.name, None), message.get("values")
+                if answer is None or not isinstance(values, list) or len(values) != self.count:
+                    raise MessageError(
+                        f"gathered: {content.name[:40]!r}: nobody has asked for that"
+                    )
+                answer.set_result(values)
+            case peer_messages.LeaveMessage():
+                self._note_leave(peer, connection)
+            case peer_messages.EndMessage():
+                self._note_leave(peer, connection)
+                self._start_task(self._end(content.code, content.why, content.grace))
 
     async def _gather(self, name: str, value: Any) -> list[Any]:
-        self._asked[name] = self._loop.create_future()
-        self._line.send("gather", name=name, value=value)
+        self._gathering[name] = self._loop.create_future()
+        self._connection.send("gather", name=name, value=value)
         self.waits += 1
-        return await self._asked[name]
+        return await self._gathering[name]
 
     def post(self, name: str, value: Any) -> None:
         """See `Peers.post`."""
-        self._loop.call_soon_threadsafe(partial(self._line.send, "post", name=name, value=value))
+        self._loop.call_soon_threadsafe(
+            partial(self._connection.send, "post", name=name, value=value)
+        )
 
     async def _bye(self, code: int, reason: str) -> None:
-        self._line.send("bye", code=code, why=reason)
-        await self._line.finish()
+        self._connection.send("bye", code=code, why=reason)
+        await self._connection.finish()
 
     def _tell(self, kind: str, **content: Any) -> None:
-        self._line.send(kind, **content)
+        self._connection.send(kind, **content)
 
     def _fault(self, now: float) -> str | None:
         # Only process 0, which hears all, decides whether all stand still.
         known = replace(self._limits, stalled=None, longest=None)
-        return fault(self._peers.values(), now, known)
+        return find_fault(self._peers.values(), now, known)
 
 
-class First(Together):
+class PeerHub(PeerGroup):
     """Process 0, which the others connect to."""
 
-    def __init__(self, index: int, count: int, address: Address, limits: Limits) -> None:
+    def __init__(self, index: int, count: int, address: HostAddress, limits: WatchLimits) -> None:
         super().__init__(index, count, address, limits)
         self.host = address.host
-        self._lines: dict[int, Line] = {}
-        self._strangers = Strangers(count)
+        self._connections: dict[int, Connection] = {}
+        self._strangers = StrangerConnections(count)
         self._values: defaultdict[str, dict[int, Any]] = defaultdict(dict)
         self._complete = self._loop.create_future()
 
@@ -364,12 +385,12 @@ class First(Together):
                 self._address.host,
                 self._address.port,
                 limit=STRANGE,
-                reuse_port=supervised() is not None,
+                reuse_port=supervisor_settings() is not None,
             )
         except OSError as error:
             raise JoinError(
-                f"process 0 cannot listen at {self._address} ({reason(error)}); valid: a free "
-                "port and an address of this machine for --coordinator"
+                f"process 0 cannot listen at {self._address} ({describe_error(error)}); valid: a "
+                "free port and an address of this machine for --coordinator"
             ) from None
         hint = await asyncio.to_thread(self._address.hint)
         if hint:
@@ -378,7 +399,7 @@ class First(Together):
             async with asyncio.timeout(seconds):
                 await self._complete
         except TimeoutError:
-            missing = [i for i in range(1, self.count) if i not in self._lines]
+            missing = [i for i in range(1, self.count) if i not in self._connections]
             why = (
                 f"process{'es' * (len(missing) > 1)} {', '.join(map(str, missing))} of "
                 f"{self.count} did not come to {self._address} within {seconds:g} s; are they "
@@ -387,36 +408,38 @@ class First(Together):
             await self._refuse(why, wrong=False)
             server.close()
             raise PeerError(why) from None
-        self._held = hold_port(self._address.host)
-        self.bind = self.coordinator = Address(self._address.host, self._held.getsockname()[1])
-        self._tell("welcome", host=self._own.host, pid=self._own.pid, port=self.bind.port)
+        self._reserved_port = hold_port(self._address.host)
+        self.bind = self.coordinator = HostAddress(
+            self._address.host, self._reserved_port.getsockname()[1]
+        )
+        self._tell("welcome", host=self._self.host, pid=self._self.pid, port=self.bind.port)
 
     async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        line = Line(reader, writer)
-        hello = await self._strangers.introduced(words.Hello, line)
+        connection = Connection(reader, writer)
+        hello = await self._strangers.introduce(peer_messages.HelloMessage, connection)
         if hello is None:
             return
         now = time.monotonic()
         peer = Peer(hello.index, hello.host, hello.pid, now, since=now)
         if why := self._unfit(peer, hello.count, hello.attempt):
-            await refuse(line, why, wrong=True)
+            await refuse_connection(connection, why, wrong=True)
             return
-        line.trust()
-        self._peers[peer.index], self._lines[peer.index] = peer, line
-        if len(self._lines) == self.count - 1:
+        connection.trust()
+        self._peers[peer.index], self._connections[peer.index] = peer, connection
+        if len(self._connections) == self.count - 1:
             self._complete.set_result(None)
         with suppress(asyncio.CancelledError):  # as in the relay
-            await self._listen(peer, line)
+            await self._listen(peer, connection)
 
     def _unfit(self, peer: Peer, count: int, theirs: int | None) -> str:
         """Why `peer` cannot be one of these processes; a wrong number of them ends all."""
-        if theirs != attempt():
-            return f"{peer} is of attempt {theirs}, process 0 of attempt {attempt()}"
+        if theirs != attempt_number():
+            return f"{peer} is of attempt {theirs}, process 0 of attempt {attempt_number()}"
         if count != self.count:
             why = f"{peer} was started with --processes {count}, process 0 with {self.count}"
             if not self._complete.done():
                 self._complete.set_exception(JoinError(why))
-                self._spawn(self._refuse(why, wrong=True))
+                self._start_task(self._refuse(why, wrong=True))
             return why
         if not 0 < peer.index < self.count:
             return f"{peer} is none of --processes {count}; valid: 1 to {count - 1}"
@@ -429,45 +452,45 @@ class First(Together):
         self._tell("refused", why=why, wrong=wrong)
         await self._finish()
 
-    async def _listen(self, peer: Peer, line: Line) -> None:
-        await self._hear(peer, line, words.TO_FIRST)
+    async def _listen(self, peer: Peer, connection: Connection) -> None:
+        await self._hear(peer, connection, peer_messages.TO_FIRST)
         if self._complete.done():
-            await self._gone(peer)
+            await self._on_closed(peer)
         else:
-            line.close()
-            del self._peers[peer.index], self._lines[peer.index]
+            connection.close()
+            del self._peers[peer.index], self._connections[peer.index]
 
-    def _take(self, peer: Peer, line: Line, told: Any, message: Message) -> None:
-        match told:
-            case words.Beating():
-                self._heard(peer, told)
-            case words.Gather():
-                self._collect(told.name, peer.index, message.get("value"))
-            case words.Post():
-                self._posts[told.name].append((peer.index, message.get("value")))
-            case words.Bye():
-                self._part(peer, line)
-                if told.code:
-                    self._spawn(self._end(told.code, f"{peer} ended: {told.why}", GRACE))
+    def _take(self, peer: Peer, connection: Connection, content: Any, message: Message) -> None:
+        match content:
+            case peer_messages.BeatMessage():
+                self._note_beat(peer, content)
+            case peer_messages.GatherMessage():
+                self._collect(content.name, peer.index, message.get("value"))
+            case peer_messages.PostMessage():
+                self._posts[content.name].append((peer.index, message.get("value")))
+            case peer_messages.LeaveMessage():
+                self._note_leave(peer, connection)
+                if content.code:
+                    self._start_task(self._end(content.code, f"{peer} ended: {content.why}", GRACE))
 
     def _collect(self, name: str, index: int, value: Any) -> None:
         values = self._values[name]
         values[index] = value
         if len(values) == self.count:
             del self._values[name]
-            whole = [values[i] for i in range(self.count)]
-            self._tell("gathered", name=name, values=whole)
-            self._asked.pop(name).set_result(whole)
+            all_values = [values[i] for i in range(self.count)]
+            self._tell("gathered", name=name, values=all_values)
+            self._gathering.pop(name).set_result(all_values)
 
     async def _gather(self, name: str, value: Any) -> list[Any]:
-        answer = self._asked[name] = self._loop.create_future()
+        answer = self._gathering[name] = self._loop.create_future()
         self._collect(name, 0, value)
         self.waits += 1
         return await answer
 
     async def _bye(self, code: int, reason: str) -> None:
         if code:
-            await self._pass_on(code, f"{self._own} ended: {reason}", GRACE)
+            await self._pass_on(code, f"{self._self} ended: {reason}", GRACE)
         else:
             self._tell("bye")
             await self._finish()
@@ -477,31 +500,33 @@ class First(Together):
         await self._finish()
 
     def _tell(self, kind: str, **content: Any) -> None:
-        for line in self._lines.values():
-            line.send(kind, **content)
+        for connection in self._connections.values():
+            connection.send(kind, **content)
 
     def _fault(self, now: float) -> str | None:
         present = asdict(self.present)
         del present["key"]
-        own = replace(self._own, **present, waits=self.waits)
-        return fault([own, *self._peers.values()], now, self._limits)
+        process = replace(self._self, **present, waits=self.waits)
+        return find_fault([process, *self._peers.values()], now, self._limits)
 
     async def _finish(self) -> None:
-        await asyncio.gather(*(line.finish() for line in self._lines.values()))
+        await asyncio.gather(*(connection.finish() for connection in self._connections.values()))
 
 
 def _number(peer: Peer) -> int:
     return peer.index
 
 
-def join(index: int, count: int, address: Address, limits: Limits, seconds: float) -> Together:
+def join_peers(
+    index: int, count: int, address: HostAddress, limits: WatchLimits, seconds: float
+) -> PeerGroup:
     """Meet the other processes.
 
     Raises:
         JoinError: as `Together.meet`.
         PeerError: as `Together.meet`.
     """
-    together = (Member if index else First)(index, count, address, limits)
-    together.meet(seconds)
-    take_part(together)
-    return together
+    group = (PeerMember if index else PeerHub)(index, count, address, limits)
+    group.meet(seconds)
+    set_peers(group)
+    return group

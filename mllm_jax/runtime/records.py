@@ -50,7 +50,7 @@ class DamageError(ValueError):
 
 
 @dataclass(frozen=True)
-class Form:
+class RecordForm:
     """The keys of a kind of record, with the types of their values.
 
     Attributes:
@@ -61,7 +61,7 @@ class Form:
     needed: Mapping[str, tuple[type, ...]]
     others: Mapping[str, tuple[type, ...]] | None = None
 
-    def __call__(self, values: Values) -> Form:
+    def __call__(self, values: Values) -> RecordForm:
         """The form of a record: this one, whatever the record is."""
         del values
         return self
@@ -84,7 +84,7 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Lines:
+class RecordLines:
     """The records of a file, a line each.
 
     Attributes:
@@ -102,7 +102,7 @@ class Lines:
     checked: bool = True
 
     @property
-    def told(self) -> list[str]:
+    def problems(self) -> list[str]:
         """Sentences about damaged lines and unknown keys; none if there are none."""
         sentences = []
         if self.damage:
@@ -115,50 +115,53 @@ class Lines:
             sentences.append(f"{self.path.name} has keys that this version does not know: {keys}")
         return sentences
 
-    def warn(self) -> Lines:
-        """Log what is to be told; returns the lines."""
-        for sentence in self.told:
+    def warn(self) -> RecordLines:
+        """Log the problems; return the lines."""
+        for sentence in self.problems:
             logger.warning("%s: %s", self.path.parent, sentence)
         return self
 
 
-def line_of(values: Values, *, ascii_only: bool = True) -> str:
+def record_line(values: Values, *, ascii_only: bool = True) -> str:
     """A record as a line.
 
     Raises:
         ValueError: a number is not finite, there is no key, or one is that of the checksum.
     """
-    return _signed(json.dumps(_free(values), allow_nan=False, ensure_ascii=ascii_only)) + "\n"
+    return (
+        _with_checksum(json.dumps(_check_keys(values), allow_nan=False, ensure_ascii=ascii_only))
+        + "\n"
+    )
 
 
-def text_of(lines: Iterable[Values], *, ascii_only: bool = True) -> str:
-    """Records as the text of a file; raises as `line_of`."""
-    return "".join(line_of(own, ascii_only=ascii_only) for own in lines)
+def records_text(lines: Iterable[Values], *, ascii_only: bool = True) -> str:
+    """Records as the text of a file; raises as `record_line`."""
+    return "".join(record_line(record, ascii_only=ascii_only) for record in lines)
 
 
-def document_of(values: Values) -> str:
-    """A record as the text of a file of its own, a key on each line; raises as `line_of`."""
-    return _signed(json.dumps(_free(values), allow_nan=False, indent=2)) + "\n"
+def record_document(values: Values) -> str:
+    """A record as the text of a file of its own, a key on each line; raises as `record_line`."""
+    return _with_checksum(json.dumps(_check_keys(values), allow_nan=False, indent=2)) + "\n"
 
 
-def _free(values: Values) -> Values:
+def _check_keys(values: Values) -> Values:
     if not values or CRC in values:
         raise ValueError(f"a record has keys, and none is {CRC}: {', '.join(values) or 'none'}")
     return values
 
 
-def _signed(text: str) -> str:
+def _with_checksum(text: str) -> str:
     """The JSON of an object with its checksum."""
     content = text.removesuffix("}").rstrip()
     lead, end = (",\n  ", "\n}") if text.startswith("{\n") else (", ", "}")
-    return f'{content}{lead}"{CRC}": "{_sum(content.encode())}"{end}'
+    return f'{content}{lead}"{CRC}": "{_checksum(content.encode())}"{end}'
 
 
-def _sum(data: bytes) -> str:
+def _checksum(data: bytes) -> str:
     return f"{zlib.crc32(data):08x}"
 
 
-def read_lines(path: Path, form: Callable[[Values], Form]) -> Lines:
+def read_record_lines(path: Path, form: Callable[[Values], RecordForm]) -> RecordLines:
     """The records of a file; none without a file, and without a last one that broke off.
 
     Args:
@@ -168,34 +171,34 @@ def read_lines(path: Path, form: Callable[[Values], Form]) -> Lines:
         OSError: the file cannot be read.
     """
     if not path.exists():
-        return Lines(path)
+        return RecordLines(path)
     *ended, last = path.read_bytes().split(b"\n")
     parsed = [*map(_parse, ended), *_parse_last(last)]
-    checked = any(own.signed for own in parsed)
+    checked = any(line.signed for line in parsed)
     values, damage, unknown = list[dict[str, Any]](), dict[int, str](), dict[str, None]()
-    for number, own in enumerate(parsed, 1):
-        problem = _problem(own, form, checked) if own.values or not own.why else ""
-        if why := own.why or problem:
+    for number, line in enumerate(parsed, 1):
+        problem = _find_problem(line, form, checked) if line.values or not line.why else ""
+        if why := line.why or problem:
             damage[number] = why
         if problem:
             continue
-        values += own.values
-        unknown |= dict.fromkeys(key for v in own.values for key in form(v).unknown(v))
-    return Lines(path, values, damage, tuple(unknown), checked or not values)
+        values += line.values
+        unknown |= dict.fromkeys(key for v in line.values for key in form(v).unknown(v))
+    return RecordLines(path, values, damage, tuple(unknown), checked or not values)
 
 
-def read_document(path: Path, form: Form) -> dict[str, Any]:
+def read_record(path: Path, form: RecordForm) -> dict[str, Any]:
     """The record in a file of its own.
 
     Raises:
         DamageError: it has changed since it was written, or is none.
         OSError: the file cannot be read.
     """
-    own = _parse(path.read_bytes().removesuffix(b"\n"))
-    why = own.why or _problem(own, form, checked=own.signed)
-    if why or len(own.values) != 1:
+    document = _parse(path.read_bytes().removesuffix(b"\n"))
+    why = document.why or _find_problem(document, form, checked=document.signed)
+    if why or len(document.values) != 1:
         raise DamageError(f"{path.name} is damaged, and left out: {why or 'several records'}")
-    return own.values[0]
+    return document.values[0]
 
 
 def is_signed(path: Path) -> bool:
@@ -204,7 +207,7 @@ def is_signed(path: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class _Parsed:
+class _ParsedLine:
     """What a line holds.
 
     Attributes:
@@ -218,68 +221,68 @@ class _Parsed:
     signed: bool = False
 
 
-def _parse(data: bytes) -> _Parsed:
+def _parse(data: bytes) -> _ParsedLine:
     """The record on a line, whose checksum holds if it has one."""
-    if (found := _verified(data)) is not None:
-        return _Parsed([found], signed=True)
-    if several := _several(data):
+    if (record := _parse_verified(data)) is not None:
+        return _ParsedLine([record], signed=True)
+    if several := _parse_several(data):
         return several
     if _TAIL.search(data):
-        return _Parsed(why="its checksum does not hold", signed=True)
-    if any(_sum(data[:-size]).encode() == data[digits] for size, digits in _ENDS.items()):
-        return _Parsed(why="the key of its checksum is damaged", signed=True)
+        return _ParsedLine(why="its checksum does not hold", signed=True)
+    if any(_checksum(data[:-size]).encode() == data[digits] for size, digits in _ENDS.items()):
+        return _ParsedLine(why="the key of its checksum is damaged", signed=True)
     try:
-        found = json.loads(data.decode())
+        record = json.loads(data.decode())
     except (ValueError, RecursionError):
-        return _Parsed(why="it is no JSON")
-    if not isinstance(found, dict):
-        return _Parsed(why="it is no JSON object")
-    if CRC in found:
-        return _Parsed(why="its checksum is damaged", signed=True)
-    return _Parsed([found])
+        return _ParsedLine(why="it is no JSON")
+    if not isinstance(record, dict):
+        return _ParsedLine(why="it is no JSON object")
+    if CRC in record:
+        return _ParsedLine(why="its checksum is damaged", signed=True)
+    return _ParsedLine([record])
 
 
-def _verified(data: bytes) -> dict[str, Any] | None:
+def _parse_verified(data: bytes) -> dict[str, Any] | None:
     """The record, if its checksum holds."""
     tail = _TAIL.search(data)
-    if tail is None or _sum(data[: tail.start()]).encode() != (tail[1] or tail[2]):
+    if tail is None or _checksum(data[: tail.start()]).encode() != (tail[1] or tail[2]):
         return None
-    found: dict[str, Any] = json.loads(data)
-    del found[CRC]
-    return found
+    record: dict[str, Any] = json.loads(data)
+    del record[CRC]
+    return record
 
 
-def _parse_last(data: bytes) -> list[_Parsed]:
+def _parse_last(data: bytes) -> list[_ParsedLine]:
     """What stands behind the last line break: nothing, the beginning of a record, or damage."""
-    own = _parse(data)
-    broke_off = not own.values and data[:1] in (b"", b"{") and b"\0" not in data
-    return [] if broke_off else [own]
+    line = _parse(data)
+    broke_off = not line.values and data[:1] in (b"", b"{") and b"\0" not in data
+    return [] if broke_off else [line]
 
 
-def _several(data: bytes) -> _Parsed | None:
+def _parse_several(data: bytes) -> _ParsedLine | None:
     """Whole records of one line, behind which line breaks are damaged or lost; None without any."""
-    found, begin = list[dict[str, Any]](), 0
+    records, begin = list[dict[str, Any]](), 0
     for end in _END.finditer(data):
-        if (values := _verified(data[begin : end.end()])) is not None:
-            found.append(values)
+        if (values := _parse_verified(data[begin : end.end()])) is not None:
+            records.append(values)
             lost = data[end.end() : end.end() + 1] == b"{"
             begin = end.end() + (not lost)
-    rest = "" if begin >= len(data) else "a part of it has no checksum that holds"
-    return _Parsed(found, rest, signed=True) if found else None
+    why = "" if begin >= len(data) else "a part of it has no checksum that holds"
+    return _ParsedLine(records, why, signed=True) if records else None
 
 
-def _problem(own: _Parsed, form: Callable[[Values], Form], checked: bool) -> str:
+def _find_problem(line: _ParsedLine, form: Callable[[Values], RecordForm], checked: bool) -> str:
     """What is wrong with records that can be read.
 
     Args:
         checked: whether other records of the file have checksums.
     """
-    if checked and not own.signed:
+    if checked and not line.signed:
         return "it has no checksum"
-    for values in own.values:
+    for values in line.values:
         if why := form(values).problem(values):
             return why
-        if not own.signed and (keys := form(values).unknown(values)):
+        if not line.signed and (keys := form(values).unknown(values)):
             return f"unknown key {keys[0]}"
     return ""
 
@@ -290,7 +293,7 @@ def _is_of(value: object, types: tuple[type, ...]) -> bool:
 
 def signed_text(text: str) -> str:
     """A text with a last line, a comment of YAML, that holds its checksum."""
-    return f"{text}# crc {_sum(text.encode())}\n"
+    return f"{text}# crc {_checksum(text.encode())}\n"
 
 
 def check_text(path: Path) -> bool:
@@ -302,9 +305,9 @@ def check_text(path: Path) -> bool:
     """
     data = path.read_bytes()
     content, line = data[:-_LINE], data[-_LINE:]
-    if line[_DIGITS] == _sum(content).encode():
+    if line[_DIGITS] == _checksum(content).encode():
         return True
-    if any(own.startswith(_WORD) for own in (line, data.rstrip().rpartition(b"\n")[2])):
+    if any(candidate.startswith(_WORD) for candidate in (line, data.rstrip().rpartition(b"\n")[2])):
         raise DamageError(
             f"{path.name} has changed since the run wrote it: its checksum, in the last line, does "
             "not hold"
@@ -323,12 +326,12 @@ def write_atomically(path: Path, content: str | bytes, part: str | None = None) 
     Raises:
         OSError: the folder takes no file.
     """
-    begun = path.with_name(part or f".{path.name}.part")
+    partial = path.with_name(part or f".{path.name}.part")
     try:
-        with begun.open("wb") as file:
+        with partial.open("wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())  # else a machine that is lost may leave an empty file
-        begun.replace(path)
+        partial.replace(path)
     finally:
-        begun.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)

@@ -8,10 +8,10 @@ import time
 from types import FrameType
 from typing import Self
 
-from mllm_jax.runtime.collective import everywhere
+from mllm_jax.runtime.collective import holds_everywhere
 from mllm_jax.runtime.interrupt import SIGNALS
 from mllm_jax.runtime.part import peers
-from mllm_jax.runtime.supervised.process import supervised
+from mllm_jax.runtime.supervised.process import supervisor_settings
 
 #: Seconds after which processes agree anew on whether to stop; that takes milliseconds.
 AGREE = 5.0
@@ -26,13 +26,13 @@ class StopSignal:
     """
 
     def __init__(self) -> None:
-        self._asked = threading.Event()
-        self._before: dict[int, object] = {}
+        self._requested = threading.Event()
+        self._previous_handlers: dict[int, object] = {}
         self._fd = -1
         self._listening = False
         self._agreed, self._next, self._since = 0, 0, time.monotonic()
 
-    def agreed(self, step: int) -> bool:
+    def agree_on_stop(self, step: int) -> bool:
         """Whether any process was asked to stop, where it is time to agree on that.
 
         A process alone knows after every step. Several agree after as many steps as `AGREE` seconds
@@ -48,15 +48,15 @@ class StopSignal:
         if step < self._next:
             return False
         now = time.monotonic()
-        told = peers().gather("signals", [self._asked.is_set(), now - self._since])
-        seconds = max(passed for _, passed in told) / max(1, step - self._agreed)
+        reports = peers().gather("signals", [self._requested.is_set(), now - self._since])
+        seconds = max(passed for _, passed in reports) / max(1, step - self._agreed)
         self._agreed, self._since = step, now
         self._next = step + max(1, int(AGREE / max(seconds, 1e-3)))
-        return any(asked for asked, _ in told)
+        return any(requested for requested, _ in reports)
 
     def requested(self) -> bool:
         """Whether any process was asked to stop; all processes must call this at the same step."""
-        return not everywhere("no signal has come", not self._asked.is_set())
+        return not holds_everywhere("no signal has come", not self._requested.is_set())
 
     def listen(self) -> None:
         """Catch signals from now on; without effect after the first time."""
@@ -66,23 +66,25 @@ class StopSignal:
         if threading.current_thread() is threading.main_thread():
             # No other handler is told of the first signal, see `mllm_jax.runtime.interrupt`.
             self._fd = signal.set_wakeup_fd(-1)
-            self._before = {number: signal.signal(number, self._ask) for number in SIGNALS}
+            self._previous_handlers = {
+                number: signal.signal(number, self._on_signal) for number in SIGNALS
+            }
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        if supervised() is None or not self._asked.is_set():
+        if supervisor_settings() is None or not self._requested.is_set():
             self._restore()
 
-    def _ask(self, number: int, frame: FrameType | None) -> None:
-        self._asked.set()
-        if supervised() is None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self._requested.set()
+        if supervisor_settings() is None:
             self._restore()
 
     def _restore(self) -> None:
-        if self._before:
+        if self._previous_handlers:
             signal.set_wakeup_fd(self._fd)
-        for number, handler in self._before.items():
+        for number, handler in self._previous_handlers.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
-        self._before = {}
+        self._previous_handlers = {}

@@ -8,20 +8,20 @@ from math import inf
 
 
 @dataclass(frozen=True)
-class Limit:
+class ActivityLimit:
     """How long an event may last.
 
     Attributes:
         seconds: the most seconds; infinity where there is no limit.
-        by: what sets them, for messages.
+        source: what sets them, for messages.
     """
 
     seconds: float
-    by: str
+    source: str
 
 
 @dataclass(frozen=True)
-class Limits:
+class WatchLimits:
     """The limits beyond which a process is at fault.
 
     Attributes:
@@ -36,14 +36,14 @@ class Limits:
     stalled: float | None = 1800.0
     longest: float | None = 43200.0
 
-    def of(self, *, limited: bool) -> Limit:
+    def limit_of(self, *, limited: bool) -> ActivityLimit:
         """The limit of an event that should not take long (`limited`), or of one that may."""
-        seconds, by = (self.longest, "run.phase_seconds")
+        seconds, source = (self.longest, "run.phase_seconds")
         if limited:
-            seconds, by = (self.stalled, "run.stall_seconds")
-        return Limit(inf if seconds is None else seconds, by)
+            seconds, source = (self.stalled, "run.stall_seconds")
+        return ActivityLimit(inf if seconds is None else seconds, source)
 
-    def allowing(self, limit: Limit, allowed: float) -> Limit:
+    def extend_limit(self, limit: ActivityLimit, allowed: float) -> ActivityLimit:
         """The limit of an event that has `limit` elsewhere.
 
         Args:
@@ -51,10 +51,10 @@ class Limits:
         """
         if allowed + self.silent <= limit.seconds or not allowed:
             return limit
-        return Limit(allowed + self.silent, "run.hang_seconds beyond retry_seconds")
+        return ActivityLimit(allowed + self.silent, "run.hang_seconds beyond retry_seconds")
 
 
-LIMITS = Limits()
+LIMITS = WatchLimits()
 
 
 @dataclass
@@ -68,11 +68,11 @@ class Peer:
         heard: time of the last sign of life.
         event: last event of the process.
         since: time of the last event.
-        limited: whether the present activity should end within `Limits.stalled`.
+        limited: whether the present activity should end within `WatchLimits.stalled`.
         waiting: whether the process only waits for others now.
         allowed: seconds for which a place that holds it up now is tried again; 0 without one.
         ended: whether the process has announced its end.
-        limit: how long the last event may last, where that is known better than from `Limits`.
+        limit: how long the last event may last, where that is known better than from `WatchLimits`.
         waits: begins and ends of its waits for all processes, counted together: odd within one.
     """
 
@@ -86,18 +86,18 @@ class Peer:
     waiting: bool = False
     allowed: float = 0.0
     ended: bool = False
-    limit: Limit | None = None
+    limit: ActivityLimit | None = None
     waits: int = 0
 
     def __str__(self) -> str:
         return f"process {self.index} (host {self.host}, pid {self.pid})"
 
-    def last(self, now: float) -> str:
+    def describe_last_event(self, now: float) -> str:
         """The last event of the process and its time."""
         return f"its last event: {self.event}, {now - self.since:.0f} s ago"
 
 
-def fault(peers: Iterable[Peer], now: float, limits: Limits) -> str | None:
+def find_fault(peers: Iterable[Peer], now: float, limits: WatchLimits) -> str | None:
     """The process at fault and why, or None.
 
     A silent process is at fault, and so is one that takes longer than its activity may. Where all
@@ -106,68 +106,69 @@ def fault(peers: Iterable[Peer], now: float, limits: Limits) -> str | None:
     whose last event is the oldest, of those that do not say themselves that they wait: the others
     wait for it.
     """
-    there = [peer for peer in peers if not peer.ended]
-    silent = [peer for peer in there if now - peer.heard > limits.silent]
+    present = [peer for peer in peers if not peer.ended]
+    silent = [peer for peer in present if now - peer.heard > limits.silent]
     if silent:
         worst = min(silent, key=lambda peer: peer.heard)
         return (
             f"{worst} is stuck or gone: no sign of life for {now - worst.heard:.0f} s "
-            f"(run.hang_seconds is {limits.silent:g}); {worst.last(now)}"
+            f"(run.hang_seconds is {limits.silent:g}); {worst.describe_last_event(now)}"
         )
-    busy = [peer for peer in there if not peer.limited and not peer.waiting]
-    return _endless(busy, now, limits) if busy else _stalled(there, now, limits)
+    busy = [peer for peer in present if not peer.limited and not peer.waiting]
+    return _find_endless(busy, now, limits) if busy else _find_stalled(present, now, limits)
 
 
-def _endless(busy: Sequence[Peer], now: float, limits: Limits) -> str | None:
+def _find_endless(busy: Sequence[Peer], now: float, limits: WatchLimits) -> str | None:
     """The process that is at what may take long, such as compiling, for longer than that may."""
     late = [peer for peer in busy if now - peer.since > _limit(peer, limits).seconds]
     if not late:
         return None
     worst = min(late, key=_since)
     limit = _limit(worst, limits)
-    return f"{worst} takes longer than {limit.seconds:.6g} s ({limit.by}); {worst.last(now)}"
+    last = worst.describe_last_event(now)
+    return f"{worst} takes longer than {limit.seconds:.6g} s ({limit.source}); {last}"
 
 
-def _stalled(there: Sequence[Peer], now: float, limits: Limits) -> str | None:
+def _find_stalled(present: Sequence[Peer], now: float, limits: WatchLimits) -> str | None:
     """The process that stopped first, if no process goes on and none is at what may take long.
 
     Those that wait for what may take long wait for the others, whose limits hold, if there are any.
     """
-    if not there:
+    if not present:
         return None
-    judged = [peer for peer in there if peer.limited] or there
+    judged = [peer for peer in present if peer.limited] or present
     limit = max((_limit(peer, limits) for peer in judged), key=lambda limit: limit.seconds)
-    if now - max(map(_since, there)) <= limit.seconds:
+    if now - max(map(_since, present)) <= limit.seconds:
         return None
-    told = f"since {limit.seconds:.6g} s ({limit.by})"
-    working = [peer for peer in there if not peer.waiting]
-    if stuck := _behind(there, now, told):
+    duration = f"since {limit.seconds:.6g} s ({limit.source})"
+    working = [peer for peer in present if not peer.waiting]
+    if stuck := _find_trailing(present, now, duration):
         return stuck
     if not working:
-        each = "; ".join(f"{peer}: {peer.last(now)}" for peer in there)
-        return f"all processes wait for each other {told}: {each}"
+        each = "; ".join(f"{peer}: {peer.describe_last_event(now)}" for peer in present)
+        return f"all processes wait for each other {duration}: {each}"
     worst = min(working, key=_since)
     return (
-        f"{worst} is stuck: no process goes on {told}, and it is the one that stopped first; "
-        f"{worst.last(now)}"
+        f"{worst} is stuck: no process goes on {duration}, and it is the one that stopped first; "
+        f"{worst.describe_last_event(now)}"
     )
 
 
-def _behind(there: Sequence[Peer], now: float, told: str) -> str:
+def _find_trailing(present: Sequence[Peer], now: float, duration: str) -> str:
     """The process in a wait that others are beyond; empty if there is none."""
-    furthest = max(peer.waits for peer in there)
-    behind = [peer for peer in there if peer.waiting and peer.waits < furthest]
-    if not behind:
+    furthest = max(peer.waits for peer in present)
+    trailing = [peer for peer in present if peer.waiting and peer.waits < furthest]
+    if not trailing:
         return ""
-    worst = min(behind, key=lambda peer: (peer.waits, peer.since))
+    worst = min(trailing, key=lambda peer: (peer.waits, peer.since))
     return (
-        f"{worst} is stuck: no process goes on {told}, and others are beyond the wait that it is "
-        f"in; {worst.last(now)}"
+        f"{worst} is stuck: no process goes on {duration}, and others are beyond the wait that it "
+        f"is in; {worst.describe_last_event(now)}"
     )
 
 
-def _limit(peer: Peer, limits: Limits) -> Limit:
-    return peer.limit or limits.allowing(limits.of(limited=peer.limited), peer.allowed)
+def _limit(peer: Peer, limits: WatchLimits) -> ActivityLimit:
+    return peer.limit or limits.extend_limit(limits.limit_of(limited=peer.limited), peer.allowed)
 
 
 def _since(peer: Peer) -> float:

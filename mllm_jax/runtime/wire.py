@@ -21,7 +21,7 @@ CHUNK = 2**16
 
 
 @dataclass(frozen=True)
-class Address:
+class HostAddress:
     """An address that a process listens on.
 
     Attributes:
@@ -33,7 +33,7 @@ class Address:
     port: int
 
     @classmethod
-    def parse(cls, text: str) -> Address:
+    def parse(cls, text: str) -> HostAddress:
         """`host:port`; a number of IPv6 stands in brackets.
 
         Raises:
@@ -48,7 +48,7 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
-    def is_own_name(self) -> bool:
+    def is_loopback_name(self) -> bool:
         """Whether the host is a name that stands for this machine alone, where it is looked up.
 
         Debian gives a machine's own name the address 127.0.1.1; `localhost` is meant to be that.
@@ -56,14 +56,14 @@ class Address:
         if self.host == "localhost" or _is_number(self.host):
             return False
         try:
-            found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
+            addresses = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
         except OSError:  # whoever listens or connects there will say so
             return False
-        return all(ipaddress.ip_address(own[4][0]).is_loopback for own in found)
+        return all(ipaddress.ip_address(address[4][0]).is_loopback for address in addresses)
 
     def hint(self) -> str:
         """A warning, if other machines may not reach the address; it is looked up meanwhile."""
-        if not self.is_own_name:
+        if not self.is_loopback_name:
             return ""
         return (
             f"; {self.host} is a loopback address here, which other machines cannot reach: with "
@@ -78,17 +78,17 @@ def hold_port(host: str) -> socket.socket:
     others (`SO_REUSEPORT`), as gRPC's do; it gets all connections, as the socket does not listen.
     """
     family = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0][0]
-    held = socket.socket(family)
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    reserved = socket.socket(family)
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
-        held.bind((host, 0))
+        reserved.bind((host, 0))
     except OSError:
-        held.close()
+        reserved.close()
         raise
-    return held
+    return reserved
 
 
-def reason(error: OSError) -> str:
+def describe_error(error: OSError) -> str:
     """An error in words; asyncio puts several errors into one."""
     if isinstance(error, TimeoutError):
         return "no answer"
@@ -105,7 +105,7 @@ def _is_number(host: str) -> bool:
     return True
 
 
-class Line:
+class Connection:
     """One end of a connection.
 
     Args:
@@ -121,7 +121,7 @@ class Line:
         longest: int = STRANGE,
     ) -> None:
         self._reader, self._writer, self._longest = reader, writer, longest
-        self._ahead = bytearray()
+        self._buffer = bytearray()
         self._ended, self._finished = asyncio.Event(), False
 
     def trust(self, longest: int = LONGEST) -> None:
@@ -129,7 +129,7 @@ class Line:
         self._longest = longest
 
     @property
-    def own_host(self) -> str:
+    def local_host(self) -> str:
         """Address of this end: of the interface that leads to the other one."""
         host: str = self._writer.get_extra_info("sockname")[0]
         return host
@@ -143,7 +143,7 @@ class Line:
     async def receive(self) -> Message | None:
         """The next message; None if the other end is gone or sends no valid message."""
         try:
-            text = await self._next()
+            text = await self._read_line()
             message = json.loads(text) if text else None
         except (OSError, ValueError):
             message = None
@@ -152,25 +152,25 @@ class Line:
             return None
         return message
 
-    async def _next(self) -> bytes:
+    async def _read_line(self) -> bytes:
         """The next line, or what has come before the end.
 
         Raises:
             ValueError: it is too long.
         """
-        looked = 0
-        while (end := self._ahead.find(b"\n", looked)) < 0 and looked <= self._longest:
-            looked = len(self._ahead)
+        searched = 0
+        while (end := self._buffer.find(b"\n", searched)) < 0 and searched <= self._longest:
+            searched = len(self._buffer)
             more = await self._reader.read(CHUNK)
             if not more:
                 break
-            self._ahead += more
-        size = len(self._ahead) if end < 0 else end + 1
+            self._buffer += more
+        size = len(self._buffer) if end < 0 else end + 1
         if size > self._longest:
             raise ValueError(f"a line of more than {self._longest} bytes")
-        found = bytes(self._ahead[:size])
-        del self._ahead[:size]
-        return found
+        line = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        return line
 
     def send(self, kind: str, **content: Any) -> None:
         """Begin to send a message, unless the other end is gone or last words were sent."""

@@ -38,16 +38,16 @@ def is_secret(variable: str) -> bool:
     return _NAME.fullmatch(variable) is not None and _HARMLESS.fullmatch(variable) is None
 
 
-def assigned(line: str) -> str | None:
+def assigned_secret(line: str) -> str | None:
     """The variable to which a line of a script gives a secret, if it does."""
-    return next((found[1] for found in _ASSIGNED.finditer(line) if is_secret(found[1])), None)
+    return next((match[1] for match in _ASSIGNED.finditer(line) if is_secret(match[1])), None)
 
 
-def in_text(text: str) -> bool:
+def text_holds_secret(text: str) -> bool:
     """Whether a text has a URL that holds a secret, or something of the form of one."""
     return in_address(text) or _FORM.search(text) is not None
 
 
-def given(line: str) -> bool:
+def line_holds_secret(line: str) -> bool:
     """Whether a line of a script holds a secret, or logs in with one."""
-    return in_text(line) or _LOGIN.search(line) is not None
+    return text_holds_secret(line) or _LOGIN.search(line) is not None

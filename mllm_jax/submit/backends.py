@@ -40,7 +40,7 @@ from mllm_jax.submit.forms import (
     Variable,
     Word,
 )
-from mllm_jax.submit.options import OF_THE_JOB, OF_THE_STEP, means, refusal
+from mllm_jax.submit.options import OF_THE_JOB, OF_THE_STEP, explain_refusal, names_option
 from mllm_jax.submit.pulse import FILE
 
 #: Where a container has its configuration, and the file that its process touches while it lives.
@@ -57,15 +57,15 @@ OWN_VARIABLES = (PROCESS, FILE, JOBSET)
 FOLDER = Path(__file__).resolve().parents[2] / "configs" / "clusters"
 
 
-class ClusterError(ValueError):
+class BackendError(ValueError):
     """A description of a cluster that is missing, unknown or wrong."""
 
 
-class _Data(BaseModel):
+class _BackendData(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
 
 
-class Cluster(_Data, ABC):
+class JobBackend(_BackendData, ABC):
     """What both kinds of clusters have.
 
     Attributes:
@@ -90,14 +90,14 @@ class Cluster(_Data, ABC):
     python: Program | None
 
     @model_validator(mode="after")
-    def _check_secrets(self) -> Cluster:
+    def _check_secrets(self) -> JobBackend:
         for name, value in self.environment.items():
-            if access.is_secret(name) or access.in_text(value):
+            if access.is_secret(name) or access.text_holds_secret(value):
                 raise ValueError(
                     f"environment.{name}: a secret has no value in a file; valid: "
                     f"{self._by_name(name)}"
                 )
-        if self.python and access.in_text(self.python):
+        if self.python and access.text_holds_secret(self.python):
             raise ValueError(
                 "python: the text holds a secret, which has no value in a file; valid: "
                 f"{self._by_name('NAME')}"
@@ -109,7 +109,7 @@ class Cluster(_Data, ABC):
         """How a secret is passed by its name."""
 
 
-class Slurm(Cluster):
+class SlurmBackend(JobBackend):
     """A cluster under Slurm; see docs/how-to/slurm.md.
 
     Attributes:
@@ -146,14 +146,14 @@ class Slurm(Cluster):
     python: Program | None = None
 
     @model_validator(mode="after")
-    def _check_lines(self) -> Slurm:
+    def _check_lines(self) -> SlurmBackend:
         for line in (*self.options, *self.launch_options, *self.setup):
-            if name := access.assigned(line):
+            if name := access.assigned_secret(line):
                 raise ValueError(
                     f"{name} is given a value in a line: a secret has no value in a file; "
                     f"valid: {self._by_name(name)}"
                 )
-            if access.given(line):
+            if access.line_holds_secret(line):
                 raise ValueError(
                     "a line holds a secret, which has no value in a file; valid: a variable that "
                     f"holds it, and {self._by_name('NAME')}"
@@ -161,14 +161,14 @@ class Slurm(Cluster):
         return self
 
     @model_validator(mode="after")
-    def _check_options(self) -> Slurm:
-        given = {"options": OF_THE_JOB, "launch_options": OF_THE_STEP}
-        for key, taken in given.items():
+    def _check_options(self) -> SlurmBackend:
+        reserved = {"options": OF_THE_JOB, "launch_options": OF_THE_STEP}
+        for key, reserved_options in reserved.items():
             for option in getattr(self, key):
-                if why := refusal(option, taken):
+                if why := explain_refusal(option, reserved_options):
                     raise ValueError(f"{key}: {why}")
         for option in self.options if self.exclusive else ():
-            if means(option, "--mem"):
+            if names_option(option, "--mem"):
                 raise ValueError(
                     f"options: {option} is refused: the job has its nodes' memory to itself; "
                     "valid: left out, or exclusive: false"
@@ -183,8 +183,8 @@ class Slurm(Cluster):
         """Seconds of `time_limit`; None without a limit, which is 0 for Slurm, too."""
         if self.time_limit is None:
             return None
-        days, _, rest = self.time_limit.rpartition("-")
-        parts = [int(part) for part in rest.split(":")]
+        days, _, clock = self.time_limit.rpartition("-")
+        parts = [int(part) for part in clock.split(":")]
         # Without days one number is minutes, and two are minutes and seconds.
         units = (3600, 60, 1) if days or len(parts) == 3 else (60, 1)
         pairs = zip(parts, units, strict=False)
@@ -197,7 +197,7 @@ HOST_CHIPS = 4
 EIGHT_CHIPS = ("tpu-v5-lite-podslice", "tpu-v5-lite-device", "tpu-v6e-slice")
 
 
-class Tpu(_Data):
+class TpuSlice(_BackendData):
     """TPUs of a node pool of GKE.
 
     Attributes:
@@ -213,11 +213,11 @@ class Tpu(_Data):
         """Numbers of hosts that such a slice may have; a pod has all chips of its host."""
         if self.chips <= HOST_CHIPS:
             return (1,)
-        alone = self.chips == 2 * HOST_CHIPS and self.accelerator in EIGHT_CHIPS
-        return (*((1,) if alone else ()), self.chips // HOST_CHIPS)
+        single_host = self.chips == 2 * HOST_CHIPS and self.accelerator in EIGHT_CHIPS
+        return (*((1,) if single_host else ()), self.chips // HOST_CHIPS)
 
     @model_validator(mode="after")
-    def _check_hosts(self) -> Tpu:
+    def _check_hosts(self) -> TpuSlice:
         if self.chips > HOST_CHIPS and self.chips % HOST_CHIPS:
             raise ValueError(
                 f"topology {self.topology}: {self.chips} chips are no whole hosts; valid: at most "
@@ -231,7 +231,7 @@ class Tpu(_Data):
         return math.prod(int(side) for side in self.topology.split("x"))
 
 
-class Kubernetes(Cluster):
+class KubernetesBackend(JobBackend):
     """A cluster under Kubernetes with JobSet 0.10 or newer; see docs/how-to/kubernetes.md.
 
     Attributes:
@@ -273,7 +273,7 @@ class Kubernetes(Cluster):
     volumes: Mapping[Mount, Label] = Field(default_factory=dict)
     secrets: Mapping[Variable, SecretKey] = Field(default_factory=dict)
     gpu_resource: Resource = "nvidia.com/gpu"
-    tpu: Tpu | None = None
+    tpu: TpuSlice | None = None
     cpus_per_node: Annotated[int, Field(ge=1)] | None = None
     memory_per_node: Annotated[int, Field(ge=1)] | None = None
     shared_memory: Annotated[int, Field(ge=1)] | None = None
@@ -289,7 +289,7 @@ class Kubernetes(Cluster):
     image_pull_secrets: tuple[Domain, ...] = ()
 
     @model_validator(mode="after")
-    def _check_resources(self) -> Kubernetes:
+    def _check_resources(self) -> KubernetesBackend:
         for name, amount in self.resources.items():
             if name in (self.gpu_resource, TPU_RESOURCE):
                 raise ValueError(f"resources: {name} is asked for by the plan; valid: left out")
@@ -297,7 +297,7 @@ class Kubernetes(Cluster):
                 valid = "a whole number, such as 8" if "/" in name else "bytes, such as 100Gi"
                 raise ValueError(f"resources.{name}: {amount} is refused; valid: {valid}")
         for key, text in self.annotations.items():
-            if access.in_text(text):
+            if access.text_holds_secret(text):
                 raise ValueError(
                     f"annotations.{key}: a secret has no value in a file; valid: "
                     f"{self._by_name('NAME')}"
@@ -305,7 +305,7 @@ class Kubernetes(Cluster):
         return self
 
     @model_validator(mode="after")
-    def _check_names(self) -> Kubernetes:
+    def _check_names(self) -> KubernetesBackend:
         for name in (*self.environment, *self.secrets):
             if name in OWN_VARIABLES:
                 raise ValueError(
@@ -313,11 +313,12 @@ class Kubernetes(Cluster):
                 )
         if both := [name for name in self.environment if name in self.secrets]:
             raise ValueError(f"{both[0]} is in environment and in secrets; valid: in one of them")
-        own = {**OWN_FOLDERS, **({"/dev/shm": "shared_memory"} if self.shared_memory else {})}
+        reserved = {**OWN_FOLDERS, **({"/dev/shm": "shared_memory"} if self.shared_memory else {})}
         for mount in self.volumes:
-            if mount in own:
+            if mount in reserved:
                 raise ValueError(
-                    f"volumes: {mount} is where pods have their {own[mount]}; valid: another folder"
+                    f"volumes: {mount} is where pods have their {reserved[mount]}; valid: another "
+                    "folder"
                 )
         return self
 
@@ -325,32 +326,35 @@ class Kubernetes(Cluster):
         return f"secrets: {{{name}: NAME_OF_SECRET/key}}"
 
 
-AnyCluster = Slurm | Kubernetes
-KINDS: Mapping[str, type[Slurm] | type[Kubernetes]] = {"slurm": Slurm, "kubernetes": Kubernetes}
+AnyBackend = SlurmBackend | KubernetesBackend
+KINDS: Mapping[str, type[SlurmBackend] | type[KubernetesBackend]] = {
+    "slurm": SlurmBackend,
+    "kubernetes": KubernetesBackend,
+}
 
 
-def named(name: str) -> AnyCluster:
+def load_backend(name: str) -> AnyBackend:
     """The description in `configs/clusters/<name>.yaml`, or in the file of that path.
 
     Raises:
         ClusterError: there is no such description, or it is wrong.
     """
     if name.endswith((".yaml", ".yml")):
-        return read(Path(name))
-    if name not in names():
-        raise ClusterError(
-            f"--cluster {name}: unknown; valid: {', '.join(names())}, or a file NAME.yaml (begin "
-            f"with a copy of one in {FOLDER})"
+        return read_backend(Path(name))
+    if name not in backend_names():
+        raise BackendError(
+            f"--cluster {name}: unknown; valid: {', '.join(backend_names())}, or a file NAME.yaml "
+            f"(begin with a copy of one in {FOLDER})"
         )
-    return read(FOLDER / f"{name}.yaml")
+    return read_backend(FOLDER / f"{name}.yaml")
 
 
-def names() -> list[str]:
+def backend_names() -> list[str]:
     """The shipped descriptions."""
     return sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 
-def read(path: Path) -> AnyCluster:
+def read_backend(path: Path) -> AnyBackend:
     """The description in a YAML file.
 
     Raises:
@@ -360,24 +364,26 @@ def read(path: Path) -> AnyCluster:
     try:
         values = read_yaml(path)
     except YamlError as error:
-        raise ClusterError(f"{path}: {error}") from None
+        raise BackendError(f"{path}: {error}") from None
     kind = values.get("kind") if isinstance(values, dict) else None
     if not isinstance(kind, str) or kind not in KINDS:
-        told = f"{shown(kind)} is refused" if kind else "required, but not given"
-        raise ClusterError(f"{path}: kind: {told}; valid: {', '.join(KINDS)}")
+        problem = f"{shown(kind)} is refused" if kind else "required, but not given"
+        raise BackendError(f"{path}: kind: {problem}; valid: {', '.join(KINDS)}")
     try:
-        return KINDS[kind].model_validate(_tuples(values))
+        return KINDS[kind].model_validate(_with_tuples(values))
     except ValidationError as error:
-        problems = _explained(error.errors(include_url=False), KINDS[kind])
-        raise ClusterError(f"{path}: {'; '.join(problems)}") from None
+        problems = _explain_errors(error.errors(include_url=False), KINDS[kind])
+        raise BackendError(f"{path}: {'; '.join(problems)}") from None
 
 
-def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
+def _with_tuples(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values with tuples for lists, as nothing is converted afterwards."""
-    return {key: tuple(own) if isinstance(own, list) else own for key, own in values.items()}
+    return {
+        key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
+    }
 
 
-def _explained(details: Iterable[ErrorDetails], kind: type[BaseModel]) -> list[str]:
+def _explain_errors(details: Iterable[ErrorDetails], kind: type[BaseModel]) -> list[str]:
     """Dotted key, value, reason and, for an unknown key, the valid ones."""
     return [_explain(detail, kind) for detail in details]
 
@@ -387,13 +393,15 @@ def _explain(detail: ErrorDetails, kind: type[BaseModel]) -> str:
     name = ".".join(path)
     reason = detail["msg"].removeprefix("Value error, ")
     if detail["type"] == "extra_forbidden":
-        section = Tpu if path[:-1] == ["tpu"] else kind
+        section = TpuSlice if path[:-1] == ["tpu"] else kind
         return f"{name}: unknown key; valid: {', '.join(section.model_fields)}"
     if detail["type"] == "missing":
         return f"{name}: required, but not given"
     if not path:
         return reason
     joint = "; " if reason.startswith(VALID) else ": "
-    given = detail["input"]
-    told = "a secret" if isinstance(given, str) and access.given(given) else shown(given)
-    return f"{name}: {told} is refused{joint}{reason}"
+    value = detail["input"]
+    text = (
+        "a secret" if isinstance(value, str) and access.line_holds_secret(value) else shown(value)
+    )
+    return f"{name}: {text} is refused{joint}{reason}"

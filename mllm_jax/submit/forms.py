@@ -29,7 +29,7 @@ _TAINT_WORDS = (
 
 
 @dataclass(frozen=True)
-class Form:
+class JobForm:
     """A form of texts.
 
     Attributes:
@@ -50,7 +50,7 @@ class Form:
 
 
 #: A taint that is tolerated, as `kubectl taint` takes it.
-TAINT = Form(
+TAINT = JobForm(
     rf"(?P<key>{_KEY})(=(?P<value>({_NAME})?))?(:(?P<effect>{'|'.join(EFFECTS)}))?", _TAINT_WORDS
 )
 
@@ -65,12 +65,12 @@ def _quantity(amount: Any) -> int | str:
 
 
 #: One line of text.
-Line = Annotated[str, BeforeValidator(Form(r"[^\x00-\x1f\x7f]+", "one line of text"))]
+Line = Annotated[str, BeforeValidator(JobForm(r"[^\x00-\x1f\x7f]+", "one line of text"))]
 #: A program.
 Program = Annotated[
     str,
     BeforeValidator(
-        Form(
+        JobForm(
             r"[^\s\x00-\x1f\x7f]+",
             "the name or path of one program, without blanks; a script of yours may start it in "
             "another way",
@@ -81,7 +81,7 @@ Program = Annotated[
 Word = Annotated[
     str,
     BeforeValidator(
-        Form(
+        JobForm(
             r"[A-Za-z0-9][A-Za-z0-9_.,@+-]*",
             "letters, digits, _, ., comma, @, + and -, beginning with a letter or digit",
         )
@@ -91,14 +91,14 @@ Word = Annotated[
 Variable = Annotated[
     str,
     BeforeValidator(
-        Form(r"[A-Za-z_][A-Za-z0-9_]*", "letters, digits and _, not beginning with a digit")
+        JobForm(r"[A-Za-z_][A-Za-z0-9_]*", "letters, digits and _, not beginning with a digit")
     ),
 ]
 #: A limit of time as sbatch takes it.
 Limit = Annotated[
     str,
     BeforeValidator(
-        Form(
+        JobForm(
             r"(\d+-)?\d+(:\d+){0,2}",
             "minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes or "
             "days-hours:minutes:seconds",
@@ -108,21 +108,24 @@ Limit = Annotated[
 #: An option of sbatch in one line.
 LongOption = Annotated[
     str,
-    BeforeValidator(Form(r"--[a-z][^\x00-\x1f\x7f]*", "--OPTION or --OPTION=VALUE, in one line")),
+    BeforeValidator(
+        JobForm(r"--[a-z][^\x00-\x1f\x7f]*", "--OPTION or --OPTION=VALUE, in one line")
+    ),
 ]
 #: An option of srun in one line.
 Option = Annotated[
-    str, BeforeValidator(Form(r"-[^\x00-\x1f\x7f]*", "an option that begins with -, in one line"))
+    str,
+    BeforeValidator(JobForm(r"-[^\x00-\x1f\x7f]*", "an option that begins with -, in one line")),
 ]
 #: A label of RFC 1123, which most names in Kubernetes are.
-Label = Annotated[str, BeforeValidator(Form(_LABEL, _LABEL_WORDS))]
+Label = Annotated[str, BeforeValidator(JobForm(_LABEL, _LABEL_WORDS))]
 #: Labels with dots between them.
-Domain = Annotated[str, BeforeValidator(Form(_DOMAIN, _DOMAIN_WORDS))]
+Domain = Annotated[str, BeforeValidator(JobForm(_DOMAIN, _DOMAIN_WORDS))]
 #: An absolute path in a container.
 Mount = Annotated[
     str,
     BeforeValidator(
-        Form(
+        JobForm(
             r"/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*",
             "an absolute path of letters, digits, _, . and -, without / at its end",
         )
@@ -132,25 +135,25 @@ Mount = Annotated[
 Image = Annotated[
     str,
     BeforeValidator(
-        Form(r"[A-Za-z0-9][A-Za-z0-9_.:/@-]*", "NAME, NAME:TAG or NAME@DIGEST, without spaces")
+        JobForm(r"[A-Za-z0-9][A-Za-z0-9_.:/@-]*", "NAME, NAME:TAG or NAME@DIGEST, without spaces")
     ),
 ]
 #: A Secret and a key in it.
 SecretKey = Annotated[
     str,
     BeforeValidator(
-        Form(rf"{_DOMAIN}/[A-Za-z0-9_.-]+", "SECRET/KEY, the name of a Secret and a key in it")
+        JobForm(rf"{_DOMAIN}/[A-Za-z0-9_.-]+", "SECRET/KEY, the name of a Secret and a key in it")
     ),
 ]
 #: A resource that a device plugin offers.
 Resource = Annotated[
-    str, BeforeValidator(Form(rf"{_DOMAIN}/{_NAME}", "DOMAIN/NAME, such as nvidia.com/gpu"))
+    str, BeforeValidator(JobForm(rf"{_DOMAIN}/{_NAME}", "DOMAIN/NAME, such as nvidia.com/gpu"))
 ]
 #: A resource beside the devices, cores and memory.
 OtherResource = Annotated[
     str,
     BeforeValidator(
-        Form(
+        JobForm(
             rf"{_DOMAIN}/{_NAME}|ephemeral-storage|hugepages-[1-9]\d*[KMG]i",
             "DOMAIN/NAME, such as rdma/ib, ephemeral-storage, or hugepages-2Mi and the like",
         )
@@ -159,15 +162,15 @@ OtherResource = Annotated[
 #: How much of a resource.
 Quantity = Annotated[int | str, BeforeValidator(_quantity)]
 #: A key of a label of a node, or of an annotation.
-LabelKey = Annotated[str, BeforeValidator(Form(_KEY, _KEY_WORDS))]
+LabelKey = Annotated[str, BeforeValidator(JobForm(_KEY, _KEY_WORDS))]
 #: A value of a node's label.
-LabelValue = Annotated[str, BeforeValidator(Form(rf"({_NAME})?", f"empty, or {_NAME_WORDS}"))]
+LabelValue = Annotated[str, BeforeValidator(JobForm(rf"({_NAME})?", f"empty, or {_NAME_WORDS}"))]
 #: A taint that is tolerated.
 Taint = Annotated[str, BeforeValidator(TAINT)]
 #: Chips of a slice of TPUs along each axis.
 Topology = Annotated[
     str,
     BeforeValidator(
-        Form(r"[1-9]\d*(x[1-9]\d*){1,2}", "the chips along two or three axes, such as 4x4x4")
+        JobForm(r"[1-9]\d*(x[1-9]\d*){1,2}", "the chips along two or three axes, such as 4x4x4")
     ),
 ]

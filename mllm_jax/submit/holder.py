@@ -9,9 +9,9 @@ from pathlib import Path
 
 from mllm_jax.runtime.folder import prepare_folder
 from mllm_jax.runtime.lock import check_unlocked, check_unsupervised
-from mllm_jax.submit.backends import AnyCluster, Kubernetes, Slurm
-from mllm_jax.submit.job import Job
-from mllm_jax.submit.programs import SubmitError, need, run
+from mllm_jax.submit.backends import AnyBackend, KubernetesBackend, SlurmBackend
+from mllm_jax.submit.job import ClusterJob
+from mllm_jax.submit.programs import SubmitError, require_programs, run_program
 
 #: States of jobs that have ended (squeue, "JOB STATE CODES").
 _ENDED = (
@@ -23,7 +23,7 @@ _FORMAT = "%A|%T|%V|%j|%k"
 
 
 @contextmanager
-def claimed(job: Job, cluster: AnyCluster) -> Iterator[None]:
+def claim_run_folder(job: ClusterJob, cluster: AnyBackend) -> Iterator[None]:
     """Context in which nobody has the run's folder, and no other submission takes it.
 
     Submissions wait for each other by a lock in the folder that all nodes of a Slurm share. Those
@@ -34,8 +34,8 @@ def claimed(job: Job, cluster: AnyCluster) -> Iterator[None]:
         LockedError: a run goes on in the folder.
         SubmitError: a program is missing, or a job has the run's folder.
     """
-    slurm = isinstance(cluster, Slurm)
-    need(*(("sbatch", "squeue") if slurm else ("kubectl",)))
+    slurm = isinstance(cluster, SlurmBackend)
+    require_programs(*(("sbatch", "squeue") if slurm else ("kubectl",)))
     folder = job.folder if slurm else job.output
     prepare_folder(folder)
     with (folder / ".submitting").open("a") as file:
@@ -44,14 +44,14 @@ def claimed(job: Job, cluster: AnyCluster) -> Iterator[None]:
         yield
 
 
-def check_free(job: Job, cluster: AnyCluster) -> None:
+def check_free(job: ClusterJob, cluster: AnyBackend) -> None:
     """See that nobody has the run's folder.
 
     Raises:
         LockedError: a run goes on in the folder.
         SubmitError: a job has it.
     """
-    if isinstance(cluster, Slurm):
+    if isinstance(cluster, SlurmBackend):
         _check_jobs(job.folder)
     else:
         _check_jobset(job, cluster)
@@ -61,7 +61,9 @@ def check_free(job: Job, cluster: AnyCluster) -> None:
 
 def _check_jobs(folder: Path) -> None:
     """Raise SubmitError if a job of `folder` waits or runs, however it was submitted."""
-    lines = run(("squeue", "--noheader", "--states=all", f"--format={_FORMAT}")).splitlines()
+    lines = run_program(
+        ("squeue", "--noheader", "--states=all", f"--format={_FORMAT}")
+    ).splitlines()
     for number, state, since, name, comment in (line.split("|", 4) for line in lines):
         if comment == str(folder) and state not in _ENDED:
             raise SubmitError(
@@ -70,15 +72,17 @@ def _check_jobs(folder: Path) -> None:
             )
 
 
-def _check_jobset(job: Job, cluster: Kubernetes) -> None:
+def _check_jobset(job: ClusterJob, cluster: KubernetesBackend) -> None:
     """Raise SubmitError if there is a JobSet of the run's name."""
     place = ("--namespace", cluster.namespace)
     shown = "--output=jsonpath={.metadata.creationTimestamp} {.status.terminalState}"
-    found = run(("kubectl", "get", "jobset", job.name, *place, "--ignore-not-found", shown)).split()
-    if found:
-        state = found[1].lower() if len(found) > 1 else "active"
+    fields = run_program(
+        ("kubectl", "get", "jobset", job.name, *place, "--ignore-not-found", shown)
+    ).split()
+    if fields:
+        state = fields[1].lower() if len(fields) > 1 else "active"
         raise SubmitError(
             f"run folder {job.folder} is held by JobSet {job.name} in namespace "
-            f"{cluster.namespace} ({state}, since {found[0]}); valid: another run.name, or "
+            f"{cluster.namespace} ({state}, since {fields[0]}); valid: another run.name, or "
             f"`kubectl delete jobset {job.name} {' '.join(place)}` first"
         )

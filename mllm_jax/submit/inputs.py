@@ -17,7 +17,7 @@ from data.places import is_url
 from mllm_jax.config.hardware import names
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.submit import access
-from mllm_jax.submit.backends import AnyCluster, Slurm
+from mllm_jax.submit.backends import AnyBackend, SlurmBackend
 
 #: Keys whose values are read, as far as they are paths: by section, or by a source of data.
 INPUTS = {
@@ -42,20 +42,20 @@ ROOT = Path(__file__).resolve().parents[2]
 _PATTERN, _ALTERNATIVES = "*?[", "{"
 
 
-def read_by(config: ExperimentConfig) -> Iterator[tuple[str, str]]:
+def input_paths(config: ExperimentConfig) -> Iterator[tuple[str, str]]:
     """Keys and paths of what a run reads from its nodes' folders."""
     for section, keys in INPUTS.items():
         if section == "data.source":
-            yield from _of_source(section, config.data.source)
+            yield from _source_paths(section, config.data.source)
             continue
-        own: Any = config
+        values: Any = config
         for name in section.split("."):
-            own = getattr(own, name, None)
-        for key in keys if own is not None else ():
-            yield from _paths(f"{section}.{key}", getattr(own, key, None))
+            values = getattr(values, name, None)
+        for key in keys if values is not None else ():
+            yield from _paths(f"{section}.{key}", getattr(values, key, None))
 
 
-def _of_source(at: str, source: Any) -> Iterator[tuple[str, str]]:
+def _source_paths(at: str, source: Any) -> Iterator[tuple[str, str]]:
     """Those of a source, or of the members of a mixture."""
     if isinstance(source, BaseModel):
         for key in type(source).model_fields:
@@ -63,20 +63,20 @@ def _of_source(at: str, source: Any) -> Iterator[tuple[str, str]]:
             if key in INPUTS["data.source"]:
                 yield from _paths(f"{at}.{key}", value, f"data.source.{key}")
             else:
-                yield from _of_source(f"{at}.{key}", value)
+                yield from _source_paths(f"{at}.{key}", value)
     elif isinstance(source, list | tuple):
-        for number, own in enumerate(source):
-            yield from _of_source(f"{at}.{number}", own)
+        for number, member in enumerate(source):
+            yield from _source_paths(f"{at}.{number}", member)
     elif isinstance(source, dict):
-        for name, own in source.items():
-            yield from _of_source(f"{at}.{name}", own)
+        for name, member in source.items():
+            yield from _source_paths(f"{at}.{name}", member)
 
 
 def _paths(key: str, value: Any, kind: str = "") -> Iterator[tuple[str, str]]:
     """The path in a value, or the paths by their names."""
     if isinstance(value, dict):
-        for name, own in value.items():
-            yield from _paths(f"{key}.{name}", own, kind or key)
+        for name, item in value.items():
+            yield from _paths(f"{key}.{name}", item, kind or key)
         return
     path = isinstance(value, str | Path) and str(value) not in NAMES.get(kind or key, ())
     if path and not is_url(str(value)):
@@ -84,29 +84,29 @@ def _paths(key: str, value: Any, kind: str = "") -> Iterator[tuple[str, str]]:
 
 
 def input_problems(
-    config: ExperimentConfig, cluster: AnyCluster, on_nodes: Sequence[str]
+    config: ExperimentConfig, cluster: AnyBackend, on_nodes: Sequence[str]
 ) -> Iterator[str]:
     """A problem for each path that the nodes cannot be expected to have.
 
     Args:
         on_nodes: paths that the nodes have, with all below them, whether they are here or not.
     """
-    for key, path in read_by(config):
-        known = any(Path(path).is_relative_to(own) for own in on_nodes)
-        if known or access.in_text(path):  # which is refused by itself, and not shown
+    for key, path in input_paths(config):
+        known = any(Path(path).is_relative_to(folder) for folder in on_nodes)
+        if known or access.text_holds_secret(path):  # which is refused by itself, and not shown
             continue
-        there = f"or --on-nodes {path} if the nodes have it"
-        if isinstance(cluster, Slurm):
-            if not _is_here(Path(path)):
-                yield f"{key}: {path} is not on this machine; valid: a path that is, {there}"
-            elif lacking := _lacking(key, Path(path)):
-                yield f"{key}: {path} has no {lacking}; valid: a folder with one, {there}"
-        elif not _in_pods(path, cluster.directory, [*cluster.volumes]):
+        hint = f"or --on-nodes {path} if the nodes have it"
+        if isinstance(cluster, SlurmBackend):
+            if not _exists_here(Path(path)):
+                yield f"{key}: {path} is not on this machine; valid: a path that is, {hint}"
+            elif missing := _missing_file(key, Path(path)):
+                yield f"{key}: {path} has no {missing}; valid: a folder with one, {hint}"
+        elif not _may_be_in_pods(path, cluster.directory, [*cluster.volumes]):
             mounts = ", ".join(cluster.volumes) or "a volume"
-            yield f"{key}: {path} lies in none of the volumes; valid: a path in {mounts}, {there}"
+            yield f"{key}: {path} lies in none of the volumes; valid: a path in {mounts}, {hint}"
 
 
-def _lacking(key: str, folder: Path) -> str:
+def _missing_file(key: str, folder: Path) -> str:
     """The file that a folder must have and has not; empty if it has it."""
     for begin, name in FILES.items():
         if key.startswith(begin) and not (folder / name).is_file():
@@ -114,7 +114,7 @@ def _lacking(key: str, folder: Path) -> str:
     return ""
 
 
-def _is_here(path: Path) -> bool:
+def _exists_here(path: Path) -> bool:
     """Whether a path, or a file that a pattern describes, is on this machine."""
     if _ALTERNATIVES in str(path) or path.exists():
         return True
@@ -123,9 +123,9 @@ def _is_here(path: Path) -> bool:
     return bool(pattern) and any(True for _ in base.glob(str(Path(*pattern))))
 
 
-def _in_pods(path: str, directory: str, volumes: Sequence[str]) -> bool:
+def _may_be_in_pods(path: str, directory: str, volumes: Sequence[str]) -> bool:
     """Whether a path of a pod may be there: below a volume, or in the image, as in the project."""
-    whole = Path(directory) / path
-    if any(whole.is_relative_to(mount) for mount in volumes):
+    absolute = Path(directory) / path
+    if any(absolute.is_relative_to(mount) for mount in volumes):
         return True
-    return not Path(path).is_absolute() and _is_here(ROOT / path)
+    return not Path(path).is_absolute() and _exists_here(ROOT / path)

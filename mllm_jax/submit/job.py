@@ -15,17 +15,17 @@ from mllm_jax.config.configured_step import lower
 from mllm_jax.config.inputs import standing_in
 from mllm_jax.config.load import ConfigError, ExperimentConfig, to_yaml
 from mllm_jax.config.sections import AdamWConfig, OptimizerConfig
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.submit import access
-from mllm_jax.submit.backends import HOST_CHIPS, AnyCluster, Kubernetes, Slurm
-from mllm_jax.submit.environment import record
+from mllm_jax.submit.backends import HOST_CHIPS, AnyBackend, KubernetesBackend, SlurmBackend
+from mllm_jax.submit.environment import environment_record
 from mllm_jax.submit.inputs import input_problems
 from mllm_jax.supervise import ends
 from scheduling.costs.work import Parameters
 from sharding.axes import is_matrix
 
 #: Exit codes of training after which another attempt would end in the same way.
-FINAL = tuple(sorted(ends.FINAL - {Exit.OK, Exit.INTERRUPTED}))
+FINAL = tuple(sorted(ends.FINAL - {ExitCode.OK, ExitCode.INTERRUPTED}))
 #: Seconds for the running step to end, and for all processes to notice that they are to stop.
 STEP_SECONDS = 120
 #: The longest grace that Slurm takes, in seconds.
@@ -52,7 +52,7 @@ _LABEL = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 
 
 @dataclass(frozen=True)
-class Job:
+class ClusterJob:
     """A run as a job.
 
     Attributes:
@@ -116,7 +116,7 @@ class Job:
         return python, launch, "train", "--config", config
 
     @property
-    def together(self) -> tuple[str, ...]:
+    def process_options(self) -> tuple[str, ...]:
         """Further words for several processes, without coordinator and number."""
         if self.nodes == 1:
             return ()
@@ -129,12 +129,12 @@ def _digest(text: str) -> str:
 
 def make_job(
     config: ExperimentConfig,
-    cluster: AnyCluster,
+    cluster: AnyBackend,
     name: str,
     nodes: int,
     output: Path | None,
     on_nodes: Sequence[str] = (),
-) -> Job:
+) -> ClusterJob:
     """The job of a run.
 
     Args:
@@ -155,17 +155,19 @@ def make_job(
         raise ConfigError(f"submit --cluster {name}", problems)
     config = _with_cache(config, cluster)
     folder = config.run.path.resolve()
-    usual = folder / "submit" if isinstance(cluster, Slurm) else Path(JOBS) / config.run.name
-    return Job(
+    default_output = (
+        folder / "submit" if isinstance(cluster, SlurmBackend) else Path(JOBS) / config.run.name
+    )
+    return ClusterJob(
         name=config.run.name,
         folder=folder,
-        output=(output or usual).resolve(),
+        output=(output or default_output).resolve(),
         directory=Path.cwd(),
         nodes=nodes,
         devices=config.parallel.devices // nodes,
         platform=config.parallel.platform,
         config=to_yaml(config),
-        environment=record(cluster),
+        environment=environment_record(cluster),
         grace=cluster.grace_seconds or needed_seconds(config, cluster, nodes),
         restarts=cluster.restarts,
         join_seconds=cluster.join_seconds,
@@ -174,9 +176,9 @@ def make_job(
     )
 
 
-def _with_cache(config: ExperimentConfig, cluster: AnyCluster) -> ExperimentConfig:
+def _with_cache(config: ExperimentConfig, cluster: AnyBackend) -> ExperimentConfig:
     """The configuration with compiled programs beside the runs, where a pod would lose its own."""
-    if isinstance(cluster, Slurm) or config.run.compilation_cache != "auto":
+    if isinstance(cluster, SlurmBackend) or config.run.compilation_cache != "auto":
         return config
     folder = str(Path(config.run.directory) / CACHE)
     run = config.run.model_copy(update={"compilation_cache": folder})
@@ -191,12 +193,12 @@ def checkpoint_bytes(config: ExperimentConfig) -> int:
     if config.data.auto_budgets:  # which the job will choose, and on which no parameter depends
         config = standing_in(config)
     work, optimizer = lower(config).workload, config.train.optimizer
-    towers = {name: tower for name, tower in work.towers.items() if work.holds(name)}
-    values = float(sum(tower.parameters for tower in towers.values()))
-    for name, tower in towers.items():
-        layer, rest = work.trained(name)[0], tower.rest_parameters
-        values += tower.layers * _moments(optimizer, layer)
-        values += _moments(optimizer, rest) + _moments(optimizer, tower.rest_adapters)
+    modules = {name: module for name, module in work.towers.items() if work.holds(name)}
+    values = float(sum(module.parameters for module in modules.values()))
+    for name, module in modules.items():
+        layer, rest = work.trained(name)[0], module.rest_parameters
+        values += module.layers * _moments(optimizer, layer)
+        values += _moments(optimizer, rest) + _moments(optimizer, module.rest_adapters)
     return WIDE * round(values)
 
 
@@ -208,7 +210,7 @@ def _moments(optimizer: OptimizerConfig, parameters: Parameters) -> float:
     )
 
 
-def needed_seconds(config: ExperimentConfig, cluster: AnyCluster, nodes: int) -> int:
+def needed_seconds(config: ExperimentConfig, cluster: AnyBackend, nodes: int) -> int:
     """Seconds in which the running step ends and a checkpoint is written by all nodes."""
     return STEP_SECONDS + math.ceil(checkpoint_bytes(config) / (nodes * cluster.write_bandwidth))
 
@@ -217,15 +219,15 @@ def needed_seconds(config: ExperimentConfig, cluster: AnyCluster, nodes: int) ->
 
 
 def _problems(
-    config: ExperimentConfig, cluster: AnyCluster, name: str, nodes: int
+    config: ExperimentConfig, cluster: AnyBackend, name: str, nodes: int
 ) -> Iterator[str]:
     yield from _device_problems(config, cluster, name, nodes)
     yield from _grace_problems(config, cluster, nodes)
-    if isinstance(cluster, Slurm):
+    if isinstance(cluster, SlurmBackend):
         yield from _slurm_problems(config, cluster)
     else:
         yield from _kubernetes_problems(config, cluster, nodes)
-    yield from _secrets(config.model_dump(mode="json"))
+    yield from _secret_problems(config.model_dump(mode="json"))
     if not config.checkpoint.enabled:
         yield (
             "checkpoint.enabled false: an attempt that follows an interruption would begin anew; "
@@ -239,47 +241,50 @@ def _problems(
 
 
 def _device_problems(
-    config: ExperimentConfig, cluster: AnyCluster, name: str, nodes: int
+    config: ExperimentConfig, cluster: AnyBackend, name: str, nodes: int
 ) -> Iterator[str]:
-    devices, own = config.parallel.devices, cluster.devices_per_node
-    if own is None and devices % nodes:
+    devices, per_node = config.parallel.devices, cluster.devices_per_node
+    if per_node is None and devices % nodes:
         valid = ", ".join(str(n) for n in range(1, devices + 1) if devices % n == 0)
         yield (
             f"--nodes {nodes}: parallel.devices {devices} cannot be shared evenly by {nodes} "
             f"nodes; valid: --nodes {valid}"
         )
-    if own is not None and own * nodes != devices:
-        choices = [f"--nodes {devices // own}"] if devices % own == 0 else []
+    if per_node is not None and per_node * nodes != devices:
+        choices = [f"--nodes {devices // per_node}"] if devices % per_node == 0 else []
         if devices % nodes == 0:
             choices.append(f"devices_per_node: {devices // nodes}")
-        choices.append(f"parallel.devices={own * nodes} with plans to match")
+        choices.append(f"parallel.devices={per_node * nodes} with plans to match")
         yield (
-            f"--nodes {nodes}: cluster {name} has {own} devices on each node, {own * nodes} on "
-            f"{nodes}, but the plan uses parallel.devices {devices}; valid: {', or '.join(choices)}"
+            f"--nodes {nodes}: cluster {name} has {per_node} devices on each node, "
+            f"{per_node * nodes} on {nodes}, but the plan uses parallel.devices {devices}; valid: "
+            f"{', or '.join(choices)}"
         )
 
 
-def _grace_problems(config: ExperimentConfig, cluster: AnyCluster, nodes: int) -> Iterator[str]:
-    needed, slurm = needed_seconds(config, cluster, nodes), isinstance(cluster, Slurm)
+def _grace_problems(config: ExperimentConfig, cluster: AnyBackend, nodes: int) -> Iterator[str]:
+    needed, slurm = needed_seconds(config, cluster, nodes), isinstance(cluster, SlurmBackend)
     grace = cluster.grace_seconds or needed
-    told = (
+    requirement = (
         f"{needed} s are needed: {STEP_SECONDS} s for a step, and the time to write a checkpoint "
         f"of {checkpoint_bytes(config) / 1e9:.3g} GB on {nodes} nodes at write_bandwidth "
         f"{cluster.write_bandwidth:g}"
     )
     if slurm and needed > LONGEST_GRACE:
         yield (
-            f"grace_seconds: {told}; valid: at most {LONGEST_GRACE} s, with more nodes or the true "
-            "write_bandwidth"
+            f"grace_seconds: {requirement}; valid: at most {LONGEST_GRACE} s, with more nodes or "
+            "the true write_bandwidth"
         )
     elif grace < needed:
-        yield f"grace_seconds: {grace} s, but {told}; valid: at least {needed} s, or left out"
+        yield (
+            f"grace_seconds: {grace} s, but {requirement}; valid: at least {needed} s, or left out"
+        )
     elif slurm and grace > LONGEST_GRACE:
         yield (
             f"grace_seconds: {grace} s, of which Slurm takes {LONGEST_GRACE} at most; valid: "
             f"{needed} to {LONGEST_GRACE} s, or left out"
         )
-    limit = cluster.limit_seconds if isinstance(cluster, Slurm) else None
+    limit = cluster.limit_seconds if isinstance(cluster, SlurmBackend) else None
     least = 2 * max(grace, needed)
     if limit is not None and limit < least:
         yield (
@@ -288,7 +293,7 @@ def _grace_problems(config: ExperimentConfig, cluster: AnyCluster, nodes: int) -
         )
 
 
-def _slurm_problems(config: ExperimentConfig, cluster: Slurm) -> Iterator[str]:
+def _slurm_problems(config: ExperimentConfig, cluster: SlurmBackend) -> Iterator[str]:
     if config.parallel.platform == "tpu":
         yield "parallel.platform tpu: TPUs are not asked of Slurm; valid: cpu, gpu"
     if _UNWRITABLE.search(folder := str(config.run.path.resolve())):
@@ -304,7 +309,7 @@ def _slurm_problems(config: ExperimentConfig, cluster: Slurm) -> Iterator[str]:
     yield from _gpu_problems(config, cluster)
 
 
-def _gpu_problems(config: ExperimentConfig, cluster: Slurm) -> Iterator[str]:
+def _gpu_problems(config: ExperimentConfig, cluster: SlurmBackend) -> Iterator[str]:
     """GPUs that are asked for beside those of the plan, which the script asks for itself."""
     platform = config.parallel.platform
     uses_gpus = platform == "gpu"
@@ -323,7 +328,7 @@ def _gpu_problems(config: ExperimentConfig, cluster: Slurm) -> Iterator[str]:
 
 
 def _kubernetes_problems(
-    config: ExperimentConfig, cluster: Kubernetes, nodes: int
+    config: ExperimentConfig, cluster: KubernetesBackend, nodes: int
 ) -> Iterator[str]:
     yield from _tpu_problems(config, cluster, nodes)
     platform = config.parallel.platform
@@ -339,12 +344,14 @@ def _kubernetes_problems(
         )
 
 
-def _tpu_problems(config: ExperimentConfig, cluster: Kubernetes, nodes: int) -> Iterator[str]:
+def _tpu_problems(
+    config: ExperimentConfig, cluster: KubernetesBackend, nodes: int
+) -> Iterator[str]:
     platform, tpu = config.parallel.platform, cluster.tpu
     if (platform == "tpu") != (tpu is not None):
-        asked = "asks for TPUs (tpu:)" if tpu else "asks for no TPUs (no key tpu)"
+        request = "asks for TPUs (tpu:)" if tpu else "asks for no TPUs (no key tpu)"
         valid = "tpu, or a cluster without the key" if tpu else "cpu, gpu, or a cluster with it"
-        yield f"parallel.platform {platform}: the cluster {asked}; valid: {valid}"
+        yield f"parallel.platform {platform}: the cluster {request}; valid: {valid}"
     elif tpu is not None and tpu.chips != config.parallel.devices:
         yield (
             f"tpu.topology: {tpu.topology} is {tpu.chips} chips, but the plan uses "
@@ -367,26 +374,26 @@ def name_problems(name: str) -> Iterator[str]:
     yield (
         f"run.name {name}: no label of Kubernetes, which takes a to z, 0 to 9 and -, begins with a "
         f"letter, does not end with - and has at most {LONGEST_NAME} characters; valid: "
-        f"run.name={as_label(name)}"
+        f"run.name={nearest_label(name)}"
     )
 
 
-def as_label(name: str) -> str:
+def nearest_label(name: str) -> str:
     """The valid name of a JobSet that is most like `name`."""
     text = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
     text = text if text[:1].isalpha() else f"run-{text}"
     return text[:LONGEST_NAME].strip("-")
 
 
-def _secrets(values: Any, path: str = "") -> Iterator[str]:
+def _secret_problems(values: Any, path: str = "") -> Iterator[str]:
     """Keys of the configuration, which is written into files, whose values give access."""
     if isinstance(values, dict):
         for name, value in values.items():
-            yield from _secrets(value, f"{path}.{name}" if path else name)
+            yield from _secret_problems(value, f"{path}.{name}" if path else name)
     elif isinstance(values, list):
         for number, value in enumerate(values):
-            yield from _secrets(value, f"{path}.{number}")
-    elif isinstance(values, str) and access.in_text(values):
+            yield from _secret_problems(value, f"{path}.{number}")
+    elif isinstance(values, str) and access.text_holds_secret(values):
         yield (
             f"{path}: the text holds a secret, which would be written into files; valid: a text "
             "without it, and the secret in a variable that is passed by name"

@@ -16,17 +16,17 @@ import math
 import re
 from typing import Any
 
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.lock import JOBSET
 from mllm_jax.submit.backends import (
     CONFIG_FOLDER,
     PROCESS,
     PULSE_FOLDER,
     TPU_RESOURCE,
-    Kubernetes,
+    KubernetesBackend,
 )
 from mllm_jax.submit.forms import TAINT
-from mllm_jax.submit.job import FINAL, Job
+from mllm_jax.submit.job import FINAL, ClusterJob
 from mllm_jax.submit.pulse import BEAT, FILE
 from mllm_jax.supervise.agent import SUPERVISE
 
@@ -50,12 +50,12 @@ FAILURES = 3
 DEAD_GRACE = 10
 
 
-def manifests(job: Job, cluster: Kubernetes) -> list[Object]:
+def make_manifests(job: ClusterJob, cluster: KubernetesBackend) -> list[Object]:
     """All objects of a job, in the order in which they are made."""
-    return [service(job, cluster), config_map(job, cluster), jobset(job, cluster)]
+    return [make_service(job, cluster), make_config_map(job, cluster), make_jobset(job, cluster)]
 
 
-def service(job: Job, cluster: Kubernetes) -> Object:
+def make_service(job: ClusterJob, cluster: KubernetesBackend) -> Object:
     """The headless service, by which pods find each other's addresses before they are ready."""
     return {
         "apiVersion": "v1",
@@ -70,7 +70,7 @@ def service(job: Job, cluster: Kubernetes) -> Object:
     }
 
 
-def config_map(job: Job, cluster: Kubernetes) -> Object:
+def make_config_map(job: ClusterJob, cluster: KubernetesBackend) -> Object:
     """The configuration of the run and the record of its environment, named by their content.
 
     Another `kubectl apply` of the run leaves it as it is: that one's JobSet names another
@@ -85,7 +85,7 @@ def config_map(job: Job, cluster: Kubernetes) -> Object:
     }
 
 
-def jobset(job: Job, cluster: Kubernetes) -> Object:
+def make_jobset(job: ClusterJob, cluster: KubernetesBackend) -> Object:
     """The JobSet: one indexed Job whose pods are the processes of the run."""
     labels = {"kueue.x-k8s.io/queue-name": cluster.queue} if cluster.queue else {}
     metadata = _metadata(job, cluster)
@@ -102,7 +102,7 @@ def jobset(job: Job, cluster: Kubernetes) -> Object:
                 "subdomain": job.name,
                 "publishNotReadyAddresses": True,
             },
-            "failurePolicy": {"maxRestarts": job.restarts, "rules": _restarts()},
+            "failurePolicy": {"maxRestarts": job.restarts, "rules": _restart_rules()},
             "successPolicy": {"operator": "All"},
             "replicatedJobs": [
                 {"name": TRAIN, "replicas": 1, "template": {"spec": _job(job, cluster)}}
@@ -111,7 +111,7 @@ def jobset(job: Job, cluster: Kubernetes) -> Object:
     }
 
 
-def coordinator(job: Job, cluster: Kubernetes) -> str:
+def coordinator_address(job: ClusterJob, cluster: KubernetesBackend) -> str:
     """Address of process 0: the whole name of the first pod.
 
     The headless service resolves it for the other pods. The pod itself has it in its /etc/hosts, so
@@ -121,35 +121,35 @@ def coordinator(job: Job, cluster: Kubernetes) -> str:
     return f"{job.name}-{TRAIN}-0-0.{job.name}.{domain}:{job.port}"
 
 
-def _metadata(job: Job, cluster: Kubernetes) -> Object:
+def _metadata(job: ClusterJob, cluster: KubernetesBackend) -> Object:
     labels = {"app.kubernetes.io/name": "mllm-jax", "app.kubernetes.io/instance": job.name}
     return {"name": job.name, "namespace": cluster.namespace, "labels": labels}
 
 
-def _config_name(job: Job) -> str:
+def _config_name(job: ClusterJob) -> str:
     return f"{job.name}-{job.digest}"
 
 
 # ---- failures ------------------------------------------------------------------------------------
 
 
-def _ends() -> list[Object]:
+def _end_rules() -> list[Object]:
     """Rules by which a pod's end fails its Job, with the number of the rule in the message."""
-    codes = (FINAL, (Exit.INTERRUPTED,))
+    rules = (FINAL, (ExitCode.INTERRUPTED,))
     return [
         {
             "action": "FailJob",
             "onExitCodes": {
                 "containerName": TRAIN,
                 "operator": "In",
-                "values": [int(code) for code in own],
+                "values": [int(code) for code in codes],
             },
         }
-        for own in codes
+        for codes in rules
     ]
 
 
-def _restarts() -> list[Object]:
+def _restart_rules() -> list[Object]:
     """What follows from the failure of the Job, by the rule that has matched.
 
     Ends without a rule are failures with the reason BackoffLimitExceeded, which start all pods
@@ -170,23 +170,23 @@ def _restarts() -> list[Object]:
 # ---- pods ----------------------------------------------------------------------------------------
 
 
-def _job(job: Job, cluster: Kubernetes) -> Object:
+def _job(job: ClusterJob, cluster: KubernetesBackend) -> Object:
     return {
         "completionMode": "Indexed",
         "parallelism": job.nodes,
         "completions": job.nodes,
         "backoffLimit": 0,
-        "podFailurePolicy": {"rules": _ends()},
-        "template": _annotated(cluster) | {"spec": _pod(job, cluster)},
+        "podFailurePolicy": {"rules": _end_rules()},
+        "template": _template_metadata(cluster) | {"spec": _pod(job, cluster)},
     }
 
 
-def _annotated(cluster: Kubernetes) -> Object:
+def _template_metadata(cluster: KubernetesBackend) -> Object:
     annotations = dict(cluster.annotations)
     return {"metadata": {"annotations": annotations}} if annotations else {}
 
 
-def _pod(job: Job, cluster: Kubernetes) -> Object:
+def _pod(job: ClusterJob, cluster: KubernetesBackend) -> Object:
     volumes, mounts = _volumes(job, cluster)
     spec: Object = {
         "restartPolicy": "Never",
@@ -212,13 +212,13 @@ def _pod(job: Job, cluster: Kubernetes) -> Object:
 
 
 def _toleration(taint: str) -> Object:
-    found = re.fullmatch(TAINT.pattern, taint)
-    assert found is not None  # by the type of the key
-    parts = {key: text for key, text in found.groupdict().items() if text is not None}
+    match = re.fullmatch(TAINT.pattern, taint)
+    assert match is not None  # by the type of the key
+    parts = {key: text for key, text in match.groupdict().items() if text is not None}
     return parts | {"operator": "Equal" if "value" in parts else "Exists"}
 
 
-def _container(job: Job, cluster: Kubernetes, mounts: list[Object]) -> Object:
+def _container(job: ClusterJob, cluster: KubernetesBackend, mounts: list[Object]) -> Object:
     container: Object = {
         "name": TRAIN,
         "image": cluster.image,
@@ -236,40 +236,44 @@ def _container(job: Job, cluster: Kubernetes, mounts: list[Object]) -> Object:
     return container
 
 
-def _command(job: Job, cluster: Kubernetes) -> list[str]:
+def _command(job: ClusterJob, cluster: KubernetesBackend) -> list[str]:
     """The training's command; Kubernetes itself puts in the number of the process."""
     words = job.command(cluster.python, "launch.py", f"{CONFIG_FOLDER}/{CONFIG_NAME}")
     words = (*words, SUPERVISE)
     if job.nodes == 1:
         return list(words)
-    place = ("--coordinator", coordinator(job, cluster), "--process", f"$({PROCESS})")
-    words = (*words, *job.together, *place)
-    return [*(_waits(job, cluster) if cluster.host_network else ()), *words]
+    place = ("--coordinator", coordinator_address(job, cluster), "--process", f"$({PROCESS})")
+    words = (*words, *job.process_options, *place)
+    return [*(_wait_command(job, cluster) if cluster.host_network else ()), *words]
 
 
-def _waits(job: Job, cluster: Kubernetes) -> tuple[str, ...]:
+def _wait_command(job: ClusterJob, cluster: KubernetesBackend) -> tuple[str, ...]:
     """Words before a command that wait until the name of the first pod is known.
 
     Under the network of its node a pod has no /etc/hosts of its own, so that process 0, too, has
     its name from the service alone.
     """
-    host = coordinator(job, cluster).rpartition(":")[0]
+    host = coordinator_address(job, cluster).rpartition(":")[0]
     known = f'getent hosts "$0" >/dev/null || [ $((try += 1)) -gt {job.join_seconds} ]'
     return "sh", "-c", f'try=0; until {known}; do sleep 1; done; exec "$@"', host
 
 
-def _environment(job: Job, cluster: Kubernetes) -> list[Object]:
-    own = {FILE: PULSE_FILE, JOBSET: f"{cluster.namespace}/{job.name}"} | dict(cluster.environment)
-    values: list[Object] = [{"name": name, "value": value} for name, value in own.items()]
+def _environment(job: ClusterJob, cluster: KubernetesBackend) -> list[Object]:
+    variables = {FILE: PULSE_FILE, JOBSET: f"{cluster.namespace}/{job.name}"} | dict(
+        cluster.environment
+    )
+    values: list[Object] = [{"name": name, "value": value} for name, value in variables.items()]
     index = {"name": PROCESS, "valueFrom": {"fieldRef": {"fieldPath": _INDEX}}}
     secrets = [
         {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
-        for name, (secret, key) in ((n, own.split("/")) for n, own in cluster.secrets.items())
+        for name, (secret, key) in (
+            (n, reference.split("/")) for n, reference in cluster.secrets.items()
+        )
     ]
     return [*values, *([index] if job.nodes > 1 else []), *secrets]
 
 
-def _resources(job: Job, cluster: Kubernetes) -> Object:
+def _resources(job: ClusterJob, cluster: KubernetesBackend) -> Object:
     """What the node must have; of devices, limits are requests."""
     devices = {"gpu": cluster.gpu_resource, "tpu": TPU_RESOURCE}.get(job.platform)
     others = {name: str(amount) for name, amount in cluster.resources.items()}
@@ -277,14 +281,14 @@ def _resources(job: Job, cluster: Kubernetes) -> Object:
         "cpu": str(cluster.cpus_per_node) if cluster.cpus_per_node else None,
         "memory": f"{cluster.memory_per_node}Gi" if cluster.memory_per_node else None,
     }
-    found = {
+    resources = {
         "limits": ({devices: str(job.devices)} if devices else {}) | others,
         "requests": {name: value for name, value in requests.items() if value},
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in resources.items() if value}
 
 
-def _volumes(job: Job, cluster: Kubernetes) -> tuple[list[Object], list[Object]]:
+def _volumes(job: ClusterJob, cluster: KubernetesBackend) -> tuple[list[Object], list[Object]]:
     """Volumes of a pod, and where its container mounts them."""
     volumes: list[Object] = [
         {"name": "config", "configMap": {"name": _config_name(job)}},
@@ -305,7 +309,7 @@ def _volumes(job: Job, cluster: Kubernetes) -> tuple[list[Object], list[Object]]
     return volumes, mounts
 
 
-def _probe(job: Job, cluster: Kubernetes, failures: int) -> Object:
+def _probe(job: ClusterJob, cluster: KubernetesBackend, failures: int) -> Object:
     """A look at the pulse of the process, which begins as soon as its devices are found."""
     age = str(math.ceil(max(job.hang_seconds, 2 * BEAT)))
     return {

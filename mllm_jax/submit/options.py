@@ -46,22 +46,22 @@ OF_THE_STEP: Mapping[str, str] = MappingProxyType(
 )
 
 
-def refusal(option: str, taken: Mapping[str, str]) -> str | None:
+def explain_refusal(option: str, reserved: Mapping[str, str]) -> str | None:
     """Why an option is refused; None if it is taken.
 
     Args:
         option: option with its value.
-        taken: `OF_THE_JOB` or `OF_THE_STEP`.
+        reserved: `OF_THE_JOB` or `OF_THE_STEP`.
     """
-    for name, instead in taken.items():
-        if means(option, name):
+    for name, instead in reserved.items():
+        if names_option(option, name):
             return (
                 f"{option} is refused: the job sets {name} itself; valid: {instead or 'left out'}"
             )
     return None
 
 
-def means(option: str, name: str) -> bool:
+def names_option(option: str, name: str) -> bool:
     """Whether an option is the one of that name: a long one may be cut short, as in `--part=gpu`,
     and a short one has its value at once, as in `-N2`."""
     if not name.startswith("--"):

@@ -14,7 +14,7 @@ class SubmitError(RuntimeError):
     """A job that is not submitted."""
 
 
-def need(*programs: str) -> None:
+def require_programs(*programs: str) -> None:
     """Raise SubmitError if one of the programs is not here."""
     for program in programs:
         if shutil.which(program) is None:
@@ -24,23 +24,25 @@ def need(*programs: str) -> None:
             )
 
 
-def run(words: Sequence[str]) -> str:
+def run_program(words: Sequence[str]) -> str:
     """What a program writes.
 
     Raises:
         SubmitError: the program fails, or does not answer within `PATIENCE`.
     """
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        result = subprocess.run(
+            words, capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
     except subprocess.TimeoutExpired:
         raise SubmitError(
             f"{' '.join(words)} has not answered within {PATIENCE} s; look whether the cluster has "
             "a job of this run before you try again"
         ) from None
-    if done.returncode:
-        told = (done.stderr or done.stdout).strip()
+    if result.returncode:
+        output = (result.stderr or result.stdout).strip()
         raise SubmitError(
-            f"{' '.join(words)} has ended with exit code {done.returncode}: {told}; the job is not "
-            "submitted"
+            f"{' '.join(words)} has ended with exit code {result.returncode}: {output}; the job is "
+            "not submitted"
         )
-    return done.stdout
+    return result.stdout

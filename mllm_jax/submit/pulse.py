@@ -22,7 +22,7 @@ FILE = "MLLM_JAX_PULSE"
 BEAT = 5.0
 
 
-def begin() -> None:
+def start_pulse() -> None:
     """Touch the file from now on, if the environment names one; the first time before returning.
 
     Raises:
@@ -32,10 +32,10 @@ def begin() -> None:
         # Processes that this one starts have no pulse of their own: it restarts them itself.
         file = Path(os.environ.pop(FILE))
         file.touch()
-        threading.Thread(target=_go_on, args=(file,), name="pulse", daemon=True).start()
+        threading.Thread(target=_touch_repeatedly, args=(file,), name="pulse", daemon=True).start()
 
 
-def _go_on(file: Path) -> None:
+def _touch_repeatedly(file: Path) -> None:
     while True:
         time.sleep(BEAT)
         file.touch()

@@ -16,17 +16,17 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.messages.secret import VARIABLE as SECRET
-from mllm_jax.submit.backends import Slurm
-from mllm_jax.submit.job import FINAL, Job
+from mllm_jax.submit.backends import SlurmBackend
+from mllm_jax.submit.job import FINAL, ClusterJob
 from mllm_jax.supervise.agent import SUPERVISE
 
 #: Ports from the first one on, of which each job has one by its number.
 PORTS = 1000
 #: Seconds between the end of one process and the end of the others, beside `hang_seconds`: they
 #: find out by themselves, and say why.
-APART = 60
+END_SPREAD = 60
 #: Times that the address of process 0 is looked for, and seconds between two of them.
 TRIES, PAUSE = 6, 10
 #: What a job always has of the environment in which it is submitted. With names in `--export` the
@@ -36,7 +36,7 @@ PASSED = ("HOME", "PATH", "USER")
 ATTEMPTS = "attempts.tsv"
 
 
-def script(job: Job, cluster: Slurm, python: str, root: Path) -> str:
+def job_script(job: ClusterJob, cluster: SlurmBackend, python: str, root: Path) -> str:
     """The text of the script.
 
     Args:
@@ -50,29 +50,29 @@ def script(job: Job, cluster: Slurm, python: str, root: Path) -> str:
             "#!/usr/bin/env bash",
             f"# Run {job.name} on {job.nodes} nodes, written by launch.py submit.",
             f"# Made as {job.environment_file.name} beside this file says.",
-            *(f"#SBATCH {option}" for option in options(job, cluster)),
+            *(f"#SBATCH {option}" for option in sbatch_options(job, cluster)),
         ],
         [
             "set -u",
             "# SIGTERM is for the training, which saves and ends; this script sees how.",
             "trap : TERM",
-            *_verdict(job),
+            *_verdict_lines(job),
         ],
         [f"export {name}={shlex.quote(text)}" for name, text in cluster.environment.items()],
-        _setup(cluster),
-        [*_secret(), *_coordinator()] if job.nodes > 1 else [],
-        _launch(job, cluster, cluster.python or python, root),
+        _setup_lines(cluster),
+        [*_secret_lines(), *_coordinator_lines()] if job.nodes > 1 else [],
+        _launch_lines(job, cluster, cluster.python or python, root),
     )
     return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
 
 
-def options(job: Job, cluster: Slurm) -> Iterator[str]:
+def sbatch_options(job: ClusterJob, cluster: SlurmBackend) -> Iterator[str]:
     """The options of sbatch."""
     log = str(job.folder).replace("%", "%%")
-    given = {
+    values = {
         "--job-name": job.name,
         # By which a submission finds who has the folder.
-        "--comment": _quoted(str(job.folder)),
+        "--comment": _quote(str(job.folder)),
         "--partition": cluster.partition,
         "--account": cluster.account,
         "--qos": cluster.qos,
@@ -81,24 +81,24 @@ def options(job: Job, cluster: Slurm) -> Iterator[str]:
         "--ntasks-per-node": 1,
         "--cpus-per-task": cluster.cpus_per_node,
         "--gres": _gpus(job, cluster) if job.platform == "gpu" else None,
-        "--output": _quoted(f"{log}/slurm-%j.out"),
+        "--output": _quote(f"{log}/slurm-%j.out"),
         "--open-mode": "append",
         "--signal": f"TERM@{job.grace}",
         "--export": ",".join(dict.fromkeys((*PASSED, *cluster.pass_environment))),
     }
-    yield from (f"{name}={value}" for name, value in given.items() if value is not None)
+    yield from (f"{name}={value}" for name, value in values.items() if value is not None)
     yield "--requeue"
     if cluster.exclusive:
         yield from ("--exclusive", "--mem=0")
     yield from cluster.options
 
 
-def _gpus(job: Job, cluster: Slurm) -> str:
+def _gpus(job: ClusterJob, cluster: SlurmBackend) -> str:
     kind = f":{cluster.gpu_type}" if cluster.gpu_type else ""
     return f"gpu{kind}:{job.devices}"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """A value in a line of options, whose quotes are not the shell's.
 
     Folders with quotes are refused before (`mllm_jax.submit.job`).
@@ -106,7 +106,7 @@ def _quoted(text: str) -> str:
     return text if re.fullmatch(r"[\w@%+=:,./-]*", text) else f'"{text}"'
 
 
-def _setup(cluster: Slurm) -> list[str]:
+def _setup_lines(cluster: SlurmBackend) -> list[str]:
     """Lines that run those of the description, each of which must end with 0.
 
     They are run without this script's own options, under which many a script of others fails, and
@@ -128,13 +128,13 @@ def _setup(cluster: Slurm) -> list[str]:
     ]
 
 
-def _secret() -> list[str]:
+def _secret_lines() -> list[str]:
     """Lines that make the secret by which the processes of an attempt know each other."""
     random = "od -An -N32 -tx1 /dev/urandom | tr -d ' \\n'"
     return [f'export {SECRET}="${{{SECRET}:-$({random})}}"']
 
 
-def _coordinator() -> list[str]:
+def _coordinator_lines() -> list[str]:
     """Lines that define how it is found where process 0 listens.
 
     The last node is asked for the address of the first one: a machine may take its own name for a
@@ -158,12 +158,12 @@ def _coordinator() -> list[str]:
         '  [[ $address == *:* ]] && address="[$address]"',
         "  ((code == 0)) && return",
         '  echo "error: ${nodes[-1]} finds no address of ${nodes[0]} ($name): $code" >&2',
-        f"  return {Exit.FAILED:d}",
+        f"  return {ExitCode.FAILED:d}",
         "}",
     ]
 
 
-def _launch(job: Job, cluster: Slurm, python: str, root: Path) -> list[str]:
+def _launch_lines(job: ClusterJob, cluster: SlurmBackend, python: str, root: Path) -> list[str]:
     """Lines that run the training on all nodes."""
     words = job.command(python, str(root / "launch.py"), str(job.config_file))
     supervise = [
@@ -174,10 +174,10 @@ def _launch(job: Job, cluster: Slurm, python: str, root: Path) -> list[str]:
     ]
     launcher = (
         *("srun", "--export=ALL", "--cpu-bind=none", "--kill-on-bad-exit=0"),
-        f"--wait={round(job.hang_seconds) + APART}",
+        f"--wait={round(job.hang_seconds) + END_SPREAD}",
         *cluster.launch_options,
     )
-    begin = f"cd {shlex.quote(str(job.directory))} || exit {Exit.BAD_INPUT:d}"
+    begin = f"cd {shlex.quote(str(job.directory))} || exit {ExitCode.BAD_INPUT:d}"
     if job.nodes == 1:
         command = f"  {shlex.join(words)} $supervise"
         return [*supervise, begin, f"{shlex.join(launcher)} \\", command]
@@ -188,22 +188,22 @@ def _launch(job: Job, cluster: Slurm, python: str, root: Path) -> list[str]:
         f"find_address && {shlex.join(launcher)} \\",
         '  bash -c \'exec "$@" --process "$SLURM_PROCID"\' process \\',
         f"  {shlex.join(words)} \\",
-        f'  --coordinator "$address:$port" {shlex.join(job.together)} $supervise',
+        f'  --coordinator "$address:$port" {shlex.join(job.process_options)} $supervise',
     ]
 
 
-def _verdict(job: Job) -> list[str]:
+def _verdict_lines(job: ClusterJob) -> list[str]:
     """Lines that tell how the attempt ends, wherever that is, and queue the job again or not."""
     attempts = shlex.quote(str(job.folder / ATTEMPTS))
-    final = " | ".join(str(int(code)) for code in (Exit.OK, *FINAL))
-    interrupted = int(Exit.INTERRUPTED)
+    final = " | ".join(str(int(code)) for code in (ExitCode.OK, *FINAL))
+    interrupted = int(ExitCode.INTERRUPTED)
     return [
         "verdict() {",
         "  local code=$? recorded failed state",
         "  set +eu",
         "  if [[ $setup_line ]]; then",
         '    echo "error: setup: exit code $code of: $setup_line" >&2',
-        f"    code={Exit.FAILED:d}",
+        f"    code={ExitCode.FAILED:d}",
         "  fi",
         f"  attempts={attempts}",
         '  printf "%s\\t%s\\t%s\\t%s\\t%s\\n" "$(date +%Y-%m-%dT%H:%M:%S%z)" "$SLURM_JOB_ID" \\',

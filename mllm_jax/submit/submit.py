@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from mllm_jax.config.sections import ExperimentConfig
-from mllm_jax.submit.backends import Slurm, named
+from mllm_jax.submit.backends import SlurmBackend, load_backend
 from mllm_jax.submit.files import write_files
-from mllm_jax.submit.holder import claimed
-from mllm_jax.submit.job import Job, make_job
-from mllm_jax.submit.send import command, send
+from mllm_jax.submit.holder import claim_run_folder
+from mllm_jax.submit.job import ClusterJob, make_job
+from mllm_jax.submit.send import submit_command, submit_file
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Submitted:
+class SubmittedJob:
     """A job, and what has become of it.
 
     Attributes:
@@ -34,7 +34,7 @@ class Submitted:
         number: number or name that the cluster gave the job; None if it is only written.
     """
 
-    job: Job
+    job: ClusterJob
     cluster: str
     kind: str
     files: tuple[Path, ...]
@@ -81,7 +81,7 @@ class Submitted:
         }
 
 
-def submit(
+def submit_run(
     config: ExperimentConfig,
     cluster: str,
     nodes: int,
@@ -89,7 +89,7 @@ def submit(
     *,
     go: bool,
     on_nodes: Sequence[str] = (),
-) -> Submitted:
+) -> SubmittedJob:
     """Write the files of a job, and with `go` submit it.
 
     With `go` nothing is written where another job has the run's folder.
@@ -107,15 +107,15 @@ def submit(
         LockedError: a run goes on in the folder.
         SubmitError: the job is not submitted.
     """
-    found = named(cluster)
-    job = make_job(config, found, cluster, nodes, output, on_nodes)
-    if isinstance(found, Slurm):
-        _warn_of_unset(found.pass_environment)
-    with claimed(job, found) if go else nullcontext():
-        files = write_files(job, found)
-        number = send(job, found, files[0]) if go else None
-    words = tuple(command(found, files[0]))
-    return Submitted(job, cluster, found.kind, files, words, number)
+    backend = load_backend(cluster)
+    job = make_job(config, backend, cluster, nodes, output, on_nodes)
+    if isinstance(backend, SlurmBackend):
+        _warn_of_unset(backend.pass_environment)
+    with claim_run_folder(job, backend) if go else nullcontext():
+        files = write_files(job, backend)
+        number = submit_file(job, backend, files[0]) if go else None
+    words = tuple(submit_command(backend, files[0]))
+    return SubmittedJob(job, cluster, backend.kind, files, words, number)
 
 
 def _warn_of_unset(names: Iterable[str]) -> None:

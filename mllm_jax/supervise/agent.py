@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mllm_jax.runtime.exits import Exit
-from mllm_jax.runtime.standing import FROM_STEP, without
-from mllm_jax.runtime.supervised.beats import Beat
-from mllm_jax.supervise.child import Child
-from mllm_jax.supervise.conductor import Begin, Ended
-from mllm_jax.supervise.ends import End
+from mllm_jax.runtime.exits import ExitCode
+from mllm_jax.runtime.run_status import FROM_STEP, remove_option
+from mllm_jax.runtime.supervised.beats import Heartbeat
+from mllm_jax.supervise.child import ChildProcess
+from mllm_jax.supervise.coordinator import BeginAttempt, ProcessEnded
+from mllm_jax.supervise.ends import ProcessEnd
 
 logger = logging.getLogger(__name__)
 
@@ -29,42 +29,42 @@ LAST = 5.0
 
 
 @dataclass(frozen=True)
-class Work:
-    """What a supervisor is to keep going.
+class SupervisedRun:
+    """A run that a supervisor keeps going.
 
     Attributes:
-        own: words of the supervisor's command; the training process has the same without
-            `--supervise`.
+        supervisor_command: words of the supervisor's command; the training process has the same
+            without `--supervise`.
         process: number of the training process.
         folder: folder of the run.
     """
 
-    own: tuple[str, ...]
+    supervisor_command: tuple[str, ...]
     process: int
     folder: Path
 
     @property
     def words(self) -> list[str]:
         """Words of the command that are the same on all hosts."""
-        words = [word for word in self.own if word != SUPERVISE]
+        words = [word for word in self.supervisor_command if word != SUPERVISE]
         for option in (COORDINATOR, PROCESSES, PROCESS):
-            words = without(option, words)
+            words = remove_option(option, words)
         return words
 
-    def command(self, begin: Begin) -> list[str]:
+    def command(self, begin: BeginAttempt) -> list[str]:
         """Words of the command of an attempt's training process.
 
         A run goes back to the checkpoint of `--from-step` once; later attempts go on from there.
         """
-        words = self.words if begin.anew else without(FROM_STEP, self.words)
+        words = self.words if begin.anew else remove_option(FROM_STEP, self.words)
         if begin.coordinator:
             number, count = begin.hosts.index(self.process), len(begin.hosts)
             place = {COORDINATOR: begin.coordinator, PROCESSES: count, PROCESS: number}
-            words += [word for own in place.items() for word in map(str, own)]
+            words += [word for pair in place.items() for word in map(str, pair)]
         return words
 
 
-class Agent:
+class ProcessAgent:
     """Has at most one training process.
 
     Args:
@@ -73,21 +73,23 @@ class Agent:
         tell: hears of the end of a process.
     """
 
-    def __init__(self, work: Work, tasks: asyncio.TaskGroup, tell: Callable[[Ended], None]) -> None:
-        self._work, self._tasks, self._tell = work, tasks, tell
-        self._child: Child | None = None
+    def __init__(
+        self, work: SupervisedRun, tasks: asyncio.TaskGroup, notify: Callable[[ProcessEnded], None]
+    ) -> None:
+        self._work, self._tasks, self._notify = work, tasks, notify
+        self._child: ChildProcess | None = None
         self._idle = asyncio.Event()
         self._idle.set()
         self._signals: list[int] = []
 
     @property
-    def beat(self) -> Beat | None:
+    def beat(self) -> Heartbeat | None:
         """The newest sign of life; None without one."""
         return self._child.beat if self._child else None
 
-    def begin(self, begin: Begin) -> None:
+    def begin(self, begin: BeginAttempt) -> None:
         """Start the process of an attempt."""
-        self._child = Child(begin.attempt, self._work.process, self._work.folder / "stacks")
+        self._child = ChildProcess(begin.attempt, self._work.process, self._work.folder / "stacks")
         self._idle.clear()
         self._tasks.create_task(self._run(self._child, begin))
 
@@ -96,7 +98,7 @@ class Agent:
         """Whether there is a process."""
         return self._child is not None
 
-    async def idle(self) -> None:
+    async def wait_idle(self) -> None:
         """Wait until there is no process."""
         await self._idle.wait()
 
@@ -113,21 +115,21 @@ class Agent:
         if len(self._signals) == 2:
             asyncio.get_running_loop().call_later(LAST, self.halt)
 
-    def ask(self, number: int) -> None:
+    def forward_request(self, number: int) -> None:
         """Pass on a signal that asks for something, to a process that is far enough to heed it."""
         if self._child is not None and self._child.beat is not None:
             self._child.signal(number)
 
-    async def _run(self, child: Child, begin: Begin) -> None:
+    async def _run(self, child: ChildProcess, begin: BeginAttempt) -> None:
         try:
-            command, own = self._work.command(begin), self._work.own
-            await child.start(command, own, begin.overrides, trained=not begin.anew)
+            command, supervisor_command = self._work.command(begin), self._work.supervisor_command
+            await child.start(command, supervisor_command, begin.overrides, trained=not begin.anew)
             end = await child.wait()
         except OSError as error:
             logger.error("process %d cannot be started: %s", self._work.process, error)
-            end = End(self._work.process, socket.gethostname(), 0, Exit.FAILED)
+            end = ProcessEnd(self._work.process, socket.gethostname(), 0, ExitCode.FAILED)
         self._child = None
         self._idle.set()
-        if self._signals and end.code != Exit.OK:
-            end = replace(end, code=int(Exit.INTERRUPTED), halted=False)
-        self._tell(Ended(begin.attempt, end))
+        if self._signals and end.code != ExitCode.OK:
+            end = replace(end, code=int(ExitCode.INTERRUPTED), halted=False)
+        self._notify(ProcessEnded(begin.attempt, end))

@@ -20,9 +20,9 @@ from mllm_jax.runtime.records import (
     OBJECT,
     TEXT,
     DamageError,
-    Form,
-    line_of,
-    read_document,
+    RecordForm,
+    read_record,
+    record_line,
     write_atomically,
 )
 
@@ -39,17 +39,17 @@ KINDS = (
 #: What else the time of a run goes into; `unknown` is the time of attempts whose record is damaged.
 LOSSES = ("rework", "hang", "pause", "unknown")
 #: Forms of the two files.
-_SPENT = Form(
+_SPENT = RecordForm(
     {"attempt": INT, "began": KNOWN_NUMBER, "seconds": OBJECT}, {"now": TEXT, "effective": NUMBER}
 )
-_WATCHED = Form(
+_WATCHED = RecordForm(
     {"attempt": INT, "began": KNOWN_NUMBER},
     {"ended": NUMBER, "hung": FLAG, "again": FLAG, "code": INT, "why": TEXT},
 )
 
 
 @dataclass(frozen=True)
-class Spent:
+class TimeSpent:
     """The time of process 0 in an attempt.
 
     Attributes:
@@ -74,7 +74,7 @@ class Spent:
 
 
 @dataclass(frozen=True)
-class Watched:
+class WatchedAttempt:
     """An attempt as its supervisor knows it.
 
     Attributes:
@@ -96,13 +96,13 @@ class Watched:
     why: str = ""
 
 
-def newest(folder: Path) -> int:
+def newest_attempt(folder: Path) -> int:
     """The highest number of an attempt of the run in `folder`; 0 if there was none."""
     names = (path.name.split(".")[0] for path in (folder / FOLDER).glob("*.json"))
     return max((int(name) for name in names if name.isdigit()), default=0)
 
 
-def write(folder: Path, record: Spent | Watched) -> None:
+def write_attempt(folder: Path, record: TimeSpent | WatchedAttempt) -> None:
     """Replace the record of an attempt.
 
     Records of the same kind are begun under one name, so that what a process that is killed has
@@ -111,108 +111,113 @@ def write(folder: Path, record: Spent | Watched) -> None:
     Raises:
         OSError: the folder takes no file.
     """
-    suffix = WATCHED if isinstance(record, Watched) else SPENT
+    suffix = WATCHED if isinstance(record, WatchedAttempt) else SPENT
     path = folder / FOLDER / f"{record.attempt}{suffix}"
     path.parent.mkdir(exist_ok=True)
-    write_atomically(path, line_of(asdict(record)), part=f"{suffix}.part")
+    write_atomically(path, record_line(asdict(record)), part=f"{suffix}.part")
 
 
 @dataclass(frozen=True)
-class Attempts:
+class AttemptRecords:
     """All records of a run, the oldest attempt first.
 
     Attributes:
-        spent: records of process 0.
+        times_spent: records of process 0.
         watched: records of the supervisor.
         damage: by name of a file that is damaged, and left out, what is wrong with it.
     """
 
-    spent: Sequence[Spent] = field(default_factory=list)
-    watched: Sequence[Watched] = field(default_factory=list)
+    times_spent: Sequence[TimeSpent] = field(default_factory=list)
+    watched: Sequence[WatchedAttempt] = field(default_factory=list)
     damage: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def effective(self) -> float | None:
-        """See `effective_so_far`; None if the record of the newest attempt is damaged."""
-        known = max((own.attempt for own in self.spent), default=0)
-        lost = max(map(number_of, self.damage), default=0)
-        return effective_so_far(self.spent) if known >= lost else None
+        """See `effective_seconds`; None if the record of the newest attempt is damaged."""
+        known = max((record.attempt for record in self.times_spent), default=0)
+        lost = max(map(parse_attempt_number, self.damage), default=0)
+        return effective_seconds(self.times_spent) if known >= lost else None
 
 
-def number_of(name: str) -> int:
+def parse_attempt_number(name: str) -> int:
     """The number of the attempt that a file is of."""
     return int(name.partition(".")[0])
 
 
-def read(folder: Path) -> Attempts:
+def read_attempts(folder: Path) -> AttemptRecords:
     """All records of a run, without those that are damaged.
 
     Raises:
         OSError: a file cannot be read.
     """
-    spent, watched, damage = list[Spent](), list[Watched](), dict[str, str]()
-    for number in range(1, newest(folder) + 1):
-        for kind, suffix, form, found in (
-            (Spent, SPENT, _SPENT, spent),
-            (Watched, WATCHED, _WATCHED, watched),
+    times_spent, watched, damage = list[TimeSpent](), list[WatchedAttempt](), dict[str, str]()
+    for number in range(1, newest_attempt(folder) + 1):
+        for kind, suffix, form, records in (
+            (TimeSpent, SPENT, _SPENT, times_spent),
+            (WatchedAttempt, WATCHED, _WATCHED, watched),
         ):
             path = folder / FOLDER / f"{number}{suffix}"
             if not path.exists():
                 continue
             try:
-                found.append(_read(path, kind, form))
+                records.append(_read(path, kind, form))
             except DamageError as error:
                 damage[path.name] = str(error)
-    return Attempts(spent, watched, damage)
+    return AttemptRecords(times_spent, watched, damage)
 
 
-def _read(path: Path, kind: Any, form: Form) -> Any:
+def _read(path: Path, kind: Any, form: RecordForm) -> Any:
     """The record in a file; keys of later versions are left out."""
-    found = read_document(path, form)
-    if found["attempt"] != number_of(path.name):
-        raise DamageError(f"{path.name} is of attempt {found['attempt']}, and left out")
-    seconds = found.get("seconds", {})
+    values = read_record(path, form)
+    if values["attempt"] != parse_attempt_number(path.name):
+        raise DamageError(f"{path.name} is of attempt {values['attempt']}, and left out")
+    seconds = values.get("seconds", {})
     if unknown := [kind for kind in seconds if kind not in KINDS]:
         raise DamageError(f"{path.name} is damaged, and left out: unknown kind {unknown[0]:.40}")
-    return kind(**{own.name: found[own.name] for own in fields(kind) if own.name in found})
+    return kind(**{key.name: values[key.name] for key in fields(kind) if key.name in values})
 
 
-def accounts(
-    spent: Sequence[Spent], watched: Sequence[Watched], damage: Collection[str] = ()
+def account_attempts(
+    times_spent: Sequence[TimeSpent],
+    watched: Sequence[WatchedAttempt],
+    damage: Collection[str] = (),
 ) -> dict[int, dict[str, float]]:
     """The seconds of every attempt by what they went into, up to the begin of the next one.
 
     Args:
-        spent: records of process 0, by attempt.
+        times_spent: records of process 0, by attempt.
         watched: records of the supervisor, by attempt.
-        damage: names of the files that are damaged, and neither in `spent` nor in `watched`.
+        damage: names of the files that are damaged, and neither in `times_spent` nor in `watched`.
 
     Returns:
         Seconds by the names of `KINDS` and `LOSSES` for every number of an attempt, in order.
     """
-    own = {one.attempt: one for one in spent}
-    seen = {one.attempt: one for one in watched}
-    begins = {one.attempt: one.began for one in spent}
-    begins |= {one.attempt: one.began for one in watched}
-    numbers = sorted({*begins, *map(number_of, damage)})
+    spent_by_number = {record.attempt: record for record in times_spent}
+    watched_by_number = {record.attempt: record for record in watched}
+    begins = {record.attempt: record.began for record in times_spent}
+    begins |= {record.attempt: record.began for record in watched}
+    numbers = sorted({*begins, *map(parse_attempt_number, damage)})
     following = dict(pairwise(numbers))
-    found = {}
+    accounts = {}
     for number in numbers:
-        seconds = dict(own[number].seconds) if number in own else {}
-        behind = _behind(
-            own.get(number),
-            seen.get(number),
+        seconds = dict(spent_by_number[number].seconds) if number in spent_by_number else {}
+        trailing = _trailing_seconds(
+            spent_by_number.get(number),
+            watched_by_number.get(number),
             begins.get(following.get(number, 0)),
-            {name.partition(".")[2] for name in damage if number_of(name) == number},
+            {name.partition(".")[2] for name in damage if parse_attempt_number(name) == number},
         )
-        for kind, more in behind.items():
+        for kind, more in trailing.items():
             seconds[kind] = seconds.get(kind, 0.0) + more
-        found[number] = seconds
-    return found
+        accounts[number] = seconds
+    return accounts
 
 
-def _behind(
-    own: Spent | None, seen: Watched | None, following: float | None, lost: Collection[str]
+def _trailing_seconds(
+    spent: TimeSpent | None,
+    watched: WatchedAttempt | None,
+    following: float | None,
+    lost: Collection[str],
 ) -> dict[str, float]:
     """What the time behind the last that process 0 has told went into.
 
@@ -223,50 +228,50 @@ def _behind(
         following: begin of the next attempt; None if there is none.
         lost: endings of the names of this attempt's files that are damaged.
     """
-    if seen is None:
-        if following is None or own is None or WATCHED[1:] not in lost:
+    if watched is None:
+        if following is None or spent is None or WATCHED[1:] not in lost:
             return {}
-        return {"unknown": max(0.0, following - own.until)}
-    known = own.until if own else seen.began
-    if own is None and SPENT[1:] in lost:
-        end = seen.ended if seen.ended is not None else following
+        return {"unknown": max(0.0, following - spent.until)}
+    known = spent.until if spent else watched.began
+    if spent is None and SPENT[1:] in lost:
+        end = watched.ended if watched.ended is not None else following
         seconds = {} if end is None else {"unknown": max(0.0, end - known)}
         ended = known if end is None else max(known, end)
     else:
-        ended = known if seen.ended is None else max(known, seen.ended)
-        now = own.now if own else KINDS[0]
-        into = "hang" if seen.hung else "rework" if now == "step" else now
-        seconds = {into: ended - known} if seen.code or seen.hung else {}
-    if following is not None and (seen.again or seen.ended is None):
+        ended = known if watched.ended is None else max(known, watched.ended)
+        now = spent.now if spent else KINDS[0]
+        into = "hang" if watched.hung else "rework" if now == "step" else now
+        seconds = {into: ended - known} if watched.code or watched.hung else {}
+    if following is not None and (watched.again or watched.ended is None):
         seconds["pause"] = max(0.0, following - ended)
     return seconds
 
 
-def effective_so_far(spent: Sequence[Spent]) -> float | None:
+def effective_seconds(times_spent: Sequence[TimeSpent]) -> float | None:
     """Seconds of the steps that the state of a run has that has not ended, each counted once.
 
     Args:
-        spent: as of `accounts`, the oldest attempt first.
+        times_spent: as of `accounts`, the oldest attempt first.
 
     Returns:
         What the newest record knows; None if none does, as records of earlier versions do not,
         unless there was one attempt only, which has taken no step again.
     """
-    found = (own.effective for own in reversed(spent) if own.effective is not None)
-    alone = spent[0].seconds.get("step", 0.0) if len(spent) == 1 else None
-    return next(found, alone)
+    known = (record.effective for record in reversed(times_spent) if record.effective is not None)
+    only_attempt = times_spent[0].seconds.get("step", 0.0) if len(times_spent) == 1 else None
+    return next(known, only_attempt)
 
 
-def goodput(
-    spent: Sequence[Spent],
-    watched: Sequence[Watched],
+def compute_goodput(
+    times_spent: Sequence[TimeSpent],
+    watched: Sequence[WatchedAttempt],
     effective: float | None,
     damage: Collection[str] = (),
 ) -> dict[str, Any]:
     """What the time of a run has gone into.
 
     Args:
-        spent, watched, damage: as of `accounts`.
+        times_spent, watched, damage: as of `accounts`.
         effective: seconds of the steps that the run's state has, each counted once. None: not
             known, nor is `share` then, and steps that were taken again count as effective.
 
@@ -278,36 +283,36 @@ def goodput(
         effective part); the number of `attempts`; and, if there are any, the names of `damaged`
         records.
     """
-    each = accounts(spent, watched, damage)
+    accounts = account_attempts(times_spent, watched, damage)
     total = dict.fromkeys((*KINDS, *LOSSES), 0.0)
     for kind in total:
-        total[kind] = sum(seconds.get(kind, 0.0) for seconds in each.values())
+        total[kind] = sum(seconds.get(kind, 0.0) for seconds in accounts.values())
     stepping = total.pop("step")
-    kept = stepping if effective is None else min(effective, stepping + total["unknown"])
-    total["rework"] += max(0.0, stepping - kept)
-    total["unknown"] -= max(0.0, kept - stepping)
-    seconds = {"effective": kept, **total}
-    whole = sum(seconds.values())
-    found = {
-        "share": kept / whole if whole and effective is not None else None,
+    effective_part = stepping if effective is None else min(effective, stepping + total["unknown"])
+    total["rework"] += max(0.0, stepping - effective_part)
+    total["unknown"] -= max(0.0, effective_part - stepping)
+    seconds = {"effective": effective_part, **total}
+    all_seconds = sum(seconds.values())
+    goodput = {
+        "share": effective_part / all_seconds if all_seconds and effective is not None else None,
         "seconds": seconds,
-        "attempts": len(each),
+        "attempts": len(accounts),
     }
-    return found | ({"damaged": sorted(damage)} if damage else {})
+    return goodput | ({"damaged": sorted(damage)} if damage else {})
 
 
-def told(found: Mapping[str, Any]) -> str:
+def goodput_line(goodput: Mapping[str, Any]) -> str:
     """A line that tells a goodput, with the largest losses first.
 
     `goodput 91.2 % of 104 s in 2 attempts: compile 4.1 s, start 3.0 s, rework 1.2 s`
     """
-    seconds = dict(found["seconds"])
+    seconds = dict(goodput["seconds"])
     total = sum(seconds.values())
     del seconds["effective"]
     losses = sorted(seconds.items(), key=lambda item: -item[1])
     words = ", ".join(f"{name} {value:.1f} s" for name, value in losses if value >= 0.05)
-    many = "s" * (found["attempts"] != 1)
-    share = "not known" if found["share"] is None else f"{found['share']:.1%}"
-    line = f"goodput {share} of {total:.0f} s in {found['attempts']} attempt{many}: {words}"
-    damaged = ", ".join(f"{FOLDER}/{name}" for name in found.get("damaged", ()))
+    many = "s" * (goodput["attempts"] != 1)
+    share = "not known" if goodput["share"] is None else f"{goodput['share']:.1%}"
+    line = f"goodput {share} of {total:.0f} s in {goodput['attempts']} attempt{many}: {words}"
+    damaged = ", ".join(f"{FOLDER}/{name}" for name in goodput.get("damaged", ()))
     return f"{line}; without the damaged {damaged}" if damaged else line

@@ -13,22 +13,22 @@ from contextlib import suppress
 from pathlib import Path
 
 from mllm_jax.runtime.supervised import beats
-from mllm_jax.runtime.supervised.beats import Beat
-from mllm_jax.runtime.supervised.process import STACKS, Supervised
-from mllm_jax.supervise.ends import End
-from mllm_jax.supervise.session import Session
+from mllm_jax.runtime.supervised.beats import Heartbeat
+from mllm_jax.runtime.supervised.process import STACKS, SupervisorSettings
+from mllm_jax.supervise.ends import ProcessEnd
+from mllm_jax.supervise.session import ProcessSession
 
 logger = logging.getLogger(__name__)
 
 #: Seconds in which a process must have written its stacks.
 WRITTEN = 5.0
 #: Seconds in which the folder of the run must have taken them.
-KEPT = 5.0
+WRITE_SECONDS = 5.0
 #: Seconds for Python's trackers to remove the shared memory of processes that were killed.
 TIDIED = 3.0
 
 
-class Child:
+class ChildProcess:
     """A training process in a session of its own, so that a terminal's signals come by us alone.
 
     Args:
@@ -39,9 +39,9 @@ class Child:
 
     def __init__(self, attempt: int, process: int, folder: Path) -> None:
         self.attempt, self._process, self._folder = attempt, process, folder
-        self._beats, self._stacks = beats.make(), os.memfd_create("stacks")
+        self._beats, self._stacks = beats.create_beat_file(), os.memfd_create("stacks")
         self._running: asyncio.subprocess.Process | None = None
-        self._session: Session | None = None
+        self._session: ProcessSession | None = None
         self._early: list[int] = []
         self._halted, self._written = False, ""
         self._halting = asyncio.Lock()
@@ -49,7 +49,7 @@ class Child:
     async def start(
         self,
         command: Sequence[str],
-        own: Sequence[str],
+        supervisor_command: Sequence[str],
         overrides: Sequence[str] = (),
         *,
         trained: bool = False,
@@ -58,19 +58,19 @@ class Child:
 
         Args:
             command: words of its command.
-            own: words of the supervisor's command.
+            supervisor_command: words of the supervisor's command.
             overrides: what changes its configuration.
             trained: whether an earlier attempt has taken a step.
 
         Raises:
             OSError: there is no such program, or no room for another process.
         """
-        files, words = (self._beats, self._stacks), (tuple(own), tuple(overrides))
-        told = Supervised(self.attempt, os.getpid(), *files, *words, trained)
+        files, words = (self._beats, self._stacks), (tuple(supervisor_command), tuple(overrides))
+        settings = SupervisorSettings(self.attempt, os.getpid(), *files, *words, trained)
         try:
             self._running = await asyncio.create_subprocess_exec(
                 *command,
-                env={**os.environ, **told.environment()},
+                env={**os.environ, **settings.environment()},
                 pass_fds=(self._beats, self._stacks),
                 start_new_session=True,
             )
@@ -79,14 +79,14 @@ class Child:
             raise
         for number in self._early:
             self.signal(number)
-        self._session = Session(self._running.pid)
+        self._session = ProcessSession(self._running.pid)
         if self._halted:
             self._session.kill()
 
     @property
-    def beat(self) -> Beat | None:
+    def beat(self) -> Heartbeat | None:
         """The newest sign of life."""
-        return beats.read(self._beats)
+        return beats.read_beat(self._beats)
 
     def signal(self, number: int) -> None:
         """Send a signal to the process itself, as soon as it is there."""
@@ -108,7 +108,7 @@ class Child:
                 assert self._session is not None, "the process is not started"
                 self._session.kill()
 
-    async def wait(self) -> End:
+    async def wait(self) -> ProcessEnd:
         """The end of the process, as soon as it has come."""
         assert self._running is not None, "the process is not started"
         code, pid = await self._running.wait(), self._running.pid
@@ -116,11 +116,11 @@ class Child:
         async with self._halting:
             beat, host = self.beat, socket.gethostname()
             self._close()
-        end = End(self._process, host, pid, code, halted=self._halted, stacks=self._written)
+        end = ProcessEnd(self._process, host, pid, code, halted=self._halted, stacks=self._written)
         if beat is None:
             return end
         ago = time.monotonic() - beat.since
-        return End(**vars(end) | {"step": beat.step, "event": beat.event, "ago": ago})
+        return ProcessEnd(**vars(end) | {"step": beat.step, "event": beat.event, "ago": ago})
 
     def _close(self) -> None:
         os.close(self._beats)
@@ -145,7 +145,7 @@ class Child:
             path = self._folder / f"attempt-{self.attempt}-process-{self._process}.txt"
             self._written = str(path)
             try:
-                await asyncio.wait_for(asyncio.to_thread(_keep, path, text), KEPT)
+                await asyncio.wait_for(asyncio.to_thread(_write_file, path, text), WRITE_SECONDS)
             except (OSError, TimeoutError) as error:
                 logger.warning("%s cannot be written: %r; it would hold\n%s", path, error, text)
                 self._written = ""
@@ -176,6 +176,6 @@ def _handles(pid: int, number: int) -> bool:
     return False
 
 
-def _keep(path: Path, text: bytes) -> None:
+def _write_file(path: Path, text: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(text)

@@ -6,19 +6,26 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mllm_jax.runtime.exits import MEANINGS, Exit
+from mllm_jax.runtime.exits import MEANINGS, ExitCode
 
 #: Codes after which another attempt would end in the same way, or is not wanted.
 FINAL = frozenset(
-    {Exit.OK, Exit.BAD_INPUT, Exit.BAD_DATA, Exit.DIVERGED, Exit.DAMAGED, Exit.INTERRUPTED}
+    {
+        ExitCode.OK,
+        ExitCode.BAD_INPUT,
+        ExitCode.BAD_DATA,
+        ExitCode.DIVERGED,
+        ExitCode.DAMAGED,
+        ExitCode.INTERRUPTED,
+    }
 )
 
 #: Codes that explain more or less than others do; a low rank explains the higher ones.
-RANKS = {int(Exit.UNFIT): 1, int(Exit.LOST_PEER): 3, int(Exit.OK): 5}
+RANKS = {int(ExitCode.UNFIT): 1, int(ExitCode.LOST_PEER): 3, int(ExitCode.OK): 5}
 
 
 @dataclass(frozen=True)
-class End:
+class ProcessEnd:
     """The end of one training process.
 
     Attributes:
@@ -46,7 +53,7 @@ class End:
     @property
     def exit(self) -> int:
         """The exit code for whoever has started the supervisor: 0 to 255."""
-        return self.code if self.code >= 0 else int(Exit.FAILED)
+        return self.code if self.code >= 0 else int(ExitCode.FAILED)
 
     @property
     def final(self) -> bool:
@@ -56,14 +63,17 @@ class End:
     @property
     def unfit(self) -> bool:
         """Whether its host is not fit: devices are lost, or a self-check has found something."""
-        return self.code == Exit.UNFIT and not self.halted
+        return self.code == ExitCode.UNFIT and not self.halted
 
     def __str__(self) -> str:
         who = f"process {self.process} (host {self.host}, pid {self.pid})"
-        return f"{who} {_ended(self.code)}; its last event: {self.event}, {self.ago:.0f} s before"
+        return (
+            f"{who} {_describe_code(self.code)}; its last event: {self.event}, {self.ago:.0f} s "
+            "before"
+        )
 
 
-def cause(ends: Sequence[End]) -> End:
+def find_cause(ends: Sequence[ProcessEnd]) -> ProcessEnd:
     """The end that explains those of the other processes of an attempt.
 
     A process that was killed explains others that have lost it, one that is unfit explains errors
@@ -73,17 +83,17 @@ def cause(ends: Sequence[End]) -> End:
     return min(ends, key=lambda end: (_rank(end), end.process))
 
 
-def _rank(end: End) -> int:
+def _rank(end: ProcessEnd) -> int:
     if end.halted:
         return 4
     return RANKS.get(end.code, 0 if end.final else 2)
 
 
-def _ended(code: int) -> str:
+def _describe_code(code: int) -> str:
     """`was killed by SIGKILL`, `ended with exit code 6 (another process is gone ...)`."""
     if code >= 0:
-        told = code in {*Exit} and code != Exit.FAILED
-        meaning = f" ({MEANINGS[Exit(code)]})" if told else ""
+        has_meaning = code in {*ExitCode} and code != ExitCode.FAILED
+        meaning = f" ({MEANINGS[ExitCode(code)]})" if has_meaning else ""
         return f"ended with exit code {code}{meaning}"
     try:
         return f"was killed by {signal.Signals(-code).name}"

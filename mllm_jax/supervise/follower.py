@@ -14,14 +14,27 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
-from mllm_jax.runtime.exits import Exit
-from mllm_jax.runtime.messages.secret import RefusedError, show
+from mllm_jax.runtime.exits import ExitCode
+from mllm_jax.runtime.messages.secret import SecretRefusedError, present_secret
 from mllm_jax.runtime.messages.typed import MessageError
-from mllm_jax.runtime.wire import Address, Line
+from mllm_jax.runtime.wire import Connection, HostAddress
 from mllm_jax.supervise import messages
-from mllm_jax.supervise.conductor import Begin, Ended, Finish, Halt, Leave
-from mllm_jax.supervise.messages import LONGEST, Alive, Hello, Order, Refused, aged
-from mllm_jax.supervise.supervisor import Lead, Settings, Supervisor
+from mllm_jax.supervise.coordinator import (
+    BeginAttempt,
+    FinishRun,
+    HaltAttempt,
+    LeaveRun,
+    ProcessEnded,
+)
+from mllm_jax.supervise.messages import (
+    LONGEST,
+    LeaderAlive,
+    SupervisorHello,
+    SupervisorOrder,
+    SupervisorRefused,
+    exchange_ages,
+)
+from mllm_jax.supervise.supervisor import HostSupervisor, LeadState, SupervisorConfig
 
 logger = logging.getLogger(__name__)
 
@@ -35,20 +48,20 @@ TRY = 5.0
 TURN = 5.0
 
 
-class Follower(Supervisor):
+class FollowerSupervisor(HostSupervisor):
     """See above."""
 
     #: Of the run, once this supervisor is to lead it.
-    lead: Lead | None = None
+    lead: LeadState | None = None
     #: Whether the supervisor that led has left its host; it may be on its way out.
     left = False
-    _line: Line | None = None
+    _connection: Connection | None = None
     _leader = 0
     _attempt = _step = 0
     _successors: tuple[tuple[int, str], ...] = ()
 
-    def __init__(self, own: Sequence[str], settings: Settings) -> None:
-        super().__init__(own, settings)
+    def __init__(self, command: Sequence[str], settings: SupervisorConfig) -> None:
+        super().__init__(command, settings)
         assert settings.address is not None, "a supervisor of several has an address"
         self._address = settings.address
 
@@ -56,58 +69,61 @@ class Follower(Supervisor):
     def _who(self) -> str:
         return f"supervisor of process {self._leader}"
 
-    async def _go_on(self) -> None:
+    async def _run_until_finished(self) -> None:
         while self._finish is None:
-            self._line = await self._found()
-            if self._line is None:
+            self._connection = await self._find_leader()
+            if self._connection is None:
                 break
-            beating = asyncio.create_task(self._beat(self._line))
-            await self._serve(self._line)
+            beating = asyncio.create_task(self._beat(self._connection))
+            await self._serve(self._connection)
             beating.cancel()
-            self._line.close()
-            self._line = None
+            self._connection.close()
+            self._connection = None
             self._agent.halt()
-            await self._agent.idle()
+            await self._agent.wait_idle()
 
-    async def _found(self) -> Line | None:
+    async def _find_leader(self) -> Connection | None:
         """A connection to the supervisor that leads; None if none does, and why is told."""
-        own, wait = self._settings, 0.0 if self.left else self._settings.wait
-        found = await self._connect(self._address, wait)
-        told = (
-            f"process {own.process} of {own.count} found no {self._who} at "
+        settings, wait = self._settings, 0.0 if self.left else self._settings.wait
+        connection = await self._connect(self._address, wait)
+        message = (
+            f"process {settings.process} of {settings.count} found no {self._who} at "
             f"{self._address} within {wait:g} s (run.wait_for_hosts)"
         )
         for number, (process, text) in enumerate(self._successors):
-            if found is not None or self._finish is not None:
+            if connection is not None or self._finish is not None:
                 break
-            if process == own.process:
-                self.lead = self._lead(text, self._successors[number + 1 :])
+            if process == settings.process:
+                self.lead = self._take_lead(text, self._successors[number + 1 :])
                 break
-            self._address = Address.parse(text)
-            found = await self._connect(self._address, own.limits.silent + TURN)
-        if found is None and self._finish is None:
-            self._finish = Finish(int(Exit.LOST_PEER), told)
-        return found
+            self._address = HostAddress.parse(text)
+            connection = await self._connect(self._address, settings.limits.silent + TURN)
+        if connection is None and self._finish is None:
+            self._finish = FinishRun(int(ExitCode.LOST_PEER), message)
+        return connection
 
-    def _lead(self, address: str, rest: Sequence[tuple[int, str]]) -> Lead | None:
+    def _take_lead(self, address: str, others: Sequence[tuple[int, str]]) -> LeadState | None:
         """The lead of the run; None if it cannot go on with this host and the rest of them."""
-        own, hosts = self._settings, {self._settings.process, *(process for process, _ in rest)}
-        if min(own.fallbacks, default=own.count) > len(hosts):
+        settings, hosts = (
+            self._settings,
+            {self._settings.process, *(process for process, _ in others)},
+        )
+        if min(settings.fallbacks, default=settings.count) > len(hosts):
             return None
-        behind = frozenset(range(own.count)) - hosts
-        return Lead(Address.parse(address), self._attempt, self._step, behind)
+        left_behind = frozenset(range(settings.count)) - hosts
+        return LeadState(HostAddress.parse(address), self._attempt, self._step, left_behind)
 
-    async def _connect(self, address: Address, seconds: float) -> Line | None:
+    async def _connect(self, address: HostAddress, seconds: float) -> Connection | None:
         """A connection to a supervisor; None if there is none in time."""
         until, strange = time.monotonic() + seconds, ""
         while self._finish is None:
             try:
                 # No longer at a time: a signal to stop would wait for it.
                 async with asyncio.timeout(max(0.1, min(TRY, until - time.monotonic()))):
-                    return await self._introduced(address)
-            except RefusedError as error:
+                    return await self._introduce(address)
+            except SecretRefusedError as error:
                 why = f"{address} refuses process {self._settings.process}: {error}"
-                self._finish = Finish(int(Exit.BAD_INPUT), why)
+                self._finish = FinishRun(int(ExitCode.BAD_INPUT), why)
             except (OSError, MessageError) as error:  # TimeoutError is an OSError, too
                 if isinstance(error, MessageError) and str(error) != strange:
                     strange = str(error)
@@ -117,7 +133,7 @@ class Follower(Supervisor):
                 await asyncio.sleep(AGAIN)
         return None
 
-    async def _introduced(self, address: Address) -> Line:
+    async def _introduce(self, address: HostAddress) -> Connection:
         """A connection to a supervisor that has shown the secret of the run, if it has one.
 
         Raises:
@@ -125,25 +141,27 @@ class Follower(Supervisor):
             MessageError: what is there is none of this run.
             RefusedError: it refuses this one.
         """
-        own = self._settings
-        line = Line(*await asyncio.open_connection(address.host, address.port))
+        settings = self._settings
+        connection = Connection(*await asyncio.open_connection(address.host, address.port))
         try:
-            await show(line)
+            await present_secret(connection)
         except BaseException:
-            line.close()
+            connection.close()
             raise
-        line.trust(LONGEST)
-        joined = replace(own.joined, attempt=self._attempt)
-        line.send("hello", **asdict(Hello(str(own.folder), own.count, joined)))
-        return line
+        connection.trust(LONGEST)
+        joined = replace(settings.joined, attempt=self._attempt)
+        connection.send(
+            "hello", **asdict(SupervisorHello(str(settings.folder), settings.count, joined))
+        )
+        return connection
 
-    async def _serve(self, line: Line) -> None:
+    async def _serve(self, connection: Connection) -> None:
         """Do what is said until the connection ends, or nothing comes for too long."""
         silent = self._settings.limits.silent
         while self._finish is None:
             try:
                 async with asyncio.timeout(silent):
-                    message = await line.receive()
+                    message = await connection.receive()
             except TimeoutError:
                 logger.warning("no sign of life of the %s for %g s", self._who, silent)
                 return
@@ -152,56 +170,56 @@ class Follower(Supervisor):
                     logger.warning("the connection to the %s is gone", self._who)
                 return
             try:
-                self._do(messages.action(message))
+                self._do(messages.parse_order(message))
             except MessageError as error:
                 logger.warning("the %s: %s; its connection is closed", self._who, error)
                 return
 
-    def _do(self, action: Order) -> None:
+    def _do(self, action: SupervisorOrder) -> None:
         match action:
-            case Refused():
-                self._finish = Finish(int(Exit.BAD_INPUT), action.why)
-            case Alive():
+            case SupervisorRefused():
+                self._finish = FinishRun(int(ExitCode.BAD_INPUT), action.why)
+            case LeaderAlive():
                 if action.process != self._leader:
                     logger.warning("process %d leads in place of %d", action.process, self._leader)
                 self._leader, self._successors = action.process, action.successors
                 self.left = False
-            case Begin() if action.attempt <= self._attempt:
-                self._finish = Finish(
-                    int(Exit.BAD_INPUT),
+            case BeginAttempt() if action.attempt <= self._attempt:
+                self._finish = FinishRun(
+                    int(ExitCode.BAD_INPUT),
                     f"the {self._who} is stale: it begins attempt {action.attempt}, "
                     f"but attempt {self._attempt} of {self._settings.folder} has begun",
                 )
-            case Begin():
+            case BeginAttempt():
                 self._attempt = action.attempt
                 if not action.anew:
                     self._step = max(self._step, 1)  # some step
                 if self._settings.process in action.hosts:
                     self._agent.begin(action)
-            case Halt() if action.attempt == self._attempt:
+            case HaltAttempt() if action.attempt == self._attempt:
                 self._agent.halt()
-            case Finish():
+            case FinishRun():
                 self._finish = action
-            case Leave():
+            case LeaveRun():
                 logger.warning("the %s has left: %s", self._who, action.why)
                 self.left = True
 
-    async def _beat(self, line: Line) -> None:
+    async def _beat(self, connection: Connection) -> None:
         while True:
             beat = self._agent.beat
             if beat is None:
-                line.send("alive")
+                connection.send("alive")
             else:
-                line.send("sign", beat=asdict(aged(beat, time.monotonic())))
+                connection.send("sign", beat=asdict(exchange_ages(beat, time.monotonic())))
             await asyncio.sleep(BEAT)
 
-    def _ended(self, ended: Ended) -> None:
+    def _on_ended(self, ended: ProcessEnded) -> None:
         self._step = max(self._step, ended.end.step)
-        if self._line is not None:
-            self._line.send(messages.kind(ended), **messages.content(ended))
+        if self._connection is not None:
+            self._connection.send(messages.message_kind(ended), **messages.message_content(ended))
 
-    def _interrupted(self) -> None:
+    def _on_interrupted(self) -> None:
         if not self._agent.busy:
-            self._finish = Finish(int(Exit.INTERRUPTED), "interrupted between two attempts")
-            if self._line is not None:
-                self._line.close()
+            self._finish = FinishRun(int(ExitCode.INTERRUPTED), "interrupted between two attempts")
+            if self._connection is not None:
+                self._connection.close()

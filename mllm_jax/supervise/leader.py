@@ -1,4 +1,4 @@
-"""The supervisor that leads: it has the conductor, and tells the other supervisors what to do."""
+"""The supervisor that leads: it has the coordinator, and tells the other supervisors what to do."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from mllm_jax.runtime.messages.strangers import Strangers, refuse
+from mllm_jax.runtime.messages.strangers import StrangerConnections, refuse_connection
 from mllm_jax.runtime.messages.typed import MessageError
 from mllm_jax.runtime.part import JoinError
-from mllm_jax.runtime.supervised.beats import Beat
-from mllm_jax.runtime.wire import STRANGE, Address, Line, hold_port, reason
+from mllm_jax.runtime.supervised.beats import Heartbeat
+from mllm_jax.runtime.wire import STRANGE, Connection, HostAddress, describe_error, hold_port
 from mllm_jax.supervise import messages
-from mllm_jax.supervise.attempts import Watched, newest, write
-from mllm_jax.supervise.back import Back
-from mllm_jax.supervise.conductor import (
-    Action,
-    Begin,
-    Conductor,
-    Ended,
-    Event,
-    Finish,
-    Halt,
-    Interrupted,
-    Joined,
-    Leave,
-    Left,
-    Over,
-    Say,
-    Sign,
+from mllm_jax.supervise.attempts import WatchedAttempt, newest_attempt, write_attempt
+from mllm_jax.supervise.checkpoint_return import CheckpointReturn
+from mllm_jax.supervise.coordinator import (
+    AttemptOver,
+    BeginAttempt,
+    Coordinator,
+    CoordinatorAction,
+    CoordinatorEvent,
+    FinishRun,
+    HaltAttempt,
+    LeaderInterrupted,
+    LeaveRun,
+    LifeSign,
+    LogLine,
+    ProcessEnded,
+    SupervisorJoined,
+    SupervisorLeft,
 )
-from mllm_jax.supervise.messages import LONGEST, Alive, Hello, Order
-from mllm_jax.supervise.policy import Tries
-from mllm_jax.supervise.supervisor import TICK, Lead, Settings, Supervisor
+from mllm_jax.supervise.messages import LONGEST, LeaderAlive, SupervisorHello, SupervisorOrder
+from mllm_jax.supervise.policy import AttemptHistory
+from mllm_jax.supervise.supervisor import TICK, HostSupervisor, LeadState, SupervisorConfig
 
 logger = logging.getLogger(__name__)
 
@@ -47,56 +47,58 @@ PRESENT = 5.0
 
 
 @dataclass
-class Other:
+class OtherSupervisor:
     """Another supervisor.
 
     Attributes:
         joined: who it is.
-        line: connection to it.
+        connection: connection to it.
         heard: time of its last message.
     """
 
-    joined: Joined
-    line: Line
+    joined: SupervisorJoined
+    connection: Connection
     heard: float
 
 
-class Leader(Supervisor):
+class LeaderSupervisor(HostSupervisor):
     """See above.
 
     Args:
         lead: what is known of a run whose lead it takes over; None for process 0, which begins.
     """
 
-    def __init__(self, own: Sequence[str], settings: Settings, lead: Lead | None = None) -> None:
-        lead = lead or Lead(settings.address)
-        super().__init__(own, replace(settings, address=lead.address))
-        self._back = Back(self._work.words, settings.folder)
-        gone_back = int(self._back.gone())  # by an attempt that has taken some step
-        self._conductor = Conductor(
+    def __init__(
+        self, command: Sequence[str], settings: SupervisorConfig, lead: LeadState | None = None
+    ) -> None:
+        lead = lead or LeadState(settings.address)
+        super().__init__(command, replace(settings, address=lead.address))
+        self._return = CheckpointReturn(self._work.words, settings.folder)
+        gone_back = int(self._return.has_gone_back())  # by an attempt that has taken some step
+        self._coordinator = Coordinator(
             settings.count,
             settings.policy,
             settings.limits,
             settings.wait,
             settings.fallbacks.keys(),
-            max(newest(settings.folder), lead.attempt),
-            Tries(max(lead.step, gone_back)),
+            max(newest_attempt(settings.folder), lead.attempt),
+            AttemptHistory(max(lead.step, gone_back)),
             since=time.monotonic(),
-            behind={*lead.behind},
+            left_behind={*lead.left_behind},
             lead=settings.process,
         )
-        self._others: dict[int, Other] = {}
-        self._strangers = Strangers(settings.count)
+        self._others: dict[int, OtherSupervisor] = {}
+        self._strangers = StrangerConnections(settings.count)
         self._writer = ThreadPoolExecutor(1)
-        self._held: socket.socket | None = None
+        self._reserved_port: socket.socket | None = None
         self._trained = 0
 
-    async def _go_on(self) -> None:
-        self._hear(self._settings.joined)
+    async def _run_until_finished(self) -> None:
+        self._on_event(self._settings.joined)
         while self._finish is None:
             self._look(time.monotonic())
             await asyncio.sleep(TICK)
-        await asyncio.gather(*(other.line.finish() for other in self._others.values()))
+        await asyncio.gather(*(other.connection.finish() for other in self._others.values()))
 
     async def listen(self) -> None:
         """Begin to listen for other supervisors.
@@ -112,172 +114,181 @@ class Leader(Supervisor):
         except OSError as error:
             raise JoinError(
                 f"the supervisor of process {self._settings.process} cannot listen at {address} "
-                f"({reason(error)}); "
+                f"({describe_error(error)}); "
                 "valid: a free port and an address of this machine for --coordinator"
             ) from None
 
     def _look(self, now: float) -> None:
         """Look at the training process, at the other supervisors, and at the time."""
         if self._slept(now):
-            self._conductor.slept(now)
+            self._coordinator.on_wake(now)
             for other in self._others.values():
                 other.heard = now
         beat = self._agent.beat
         if beat is not None:
-            self._hear(Sign(self._settings.process, beat))
+            self._on_event(LifeSign(self._settings.process, beat))
             self._note_step(beat)
-        self._tell(Alive(self._settings.process, self._successors()))
+        self._broadcast(LeaderAlive(self._settings.process, self._successors()))
         for other in list(self._others.values()):
             if now - other.heard > self._settings.limits.silent:
-                other.line.close()
-                self._leave(other)
-        self._act(self._conductor.tick(now))
+                other.connection.close()
+                self._on_closed(other)
+        self._act(self._coordinator.on_tick(now))
 
-    def _note_step(self, beat: Beat) -> None:
+    def _note_step(self, beat: Heartbeat) -> None:
         """Keep that the run has gone back, if it has, once an attempt has taken a step."""
         if beat.step > 0 and beat.attempt != self._trained:
             self._trained = beat.attempt
-            self._writer.submit(_keep, self._back)
+            self._writer.submit(_record_return, self._return)
 
-    def _ended(self, ended: Ended) -> None:
-        self._hear(ended)
+    def _on_ended(self, ended: ProcessEnded) -> None:
+        self._on_event(ended)
 
-    def _interrupted(self) -> None:
-        self._hear(Interrupted())
+    def _on_interrupted(self) -> None:
+        self._on_event(LeaderInterrupted())
 
-    def _hear(self, event: Event) -> None:
-        self._act(self._conductor.hear(event, time.monotonic()))
+    def _on_event(self, event: CoordinatorEvent) -> None:
+        self._act(self._coordinator.on_event(event, time.monotonic()))
 
-    def _act(self, actions: Sequence[Action]) -> None:
+    def _act(self, actions: Sequence[CoordinatorAction]) -> None:
         for action in actions:
             match action:
-                case Begin():
-                    action = self._with_place(action)
-                    self._tell(action)
+                case BeginAttempt():
+                    action = self._with_meeting_point(action)
+                    self._broadcast(action)
                     self._agent.begin(action)
-                    self._record(Watched(action.attempt, time.time()))
-                case Halt():
-                    self._tell(action)
+                    self._record(WatchedAttempt(action.attempt, time.time()))
+                case HaltAttempt():
+                    self._broadcast(action)
                     self._agent.halt()
-                case Over():
-                    now, rest = time.time(), asdict(action)
-                    seconds = rest.pop("seconds")
-                    self._record(Watched(began=now - seconds, ended=now, **rest))
-                case Say():
+                case AttemptOver():
+                    now, fields = time.time(), asdict(action)
+                    seconds = fields.pop("seconds")
+                    self._record(WatchedAttempt(began=now - seconds, ended=now, **fields))
+                case LogLine():
                     logger.warning("%s", action.text)
-                case Finish():
-                    self._tell(action)
+                case FinishRun():
+                    self._broadcast(action)
                     self._finish = action
-                case Leave():
-                    self._tell(action)
-                    self._finish = Finish(action.code, action.why)
+                case LeaveRun():
+                    self._broadcast(action)
+                    self._finish = FinishRun(action.code, action.why)
 
-    def _record(self, record: Watched) -> None:
+    def _record(self, record: WatchedAttempt) -> None:
         """Keep the record of an attempt, beside: the folder may be one of a network."""
-        self._writer.submit(_write, self._settings.folder, record)
+        self._writer.submit(_write_record, self._settings.folder, record)
 
-    def _tell(self, action: Order) -> None:
+    def _broadcast(self, action: SupervisorOrder) -> None:
         for other in self._others.values():
-            other.line.send(messages.kind(action), **messages.content(action))
+            other.connection.send(messages.message_kind(action), **messages.message_content(action))
 
-    def _with_place(self, begin: Begin) -> Begin:
+    def _with_meeting_point(self, begin: BeginAttempt) -> BeginAttempt:
         """An attempt with the place where its processes meet, and its configuration."""
-        own, several = self._settings, len(begin.hosts) > 1
+        settings, several = self._settings, len(begin.hosts) > 1
         return replace(
             begin,
             coordinator=self._meeting_point() if several else "",
-            overrides=(*own.overrides, *own.fallbacks.get(len(begin.hosts), ())),
+            overrides=(*settings.overrides, *settings.fallbacks.get(len(begin.hosts), ())),
         )
 
     def _successors(self) -> tuple[tuple[int, str], ...]:
-        """See `messages.Alive`."""
+        """See `messages.LeaderAlive`."""
         address = self._settings.address
         if address is None or not self._settings.fallbacks:
             return ()
         return tuple(
-            (number, str(Address(other.line.other_host, address.port)))
+            (number, str(HostAddress(other.connection.other_host, address.port)))
             for number, other in sorted(self._others.items())
         )
 
     def _meeting_point(self) -> str:
         """Where the training processes of the next attempt meet: a port that is held for them."""
         assert self._settings.address is not None, "several hosts have an address"
-        if self._held is not None:
-            self._held.close()
+        if self._reserved_port is not None:
+            self._reserved_port.close()
         host = self._settings.address.host
-        self._held = hold_port(host)
-        return str(Address(host, self._held.getsockname()[1]))
+        self._reserved_port = hold_port(host)
+        return str(HostAddress(host, self._reserved_port.getsockname()[1]))
 
     async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        line = Line(reader, writer)
-        hello = await self._strangers.introduced(Hello, line)
+        connection = Connection(reader, writer)
+        hello = await self._strangers.introduce(SupervisorHello, connection)
         if hello is None:
             return
         if why := self._unfit(hello):
-            await refuse(line, why)
+            await refuse_connection(connection, why)
             return
-        line.trust(LONGEST)
-        before = self._others.get(hello.joined.process)
-        if before is not None:
-            before.line.close()
-            self._leave(before)
-        other = Other(hello.joined, line, time.monotonic())
+        connection.trust(LONGEST)
+        previous = self._others.get(hello.joined.process)
+        if previous is not None:
+            previous.connection.close()
+            self._on_closed(previous)
+        other = OtherSupervisor(hello.joined, connection, time.monotonic())
         self._others[hello.joined.process] = other
-        self._hear(hello.joined)
+        self._on_event(hello.joined)
         with suppress(asyncio.CancelledError):  # at the end, of which asyncio would make an error
             await self._listen(other)
 
-    def _unfit(self, hello: Hello) -> str:
+    def _unfit(self, hello: SupervisorHello) -> str:
         """Why a supervisor cannot be one of this run; empty if it can."""
-        who, own = f"the supervisor of process {hello.joined.process}", self._settings
-        first = f"process {own.process}"
+        who, settings = f"the supervisor of process {hello.joined.process}", self._settings
+        first = f"process {settings.process}"
         who += f" (host {hello.joined.host}, pid {hello.joined.pid})"
-        if hello.run != str(own.folder):
-            return f"{who} has the run folder {hello.run}, that of {first} {own.folder}"
-        if hello.count != own.count:
-            return f"{who} was started with --processes {hello.count}, {first} with {own.count}"
-        taken = self._others.get(hello.joined.process)
-        here = taken is not None and time.monotonic() - taken.heard < PRESENT
+        if hello.run != str(settings.folder):
+            return f"{who} has the run folder {hello.run}, that of {first} {settings.folder}"
+        if hello.count != settings.count:
+            return (
+                f"{who} was started with --processes {hello.count}, {first} with {settings.count}"
+            )
+        present = self._others.get(hello.joined.process)
+        is_alive = present is not None and time.monotonic() - present.heard < PRESENT
         # One whose connection was cut comes again by a new one, maybe before the old one has ended.
-        if taken is not None and here and not taken.joined.same(hello.joined):
-            return f"{who} comes too late: host {taken.joined.host}, pid {taken.joined.pid}, is it"
-        if not 0 < hello.joined.process < own.count or hello.joined.process == own.process:
-            return f"{who} is none of --processes {own.count}; valid: 1 to {own.count - 1}"
+        if present is not None and is_alive and not present.joined.same(hello.joined):
+            return (
+                f"{who} comes too late: host {present.joined.host}, pid {present.joined.pid}, is it"
+            )
+        if (
+            not 0 < hello.joined.process < settings.count
+            or hello.joined.process == settings.process
+        ):
+            return (
+                f"{who} is none of --processes {settings.count}; valid: 1 to {settings.count - 1}"
+            )
         return ""
 
-    async def _listen(self, other: Other) -> None:
+    async def _listen(self, other: OtherSupervisor) -> None:
         """Hear another supervisor until its connection ends."""
         process = other.joined.process
-        while (message := await other.line.receive()) is not None:
+        while (message := await other.connection.receive()) is not None:
             other.heard = time.monotonic()
             try:
-                event = messages.event(message, process, other.heard)
+                event = messages.parse_event(message, process, other.heard)
             except MessageError as error:
                 who = f"the supervisor of process {process} (host {other.joined.host})"
                 logger.warning("%s: %s; its connection is closed", who, error)
-                other.line.close()
+                other.connection.close()
                 break
             if event is not None:
-                self._hear(event)
-        self._leave(other)
+                self._on_event(event)
+        self._on_closed(other)
 
-    def _leave(self, other: Other) -> None:
+    def _on_closed(self, other: OtherSupervisor) -> None:
         """The connection to another supervisor has ended."""
         process = other.joined.process
         if self._others.get(process) is other:
             del self._others[process]
-            self._hear(Left(process))
+            self._on_event(SupervisorLeft(process))
 
 
-def _keep(back: Back) -> None:
+def _record_return(checkpoint_return: CheckpointReturn) -> None:
     try:
-        back.keep()
+        checkpoint_return.record()
     except OSError as error:
         logger.warning("it cannot be kept that the run has gone back: %s", error)
 
 
-def _write(folder: Path, record: Watched) -> None:
+def _write_record(folder: Path, record: WatchedAttempt) -> None:
     try:
-        write(folder, record)
+        write_attempt(folder, record)
     except OSError as error:
         logger.warning("the record of attempt %d cannot be written: %s", record.attempt, error)

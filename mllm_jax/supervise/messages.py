@@ -18,10 +18,18 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 
-from mllm_jax.runtime.messages.typed import MessageError, read
-from mllm_jax.runtime.supervised.beats import Beat
+from mllm_jax.runtime.messages.typed import MessageError, parse_message
+from mllm_jax.runtime.supervised.beats import Heartbeat
 from mllm_jax.runtime.wire import Message
-from mllm_jax.supervise.conductor import Begin, Ended, Finish, Halt, Joined, Leave, Sign
+from mllm_jax.supervise.coordinator import (
+    BeginAttempt,
+    FinishRun,
+    HaltAttempt,
+    LeaveRun,
+    LifeSign,
+    ProcessEnded,
+    SupervisorJoined,
+)
 
 #: Bytes of the longest message.
 LONGEST = 2**20
@@ -31,7 +39,7 @@ CHANGED = ("parallel", "schedule", "model", "data.rows", "train.accumulate")
 
 
 @dataclass(frozen=True)
-class Hello:
+class SupervisorHello:
     """The first message of a supervisor to the one that leads.
 
     Attributes:
@@ -42,23 +50,23 @@ class Hello:
 
     run: str
     count: int
-    joined: Joined
+    joined: SupervisorJoined
 
 
 @dataclass(frozen=True)
-class Signed:
+class SignMessage:
     """A sign of life of the training process; its times are ages."""
 
-    beat: Beat
+    beat: Heartbeat
 
 
 @dataclass(frozen=True)
-class Present:
+class PresentMessage:
     """A sign of life of a supervisor that has no training process."""
 
 
 @dataclass(frozen=True)
-class Alive:
+class LeaderAlive:
     """A sign of life of the supervisor that leads.
 
     Attributes:
@@ -73,65 +81,69 @@ class Alive:
 
 
 @dataclass(frozen=True)
-class Refused:
+class SupervisorRefused:
     """The supervisor that leads refuses another one: why."""
 
     why: str
 
 
 #: What the supervisor that leads hears, and what it says.
-TO_LEADER = {"alive": Present, "sign": Signed, "ended": Ended}
+TO_LEADER = {"alive": PresentMessage, "sign": SignMessage, "ended": ProcessEnded}
 FROM_LEADER = {
-    "alive": Alive,
-    "begin": Begin,
-    "halt": Halt,
-    "finish": Finish,
-    "leave": Leave,
-    "refused": Refused,
+    "alive": LeaderAlive,
+    "begin": BeginAttempt,
+    "halt": HaltAttempt,
+    "finish": FinishRun,
+    "leave": LeaveRun,
+    "refused": SupervisorRefused,
 }
-Order = Alive | Begin | Halt | Finish | Leave | Refused
+#: Messages by kind, as one of both sends them.
+_SENT = FROM_LEADER | {"ended": ProcessEnded}
+SupervisorOrder = (
+    LeaderAlive | BeginAttempt | HaltAttempt | FinishRun | LeaveRun | SupervisorRefused
+)
 
 
-def aged(beat: Beat, now: float) -> Beat:
-    """Times of a sign as ages at the time `now`, and ages as times."""
+def exchange_ages(beat: Heartbeat, now: float) -> Heartbeat:
+    """Turn the times of a sign into ages at the time `now`, and ages into times."""
     return replace(beat, time=now - beat.time, since=now - beat.since)
 
 
-def event(message: Message, process: int, now: float) -> Sign | Ended | None:
+def parse_event(message: Message, process: int, now: float) -> LifeSign | ProcessEnded | None:
     """The event in a message from the supervisor of `process`; None for one that is only there.
 
     Raises:
         MessageError: the message is none of a supervisor, or tells of another process.
     """
-    match read(TO_LEADER, message):
-        case Signed(beat):
-            return Sign(process, aged(beat, now))
-        case Ended() as ended if ended.end.process != process:
+    match parse_message(TO_LEADER, message):
+        case SignMessage(beat):
+            return LifeSign(process, exchange_ages(beat, now))
+        case ProcessEnded() as ended if ended.end.process != process:
             raise MessageError(f"ended: the end of process {ended.end.process}, not of {process}")
-        case Ended() as ended:
+        case ProcessEnded() as ended:
             return ended
     return None
 
 
-def action(message: Message) -> Order:
+def parse_order(message: Message) -> SupervisorOrder:
     """What a message from the supervisor that leads says.
 
     Raises:
         MessageError: the message is none of a supervisor, or begins what is no attempt of a run.
     """
-    found: Order = read(FROM_LEADER, message)
-    if isinstance(found, Begin):
-        for word in found.overrides:
+    order: SupervisorOrder = parse_message(FROM_LEADER, message)
+    if isinstance(order, BeginAttempt):
+        for word in order.overrides:
             if not any(word.startswith((f"{key}=", f"{key}.")) for key in CHANGED):
                 raise MessageError(f"begin: {word[:80]}; valid: {', '.join(CHANGED)}")
-    return found
+    return order
 
 
-def kind(item: Order | Ended) -> str:
+def message_kind(item: SupervisorOrder | ProcessEnded) -> str:
     """The kind of a message that holds `item`."""
-    return type(item).__name__.lower()
+    return next(kind for kind, message in _SENT.items() if message is type(item))
 
 
-def content(item: Order | Ended) -> Message:
+def message_content(item: SupervisorOrder | ProcessEnded) -> Message:
     """The rest of that message."""
     return asdict(item)

@@ -19,8 +19,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from mllm_jax.runtime.supervised.beats import Beat
-from mllm_jax.runtime.watch import Limit, Limits
+from mllm_jax.runtime.supervised.beats import Heartbeat
+from mllm_jax.runtime.watch import ActivityLimit, WatchLimits
 
 #: Events of a kind after which it is known how long they last.
 KNOWN = 3
@@ -29,7 +29,7 @@ FACTOR = 10.0
 
 
 @dataclass(frozen=True)
-class Pace:
+class EventPace:
     """The durations of the events of one process, by kind: the event without its numbers.
 
     Attributes:
@@ -42,41 +42,41 @@ class Pace:
 
     seen: Mapping[str, int] = field(default_factory=dict)
     longest: Mapping[str, float] = field(default_factory=dict)
-    beat: Beat | None = None
+    beat: Heartbeat | None = None
     granted: Mapping[str, float] = field(default_factory=dict)
     step: int = 0
 
-    def after(self, beat: Beat) -> Pace:
+    def after(self, beat: Heartbeat) -> EventPace:
         """The value after one more sign of life; an event ends where the next one begins."""
-        before, own = self.beat, replace(self, beat=beat)
+        before, pace = self.beat, replace(self, beat=beat)
         if beat.step > self.step:
-            own = replace(own, step=beat.step, granted={})
+            pace = replace(pace, step=beat.step, granted={})
         if before is None or (before.since, before.event) == (beat.since, beat.event):
-            return own
+            return pace
         kind = kind_of(before.event)
         lasted = max(self.longest.get(kind, 0.0), beat.since - before.since)
         seen = {**self.seen, kind: self.seen.get(kind, 0) + 1}
-        return replace(own, seen=seen, longest={**self.longest, kind: lasted})
+        return replace(pace, seen=seen, longest={**self.longest, kind: lasted})
 
     @property
-    def before_attempt(self) -> Pace:
+    def before_attempt(self) -> EventPace:
         """What is known where another attempt begins: the last event of this one has no end."""
         return replace(self, beat=None)
 
-    def limit(self, limits: Limits) -> Limit:
+    def limit(self, limits: WatchLimits) -> ActivityLimit:
         """The limit of the present event, by `limits` or by what is known of its kind."""
         if self.beat is None:
-            return limits.of(limited=False)
-        given, kind = limits.of(limited=self.beat.limited), self._kind
+            return limits.limit_of(limited=False)
+        limit, kind = limits.limit_of(limited=self.beat.limited), self._kind
         if kind is not None:
             usual = _usual(self.longest[kind], limits.silent, limited=self.beat.limited)
-            granted = Limit(
+            granted = ActivityLimit(
                 self.granted.get(kind, 0.0), "twice the limit that has ended an attempt"
             )
-            given = min(given, max(usual, granted, key=_seconds), key=_seconds)
-        return limits.allowing(given, self.beat.allowed)
+            limit = min(limit, max(usual, granted, key=_seconds), key=_seconds)
+        return limits.extend_limit(limit, self.beat.allowed)
 
-    def stopped(self, now: float, limits: Limits) -> Pace:
+    def stopped(self, now: float, limits: WatchLimits) -> EventPace:
         """The value once an attempt is ended at the time `now`, as an event takes too long."""
         kind, seconds = self._kind, self.limit(limits).seconds
         if self.beat is None or kind is None or now - self.beat.since <= seconds:
@@ -90,16 +90,17 @@ class Pace:
         return kind if self.seen.get(kind, 0) >= KNOWN else None
 
 
-def _usual(longest: float, silent: float, *, limited: bool) -> Limit:
-    """The limit of events whose longest has lasted `longest` seconds; `limited`: as of `Beat`."""
+def _usual(longest: float, silent: float, *, limited: bool) -> ActivityLimit:
+    """The limit of events whose longest has lasted `longest` seconds; `limited`: as of
+    `Heartbeat`."""
     if limited:
-        by = f"run.hang_seconds, or {FACTOR:g} times the longest of its kind so far"
-        return Limit(max(silent, FACTOR * longest), by)
-    by = f"{FACTOR:g} times run.hang_seconds, or the longest of its kind so far"
-    return Limit(FACTOR * max(silent, longest), by)
+        source = f"run.hang_seconds, or {FACTOR:g} times the longest of its kind so far"
+        return ActivityLimit(max(silent, FACTOR * longest), source)
+    source = f"{FACTOR:g} times run.hang_seconds, or the longest of its kind so far"
+    return ActivityLimit(FACTOR * max(silent, longest), source)
 
 
-def _seconds(limit: Limit) -> float:
+def _seconds(limit: ActivityLimit) -> float:
     return limit.seconds
 
 

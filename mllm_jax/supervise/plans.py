@@ -30,7 +30,7 @@ os.execvp(sys.argv[2], sys.argv[2:])
 Read = Callable[[Path, int], tuple[str, ...]]
 
 
-class Plans(Mapping[int, tuple[str, ...]]):
+class FallbackPlans(Mapping[int, tuple[str, ...]]):
     """Overrides by the number of hosts that they are for; one thread adds while others read.
 
     Every addition makes a dictionary anew, so that none changes while it is gone through.
@@ -56,7 +56,7 @@ class Plans(Mapping[int, tuple[str, ...]]):
         return len(self._known)
 
 
-class Planning:
+class FallbackSearch:
     """Searches plans on a thread of its own, the most hosts first.
 
     Args:
@@ -73,10 +73,10 @@ class Planning:
         devices: dict[int, int],
         folder: Path,
         read: Read,
-        into: Plans,
+        plans: FallbackPlans,
     ) -> None:
         self._command, self._devices, self._folder = command, devices, folder
-        self._read, self._into = read, into
+        self._read, self._plans = read, plans
         self._running: subprocess.Popen[str] | None = None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._search, name="plans", daemon=True)
@@ -101,19 +101,19 @@ class Planning:
             )
             if self._over.is_set():  # set while the process was being started
                 self._running.kill()
-            _, said = self._running.communicate()
+            _, stderr = self._running.communicate()
             if self._over.is_set():
                 return
-            why = self._taken(hosts, devices, file) if self._running.returncode == 0 else said
+            why = self._accept(hosts, devices, file) if self._running.returncode == 0 else stderr
             if why:
                 last = why.strip().splitlines()[-1]
-                told = hosts, devices, last
-                logger.warning("no plan is found for %d hosts (%d devices): %s", *told)
+                details = hosts, devices, last
+                logger.warning("no plan is found for %d hosts (%d devices): %s", *details)
 
-    def _taken(self, hosts: int, devices: int, file: Path) -> str:
+    def _accept(self, hosts: int, devices: int, file: Path) -> str:
         """Take a plan that was found; why not, if it cannot be taken."""
         try:
-            self._into.add(hosts, self._read(file, devices))
+            self._plans.add(hosts, self._read(file, devices))
         except ValueError as error:
             return str(error)
         return ""

@@ -9,7 +9,7 @@ LONGEST = 300.0
 
 
 @dataclass(frozen=True)
-class Policy:
+class RestartPolicy:
     """Bounds on attempts.
 
     Attributes:
@@ -26,11 +26,11 @@ class Policy:
 
 
 #: The bounds of a run that sets none.
-POLICY = Policy()
+POLICY = RestartPolicy()
 
 
 @dataclass(frozen=True)
-class Tries:
+class AttemptHistory:
     """The attempts so far.
 
     Attributes:
@@ -41,14 +41,18 @@ class Tries:
     best: int = 0
     failed: int = 0
 
-    def after(self, step: int) -> Tries:
+    def after(self, step: int) -> AttemptHistory:
         """The value after one more attempt, whose newest step is `step`."""
-        return Tries(step, 0) if step > self.best else Tries(self.best, self.failed + 1)
+        return (
+            AttemptHistory(step, 0)
+            if step > self.best
+            else AttemptHistory(self.best, self.failed + 1)
+        )
 
-    def exhausted(self, policy: Policy) -> bool:
+    def exhausted(self, policy: RestartPolicy) -> bool:
         """Whether no restart is left."""
         return self.failed > policy.restarts or policy.restarts == 0
 
 
 #: No attempt so far.
-NONE = Tries()
+NONE = AttemptHistory()

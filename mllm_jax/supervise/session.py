@@ -16,7 +16,7 @@ _SHARED, _NAMES = Path("/dev/shm"), "psm_"
 _STOPPING = 0.2
 
 
-class Session:
+class ProcessSession:
     """A process and all that it has started.
 
     Args:
@@ -29,13 +29,13 @@ class Session:
 
     def members(self) -> list[int]:
         """Ids of the processes that live."""
-        found = []
+        members = []
         for path in Path("/proc").iterdir():
             if path.name.isdigit():
                 fields = _fields(path.name)
                 if fields and fields[0] != b"Z" and int(fields[3]) == self._number:
-                    found.append(int(path.name))
-        return found
+                    members.append(int(path.name))
+        return members
 
     def kill(self) -> None:
         """Kill all processes but trackers of shared memory.

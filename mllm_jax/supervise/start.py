@@ -8,21 +8,23 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.folder import prepare_folder
-from mllm_jax.runtime.lock import GLANCE, SUPERVISOR, LockedError, job, locked
+from mllm_jax.runtime.lock import GLANCE, SUPERVISOR, LockedError, cluster_job, run_lock
 from mllm_jax.runtime.part import JoinError
 from mllm_jax.runtime.supervised.process import PATIENCE
-from mllm_jax.supervise.conductor import Finish
-from mllm_jax.supervise.follower import Follower
-from mllm_jax.supervise.leader import Leader
-from mllm_jax.supervise.plans import Planning
-from mllm_jax.supervise.supervisor import Settings
+from mllm_jax.supervise.coordinator import FinishRun
+from mllm_jax.supervise.follower import FollowerSupervisor
+from mllm_jax.supervise.leader import LeaderSupervisor
+from mllm_jax.supervise.plans import FallbackSearch
+from mllm_jax.supervise.supervisor import SupervisorConfig
 
 logger = logging.getLogger(__name__)
 
 
-def supervise(command: Sequence[str], settings: Settings, planning: Planning | None = None) -> int:
+def supervise(
+    command: Sequence[str], settings: SupervisorConfig, planning: FallbackSearch | None = None
+) -> int:
     """Keep the training process of this host going until it is done, or cannot go on.
 
     Args:
@@ -42,21 +44,21 @@ def supervise(command: Sequence[str], settings: Settings, planning: Planning | N
         return _supervise(command, settings)
 
 
-def _supervise(command: Sequence[str], settings: Settings) -> int:
+def _supervise(command: Sequence[str], settings: SupervisorConfig) -> int:
     prepare_folder(settings.folder)
     name = f"{SUPERVISOR}-{settings.process}" if settings.process else SUPERVISOR
     # On a disk that hosts share, one that is gone may have it for a time.
-    with locked(settings.folder, name, settings.wait if job() else GLANCE):
+    with run_lock(settings.folder, name, settings.wait if cluster_job() else GLANCE):
         finish = asyncio.run(_run(command, settings))
-    if finish.code != Exit.OK:
+    if finish.code != ExitCode.OK:
         logger.error("%s", finish.why)
     return finish.code
 
 
-async def _run(command: Sequence[str], settings: Settings) -> Finish:
+async def _run(command: Sequence[str], settings: SupervisorConfig) -> FinishRun:
     if settings.process == 0:
-        return await _leads(Leader(command, settings))
-    follower = Follower(command, settings)
+        return await _lead_run(LeaderSupervisor(command, settings))
+    follower = FollowerSupervisor(command, settings)
     finish = await follower.run()
     if follower.lead is None:
         return finish
@@ -64,12 +66,12 @@ async def _run(command: Sequence[str], settings: Settings) -> Finish:
     try:
         # On a disk that hosts share, one whose network alone is gone still has it.
         patience = PATIENCE if follower.left else GLANCE
-        with locked(settings.folder, SUPERVISOR, patience):
-            return await _leads(Leader(command, settings, follower.lead))
+        with run_lock(settings.folder, SUPERVISOR, patience):
+            return await _lead_run(LeaderSupervisor(command, settings, follower.lead))
     except (LockedError, JoinError) as error:
         return replace(finish, why=f"{finish.why}; {error}")
 
 
-async def _leads(leader: Leader) -> Finish:
+async def _lead_run(leader: LeaderSupervisor) -> FinishRun:
     await leader.listen()
     return await leader.run()

@@ -1,6 +1,6 @@
 """The supervisor of one host: `launch.py train --supervise`, in a process that never loads jax.
 
-The supervisor of process 0 leads: it has the conductor, and listens at the address of
+The supervisor of process 0 leads: it has the coordinator, and listens at the address of
 `--coordinator` as long as the run goes on. The others follow. If it does not come back and the run
 may go on with fewer hosts, the next one takes the lead. The training processes of an attempt meet
 at another port of the host that leads, in every attempt at a new one.
@@ -19,13 +19,13 @@ from dataclasses import dataclass, field
 from os import getpid
 from pathlib import Path
 
-from mllm_jax.runtime.asked import PROFILE
 from mllm_jax.runtime.interrupt import SIGNALS
-from mllm_jax.runtime.watch import LIMITS, Limits
-from mllm_jax.runtime.wire import Address
-from mllm_jax.supervise.agent import Agent, Work
-from mllm_jax.supervise.conductor import Ended, Finish, Joined
-from mllm_jax.supervise.policy import POLICY, Policy
+from mllm_jax.runtime.profile_request import PROFILE
+from mllm_jax.runtime.watch import LIMITS, WatchLimits
+from mllm_jax.runtime.wire import HostAddress
+from mllm_jax.supervise.agent import ProcessAgent, SupervisedRun
+from mllm_jax.supervise.coordinator import FinishRun, ProcessEnded, SupervisorJoined
+from mllm_jax.supervise.policy import POLICY, RestartPolicy
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ TICK = 0.25
 
 
 @dataclass(frozen=True)
-class Settings:
+class SupervisorConfig:
     """Settings of a supervisor.
 
     Attributes:
@@ -51,54 +51,54 @@ class Settings:
     """
 
     folder: Path
-    limits: Limits = LIMITS
-    policy: Policy = POLICY
+    limits: WatchLimits = LIMITS
+    policy: RestartPolicy = POLICY
     wait: float = 600.0
     process: int = 0
     count: int = 1
-    address: Address | None = None
+    address: HostAddress | None = None
     fallbacks: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     overrides: tuple[str, ...] = ()
 
     @property
-    def joined(self) -> Joined:
+    def joined(self) -> SupervisorJoined:
         """This process as a supervisor."""
-        return Joined(self.process, socket.gethostname(), getpid())
+        return SupervisorJoined(self.process, socket.gethostname(), getpid())
 
 
 @dataclass(frozen=True)
-class Lead:
+class LeadState:
     """What a supervisor that leads knows of the run at first.
 
     Attributes:
         address: where it listens; None for one process.
         attempt: number of the newest attempt.
         step: newest step that is known.
-        behind: numbers of the hosts without which the run goes on.
+        left_behind: numbers of the hosts without which the run goes on.
     """
 
-    address: Address | None
+    address: HostAddress | None
     attempt: int = 0
     step: int = 0
-    behind: frozenset[int] = frozenset()
+    left_behind: frozenset[int] = frozenset()
 
 
-class Supervisor(ABC):
+class HostSupervisor(ABC):
     """What supervisors have in common; see `leader.py` and `follower.py`.
 
     Args:
         own: words of its command.
     """
 
-    _agent: Agent
-    _finish: Finish | None = None
+    _agent: ProcessAgent
+    _finish: FinishRun | None = None
 
-    def __init__(self, own: Sequence[str], settings: Settings) -> None:
+    def __init__(self, command: Sequence[str], settings: SupervisorConfig) -> None:
         self._settings = settings
-        self._work = Work(tuple(own), settings.process, settings.folder)
-        self._slept = Slept(settings.limits.silent / 2)
+        self._work = SupervisedRun(tuple(command), settings.process, settings.folder)
+        self._slept = SleepDetector(settings.limits.silent / 2)
 
-    async def run(self) -> Finish:
+    async def run(self) -> FinishRun:
         """Run to the end of the run.
 
         Raises:
@@ -108,43 +108,43 @@ class Supervisor(ABC):
         for number in SIGNALS:
             loop.add_signal_handler(number, self._interrupt, number)
         async with asyncio.TaskGroup() as tasks:
-            self._agent = Agent(self._work, tasks, self._ended)
-            loop.add_signal_handler(PROFILE, self._agent.ask, PROFILE)
-            await self._go_on()
+            self._agent = ProcessAgent(self._work, tasks, self._on_ended)
+            loop.add_signal_handler(PROFILE, self._agent.forward_request, PROFILE)
+            await self._run_until_finished()
         assert self._finish is not None
         return self._finish
 
     @abstractmethod
-    async def _go_on(self) -> None:
+    async def _run_until_finished(self) -> None:
         """Work until `_finish` is there."""
 
     @abstractmethod
-    def _ended(self, ended: Ended) -> None:
+    def _on_ended(self, ended: ProcessEnded) -> None:
         """The training process of this host has ended."""
 
     def _interrupt(self, number: int) -> None:
         logger.warning("%s is passed on to the training process", signal.Signals(number).name)
         self._agent.signal(number)
-        self._interrupted()
+        self._on_interrupted()
 
     @abstractmethod
-    def _interrupted(self) -> None:
+    def _on_interrupted(self) -> None:
         """This supervisor was asked to stop; its process, if there is one, was, too."""
 
 
 @dataclass
-class Slept:
-    """Tells whether this process was stopped itself, so that the silence of others means nothing.
+class SleepDetector:
+    """Detects that this process was stopped itself, so that the silence of others means nothing.
 
     Attributes:
         longest: seconds between two looks that are none.
-        looked: time of the last look.
+        last_look: time of the last look.
     """
 
     longest: float
-    looked: float = field(default_factory=time.monotonic)
+    last_look: float = field(default_factory=time.monotonic)
 
     def __call__(self, now: float) -> bool:
         """Whether this look comes too late."""
-        before, self.looked = self.looked, now
+        before, self.last_look = self.last_look, now
         return now - before > self.longest

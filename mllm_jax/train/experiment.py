@@ -12,7 +12,7 @@ from jax.sharding import Mesh
 from data.processing.processor import Processor, make_processor
 from mllm_jax.config.buckets import planned
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.runtime.compiled.precompiled import Precompiled
+from mllm_jax.runtime.compiled.precompiled import PrecompiledPrograms
 from mllm_jax.train.step.build import build_step, train_step, with_plan
 from mllm_jax.train.step.plain import PlainProgram
 from mllm_jax.train.step.step import TrainStep
@@ -63,12 +63,12 @@ class Experiment:
         return build_step(self.config.model, plans, devices=self.mesh)
 
     @property
-    def compiled_ahead(self) -> Precompiled | None:
+    def compiled_ahead(self) -> PrecompiledPrograms | None:
         """Programs that were compiled ahead of time, if the configuration names their folder."""
         folder = self.config.run.compiled_steps
         if folder is None:
             return None
-        return Precompiled(Path(folder), self.step.options, [*self.mesh.devices.flat])
+        return PrecompiledPrograms(Path(folder), self.step.options, [*self.mesh.devices.flat])
 
     def observed(self, observe: Observer) -> TrainStep:
         """The train step of a pipeline that calls `observe` at the start and end of bundles."""

@@ -19,13 +19,13 @@ from rich.console import Console
 from data.loading.identity import Identities
 from data.loading.loader import Microbatch, MicrobatchLoader
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.runtime.compiled.synchronized import compiled_together
+from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import check_room
-from mllm_jax.runtime.interrupt import stands
+from mllm_jax.runtime.interrupt import set_interrupt_status
 from mllm_jax.runtime.part import peers, waiting
-from mllm_jax.runtime.standing import finished, saved, unsaved
-from mllm_jax.runtime.supervised.process import restarted
+from mllm_jax.runtime.run_status import status_after_step, status_after_training, status_unsaved
+from mllm_jax.runtime.supervised.process import was_restarted
 from mllm_jax.train.components.components import Components, due_work
 from mllm_jax.train.components.evaluator import StoppedError
 from mllm_jax.train.components.guard import DivergedError
@@ -141,7 +141,7 @@ class Trainer:
         self.state, self.progress = state, progress
         self.notify, self.components = notify, components
         self.in_flight: deque[tuple[int, jax.Array]] = deque()
-        self.step = compiled_together(STEP_PROGRAM, program.update, experiment.compiled_ahead)
+        self.step = synchronize_program(STEP_PROGRAM, program.update, experiment.compiled_ahead)
         self._replica_check = ReplicaCheck(program) if config.train.check_every else None
         # Emulated devices share the host's threads: more than one step at a time could starve.
         self._most_in_flight = 1 if config.parallel.platform == "cpu" else 2
@@ -211,7 +211,7 @@ class Trainer:
             StoppedRun: a signal came in the last step, and leaves the evaluation to another run.
         """
         assert self.components is not None
-        stands(finished(self.config, self.progress.step))
+        set_interrupt_status(status_after_training(self.config, self.progress.step))
         if self.config.evaluate.enabled and self.components.stop.requested():
             raise StoppedRun
         return self.evaluate() or {}
@@ -310,11 +310,11 @@ class Trainer:
         step, guard, stop = ended.step, self.components.guard, self.components.stop
         due, is_last = due_work(self.config, step), self.is_done
         stop.listen()
-        stands(unsaved(self.config))
+        set_interrupt_status(status_unsaved(self.config))
         guard.watch(ended)
         self.notify(ended)
         with self.phase("agree", step):
-            stopping = stop.agreed(step)
+            stopping = stop.agree_on_stop(step)
         if stopping or due.report or due.save or due.copy:
             guard.settle()
         if due.copy and not stopping:
@@ -329,7 +329,7 @@ class Trainer:
                 guard.settle()
                 self.save(is_last=True)
         if stopping and not is_last:
-            stands(saved(self.config, step))
+            set_interrupt_status(status_after_step(self.config, step))
             raise StoppedRun
         return StepResult(self.components.listeners.record, self.state, evaluation)
 
@@ -477,10 +477,10 @@ def open_trainer(
     check_processes(config.run)
     check_loggers(config.run)
     stored = (config.checkpoint.keep + 1) * config.checkpoint.enabled
-    check_room(config.run.path, stored * experiment.state_bytes(), lenient=restarted())
+    check_room(config.run.path, stored * experiment.state_bytes(), lenient=was_restarted())
     announce(experiment, console)
     if is_primary():
-        keep(config, lenient=restarted())
+        keep(config, lenient=was_restarted())
     offers = offered(config, from_step)
     folder, regrouping = config.run.path / "checkpoints", experiment.step.form.regrouping
     checkpoints = Checkpoints(folder, config.checkpoint, regrouping)

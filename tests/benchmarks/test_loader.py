@@ -20,7 +20,7 @@ from data.sample import Example, Lengths, ProcessedMedium, SampleError
 from data.sources.distributions import draw
 from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ConfigError, load
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from tests.configs import ROOT
 
 SAMPLES, BATCH = 12, 5
@@ -223,7 +223,7 @@ def test_loaders_take_turns_and_the_fastest_pass_counts(monkeypatch):
 
 def test_a_configuration_that_cannot_read_the_files_is_refused(capsys):
     code = launch.main(["bench", "loader", "--json", "data.source={kind: demo}"])
-    assert code == Exit.BAD_INPUT
+    assert code == ExitCode.BAD_INPUT
     captured = capsys.readouterr()
     assert "data.source.kind: demo; valid: llava" in captured.err
     assert captured.out == ""

@@ -11,7 +11,7 @@ from benchmarks.needs import NEEDS, check_needs
 from benchmarks.registry import BENCHMARKS
 from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.config.sections import ConfigError
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from tests.configs import ROOT, config
 
 NEEDY = [own for own in BENCHMARKS.values() if own.needs]
@@ -35,7 +35,7 @@ def test_another_configuration_is_refused_in_a_line(
 ) -> None:
     code = launch.main(["bench", name, "--config", str(ROOT / f"configs/{file}.yaml")])
     told = capsys.readouterr().err
-    assert code == Exit.BAD_INPUT
+    assert code == ExitCode.BAD_INPUT
     assert f"bench {name}: " in told
     assert "; valid: " in told
     assert f", as in {BENCHMARKS[name].config}" in told

@@ -12,7 +12,7 @@ from benchmarks.peer import IGNORED, Samples, Setting, batches, collate
 from benchmarks.turns import Worker, WorkerError
 from mllm_jax.config.load import ConfigError, load
 from mllm_jax.models.pretrained.release import Release
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.folder import RunError
 from tests.configs import ROOT
 
@@ -138,7 +138,7 @@ def test_pixels_are_those_of_the_file(tmp_path, monkeypatch):
 def test_without_the_extra_it_says_which(missing, monkeypatch, capsys):
     found = lambda name: None if name == missing else name  # noqa: E731
     monkeypatch.setattr(bench_peers, "find_spec", found)
-    assert launch.main(["bench", "peers", "--json"]) == Exit.BAD_INPUT
+    assert launch.main(["bench", "peers", "--json"]) == ExitCode.BAD_INPUT
     error = capsys.readouterr().err
     assert f"{missing} not installed" in error
     assert "parity" in error
@@ -227,7 +227,7 @@ def test_transformers_trains_the_same_model(monkeypatch, capsys):
     monkeypatch.setattr(bench_peers, "TURNS", 1)
     tried = (Setting(batch=4, packed=True), Setting(batch=4, grouped=True))
     monkeypatch.setattr(bench_peers, "CANDIDATES", tried)
-    assert launch.main(["bench", "peers", "--json", *SMALL]) == Exit.OK
+    assert launch.main(["bench", "peers", "--json", *SMALL]) == ExitCode.OK
     found = json.loads(capsys.readouterr().out)
     for key in ("ours", "transformers_default", "transformers_best"):
         own = found[key]

@@ -31,8 +31,14 @@ from benchmarks.recovery import DETECTION, bench_recovery
 from mllm_jax.config.load import load
 from mllm_jax.config.sections import ConfigError
 from mllm_jax.runtime.watch import LIMITS
-from mllm_jax.supervise.conductor import Conductor, Ended, Joined, Left, Say
-from mllm_jax.supervise.ends import End
+from mllm_jax.supervise.coordinator import (
+    Coordinator,
+    LogLine,
+    ProcessEnded,
+    SupervisorJoined,
+    SupervisorLeft,
+)
+from mllm_jax.supervise.ends import ProcessEnd
 from tests.configs import ROOT
 from tests.timing import soon
 
@@ -166,13 +172,15 @@ def test_processes_are_found_wherever_they_have_gone() -> None:
 
 
 def test_what_supervisors_tell_of_faults_is_understood() -> None:
-    own = Conductor(2, limits=LIMITS)
+    own = Coordinator(2, limits=LIMITS)
     for process in (0, 1):
-        own.hear(Joined(process, "ab"[process], 811), 0.0)
-    own.tick(0.0)
-    said = own.tick(61.0) + own.hear(Left(1), 62.0)
-    said += own.hear(Ended(1, End(0, "a", 812, -signal.SIGKILL, halted=True)), 63.0)
-    lines = [action.text for action in said if isinstance(action, Say)]
+        own.on_event(SupervisorJoined(process, "ab"[process], 811), 0.0)
+    own.on_tick(0.0)
+    said = own.on_tick(61.0) + own.on_event(SupervisorLeft(1), 62.0)
+    said += own.on_event(
+        ProcessEnded(1, ProcessEnd(0, "a", 812, -signal.SIGKILL, halted=True)), 63.0
+    )
+    lines = [action.text for action in said if isinstance(action, LogLine)]
     assert len(lines) == 2
     assert all(TOLD.search(line) for line in lines)
     assert not TOLD.search("step 12/80  loss 4.1  attempt")

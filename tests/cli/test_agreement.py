@@ -14,7 +14,7 @@ from mllm_jax.cli.table import COMMANDS
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime import devices
 from mllm_jax.runtime.agreement import AgreementError
-from mllm_jax.runtime.part import peers, take_part
+from mllm_jax.runtime.part import peers, set_peers
 from mllm_jax.train.components import evaluator as evaluate
 from mllm_jax.train.components.evaluator import evaluate_run
 from mllm_jax.train.feed.feed import check_sources
@@ -28,11 +28,11 @@ def beside() -> Iterator[Callable[..., Beside]]:
 
     def make(**differs: dict[str, Any]) -> Beside:
         part = Beside(**differs)
-        take_part(part)
+        set_peers(part)
         return part
 
     yield make
-    take_part(alone)
+    set_peers(alone)
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_processes_compare_their_code_with_their_configuration(own, beside, monk
     def met(parallel: Any, processes: Any, limits: Any, check: Any, **_: Any) -> None:
         check()
 
-    monkeypatch.setattr(devices, "start", met)
+    monkeypatch.setattr(devices, "start_devices", met)
     args = parse_arguments(["train", "--config", "any"], COMMANDS)
     beside()
     devices_of_commands.start_configured(args, own)

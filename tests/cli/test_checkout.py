@@ -12,7 +12,7 @@ import pytest
 import launch
 from mllm_jax import checkout
 from mllm_jax.cli.benchmark import registered
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from tests.plan.test_report import small, written
 
 
@@ -28,7 +28,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 def test_bench_says_where_benchmarks_are(
     installed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert launch.main(["bench", "step", "--config", str(installed)]) == Exit.BAD_INPUT
+    assert launch.main(["bench", "step", "--config", str(installed)]) == ExitCode.BAD_INPUT
     assert f"bench step: {checkout.ADVICE}" in capsys.readouterr().err
 
 
@@ -37,7 +37,7 @@ def test_comparisons_say_where_other_systems_are(
     option: list[str], installed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = ["simulate", "--config", str(installed), *option]
-    assert launch.main(line) == Exit.BAD_INPUT
+    assert launch.main(line) == ExitCode.BAD_INPUT
     assert f"simulate {option[0]}: {checkout.ADVICE}" in capsys.readouterr().err
 
 
@@ -45,9 +45,9 @@ def test_plans_are_made_without_other_systems(
     installed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = ["plan", "--config", str(installed), "--output", str(installed.parent / "plan.yaml")]
-    assert launch.main([*line, "--json"]) == Exit.OK
+    assert launch.main([*line, "--json"]) == ExitCode.OK
     assert list(json.loads(capsys.readouterr().out)["baselines"]) == ["fsdp", "prologue"]
-    assert launch.main(line) == Exit.OK
+    assert launch.main(line) == ExitCode.OK
     assert f"no other system is compared: {checkout.ADVICE}" in capsys.readouterr().out
 
 

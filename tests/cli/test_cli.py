@@ -21,9 +21,9 @@ from mllm_jax.cli import main as cli
 from mllm_jax.cli.answer import Answer
 from mllm_jax.cli.benchmark import Benchmark
 from mllm_jax.config.load import ConfigError, load
-from mllm_jax.runtime.devices import DeviceError, start
-from mllm_jax.runtime.exits import MEANINGS, Exit
-from mllm_jax.runtime.part import JoinError, Processes
+from mllm_jax.runtime.devices import DeviceError, start_devices
+from mllm_jax.runtime.exits import MEANINGS, ExitCode
+from mllm_jax.runtime.part import JoinError, ProcessPlace
 from tests.configs import ROOT, VALUES, config, values
 from tests.train.llava_folder import write_folder
 
@@ -68,7 +68,7 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_lists_every_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     text = help_of("train", capsys=capsys)
     assert all(
-        re.search(rf"^ +{code:d}  {re.escape(MEANINGS[code])}$", text, re.M) for code in Exit
+        re.search(rf"^ +{code:d}  {re.escape(MEANINGS[code])}$", text, re.M) for code in ExitCode
     )
 
 
@@ -95,14 +95,14 @@ def test_every_option_in_the_help_is_accepted(
         asks = name == "evaluate" and option != "--config"
         what = "--questions" if asks else "--config"
         line = [name, *NEEDS.get(name, []), what, str(small), option, *given]
-        assert launch.main(line) == Exit.OK
+        assert launch.main(line) == ExitCode.OK
     assert len(seen) == len(options) >= 2
 
 
 def test_the_example_in_the_help_loads(capsys: pytest.CaptureFixture[str]) -> None:
     (example,) = re.findall(r"^ +launch.py train (.*)$", help_of(capsys=capsys), flags=re.MULTILINE)
     words = example.split()
-    assert launch.main(["config", *words]) == Exit.OK
+    assert launch.main(["config", *words]) == ExitCode.OK
     assert yaml.safe_load(capsys.readouterr().out)["train"]["steps"] == 10
 
 
@@ -129,7 +129,7 @@ def test_a_wrong_command_line_is_refused(
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         launch.main(arguments)
-    assert ended.value.code == Exit.BAD_INPUT
+    assert ended.value.code == ExitCode.BAD_INPUT
     assert "usage: launch.py" in capsys.readouterr().err
 
 
@@ -148,7 +148,7 @@ def test_evaluate_refuses_options_that_would_have_no_effect(
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         launch.main(["evaluate", *given])
-    assert ended.value.code == Exit.BAD_INPUT
+    assert ended.value.code == ExitCode.BAD_INPUT
     assert told in capsys.readouterr().err
 
 
@@ -164,7 +164,7 @@ def test_an_option_that_names_a_file_takes_no_url(
         value = f"vision={url}" if option == "--encoder" else url
         with pytest.raises(SystemExit) as ended:
             launch.main([name, *NEEDS.get(name, ()), option, value])
-        assert ended.value.code == Exit.BAD_INPUT
+        assert ended.value.code == ExitCode.BAD_INPUT
         error = capsys.readouterr().err
         assert f"argument {option}: '{url}' is a URL" in error
         assert "valid: a path on this machine" in error
@@ -175,11 +175,11 @@ def test_experts_tells_and_draws_the_load_of_a_run(
 ) -> None:
     dense = ["experts", "--config", str(small), f"run.directory={tmp_path}", "--json"]
     for also in ([], ["--routes"]):
-        assert launch.main([*dense, *also]) == Exit.BAD_INPUT
+        assert launch.main([*dense, *also]) == ExitCode.BAD_INPUT
         assert "family: llama has no experts to draw" in capsys.readouterr().err
     experts = "{count: 2, top_k: 2, d_ff: 8}"
     words = [*dense, "model.decoder.family=mixtral", f"model.decoder.experts={experts}"]
-    assert launch.main(words) == Exit.BAD_INPUT
+    assert launch.main(words) == ExitCode.BAD_INPUT
     assert (
         "there is no such folder; valid: the folder of a run that has begun"
         in capsys.readouterr().err
@@ -189,7 +189,7 @@ def test_experts_tells_and_draws_the_load_of_a_run(
     (tmp_path / "test").mkdir()
     lines = [{"step": 10, "experts": [broken]}, {"step": 20, "experts": [own]}]
     (tmp_path / "test" / "metrics.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
-    assert launch.main(words) == Exit.OK
+    assert launch.main(words) == ExitCode.OK
     result = json.loads(capsys.readouterr().out)
     assert (result["layers"], result["load"]) == ([2], [[[None, None]], [[0.5, 1.5]]])
     assert Path(result["file"]) == tmp_path / "test" / "experts.png"
@@ -202,7 +202,7 @@ def test_a_bad_config_ends_in_code_2_without_a_traceback(
 ) -> None:
     code = launch.main([name, *NEEDS.get(name, []), "--config", str(small), "train.stepz=3"])
     captured = capsys.readouterr()
-    assert code == Exit.BAD_INPUT
+    assert code == ExitCode.BAD_INPUT
     assert captured.out == ""
     assert "train.stepz: unknown key; did you mean train.steps?" in captured.err
     assert "Traceback" not in captured.err
@@ -215,7 +215,7 @@ def test_an_interrupt_ends_in_code_130(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(cli, "run_command", interrupt)
-    assert launch.main(["train", "--config", str(small)]) == Exit.INTERRUPTED
+    assert launch.main(["train", "--config", str(small)]) == ExitCode.INTERRUPTED
 
 
 def test_overrides_may_stand_anywhere(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -228,7 +228,7 @@ def test_overrides_may_stand_anywhere(small: Path, capsys: pytest.CaptureFixture
         "--json",
         "run.name=x",
     ]
-    assert launch.main(words) == Exit.OK
+    assert launch.main(words) == ExitCode.OK
     resolved = json.loads(capsys.readouterr().out)
     assert (resolved["train"]["seed"], resolved["train"]["steps"]) == (3, 7)
     assert resolved["run"]["name"] == "x"
@@ -244,7 +244,7 @@ def test_the_printed_config_is_the_config(
 
 
 def test_the_list_of_keys_needs_no_config(capsys: pytest.CaptureFixture[str]) -> None:
-    assert launch.main(["config", "--keys"]) == Exit.OK
+    assert launch.main(["config", "--keys"]) == ExitCode.OK
     assert "`parallel.encoders.<name>.tensor`" in capsys.readouterr().out
 
 
@@ -252,10 +252,10 @@ def test_pages_of_keys_are_written_anew(tmp_path: Path, capsys: pytest.CaptureFi
     folder = tmp_path / "keys"
     shutil.copytree(ROOT / "docs" / "reference" / "keys", folder)
     (folder / "run.md").write_text("# Mine\n\n| key | type | default | meaning |\n")
-    assert launch.main(["config", "--write-keys", str(folder)]) == Exit.OK
+    assert launch.main(["config", "--write-keys", str(folder)]) == ExitCode.OK
     assert capsys.readouterr().out.split() == [str(folder / "run.md")]
     assert (folder / "run.md").read_text().startswith("# Mine\n\n| key |")
-    assert launch.main(["config", "--write-keys", str(folder)]) == Exit.OK
+    assert launch.main(["config", "--write-keys", str(folder)]) == ExitCode.OK
     assert "are up to date" in capsys.readouterr().out
 
 
@@ -266,7 +266,7 @@ def test_verify_prints_one_json_value_and_nothing_else(small: Path) -> None:
         "data.budgets={tokens: 64, segments: 8}",
     ]
     done = run("verify", "--config", small, "--json", *text_only)
-    assert done.returncode == Exit.OK, done.stderr
+    assert done.returncode == ExitCode.OK, done.stderr
     result = json.loads(done.stdout)
     assert result["ok"] is True
     assert set(result) == {"ok", "loss_error", "worst"}
@@ -292,7 +292,7 @@ def test_suggested_budgets_load_and_hold_about_the_samples_asked_for(
     demo: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     more = ["--samples", "40", "--json", "data.source.train=640"]  # many steps in an epoch
-    assert launch.main(["budgets", "--config", str(demo), *more]) == Exit.OK
+    assert launch.main(["budgets", "--config", str(demo), *more]) == ExitCode.OK
     result = json.loads(capsys.readouterr().out)
     present, suggested = result["present"], result["suggested"]
     assert present["budgets"] == load(demo).data.budgets
@@ -315,7 +315,7 @@ def test_suggested_budgets_are_printed_ready_to_paste(
         f"model.decoder={thirds}family: llama, vocab: 192}}",
         f"model.encoders.audio={thirds}family: whisper, mels: 8, connector: {{stack: 4}}}}",
     ]
-    assert launch.main(["budgets", "--config", str(demo), *more]) == Exit.OK
+    assert launch.main(["budgets", "--config", str(demo), *more]) == ExitCode.OK
     *table, line = capsys.readouterr().out.splitlines()
     (override,) = shlex.split(line)
     budgets = load(demo, [*more, override]).data.budgets
@@ -345,7 +345,7 @@ def test_budgets_count_each_unusable_sample_once_and_name_it(
     }
     path = folder / "mine.yaml"
     path.write_text(yaml.safe_dump(values(**changes)))
-    assert launch.main(["budgets", "--config", str(path), "--json"]) == Exit.OK
+    assert launch.main(["budgets", "--config", str(path), "--json"]) == ExitCode.OK
     present = json.loads(capsys.readouterr().out)["present"]
     names = "train.json[0], train.json[1], train.json[2], ..."
     assert (present["skipped"], present["total"]) == (6, 16)
@@ -353,7 +353,7 @@ def test_budgets_count_each_unusable_sample_once_and_name_it(
         "missing file": {"samples": 5, "first": names},
         "malformed record": {"samples": 1, "first": "train.json[15]"},
     }
-    assert launch.main(["budgets", "--config", str(path)]) == Exit.OK
+    assert launch.main(["budgets", "--config", str(path)]) == ExitCode.OK
     told = capsys.readouterr().out
     assert f"6 of 16 samples skipped\n  missing file: 5: {names}\n" in told
     assert told.count(names) == 1  # they are the same with the suggested budgets
@@ -363,9 +363,9 @@ def test_budgets_into_which_no_sample_fits_ask_for_a_number(
     demo: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["budgets", "--config", str(demo), "data.budgets.tokens=2", "evaluate.enabled=false"]
-    assert launch.main(words) == Exit.BAD_DATA
+    assert launch.main(words) == ExitCode.BAD_DATA
     assert "say with --samples" in capsys.readouterr().err
-    assert launch.main([*words, "--samples", "40", "--json"]) == Exit.OK
+    assert launch.main([*words, "--samples", "40", "--json"]) == ExitCode.OK
     result = json.loads(capsys.readouterr().out)
     assert result["present"] is None
     assert result["suggested"]["budgets"]["tokens"] > 2
@@ -374,13 +374,13 @@ def test_budgets_into_which_no_sample_fits_ask_for_a_number(
 def test_suggesting_budgets_needs_no_device(demo: Path) -> None:
     absent = ["parallel.platform=tpu", "parallel.devices=4"]
     done = run("budgets", "--config", demo, "--json", *absent)
-    assert done.returncode == Exit.OK, done.stderr
+    assert done.returncode == ExitCode.OK, done.stderr
     assert set(json.loads(done.stdout)) == {"present", "suggested"}
 
 
 def test_evaluating_a_run_without_checkpoint_is_bad_input(small: Path, tmp_path: Path) -> None:
     done = run("evaluate", "--config", small, f"run.directory={tmp_path}", "--json")
-    assert done.returncode == Exit.BAD_INPUT, done.stderr
+    assert done.returncode == ExitCode.BAD_INPUT, done.stderr
     assert done.stdout == ""
     assert "there is no such folder; valid: the folder of a run that has saved" in done.stderr
     assert "Traceback" not in done.stderr
@@ -398,12 +398,12 @@ def test_impossible_processes_are_refused(
     count: int, index: int, coordinator: str | None, reason: str
 ) -> None:
     with pytest.raises(JoinError, match=reason):
-        Processes(count, index, coordinator)
+        ProcessPlace(count, index, coordinator)
 
 
 def test_devices_are_shared_evenly_by_processes() -> None:
     with pytest.raises(DeviceError, match=r"4 cannot be shared evenly by 3 .* 1, 2, 4"):
-        start(config().parallel, Processes(3, 0, "localhost:1"))
+        start_devices(config().parallel, ProcessPlace(3, 0, "localhost:1"))
 
 
 def test_devices_are_chosen_before_jax_starts() -> None:
@@ -411,14 +411,14 @@ def test_devices_are_chosen_before_jax_starts() -> None:
 
     assert jax.device_count() == 8
     with pytest.raises(DeviceError, match="started before"):
-        start(config().parallel)
+        start_devices(config().parallel)
 
 
 @pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="there is a GPU")
 def test_a_gpu_that_is_not_there_is_told(small: Path, tmp_path: Path) -> None:
     gpus = ["parallel.platform=gpu", f"run.directory={tmp_path}"]
     done = run("train", "--config", small, *gpus)
-    assert done.returncode == Exit.BAD_INPUT, done.stderr
+    assert done.returncode == ExitCode.BAD_INPUT, done.stderr
     assert "parallel.platform gpu: JAX finds no such device" in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -426,7 +426,7 @@ def test_a_gpu_that_is_not_there_is_told(small: Path, tmp_path: Path) -> None:
 def test_a_calibration_that_could_not_be_read_again_is_refused(small: Path, tmp_path: Path) -> None:
     output = tmp_path / "hardware.txt"
     done = run("calibrate", "--config", small, "--output", output, "--json")
-    assert done.returncode == Exit.BAD_INPUT, done.stderr
+    assert done.returncode == ExitCode.BAD_INPUT, done.stderr
     assert done.stdout == ""
     assert (
         "hardware.txt: the name of a description of hardware ends in .yaml or .yml" in done.stderr
@@ -442,24 +442,26 @@ def test_options_of_another_benchmark_are_refused(
     small: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = ["bench", "data", "--config", str(small), "--ranks", "4", "--distribution", "web"]
-    assert launch.main(line) == Exit.BAD_INPUT
+    assert launch.main(line) == ExitCode.BAD_INPUT
     told = capsys.readouterr().err
     assert "--ranks is an option of bench balance" in told
     assert "--distribution is an option of bench balance" in told
     line = ["bench", "data", "--config", str(small), "--hardware", "h100"]
-    assert launch.main(line) == Exit.BAD_INPUT
+    assert launch.main(line) == ExitCode.BAD_INPUT
     assert "--hardware is an option of bench cost" in capsys.readouterr().err
 
 
 def test_balance_is_printed_for_the_ranks_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    assert launch.main(["bench", "balance", "--ranks", "6", "--samples", "4", "--json"]) == Exit.OK
+    assert (
+        launch.main(["bench", "balance", "--ranks", "6", "--samples", "4", "--json"]) == ExitCode.OK
+    )
     rows = json.loads(capsys.readouterr().out)
     assert [(row["phase"], row["ranks"], row["samples"]) for row in rows] == [
         ("decoder", 6, 4),
         ("vision", 6, 4),
         ("audio", 6, 4),
     ]
-    assert launch.main(["bench", "balance", "--distribution", "nowhere"]) == Exit.BAD_DATA
+    assert launch.main(["bench", "balance", "--distribution", "nowhere"]) == ExitCode.BAD_DATA
     assert "distribution 'nowhere'" in capsys.readouterr().err
 
 
@@ -468,7 +470,7 @@ def simulated(
 ) -> dict[str, Any]:
     """The output of `simulate` for a configuration; its files go to `folder`."""
     given = ["--config", f"configs/{config}.yaml", "--json", "--output", str(folder)]
-    assert launch.main(["simulate", *given, *more]) == Exit.OK
+    assert launch.main(["simulate", *given, *more]) == ExitCode.OK
     result: dict[str, Any] = json.loads(capsys.readouterr().out)
     return result
 
@@ -533,7 +535,7 @@ def test_simulations_that_make_no_sense_are_refused(
     more: list[str], reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = ["simulate", "--config", "configs/demo_pipeline.yaml", "--output", str(tmp_path)]
-    assert launch.main([*line, *more]) == Exit.BAD_INPUT
+    assert launch.main([*line, *more]) == ExitCode.BAD_INPUT
     assert reason in capsys.readouterr().err
 
 
@@ -541,7 +543,7 @@ def test_what_is_simulated_is_printed_as_a_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = ["simulate", "--config", "configs/demo_pipeline.yaml", "--output", str(tmp_path)]
-    assert launch.main(line) == Exit.OK
+    assert launch.main(line) == ExitCode.OK
     text = capsys.readouterr().out
     assert re.search(r"^idle: cool-down +\S+ +\d+\.\d%$", text, flags=re.MULTILINE)
     assert re.search(r"^step +\S+ +100\.0%$", text, flags=re.MULTILINE)

@@ -15,7 +15,7 @@ import yaml
 
 from data.planning.stream import LoaderState
 from mllm_jax.cli import main as command_line
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train import trainer
 from mllm_jax.train.experiment import Experiment
@@ -64,10 +64,10 @@ def test_six_frames_of_three_files_lead_to_the_step(
     monkeypatch.setattr(trainer, "open_loader", lambda *_: nullcontext())
     monkeypatch.setattr(trainer.Trainer, "_read_batch", lambda *_: None)
     monkeypatch.setattr(trainer, "place_step", lambda *_: PlacedBatch(batch, {}, ""))
-    monkeypatch.setattr(trainer, "compiled_together", lambda *_: step)
+    monkeypatch.setattr(trainer, "synchronize_program", lambda *_: step)
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(ROOT / "launch.py"), run_name="__main__")
-    assert ended.value.code == Exit.BAD_INPUT
+    assert ended.value.code == ExitCode.BAD_INPUT
     names = [(frame.filename.removeprefix(f"{ROOT}/"), frame.name) for frame in frames]
     assert names[names.index(FRAMES[0]) :] == FRAMES
     assert len({file for file, _ in FRAMES}) == 3

@@ -20,7 +20,7 @@ from mllm_jax.cli.inputs import check_inputs
 from mllm_jax.cli.options import parse_arguments
 from mllm_jax.cli.table import COMMANDS
 from mllm_jax.hf_format.files import PretrainedError
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from tests.cli.test_folders import PROGRAM
 from tests.configs import ROOT
 
@@ -113,7 +113,7 @@ def test_a_wrong_input_is_told_before_anything_is_loaded(folder: Path) -> None:
     )
     *codes, loaded = done.stdout.splitlines()
     assert loaded == "loaded", "nothing that computes"
-    assert {*codes} <= {f"exit {code.value}" for code in (Exit.BAD_INPUT, Exit.BAD_DATA)}
+    assert {*codes} <= {f"exit {code.value}" for code in (ExitCode.BAD_INPUT, ExitCode.BAD_DATA)}
     assert len(codes) == len(REFUSED)
     errors = done.stderr.replace("\n  ", " ").split("error: ")[1:]
     assert len(errors) == len(REFUSED)

@@ -27,7 +27,7 @@ from mllm_jax.compile.report import (
 from mllm_jax.compile.target import COMPILERS, Target, check_installed, for_target, training_batch
 from mllm_jax.config.load import ConfigError, load
 from mllm_jax.runtime.devices import DeviceError
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import open_loader
 from mllm_jax.train.step.batch import place
@@ -264,9 +264,9 @@ def test_a_small_pipelined_step_is_compiled_for_a_tpu(
     path = tmp_path / "small.yaml"
     path.write_text(yaml.safe_dump(values(**TEXT)))
     # JAX has started in this process.
-    monkeypatch.setattr("mllm_jax.runtime.devices.start", lambda parallel: None)
+    monkeypatch.setattr("mllm_jax.runtime.devices.start_devices", lambda parallel: None)
     words = ["compile", "--config", str(path), "--topology", str(TPU), "--json"]
-    assert launch.main(words) == Exit.OK
+    assert launch.main(words) == ExitCode.OK
     result = json.loads(capsys.readouterr().out)
     assert result["fits"] is True
     assert result["bytes_per_device"] == sum(result["bytes_by_kind"].values())

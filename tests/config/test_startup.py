@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.registry import BENCHMARKS
 from benchmarks.startup import bench_startup
-from mllm_jax.runtime.exits import CODES, code_of
+from mllm_jax.runtime.exits import CODES, exit_code_of
 from tests.configs import ROOT, config
 
 #: What no configuration needs, and what no mistake in a key needs besides.
@@ -80,8 +80,8 @@ def test_every_error_that_is_told_is_where_it_is_looked_for() -> None:
         error = getattr(importlib.import_module(module), name)
         assert issubclass(error, Exception)
         assert error.__module__ == module, f"{name} is made in {error.__module__}"
-        assert code_of(error.__new__(error)) == code
-    assert code_of(ValueError()) is None
+        assert exit_code_of(error.__new__(error)) == code
+    assert exit_code_of(ValueError()) is None
 
 
 def test_the_start_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,8 +21,8 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.evaluation.metrics import METRICS
 from mllm_jax.generate.answers import Answers, Reply
 from mllm_jax.generate.kept import AnswerFile
-from mllm_jax.runtime.devices import start_here
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.devices import start_in_process
+from mllm_jax.runtime.exits import ExitCode
 from tests.data.sources.formats.writers import encoded_video
 from tests.models.pretrained.stored import ROOT
 
@@ -80,7 +80,7 @@ def test_a_file_of_questions_is_answered_and_measured(
     questions, output = folder / "questions.jsonl", folder / "scores.jsonl"
     own = ("--release", RELEASE, "--questions", questions, "--output", output, *SHORT)
     code, out, err = ran(capsys, "evaluate", *own, "--json")
-    assert code == Exit.OK
+    assert code == ExitCode.OK
     found = json.loads(out)
     assert list(found["sources"]) == ["cats", "dogs", "questions", "films", "all"]
     counts = {name: (own["answered"], own["skipped"]) for name, own in found["sources"].items()}
@@ -107,7 +107,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     jax.devices()
 
     def begin(args: object, config: ExperimentConfig, keep: bool) -> None:
-        start_here(config.parallel)
+        start_in_process(config.parallel)
 
     monkeypatch.setattr(answering, "begin", begin)
 
@@ -119,7 +119,7 @@ def test_a_file_of_prompts_becomes_lines_of_json(
     here(monkeypatch)
     batch = ("generate", "--release", RELEASE, "--batch", folder / "questions.jsonl", *SHORT)
     code, out, err = ran(capsys, *batch)
-    assert code == Exit.OK
+    assert code == ExitCode.OK
     lines = [json.loads(line) for line in out.splitlines()]
     assert [own["name"] for own in lines] == [f"questions.jsonl[{n}]" for n in range(7)]
     assert all(len(own["tokens"]) == 4 for own in lines[:3])
@@ -129,13 +129,13 @@ def test_a_file_of_prompts_becomes_lines_of_json(
     output, part = folder / "answers.jsonl", folder / "answers.jsonl.part"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(AnswerFile, "finish", lambda *_: None)
-        assert ran(capsys, *batch, "--output", output)[0] == Exit.OK
+        assert ran(capsys, *batch, "--output", output)[0] == ExitCode.OK
     assert not output.exists()
     kept = part.read_text().splitlines(keepends=True)
     assert len(kept) == 5
     part.write_text("".join(kept[:3]))
     code, out, _ = ran(capsys, *batch, "--output", output)
-    assert code == Exit.OK
+    assert code == ExitCode.OK
     assert f"going on with 2 answers of {part}" in out
     assert [json.loads(line) for line in output.read_text().splitlines()] == lines
 
@@ -146,72 +146,80 @@ PROMPT = ("--prompt", "What is it?")
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ((*PROMPT,), Exit.BAD_INPUT, "--run and --release: neither is given; valid: one of them"),
-        (("--run", "{folder}", "--release", RELEASE, *PROMPT), Exit.BAD_INPUT, "both are given"),
-        (("--release", RELEASE), Exit.BAD_INPUT, "--prompt and --batch: neither is given"),
+        (
+            (*PROMPT,),
+            ExitCode.BAD_INPUT,
+            "--run and --release: neither is given; valid: one of them",
+        ),
+        (
+            ("--run", "{folder}", "--release", RELEASE, *PROMPT),
+            ExitCode.BAD_INPUT,
+            "both are given",
+        ),
+        (("--release", RELEASE), ExitCode.BAD_INPUT, "--prompt and --batch: neither is given"),
         (
             ("--run", "{folder}/none", *PROMPT),
-            Exit.BAD_INPUT,
+            ExitCode.BAD_INPUT,
             "there is no such folder; valid: ",
         ),
         (
             ("--run", "{folder}", *PROMPT),
-            Exit.BAD_INPUT,
+            ExitCode.BAD_INPUT,
             "there is no checkpoint in it; valid: ",
         ),
         (
             ("--release", "{folder}/none", *PROMPT),
-            Exit.BAD_INPUT,
+            ExitCode.BAD_INPUT,
             "there is no such folder; valid: ",
         ),
-        (("--release", RELEASE, *PROMPT, "--top-k", "3"), Exit.BAD_INPUT, "have no effect"),
+        (("--release", RELEASE, *PROMPT, "--top-k", "3"), ExitCode.BAD_INPUT, "have no effect"),
         (
             ("--release", RELEASE, "--batch", "x.jsonl", "--image", "a.png"),
-            Exit.BAD_INPUT,
+            ExitCode.BAD_INPUT,
             "--image: a file names its media",
         ),
-        (("--release", RELEASE, "--prompt", " "), Exit.BAD_INPUT, "--prompt: it asks nothing"),
+        (("--release", RELEASE, "--prompt", " "), ExitCode.BAD_INPUT, "--prompt: it asks nothing"),
         (
             ("--release", RELEASE, "--batch", "{folder}/none.jsonl"),
-            Exit.BAD_DATA,
+            ExitCode.BAD_DATA,
             "error: cannot read {folder}/none.jsonl: no such file",
         ),
         (
             ("--release", RELEASE, "--batch", "{folder}/unusable.jsonl"),
-            Exit.BAD_DATA,
+            ExitCode.BAD_DATA,
             "none of the 2 prompts of {folder}/unusable.jsonl can be used; unusable.jsonl[1], the "
             "last one: record of wrong shape: messages: it is empty; valid: a list of turns",
         ),
         (
             ("--release", RELEASE, *PROMPT, "--audio", "{folder}/odd.wav"),
-            Exit.BAD_DATA,
+            ExitCode.BAD_DATA,
             "has audio media, but no encoder takes audio; valid: image",
         ),
         (
             ("--release", RELEASE, *PROMPT, "--video", "{folder}/a.mp4"),
-            Exit.BAD_DATA,
+            ExitCode.BAD_DATA,
             "a.mp4' cannot be opened: No such file or directory",
         ),
         (
             ("--release", PLAIN, *PROMPT, "--video", "{folder}/wave.mkv"),
-            Exit.BAD_DATA,
+            ExitCode.BAD_DATA,
             "has video media, but no encoder takes video; valid: image",
         ),
         (
             ("--release", RELEASE, *PROMPT, "--image", "{folder}/none.png"),
-            Exit.BAD_DATA,
+            ExitCode.BAD_DATA,
             "none.png' cannot be opened: No such file",
         ),
         (
             ("--release", RELEASE, "--prompt", "word " * 2000),
-            Exit.BAD_DATA,
+            ExitCode.BAD_DATA,
             "of model.decoder.max_positions; valid: a shorter prompt",
         ),
     ],
 )
 def test_what_cannot_be_answered_is_told(
     arguments: tuple[str, ...],
-    code: Exit,
+    code: ExitCode,
     message: str,
     folder: Path,
     capsys: pytest.CaptureFixture[str],
@@ -237,7 +245,7 @@ def test_an_unknown_metric_is_told_before_anything_is_opened(
     monkeypatch.setattr(answering, "open_model", None)
     own = ("--release", RELEASE, "--questions", folder / "questions.jsonl")
     code, _, err = ran(capsys, "evaluate", *own, "--metrics", "anls,bleu")
-    assert code == Exit.BAD_INPUT
+    assert code == ExitCode.BAD_INPUT
     assert (
         "--metrics: 'bleu' is no metric; valid: exact_match, anls, wer, wer_normalised, choice"
         in err

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from jax.sharding import Mesh
 
 from mllm_jax.health import devices, links, machine
-from mllm_jax.health.check import checks, examine, insist, wanted
-from mllm_jax.health.finding import Finding, Health, HealthError, judged
-from mllm_jax.runtime.agreement import every_version
-from mllm_jax.runtime.exits import Exit, code_of
-from mllm_jax.runtime.part import PeerError, Peers, peers, take_part
+from mllm_jax.health.check import list_checks, require_healthy, run_checks, should_check
+from mllm_jax.health.finding import Finding, Health, HealthError, judge_findings
+from mllm_jax.runtime.agreement import installed_versions
+from mllm_jax.runtime.exits import ExitCode, exit_code_of
+from mllm_jax.runtime.part import PeerError, Peers, peers, set_peers
 from tests.runtime.beside import Beside
 
 #: Devices of the checks here.
@@ -46,7 +46,7 @@ def written(file: Path, data: bytes) -> float:
 
 
 def faults(findings: Iterator[Finding]) -> list[Finding]:
-    return [finding for finding in judged(findings) if finding.fault]
+    return [finding for finding in judge_findings(findings) if finding.fault]
 
 
 @pytest.fixture
@@ -55,24 +55,24 @@ def beside() -> Iterator[Callable[..., Peers]]:
     before = peers()
 
     def begin(part: Peers) -> Peers:
-        take_part(part)
+        set_peers(part)
         return part
 
     yield begin
-    take_part(before)
+    set_peers(before)
 
 
 def test_nothing_is_found_where_nothing_is_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(links, "timed", steady)
-    monkeypatch.setattr(machine, "_written", written)
-    every = checks(tmp_path, own())
+    monkeypatch.setattr(links, "time_best", steady)
+    monkeypatch.setattr(machine, "_time_write", written)
+    every = list_checks(tmp_path, own())
     every |= {
-        "memory": lambda: devices.memory(own(), steady),
-        "host to device": lambda: devices.from_host(own(), steady),
+        "memory": lambda: devices.check_memory(own(), steady),
+        "host to device": lambda: devices.check_host_transfer(own(), steady),
     }
-    health = examine(every)
+    health = run_checks(every)
     assert health.ok, str(health)
     assert "nothing is wrong, by 8 checks" in str(health)
     places = {name: sum(found.check == name for found in health.findings) for name in every}
@@ -81,7 +81,7 @@ def test_nothing_is_found_where_nothing_is_wrong(
     assert Finding.from_json(health.findings[0].to_json()) == health.findings[0]
     assert [*tmp_path.iterdir()] == []
     assert {own.processes for own in health.findings} == {(0,)}
-    insist(health)
+    require_healthy(health)
 
 
 @pytest.mark.parametrize("dtype", devices.TYPES)
@@ -92,7 +92,7 @@ def test_a_device_that_computes_one_bit_wrongly_is_named(dtype: str) -> None:
             found.view(np.uint32)[7, 9] ^= 1
         return jnp.asarray(found)
 
-    (found,) = faults(devices.products(own(), flipped))
+    (found,) = faults(devices.check_products(own(), flipped))
     assert found.place.startswith("device 2 (cpu) of process 0")
     assert (
         f"1 of 65536 numbers of a product of {dtype} matrices are wrong, the first at [7, 9]"
@@ -106,7 +106,7 @@ def test_slow_memory_and_a_slow_way_to_a_device_are_found() -> None:
     def slow(work: Callable[[], object]) -> float:
         return steady(work) * (3 if next(calls) % COUNT == 1 else 1)
 
-    for check in (devices.memory, devices.from_host):
+    for check in (devices.check_memory, devices.check_host_transfer):
         (found,) = faults(check(own(), slow))
         assert found.place.startswith("device 1 ")
         assert "/s, the median of all is " in found.fault
@@ -131,7 +131,7 @@ def test_numbers_that_change_on_the_way_to_a_device_are_found(
         return put(x, device)
 
     monkeypatch.setattr(jax, "device_put", damaged)
-    (found,) = faults(devices.from_host(own(), steady))
+    (found,) = faults(devices.check_host_transfer(own(), steady))
     assert found.place.startswith("device 3 ")
     assert found.fault.startswith("1 of 4194304 numbers have changed")
 
@@ -145,7 +145,7 @@ def damaged(number: int) -> links.Run:
         return jax.device_put(part, shard.device)
 
     def by(program: Callable[..., Any], x: jax.Array) -> jax.Array:
-        done = links.run(program, x)
+        done = links.run_until_ready(program, x)
         arrays = [received(shard) for shard in done.addressable_shards]
         return jax.make_array_from_single_device_arrays(done.shape, done.sharding, arrays)
 
@@ -153,12 +153,12 @@ def damaged(number: int) -> links.Run:
 
 
 def test_a_link_that_changes_a_bit_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(links, "timed", lambda work: 0.01)
-    (found,) = faults(links.loopback(own(), damaged(2)))
+    monkeypatch.setattr(links, "time_best", lambda work: 0.01)
+    (found,) = faults(links.check_loopback(own(), damaged(2)))
     assert found.fault.startswith(
         "a sum over the devices of the process is wrong on device 2 (cpu)"
     )
-    found_, other = faults(links.neighbours(own(), damaged(2)))
+    found_, other = faults(links.check_neighbours(own(), damaged(2)))
     assert found_.place.startswith("link of device 1 to device 2 ")
     assert other.place.startswith("link of device 3 to device 2 ")
     assert "1 of 1048576 numbers have changed on the way" in other.fault
@@ -175,8 +175,8 @@ def test_a_slow_link_is_found_by_both_of_its_ends(
         return partial(swapped, seconds=0.01 * times if slow else 0.01)
 
     monkeypatch.setattr(links, "_exchange", exchange)
-    monkeypatch.setattr(links, "timed", lambda work: work.args[0].keywords["seconds"])
-    found = faults(links.neighbours(own(), lambda program, x: program(x)))
+    monkeypatch.setattr(links, "time_best", lambda work: work.args[0].keywords["seconds"])
+    found = faults(links.check_neighbours(own(), lambda program, x: program(x)))
     first, second = found
     assert first.rate == pytest.approx(links.EXCHANGES * 2**22 / (0.01 * times))
     assert first.place.startswith("link of device 2 to device 1 ")
@@ -213,7 +213,7 @@ def rated(devices: list[Any], rates: dict[str, float], **slow: float) -> list[Fi
             sheet=link.sheet,
             among=link.among,
         )
-        for link in links.links_of(devices)
+        for link in links.list_links(devices)
     ]
 
 
@@ -228,7 +228,7 @@ def test_links_between_hosts_are_slower_by_nature() -> None:
     (inside, *others) = faults(iter(rated(gpus(2), {**usual, "links between hosts": 1e9})))
     assert inside.fault == "1 GB/s, by its data sheet 50 GB/s"
     assert len(others) == 1
-    pairs = links.links_of(gpus(2, kind="NVIDIA H100 PCIe"))
+    pairs = links.list_links(gpus(2, kind="NVIDIA H100 PCIe"))
     kinds = ["links within domains", "links within hosts"] * 3 + ["links within domains"]
     assert [link.among for link in pairs] == [*kinds, "links between hosts"] * 2
 
@@ -236,10 +236,10 @@ def test_links_between_hosts_are_slower_by_nature() -> None:
 def test_a_link_is_of_the_processes_at_its_ends() -> None:
     """The one at fault is found by them, though one end alone tells of it."""
     three: Any = gpus(3, each=1)
-    row = links._sent(1, 8)[None] + np.uint32(1)
+    row = links._row_of(1, 8)[None] + np.uint32(1)
     shard = SimpleNamespace(device=three[2], data=row)
     done: Any = SimpleNamespace(addressable_shards=[shard])
-    (found,) = links._received(done, three, links.Link(1, 2, "x"), 1e9)
+    (found,) = links._received_findings(done, three, links.DeviceLink(1, 2, "x"), 1e9)
     assert found.fault == "8 of 8 numbers have changed on the way"
     assert found.processes == (1, 2)
     assert Health((found, replace(found, processes=(0, 1)))).unfit == {1}
@@ -249,11 +249,11 @@ def test_places_on_one_host_may_differ_more_than_accelerators(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rates = [Finding("memory", f"device {at}", rate=own) for at, own in enumerate((1e9, 1e9, 3e8))]
-    assert examine({"memory": lambda: iter(rates)}).ok
+    assert run_checks({"memory": lambda: iter(rates)}).ok
     slower = [*rates[:2], replace(rates[2], rate=0.9e8)]
-    assert not examine({"memory": lambda: iter(slower)}).ok
+    assert not run_checks({"memory": lambda: iter(slower)}).ok
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    (found,) = examine({"memory": lambda: iter(rates)}).faults
+    (found,) = run_checks({"memory": lambda: iter(rates)}).faults
     assert found.place == "device 2"
 
 
@@ -262,7 +262,7 @@ def test_work_takes_as_long_as_it_did_where_nothing_else_ran(
 ) -> None:
     now = iter(np.cumsum([0, 3, 1, 2, 1, 5, *[1, 3] * (devices.REPEATS - 3)]).tolist())
     monkeypatch.setattr("mllm_jax.health.devices.time.perf_counter", lambda: next(now))
-    assert devices.timed(lambda: None) == 2
+    assert devices.time_best(lambda: None) == 2
 
 
 @given(st.lists(st.integers(0, 9), min_size=2, max_size=30), st.booleans())
@@ -271,8 +271,8 @@ def test_every_device_meets_its_neighbours_in_few_turns(processes: list[int], ne
     twice the links of the busiest one."""
     processes = sorted(processes) if near else processes
     devices: Any = [Gpu(at, process, process) for at, process in enumerate(processes)]
-    every = links.links_of(devices)
-    turns = links.in_turn(every, devices)
+    every = links.list_links(devices)
+    turns = links.order_by_turn(every, devices)
     assert {link.left for link in turns} == {*range(len(every))}
     ends = [{devices[link.left].process_index, devices[link.right].process_index} for link in turns]
     done = dict.fromkeys(processes, 0)
@@ -285,13 +285,15 @@ def test_every_device_meets_its_neighbours_in_few_turns(processes: list[int], ne
 def test_a_disk_that_is_full_slow_or_forgetful_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (found,) = faults(machine.disk(tmp_path / "gone"))
+    (found,) = faults(machine.check_disk(tmp_path / "gone"))
     assert found.fault == "cannot be written: No such file or directory"
-    (found,) = list(machine.disk(tmp_path))
+    (found,) = list(machine.check_disk(tmp_path))
     assert not found.fault or "writes" in found.fault  # other work may be on the disk
     assert "/s, " in found.told
-    monkeypatch.setattr(machine, "_written", lambda file, data: (file.write_bytes(b"x"), 1e-3)[1])
-    (found,) = faults(machine.disk(tmp_path))
+    monkeypatch.setattr(
+        machine, "_time_write", lambda file, data: (file.write_bytes(b"x"), 1e-3)[1]
+    )
+    (found,) = faults(machine.check_disk(tmp_path))
     assert found.fault == "what was written is not what is read"
     assert machine._fault_of_disk(1e6, 1e12, same=True).startswith(
         "writes 1 MB/s; checkpoints need"
@@ -312,12 +314,12 @@ class Skewed(Peers):
 
 @pytest.mark.parametrize("wrong", [0, 1])
 def test_a_clock_that_is_wrong_is_found(beside: Callable[[Peers], Peers], wrong: int) -> None:
-    assert not faults(machine.clock())
+    assert not faults(machine.check_clock())
     ahead = [90.0 if process == wrong else 0.0 for process in range(3)]
     found = []
     for process in range(3):
         beside(Skewed(process, *ahead))
-        found += faults(machine.clock())
+        found += faults(machine.check_clock())
     (own,) = found
     assert own.place.startswith(f"process {wrong} (host ")
     assert own.fault == "its clock is +90.0 s from the median of all"
@@ -326,7 +328,7 @@ def test_a_clock_that_is_wrong_is_found(beside: Callable[[Peers], Peers], wrong:
 def test_of_two_clocks_that_differ_both_are_named(beside: Callable[[Peers], Peers]) -> None:
     for process in (0, 1):
         beside(Skewed(process, 0.0, 1.2))
-        assert "0.6 s from the median of all" in faults(machine.clock())[0].fault
+        assert "0.6 s from the median of all" in faults(machine.check_clock())[0].fault
 
 
 class Late(Peers):
@@ -354,7 +356,7 @@ def test_clocks_are_looked_at_together_and_a_message_that_is_late_is_no_clock_th
         own.told.append("looks")
         return 1000.0
 
-    (found,) = machine.clock(now)
+    (found,) = machine.check_clock(now)
     assert found.fault == ""
     assert own.told[:3] == ["clocks are looked at, 0", "looks", "clocks, 0"]
     assert own.told.count("looks") == machine.TIMES
@@ -371,12 +373,12 @@ class Third(Peers):
 
 
 def test_a_package_in_another_version_is_found(beside: Callable[[Peers], Peers]) -> None:
-    installed = every_version()
+    installed = installed_versions()
     assert installed["jax"] == jax.__version__
     beside(Beside())
-    assert not faults(machine.packages())
+    assert not faults(machine.check_packages())
     beside(Third())
-    (found,) = faults(machine.packages())
+    (found,) = faults(machine.check_packages())
     assert found.place.startswith("process 2 (host ")
     assert found.fault == f'has msgpack "{installed["msgpack"]}", the others "1.0.0"'
 
@@ -387,15 +389,15 @@ def test_faults_keep_training_from_beginning_and_say_whose_they_are(
     fault = Finding("products", "device 3", fault="1 of 9 numbers are wrong", processes=(1,))
     sick = Health((fault,), 1.0)
     with pytest.raises(PeerError, match="1 of 9 numbers are wrong"):
-        insist(sick)
+        require_healthy(sick)
     beside(Skewed(1, 0.0, 0.0))
     with pytest.raises(HealthError) as refused:
-        insist(sick)
+        require_healthy(sick)
     assert str(refused.value) == (
         "self-check: 1 fault\n  device 3: 1 of 9 numbers are wrong (products)\n"
         "  run.self_check: false trains nevertheless"
     )
-    assert code_of(refused.value) == Exit.UNFIT
+    assert exit_code_of(refused.value) == ExitCode.UNFIT
     assert not sick.to_json()["ok"]
 
 
@@ -418,6 +420,6 @@ def test_as_few_processes_are_unfit_as_explain_all_faults(
 
 
 def test_devices_of_cpus_are_checked_only_if_that_is_asked_for() -> None:
-    assert [wanted("auto", name) for name in ("cpu", "gpu", "tpu")] == [False, True, True]
-    assert wanted(True, "cpu")
-    assert not wanted(False, "gpu")
+    assert [should_check("auto", name) for name in ("cpu", "gpu", "tpu")] == [False, True, True]
+    assert should_check(True, "cpu")
+    assert not should_check(False, "gpu")

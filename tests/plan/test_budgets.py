@@ -12,7 +12,7 @@ import yaml
 import launch
 from mllm_jax.config.inputs import rounded
 from mllm_jax.config.load import load, resolve
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from tests.configs import values
 
 #: Rows that are too long for the images in them.
@@ -44,7 +44,7 @@ def run(file: Path, *more: str) -> int:
 def test_chosen_budgets_are_planned_for_and_written(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(file, "--budgets", "--json") == Exit.OK
+    assert run(file, "--budgets", "--json") == ExitCode.OK
     result: dict[str, Any] = json.loads(capsys.readouterr().out)
     present, chosen = result["budgets"]["present"], result["budgets"]["suggested"]
     assert present["budgets"] == PRESENT
@@ -57,7 +57,7 @@ def test_chosen_budgets_are_planned_for_and_written(
     assert config.data.budgets == chosen["budgets"] != PRESENT
     # It is the plan of a configuration that has them from the start.
     budgets = f"data.budgets={json.dumps(chosen['budgets'])}"
-    assert run(file, "--json", budgets) == Exit.OK
+    assert run(file, "--json", budgets) == ExitCode.OK
     alone = json.loads(capsys.readouterr().out)
     assert alone["budgets"] is None
     assert alone["best"] == result["best"]
@@ -67,7 +67,7 @@ def test_chosen_budgets_are_planned_for_and_written(
 def test_the_notes_show_present_and_chosen_budgets(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(file, "--budgets") == Exit.OK
+    assert run(file, "--budgets") == ExitCode.OK
     told = " ".join(capsys.readouterr().out.split())
     chosen = load(file.parent / "plan.yaml").data.budgets
     for name in ("tokens", "vision", "audio"):
@@ -80,7 +80,7 @@ def test_budgets_into_which_no_sample_fits_are_bad_input(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(file, "--budgets", "data.budgets.tokens=2", "evaluate.enabled=false") == (
-        Exit.BAD_DATA
+        ExitCode.BAD_DATA
     )
     told = " ".join(capsys.readouterr().err.split())
     assert (
@@ -93,7 +93,7 @@ def test_budgets_that_leave_no_room_for_answers_are_bad_input(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     more = ["data.budgets.tokens=4096", "evaluate.max_new_tokens=4000", "data.lookahead=2"]
-    assert run(file, "--budgets", *more) == Exit.BAD_INPUT
+    assert run(file, "--budgets", *more) == ExitCode.BAD_INPUT
     told = " ".join(capsys.readouterr().err.split())
     assert "suggested data.budgets: 1 problem" in told
     assert "evaluate.max_new_tokens: 4000 leaves no room for a prompt" in told

@@ -16,7 +16,7 @@ from mllm_jax.config.inputs import standing_in
 from mllm_jax.config.load import load, resolve
 from mllm_jax.plan.planner import Planner
 from mllm_jax.plan.simulate import simulated_step
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from tests.configs import EXPERIMENTS, ROOT
 from tests.timing import ATTEMPTS
 
@@ -55,7 +55,7 @@ def test_the_best_plan_on_3072_devices_beats_optimus(
 ) -> None:
     path = ROOT / "configs" / "optimus" / "vit22b_gpt175b_3072.yaml"
     words = ["plan", "--config", str(path), "--json", "--output", str(tmp_path / "plan.yaml")]
-    assert launch.main(words) == Exit.OK
+    assert launch.main(words) == ExitCode.OK
     found = json.loads(capsys.readouterr().out)
     assert found["best"]["encoder_hidden"] >= 0.95
     assert found["baselines"]["optimus"]["step_seconds"] > 1.1 * found["best"]["step_seconds"]

@@ -27,7 +27,7 @@ from mllm_jax.plan.planner import Planner
 from mllm_jax.plan.prediction import COLUMNS, Prediction
 from mllm_jax.plan.same_remat import beside
 from mllm_jax.plan.simulate import simulated_step
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from scheduling.costs.strategy import Strategy
 from scheduling.search.scheduler import Scheduler
 from scheduling.search.space import with_stages
@@ -85,7 +85,7 @@ def planned(
     """The output of `plan --json`; `output` is beside `file` unless given."""
     output = output or file.parent / "plan.yaml"
     line = ["plan", "--config", str(file), "--json", "--output", str(output)]
-    assert launch.main([*line, *more]) == Exit.OK
+    assert launch.main([*line, *more]) == ExitCode.OK
     result: dict[str, Any] = json.loads(capsys.readouterr().out)
     return result
 
@@ -182,7 +182,7 @@ def test_a_long_search_shows_how_far_it_is(tmp_path: Path) -> None:
 def test_the_table_has_a_row_for_every_way(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = file.parent / "new" / "plan.yaml"
     line = ["plan", "--config", str(file), "--top", "2", "--output", str(output)]
-    assert launch.main(line) == Exit.OK
+    assert launch.main(line) == ExitCode.OK
     head, *rows = capsys.readouterr().out.splitlines()
     assert all(column in head for column in COLUMNS)
     for row, name in zip(rows, ["best", "best 2", *WAYS], strict=False):
@@ -362,7 +362,7 @@ def test_devices_that_nothing_divides_are_left_idle(
     slow: Path, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = ["plan", "--config", str(file), "--output", str(file.parent / "plan.yaml")]
-    assert launch.main([*line, "--hardware", str(slow), "parallel.devices=3"]) == Exit.OK
+    assert launch.main([*line, "--hardware", str(slow), "parallel.devices=3"]) == ExitCode.OK
     told = " ".join(capsys.readouterr().out.split())
     why = "no degrees that divide the model and the rows multiply to more"
     assert f"best: uses 2 of 3 devices: {why}" in told
@@ -510,7 +510,7 @@ def refused(file: Path, capsys: pytest.CaptureFixture[str], *more: str) -> str:
     """The message of a plan that cannot be made; nothing else is printed or written."""
     output = file.parent / "plan.yaml"
     line = ["plan", "--config", str(file), "--json", "--output", str(output), *more]
-    assert launch.main(line) == Exit.BAD_INPUT
+    assert launch.main(line) == ExitCode.BAD_INPUT
     printed = capsys.readouterr()
     assert printed.out == ""
     assert not output.exists()
@@ -579,7 +579,7 @@ def test_memory_must_be_a_number(
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         launch.main(["plan", "--config", str(file), f"--memory={given}"])
-    assert ended.value.code == Exit.BAD_INPUT
+    assert ended.value.code == ExitCode.BAD_INPUT
     assert f"--memory: {given} is not a finite number above 0" in capsys.readouterr().err
 
 

@@ -20,7 +20,7 @@ from mllm_jax.config.sections import ConfigError as Refused
 from mllm_jax.plan import settled as module
 from mllm_jax.plan.budgets import SAMPLES, usual_samples
 from mllm_jax.plan.settled import settled
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.records import signed_text
 from mllm_jax.train.state.checksums import write_checksums
 from tests.configs import values
@@ -62,7 +62,7 @@ def begun(file: Path, tmp_path: Path) -> Callable[..., ExperimentConfig]:
 def test_budgets_are_those_that_the_command_suggests(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert launch.main(["budgets", "--config", str(file), "--json"]) == Exit.OK
+    assert launch.main(["budgets", "--config", str(file), "--json"]) == ExitCode.OK
     suggested = json.loads(capsys.readouterr().out)["suggested"]
     told: list[str] = []
     config = settled(load(file), told.append)
@@ -244,7 +244,7 @@ def test_commands_take_them(
 ) -> None:
     out = {"preview": "--out", "config": ""}.get(command[0], "--output")
     where = [out, str(tmp_path / "made")] if out else []
-    assert launch.main([*command, "--config", str(file), *where]) == Exit.OK
+    assert launch.main([*command, "--config", str(file), *where]) == ExitCode.OK
     assert ("data.budgets auto: {tokens" in capsys.readouterr().out) == (command[0] != "config")
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 import launch
 from mllm_jax.layers.trainable import ADAPTERS
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.train.state.regroup import leaf_name
 from tests.release.test_import import PARITY, SHARDED, begun, imported, planned
 
@@ -38,7 +38,7 @@ def exported(folder: Path) -> Path:
     begun(planned(values, **SHARDED), _drawn)
     out = folder / "adapters"
     line = ["export", "--run", str(folder / "run"), "--adapters", "--out", str(out)]
-    assert launch.main(line) == Exit.OK
+    assert launch.main(line) == ExitCode.OK
     return out
 
 

@@ -22,7 +22,7 @@ from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.models.module import abstract_parameters
 from mllm_jax.models.pretrained.adapters import CONFIG, TENSORS, SavedAdapters, adapter_rules
 from mllm_jax.release.origin import Origin
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from tests.models.pretrained.conversations import example, packed
 from tests.models.pretrained.stored import by_name, close, imported
 from tests.models.pretrained.test_parity_whole import BUDGETS, CHATS, LAYOUTS, forward
@@ -132,7 +132,7 @@ def test_adapters_come_in_and_go_out(plan: dict[str, Any], tmp_path: Path) -> No
     assert kernel.dtype == jnp.bfloat16
     line = ["export", "--run", str(tmp_path / "run"), "--out"]
     out, merged = tmp_path / "adapters", tmp_path / "merged"
-    assert launch.main([*line, str(out), "--adapters"]) == Exit.OK
+    assert launch.main([*line, str(out), "--adapters"]) == ExitCode.OK
     found = load_file(out / TENSORS)
     assert found.keys() == given.keys()
     for name, tensor in given.items():
@@ -147,7 +147,7 @@ def test_adapters_come_in_and_go_out(plan: dict[str, Any], tmp_path: Path) -> No
     # No layer that the release may have beyond those that are read.
     assert not pattern.fullmatch("model.language_model.layers.2.mlp.down_proj")
     assert values["base_model_name_or_path"] == str(PARITY / "llava")
-    assert launch.main([*line, str(merged), "--dtype", "float32"]) == Exit.OK
+    assert launch.main([*line, str(merged), "--dtype", "float32"]) == ExitCode.OK
     base, whole = tensors(PARITY / "llava"), tensors(merged)
     name = "layers.1.mlp.down_proj"
     a, b = (given[f"base_model.model.model.language_model.{name}.lora_{x}.weight"] for x in "AB")
@@ -160,7 +160,7 @@ def test_adapters_come_in_and_go_out(plan: dict[str, Any], tmp_path: Path) -> No
     )
     shutil.rmtree(first)
     gone = ["export", "--run", str(tmp_path / "run"), "--out", str(tmp_path / "no"), "--adapters"]
-    assert launch.main(gone) == Exit.BAD_INPUT
+    assert launch.main(gone) == ExitCode.BAD_INPUT
 
 
 def test_an_adapter_of_the_head_comes_in_and_goes_out_merged(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_an_adapter_of_the_head_comes_in_and_goes_out_merged(tmp_path: Path) -> 
     raising = state["params"]["decoder"]["lm_head"]["lora_b"]
     assert raising.shape[1] > len(head)
     line = ["export", "--run", str(tmp_path / "run"), "--out", str(tmp_path / "out")]
-    assert launch.main([*line, "--dtype", "float32"]) == Exit.OK
+    assert launch.main([*line, "--dtype", "float32"]) == ExitCode.OK
     a, b = (kept[f"base_model.model.lm_head.lora_{x}.weight"] for x in "AB")
     expected = head.astype(jnp.bfloat16).astype(np.float32) + ALPHA / RANK * (b @ a)
     found = tensors(tmp_path / "out")["language_model.lm_head.weight"]
@@ -195,7 +195,7 @@ def test_a_connector_that_trains_goes_with_the_adapters(
     values["train"] |= {"lora": {"rank": 2}, "freeze": ["vision"]}
     state, _ = begun(planned(values, **SHARDED))
     line = ["export", "--run", str(tmp_path / "run"), "--adapters", "--out"]
-    assert launch.main([*line, str(tmp_path / "out"), "--dtype", "float16"]) == Exit.OK
+    assert launch.main([*line, str(tmp_path / "out"), "--dtype", "float16"]) == ExitCode.OK
     found = load_file(tmp_path / "out" / "adapter_model.safetensors")
     weight = found["base_model.model.model.multi_modal_projector.linear_1.weight"]
     own = state["params"]["encoders"]["vision"]["connector"]["fc1"]["kernel"]
@@ -276,5 +276,5 @@ def test_what_adapters_cannot_be(
     values = imported_run(tmp_path / "plain", PARITY / "llava")
     begun(planned(values, **ALONE))
     line = ["export", "--run", str(tmp_path / "plain"), "--adapters", "--out", str(tmp_path / "no")]
-    assert launch.main(line) == Exit.BAD_INPUT
+    assert launch.main(line) == ExitCode.BAD_INPUT
     assert "the run has no adapters" in capsys.readouterr().err

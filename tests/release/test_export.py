@@ -20,7 +20,7 @@ from data.sample import Turn
 from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.release.export_processor import TrainedProcessor
 from mllm_jax.release.export_weights import Export
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.train.state.saved import SavedParameters
 from tests.data.hf_format.templates import TEMPLATES
 from tests.release.test_import import PARITY, SHARDED, begun, imported, planned, tensors
@@ -30,7 +30,7 @@ from tests.train.models import small_model
 def exported(run: Path, out: Path, *options: str) -> Path:
     """The output of `export`."""
     line = ["export", "--run", str(run), "--out", str(out), *options]
-    assert launch.main(line) == Exit.OK
+    assert launch.main(line) == ExitCode.OK
     return out
 
 
@@ -233,7 +233,7 @@ def test_what_no_processor_makes_is_refused(
     values = imported(run, PARITY / "qwen2_5", "--encoder", vision)
     (run / "processor" / "preprocessor_config.json").unlink()
     begun(planned(values, **SHARDED))
-    assert launch.main(["export", "--run", str(run), "--out", str(out)]) == Exit.BAD_INPUT
+    assert launch.main(["export", "--run", str(run), "--out", str(out)]) == ExitCode.BAD_INPUT
     assert "processor has no preprocessor_config.json for what the run" in capsys.readouterr().err
     assert not out.exists()
 

@@ -28,7 +28,7 @@ from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve
 from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.release import import_weights
 from mllm_jax.release.origin import Origin
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.train.components.start import initial_state
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import check_sources
@@ -59,7 +59,7 @@ def tensors(folder: Path) -> dict[str, np.ndarray]:
 def imported(out: Path, source: Path, *options: str) -> dict[str, Any]:
     """The configuration that `import` writes, with data that need no files."""
     line = ["import", "--from", str(source), "--out", str(out), *options]
-    assert launch.main(line) == Exit.OK
+    assert launch.main(line) == ExitCode.OK
     values: dict[str, Any] = yaml.safe_load((out / "config.yaml").read_text())
     assert Path(values["data"]["processor"]).is_absolute()
     values["data"] |= {"source": {"kind": "synthetic"}}
@@ -117,7 +117,7 @@ def test_what_is_imported_is_exported(family: str, plan: dict[str, Any], tmp_pat
     source, run, out = PARITY / family, tmp_path / "run", tmp_path / "out"
     _, told = begun(planned(imported(run, source), **plan))
     assert f"from {source}" in told
-    assert launch.main(["export", "--run", str(run), "--out", str(out)]) == Exit.OK
+    assert launch.main(["export", "--run", str(run), "--out", str(out)]) == ExitCode.OK
     given, found = tensors(source), tensors(out)
     assert given.keys() - found.keys() <= {"lm_head.weight"}
     assert found.keys() <= given.keys()
@@ -156,7 +156,7 @@ def test_any_encoder_goes_with_any_decoder(tmp_path: Path, capsys: Any) -> None:
     for part, source in (("decoder", PARITY / "llama3"), ("vision", vision)):
         out = tmp_path / part
         line = ["export", "--run", str(run), "--out", str(out), "--part", part]
-        assert launch.main(line) == Exit.OK
+        assert launch.main(line) == ExitCode.OK
         given = tensors(source)
         for name, tensor in tensors(out).items():
             np.testing.assert_array_equal(tensor, given[name], err_msg=name)
@@ -217,14 +217,14 @@ def test_any_encoder_goes_with_a_decoder_with_experts(
     for part, source in (("decoder", decoder), (name, PARITY / encoder)):
         out = tmp_path / f"{part} again"
         line = ["export", "--run", str(run), "--out", str(out), "--part", part]
-        assert launch.main(line) == Exit.OK
+        assert launch.main(line) == ExitCode.OK
         given, found = tensors(source), tensors(out)
         assert found.keys() == given.keys() or part != "decoder"
         for tensor, value in found.items():
             np.testing.assert_array_equal(value, given[tensor], err_msg=tensor)
     if encoder == "clip":  # of which whole models have a form with any decoder
         whole, again = tmp_path / "whole", tmp_path / "again"
-        assert launch.main(["export", "--run", str(run), "--out", str(whole)]) == Exit.OK
+        assert launch.main(["export", "--run", str(run), "--out", str(whole)]) == ExitCode.OK
         assert imported(again, whole)["model"]["decoder"] == values["model"]["decoder"]
 
 
@@ -233,7 +233,7 @@ def test_a_vocabulary_below_the_tokenizers_is_refused_before_anything_is_written
 ) -> None:
     decoder = with_texts("mixtral", tmp_path / "decoder", wider=False)
     line = ["import", "--from", str(decoder), "--encoder", f"vision={PARITY / 'siglip'}"]
-    assert launch.main([*line, "--out", str(tmp_path / "run")]) == Exit.BAD_INPUT
+    assert launch.main([*line, "--out", str(tmp_path / "run")]) == ExitCode.BAD_INPUT
     told = capsys.readouterr().err
     assert "ids of texts are behind the decoder's 128 embeddings" in told
     assert "valid: the tokenizer of the decoder's release" in told
@@ -280,7 +280,7 @@ def test_ids_behind_the_embeddings_are_no_problem_until_a_text_has_one(
             with pytest.raises(SampleError, match=rf"has the token '<free{vocab}>' \(id {vocab}, "):
                 read(sample)
     begun(config)
-    assert launch.main(["export", "--run", str(run), "--out", str(out)]) == Exit.OK
+    assert launch.main(["export", "--run", str(run), "--out", str(out)]) == ExitCode.OK
     assert (out / "tokenizer.json").read_bytes() == (source / "tokenizer.json").read_bytes()
     found = json.loads((out / "config.json").read_text())
     assert found["vocab_size"] == vocab
@@ -295,7 +295,7 @@ def test_a_token_of_the_template_behind_the_embeddings_is_refused_with_a_way_tha
     template = (source / "chat_template.jinja").read_text()
     (source / "chat_template.jinja").write_text(template.replace("<|im_end|>", f"<free{vocab}>"))
     line = ["import", "--from", str(source), "--out", str(run)]
-    assert launch.main(line) == Exit.BAD_INPUT
+    assert launch.main(line) == ExitCode.BAD_INPUT
     told = capsys.readouterr().err
     assert f"write '<free{vocab}>' (id {vocab}, behind the decoder's {vocab} embeddings)" in told
     assert f"model.resize_token_embeddings({vocab + 1})" in told
@@ -308,7 +308,7 @@ def test_a_token_of_the_template_behind_the_embeddings_is_refused_with_a_way_tha
     save_file(given, source / "model.safetensors", metadata={"format": "pt"})
     config = json.loads((source / "config.json").read_text())
     (source / "config.json").write_text(json.dumps(config | {"vocab_size": vocab + 1}))
-    assert launch.main(line) == Exit.OK
+    assert launch.main(line) == ExitCode.OK
 
 
 def with_texts(family: str, folder: Path, *, wider: bool = True) -> Path:
@@ -333,7 +333,7 @@ def test_types_of_exported_tensors_can_be_chosen(tmp_path: Path) -> None:
     run, out = tmp_path / "run", tmp_path / "out"
     begun(planned(imported(run, PARITY / "qwen2_5"), **SHARDED))
     line = ["export", "--run", str(run), "--out", str(out), "--dtype", "float32"]
-    assert launch.main(line) == Exit.OK
+    assert launch.main(line) == ExitCode.OK
     given, found = tensors(PARITY / "qwen2_5"), tensors(out)
     assert found
     for name, tensor in found.items():
@@ -520,7 +520,7 @@ def test_bad_requests_are_told(
     shutil.copytree(PARITY / "llama3", places["bare"])
     (places["bare"] / "chat_template.jinja").unlink()
     (tmp_path / "begun" / "checkpoints" / "1").mkdir(parents=True)
-    assert launch.main([word.format(**places) for word in line]) == Exit.BAD_INPUT
+    assert launch.main([word.format(**places) for word in line]) == ExitCode.BAD_INPUT
     assert reason in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
@@ -565,7 +565,7 @@ def test_a_hub_that_cannot_be_reached_is_told(
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", download)
     line = ["import", "--from", "org/name", "--out", str(tmp_path / "out")]
-    assert launch.main(line) == Exit.BAD_INPUT
+    assert launch.main(line) == ExitCode.BAD_INPUT
     assert "org/name is no folder, and cannot be fetched" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
@@ -619,7 +619,7 @@ def test_a_release_is_trained_on_a_folder_of_images_and_exported(tmp_path: Path)
     summary = json.loads((run / "summary.json").read_text())
     assert (summary["steps"], summary["skipped"]["samples"]) == (2, 0)
     assert summary["pipeline"]["encoder_hidden"] > 0
-    assert launch.main(["export", "--run", str(run), "--out", str(out)]) == Exit.OK
+    assert launch.main(["export", "--run", str(run), "--out", str(out)]) == ExitCode.OK
     given, found = tensors(PARITY / "llava_onevision"), tensors(out)
     assert found.keys() == given.keys()
     assert all(np.isfinite(tensor).all() for tensor in found.values())
@@ -627,7 +627,9 @@ def test_a_release_is_trained_on_a_folder_of_images_and_exported(tmp_path: Path)
     # A bias of keys adds the same to all scores of a query: its gradient is zero or rounding.
     same = {name for name in same if not name.endswith("k_proj.bias")}
     assert same == {name for name in given if ".vision_model.post_layernorm." in name}
-    assert launch.main(["import", "--from", str(out), "--out", str(tmp_path / "next")]) == Exit.OK
+    assert (
+        launch.main(["import", "--from", str(out), "--out", str(tmp_path / "next")]) == ExitCode.OK
+    )
 
 
 @pytest.mark.parametrize(("family", "told"), [("llava", True), ("llava_onevision", False)])

@@ -2,7 +2,7 @@
 
 python -m tests.runtime.process INDEX COUNT ADDRESS SECONDS [steps | hang | fail | ...] LIMITS
 
-LIMITS are those of `Limits`, JSON; without one a process has far longer than it needs.
+LIMITS are those of `WatchLimits`, JSON; without one a process has far longer than it needs.
 """
 
 from __future__ import annotations
@@ -12,45 +12,45 @@ import json
 import sys
 import time
 
-from mllm_jax.runtime.agreement import AgreementError, agree
-from mllm_jax.runtime.exits import Exit
-from mllm_jax.runtime.interrupt import Interruptible, standing
+from mllm_jax.runtime.agreement import AgreementError, check_agreement
+from mllm_jax.runtime.exits import ExitCode
+from mllm_jax.runtime.interrupt import InterruptibleContext, interrupt_message
 from mllm_jax.runtime.part import JoinError, PeerError, leave_process
-from mllm_jax.runtime.peers import join
-from mllm_jax.runtime.watch import Limits
-from mllm_jax.runtime.wire import Address
+from mllm_jax.runtime.peers import join_peers
+from mllm_jax.runtime.watch import WatchLimits
+from mllm_jax.runtime.wire import HostAddress
 
 
 def main(
     index: int, count: int, address: str, seconds: float, action: str, given: dict[str, float]
 ) -> int:
     """Meet, act, part."""
-    limits = Limits(**{"silent": 120.0, "stalled": 120.0, "longest": 240.0} | given)
+    limits = WatchLimits(**{"silent": 120.0, "stalled": 120.0, "longest": 240.0} | given)
     try:
-        peers = join(index, count, Address.parse(address), limits, seconds)
+        peers = join_peers(index, count, HostAddress.parse(address), limits, seconds)
     except (JoinError, PeerError) as error:
         sys.stderr.write(f"error: {error}\n")
-        return Exit.BAD_INPUT if isinstance(error, JoinError) else Exit.LOST_PEER
+        return ExitCode.BAD_INPUT if isinstance(error, JoinError) else ExitCode.LOST_PEER
     try:
-        agree("facts", {"same": 1, "train.seed": 7 if action == "differ" else 0})
+        check_agreement("facts", {"same": 1, "train.seed": 7 if action == "differ" else 0})
     except AgreementError as error:
         sys.stderr.write(f"error: {error}\n")
-        peers.leave(Exit.BAD_INPUT, str(error))
-        leave_process(Exit.BAD_INPUT)
+        peers.leave(ExitCode.BAD_INPUT, str(error))
+        leave_process(ExitCode.BAD_INPUT)
     assert peers.gather("numbers", index) == [*range(count)]
     assert peers.gather("numbers", [index]) == [[i] for i in range(count)]
     sys.stdout.write("met\n")
     sys.stdout.flush()
     try:
-        with Interruptible():
+        with InterruptibleContext():
             act(peers, action)
     except KeyboardInterrupt:
-        sys.stderr.write(standing() + "\n")
-        peers.leave(Exit.INTERRUPTED, "interrupted")
-        leave_process(Exit.INTERRUPTED)
+        sys.stderr.write(interrupt_message() + "\n")
+        peers.leave(ExitCode.INTERRUPTED, "interrupted")
+        leave_process(ExitCode.INTERRUPTED)
     peers.gather("all is done", None)
-    peers.leave(Exit.OK)
-    return Exit.OK
+    peers.leave(ExitCode.OK)
+    return ExitCode.OK
 
 
 def act(peers, action: str) -> None:
@@ -81,7 +81,7 @@ def act(peers, action: str) -> None:
         peers.gather("a program is compiled", None)
         time.sleep(5)
     if action in ("fail", "unfit"):
-        code = Exit.BAD_DATA if action == "fail" else Exit.UNFIT
+        code = ExitCode.BAD_DATA if action == "fail" else ExitCode.UNFIT
         peers.leave(code, "it is at its end")
         leave_process(code)
     for step in range(1, 200 if action == "steps" else 3):

@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 
 from mllm_jax.runtime.agreement import (
     VERSIONS,
-    code,
-    configured,
-    differences,
-    every_version,
-    flat,
+    code_facts,
+    config_facts,
+    flatten_config,
+    installed_versions,
+    list_differences,
+    package_versions,
     version_of,
-    versions,
 )
-from mllm_jax.runtime.watch import Limits, Peer, fault
+from mllm_jax.runtime.watch import Peer, WatchLimits, find_fault
 from tests.configs import ROOT, config
 
 VALUES = st.dictionaries(st.sampled_from("abc"), st.integers(0, 2))
@@ -33,73 +33,73 @@ VALUES = st.dictionaries(st.sampled_from("abc"), st.integers(0, 2))
 
 @given(st.lists(VALUES, min_size=1, max_size=5))
 def test_there_is_a_difference_where_facts_differ_and_nowhere_else(every):
-    found = differences(every)
+    found = list_differences(every)
     assert bool(found) == any(facts != every[0] for facts in every)
 
 
 def test_the_process_that_differs_is_named_with_the_key_and_both_values():
     usual, other = {"train.seed": 0, "x": 1}, {"train.seed": 7}
-    assert differences([usual, other, usual]) == [
+    assert list_differences([usual, other, usual]) == [
         "process 1 has train.seed 7, the others 0",
         "process 1 has x (none), the others 1",
     ]
-    assert differences([usual, usual | {"x": 2}]) == ["process 1 has x 2, process 0 1"]
+    assert list_differences([usual, usual | {"x": 2}]) == ["process 1 has x 2, process 0 1"]
 
 
 def test_every_key_counts_but_those_of_the_hosts_files():
-    facts = configured(config(data__cache="elsewhere").model_dump(mode="json"))
+    facts = config_facts(config(data__cache="elsewhere").model_dump(mode="json"))
     changes = {"run__compilation_cache": "here", "train__learning_rate": 0.5}
     other = config(data__cache="here", data__workers=3, **changes)
-    found = differences([facts, configured(other.model_dump(mode="json"))])
+    found = list_differences([facts, config_facts(other.model_dump(mode="json"))])
     assert found == ["process 1 has train.learning_rate 0.5, process 0 0.001"]
     source = {"data": {"source": {"members": {"a": {"source": {"path": "x", "kind": "llava"}}}}}}
-    assert configured(source) == {"data.source.members.a.source.kind": "llava"}
+    assert config_facts(source) == {"data.source.members.a.source.kind": "llava"}
 
 
 def test_code_is_told_file_by_file():
-    facts = code()
+    facts = code_facts()
     assert facts["version of jax"][0].isdigit()
     assert "source mllm_jax/runtime/agreement.py" in facts
-    assert flat({"a": {"b": 1, "c": {}}}) == {"a.b": 1, "a.c": {}}
+    assert flatten_config({"a": {"b": 1, "c": {}}}) == {"a.b": 1, "a.c": {}}
 
 
 def test_who_is_silent_is_at_fault_before_who_stands_still():
     quiet = Peer(1, "there", 7, heard=0.0, event="step 3", since=0.0, limited=True)
     waiting = Peer(0, "here", 5, heard=99.0, event="step 4", since=20.0, limited=True)
     assert "process 1 (host there, pid 7) is stuck or gone" in str(
-        fault([waiting, quiet], 100.0, Limits(60.0, 50.0))
+        find_fault([waiting, quiet], 100.0, WatchLimits(60.0, 50.0))
     )
     quiet.heard = 99.0
-    found = fault([waiting, quiet], 100.0, Limits(60.0, 50.0))
+    found = find_fault([waiting, quiet], 100.0, WatchLimits(60.0, 50.0))
     assert found
     assert "process 1 (host there, pid 7) is stuck" in found
     assert "its last event: step 3, 100 s ago" in found
     quiet.waiting = True
-    found = fault([waiting, quiet], 100.0, Limits(60.0, 50.0))
+    found = find_fault([waiting, quiet], 100.0, WatchLimits(60.0, 50.0))
     assert found
     assert "process 0 (host here, pid 5) is stuck" in found
     waiting.waiting = True
-    found = fault([waiting, quiet], 100.0, Limits(60.0, 50.0))
+    found = find_fault([waiting, quiet], 100.0, WatchLimits(60.0, 50.0))
     assert found
     assert re.search(r"all processes wait for each other.*pid 5.*: step 4.*pid 7.*: step 3", found)
     quiet.waits, waiting.waits = 5, 7  # in the third wait, and in the fourth
-    found = fault([waiting, quiet], 100.0, Limits(60.0, 50.0))
+    found = find_fault([waiting, quiet], 100.0, WatchLimits(60.0, 50.0))
     assert found
     assert found.startswith("process 1 (host there, pid 7) is stuck: no process goes on since 50 s")
     assert "others are beyond the wait that it is in" in found
     waiting.waiting, waiting.waits = False, 6  # it has come out of the third, and stands behind it
-    found = fault([waiting, quiet], 100.0, Limits(60.0, 50.0))
+    found = find_fault([waiting, quiet], 100.0, WatchLimits(60.0, 50.0))
     assert found
     assert found.startswith("process 1 (host there, pid 7) is stuck: no process goes on since 50 s")
     waiting.waits = quiet.waits = 0
     waiting.limited = waiting.waiting = False  # it compiles: the other may have to wait for that
-    assert fault([waiting, quiet], 100.0, Limits(60.0, 50.0)) is None
-    assert fault([waiting, quiet], 100.0, Limits(60.0, None)) is None
-    found = fault([waiting, quiet], 100.0, Limits(60.0, 50.0, longest=70.0))
+    assert find_fault([waiting, quiet], 100.0, WatchLimits(60.0, 50.0)) is None
+    assert find_fault([waiting, quiet], 100.0, WatchLimits(60.0, None)) is None
+    found = find_fault([waiting, quiet], 100.0, WatchLimits(60.0, 50.0, longest=70.0))
     assert found
     assert "process 0 (host here, pid 5) takes longer than 70 s (run.phase_seconds)" in found
-    assert fault([waiting, quiet], 100.0, Limits(60.0, 50.0, longest=90.0)) is None
-    assert fault([waiting, quiet], 1e9, Limits(1e10, 50.0, longest=None)) is None
+    assert find_fault([waiting, quiet], 100.0, WatchLimits(60.0, 50.0, longest=90.0)) is None
+    assert find_fault([waiting, quiet], 1e9, WatchLimits(1e10, 50.0, longest=None)) is None
 
 
 # ---------------------------------------------------------------------------- versions
@@ -117,8 +117,8 @@ HALF = {
 
 TOLD = """
 import json
-from mllm_jax.runtime.agreement import every_version, version_of
-print(json.dumps([every_version(), version_of("msgpack"), version_of("lost")]))
+from mllm_jax.runtime.agreement import installed_versions, version_of
+print(json.dumps([installed_versions(), version_of("msgpack"), version_of("lost")]))
 """
 
 
@@ -146,7 +146,7 @@ def test_a_package_that_was_half_installed_is_none(imported: str | None, tmp_pat
         if text is not None:
             (folder / "METADATA").write_bytes(text)
     found, msgpack, lost = told(f"import {imported}" if imported else "", tmp_path)
-    assert found == every_version()
+    assert found == installed_versions()
     assert (msgpack, lost) == (version("msgpack"), None)
 
 
@@ -160,6 +160,6 @@ def test_of_two_versions_the_one_that_is_imported_counts(tmp_path: Path) -> None
 
 
 def test_versions_that_decide_results_are_those_of_all() -> None:
-    every = every_version()
-    assert versions() == {name: every[name.replace("_", "-")] for name in VERSIONS}
+    every = installed_versions()
+    assert package_versions() == {name: every[name.replace("_", "-")] for name in VERSIONS}
     assert version_of("no-such-package") is None

@@ -8,7 +8,7 @@ from pathlib import Path
 import jax
 import pytest
 
-from mllm_jax.runtime.compiled.cache import WORTH_KEEPING, keep_compiled
+from mllm_jax.runtime.compiled.cache import WORTH_KEEPING, enable_compilation_cache
 
 SECONDS, BYTES = WORTH_KEEPING
 FOLDER, ENABLED = "jax_compilation_cache_dir", "jax_enable_compilation_cache"
@@ -38,7 +38,7 @@ def test_what_is_worth_keeping_is_the_users_choice_or_ours(
     if folder_is_theirs:
         monkeypatch.setenv(FOLDER.upper(), str(tmp_path))
         jax.config.update(FOLDER, str(tmp_path))
-    keep_compiled("auto" if folder_is_theirs else str(tmp_path / "own"))
+    enable_compilation_cache("auto" if folder_is_theirs else str(tmp_path / "own"))
     found = {name: getattr(jax.config, name) for name in WORTH_KEEPING}
     assert found == WORTH_KEEPING | dict.fromkeys(theirs, THEIRS)
     folder = Path(getattr(jax.config, FOLDER))
@@ -49,18 +49,18 @@ def test_a_configured_folder_goes_before_the_environments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(FOLDER.upper(), str(tmp_path / "theirs"))
-    keep_compiled(str(tmp_path / "own"))
+    enable_compilation_cache(str(tmp_path / "own"))
     assert Path(getattr(jax.config, FOLDER)).parent == tmp_path / "own"
 
 
 def test_nothing_is_kept_if_so_configured() -> None:
-    keep_compiled(None)
+    enable_compilation_cache(None)
     assert not getattr(jax.config, ENABLED)
     assert {getattr(jax.config, name) for name in WORTH_KEEPING} == {THEIRS}
 
 
 def test_tests_leave_the_users_caches_alone() -> None:
-    keep_compiled("auto")
+    enable_compilation_cache("auto")
     folder = Path(getattr(jax.config, FOLDER))
     assert folder.is_dir()
     assert not folder.is_relative_to(Path.home() / ".cache")

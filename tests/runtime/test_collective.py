@@ -13,11 +13,11 @@ from jax.experimental import multihost_utils
 
 from mllm_jax.config.sections import ParallelConfig
 from mllm_jax.runtime import collective, devices, part
-from mllm_jax.runtime.collective import Collective, everywhere
-from mllm_jax.runtime.exits import Exit
-from mllm_jax.runtime.part import PeerError, Peers, Processes
-from mllm_jax.runtime.watch import Limits
-from mllm_jax.runtime.wire import Address
+from mllm_jax.runtime.collective import CollectivePeers, holds_everywhere
+from mllm_jax.runtime.exits import ExitCode
+from mllm_jax.runtime.part import PeerError, Peers, ProcessPlace
+from mllm_jax.runtime.watch import WatchLimits
+from mllm_jax.runtime.wire import HostAddress
 from tests.timing import PATIENCE
 
 
@@ -42,10 +42,10 @@ def test_values_of_different_lengths_arrive_as_they_were_sent(monkeypatch: pytes
     monkeypatch.setattr(multihost_utils, "process_allgather", alone)
     for value in values:
         sent.append([])
-        assert Collective().gather("facts", value) == [value]
+        assert CollectivePeers().gather("facts", value) == [value]
     counter = iter(range(2))
     monkeypatch.setattr(multihost_utils, "process_allgather", together)
-    assert Collective().gather("facts", values[1]) == values
+    assert CollectivePeers().gather("facts", values[1]) == values
 
 
 def test_who_waits_too_long_ends_and_says_for_what(monkeypatch: pytest.MonkeyPatch):
@@ -62,20 +62,20 @@ def test_who_waits_too_long_ends_and_says_for_what(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(part, "end_process", end)
     monkeypatch.setattr(multihost_utils, "process_allgather", never)
-    assert Collective(Limits(longest=0.01)).gather("facts", 7) == [7]
+    assert CollectivePeers(WatchLimits(longest=0.01)).gather("facts", 7) == [7]
     ((code, why),) = told
-    assert code == Exit.LOST_PEER
+    assert code == ExitCode.LOST_PEER
     assert "process 0 of 1 has waited 0.01 s (run.phase_seconds) for the others (facts)" in why
     # In a step nobody is at what may take long.
     ended.clear()
-    own = Collective(Limits(stalled=0.01, longest=None))
+    own = CollectivePeers(WatchLimits(stalled=0.01, longest=None))
     own.note("step 8")
     with own.doing("profiling", limited=True), own.waiting("step 7"):
         assert ended.wait(PATIENCE)
     with own.waiting("step 8", limited=False):
         pass
     (_, (code, why)) = told
-    assert code == Exit.LOST_PEER
+    assert code == ExitCode.LOST_PEER
     assert "has waited 0.01 s (run.stall_seconds) for the others (step 7), after: profiling" in why
     ended.clear()
     with own.waiting("step 8"):
@@ -87,19 +87,19 @@ def test_who_waits_no_longer_than_that_goes_on(monkeypatch: pytest.MonkeyPatch):
     ended = threading.Event()
     monkeypatch.setattr(part, "end_process", lambda code, why: ended.set())
     monkeypatch.setattr(multihost_utils, "process_allgather", lambda own: own[None])
-    assert Collective(Limits(longest=0.2)).gather("facts", 7) == [7]
+    assert CollectivePeers(WatchLimits(longest=0.2)).gather("facts", 7) == [7]
     assert not ended.wait(0.5)
 
 
 def test_processes_that_jax_has_found_have_the_limits_of_the_run(monkeypatch: pytest.MonkeyPatch):
-    taken: list[tuple[Limits, float]] = []
-    for name in ("_choose_platform", "_join", "_found"):
+    taken: list[tuple[WatchLimits, float]] = []
+    for name in ("_choose_platform", "_join_processes", "_find_devices"):
         monkeypatch.setattr(devices, name, lambda *_, **__: None)
-    monkeypatch.setattr(devices, "join_found", lambda *own: taken.append(own))
+    monkeypatch.setattr(devices, "join_discovered", lambda *own: taken.append(own))
     monkeypatch.setattr(jax, "process_count", lambda: 2)
-    found = Processes(join_seconds=9)
-    devices.start(ParallelConfig(distributed=True), found, limits=Limits(longest=7))
-    assert taken == [(Limits(longest=7), 9)]
+    found = ProcessPlace(join_seconds=9)
+    devices.start_devices(ParallelConfig(distributed=True), found, limits=WatchLimits(longest=7))
+    assert taken == [(WatchLimits(longest=7), 9)]
 
 
 @pytest.mark.parametrize("distributed", [True, False])
@@ -119,12 +119,12 @@ def test_devices_of_others_are_waited_for_no_longer_than_a_stall(
         return []
 
     monkeypatch.setattr(part, "end_process", end)
-    for name in ("_choose_platform", "_join"):
+    for name in ("_choose_platform", "_join_processes"):
         monkeypatch.setattr(devices, name, lambda *_: None)
-    monkeypatch.setattr(devices, "_found", looked)
+    monkeypatch.setattr(devices, "_find_devices", looked)
     config = ParallelConfig(distributed=distributed)
-    assert devices.start(config, limits=Limits(stalled=0.01)) == []
-    assert [code for code, _ in told] == [Exit.LOST_PEER] * distributed
+    assert devices.start_devices(config, limits=WatchLimits(stalled=0.01)) == []
+    assert [code for code, _ in told] == [ExitCode.LOST_PEER] * distributed
     assert all("devices of all processes for 0.01 s (run.stall_seconds)" in why for _, why in told)
 
 
@@ -133,16 +133,16 @@ def test_sigterm_stays_ours_where_jax_finds_the_processes(monkeypatch: pytest.Mo
     set_to: dict[str, object] = {}
     monkeypatch.setattr(jax.config, "update", set_to.__setitem__)
     monkeypatch.setattr(jax.distributed, "initialize", lambda *_, **__: None)
-    devices._join(Processes(), Limits(), lambda: None)
+    devices._join_processes(ProcessPlace(), WatchLimits(), lambda: None)
     assert set_to == {"jax_enable_preemption_service": False}
 
 
 class Met(Peers):
     """Process 1 of three, which have met, and of which JAX connects none."""
 
-    index, count, coordinator, bind = 1, 3, Address("127.0.0.1", 9), None
+    index, count, coordinator, bind = 1, 3, HostAddress("127.0.0.1", 9), None
 
-    def each(self) -> str:
+    def describe_all(self) -> str:
         return "process 0 (host a, pid 7): its last event: start, 3 s ago"
 
 
@@ -161,40 +161,43 @@ def test_a_process_that_jax_does_not_connect_says_what_it_hears_of_the_others(
         assert ended.wait(PATIENCE)
 
     monkeypatch.setattr(part, "end_process", end)
-    monkeypatch.setattr(devices, "join", lambda *_: Met())
+    monkeypatch.setattr(devices, "join_peers", lambda *_: Met())
     monkeypatch.setattr(jax.distributed, "initialize", connect)
     monkeypatch.setattr(jax.config, "update", lambda *_: None)
-    processes = Processes(3, 1, "10.0.0.1:9000", join_seconds=0.01)
-    devices._join(processes, Limits(), lambda: None)
+    processes = ProcessPlace(3, 1, "10.0.0.1:9000", join_seconds=0.01)
+    devices._join_processes(processes, WatchLimits(), lambda: None)
     ((code, why),) = told
-    assert code == Exit.LOST_PEER
+    assert code == ExitCode.LOST_PEER
     assert "process 1 of 3 has waited 0.01 s (--join-seconds) for JAX" in why
     assert "127.0.0.1:9 (--coordinator 10.0.0.1:9000)" in why
     assert "process 0 (host a, pid 7): its last event: start" in why
 
 
 def found_by_jax(monkeypatch: pytest.MonkeyPatch, told: dict[str, list[Any]]) -> Peers:
-    """The part of process 0 of two, by `join_found`; `told` has what process 1 answers by name."""
+    """The part of process 0 of two, by `join_discovered`; `told` has what process 1 answers by
+    name."""
 
-    class Two(Collective):
-        def __init__(self, limits: Limits) -> None:
+    class Two(CollectivePeers):
+        def __init__(self, limits: WatchLimits) -> None:
             super().__init__(limits)
             self.index, self.count = 0, 2
 
         def gather(self, name: str, value: Any) -> list[Any]:
             return [value, *told[name]]
 
-    def joined(index: int, count: int, address: Address, limits: Limits, seconds: float) -> Peers:
+    def joined(
+        index: int, count: int, address: HostAddress, limits: WatchLimits, seconds: float
+    ) -> Peers:
         tried.append(address)
         if told["join"]:
             raise PeerError(told["join"][0])
         return Peers()
 
-    tried: list[Address] = []
-    monkeypatch.setattr(collective, "Collective", Two)
-    monkeypatch.setattr(collective, "join", joined)
+    tried: list[HostAddress] = []
+    monkeypatch.setattr(collective, "CollectivePeers", Two)
+    monkeypatch.setattr(collective, "join_peers", joined)
     monkeypatch.setattr(part, "_current", Peers())
-    collective.join_found(Limits(), 1)
+    collective.join_discovered(WatchLimits(), 1)
     (address,) = tried
     assert address.port
     return part.peers()
@@ -210,7 +213,7 @@ NONE: dict[str, list[Any]] = {"who has reached process 0": [""], "join": []}
 def test_processes_watch_each_other_by_a_channel_if_all_have_reached_process_0(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    assert not isinstance(found_by_jax(monkeypatch, HERE | NONE), Collective)
+    assert not isinstance(found_by_jax(monkeypatch, HERE | NONE), CollectivePeers)
     assert not caplog.records
 
 
@@ -221,18 +224,18 @@ def test_processes_watch_each_other_by_a_channel_if_all_have_reached_process_0(
 def test_a_channel_that_one_process_cannot_have_is_told_and_nobody_has_it(
     failed, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    assert isinstance(found_by_jax(monkeypatch, HERE | NONE | failed), Collective)
+    assert isinstance(found_by_jax(monkeypatch, HERE | NONE | failed), CollectivePeers)
     (record,) = caplog.records
     assert "missing or slow later on can not be named: no answer" in record.getMessage()
 
 
 def test_process_0_listens_where_others_can_reach_it(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(socket, "gethostname", lambda: "localhost.localdomain")
-    monkeypatch.setattr(Address, "is_own_name", property(lambda self: True))
-    host, port = collective._listen_address(alone=False)
+    monkeypatch.setattr(HostAddress, "is_loopback_name", property(lambda self: True))
+    host, port = collective.choose_listen_address(alone=False)
     assert port
     assert host != "localhost.localdomain"
-    assert collective._listen_address(alone=True)[0] == "127.0.0.1"
+    assert collective.choose_listen_address(alone=True)[0] == "127.0.0.1"
 
 
 def test_what_one_process_denies_holds_nowhere(monkeypatch: pytest.MonkeyPatch):
@@ -241,6 +244,6 @@ def test_what_one_process_denies_holds_nowhere(monkeypatch: pytest.MonkeyPatch):
             return [value, name == "agreed"]
 
     monkeypatch.setattr(collective, "peers", Two)
-    assert everywhere("agreed", True)
-    assert not everywhere("denied", True)
-    assert not everywhere("agreed", False)
+    assert holds_everywhere("agreed", True)
+    assert not holds_everywhere("denied", True)
+    assert not holds_everywhere("agreed", False)

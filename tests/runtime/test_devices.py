@@ -13,8 +13,8 @@ import pytest
 
 from mllm_jax.cli.devices import start_configured
 from mllm_jax.config.load import ParallelConfig
-from mllm_jax.runtime.devices import DeviceError, LostError, _found, start
-from mllm_jax.runtime.exits import Exit, code_of
+from mllm_jax.runtime.devices import DeviceError, LostError, _find_devices, start_devices
+from mllm_jax.runtime.exits import ExitCode, exit_code_of
 from mllm_jax.runtime.folder import METRICS, has_trained
 from mllm_jax.runtime.part import PeerError
 from tests.configs import config
@@ -42,26 +42,26 @@ def devices(monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.parametrize(
     ("counts", "index", "trained", "kind", "code"),
     [
-        ((4, 4), 0, False, DeviceError, Exit.BAD_INPUT),  # as many as the machines have
-        ((9, 9), 0, True, DeviceError, Exit.BAD_INPUT),
-        ((8,), 0, False, DeviceError, Exit.BAD_INPUT),
-        ((15,), 0, True, LostError, Exit.UNFIT),
-        ((4, 4), 0, True, LostError, Exit.UNFIT),
-        ((8, 7), 0, False, PeerError, Exit.LOST_PEER),
-        ((8, 7), 1, False, LostError, Exit.UNFIT),
-        ((8, 7), 0, True, PeerError, Exit.LOST_PEER),
-        ((8, 0), 1, True, LostError, Exit.UNFIT),
+        ((4, 4), 0, False, DeviceError, ExitCode.BAD_INPUT),  # as many as the machines have
+        ((9, 9), 0, True, DeviceError, ExitCode.BAD_INPUT),
+        ((8,), 0, False, DeviceError, ExitCode.BAD_INPUT),
+        ((15,), 0, True, LostError, ExitCode.UNFIT),
+        ((4, 4), 0, True, LostError, ExitCode.UNFIT),
+        ((8, 7), 0, False, PeerError, ExitCode.LOST_PEER),
+        ((8, 7), 1, False, LostError, ExitCode.UNFIT),
+        ((8, 7), 0, True, PeerError, ExitCode.LOST_PEER),
+        ((8, 0), 1, True, LostError, ExitCode.UNFIT),
     ],
 )
 def test_a_host_that_has_lost_devices_is_told_from_a_wrong_number(
-    devices: Any, counts: tuple[int, ...], index: int, trained: bool, kind: type, code: Exit
+    devices: Any, counts: tuple[int, ...], index: int, trained: bool, kind: type, code: ExitCode
 ) -> None:
     gathered = devices(*counts, index=index)
     with pytest.raises(kind) as refused:
-        _found(OWN, trained=trained)
+        _find_devices(OWN, trained=trained)
     assert gathered == ["devices are counted"], "no process ends before all know of it"
     assert type(refused.value) is kind
-    assert code_of(refused.value) == code
+    assert exit_code_of(refused.value) == code
     lacking = {i: f"process {i} has {n} of {16 // len(counts)}" for i, n in enumerate(counts)}
     told = [i for i, words in lacking.items() if words in str(refused.value)]
     assert told == [i for i, n in enumerate(counts) if n < 16 // len(counts)]
@@ -70,9 +70,9 @@ def test_a_host_that_has_lost_devices_is_told_from_a_wrong_number(
 
 def test_devices_that_are_there_are_taken(devices: Any) -> None:
     devices(8, 8)
-    assert len(_found(OWN, trained=True)) == 16
+    assert len(_find_devices(OWN, trained=True)) == 16
     devices(20)
-    assert len(_found(OWN)) == 16
+    assert len(_find_devices(OWN)) == 16
 
 
 @pytest.mark.parametrize("error", [RuntimeError("CUDA_ERROR_NO_DEVICE"), AssertionError()])
@@ -83,10 +83,10 @@ def test_a_driver_that_finds_nothing_is_no_bad_input_once_it_has(
         raise error
 
     monkeypatch.setattr(jax, "devices", fails)
-    for trained, code in ((False, Exit.BAD_INPUT), (True, Exit.UNFIT)):
+    for trained, code in ((False, ExitCode.BAD_INPUT), (True, ExitCode.UNFIT)):
         with pytest.raises(DeviceError, match=r"parallel\.platform gpu") as refused:
-            _found(OWN, trained=trained)
-        assert code_of(refused.value) == code
+            _find_devices(OWN, trained=trained)
+        assert exit_code_of(refused.value) == code
 
 
 def test_figures_of_a_step_show_that_a_run_has_trained(tmp_path: Any) -> None:
@@ -97,16 +97,16 @@ def test_figures_of_a_step_show_that_a_run_has_trained(tmp_path: Any) -> None:
     assert has_trained(tmp_path)
 
 
-@pytest.mark.parametrize(("trained", "code"), [(False, Exit.BAD_INPUT), (True, Exit.UNFIT)])
+@pytest.mark.parametrize(("trained", "code"), [(False, ExitCode.BAD_INPUT), (True, ExitCode.UNFIT)])
 def test_a_start_is_told_whether_the_devices_were_there(
-    devices: Any, monkeypatch: pytest.MonkeyPatch, trained: bool, code: Exit
+    devices: Any, monkeypatch: pytest.MonkeyPatch, trained: bool, code: ExitCode
 ) -> None:
     for name in ("_choose_platform", "_looking"):
         monkeypatch.setattr(f"mllm_jax.runtime.devices.{name}", lambda *_: nullcontext())
     devices(15)
     with pytest.raises(DeviceError) as refused:
-        start(OWN, trained=trained)
-    assert code_of(refused.value) == code
+        start_devices(OWN, trained=trained)
+    assert exit_code_of(refused.value) == code
 
 
 @pytest.mark.parametrize(
@@ -131,9 +131,9 @@ def test_a_command_knows_whether_its_run_has_trained(
     own.run.path.mkdir()
     (own.run.path / METRICS).write_text(figures)
     by = None if told is None else SimpleNamespace(trained=told)
-    monkeypatch.setattr("mllm_jax.runtime.supervised.process.supervised", lambda: by)
+    monkeypatch.setattr("mllm_jax.runtime.supervised.process.supervisor_settings", lambda: by)
     monkeypatch.setattr(
-        "mllm_jax.runtime.devices.start", lambda *_, **how: found.append(how["trained"])
+        "mllm_jax.runtime.devices.start_devices", lambda *_, **how: found.append(how["trained"])
     )
     place = {"processes": 1, "process": 0, "coordinator": None, "join_seconds": 1.0}
     start_configured(Namespace(name=command, **place), own)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from tests.configs import CHANGES
 from tests.train.runs import keep_until
 from tests.train.test_run import finish, free_port, losses, start, write_config
@@ -125,7 +125,7 @@ def test_encoders_with_microbatches_of_their_own_teach_groups_the_same(tmp_path)
 @pytest.mark.multihost
 @pytest.mark.slow
 def test_a_group_that_does_not_divide_the_processes_is_refused(tmp_path):
-    for said in four(tmp_path, "three", code=Exit.BAD_DATA, data__balance_group=3):
+    for said in four(tmp_path, "three", code=ExitCode.BAD_DATA, data__balance_group=3):
         text = " ".join(said)
         assert (
             "data.balance_group: 3 does not divide 4, the number of hosts; valid: 2, 4, or null"

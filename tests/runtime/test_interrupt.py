@@ -8,20 +8,20 @@ import sys
 
 import pytest
 
-from mllm_jax.runtime.exits import MEANINGS, Exit, table
+from mllm_jax.runtime.exits import MEANINGS, ExitCode, exit_code_table
 from tests.configs import ROOT
 from tests.timing import PATIENCE
 
 PROGRAM = """
 import hashlib, sys, time
-from mllm_jax.runtime.interrupt import Interruptible, standing, stands
+from mllm_jax.runtime.interrupt import InterruptibleContext, interrupt_message, set_interrupt_status
 try:
-    with Interruptible():
-        stands(" before the first step")
+    with InterruptibleContext():
+        set_interrupt_status(" before the first step")
         print("ready", flush=True)
         {busy}
 except KeyboardInterrupt:
-    sys.stderr.write(standing() + chr(10))
+    sys.stderr.write(interrupt_message() + chr(10))
     sys.exit(130)
 """
 #: Python comes to a handler in the first, and not in the second, as in XLA's compiler.
@@ -42,18 +42,18 @@ def test_a_signal_ends_whatever_python_does_and_says_what_stands(busy, number):
         assert process.stdout.readline() == "ready\n"
         process.send_signal(number)
         _, err = process.communicate(timeout=PATIENCE)
-    assert process.returncode == Exit.INTERRUPTED
+    assert process.returncode == ExitCode.INTERRUPTED
     assert err == "interrupted before the first step\n"
 
 
 def test_every_exit_code_has_a_meaning():
-    assert set(MEANINGS) == set(Exit)
-    assert len(table().splitlines()) == len(Exit)
+    assert set(MEANINGS) == set(ExitCode)
+    assert len(exit_code_table().splitlines()) == len(ExitCode)
 
 
 DROPS = """
 import signal, sys, time
-from mllm_jax.runtime.interrupt import Interruptible
+from mllm_jax.runtime.interrupt import InterruptibleContext
 
 class Collected:
     def __del__(self):
@@ -62,7 +62,7 @@ class Collected:
             pass
 
 try:
-    with Interruptible():
+    with InterruptibleContext():
         Collected()
         print("dropped", flush=True)
         time.sleep(60)

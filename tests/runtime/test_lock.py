@@ -9,21 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from mllm_jax.runtime.exits import Exit, code_of
+from mllm_jax.runtime.exits import ExitCode, exit_code_of
 from mllm_jax.runtime.lock import (
     JOBSET,
     SUPERVISOR,
-    HeldError,
     LockedError,
+    LockHeldError,
     check_unlocked,
-    locked,
+    run_lock,
 )
 from mllm_jax.train.components import start
 from mllm_jax.train.components.start import claimed
 from tests.configs import ROOT
 
-HOLD = "import sys, time; from pathlib import Path; from mllm_jax.runtime.lock import locked\n" + (
-    "with locked(Path(sys.argv[1])): print('locked', flush=True); time.sleep(60)"
+HOLD = (
+    "import sys, time; from pathlib import Path; from mllm_jax.runtime.lock import run_lock\n"
+    + ("with run_lock(Path(sys.argv[1])): print('locked', flush=True); time.sleep(60)")
 )
 
 
@@ -36,7 +37,7 @@ def test_a_folder_is_locked_until_its_holder_is_killed_and_the_error_names_it(
     with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout
         assert holder.stdout.readline() == "locked\n"
-        with pytest.raises(LockedError) as refused, locked(tmp_path):
+        with pytest.raises(LockedError) as refused, run_lock(tmp_path):
             pass
         with pytest.raises(LockedError) as seen:
             check_unlocked(tmp_path)
@@ -49,9 +50,9 @@ def test_a_folder_is_locked_until_its_holder_is_killed_and_the_error_names_it(
         str(tmp_path),
     ):
         assert word in str(refused.value)
-    with locked(tmp_path), pytest.raises(LockedError, match=str(os.getpid())), locked(tmp_path):
+    with run_lock(tmp_path), pytest.raises(LockedError, match=str(os.getpid())), run_lock(tmp_path):
         pass
-    with locked(tmp_path):
+    with run_lock(tmp_path):
         pass
 
 
@@ -59,12 +60,12 @@ def test_a_folder_is_locked_until_its_holder_is_killed_and_the_error_names_it(
 def test_only_a_supervised_start_takes_the_folder_of_a_supervisor_between_two_attempts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    with locked(tmp_path, name):
+    with run_lock(tmp_path, name):
         told = f"{tmp_path} is in use by process {os.getpid()} on"
         with pytest.raises(LockedError, match=told), claimed(tmp_path):
             pass
         check_unlocked(tmp_path)
-        monkeypatch.setattr(start, "supervised", lambda: "told")
+        monkeypatch.setattr(start, "supervisor_settings", lambda: "told")
         with claimed(tmp_path):
             pass
     monkeypatch.undo()
@@ -78,13 +79,13 @@ def test_a_job_waits_for_a_lock_that_no_other_job_has(
     """Its host may be gone, and was of this job: its lease ends, or a later start waits."""
 
     def tried(patience: float) -> type[LockedError]:
-        with pytest.raises(LockedError) as told, locked(tmp_path, patience=patience):
+        with pytest.raises(LockedError) as told, run_lock(tmp_path, patience=patience):
             pass
         return told.type
 
     monkeypatch.setenv(JOBSET, "training/mine")
-    with locked(tmp_path):
-        assert tried(0.5) is HeldError
+    with run_lock(tmp_path):
+        assert tried(0.5) is LockHeldError
         (waits,) = caplog.messages
         assert "in JobSet training/mine since 20" in waits
         assert waits.endswith(": it is waited for, 0.5 s at most")
@@ -92,13 +93,16 @@ def test_a_job_waits_for_a_lock_that_no_other_job_has(
         assert tried(3600.0) is LockedError  # at once
         monkeypatch.delenv(JOBSET)
         assert tried(0.0) is LockedError
-    with locked(tmp_path):  # by a process of no job, which may be alive
+    with run_lock(tmp_path):  # by a process of no job, which may be alive
         monkeypatch.setenv(JOBSET, "training/mine")
-        assert tried(0.0) is HeldError
+        assert tried(0.0) is LockHeldError
         with pytest.raises(LockedError) as seen:
             check_unlocked(tmp_path)
         assert seen.type is LockedError
-    assert (code_of(LockedError()), code_of(HeldError())) == (Exit.BAD_INPUT, Exit.OUT_OF_REACH)
+    assert (exit_code_of(LockedError()), exit_code_of(LockHeldError())) == (
+        ExitCode.BAD_INPUT,
+        ExitCode.OUT_OF_REACH,
+    )
 
 
 @pytest.mark.parametrize("file", [None, "metrics.jsonl"])

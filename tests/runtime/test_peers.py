@@ -12,11 +12,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.part import PeerError
-from mllm_jax.runtime.peers import First, join
-from mllm_jax.runtime.watch import Limits, Peer
-from mllm_jax.runtime.wire import Address, hold_port
+from mllm_jax.runtime.peers import PeerHub, join_peers
+from mllm_jax.runtime.watch import Peer, WatchLimits
+from mllm_jax.runtime.wire import HostAddress, hold_port
 from tests.configs import ROOT
 from tests.timing import PATIENCE, soon
 
@@ -89,20 +89,20 @@ def ends(process: Process, code: int, *words: str) -> str:
 def test_what_may_take_long_may_do_so_behind_a_gather(processes, address):
     start(processes, address, ["evaluate", "evaluate"], stalled=4)
     for process in processes:
-        ends(process, Exit.OK)
+        ends(process, ExitCode.OK)
 
 
 def test_three_processes_meet_gather_and_part(processes, address):
     # For longer than steps may take.
     start(processes, address, ["none", "none", "compile"], stalled=4)
     for process in processes:
-        assert ends(process, Exit.OK) == ""
+        assert ends(process, ExitCode.OK) == ""
 
 
 def test_a_process_that_differs_is_named_with_the_key(processes, address):
     start(processes, address, ["none", "none", "differ"])
     for process in processes:
-        ends(process, Exit.BAD_INPUT, "process 2 has train.seed 7, the others 0")
+        ends(process, ExitCode.BAD_INPUT, "process 2 has train.seed 7, the others 0")
 
 
 @pytest.mark.parametrize("victim", [0, 1])
@@ -111,7 +111,7 @@ def test_the_others_name_a_process_that_is_killed_and_its_last_event(victim, pro
     met(processes)
     processes[victim].kill()
     for process in processes[:victim] + processes[victim + 1 :]:
-        err = ends(process, Exit.LOST_PEER, f"process {victim} (host ", "is gone", "step ")
+        err = ends(process, ExitCode.LOST_PEER, f"process {victim} (host ", "is gone", "step ")
         assert f"pid {processes[victim].pid}" in err
 
 
@@ -121,9 +121,9 @@ def test_the_others_name_a_process_that_is_stopped(victim, processes, address):
     met(processes)
     processes[victim].send_signal(signal.SIGSTOP)
     for process in processes[:victim] + processes[victim + 1 :]:
-        ends(process, Exit.LOST_PEER, f"process {victim} (host ", "no sign of life", "step ")
+        ends(process, ExitCode.LOST_PEER, f"process {victim} (host ", "no sign of life", "step ")
     processes[victim].send_signal(signal.SIGCONT)
-    ends(processes[victim], Exit.LOST_PEER)
+    ends(processes[victim], ExitCode.LOST_PEER)
 
 
 @pytest.mark.parametrize("before", ["none", "wait"])
@@ -131,7 +131,7 @@ def test_a_process_that_lives_and_goes_on_no_more_is_named(before, processes, ad
     # Process 0 waits for it since before: at the end, by a gather, or for a step, by JAX.
     start(processes, address, [before, "late"], stalled=4)
     for process in processes:
-        ends(process, Exit.LOST_PEER, "process 1 (host ", "is stuck", "its last event: step 1")
+        ends(process, ExitCode.LOST_PEER, "process 1 (host ", "is stuck", "its last event: step 1")
 
 
 @pytest.mark.parametrize("held", [0, 1])
@@ -143,7 +143,9 @@ def test_a_process_that_comes_not_out_of_a_wait_is_told_from_those_that_wait(
     actions[held] = "held"
     start(processes, address, actions, stalled=4)
     for process in processes:
-        said = ends(process, Exit.LOST_PEER, f"process {held} (host ", " is stuck: no process goes")
+        said = ends(
+            process, ExitCode.LOST_PEER, f"process {held} (host ", " is stuck: no process goes"
+        )
         assert "others are beyond the wait that it is in" in said
         assert "waiting for the others (step 1)" in said
         assert f"process {1 - held} (host" not in said
@@ -152,19 +154,21 @@ def test_a_process_that_comes_not_out_of_a_wait_is_told_from_those_that_wait(
 def test_a_process_that_stops_on_its_way_into_a_wait_is_named(processes, address):
     start(processes, address, ["none", "unsent", "none"], stalled=4)
     for process in processes:
-        said = ends(process, Exit.LOST_PEER, "process 1 (host ", "is stuck", "(all is done)")
+        said = ends(process, ExitCode.LOST_PEER, "process 1 (host ", "is stuck", "(all is done)")
         assert "process 0 (host" not in said
 
 
 def test_a_process_that_takes_longer_than_anything_may_is_named(processes, address):
     start(processes, address, ["none", "endless"], longest=7)
     for process in processes:
-        ends(process, Exit.LOST_PEER, "process 1 (host ", "takes longer", "last event: compiling")
+        ends(
+            process, ExitCode.LOST_PEER, "process 1 (host ", "takes longer", "last event: compiling"
+        )
 
 
 @pytest.mark.parametrize(
     ("how", "code", "others"),
-    [("fail", Exit.BAD_DATA, Exit.BAD_DATA), ("unfit", Exit.UNFIT, Exit.LOST_PEER)],
+    [("fail", ExitCode.BAD_DATA, ExitCode.BAD_DATA), ("unfit", ExitCode.UNFIT, ExitCode.LOST_PEER)],
 )
 def test_the_others_end_as_one_that_fails_and_say_why(how, code, others, processes, address):
     """What is wrong with one machine is not wrong with those of the others."""
@@ -178,32 +182,32 @@ def test_the_others_end_as_one_that_is_interrupted(processes, address):
     start(processes, address, ["steps", "steps"])
     met(processes)
     processes[1].send_signal(signal.SIGTERM)
-    ends(processes[1], Exit.INTERRUPTED, "interrupted")
-    ends(processes[0], Exit.INTERRUPTED, "process 1 (host ", "interrupted")
+    ends(processes[1], ExitCode.INTERRUPTED, "interrupted")
+    ends(processes[0], ExitCode.INTERRUPTED, "process 1 (host ", "interrupted")
 
 
 def test_who_finds_no_process_0_says_where_and_how_long_it_waited(processes, address):
     add(processes, 1, 2, address, seconds=1)
-    ends(processes[0], Exit.LOST_PEER, address, "within 1 s", "process 1 of 2")
+    ends(processes[0], ExitCode.LOST_PEER, address, "within 1 s", "process 1 of 2")
 
 
 def test_process_0_names_those_that_do_not_come(processes, address):
     for index in (0, 2):
         add(processes, index, 4, address, seconds=8)
     for process in processes:
-        ends(process, Exit.LOST_PEER, address, "processes 1, 3 of 4 did not come", "within 8 s")
+        ends(process, ExitCode.LOST_PEER, address, "processes 1, 3 of 4 did not come", "within 8 s")
 
 
 def test_a_process_that_counts_others_is_named(processes, address):
     add(processes, 0, 2, address)
     add(processes, 1, 3, address)
     for process in processes:
-        ends(process, Exit.BAD_INPUT, "process 1 (host ", "--processes 3, process 0 with 2")
+        ends(process, ExitCode.BAD_INPUT, "process 1 (host ", "--processes 3, process 0 with 2")
 
 
 def test_a_process_of_another_attempt_is_refused_by_name(monkeypatch):
-    monkeypatch.setattr("mllm_jax.runtime.peers.attempt", lambda: 4)
-    first = First(0, 2, Address("127.0.0.1", 1), Limits())
+    monkeypatch.setattr("mllm_jax.runtime.peers.attempt_number", lambda: 4)
+    first = PeerHub(0, 2, HostAddress("127.0.0.1", 1), WatchLimits())
     told = "process 1 (host b, pid 7) is of attempt 3, process 0 of attempt 4"
     assert first._unfit(Peer(1, "b", 7, heard=0.0), 2, 3) == told
     assert first._unfit(Peer(1, "b", 7, heard=0.0), 2, 4) == ""
@@ -215,11 +219,11 @@ def test_a_number_that_is_taken_is_refused_and_the_others_go_on(processes, addre
     add(processes, 1, 3, address)
     soon(lambda: any(process.poll() is not None for process in processes))
     (late,) = (process for process in processes[1:] if process.poll() is not None)
-    ends(late, Exit.BAD_INPUT, "--process 1 is there already")
+    ends(late, ExitCode.BAD_INPUT, "--process 1 is there already")
     add(processes, 2, 3, address)
     for process in processes:
         if process is not late:
-            ends(process, Exit.OK)
+            ends(process, ExitCode.OK)
 
 
 @pytest.mark.parametrize("host", ["named-after-debian", "localhost", "127.0.0.1"])
@@ -228,7 +232,7 @@ def test_process_0_warns_of_a_name_that_is_loopback(host, monkeypatch, caplog):
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
     for index in (1, 0):
         with pytest.raises(PeerError, match="with the same --coordinator") as failure:
-            join(index, 2, Address(host, found[0][4][1]), Limits(), 0.1)
+            join_peers(index, 2, HostAddress(host, found[0][4][1]), WatchLimits(), 0.1)
         hint = "named-after-debian is a loopback address here"
         assert (hint in str(failure.value)) == (host == "named-after-debian")
     warned = [record.message for record in caplog.records if hint in record.message]
@@ -254,6 +258,6 @@ def test_a_port_that_is_taken_and_an_address_of_elsewhere_are_told(processes):
         port = taken.getsockname()[1]
         add(processes, 0, 2, f"127.0.0.1:{port}")
         add(processes, 1, 2, f"127.0.0.1:{port}", seconds=1)
-        ends(processes[0], Exit.BAD_INPUT, f"127.0.0.1:{port}", "address already in use")
+        ends(processes[0], ExitCode.BAD_INPUT, f"127.0.0.1:{port}", "address already in use")
     add(processes, 0, 2, f"192.0.2.77:{port}")
-    ends(processes[2], Exit.BAD_INPUT, "192.0.2.77", "cannot assign requested address")
+    ends(processes[2], ExitCode.BAD_INPUT, "192.0.2.77", "cannot assign requested address")

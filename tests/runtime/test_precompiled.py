@@ -14,8 +14,8 @@ import pytest
 from jax import monitoring
 
 from mllm_jax.runtime.compiled import precompiled
-from mllm_jax.runtime.compiled.precompiled import Precompiled
-from mllm_jax.runtime.compiled.synchronized import compiled_together
+from mllm_jax.runtime.compiled.precompiled import PrecompiledPrograms
+from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.folder import RunError
 
 NAME = "the train step"
@@ -30,8 +30,8 @@ def values() -> jax.Array:
     return jnp.arange(8.0)
 
 
-def stored(folder: Path, options: dict[str, str | bool]) -> Precompiled:
-    return Precompiled(folder, options, jax.devices()[:1])
+def stored(folder: Path, options: dict[str, str | bool]) -> PrecompiledPrograms:
+    return PrecompiledPrograms(folder, options, jax.devices()[:1])
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_a_stored_program_is_loaded_and_not_compiled(
 ) -> None:
     caplog.set_level(logging.INFO)
     x = values()
-    run = compiled_together(NAME, program(), stored(folder, {"a": "1"}))
+    run = synchronize_program(NAME, program(), stored(folder, {"a": "1"}))
     compiled.clear()
     made = run(x)
     assert not compiled
@@ -79,7 +79,7 @@ def refusal(
     changed: Any = None,
 ) -> str:
     """The warning of a program that is compiled anew."""
-    run = compiled_together(NAME, changed or program(), stored(folder, options))
+    run = synchronize_program(NAME, changed or program(), stored(folder, options))
     assert run(values())["half"].shape == (8,)
     (record,) = [r for r in caplog.records if r.levelno == logging.WARNING]
     return record.getMessage()
@@ -135,5 +135,5 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
 def test_programs_of_other_hosts_are_refused(
     folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(precompiled, "machine", lambda: "compiled-x86_64-other")
+    monkeypatch.setattr(precompiled, "cpu_kind", lambda: "compiled-x86_64-other")
     assert "here it is compiled-x86_64-other" in refusal(folder, caplog, {"a": "1"})

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from tests.configs import CHANGES
 from tests.train.test_run import free_port, launch, of_open_mpi, start, write_config
 
@@ -70,11 +70,11 @@ def test_a_run_keeps_its_folder_listens_at_home_and_names_a_process_that_is_kill
     for process in processes:
         assert not listening(process.pid) & EVERYWHERE
     processes.append(launch("train", config))
-    said = ended(processes[2], Exit.BAD_INPUT)
+    said = ended(processes[2], ExitCode.BAD_INPUT)
     assert f"is in use by process {processes[0].pid} on " in said
     # Process 0 has JAX's coordinator, without which JAX aborts the others.
     processes[0].kill()
-    said = ended(processes[1], Exit.LOST_PEER)
+    said = ended(processes[1], ExitCode.LOST_PEER)
     assert f"pid {processes[0].pid}) is gone" in said
     assert "its last event: " in said
 
@@ -83,7 +83,7 @@ def test_a_run_keeps_its_folder_listens_at_home_and_names_a_process_that_is_kill
 def test_processes_that_differ_end_before_a_step_and_name_the_key(tmp_path, processes):
     processes += pair(small(tmp_path, "other"), "train.learning_rate=0.002")
     for process in processes:
-        said = ended(process, Exit.BAD_INPUT)
+        said = ended(process, ExitCode.BAD_INPUT)
         assert "process 1 has train.learning_rate 0.002, process 0 0.001" in said
 
 
@@ -93,7 +93,7 @@ def test_who_is_alone_where_jax_looks_for_others_ends_in_good_order(tmp_path, pr
     found = of_open_mpi(index, free_port(range(61440, 65536)))
     options = ["--config", str(config), "--join-seconds", "1"]
     processes.append(start("launch.py", "train", *options, **found))
-    said = ended(processes[0], Exit.LOST_PEER)
+    said = ended(processes[0], ExitCode.LOST_PEER)
     assert "parallel.distributed: within 1 s (--join-seconds) not all processes came" in said
 
 
@@ -113,7 +113,7 @@ def test_processes_that_jax_has_found_listen_at_home_and_name_one_that_is_killed
     for process in processes:
         assert not listening(process.pid) & EVERYWHERE
     processes[1].kill()
-    said = ended(processes[0], Exit.LOST_PEER)
+    said = ended(processes[0], ExitCode.LOST_PEER)
     assert "process 1 (" in said
     assert f"pid {processes[1].pid}) is gone" in said
 
@@ -125,6 +125,6 @@ def test_an_interruption_before_the_first_step_says_that_nothing_was_saved(tmp_p
         assert processes[0].poll() is None, processes[0].communicate()
         time.sleep(0.05)
     processes[0].send_signal(signal.SIGTERM)
-    said = ended(processes[0], Exit.INTERRUPTED)
+    said = ended(processes[0], ExitCode.INTERRUPTED)
     assert "interrupted before a step was taken: nothing was saved" in said
     assert f"launch.py train --config {config}" in said

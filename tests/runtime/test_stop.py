@@ -30,16 +30,16 @@ class Two(part.Peers):
 @pytest.fixture
 def two() -> Iterator[Two]:
     before, found = part.peers(), Two()
-    part.take_part(found)
+    part.set_peers(found)
     yield found
-    part.take_part(before)
+    part.set_peers(before)
 
 
 def run(signal: StopSignal, clock: list[float], steps: range, seconds: float) -> int | None:
     """The step after which it is agreed to stop."""
     for step in steps:
         clock[0] += seconds
-        if signal.agreed(step):
+        if signal.agree_on_stop(step):
             return step
     return None
 
@@ -72,6 +72,6 @@ def test_all_agree_by_the_slowest(two: Two, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_process_alone_knows_after_every_step() -> None:
     signal = StopSignal()
-    assert not signal.agreed(1)
-    signal._asked.set()
-    assert signal.agreed(2)
+    assert not signal.agree_on_stop(1)
+    signal._requested.set()
+    assert signal.agree_on_stop(2)

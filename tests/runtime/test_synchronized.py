@@ -11,8 +11,8 @@ import pytest
 from jax import monitoring
 
 from mllm_jax.runtime.agreement import AgreementError
-from mllm_jax.runtime.compiled.synchronized import compiled_together
-from mllm_jax.runtime.part import Peers, peers, take_part
+from mllm_jax.runtime.compiled.synchronized import synchronize_program
+from mllm_jax.runtime.part import Peers, peers, set_peers
 
 
 class Two(Peers):
@@ -48,14 +48,14 @@ def events() -> Iterator[list[str]]:
     monitoring.register_event_duration_secs_listener(listen)
     alone = peers()
     yield happened
-    take_part(alone)
+    set_peers(alone)
     monitoring.unregister_event_duration_listener(listen)
 
 
 def test_a_program_is_compiled_then_all_meet_then_it_runs(events):
     zeros, ones = jnp.zeros(3), jnp.ones((2, 2))
-    take_part(Two(events))
-    run = compiled_together("it", jax.jit(lambda x: x * 2 + 1))
+    set_peers(Two(events))
+    run = synchronize_program("it", jax.jit(lambda x: x * 2 + 1))
     events.clear()
     jax.block_until_ready(run(zeros))
     assert events == ["program of it", "compiled", "it is compiled"]
@@ -66,7 +66,7 @@ def test_a_program_is_compiled_then_all_meet_then_it_runs(events):
 
 
 def test_processes_that_traced_other_programs_are_told(events):
-    take_part(Two(events, other="0123456789ab"))
+    set_peers(Two(events, other="0123456789ab"))
     with pytest.raises(AgreementError, match=r"process 1 has program of it \"0123456789ab\""):
-        compiled_together("it", jax.jit(lambda x: x * 2))(jnp.zeros(3))
+        synchronize_program("it", jax.jit(lambda x: x * 2))(jnp.zeros(3))
     assert "it is compiled" not in events

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from mllm_jax.config.strict_yaml import write_yaml
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.supervise.agent import SUPERVISE
 from tests.configs import ROOT
 from tests.conftest import COMPILE_FAST
@@ -164,7 +164,7 @@ def losses(nodes: Path) -> dict[int, float]:
     whole = Run(nodes, "whole")
     assert whole.submit().returncode == 0
     whole.finish()
-    assert whole.codes == [Exit.OK]
+    assert whole.codes == [ExitCode.OK]
     assert [*whole.losses] == [*range(1, STEPS + 1)]
     return whole.losses
 
@@ -175,7 +175,7 @@ def test_a_run_on_two_nodes_survives_kills_and_an_interruption(
     broken = Run(nodes, "broken")
     assert broken.submit().returncode == 0
     again = broken.submit()
-    assert again.returncode == Exit.BAD_INPUT
+    assert again.returncode == ExitCode.BAD_INPUT
     assert f"is held by job {broken.job} (broken, " in again.stderr
     broken.wait_for_step(5)
     broken.kill(1, supervisor=False)
@@ -185,7 +185,7 @@ def test_a_run_on_two_nodes_survives_kills_and_an_interruption(
     broken.wait_for_step(len(broken.losses) + 3)
     run("scancel", "--signal=TERM", broken.job)
     broken.finish()
-    assert broken.codes == [128 + signal.SIGKILL, Exit.INTERRUPTED, Exit.OK]
+    assert broken.codes == [128 + signal.SIGKILL, ExitCode.INTERRUPTED, ExitCode.OK]
     assert "attempt 1 has ended" in broken.log
     assert broken.losses == losses
 
@@ -206,7 +206,7 @@ def test_a_run_goes_on_after_each_of_its_nodes_was_lost(
         own.wait(lambda before=before: own.log.count("resuming") > before)
         assert own.restarts == restarts
     own.finish()
-    assert own.codes[-1] == Exit.OK
+    assert own.codes[-1] == ExitCode.OK
     assert own.losses == losses
 
 
@@ -216,12 +216,12 @@ def test_a_folder_has_one_job_however_it_was_submitted(nodes: Path) -> None:
     by_hand = ("sbatch", "--parsable", str(own.folder / "submit" / "job.sbatch"))
     own.job = run(*by_hand).strip()
     refused = own.submit()
-    assert refused.returncode == Exit.BAD_INPUT
+    assert refused.returncode == ExitCode.BAD_INPUT
     assert f"is held by job {own.job} (twice, " in refused.stderr
     own.wait_for_step(2)
     second = run(*by_hand).strip()
     wait(lambda: state_of_job(second) == "FAILED", LONG, lambda: own.log)
-    assert own.codes == [Exit.BAD_INPUT]
+    assert own.codes == [ExitCode.BAD_INPUT]
     told = (own.folder / f"slurm-{second}.out").read_text()
     assert re.search(rf"is in use by process \d+ on \S+ in job {own.job} of Slurm since", told)
     assert own.state == "RUNNING"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mllm_jax.submit.backends import Kubernetes, Slurm
-from mllm_jax.submit.job import Job, make_job
+from mllm_jax.submit.backends import KubernetesBackend, SlurmBackend
+from mllm_jax.submit.job import ClusterJob, make_job
 from tests.configs import config
 
 #: Of a cluster of Kubernetes that has room for runs of the working folder.
@@ -17,16 +17,19 @@ KUBERNETES: dict[str, Any] = {
 }
 
 
-def slurm(**keys: Any) -> Slurm:
-    return Slurm.model_validate({"kind": "slurm", **keys})
+def slurm(**keys: Any) -> SlurmBackend:
+    return SlurmBackend.model_validate({"kind": "slurm", **keys})
 
 
-def kubernetes(**keys: Any) -> Kubernetes:
-    return Kubernetes.model_validate(KUBERNETES | keys)
+def kubernetes(**keys: Any) -> KubernetesBackend:
+    return KubernetesBackend.model_validate(KUBERNETES | keys)
 
 
 def job(
-    cluster: Slurm | Kubernetes, nodes: int = 2, output: Path | None = None, **changes: Any
-) -> Job:
+    cluster: SlurmBackend | KubernetesBackend,
+    nodes: int = 2,
+    output: Path | None = None,
+    **changes: Any,
+) -> ClusterJob:
     """The small run on `nodes` nodes."""
     return make_job(config(**changes), cluster, "mine", nodes, output)

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mllm_jax.submit.backends import FOLDER, ClusterError, named, names, read
+from mllm_jax.submit.backends import FOLDER, BackendError, backend_names, load_backend, read_backend
 from tests.configs import ROOT
 from tests.submit.jobs import KUBERNETES, slurm
 
@@ -22,14 +22,14 @@ def described(path: Path, **keys: object) -> Path:
 
 
 def refusal(path: Path, **keys: object) -> str:
-    with pytest.raises(ClusterError) as told:
-        read(described(path, **keys))
+    with pytest.raises(BackendError) as told:
+        read_backend(described(path, **keys))
     return str(told.value)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", backend_names())
 def test_a_shipped_description_names_its_command(name: str) -> None:
-    assert named(name) == named(str(FOLDER / f"{name}.yaml"))
+    assert load_backend(name) == load_backend(str(FOLDER / f"{name}.yaml"))
     head = (FOLDER / f"{name}.yaml").read_text().replace("\\\n#", " ")
     (command,) = re.findall(r"^#   command   (.*)$", head, re.MULTILINE)
     words = shlex.split(command)
@@ -40,10 +40,10 @@ def test_a_shipped_description_names_its_command(name: str) -> None:
 
 def test_what_is_unknown_is_refused_with_the_valid_choices(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    with pytest.raises(ClusterError, match=r"--cluster pbs: unknown; valid: kubernetes, .*slurm"):
-        named("pbs")
-    with pytest.raises(ClusterError, match=r"mine.yaml: cannot be read"):
-        named(str(path))
+    with pytest.raises(BackendError, match=r"--cluster pbs: unknown; valid: kubernetes, .*slurm"):
+        load_backend("pbs")
+    with pytest.raises(BackendError, match=r"mine.yaml: cannot be read"):
+        load_backend(str(path))
     assert "kind: 'pbs' is refused; valid: slurm, kubernetes" in refusal(path, kind="pbs")
     assert "kind: required, but not given" in refusal(path, partition="gpu")
     said = refusal(path, kind="slurm", partion="gpu")
@@ -204,9 +204,9 @@ def test_secrets_are_passed_by_name(tmp_path: Path, name: str) -> None:
         said = refusal(path, kind="slurm", **{key: [line]})
         assert f"{name} is given a value" in said
         assert "abc123" not in said
-    read(described(path, kind="slurm", pass_environment=[name]))
-    read(described(path, **KUBERNETES, secrets={name: "hub/token"}))
-    read(described(path, kind="slurm", setup=[f"export {name}=$(cat ~/.secret)"]))
+    read_backend(described(path, kind="slurm", pass_environment=[name]))
+    read_backend(described(path, **KUBERNETES, secrets={name: "hub/token"}))
+    read_backend(described(path, kind="slurm", setup=[f"export {name}=$(cat ~/.secret)"]))
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_secrets_in_lines_and_values_are_refused(tmp_path: Path, line: str) -> N
 @pytest.mark.parametrize("key", ["AccountKey", "SharedAccessSignature", "Password"])
 def test_connection_strings_with_a_secret_are_refused(tmp_path: Path, key: str) -> None:
     path, text = tmp_path / "mine.yaml", "AccountName=me;Endpoint=https://a"
-    read(described(path, kind="slurm", environment={"STORE": text}))
+    read_backend(described(path, kind="slurm", environment={"STORE": text}))
     said = refusal(path, kind="slurm", environment={"STORE": f"{text};{key}=abc123=="})
     assert "environment.STORE: a secret has no value in a file" in said
     assert "abc123" not in said
@@ -266,13 +266,13 @@ def test_what_only_looks_like_a_secret_is_taken(tmp_path: Path) -> None:
         "BASIC": "basic auth",
         "STYLE": "task-abcdefghijklmnop",
     }
-    read(described(path, **KUBERNETES, environment=own))
+    read_backend(described(path, **KUBERNETES, environment=own))
     lines = [
         "export TOKENIZERS_PARALLELISM=false NCCL_IB_PKEY=1",
         "wandb login $WANDB",
         "git clone ssh://git@host/a",
     ]
-    read(described(path, kind="slurm", setup=[*lines, "curl https://$USER:$PW@host"]))
+    read_backend(described(path, kind="slurm", setup=[*lines, "curl https://$USER:$PW@host"]))
 
 
 @given(st.integers(0, 9), st.integers(0, 23), st.integers(0, 59), st.integers(0, 59))

@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator
 
 from data.places import _place, local
 from mllm_jax.config.load import ConfigError, ExperimentConfig
-from mllm_jax.submit.inputs import INPUTS, ROOT, input_problems, read_by
+from mllm_jax.submit.inputs import INPUTS, ROOT, input_paths, input_problems
 from tests.configs import config
 from tests.submit.jobs import job, kubernetes, slurm
 
@@ -101,7 +101,7 @@ def test_patterns_urls_and_mixtures_are_understood(tmp_path: Path) -> None:
     own = small(tmp_path, data__source={"kind": "mixture", "members": members})
     (one,) = told(own, slurm())
     assert one.startswith(f"data.source.members.gone.source.path: {tmp_path}/*/y.json is not")
-    assert [key for key, _ in read_by(own)] == [
+    assert [key for key, _ in input_paths(own)] == [
         "data.source.members.here.source.path",
         "data.source.members.gone.source.path",
     ]

@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mllm_jax.config.load import ConfigError, load
-from mllm_jax.submit.backends import Tpu
+from mllm_jax.submit.backends import TpuSlice
 from mllm_jax.submit.job import (
     LONGEST_NAME,
     STEP_SECONDS,
-    Job,
-    as_label,
+    ClusterJob,
     checkpoint_bytes,
     name_problems,
+    nearest_label,
 )
 from mllm_jax.train.step.build import train_step
 from tests.configs import config
@@ -70,7 +70,7 @@ def test_tpus_are_asked_for_where_the_plan_uses_them() -> None:
 def test_a_slice_has_four_chips_on_each_of_several_hosts(
     accelerator: str, topology: str, hosts: tuple[int, ...]
 ) -> None:
-    assert Tpu(accelerator=accelerator, topology=topology).hosts == hosts
+    assert TpuSlice(accelerator=accelerator, topology=topology).hosts == hosts
 
 
 def test_pods_have_all_chips_of_their_hosts() -> None:
@@ -85,7 +85,7 @@ def test_pods_have_all_chips_of_their_hosts() -> None:
     assert "--nodes 4: a slice 2x4 of tpu-v6e-slice has 4 chips on each of 2 hosts" in said
     assert said.endswith("valid: --nodes 1 or 2")
     with pytest.raises(ValueError, match="topology 2x3: 6 chips are no whole hosts; valid: at mo"):
-        Tpu(accelerator="tpu-v6e-slice", topology="2x3")
+        TpuSlice(accelerator="tpu-v6e-slice", topology="2x3")
 
 
 def test_gpus_are_asked_for_where_the_plan_uses_them() -> None:
@@ -203,10 +203,10 @@ def test_a_configuration_that_holds_a_secret_is_refused() -> None:
 
 @given(st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}", fullmatch=True))
 def test_every_name_has_a_label(name: str) -> None:
-    label = as_label(name)
+    label = nearest_label(name)
     assert re.fullmatch(r"[a-z]([a-z0-9-]*[a-z0-9])?", label)
     assert len(label) <= LONGEST_NAME
-    assert as_label(label) == label
+    assert nearest_label(label) == label
     assert [*name_problems(label)] == []
     assert len([*name_problems(name)]) == (label != name)
 
@@ -228,8 +228,8 @@ def test_what_attempts_read_does_not_change_with_another_submission(tmp_path: An
 
 
 def test_one_node_needs_no_coordinator() -> None:
-    def words(own: Job) -> tuple[str, ...]:
-        return (*own.command("python", "launch.py", "c.yaml"), *own.together)
+    def words(own: ClusterJob) -> tuple[str, ...]:
+        return (*own.command("python", "launch.py", "c.yaml"), *own.process_options)
 
     assert words(job(slurm(), 1)) == ("python", "launch.py", "train", "--config", "c.yaml")
     assert words(job(slurm(), 2))[-4:] == ("--processes", "2", "--join-seconds", "600")

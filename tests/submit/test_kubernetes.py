@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from mllm_jax.config.load import load
 from mllm_jax.config.strict_yaml import write_yaml
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.lock import JOBSET
-from mllm_jax.submit.backends import Kubernetes, named, names
+from mllm_jax.submit.backends import KubernetesBackend, backend_names, load_backend
 from mllm_jax.submit.job import LONGEST_NAME, make_job
-from mllm_jax.submit.kubernetes import manifests
+from mllm_jax.submit.kubernetes import make_manifests
 from tests.configs import config
 from tests.submit.jobs import job, kubernetes
 from tests.submit.openapi import errors
@@ -31,8 +31,8 @@ SCHEMA = json.loads(Path(__file__).with_name("jobset.json").read_text())
 V5P = {"accelerator": "tpu-v5p-slice", "topology": "2x2x1"}
 
 
-def jobset(cluster: Kubernetes, nodes: int = 2, **changes: Any) -> dict[str, Any]:
-    *_, found = manifests(job(cluster, nodes, **changes), cluster)
+def jobset(cluster: KubernetesBackend, nodes: int = 2, **changes: Any) -> dict[str, Any]:
+    *_, found = make_manifests(job(cluster, nodes, **changes), cluster)
     return found
 
 
@@ -180,7 +180,7 @@ def test_pods_have_what_the_description_asks_for() -> None:
 
 def test_processes_find_process_0_by_the_headless_service() -> None:
     cluster = kubernetes()
-    service, _, found = manifests(job(cluster), cluster)
+    service, _, found = make_manifests(job(cluster), cluster)
     assert service["spec"]["clusterIP"] == "None"
     assert service["spec"]["publishNotReadyAddresses"]
     assert service["metadata"]["name"] == found["spec"]["network"]["subdomain"] == "test"
@@ -214,7 +214,7 @@ def test_another_configuration_leaves_that_of_a_running_job_and_changes_its_pods
     cluster = kubernetes()
     made = job(cluster)
     others = job(cluster, train__steps=5), replace(made, environment="{}")
-    sent = [manifests(own, cluster) for own in (made, *others)]
+    sent = [make_manifests(own, cluster) for own in (made, *others)]
     maps = [own[1]["metadata"]["name"] for own in sent]
     assert len({*maps}) == 3
     assert sent[0][1]["immutable"]
@@ -248,10 +248,10 @@ def action(found: dict[str, Any], code: int) -> str:
 
 def test_exit_codes_decide_what_is_started_again() -> None:
     found = jobset(kubernetes(restarts=3))
-    finals = (Exit.BAD_INPUT, Exit.BAD_DATA, Exit.DIVERGED, Exit.DAMAGED)
+    finals = (ExitCode.BAD_INPUT, ExitCode.BAD_DATA, ExitCode.DIVERGED, ExitCode.DAMAGED)
     assert {action(found, code) for code in finals} == {"FailJobSet"}
-    assert action(found, Exit.INTERRUPTED) == "RestartJobSetAndIgnoreMaxRestarts"
-    others = {*Exit} - {*finals, Exit.OK, Exit.INTERRUPTED} | {137, 143, 139}
+    assert action(found, ExitCode.INTERRUPTED) == "RestartJobSetAndIgnoreMaxRestarts"
+    others = {*ExitCode} - {*finals, ExitCode.OK, ExitCode.INTERRUPTED} | {137, 143, 139}
     assert {action(found, code) for code in others} == {"RestartJobSet"}
     assert found["spec"]["failurePolicy"]["maxRestarts"] == 3
     assert pod(found)["restartPolicy"] == "Never"
@@ -284,7 +284,7 @@ def test_the_longest_name_leaves_room_for_the_names_of_pods() -> None:
 
 def test_the_configuration_arrives_as_it_is(tmp_path: Path) -> None:
     cluster = kubernetes(environment={"ZERO": "0", "YES": "yes", "TIME": "12:30", "SCI": "1e3"})
-    text = "---\n".join(map(write_yaml, manifests(job(cluster), cluster)))
+    text = "---\n".join(map(write_yaml, make_manifests(job(cluster), cluster)))
     _, config_map, found = yaml.safe_load_all(text)
     content, record = (config_map["data"][name] for name in ("config.yaml", "environment.json"))
     assert json.loads(record)["runs_in"] == {"image": "mllm-jax:1"}
@@ -297,10 +297,10 @@ def test_the_configuration_arrives_as_it_is(tmp_path: Path) -> None:
     assert "  config.yaml: |\n" in text
 
 
-@pytest.mark.parametrize("name", [own for own in names() if own.startswith("kubernetes")])
+@pytest.mark.parametrize("name", [own for own in backend_names() if own.startswith("kubernetes")])
 def test_shipped_descriptions_make_valid_objects(name: str) -> None:
-    cluster = named(name)
-    assert isinstance(cluster, Kubernetes)
+    cluster = load_backend(name)
+    assert isinstance(cluster, KubernetesBackend)
     each = cluster.devices_per_node or 2
     nodes = cluster.tpu.chips // each if cluster.tpu else 2
     platform = "tpu" if cluster.tpu else "gpu"
@@ -308,5 +308,5 @@ def test_shipped_descriptions_make_valid_objects(name: str) -> None:
     data = {"devices": devices, "platform": platform, "decoder": {"data": devices}}
     plans = {"vision": {"data": devices}, "audio": {"data": devices}}
     own = config(parallel=data | {"encoders": plans}, data__rows=devices)
-    *_, found = manifests(make_job(own, cluster, name, nodes, None), cluster)
+    *_, found = make_manifests(make_job(own, cluster, name, nodes, None), cluster)
     assert not refused(found)

@@ -19,7 +19,7 @@ BEATS = """
 import os, time
 from mllm_jax.submit import pulse
 pulse.BEAT = 0.1
-pulse.begin()
+pulse.start_pulse()
 assert pulse.FILE not in os.environ  # processes that it starts have none
 time.sleep(60)
 """
@@ -27,7 +27,7 @@ time.sleep(60)
 
 def test_without_a_file_there_is_no_pulse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(pulse.FILE, raising=False)
-    pulse.begin()
+    pulse.start_pulse()
 
 
 def test_a_process_that_is_stopped_has_no_pulse(

@@ -14,10 +14,10 @@ import pytest
 import launch
 from mllm_jax.config.load import load
 from mllm_jax.config.strict_yaml import write_yaml
-from mllm_jax.runtime.exits import Exit
-from mllm_jax.runtime.lock import locked
+from mllm_jax.runtime.exits import ExitCode
+from mllm_jax.runtime.lock import run_lock
 from mllm_jax.submit import programs
-from mllm_jax.submit.holder import claimed
+from mllm_jax.submit.holder import claim_run_folder
 from tests.configs import VALUES
 from tests.submit.jobs import KUBERNETES, job, kubernetes, slurm
 
@@ -64,7 +64,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Desk:
 
 def test_files_are_written_and_the_command_is_told(desk: Desk) -> None:
     code, said = desk.submit("train.steps=7", "--json")
-    assert code == Exit.OK
+    assert code == ExitCode.OK
     told = json.loads(said)
     script, config, environment = map(Path, told["files"])
     assert told["command"] == ["sbatch", "--parsable", str(script)]
@@ -102,7 +102,7 @@ def test_a_variable_that_is_to_be_passed_and_is_not_set_is_told_of(
 
 
 def test_files_go_where_they_are_asked_to(desk: Desk) -> None:
-    assert desk.submit("--output", "out", cluster="pods.yaml")[0] == Exit.OK
+    assert desk.submit("--output", "out", cluster="pods.yaml")[0] == ExitCode.OK
     assert {path.name for path in (desk.folder / "out").iterdir()} == {"job.yaml"}
 
 
@@ -113,16 +113,16 @@ def test_the_folder_of_pods_is_not_made_where_they_are_submitted(desk: Desk) -> 
     (desk.folder / "own.yaml").write_text(write_yaml(own))
     desk.install("kubectl", "")
     code, said = desk.submit("--go", cluster="own.yaml")
-    assert code == Exit.BAD_INPUT
+    assert code == ExitCode.BAD_INPUT
     assert f"valid: run.directory={mount}" in said
-    assert desk.submit("--go", f"run.directory={mount}", cluster="own.yaml")[0] == Exit.OK
+    assert desk.submit("--go", f"run.directory={mount}", cluster="own.yaml")[0] == ExitCode.OK
     assert {path.name for path in desk.folder.iterdir()} & {"mount", "runs", "jobs"} == {"jobs"}
 
 
 @pytest.mark.parametrize(("cluster", "program"), [("slurm", "sbatch"), ("pods.yaml", "kubectl")])
 def test_a_missing_program_is_named(desk: Desk, cluster: str, program: str) -> None:
     code, said = desk.submit("--go", cluster=cluster)
-    assert code == Exit.BAD_INPUT
+    assert code == ExitCode.BAD_INPUT
     assert f"{program} is not on this machine's PATH; valid: without --go" in said
     assert not desk.run.exists()
 
@@ -131,7 +131,7 @@ def test_a_program_that_refuses_is_quoted(desk: Desk) -> None:
     desk.install("squeue", "")
     desk.install("sbatch", "echo 'invalid partition specified' >&2; exit 1")
     code, said = desk.submit("--go")
-    assert code == Exit.BAD_INPUT
+    assert code == ExitCode.BAD_INPUT
     assert "has ended with exit code 1: invalid partition specified" in said
     assert "the job is not submitted" in said
 
@@ -147,14 +147,14 @@ def test_a_run_folder_has_one_job_at_a_time(desk: Desk) -> None:
     jobs = "40|RUNNING|2026-01-01T00:00:00|o|/else\n41|{}|2026-01-02T00:00:00|test|" + str(desk.run)
     desk.install("squeue", f"echo '{jobs.format('PENDING')}'")
     code, said = desk.submit("--go", "train.steps=7")
-    assert code == Exit.BAD_INPUT
+    assert code == ExitCode.BAD_INPUT
     assert f"run folder {desk.run} is held by job 41 (test, pending, submitted 2026-01-02" in said
     assert "`scancel 41`, or choose another run.name" in said
     assert desk.files == files
-    assert desk.submit("--go", "run.name=other")[0] == Exit.OK
+    assert desk.submit("--go", "run.name=other")[0] == ExitCode.OK
     for state in ("COMPLETED", "NODE_FAIL"):
         desk.install("squeue", f"echo '{jobs.format(state)}'")
-        assert desk.submit("--go")[0] == Exit.OK
+        assert desk.submit("--go")[0] == ExitCode.OK
 
 
 def test_a_job_in_any_state_but_an_end_has_its_folder(desk: Desk) -> None:
@@ -172,7 +172,7 @@ def test_submissions_of_a_run_wait_for_each_other(desk: Desk, cluster: Any, plac
     for program in ("sbatch", "squeue", "kubectl"):
         desk.install(program, "")
     own, file = job(cluster), desk.folder / place / ".submitting"
-    with claimed(own, cluster):
+    with claim_run_folder(own, cluster):
         assert not is_free(file)
     assert is_free(file)
 
@@ -195,9 +195,9 @@ def test_a_run_that_goes_on_here_is_named(desk: Desk, cluster: str, lock: str) -
     desk.submit(cluster=cluster)
     files = desk.files
     desk.run.mkdir(parents=True, exist_ok=True)
-    with locked(desk.run, lock):
+    with run_lock(desk.run, lock):
         code, said = desk.submit("--go", "train.steps=7", cluster=cluster)
-    assert code == Exit.BAD_INPUT
+    assert code == ExitCode.BAD_INPUT
     assert f"run folder {desk.run} is in use by process {os.getpid()} on " in said
     assert desk.files == files
 
@@ -205,7 +205,7 @@ def test_a_run_that_goes_on_here_is_named(desk: Desk, cluster: str, lock: str) -
 def test_a_jobset_of_the_same_name_holds_the_run(desk: Desk) -> None:
     desk.install("kubectl", f'echo "$@" >>{desk.folder}/calls')
     code, said = desk.submit("--go", cluster="pods.yaml")
-    assert code == Exit.OK
+    assert code == ExitCode.OK
     assert "submitted: job default/test" in said
     asked, applied = (desk.folder / "calls").read_text().splitlines()
     assert asked.startswith("get jobset test --namespace default --ignore-not-found")
@@ -213,7 +213,7 @@ def test_a_jobset_of_the_same_name_holds_the_run(desk: Desk) -> None:
     files = desk.files
     desk.install("kubectl", 'echo "2026-01-01T00:00:00Z "')
     code, said = desk.submit("--go", "train.steps=7", cluster="pods.yaml")
-    assert code == Exit.BAD_INPUT
+    assert code == ExitCode.BAD_INPUT
     assert "is held by JobSet test in namespace default (active, since 2026-01-01T" in said
     assert "`kubectl delete jobset test --namespace default` first" in said
     assert desk.files == files
@@ -230,7 +230,7 @@ def test_a_machine_that_comes_second_is_told_the_holder(desk: Desk) -> None:
     for answer in (refused, equal):
         desk.install("kubectl", f'case "$1" in get) {asked} ;; *) {answer} ;; esac')
         code, said = desk.submit("--go", cluster="pods.yaml")
-        assert code == Exit.BAD_INPUT
+        assert code == ExitCode.BAD_INPUT
         assert "is held by JobSet test in namespace default (active, since 2026-01-01T" in said
         Path(taken).unlink()
 
@@ -242,5 +242,5 @@ def test_a_program_that_does_not_answer_is_named(
     desk.install("sbatch", "")
     desk.install("squeue", "exec /bin/sleep 9")
     code, said = desk.submit("--go")
-    assert code == Exit.BAD_INPUT
+    assert code == ExitCode.BAD_INPUT
     assert "has not answered within 0.1 s; look whether the cluster has a job of this run" in said

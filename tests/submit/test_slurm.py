@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from mllm_jax.runtime.exits import Exit
-from mllm_jax.submit.backends import Slurm
-from mllm_jax.submit.slurm import TRIES, script
+from mllm_jax.runtime.exits import ExitCode
+from mllm_jax.submit.backends import SlurmBackend
+from mllm_jax.submit.slurm import TRIES, job_script
 from tests.configs import ROOT
 from tests.submit.jobs import job, slurm
 from tests.timing import PATIENCE
@@ -45,11 +45,11 @@ class Node:
             (self.programs / name).write_text(f"#!/bin/sh\n{text}\n")
             (self.programs / name).chmod(0o755)
 
-    def run(self, cluster: Slurm, code: int = 0, nodes: int = 2, **environment: str) -> int:
+    def run(self, cluster: SlurmBackend, code: int = 0, nodes: int = 2, **environment: str) -> int:
         """The exit code of the script of a job whose training ends with `code`."""
         own = job(cluster, nodes, run__directory=str(self.folder))
         own.folder.mkdir(exist_ok=True)
-        text = script(own, cluster, "/usr/bin/python3", ROOT)
+        text = job_script(own, cluster, "/usr/bin/python3", ROOT)
         variables = {
             "PATH": f"{self.programs}:{os.environ['PATH']}",
             "SLURM_JOB_ID": "1234",
@@ -84,8 +84,8 @@ def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
 
 
-def options(cluster: Slurm, nodes: int = 2, **changes: Any) -> list[str]:
-    text = script(job(cluster, nodes, **changes), cluster, "/usr/bin/python3", ROOT)
+def options(cluster: SlurmBackend, nodes: int = 2, **changes: Any) -> list[str]:
+    text = job_script(job(cluster, nodes, **changes), cluster, "/usr/bin/python3", ROOT)
     head = "#SBATCH "
     return [line.removeprefix(head) for line in text.splitlines() if line.startswith(head)]
 
@@ -137,20 +137,26 @@ def test_an_address_that_is_not_found_is_tried_again_and_then_the_job(
     cluster = slurm(restarts=1)
     assert node.run(cluster, **why) == 0
     assert node.said == ["srun getent"] * TRIES + [REQUEUE]
-    assert node.run(cluster, **why) == Exit.FAILED
+    assert node.run(cluster, **why) == ExitCode.FAILED
 
 
-@pytest.mark.parametrize("code", [*Exit, 137, 143])
+@pytest.mark.parametrize("code", [*ExitCode, 137, 143])
 def test_only_what_may_pass_is_queued_again(node: Node, code: int) -> None:
     returned = node.run(slurm(), code)
-    final = {Exit.OK, Exit.BAD_INPUT, Exit.BAD_DATA, Exit.DIVERGED, Exit.DAMAGED}
+    final = {
+        ExitCode.OK,
+        ExitCode.BAD_INPUT,
+        ExitCode.BAD_DATA,
+        ExitCode.DIVERGED,
+        ExitCode.DAMAGED,
+    }
     assert (node.said[1:] == [REQUEUE]) == (code not in final)
     assert returned == (code if code in final else 0)
     (line,) = (node.folder / "test" / "attempts.tsv").read_text().splitlines()
     assert line.split("\t")[1:] == ["1234", "0", str(int(code)), "n[1-2]"]
 
 
-@pytest.mark.parametrize("code", [Exit.INTERRUPTED, 137])
+@pytest.mark.parametrize("code", [ExitCode.INTERRUPTED, 137])
 def test_a_job_that_is_cancelled_is_not_queued_again(node: Node, code: int) -> None:
     assert node.run(slurm(), code, STATE="COMPLETING") == code
     assert REQUEUE not in node.said
@@ -225,7 +231,7 @@ def test_lines_of_the_setup_leave_no_options_of_the_shell_behind(
             "set -ex -o pipefail",
         )
     )
-    assert node.run(cluster, Exit.INTERRUPTED) == 0
+    assert node.run(cluster, ExitCode.INTERRUPTED) == 0
     assert node.said[1:] == [REQUEUE]
     assert (node.folder / "own").read_text() == "::a\n"
     assert node.calls.with_name("calls.secret").read_text().strip() not in capfd.readouterr().err
@@ -256,12 +262,12 @@ import sys
 import jax
 from mllm_jax.runtime import devices
 from mllm_jax.runtime.part import Peers
-from mllm_jax.runtime.wire import Address
+from mllm_jax.runtime.wire import HostAddress
 met = Peers()
-met.coordinator = met.bind = Address("127.0.0.1", int(sys.argv[1]))
-devices.join = lambda *of: met
-places = devices.Processes(2, 0, "127.0.0.1:1")
-devices._join(places, devices.LIMITS, lambda: None)
+met.coordinator = met.bind = HostAddress("127.0.0.1", int(sys.argv[1]))
+devices.join_peers = lambda *of: met
+places = devices.ProcessPlace(2, 0, "127.0.0.1:1")
+devices._join_processes(places, devices.LIMITS, lambda: None)
 print(jax.config.read("jax_cuda_visible_devices"))
 """
 

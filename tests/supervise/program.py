@@ -19,21 +19,21 @@ import time
 from multiprocessing import shared_memory
 from pathlib import Path
 
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.part import peers
-from mllm_jax.runtime.supervised.process import obey, supervised
-from mllm_jax.runtime.wire import Address
+from mllm_jax.runtime.supervised.process import apply_supervisor_settings, supervisor_settings
+from mllm_jax.runtime.wire import HostAddress
 
 
 def main() -> int:
     """Supervise, or act."""
-    obey()
+    apply_supervisor_settings()
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("actions")
     parser.add_argument("--supervise", action="store_true")
     parser.add_argument("--from-step", type=int)
-    parser.add_argument("--coordinator", type=Address.parse)
+    parser.add_argument("--coordinator", type=HostAddress.parse)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--process", type=int, default=0)
     parser.add_argument("--wait", type=float, default=30.0)
@@ -43,7 +43,7 @@ def main() -> int:
     args = parser.parse_args()
     if args.supervise:
         return watch(args)
-    told = supervised()
+    told = supervisor_settings()
     assert told is not None
     own = args.folder / str(args.process)
     own.mkdir(exist_ok=True)
@@ -54,23 +54,23 @@ def main() -> int:
         file.write(f"{told.trained} ")
     for action in args.actions.split(",")[told.attempt - 1].split():
         act(action, own)
-    return Exit.OK
+    return ExitCode.OK
 
 
 def watch(args: argparse.Namespace) -> int:
     """Supervise; what this needs is not loaded by the processes that are started."""
-    from mllm_jax.runtime.watch import Limits
-    from mllm_jax.supervise.policy import Policy
+    from mllm_jax.runtime.watch import WatchLimits
+    from mllm_jax.supervise.policy import RestartPolicy
     from mllm_jax.supervise.start import supervise
-    from mllm_jax.supervise.supervisor import Settings
+    from mllm_jax.supervise.supervisor import SupervisorConfig
 
     logging.basicConfig(format="%(levelname)s %(message)s")
-    limits = Limits(silent=args.silent, stalled=args.stalled, longest=240.0)
+    limits = WatchLimits(silent=args.silent, stalled=args.stalled, longest=240.0)
     place = args.process, args.processes, args.coordinator
     fallbacks = {int(n): (f"parallel.devices={n}",) for n in args.fewer.split(",") if n}
     return supervise(
         sys.orig_argv,
-        Settings(args.folder, limits, Policy(2, 0.1), args.wait, *place, fallbacks),
+        SupervisorConfig(args.folder, limits, RestartPolicy(2, 0.1), args.wait, *place, fallbacks),
     )
 
 
@@ -79,7 +79,7 @@ def act(action: str, folder: Path) -> None:
     if action.startswith("steps"):
         for step in range(1, int(action.removeprefix("steps")) + 1):
             peers().note(f"step {step}")
-            peers().took(step)
+            peers().note_step(step)
             time.sleep(0.05)
     elif action.startswith("exit"):
         sys.exit(int(action.removeprefix("exit")))
@@ -119,7 +119,7 @@ def act(action: str, folder: Path) -> None:
         (folder / "waiting").touch()
         signal.sigwait({signal.SIGUSR2})
     elif action == "gracious":
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(Exit.INTERRUPTED))
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(ExitCode.INTERRUPTED))
     elif action == "deaf":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     elif action != "done":

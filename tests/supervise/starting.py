@@ -16,31 +16,31 @@ import pytest
 from mllm_jax.config.load import ParallelConfig
 from mllm_jax.runtime import agreement, collective, devices, peers
 from mllm_jax.runtime.agreement import AgreementError
-from mllm_jax.runtime.backends.place import found
+from mllm_jax.runtime.backends.place import place_from_environment
 from mllm_jax.runtime.devices import DeviceError
-from mllm_jax.runtime.part import JoinError, PeerError, Peers, Processes
-from mllm_jax.runtime.peers import First, Member
-from mllm_jax.runtime.watch import LIMITS, Limits, Peer
-from mllm_jax.runtime.wire import Address
+from mllm_jax.runtime.part import JoinError, PeerError, Peers, ProcessPlace
+from mllm_jax.runtime.peers import PeerHub, PeerMember
+from mllm_jax.runtime.watch import LIMITS, Peer, WatchLimits
+from mllm_jax.runtime.wire import HostAddress
 from tests.runtime.test_collective import HERE, NONE, found_by_jax
 from tests.supervise.test_messages import shows_nothing
 
 
 def of_the_start(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Of processes that do not meet."""
-    said, limits = [], Limits()
+    said, limits = [], WatchLimits()
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = Address("127.0.0.1", taken.getsockname()[1])
+        address = HostAddress("127.0.0.1", taken.getsockname()[1])
         with pytest.raises(JoinError) as refused:
-            First(0, 2, address, limits).meet(0.1)
+            PeerHub(0, 2, address, limits).meet(0.1)
         said.append(str(refused.value))
-    first, member = First(0, 2, address, limits), Member(1, 2, address, limits)
+    first, member = PeerHub(0, 2, address, limits), PeerMember(1, 2, address, limits)
     for together in (first, member):
         with pytest.raises(PeerError) as late:
             together.meet(0.1)
         said.append(str(late.value))
-    monkeypatch.setattr(peers, "show", shows_nothing)
-    member._line = None  # type: ignore[assignment]
+    monkeypatch.setattr(peers, "present_secret", shows_nothing)
+    member._connection = None  # type: ignore[assignment]
     with pytest.raises(PeerError) as strange:
         asyncio.run(member._answer(1.0))
     said.append(str(strange.value))
@@ -51,7 +51,7 @@ def of_the_start(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(first, "_end", end)
     now = time.monotonic()
-    asyncio.run(first._gone(Peer(1, "b", 97, now, "step 41", since=now - 1.0)))
+    asyncio.run(first._on_closed(Peer(1, "b", 97, now, "step 41", since=now - 1.0)))
     told_apart = [{"train.learning_rate": 0.001}, {"train.learning_rate": 0.002}]
     with monkeypatch.context() as patched:
         gathered = SimpleNamespace(
@@ -59,12 +59,12 @@ def of_the_start(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         )
         patched.setattr(agreement, "peers", lambda: gathered)
         with pytest.raises(AgreementError) as differ:
-            agreement.agree("x", {})
+            agreement.check_agreement("x", {})
     return [*said, str(differ.value)]
 
 
 def too_long(said: list[str]) -> Callable[..., Any]:
-    """`deadline` where each wait is over it."""
+    """`exit_after` where each wait is over it."""
 
     @contextmanager
     def waited(seconds: float | None, why: str | Callable[[], str]) -> Iterator[None]:
@@ -82,15 +82,15 @@ def of_clusters(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     step = {"SLURM_PROCID": "0", "SLURM_STEP_NODELIST": "a", "SLURM_JOB_ID": "1"}
     for told in ({}, {**step, "SLURM_STEP_NUM_TASKS": "3", "SLURM_STEP_NUM_NODES": "1"}):
         with pytest.raises(JoinError) as refused:
-            found(told, 60.0)
+            place_from_environment(told, 60.0)
         said.append(str(refused.value))
     with monkeypatch.context() as patched:
         patched.setattr(devices, "os", SimpleNamespace(environ={}))
-        patched.setattr(devices, "deadline", waited)
+        patched.setattr(devices, "exit_after", waited)
         patched.setattr(jax.distributed, "initialize", lambda *_, **__: None)
-        devices._join_found(60)
-        patched.setattr(collective, "deadline", waited)
-        alone = collective.Collective(LIMITS)
+        devices._join_discovered(60)
+        patched.setattr(collective, "exit_after", waited)
+        alone = collective.CollectivePeers(LIMITS)
         alone.count = 2
         alone.note("step 7")
         with alone.waiting("step 7"):
@@ -126,19 +126,19 @@ def of_devices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         for there in (lambda: of * 7 + of[:1], lambda: of * 12, fails(AssertionError())):
             patched.setattr(jax, "devices", there)
             with pytest.raises(DeviceError) as refused:
-                devices._found(own)
+                devices._find_devices(own)
             said.append(str(refused.value))
         with pytest.raises(DeviceError) as refused:
-            devices._share(16, 3)
+            devices._devices_per_process(16, 3)
         said.append(str(refused.value))
-        patched.setattr(devices, "deadline", too_long(said))
+        patched.setattr(devices, "exit_after", too_long(said))
         patched.setattr(devices, "peers", lambda: SimpleNamespace(count=1, doing=met.doing))
-        for limits in (LIMITS, Limits(stalled=None)):
+        for limits in (LIMITS, WatchLimits(stalled=None)):
             with devices._looking(own, limits):
                 pass
-        patched.setattr(devices, "join", lambda *_: met)
+        patched.setattr(devices, "join_peers", lambda *_: met)
         patched.setattr(jax.distributed, "initialize", fails(RuntimeError("no answer")))
         with pytest.raises(DeviceError) as refused:
-            devices._join(Processes(2, 1, "a:12355"), LIMITS, lambda: None)
+            devices._join_processes(ProcessPlace(2, 1, "a:12355"), LIMITS, lambda: None)
         said.append(str(refused.value))
     return said

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.supervise import agent
-from mllm_jax.supervise.agent import Agent, Work
-from mllm_jax.supervise.conductor import Begin, Ended
-from mllm_jax.supervise.ends import End
+from mllm_jax.supervise.agent import ProcessAgent, SupervisedRun
+from mllm_jax.supervise.coordinator import BeginAttempt, ProcessEnded
+from mllm_jax.supervise.ends import ProcessEnd
 
 
 class Process:
@@ -22,16 +22,16 @@ class Process:
 
     beat = None
 
-    def __init__(self, own: End | OSError) -> None:
+    def __init__(self, own: ProcessEnd | OSError) -> None:
         self._own, self.heard = own, list[int]()
 
     async def start(self, *_: object, **__: object) -> None:
         if isinstance(self._own, OSError):
             raise self._own
 
-    async def wait(self) -> End:
+    async def wait(self) -> ProcessEnd:
         await asyncio.sleep(0)
-        assert isinstance(self._own, End)
+        assert isinstance(self._own, ProcessEnd)
         return self._own
 
     def signal(self, number: int) -> None:
@@ -39,15 +39,15 @@ class Process:
 
 
 @pytest.fixture
-def ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., End]:
+def ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., ProcessEnd]:
     """The end that an agent tells of, whose process ends so, perhaps after a signal."""
 
-    async def told(process: Process, *signals: int) -> Ended:
-        found = list[Ended]()
-        monkeypatch.setattr(agent, "Child", lambda *_: process)
+    async def told(process: Process, *signals: int) -> ProcessEnded:
+        found = list[ProcessEnded]()
+        monkeypatch.setattr(agent, "ChildProcess", lambda *_: process)
         async with asyncio.TaskGroup() as tasks:
-            own = Agent(Work(("x",), 1, tmp_path), tasks, found.append)
-            own.begin(Begin(3, False))
+            own = ProcessAgent(SupervisedRun(("x",), 1, tmp_path), tasks, found.append)
+            own.begin(BeginAttempt(3, False))
             for number in signals:
                 own.signal(number)
         assert process.heard == [*signals]
@@ -56,31 +56,33 @@ def ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., End]
         assert only.attempt == 3
         return only
 
-    def run(own: End | OSError, *signals: int) -> End:
+    def run(own: ProcessEnd | OSError, *signals: int) -> ProcessEnd:
         return asyncio.run(told(Process(own), *signals)).end
 
     return run
 
 
-def end(code: int, **changes: Any) -> End:
-    return End(1, "b", 77, code, 5, "step 5", 1.0, **changes)
+def end(code: int, **changes: Any) -> ProcessEnd:
+    return ProcessEnd(1, "b", 77, code, 5, "step 5", 1.0, **changes)
 
 
-@pytest.mark.parametrize("code", [Exit.OK, Exit.UNFIT, Exit.LOST_PEER, -9])
-def test_an_end_is_told_as_it_is(code: int, ended: Callable[..., End]) -> None:
+@pytest.mark.parametrize("code", [ExitCode.OK, ExitCode.UNFIT, ExitCode.LOST_PEER, -9])
+def test_an_end_is_told_as_it_is(code: int, ended: Callable[..., ProcessEnd]) -> None:
     assert ended(end(code, stacks="x")) == end(code, stacks="x")
 
 
-@pytest.mark.parametrize("own", [end(Exit.UNFIT), end(-15), end(-9, halted=True)])
-def test_after_a_signal_any_failure_is_an_interruption(own: End, ended: Callable[..., End]) -> None:
-    assert ended(own, signal.SIGTERM) == end(Exit.INTERRUPTED)
+@pytest.mark.parametrize("own", [end(ExitCode.UNFIT), end(-15), end(-9, halted=True)])
+def test_after_a_signal_any_failure_is_an_interruption(
+    own: ProcessEnd, ended: Callable[..., ProcessEnd]
+) -> None:
+    assert ended(own, signal.SIGTERM) == end(ExitCode.INTERRUPTED)
 
 
-def test_a_run_that_is_done_in_spite_of_a_signal_is_done(ended: Callable[..., End]) -> None:
-    assert ended(end(Exit.OK), signal.SIGTERM) == end(Exit.OK)
+def test_a_run_that_is_done_in_spite_of_a_signal_is_done(ended: Callable[..., ProcessEnd]) -> None:
+    assert ended(end(ExitCode.OK), signal.SIGTERM) == end(ExitCode.OK)
 
 
-def test_a_process_that_cannot_be_started_has_failed(ended: Callable[..., End]) -> None:
+def test_a_process_that_cannot_be_started_has_failed(ended: Callable[..., ProcessEnd]) -> None:
     found = ended(FileNotFoundError("no such program"))
-    assert (found.process, found.pid, found.code) == (1, 0, Exit.FAILED)
+    assert (found.process, found.pid, found.code) == (1, 0, ExitCode.FAILED)
     assert not found.final

@@ -12,30 +12,30 @@ from hypothesis import strategies as st
 from mllm_jax.supervise.attempts import (
     KINDS,
     LOSSES,
-    Attempts,
-    Spent,
-    Watched,
-    accounts,
-    effective_so_far,
-    goodput,
-    newest,
-    read,
-    told,
-    write,
+    AttemptRecords,
+    TimeSpent,
+    WatchedAttempt,
+    account_attempts,
+    compute_goodput,
+    effective_seconds,
+    goodput_line,
+    newest_attempt,
+    read_attempts,
+    write_attempt,
 )
 
 SECONDS = st.floats(0, 1e4)
 
 
 def test_the_time_of_a_run_is_what_its_attempts_have_spent() -> None:
-    first = Spent(1, 100.0, {"start": 5.0, "compile": 10.0, "step": 60.0, "save": 2.0})
-    second = Spent(2, 200.0, {"start": 4.0, "restore": 3.0, "step": 30.0, "evaluate": 8.0})
+    first = TimeSpent(1, 100.0, {"start": 5.0, "compile": 10.0, "step": 60.0, "save": 2.0})
+    second = TimeSpent(2, 200.0, {"start": 4.0, "restore": 3.0, "step": 30.0, "evaluate": 8.0})
     watched = [
-        Watched(1, 100.0, 190.0, hung=True, again=True, code=-9),
-        Watched(2, 200.5, 245.0),
+        WatchedAttempt(1, 100.0, 190.0, hung=True, again=True, code=-9),
+        WatchedAttempt(2, 200.5, 245.0),
     ]
     # 20 of the 60 seconds of the first attempt were behind the checkpoint of the second.
-    found = goodput([first, second], watched, effective=70.0)
+    found = compute_goodput([first, second], watched, effective=70.0)
     assert found["attempts"] == 2
     assert {kind: own for kind, own in found["seconds"].items() if own} == {
         "effective": 70.0,
@@ -53,56 +53,64 @@ def test_the_time_of_a_run_is_what_its_attempts_have_spent() -> None:
     assert total == pytest.approx(245.0 - 100.0 + 0.5)
     assert found["share"] == pytest.approx(70.0 / total)
     line = "goodput 48.1% of 146 s in 2 attempts: rework 20.0 s, hang 13.0 s, pause 10.5 s, "
-    assert told(found).startswith(line)
+    assert goodput_line(found).startswith(line)
 
 
 def test_an_attempt_that_ends_while_it_starts_counts_as_what_it_was_at() -> None:
     """Rework are steps: one that has taken none has lost none."""
     watched = [
-        Watched(1, 10.0, 14.0, again=True, code=-9),
-        Watched(4, 15.0, 27.0, again=True, code=7),
-        Watched(5, 30.0),
+        WatchedAttempt(1, 10.0, 14.0, again=True, code=-9),
+        WatchedAttempt(4, 15.0, 27.0, again=True, code=7),
+        WatchedAttempt(5, 30.0),
     ]
     spent = [
-        Spent(4, 15.0, {"start": 2.0, "data": 1.0}, "restore"),
-        Spent(5, 30.0, {"start": 2.0, "step": 8.0}),
+        TimeSpent(4, 15.0, {"start": 2.0, "data": 1.0}, "restore"),
+        TimeSpent(5, 30.0, {"start": 2.0, "step": 8.0}),
     ]
-    assert accounts(spent, watched) == {
+    assert account_attempts(spent, watched) == {
         1: {"start": 4.0, "pause": 1.0},
         4: {"start": 2.0, "data": 1.0, "restore": 9.0, "pause": 3.0},
         5: {"start": 2.0, "step": 8.0},
     }
-    found = goodput(spent, watched, effective=8.0)
+    found = compute_goodput(spent, watched, effective=8.0)
     assert found["seconds"]["rework"] == 0.0
     assert found["seconds"]["restore"] == 9.0
     assert found["share"] == pytest.approx(8 / 30)
 
 
 def test_an_attempt_whose_supervisor_was_killed_lasts_until_the_next_one_begins() -> None:
-    spent = [Spent(1, 0.0, {"step": 95.0, "save": 5.0}), Spent(2, 700.0, {"step": 95.0})]
-    found = goodput(spent, [Watched(1, 0.0), Watched(2, 700.0)], effective=190.0)
+    spent = [TimeSpent(1, 0.0, {"step": 95.0, "save": 5.0}), TimeSpent(2, 700.0, {"step": 95.0})]
+    found = compute_goodput(
+        spent, [WatchedAttempt(1, 0.0), WatchedAttempt(2, 700.0)], effective=190.0
+    )
     assert found["seconds"]["pause"] == 600.0
     assert found["share"] == pytest.approx(190 / 795)
 
 
 def test_a_hang_counts_whatever_code_the_attempt_has_ended_with() -> None:
     """One of its processes may have been done."""
-    spent, watched = [Spent(1, 0.0, {"step": 10.0})], [Watched(1, 0.0, 30.0, hung=True, code=0)]
-    assert accounts(spent, watched) == {1: {"step": 10.0, "hang": 20.0}}
+    spent, watched = (
+        [TimeSpent(1, 0.0, {"step": 10.0})],
+        [WatchedAttempt(1, 0.0, 30.0, hung=True, code=0)],
+    )
+    assert account_attempts(spent, watched) == {1: {"step": 10.0, "hang": 20.0}}
 
 
 def test_no_time_is_lost_that_a_process_knows_to_have_spent() -> None:
     """Its last word may be later than the end that its supervisor tells."""
-    spent = [Spent(1, 0.0, {"step": 10.5})]
-    watched = [Watched(1, 0.0, 10.0, again=True, code=-9), Watched(2, 20.0)]
-    assert accounts(spent, watched) == {1: {"step": 10.5, "rework": 0.0, "pause": 9.5}, 2: {}}
+    spent = [TimeSpent(1, 0.0, {"step": 10.5})]
+    watched = [WatchedAttempt(1, 0.0, 10.0, again=True, code=-9), WatchedAttempt(2, 20.0)]
+    assert account_attempts(spent, watched) == {
+        1: {"step": 10.5, "rework": 0.0, "pause": 9.5},
+        2: {},
+    }
 
 
 def test_clocks_of_two_hosts_make_no_time_that_is_below_zero() -> None:
     """Steps may seem longer than all that was told, and an attempt seem to begin too early."""
-    spent = [Spent(1, 0.0, {"step": 10.0}), Spent(2, 29.5, {"step": 5.0})]
-    watched = [Watched(1, 0.0, 30.0, again=True, code=-9), Watched(2, 29.5)]
-    found = goodput(spent, watched, effective=16.0)
+    spent = [TimeSpent(1, 0.0, {"step": 10.0}), TimeSpent(2, 29.5, {"step": 5.0})]
+    watched = [WatchedAttempt(1, 0.0, 30.0, again=True, code=-9), WatchedAttempt(2, 29.5)]
+    found = compute_goodput(spent, watched, effective=16.0)
     assert found["seconds"]["pause"] == 0.0
     assert found["seconds"]["effective"] == 15.0
     assert found["seconds"]["rework"] == 20.0
@@ -128,14 +136,14 @@ def test_supervised_time_is_counted_once(
     for n, (seconds, (tail, pause, hung, killed, at)) in enumerate(
         zip(each, ends, strict=False), 1
     ):
-        spent.append(Spent(n, now, seconds, at))
+        spent.append(TimeSpent(n, now, seconds, at))
         known = now + sum(seconds.values())
         end = known + tail
-        closed = Watched(n, now, end, hung, again=n < len(each), code=-9)
-        watched.append(Watched(n, now) if killed else closed)
+        closed = WatchedAttempt(n, now, end, hung, again=n < len(each), code=-9)
+        watched.append(WatchedAttempt(n, now) if killed else closed)
         now, end = end + pause, known if killed else end
     stepping = sum(own.get("step", 0.0) for own in each)
-    found = goodput(spent, watched, share * stepping)
+    found = compute_goodput(spent, watched, share * stepping)
     total = sum(found["seconds"].values())
     assert total == pytest.approx(end - 1000.0, rel=1e-6, abs=1e-6)
     assert all(value >= 0 for value in found["seconds"].values())
@@ -143,14 +151,17 @@ def test_supervised_time_is_counted_once(
 
 
 def test_records_are_read_as_they_were_written(tmp_path: Path) -> None:
-    assert newest(tmp_path) == 0
-    assert read(tmp_path) == Attempts()
-    spent, watched = Spent(11, 1.5, {"step": 2.0}), Watched(9, 1.0, 2.0, True, True, -9, "killed")
-    write(tmp_path, Spent(11, 1.5, {"step": 1.0}))
+    assert newest_attempt(tmp_path) == 0
+    assert read_attempts(tmp_path) == AttemptRecords()
+    spent, watched = (
+        TimeSpent(11, 1.5, {"step": 2.0}),
+        WatchedAttempt(9, 1.0, 2.0, True, True, -9, "killed"),
+    )
+    write_attempt(tmp_path, TimeSpent(11, 1.5, {"step": 1.0}))
     for record in (spent, watched):
-        write(tmp_path, record)
-    assert newest(tmp_path) == 11
-    assert read(tmp_path) == Attempts([spent], [watched])
+        write_attempt(tmp_path, record)
+    assert newest_attempt(tmp_path) == 11
+    assert read_attempts(tmp_path) == AttemptRecords([spent], [watched])
     assert {path.name for path in (tmp_path / "attempts").iterdir()} == {
         "11.json",
         "9.supervisor.json",
@@ -174,7 +185,7 @@ def test_a_record_is_on_the_disk_before_it_replaces_the_last_one(
 
     monkeypatch.setattr("os.fsync", syncing)
     monkeypatch.setattr(Path, "replace", moved)
-    write(tmp_path, Spent(1, 1.0, {"step": 2.0}))
+    write_attempt(tmp_path, TimeSpent(1, 1.0, {"step": 2.0}))
     assert (tmp_path / "attempts" / "1.json").read_text() == synced[0]
 
 
@@ -191,43 +202,45 @@ def test_a_record_is_on_the_disk_before_it_replaces_the_last_one(
 def test_what_is_no_record_is_named_and_costs_that_record_alone(
     text: str, why: str, tmp_path: Path
 ) -> None:
-    spent, watched = Spent(1, 1.0, {"step": 2.0}), Watched(2, 1.0)
-    for own in (spent, watched, Watched(1, 1.0)):
-        write(tmp_path, own)
+    spent, watched = TimeSpent(1, 1.0, {"step": 2.0}), WatchedAttempt(2, 1.0)
+    for own in (spent, watched, WatchedAttempt(1, 1.0)):
+        write_attempt(tmp_path, own)
     (tmp_path / "attempts" / "1.supervisor.json").write_text(text)
     named = f"1.supervisor.json is damaged, and left out: {why}"
-    assert read(tmp_path) == Attempts([spent], [watched], {"1.supervisor.json": named})
+    assert read_attempts(tmp_path) == AttemptRecords(
+        [spent], [watched], {"1.supervisor.json": named}
+    )
 
 
 def test_a_record_of_an_earlier_version_is_read_without_a_checksum(tmp_path: Path) -> None:
-    write(tmp_path, Spent(1, 1.0, {"step": 2.0}))
+    write_attempt(tmp_path, TimeSpent(1, 1.0, {"step": 2.0}))
     path = tmp_path / "attempts" / "1.json"
     path.write_text('{"attempt": 1, "began": 1.0, "seconds": {"step": 2.0}, "now": "step"}\n')
-    assert read(tmp_path) == Attempts([Spent(1, 1.0, {"step": 2.0})])
+    assert read_attempts(tmp_path) == AttemptRecords([TimeSpent(1, 1.0, {"step": 2.0})])
     path.write_text('{"attempt": 1, "began": 1.0, "seconds": {"stfp": 2.0}, "now": "step"}\n')
-    assert "unknown kind stfp" in read(tmp_path).damage["1.json"]
+    assert "unknown kind stfp" in read_attempts(tmp_path).damage["1.json"]
 
 
-def damaged(folder: Path, name: str) -> Attempts:
+def damaged(folder: Path, name: str) -> AttemptRecords:
     path = folder / "attempts" / name
     path.write_bytes(path.read_bytes().replace(b"attempt", b"auempt"))
-    return read(folder)
+    return read_attempts(folder)
 
 
 @pytest.mark.parametrize("name", ["1.json", "2.json", "1.supervisor.json", "2.supervisor.json"])
 def test_a_damaged_record_leaves_the_goodput_of_the_others(name: str, tmp_path: Path) -> None:
     """Time whose record is damaged is unknown, but for the steps that the state has."""
-    first = Spent(1, 0.0, {"start": 10.0, "step": 80.0}, effective=80.0)
-    second = Spent(2, 100.0, {"start": 10.0, "step": 90.0}, effective=160.0)
-    watched = Watched(1, 0.0, 95.0, again=True, code=-9), Watched(2, 100.0, 200.0)
+    first = TimeSpent(1, 0.0, {"start": 10.0, "step": 80.0}, effective=80.0)
+    second = TimeSpent(2, 100.0, {"start": 10.0, "step": 90.0}, effective=160.0)
+    watched = WatchedAttempt(1, 0.0, 95.0, again=True, code=-9), WatchedAttempt(2, 100.0, 200.0)
     for own in (first, second, *watched):
-        write(tmp_path, own)
-    whole = goodput([first, second], watched, 160.0)
+        write_attempt(tmp_path, own)
+    whole = compute_goodput([first, second], watched, 160.0)
     kept = damaged(tmp_path, name)
-    found = goodput(kept.spent, kept.watched, 160.0, [*kept.damage])
+    found = compute_goodput(kept.times_spent, kept.watched, 160.0, [*kept.damage])
     assert found["attempts"] == 2
     assert found["damaged"] == [name]
-    assert f"without the damaged attempts/{name}" in told(found)
+    assert f"without the damaged attempts/{name}" in goodput_line(found)
     assert found["seconds"]["effective"] == 160.0
     assert sum(found["seconds"].values()) == pytest.approx(200.0)
     assert found["share"] == pytest.approx(whole["share"])
@@ -237,21 +250,24 @@ def test_a_damaged_record_leaves_the_goodput_of_the_others(name: str, tmp_path: 
 
 
 def test_steps_that_nothing_tells_of_are_not_made_up(tmp_path: Path) -> None:
-    for own in (Spent(1, 0.0, {"step": 80.0}), Spent(2, 500.0, {"start": 5.0, "step": 45.0})):
-        write(tmp_path, own)
+    for own in (
+        TimeSpent(1, 0.0, {"step": 80.0}),
+        TimeSpent(2, 500.0, {"start": 5.0, "step": 45.0}),
+    ):
+        write_attempt(tmp_path, own)
     kept = damaged(tmp_path, "1.json")
-    found = goodput(kept.spent, kept.watched, 120.0, [*kept.damage])
+    found = compute_goodput(kept.times_spent, kept.watched, 120.0, [*kept.damage])
     assert found["seconds"]["effective"] == 45.0
     assert found["share"] == pytest.approx(45 / 50)
     assert found["attempts"] == 2
 
 
-@pytest.mark.parametrize("kind", [Spent, Watched])
+@pytest.mark.parametrize("kind", [TimeSpent, WatchedAttempt])
 def test_what_a_process_that_is_killed_has_begun_is_overwritten(
-    kind: type[Spent | Watched], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: type[TimeSpent | WatchedAttempt], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def record(attempt: int) -> Spent | Watched:
-        return Spent(attempt, 1.0, {}) if kind is Spent else Watched(attempt, 1.0)
+    def record(attempt: int) -> TimeSpent | WatchedAttempt:
+        return TimeSpent(attempt, 1.0, {}) if kind is TimeSpent else WatchedAttempt(attempt, 1.0)
 
     def killed(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -260,20 +276,20 @@ def test_what_a_process_that_is_killed_has_begun_is_overwritten(
         dying.setattr(Path, "replace", killed)
         dying.setattr(Path, "unlink", lambda *_, **__: None)
         with pytest.raises(KeyboardInterrupt):
-            write(tmp_path, record(1))
+            write_attempt(tmp_path, record(1))
     monkeypatch.setattr("os.getpid", lambda: 1)
-    write(tmp_path, record(2))
+    write_attempt(tmp_path, record(2))
     (left,) = (tmp_path / "attempts").iterdir()
     assert left.name.startswith("2.")
 
 
 def test_effective_seconds_are_those_of_the_newest_record_that_knows_them() -> None:
     """Records of an earlier version know none, but steps of an only attempt are all effective."""
-    old = [Spent(n, 0.0, {"start": 1.0, "step": 8.0}) for n in (1, 2)]
-    known = [Spent(n, 0.0, {"step": 9.0}, effective=7.0 + n) for n in (1, 2)]
-    assert effective_so_far([]) is None
-    assert effective_so_far(old[:1]) == 8.0
-    assert effective_so_far([Spent(1, 0.0, {"start": 1.0})]) == 0.0
-    assert effective_so_far(old) is None
-    assert effective_so_far([*old, *known]) == 9.0
-    assert effective_so_far([*known, *old]) == 9.0
+    old = [TimeSpent(n, 0.0, {"start": 1.0, "step": 8.0}) for n in (1, 2)]
+    known = [TimeSpent(n, 0.0, {"step": 9.0}, effective=7.0 + n) for n in (1, 2)]
+    assert effective_seconds([]) is None
+    assert effective_seconds(old[:1]) == 8.0
+    assert effective_seconds([TimeSpent(1, 0.0, {"start": 1.0})]) == 0.0
+    assert effective_seconds(old) is None
+    assert effective_seconds([*old, *known]) == 9.0
+    assert effective_seconds([*known, *old]) == 9.0

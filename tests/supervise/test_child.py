@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from mllm_jax.supervise import child
-from mllm_jax.supervise.child import Child
+from mllm_jax.supervise.child import ChildProcess
 from tests.timing import PATIENCE
 
 #: Says that it is there, and does nothing from then on.
 PROGRAM = """
 import time
-from mllm_jax.runtime.supervised.process import obey
-obey()
+from mllm_jax.runtime.supervised.process import apply_supervisor_settings
+apply_supervisor_settings()
 while True:
     time.sleep(1)
 """
@@ -24,7 +24,7 @@ while True:
 
 async def halted(folder: Path) -> str:
     """The file of the stacks of a process that is halted after its first sign of life."""
-    own = Child(3, 0, folder)
+    own = ChildProcess(3, 0, folder)
     await own.start((sys.executable, "-c", PROGRAM), ("x",))
     ended = asyncio.create_task(own.wait())
     while own.beat is None:

@@ -9,11 +9,11 @@ import pytest
 from data.waits import SOURCE, Wait
 from mllm_jax.runtime import part
 from mllm_jax.runtime.part import Peers
-from mllm_jax.runtime.watch import Limits, Peer, fault
+from mllm_jax.runtime.watch import Peer, WatchLimits, find_fault
 from mllm_jax.train.events import Phase
 from mllm_jax.train.listeners.listeners import note_activity
 
-LIMITS = Limits(60.0, 100.0)
+LIMITS = WatchLimits(60.0, 100.0)
 
 
 def test_a_place_that_holds_up_the_data_is_told_and_the_wait_begins_anew_behind_it(
@@ -47,8 +47,8 @@ def test_a_process_that_a_place_holds_up_is_given_its_retry_seconds(
 ) -> None:
     held = Peer(0, "a", 1, seconds, "waiting for the data", 0.0, limited=True, allowed=allowed)
     waits = Peer(1, "b", 2, seconds, "step 4", 1.0, limited=True, waiting=True)
-    assert fault([held, waits], seconds + 1.0, LIMITS) is None
-    told = fault([held, waits], seconds + 1.1, LIMITS)
+    assert find_fault([held, waits], seconds + 1.0, LIMITS) is None
+    told = find_fault([held, waits], seconds + 1.1, LIMITS)
     by = "run.stall_seconds" if allowed < 300 else "run.hang_seconds beyond retry_seconds"
     assert f"process 0 (host a, pid 1) is stuck: no process goes on since {seconds:g} s ({by})" in (
         told or ""

@@ -10,15 +10,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from mllm_jax.runtime.exits import Exit
-from mllm_jax.runtime.lock import locked
-from mllm_jax.runtime.wire import Address
+from mllm_jax.runtime.exits import ExitCode
+from mllm_jax.runtime.lock import run_lock
+from mllm_jax.runtime.wire import HostAddress
 from mllm_jax.supervise import messages
-from mllm_jax.supervise.conductor import Finish, Joined, Leave
-from mllm_jax.supervise.follower import Follower
-from mllm_jax.supervise.leader import Leader, Other
-from mllm_jax.supervise.messages import Alive, Hello
-from mllm_jax.supervise.supervisor import Lead, Settings
+from mllm_jax.supervise.coordinator import FinishRun, LeaveRun, SupervisorJoined
+from mllm_jax.supervise.follower import FollowerSupervisor
+from mllm_jax.supervise.leader import LeaderSupervisor, OtherSupervisor
+from mllm_jax.supervise.messages import LeaderAlive, SupervisorHello
+from mllm_jax.supervise.supervisor import LeadState, SupervisorConfig
 from tests.runtime.test_peers import HEARD, free_port
 from tests.runtime.test_processes import EVERYWHERE, listening
 from tests.supervise.test_supervisor import Process, attempts, ended, gone, start
@@ -64,8 +64,8 @@ def test_all_hosts_begin_again_together_and_the_cause_is_named(
     actions[victim] = "steps4 kill,steps5 done"
     first, second = pair(processes, tmp_path, address, (actions[0], actions[1]))
     killed = "was killed by SIGKILL; its last event: step 4"
-    ended(first, Exit.OK, "attempt 1 has ended after ", f" s: process {victim} (host ", killed)
-    assert ended(second, Exit.OK) == ""
+    ended(first, ExitCode.OK, "attempt 1 has ended after ", f" s: process {victim} (host ", killed)
+    assert ended(second, ExitCode.OK) == ""
     told = [[(line[0], line[3]) for line in attempts(tmp_path, i)] for i in (0, 1)]
     assert told[0] == told[1]
     assert [number for number, _ in told[0]] == ["1", "2"]
@@ -77,8 +77,10 @@ def test_all_hosts_begin_again_together_and_the_cause_is_named(
 def test_a_process_that_hangs_is_named_on_another_host_and_all_end(processes, tmp_path, address):
     actions = "steps4 wait,done", "steps5 stop,done"
     first, second = pair(processes, tmp_path, address, actions, "--silent", "3")
-    said = ended(first, Exit.OK, "process 1 (host ", "no sign of life", "its last event: step 5")
-    ended(second, Exit.OK)
+    said = ended(
+        first, ExitCode.OK, "process 1 (host ", "no sign of life", "its last event: step 5"
+    )
+    ended(second, ExitCode.OK)
     for process in (0, 1):
         path = tmp_path / "stacks" / f"attempt-1-process-{process}.txt"
         assert str(path) in said
@@ -91,8 +93,13 @@ def test_a_host_that_is_started_again_joins(processes, tmp_path, address):
     assert not listening(first.pid) & EVERYWHERE
     second.kill()
     soon(lambda: gone(int(attempts(tmp_path, 0)[0][1])))
-    ended(host(processes, tmp_path, address, 1, "steps4 wait,done"), Exit.OK)
-    ended(first, Exit.OK, "process 1 (host ", "is gone with its supervisor; its last event: step 4")
+    ended(host(processes, tmp_path, address, 1, "steps4 wait,done"), ExitCode.OK)
+    ended(
+        first,
+        ExitCode.OK,
+        "process 1 (host ",
+        "is gone with its supervisor; its last event: step 4",
+    )
     assert all(gone(int(line[1])) for i in (0, 1) for line in attempts(tmp_path, i))
 
 
@@ -101,8 +108,8 @@ def test_a_leader_that_is_started_again_goes_on_with_the_next_number(processes, 
     waiting(tmp_path)
     first.kill()
     soon(lambda: gone(int(attempts(tmp_path, 1)[0][1])))
-    ended(host(processes, tmp_path, address, 0, "steps4 wait,done"), Exit.OK)
-    ended(second, Exit.OK, "the connection to the supervisor of process 0 is gone")
+    ended(host(processes, tmp_path, address, 0, "steps4 wait,done"), ExitCode.OK)
+    ended(second, ExitCode.OK, "the connection to the supervisor of process 0 is gone")
     assert [line[0] for line in attempts(tmp_path, 0)] == ["1", "2"]
 
 
@@ -112,33 +119,38 @@ def test_supervisors_that_do_not_fit_are_refused_by_name(processes, tmp_path, ad
     elsewhere = tmp_path / "elsewhere"
     ended(
         host(processes, elsewhere, address, 1, "done"),
-        Exit.BAD_INPUT,
+        ExitCode.BAD_INPUT,
         f"has the run folder {elsewhere}, that of process 0 {tmp_path}",
     )
     place = ["--coordinator", address, "--process", "2", "--processes", "3"]
     told = "was started with --processes 3, process 0 with 2"
-    ended(start(processes, tmp_path, "done", *place), Exit.BAD_INPUT, told)
+    ended(start(processes, tmp_path, "done", *place), ExitCode.BAD_INPUT, told)
     (tmp_path / ".supervisor-1").unlink()  # as on another host, which has a folder of its own
     who, why = "the supervisor of process 1 (host ", f", pid {second.pid}, is it"
     late = host(processes, tmp_path, address, 1, "done")
-    ended(late, Exit.BAD_INPUT, who, f"pid {late.pid}) comes too late: host ", why)
+    ended(late, ExitCode.BAD_INPUT, who, f"pid {late.pid}) comes too late: host ", why)
     assert first.poll() is second.poll() is None
 
 
 def test_a_supervisor_whose_connection_was_cut_may_come_again_at_once(tmp_path):
-    leader = Leader(["x"], Settings(tmp_path, count=2))
-    old = Other(Joined(1, "b", 90), None, time.monotonic())
+    leader = LeaderSupervisor(["x"], SupervisorConfig(tmp_path, count=2))
+    old = OtherSupervisor(SupervisorJoined(1, "b", 90), None, time.monotonic())
     leader._others[1] = old
-    assert leader._unfit(Hello(str(tmp_path), 2, Joined(1, "b", 90, attempt=3))) == ""
-    assert "comes too late" in leader._unfit(Hello(str(tmp_path), 2, Joined(1, "b", 98)))
+    assert (
+        leader._unfit(SupervisorHello(str(tmp_path), 2, SupervisorJoined(1, "b", 90, attempt=3)))
+        == ""
+    )
+    assert "comes too late" in leader._unfit(
+        SupervisorHello(str(tmp_path), 2, SupervisorJoined(1, "b", 98))
+    )
 
 
 def test_hosts_that_do_not_come_are_named_on_both_sides(processes, tmp_path, address):
     waits = ["--wait", "0.5"]
     told = "process 1 of 2 found no supervisor of process 0 at " + address
-    ended(host(processes, tmp_path, address, 1, "done", *waits), Exit.LOST_PEER, told)
+    ended(host(processes, tmp_path, address, 1, "done", *waits), ExitCode.LOST_PEER, told)
     told = "the supervisor of process 1 of 2 did not come within 0.5 s (run.wait_for_hosts)"
-    ended(host(processes, tmp_path, address, 0, "done", *waits), Exit.LOST_PEER, told)
+    ended(host(processes, tmp_path, address, 0, "done", *waits), ExitCode.LOST_PEER, told)
 
 
 def test_hosts_go_on_without_one_that_does_not_come_back(processes, tmp_path, address):
@@ -148,7 +160,7 @@ def test_hosts_go_on_without_one_that_does_not_come_back(processes, tmp_path, ad
     waiting(tmp_path)
     second.kill()
     told = "the supervisor of process 1 of 2 did not come within 6 s (run.wait_for_hosts): "
-    ended(first, Exit.OK, told + "going on with 1 of 2 hosts")
+    ended(first, ExitCode.OK, told + "going on with 1 of 2 hosts")
     before, after = attempts(tmp_path, 0)
     assert before[4:] == ["2"]
     assert after[3:] == ["None", "1", "parallel.devices=1"]
@@ -169,7 +181,7 @@ def test_the_next_host_leads_where_that_of_process_0_does_not_come_back(
     hosts[1].kill()
     told = f"process 2 of 3 found no supervisor of process 1 at {address} within 6 s "
     leads = "process 1 leads in place of 0", f"{told}(run.wait_for_hosts): it takes the lead"
-    said = ended(hosts[2], Exit.OK, *leads)
+    said = ended(hosts[2], ExitCode.OK, *leads)
     assert "did not come" not in said, "it is not waited for twice"
     _, both, alone = attempts(tmp_path, 0)
     assert attempts(tmp_path, 1)[1][3:] == both[3:], "they meet at one place"
@@ -187,7 +199,9 @@ def test_hosts_go_on_without_one_that_is_unfit_again(unfit, processes, tmp_path,
     actions = ["steps4 exit6,exit6,exit6,steps9 done"] * 2
     actions[unfit] = "steps4 exit1,exit8,exit8,done"
     hosts = pair(processes, tmp_path, address, (actions[0], actions[1]), *options)
-    said = [ended(own, Exit.OK if own is hosts[1] or unfit else Exit.UNFIT) for own in hosts]
+    said = [
+        ended(own, ExitCode.OK if own is hosts[1] or unfit else ExitCode.UNFIT) for own in hosts
+    ]
     told = f"; process {unfit} (host {socket.gethostname()}) is unfit again: going on with 1 of 2"
     assert told in said[0]
     alone = attempts(tmp_path, 0)[-1]  # the process of whichever host is left is number 0
@@ -198,27 +212,34 @@ def test_hosts_go_on_without_one_that_is_unfit_again(unfit, processes, tmp_path,
 def test_a_leader_that_leaves_ends_and_the_others_do_not(tmp_path):
     said = []
     line = SimpleNamespace(send=lambda kind, **rest: said.append({"kind": kind, **rest}))
-    leader = Leader(["x"], Settings(tmp_path, count=2, fallbacks={1: ()}))
-    leader._others[1] = Other(Joined(1, "b", 90), line, time.monotonic())
-    leader._act([Leave(Exit.UNFIT, "process 0 is unfit again")])
-    assert leader._finish == Finish(Exit.UNFIT, "process 0 is unfit again")
-    place = {"process": 1, "count": 2, "address": Address("127.0.0.1", free_port()), "wait": 3600.0}
-    follower = Follower(["x"], Settings(tmp_path, fallbacks={1: ()}, **place))
-    follower._do(Alive(0, ((1, "127.0.0.1:1"),)))
-    follower._do(messages.action(said[0]))
-    assert asyncio.run(follower._found()) is None  # without waiting for the one that has left
+    leader = LeaderSupervisor(["x"], SupervisorConfig(tmp_path, count=2, fallbacks={1: ()}))
+    leader._others[1] = OtherSupervisor(SupervisorJoined(1, "b", 90), line, time.monotonic())
+    leader._act([LeaveRun(ExitCode.UNFIT, "process 0 is unfit again")])
+    assert leader._finish == FinishRun(ExitCode.UNFIT, "process 0 is unfit again")
+    place = {
+        "process": 1,
+        "count": 2,
+        "address": HostAddress("127.0.0.1", free_port()),
+        "wait": 3600.0,
+    }
+    follower = FollowerSupervisor(["x"], SupervisorConfig(tmp_path, fallbacks={1: ()}, **place))
+    follower._do(LeaderAlive(0, ((1, "127.0.0.1:1"),)))
+    follower._do(messages.parse_order(said[0]))
+    assert asyncio.run(follower._find_leader()) is None  # without waiting for the one that has left
     assert follower.lead is not None
-    assert follower.lead.behind == {0}
+    assert follower.lead.left_behind == {0}
 
 
 def test_no_host_leads_too_few(tmp_path):
-    place = {"process": 2, "count": 4, "address": Address("10.0.0.1", 1)}
-    follower = Follower(["x"], Settings(tmp_path, fallbacks={2: (), 3: ()}, **place))
-    assert follower._lead("10.0.0.3:1", []) is None
-    lead = follower._lead("10.0.0.3:1", [(3, "10.0.0.4:1")])
-    assert lead == Lead(Address("10.0.0.3", 1), behind=frozenset({0, 1}))
-    all_needed = Follower(["x"], Settings(tmp_path, **place))
-    assert all_needed._lead("10.0.0.3:1", [(3, "10.0.0.4:1")]) is None
+    place = {"process": 2, "count": 4, "address": HostAddress("10.0.0.1", 1)}
+    follower = FollowerSupervisor(
+        ["x"], SupervisorConfig(tmp_path, fallbacks={2: (), 3: ()}, **place)
+    )
+    assert follower._take_lead("10.0.0.3:1", []) is None
+    lead = follower._take_lead("10.0.0.3:1", [(3, "10.0.0.4:1")])
+    assert lead == LeadState(HostAddress("10.0.0.3", 1), left_behind=frozenset({0, 1}))
+    all_needed = FollowerSupervisor(["x"], SupervisorConfig(tmp_path, **place))
+    assert all_needed._take_lead("10.0.0.3:1", [(3, "10.0.0.4:1")]) is None
 
 
 def test_no_host_leads_where_another_has_the_run(processes, tmp_path, address):
@@ -228,7 +249,7 @@ def test_no_host_leads_where_another_has_the_run(processes, tmp_path, address):
     waiting(tmp_path)
     first.kill()
     first.wait()
-    with locked(tmp_path, ".supervisor"):
+    with run_lock(tmp_path, ".supervisor"):
         told = "process 1 of 2 found no supervisor of process 0 at ", f"run folder {tmp_path} is in"
-        ended(second, Exit.LOST_PEER, *told)
+        ended(second, ExitCode.LOST_PEER, *told)
     assert len(attempts(tmp_path, 1)) == 1

@@ -1,4 +1,4 @@
-"""Plans that are searched beside a run: what is found is taken, what is not found is told."""
+"""Plans that are searched beside a run: those that are found are used, the others are told."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mllm_jax.supervise.plans import Planning, Plans
+from mllm_jax.supervise.plans import FallbackPlans, FallbackSearch
 from tests.configs import ROOT
 from tests.timing import soon
 
@@ -29,9 +29,9 @@ def read(file: Path, devices: int) -> tuple[str, ...]:
 
 
 def test_plans_are_found_told_and_given_up(tmp_path, caplog):
-    plans = Plans({3: ("before",), 2: ("before",)})
+    plans = FallbackPlans({3: ("before",), 2: ("before",)})
     command, devices = [sys.executable, "-c", PROGRAM], {4: 8, 3: 6, 2: 4, 1: 2}
-    planning = Planning(command, devices, tmp_path, read, plans)
+    planning = FallbackSearch(command, devices, tmp_path, read, plans)
     soon(lambda: "(4 devices)" in caplog.text)
     planning.close()  # which does not wait for the search
     assert plans == {4: ("for 8 of 8",), 3: ("before",), 2: ("before",)}
@@ -43,7 +43,7 @@ def test_plans_are_found_told_and_given_up(tmp_path, caplog):
 
 
 def test_plans_are_added_while_others_go_through_them():
-    plans = Plans({3: ("three",)})
+    plans = FallbackPlans({3: ("three",)})
     for hosts in plans:
         plans.add(hosts - 1, ("fewer",))
     assert (plans, len(plans)) == ({3: ("three",), 2: ("fewer",)}, 2)
@@ -53,12 +53,13 @@ def test_plans_are_added_while_others_go_through_them():
 SEARCHING = """
 import sys, time
 from pathlib import Path
-from mllm_jax.supervise.plans import Planning, Plans
+from mllm_jax.supervise.plans import FallbackSearch, FallbackPlans
 search = (
     "import os, pathlib, time; pathlib.Path(r'{told}').write_text(str(os.getpid()));"
     "time.sleep(60)"
 )
-Planning([sys.executable, "-c", search], {{1: 1}}, Path("."), lambda file, devices: (), Plans({{}}))
+command = [sys.executable, "-c", search]
+FallbackSearch(command, {{1: 1}}, Path("."), lambda file, devices: (), FallbackPlans({{}}))
 time.sleep(60)
 """
 

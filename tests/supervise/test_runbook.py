@@ -21,41 +21,41 @@ import numpy as np
 import pytest
 
 from mllm_jax.health import check
-from mllm_jax.health.devices import fault_of
-from mllm_jax.health.finding import Finding, Health, judged
+from mllm_jax.health.devices import describe_wrong_bits
+from mllm_jax.health.finding import Finding, Health, judge_findings
 from mllm_jax.health.machine import fault_of_clock
-from mllm_jax.runtime.exits import Exit, code_of
+from mllm_jax.runtime.exits import ExitCode, exit_code_of
 from mllm_jax.runtime.part import JoinError
-from mllm_jax.runtime.peers import First
-from mllm_jax.runtime.records import line_of
-from mllm_jax.runtime.watch import LIMITS, Limits, Peer, fault
-from mllm_jax.runtime.wire import Address
+from mllm_jax.runtime.peers import PeerHub
+from mllm_jax.runtime.records import record_line
+from mllm_jax.runtime.watch import LIMITS, Peer, WatchLimits, find_fault
+from mllm_jax.runtime.wire import HostAddress
 from mllm_jax.supervise import child, start
-from mllm_jax.supervise.agent import Agent, Work
-from mllm_jax.supervise.attempts import Watched, read
-from mllm_jax.supervise.child import Child
-from mllm_jax.supervise.conductor import (
+from mllm_jax.supervise.agent import ProcessAgent, SupervisedRun
+from mllm_jax.supervise.attempts import WatchedAttempt, read_attempts
+from mllm_jax.supervise.child import ChildProcess
+from mllm_jax.supervise.coordinator import (
     UNENDING,
-    Action,
-    Begin,
-    Conductor,
-    Ended,
-    Finish,
-    Interrupted,
-    Joined,
-    Leave,
-    Left,
-    Say,
-    Sign,
+    BeginAttempt,
+    Coordinator,
+    CoordinatorAction,
+    FinishRun,
+    LeaderInterrupted,
+    LeaveRun,
+    LifeSign,
+    LogLine,
+    ProcessEnded,
+    SupervisorJoined,
+    SupervisorLeft,
 )
-from mllm_jax.supervise.ends import End
-from mllm_jax.supervise.follower import Follower
-from mllm_jax.supervise.leader import Leader, Other, _write
-from mllm_jax.supervise.messages import Alive, Hello
-from mllm_jax.supervise.pace import KNOWN, Pace
-from mllm_jax.supervise.plans import Planning, Plans
-from mllm_jax.supervise.policy import Policy
-from mllm_jax.supervise.supervisor import Lead, Settings
+from mllm_jax.supervise.ends import ProcessEnd
+from mllm_jax.supervise.follower import FollowerSupervisor
+from mllm_jax.supervise.leader import LeaderSupervisor, OtherSupervisor, _write_record
+from mllm_jax.supervise.messages import LeaderAlive, SupervisorHello
+from mllm_jax.supervise.pace import KNOWN, EventPace
+from mllm_jax.supervise.plans import FallbackPlans, FallbackSearch
+from mllm_jax.supervise.policy import RestartPolicy
+from mllm_jax.supervise.supervisor import LeadState, SupervisorConfig
 from mllm_jax.train.components.guard import DivergedError
 from mllm_jax.train.components.replica_check import CorruptionError, Difference, check_replicas
 from mllm_jax.train.listeners.stragglers.compare import TimeComparison
@@ -63,52 +63,56 @@ from mllm_jax.train.listeners.stragglers.judge import Straggler
 from mllm_jax.train.listeners.stragglers.window import HOST
 from tests.runbook import messages, unsaid
 from tests.supervise.starting import of_clusters, of_devices, of_the_start, too_long
-from tests.supervise.test_conductor import beat, paced
+from tests.supervise.test_coordinator import beat, paced
 from tests.supervise.test_messages import of_strangers, refuses
 from tests.train.components.test_guard import guarded
 
 
-def words(actions: list[Action]) -> list[str]:
+def words(actions: list[CoordinatorAction]) -> list[str]:
     return [
-        action.text if isinstance(action, Say) else action.why
+        action.text if isinstance(action, LogLine) else action.why
         for action in actions
-        if isinstance(action, Say | Finish)
+        if isinstance(action, LogLine | FinishRun)
     ]
 
 
-def conductor(attempt: int = 0, restarts: int = 5, count: int = 1) -> Conductor:
-    own = Conductor(count, Policy(restarts, 1.0), LIMITS, 600.0, attempt=attempt)
+def coordinator(attempt: int = 0, restarts: int = 5, count: int = 1) -> Coordinator:
+    own = Coordinator(count, RestartPolicy(restarts, 1.0), LIMITS, 600.0, attempt=attempt)
     for process in range(count):
-        own.hear(Joined(process, "ab"[process], 811), 0.0)
-    own.tick(0.0)
+        own.on_event(SupervisorJoined(process, "ab"[process], 811), 0.0)
+    own.on_tick(0.0)
     return own
 
 
 def of_ends() -> list[str]:
     """Of processes that end, and of attempts."""
     said = [
-        str(End(0, "a", 812, code, step=41, event="step 41", ago=0.0))
+        str(ProcessEnd(0, "a", 812, code, step=41, event="step 41", ago=0.0))
         for code in (-signal.SIGKILL, 1)
     ]
-    bad = conductor()
-    said += words(bad.hear(Ended(1, End(0, "a", 812, 2)), 1.0))
-    poor = conductor(restarts=2)
+    bad = coordinator()
+    said += words(bad.on_event(ProcessEnded(1, ProcessEnd(0, "a", 812, 2)), 1.0))
+    poor = coordinator(restarts=2)
     for attempt in (1, 2, 3):
-        said += words(poor.hear(Ended(attempt, End(0, "a", 812, 1)), 100.0 * attempt))
-        poor.tick(100.0 * attempt + 50)
-    once = conductor(restarts=0)
-    said += words(once.hear(Ended(1, End(0, "a", 812, 1, step=20)), 40.0))
-    stuck = conductor(attempt=2)
-    assert words(stuck.tick(61.0))
+        said += words(
+            poor.on_event(ProcessEnded(attempt, ProcessEnd(0, "a", 812, 1)), 100.0 * attempt)
+        )
+        poor.on_tick(100.0 * attempt + 50)
+    once = coordinator(restarts=0)
+    said += words(once.on_event(ProcessEnded(1, ProcessEnd(0, "a", 812, 1, step=20)), 40.0))
+    stuck = coordinator(attempt=2)
+    assert words(stuck.on_tick(61.0))
     stacks = "runs/demo/stacks/attempt-3-process-0.txt"
     return said + words(
-        stuck.hear(Ended(3, End(0, "a", 812, -9, halted=True, stacks=stacks)), 96.0)
+        stuck.on_event(
+            ProcessEnded(3, ProcessEnd(0, "a", 812, -9, halted=True, stacks=stacks)), 96.0
+        )
     )
 
 
 def of_faults() -> list[str | None]:
     """Of processes that do not go on."""
-    pace, now = Pace(), 0.0
+    pace, now = EventPace(), 0.0
     for step in range(KNOWN + 1):
         pace = pace.after(beat(event=f"waiting for the data of step {step}", since=now))
         now += 0.1
@@ -120,57 +124,60 @@ def of_faults() -> list[str | None]:
     evaluating = Peer(0, "a", 812, heard=600.6, event="evaluating after step 40")
     long = paced(5.0, limited=False).limit(LIMITS)
     return [
-        fault([peers[0]], 61.0, LIMITS),
-        fault([replace(peers[1], limit=pace.limit(LIMITS))], 60.2, LIMITS),
-        fault([peers[2]], 43201.0, LIMITS),
-        fault([replace(evaluating, limit=long)], 600.6, LIMITS),
+        find_fault([peers[0]], 61.0, LIMITS),
+        find_fault([replace(peers[1], limit=pace.limit(LIMITS))], 60.2, LIMITS),
+        find_fault([peers[2]], 43201.0, LIMITS),
+        find_fault([replace(evaluating, limit=long)], 600.6, LIMITS),
     ]
 
 
 def of_hosts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Of other supervisors and their processes."""
-    pair = conductor(count=2)
+    pair = coordinator(count=2)
     last = beat(event="step 41", since=9.0, time=9.9)
-    pair.hear(Sign(1, replace(last, pid=97)), 9.9)
-    said = words(pair.hear(Left(1), 10.0))
-    three = Conductor(4, wait=600.0, fewer=(3,))
+    pair.on_event(LifeSign(1, replace(last, pid=97)), 9.9)
+    said = words(pair.on_event(SupervisorLeft(1), 10.0))
+    three = Coordinator(4, wait=600.0, fewer=(3,))
     for process in (0, 1, 3):
-        three.hear(Joined(process, "abcd"[process], 811), 0.0)
-    said += words(three.tick(601.0))
-    said += words(three.hear(Joined(2, "c", 811), 602.0))
+        three.on_event(SupervisorJoined(process, "abcd"[process], 811), 0.0)
+    said += words(three.on_tick(601.0))
+    said += words(three.on_event(SupervisorJoined(2, "c", 811), 602.0))
     for again in (unfit_again(1), unfit_again(2)):
         said += words(again)
-    alone = Conductor(2, wait=600.0)
-    alone.hear(Joined(0, "a", 811), 0.0)
-    said += words(alone.tick(601.0))
-    few = Conductor(4, wait=600.0, fewer=(2, 3))
-    few.hear(Joined(0, "a", 811), 0.0)
-    said += words(few.tick(601.0))
-    leader = Leader(["x"], Settings(folder, count=2))
-    leader._others[1] = Other(Joined(1, "b", 90), None, time.monotonic())  # type: ignore[arg-type]
-    said.append(leader._unfit(Hello(str(folder), 2, Joined(1, "b", 98))))
+    alone = Coordinator(2, wait=600.0)
+    alone.on_event(SupervisorJoined(0, "a", 811), 0.0)
+    said += words(alone.on_tick(601.0))
+    few = Coordinator(4, wait=600.0, fewer=(2, 3))
+    few.on_event(SupervisorJoined(0, "a", 811), 0.0)
+    said += words(few.on_tick(601.0))
+    leader = LeaderSupervisor(["x"], SupervisorConfig(folder, count=2))
+    leader._others[1] = OtherSupervisor(SupervisorJoined(1, "b", 90), None, time.monotonic())  # type: ignore[arg-type]
+    said.append(leader._unfit(SupervisorHello(str(folder), 2, SupervisorJoined(1, "b", 98))))
     leader._settings = replace(leader._settings, folder=Path("runs/demo"))
-    said.append(leader._unfit(Hello("runs/demo", 3, Joined(1, "b", 98))))
-    said.append(leader._unfit(Hello("runs/other", 2, Joined(1, "b", 98))))
-    said.append(leader._unfit(Hello("runs/demo", 2, Joined(7, "b", 98))))
-    monkeypatch.setattr("mllm_jax.runtime.peers.attempt", lambda: 4)
-    first = First(0, 2, Address("127.0.0.1", 1), Limits())
+    said.append(leader._unfit(SupervisorHello("runs/demo", 3, SupervisorJoined(1, "b", 98))))
+    said.append(leader._unfit(SupervisorHello("runs/other", 2, SupervisorJoined(1, "b", 98))))
+    said.append(leader._unfit(SupervisorHello("runs/demo", 2, SupervisorJoined(7, "b", 98))))
+    monkeypatch.setattr("mllm_jax.runtime.peers.attempt_number", lambda: 4)
+    first = PeerHub(0, 2, HostAddress("127.0.0.1", 1), WatchLimits())
     said.append(first._unfit(Peer(1, "b", 97, heard=0.0), 2, 3))
     first._peers[1] = Peer(1, "b", 97, heard=0.0)
     said += [first._unfit(Peer(own, "b", 97, heard=0.0), 2, 4) for own in (1, 7)]
     return said
 
 
-def unfit_again(least: int) -> list[Action]:
+def unfit_again(least: int) -> list[CoordinatorAction]:
     """Of the second of two hosts, and of a third one that is gone where two are needed."""
-    own, followed = Conductor(2 + (least > 1), wait=0.0, fewer=(least,)), list[Action]()
+    own, followed = (
+        Coordinator(2 + (least > 1), wait=0.0, fewer=(least,)),
+        list[CoordinatorAction](),
+    )
     for process in (0, 1):
-        own.hear(Joined(process, "ab"[process], 811), 0.0)
+        own.on_event(SupervisorJoined(process, "ab"[process], 811), 0.0)
     for attempt in (1, 2):
         for now in (100.0 * attempt, 100.0 * attempt + 1):
-            own.tick(now)
-        own.hear(Ended(attempt, End(0, "a", 812, 6)), now + 1)
-        followed = own.hear(Ended(attempt, End(1, "b", 812, 8)), now + 1)
+            own.on_tick(now)
+        own.on_event(ProcessEnded(attempt, ProcessEnd(0, "a", 812, 6)), now + 1)
+        followed = own.on_event(ProcessEnded(attempt, ProcessEnd(1, "b", 812, 8)), now + 1)
     return followed
 
 
@@ -188,8 +195,8 @@ def of_self_checks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Of devices, links and machines that are not fit."""
     said: list[str] = []
     with monkeypatch.context() as patched:
-        patched.setattr(check, "deadline", too_long(said))
-        check.examine({"products": lambda: iter(())})
+        patched.setattr(check, "exit_after", too_long(said))
+        check.run_checks({"products": lambda: iter(())})
     wrong = np.zeros((2048, 2048), np.float32)
     wanted = wrong.copy()
     wrong[7, 9], wanted[7, 9] = 31, 30
@@ -197,11 +204,11 @@ def of_self_checks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     inside = "links within domains"
     links = [Finding("neighbours", f"link {at}", rate=220e9, among=inside) for at in range(3)]
     slow, far = (f"link of device {at + 1} to device {at} {kind} of process 0" for at in (3, 7))
-    bits = fault_of("bfloat16", wrong, wanted)
+    bits = describe_wrong_bits("bfloat16", wrong, wanted)
     found = [
         Finding("products", f"device 2 {kind} of process 1", fault=bits),
-        *judged([*links, Finding("neighbours", slow, rate=90e9, among=inside)]),
-        *judged([Finding("neighbours", far, rate=1e9, sheet=50e9)]),
+        *judge_findings([*links, Finding("neighbours", slow, rate=90e9, among=inside)]),
+        *judge_findings([Finding("neighbours", far, rate=1e9, sheet=50e9)]),
         Finding("clock", "process 2 (host c)", fault=fault_of_clock(90.0)),
         Finding("packages", "process 2 (host c)", fault='has msgpack "1.0.0", the others "1.1.0"'),
     ]
@@ -217,18 +224,18 @@ def of_replicas() -> list[str]:
 
     with pytest.raises(CorruptionError) as found:
         check_replicas(compare, 400, {}, {})  # type: ignore[arg-type]
-    assert code_of(found.value) == Exit.DIVERGED
+    assert exit_code_of(found.value) == ExitCode.DIVERGED
     return [str(found.value)]
 
 
 def of_other_attempts() -> list[str]:
     """Of what comes from another attempt, and of an interruption between two."""
-    fourth = conductor(attempt=3)
-    said = words(fourth.hear(Sign(1, replace(beat(attempt=3), pid=97)), 1.0))
-    said += words(fourth.hear(Ended(3, End(1, "b", 97, 0)), 1.0))
-    between = conductor()
-    between.hear(Ended(1, End(0, "a", 812, 1)), 1.0)
-    return said + words(between.hear(Interrupted(), 1.5))
+    fourth = coordinator(attempt=3)
+    said = words(fourth.on_event(LifeSign(1, replace(beat(attempt=3), pid=97)), 1.0))
+    said += words(fourth.on_event(ProcessEnded(3, ProcessEnd(1, "b", 97, 0)), 1.0))
+    between = coordinator()
+    between.on_event(ProcessEnded(1, ProcessEnd(0, "a", 812, 1)), 1.0)
+    return said + words(between.on_event(LeaderInterrupted(), 1.5))
 
 
 def of_what_stays() -> list[str | None]:
@@ -237,22 +244,24 @@ def of_what_stays() -> list[str | None]:
     waits = [
         Peer(i, "ab"[i], 812, heard=1801.0, event=step, limited=True, waiting=True) for i in (0, 1)
     ]
-    stuck = conductor()
+    stuck = coordinator()
     place = stuck._places[0]
     stuck._places[0] = replace(place, joined=replace(place.joined, pid=812))
-    stuck.hear(Sign(0, replace(beat(), pid=812)), 0.0)
-    stuck.tick(61.0)
-    return [fault(waits, 1801.0, LIMITS), *words(stuck.tick(61.1 + UNENDING))]
+    stuck.on_event(LifeSign(0, replace(beat(), pid=812)), 0.0)
+    stuck.on_tick(61.0)
+    return [find_fault(waits, 1801.0, LIMITS), *words(stuck.on_tick(61.1 + UNENDING))]
 
 
 async def of_followers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Of a supervisor that hears the one that leads, or does not."""
-    place = Settings(Path("runs/demo"), Limits(silent=60.0), wait=0.0, process=1, count=2)
+    place = SupervisorConfig(
+        Path("runs/demo"), WatchLimits(silent=60.0), wait=0.0, process=1, count=2
+    )
     with socket.create_server(("127.0.0.1", 0)) as closed:
-        address = Address("127.0.0.1", closed.getsockname()[1])
+        address = HostAddress("127.0.0.1", closed.getsockname()[1])
 
-    def follower() -> Follower:
-        return Follower(["x"], replace(place, address=address))
+    def follower() -> FollowerSupervisor:
+        return FollowerSupervisor(["x"], replace(place, address=address))
 
     def line(*received: Any) -> Any:
         coming = iter(received)
@@ -269,27 +278,27 @@ async def of_followers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         await follower()._serve(line(received))
     stale = follower()
     stale._attempt = 4
-    stale._do(Begin(3, False))
-    stale._do(Alive(1, ()))
-    await stale._found()
-    follower()._do(Leave(8, "process 0 (host a) is unfit again"))
+    stale._do(BeginAttempt(3, False))
+    stale._do(LeaderAlive(1, ()))
+    await stale._find_leader()
+    follower()._do(LeaveRun(8, "process 0 (host a) is unfit again"))
     alone = follower()
-    await alone._found()
+    await alone._find_leader()
     refused = follower()
-    monkeypatch.setattr(refused, "_introduced", refuses)
-    await refused._connect(Address("127.0.0.1", 12355), 0.0)
+    monkeypatch.setattr(refused, "_introduce", refuses)
+    await refused._connect(HostAddress("127.0.0.1", 12355), 0.0)
     # Process 1 of 2 is the next one by number.
     found = follower()
-    found._finish, found.lead = alone._finish, Lead(address)
-    monkeypatch.setattr(start, "Follower", lambda *_: found)
+    found._finish, found.lead = alone._finish, LeadState(address)
+    monkeypatch.setattr(start, "FollowerSupervisor", lambda *_: found)
     monkeypatch.setattr(found, "run", lambda: finished(alone._finish))
-    monkeypatch.setattr(start, "_leads", lambda _: finished(Finish(0, "")))
-    monkeypatch.setattr(start, "locked", lambda *_: nullcontext())
+    monkeypatch.setattr(start, "_lead_run", lambda _: finished(FinishRun(0, "")))
+    monkeypatch.setattr(start, "run_lock", lambda *_: nullcontext())
     await start._run(["x"], found._settings)
     return [own._finish.why for own in (stale, alone, refused) if own._finish is not None]
 
 
-async def finished(finish: Finish | None) -> Finish | None:
+async def finished(finish: FinishRun | None) -> FinishRun | None:
     """What a supervisor has come to."""
     return finish
 
@@ -298,14 +307,14 @@ async def of_leaders(folder: Path) -> list[str]:
     """Of a supervisor that leads, and of its process."""
     said = []
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = Address("127.0.0.1", taken.getsockname()[1])
-        own = Leader(["x"], Settings(folder, count=2, address=address))
+        address = HostAddress("127.0.0.1", taken.getsockname()[1])
+        own = LeaderSupervisor(["x"], SupervisorConfig(folder, count=2, address=address))
         with pytest.raises(JoinError) as refused:
             await own.listen()
         said.append(str(refused.value).replace(str(address.port), "12355"))
     own._agent = SimpleNamespace(signal=lambda number: None)  # type: ignore[assignment]
     own._interrupt(signal.SIGTERM)
-    _write(folder / "none" / "there", Watched(3, 0.0))
+    _write_record(folder / "none" / "there", WatchedAttempt(3, 0.0))
     return said
 
 
@@ -315,20 +324,20 @@ async def of_children(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def start_one(*_: object, **__: object) -> None:
         raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
 
-    async def stacks(_: Child) -> bytes:
+    async def stacks(_: ChildProcess) -> bytes:
         return b"Thread 0x1"
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
-        patched.setattr(Child, "start", start_one)
-        agent = Agent(Work(("x",), 0, folder), None, lambda ended: None)  # type: ignore[arg-type]
-        own = Child(3, 0, folder / "stacks")
-        await agent._run(own, Begin(3, False))
-        patched.setattr(Child, "beat", beat())
-        patched.setattr(Child, "_stacks_written", stacks)
-        patched.setattr(child, "_keep", full)
+        patched.setattr(ChildProcess, "start", start_one)
+        agent = ProcessAgent(SupervisedRun(("x",), 0, folder), None, lambda ended: None)  # type: ignore[arg-type]
+        own = ChildProcess(3, 0, folder / "stacks")
+        await agent._run(own, BeginAttempt(3, False))
+        patched.setattr(ChildProcess, "beat", beat())
+        patched.setattr(ChildProcess, "_stacks_written", stacks)
+        patched.setattr(child, "_write_file", full)
         await own._write_stacks()
     own._close()
 
@@ -336,11 +345,11 @@ async def of_children(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def of_plans_and_records(folder: Path) -> list[str]:
     """Of plans for fewer hosts, and of records of attempts."""
     fails = [sys.executable, "-c", "raise SystemExit('no plan has room')"]
-    Planning(fails, {3: 6}, folder, lambda *_: (), Plans({}))._thread.join()
+    FallbackSearch(fails, {3: 6}, folder, lambda *_: (), FallbackPlans({}))._thread.join()
     record = folder / "runs" / "demo" / "attempts" / "3.json"
     record.parent.mkdir(parents=True)
-    record.write_text(line_of({"attempt": 3}).replace("3", "4", 1))
-    return [*read(record.parents[1]).damage.values()]
+    record.write_text(record_line({"attempt": 3}).replace("3", "4", 1))
+    return [*read_attempts(record.parents[1]).damage.values()]
 
 
 def of_losses(folder: Path) -> list[str]:

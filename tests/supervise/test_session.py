@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from mllm_jax.supervise import session
-from mllm_jax.supervise.session import Session, _fields, _runs
+from mllm_jax.supervise.session import ProcessSession, _fields, _runs
 from tests.timing import soon
 
 SLEEP = [sys.executable, "-c", "import time; print(flush=True); time.sleep(60)"]
@@ -29,10 +29,10 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_a_session_has_its_processes_and_no_others(sleeper: subprocess.Popen[bytes]) -> None:
-    assert Session(sleeper.pid).members() == [sleeper.pid]
-    assert os.getpid() not in Session(sleeper.pid).members()
+    assert ProcessSession(sleeper.pid).members() == [sleeper.pid]
+    assert os.getpid() not in ProcessSession(sleeper.pid).members()
     sleeper.kill()
-    soon(lambda: not Session(sleeper.pid).members())  # at its end it is no member, nor gone
+    soon(lambda: not ProcessSession(sleeper.pid).members())  # at its end it is no member, nor gone
     assert _fields(sleeper.pid)[0] == b"Z"
     assert not _runs(sleeper.pid)
 
@@ -60,13 +60,13 @@ def test_processes_are_killed_once_they_stand(
         assert len(slept) <= waits
 
     left = iter(looks)
-    monkeypatch.setattr(Session, "members", lambda _: [7] if looks else [])
+    monkeypatch.setattr(ProcessSession, "members", lambda _: [7] if looks else [])
     monkeypatch.setattr(session, "_read", lambda path: b"")
     monkeypatch.setattr(session, "_send", lambda process, how: sent.append((process, how)))
     monkeypatch.setattr(session, "_runs", lambda process: next(left))
     clock = SimpleNamespace(sleep=sleep, monotonic=lambda: 0.0)
     monkeypatch.setattr(session, "time", clock)
-    Session(1).kill()
+    ProcessSession(1).kill()
     assert len(slept) == waits
     assert sent == ([(7, signal.SIGSTOP), (7, signal.SIGKILL)] if looks else [])
 
@@ -76,23 +76,23 @@ def test_processes_that_do_not_stand_are_killed_in_the_end(
 ) -> None:
     times = iter([0.0, 0.1, 0.3])
     sent: list[int] = []
-    monkeypatch.setattr(Session, "members", lambda _: [7])
+    monkeypatch.setattr(ProcessSession, "members", lambda _: [7])
     monkeypatch.setattr(session, "_read", lambda path: b"")
     monkeypatch.setattr(session, "_send", lambda process, how: sent.append(how))
     monkeypatch.setattr(session, "_runs", lambda process: True)
     clock = SimpleNamespace(sleep=lambda seconds: None, monotonic=lambda: next(times))
     monkeypatch.setattr(session, "time", clock)
-    Session(1).kill()
+    ProcessSession(1).kill()
     assert sent == [signal.SIGSTOP, signal.SIGKILL]
 
 
 def test_trackers_end_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[int] = []
     lines = {"/proc/7/cmdline": b"python -c train", "/proc/8/cmdline": session._TRACKER}
-    monkeypatch.setattr(Session, "members", lambda _: [7, 8])
+    monkeypatch.setattr(ProcessSession, "members", lambda _: [7, 8])
     monkeypatch.setattr(session, "_read", lambda path: lines.get(path, b""))
     monkeypatch.setattr(session, "_send", lambda process, how: sent.append(process))
-    Session(1).kill()
+    ProcessSession(1).kill()
     assert sent == [7, 7]
 
 
@@ -109,7 +109,7 @@ def test_segments_of_killed_processes_are_removed(
     with subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        own = Session(process.pid)
+        own = ProcessSession(process.pid)
         own.kill()
         assert process.wait() == -signal.SIGKILL
     own.end()

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from mllm_jax.runtime.exits import Exit
-from mllm_jax.runtime.lock import SUPERVISOR, HeldError, LockedError, locked
-from mllm_jax.supervise.child import Child
-from mllm_jax.supervise.ends import End
+from mllm_jax.runtime.exits import ExitCode
+from mllm_jax.runtime.lock import SUPERVISOR, LockedError, LockHeldError, run_lock
+from mllm_jax.supervise.child import ChildProcess
+from mllm_jax.supervise.ends import ProcessEnd
 from mllm_jax.supervise.start import supervise
-from mllm_jax.supervise.supervisor import Settings
+from mllm_jax.supervise.supervisor import SupervisorConfig
 from tests.configs import ROOT
 from tests.timing import PATIENCE, soon
 
@@ -66,7 +66,7 @@ def test_training_is_started_again_after_causes_that_may_pass(processes, tmp_pat
     process = start(processes, tmp_path, actions)
     said = ended(
         process,
-        Exit.OK,
+        ExitCode.OK,
         "was killed by SIGKILL; its last event: step 4",
         "ended with exit code 1; its last event: step 5",
         "ended with exit code 6 (another process is gone, is stuck, is unfit or never came)",
@@ -80,7 +80,14 @@ def test_training_is_started_again_after_causes_that_may_pass(processes, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "code", [Exit.BAD_INPUT, Exit.BAD_DATA, Exit.DIVERGED, Exit.DAMAGED, Exit.INTERRUPTED]
+    "code",
+    [
+        ExitCode.BAD_INPUT,
+        ExitCode.BAD_DATA,
+        ExitCode.DIVERGED,
+        ExitCode.DAMAGED,
+        ExitCode.INTERRUPTED,
+    ],
 )
 def test_training_ends_at_once_where_no_attempt_would_help(code, processes, tmp_path):
     process = start(processes, tmp_path, f"steps4 exit{code:d},done")
@@ -92,7 +99,7 @@ def test_restarts_without_a_new_step_are_bounded_and_the_pause_grows(processes, 
     actions = "steps4 kill,steps4 kill,steps2 exit1,exit1,done"
     said = ended(
         start(processes, tmp_path, actions),
-        Exit.FAILED,
+        ExitCode.FAILED,
         "attempt 2 begins in 0.1 s",
         "attempt 4 begins in 0.2 s",
         "3 attempts in a row have taken no new step (run.restarts is 2)",
@@ -105,7 +112,7 @@ def test_a_process_that_is_stopped_or_hangs_is_named_with_its_stacks(processes, 
     actions = "steps4 stop,steps40 hang,steps41 grip,done"
     stopped, stuck = "is stuck or gone: no sign of life", "is stuck: no process goes on"
     watched = start(processes, tmp_path, actions, "--silent", "3")
-    said = ended(watched, Exit.OK, stopped, stuck)
+    said = ended(watched, ExitCode.OK, stopped, stuck)
     lines = [line for line in said.splitlines() if "its last event" in line]
     pids = [int(line[1]) for line in attempts(tmp_path)]
     for line, pid, how, event in zip(
@@ -130,7 +137,7 @@ def test_a_signal_is_passed_on_and_ends_all(number, processes, tmp_path):
     soon((tmp_path / "0" / "waiting").exists)
     process.send_signal(number)
     name = signal.Signals(number).name
-    ended(process, Exit.INTERRUPTED, f"{name} is passed on to the training process")
+    ended(process, ExitCode.INTERRUPTED, f"{name} is passed on to the training process")
     assert len(attempts(tmp_path)) == 1
 
 
@@ -138,7 +145,7 @@ def test_a_signal_for_a_profile_is_passed_on_and_ends_nothing(processes, tmp_pat
     process = start(processes, tmp_path, "profile steps2 done")
     soon((tmp_path / "0" / "waiting").exists)
     process.send_signal(signal.SIGUSR2)
-    ended(process, Exit.OK)
+    ended(process, ExitCode.OK)
     assert len(attempts(tmp_path)) == 1
 
 
@@ -151,7 +158,7 @@ def test_a_second_signal_ends_a_process_that_heeds_none(processes, tmp_path):
     soon(lambda: "is passed on" in said.readline())
     assert not gone(int(attempts(tmp_path)[0][1]))
     process.terminate()
-    ended(process, Exit.INTERRUPTED)
+    ended(process, ExitCode.INTERRUPTED)
     assert gone(int(attempts(tmp_path)[0][1]))
 
 
@@ -173,14 +180,14 @@ def test_no_process_outlives_a_supervisor_that_is_killed_nor_helpers_one_that_en
 
 @pytest.mark.parametrize("end", ["kill", "stop", "exit1"])
 def test_shared_memory_of_a_process_that_is_gone_is_removed(end, processes, tmp_path):
-    ended(start(processes, tmp_path, f"memory steps4 {end},done", "--silent", "3"), Exit.OK)
+    ended(start(processes, tmp_path, f"memory steps4 {end},done", "--silent", "3"), ExitCode.OK)
     name = (tmp_path / "0" / "memory").read_text()
     assert not (Path("/dev/shm") / name).exists()
 
 
 def test_shared_memory_that_nobody_has_registered_yet_is_removed(processes, tmp_path):
     """As of a worker that is killed while it makes a segment."""
-    ended(start(processes, tmp_path, "half steps4 kill,done"), Exit.OK)
+    ended(start(processes, tmp_path, "half steps4 kill,done"), ExitCode.OK)
     name = (tmp_path / "0" / "memory").read_text()
     assert name.startswith("psm_")
     assert not (Path("/dev/shm") / name).exists()
@@ -194,13 +201,13 @@ def test_one_folder_has_one_supervisor_and_the_error_names_it(processes, tmp_pat
     assert f"LockedError: run folder {tmp_path} is in use by process {first.pid} on " in err
     first.kill()
     soon(lambda: gone(int(attempts(tmp_path)[0][1])))
-    ended(start(processes, tmp_path, "wait,done"), Exit.OK)  # its number goes on
+    ended(start(processes, tmp_path, "wait,done"), ExitCode.OK)  # its number goes on
     assert [line[0] for line in attempts(tmp_path)] == ["1", "2"]
 
 
 def test_a_run_goes_back_to_a_step_once(processes, tmp_path):
     actions = "exit1,steps9 kill,steps10 kill,done"
-    ended(start(processes, tmp_path, actions, "--from-step", "7"), Exit.OK)
+    ended(start(processes, tmp_path, actions, "--from-step", "7"), ExitCode.OK)
     assert [line[2] for line in attempts(tmp_path)] == ["7", "7", "None", "None"]
 
 
@@ -216,9 +223,9 @@ def test_the_same_command_does_not_go_back_once_more(processes, tmp_path):
         soon(lambda: gone(int(attempts(tmp_path)[-1][1])))
     told = "by --from-step: the run goes on from its newest checkpoint; to go back again, remove "
     ended(first, -signal.SIGKILL, f"{told}{tmp_path}")
-    ended(start(processes, tmp_path, actions, "--from-step", "8"), Exit.OK)
-    ended(start(processes, tmp_path, actions), Exit.OK)
-    ended(start(processes, tmp_path, actions, *back), Exit.OK)
+    ended(start(processes, tmp_path, actions, "--from-step", "8"), ExitCode.OK)
+    ended(start(processes, tmp_path, actions), ExitCode.OK)
+    ended(start(processes, tmp_path, actions, *back), ExitCode.OK)
     assert [line[2] for line in attempts(tmp_path)] == ["7", "None", "8", "None", "7"]
 
 
@@ -229,7 +236,7 @@ def test_a_run_goes_back_until_it_has_taken_a_step(processes, tmp_path):
     soon((tmp_path / "0" / "waiting").exists)
     first.kill()
     soon(lambda: gone(int(attempts(tmp_path)[-1][1])))
-    ended(start(processes, tmp_path, actions, *back), Exit.OK)
+    ended(start(processes, tmp_path, actions, *back), ExitCode.OK)
     assert [line[2] for line in attempts(tmp_path)] == ["7", "7"]
 
 
@@ -244,7 +251,7 @@ def test_a_supervisor_loads_no_jax():
 def test_nothing_of_a_process_that_cannot_be_started_stays_open(tmp_path):
     async def starts() -> None:
         with pytest.raises(FileNotFoundError):
-            await Child(1, 0, tmp_path).start(["/no/such/program"], ["train"], ())
+            await ChildProcess(1, 0, tmp_path).start(["/no/such/program"], ["train"], ())
 
     before = {*Path("/proc/self/fd").iterdir()}
     asyncio.run(starts())
@@ -252,8 +259,8 @@ def test_nothing_of_a_process_that_cannot_be_started_stays_open(tmp_path):
 
 
 def test_a_process_that_is_just_being_started_is_ended_all_the_same(tmp_path):
-    async def ended() -> End:
-        child = Child(1, 0, tmp_path)
+    async def ended() -> ProcessEnd:
+        child = ChildProcess(1, 0, tmp_path)
         starting = asyncio.create_task(child.start(["sleep", "60"], ["train"], ()))
         halting = asyncio.create_task(child.halt())
         await asyncio.gather(starting, halting)
@@ -267,13 +274,13 @@ def test_a_job_waits_for_the_folder_as_long_as_for_other_hosts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another supervisor of the job may be gone with its host, whose lock stays for a time."""
-    settings = Settings(tmp_path, wait=0.5)
-    with locked(tmp_path, SUPERVISOR):
+    settings = SupervisorConfig(tmp_path, wait=0.5)
+    with run_lock(tmp_path, SUPERVISOR):
         with pytest.raises(LockedError) as told:
             supervise((), settings)
         assert told.type is LockedError
         monkeypatch.setenv("SLURM_JOB_ID", "41")
         begin = time.monotonic()
-        with pytest.raises(HeldError):
+        with pytest.raises(LockHeldError):
             supervise((), settings)
         assert time.monotonic() - begin >= 0.5

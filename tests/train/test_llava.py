@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from tests.configs import ROOT, values
 from tests.train.llava_folder import MISSING, TRUNCATED, write_folder
 
@@ -72,7 +72,7 @@ def test_a_folder_with_bad_samples_trains_and_counts_them(folder: Path) -> None:
 
 def test_a_bad_sample_can_end_the_run(folder: Path) -> None:
     done = train(write_config(folder), "data.on_error=raise", "run.name=strict")
-    assert done.returncode == Exit.BAD_DATA, done.stderr
+    assert done.returncode == ExitCode.BAD_DATA, done.stderr
     assert done.stdout == ""
     assert f"error: sample train.json[{MISSING}]: 'gone.png' is missing" in done.stderr
     assert "parameters on" not in done.stderr  # nothing has been built

@@ -23,10 +23,10 @@ import pytest
 import yaml
 
 from mllm_jax.config.load import load
-from mllm_jax.runtime.exits import Exit, code_of
-from mllm_jax.runtime.records import read_document, read_lines
+from mllm_jax.runtime.exits import ExitCode, exit_code_of
+from mllm_jax.runtime.records import read_record, read_record_lines
 from mllm_jax.supervise import attempts
-from mllm_jax.supervise.ends import End
+from mllm_jax.supervise.ends import ProcessEnd
 from mllm_jax.train.components.saves import SaveError
 from mllm_jax.train.records.forms import SUMMARY, metrics
 from tests.configs import CHANGES, ROOT, config, values
@@ -99,7 +99,7 @@ def finish(process: subprocess.Popen[str], code: int = 0) -> tuple[str, str]:
 
 
 def losses(run: Path) -> list[float]:
-    lines = read_lines(run / "metrics.jsonl", metrics).values
+    lines = read_record_lines(run / "metrics.jsonl", metrics).values
     return [line["loss"] for line in lines if "loss" in line]
 
 
@@ -109,7 +109,7 @@ def whole(folder: Path) -> dict[str, Any]:
     config = write_config(folder, "whole", run__compilation_cache=str(folder / "compiled"))
     out, _ = finish(launch("train", config, "--json"))
     summary: dict[str, Any] = json.loads(out)
-    assert read_document(folder / "whole" / "summary.json", SUMMARY) == summary
+    assert read_record(folder / "whole" / "summary.json", SUMMARY) == summary
     return summary
 
 
@@ -152,8 +152,8 @@ def test_a_supervised_run_that_is_killed_goes_on_from_memory_with_the_same_losse
     goodput = json.loads(out)["goodput"]
     assert goodput["attempts"] == 2
     assert all(goodput["seconds"][kind] > 0 for kind in ("effective", "restore", "pause"))
-    records = attempts.read(run)
-    killed, again = records.spent[0], records.watched[1]
+    records = attempts.read_attempts(run)
+    killed, again = records.times_spent[0], records.watched[1]
     counted = sum(goodput["seconds"].values())
     assert again.began - killed.began < counted < time.time() - killed.began
     for figure in ("padding", "imbalance", "encoder_microbatches", "moved_bytes", "final_loss"):
@@ -325,7 +325,7 @@ def test_a_run_whose_checkpoints_are_all_damaged_ends_with_their_code(whole, fol
     shutil.copytree(folder / "whole" / "checkpoints", copy)
     for path in copy.glob("*/state/**/d/*"):
         path.write_bytes(path.read_bytes()[:-1])
-    out, err = finish(launch("train", config), code=Exit.DAMAGED)
+    out, err = finish(launch("train", config), code=ExitCode.DAMAGED)
     assert str(copy) in out + err
     assert "Traceback" not in out + err, out + err
 
@@ -462,8 +462,8 @@ def test_a_full_disk_is_refused_before_training_and_holds_up_no_restart(
     with pytest.raises(RoomError, match=r"70 MiB are free, .* need 74 MiB") as full:
         check_room(tmp_path, needed_bytes=10 * 2**20)
     # A supervisor starts such a run again, and what it starts goes on.
-    assert code_of(full.value) == code_of(SaveError("full")) == Exit.OUT_OF_REACH
-    assert not End(0, "a", 812, Exit.OUT_OF_REACH).final
+    assert exit_code_of(full.value) == exit_code_of(SaveError("full")) == ExitCode.OUT_OF_REACH
+    assert not ProcessEnd(0, "a", 812, ExitCode.OUT_OF_REACH).final
     check_room(tmp_path, needed_bytes=10 * 2**20, lenient=True)
     assert "need 74 MiB; free some space or choose another run.directory. Train" in caplog.text
 

@@ -15,14 +15,14 @@ from mllm_jax.pages.run.steps import wrong_steps
 from mllm_jax.runtime.folder import IDENTITY, METRICS, RESOLVED, RunError, steps_in
 from mllm_jax.runtime.records import (
     DamageError,
-    Lines,
+    RecordLines,
     check_text,
     is_signed,
-    read_document,
-    read_lines,
+    read_record,
+    read_record_lines,
 )
 from mllm_jax.supervise.attempts import FOLDER as ATTEMPTS
-from mllm_jax.supervise.attempts import Attempts, goodput, read
+from mllm_jax.supervise.attempts import AttemptRecords, compute_goodput, read_attempts
 from mllm_jax.train.listeners.stragglers.heat import RankLine, read_times, times_of
 from mllm_jax.train.records.forms import SAMPLES, SKIPPED, SUMMARY, is_report, metrics
 from mllm_jax.train.records.samples import LIST as STEPS_LIST
@@ -60,7 +60,7 @@ class RunFiles:
 
     folder: Path
     lines: Sequence[Line]
-    attempts: Attempts = field(default_factory=Attempts)
+    attempts: AttemptRecords = field(default_factory=AttemptRecords)
     skipped: Sequence[Line] = ()
     times: Sequence[RankLine] = ()
     summary: Line | None = None
@@ -91,9 +91,9 @@ class RunFiles:
             found: Mapping[str, Any] = self.summary["goodput"]
             return found
         own = self.attempts
-        if not (own.spent or own.watched):
+        if not (own.times_spent or own.watched):
             return None
-        return goodput(own.spent, own.watched, own.effective, [*own.damage])
+        return compute_goodput(own.times_spent, own.watched, own.effective, [*own.damage])
 
     def series(self, name: str) -> tuple[list[int], list[float | None]]:
         """Steps and values of a figure that lines hold under `name`."""
@@ -114,19 +114,19 @@ def read_run(folder: Path) -> RunFiles:
             "begun, such as runs/demo"
         )
     try:
-        lines = read_lines(metrics_file, metrics)
-        lists = [read_lines(path, SKIPPED) for path in sorted(folder.glob(f"{LIST}*.jsonl"))]
+        lines = read_record_lines(metrics_file, metrics)
+        lists = [read_record_lines(path, SKIPPED) for path in sorted(folder.glob(f"{LIST}*.jsonl"))]
         samples = [
-            read_lines(path, SAMPLES) for path in sorted(folder.glob(f"{STEPS_LIST}*.jsonl"))
+            read_record_lines(path, SAMPLES) for path in sorted(folder.glob(f"{STEPS_LIST}*.jsonl"))
         ]
         times = read_times(folder)
-        attempts = read(folder)
+        attempts = read_attempts(folder)
         summary, of_summary = _summary(folder / SUMMARY_FILE)
     except OSError as error:
         raise RunError(f"--run {folder}: {error}") from error
-    read_lists: Sequence[Lines] = (lines, *lists, *samples, times)
+    read_lists: Sequence[RecordLines] = (lines, *lists, *samples, times)
     config, trouble, checked = _configuration(folder / RESOLVED)
-    damage = [sentence for own in read_lists for sentence in own.told]
+    damage = [sentence for own in read_lists for sentence in own.problems]
     damage += [*attempts.damage.values(), *of_summary, *_of_identity(folder)]
     damage += _of_checkpoints(folder)
     reports = [line for line in lines.values if is_report(line)]
@@ -160,7 +160,9 @@ def told_unchecked(names: Sequence[str]) -> list[str]:
     return [told] if names else []
 
 
-def _without_checksums(folder: Path, documents: Sequence[str], attempts: Attempts) -> list[str]:
+def _without_checksums(
+    folder: Path, documents: Sequence[str], attempts: AttemptRecords
+) -> list[str]:
     """Names of records in files of their own that have no checksums."""
     paths = [folder / name for name in documents]
     paths += sorted(p for p in (folder / ATTEMPTS).glob("*.json") if p.name not in attempts.damage)
@@ -170,7 +172,7 @@ def _without_checksums(folder: Path, documents: Sequence[str], attempts: Attempt
 def _summary(path: Path) -> tuple[Line | None, list[str]]:
     """The summary, or what is wrong with it."""
     try:
-        return (read_document(path, SUMMARY) if path.exists() else None), []
+        return (read_record(path, SUMMARY) if path.exists() else None), []
     except DamageError as error:
         return None, [str(error)]
 

@@ -16,9 +16,9 @@ import socket
 from collections.abc import MutableMapping
 from dataclasses import dataclass, replace
 
-from mllm_jax.runtime.backends.place import coordinator
+from mllm_jax.runtime.backends.place import coordinator_address
 from mllm_jax.runtime.part import JoinError
-from mllm_jax.runtime.wire import Address, hold_port
+from mllm_jax.runtime.wire import HostAddress, hold_port
 
 #: Names under which JAX looks up its settings.
 _BIND, _ADDRESS, _PORT = (
@@ -31,7 +31,7 @@ _OF_PODS = 8482
 
 
 @dataclass(frozen=True)
-class Listening:
+class CoordinatorAddresses:
     """Addresses of JAX's coordinator.
 
     Attributes:
@@ -43,8 +43,8 @@ class Listening:
     coordinator: str | None = None
 
 
-def listening(environment: MutableMapping[str, str]) -> Listening:
-    """Where JAX's coordinator listens, and is looked for.
+def coordinator_addresses(environment: MutableMapping[str, str]) -> CoordinatorAddresses:
+    """Return where JAX's coordinator listens, and where processes look for it.
 
     Args:
         environment: gets the port, where JAX is to ask the cluster for the rest of the address.
@@ -52,35 +52,37 @@ def listening(environment: MutableMapping[str, str]) -> Listening:
     Raises:
         JoinError: it tells an address or a port that is none.
     """
-    if own := environment.get(_BIND):
-        return Listening(own)
-    if told := environment.get(_ADDRESS):
-        return _at(_address(_ADDRESS, told))
-    found = coordinator(environment)
-    port = environment.get(_PORT, str(found.port if found else _OF_PODS))
-    address = _address(_PORT, str(Address(found.host if found else outward(), 1))[:-1] + port)
-    if found is None:
+    if bind := environment.get(_BIND):
+        return CoordinatorAddresses(bind)
+    if stated := environment.get(_ADDRESS):
+        return _addresses_at(_parse_address(_ADDRESS, stated))
+    default = coordinator_address(environment)
+    port = environment.get(_PORT, str(default.port if default else _OF_PODS))
+    address = _parse_address(
+        _PORT, str(HostAddress(default.host if default else outward_address(), 1))[:-1] + port
+    )
+    if default is None:
         environment[_PORT] = port
-        return Listening(str(address))
-    return _at(address)
+        return CoordinatorAddresses(str(address))
+    return _addresses_at(address)
 
 
-def _address(name: str, text: str) -> Address:
+def _parse_address(name: str, text: str) -> HostAddress:
     try:
-        return Address.parse(text)
+        return HostAddress.parse(text)
     except ValueError as error:
         raise JoinError(f"{name}: {error}") from error
 
 
-def _at(told: Address) -> Listening:
-    """At an address which all are told; it may be a loopback address on its own machine alone."""
-    address = replace(told, host=outward()) if told.is_own_name else told
+def _addresses_at(stated: HostAddress) -> CoordinatorAddresses:
+    """Addresses for one that all processes know; it may be a loopback address here only."""
+    address = replace(stated, host=outward_address()) if stated.is_loopback_name else stated
     # JAX crashes where it cannot listen, as at the address of a service that leads to this machine.
-    bind = address if _is_here(address.host) else replace(address, host=outward())
-    return Listening(str(bind), str(address))
+    bind = address if _is_local(address.host) else replace(address, host=outward_address())
+    return CoordinatorAddresses(str(bind), str(address))
 
 
-def _is_here(host: str) -> bool:
+def _is_local(host: str) -> bool:
     """Whether an interface of this machine has that address."""
     try:
         hold_port(host).close()
@@ -89,7 +91,7 @@ def _is_here(host: str) -> bool:
     return True
 
 
-def outward() -> str:
+def outward_address() -> str:
     """This machine's address on the way to others; a loopback address where there is no way."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:

@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from mllm_jax.runtime.part import JoinError, Processes
-from mllm_jax.runtime.wire import Address
+from mllm_jax.runtime.part import JoinError, ProcessPlace
+from mllm_jax.runtime.wire import HostAddress
 
 #: First port of those that a job's number chooses among, and how many there are.
 _FIRST, _PORTS = 61440, 4096
@@ -25,18 +25,18 @@ _NODES = re.compile(r"(?P<name>[^,\[]+)(\[(?P<first>\d+)[^\]]*\])?")
 _LAUNCHER = re.compile(r"tcp://(?P<host>[^,:]+)|tcp6://\[(?P<host6>[^,\]]+)")
 
 
-def found(environment: Mapping[str, str], join_seconds: float) -> Processes:
-    """The place that the environment tells.
+def place_from_environment(environment: Mapping[str, str], join_seconds: float) -> ProcessPlace:
+    """Return the place of this process that the environment states.
 
     Raises:
-        JoinError: it tells none, or one of several processes of a host.
+        JoinError: it states none, or one of several processes of a host.
     """
-    for read in (_of_open_mpi, _of_slurm, _of_tpus):
+    for read in (_place_in_open_mpi, _place_in_slurm, _place_on_tpus):
         place = read(environment)
         if place is not None:
             index, count, address = place
-            own = str(address) if count > 1 else None
-            return Processes(count, index, own, join_seconds)
+            coordinator_address = str(address) if count > 1 else None
+            return ProcessPlace(count, index, coordinator_address, join_seconds)
     raise JoinError(
         "parallel.distributed true with --supervise: neither Slurm (srun) nor Open MPI (mpirun) "
         "nor GKE (TPU_WORKER_ID) tells in the environment which process this is; valid: "
@@ -44,34 +44,34 @@ def found(environment: Mapping[str, str], join_seconds: float) -> Processes:
     )
 
 
-def coordinator(environment: Mapping[str, str]) -> Address | None:
+def coordinator_address(environment: Mapping[str, str]) -> HostAddress | None:
     """The address that JAX gives its coordinator under Open MPI and Slurm; None elsewhere."""
-    return _launcher_of_open_mpi(environment) or _first_of_slurm(environment)
+    return _open_mpi_launcher(environment) or _first_slurm_node(environment)
 
 
-_Place = tuple[int, int, Address]
+_Place = tuple[int, int, HostAddress]
 
 
-def _of_open_mpi(environment: Mapping[str, str]) -> _Place | None:
-    address = _launcher_of_open_mpi(environment)
+def _place_in_open_mpi(environment: Mapping[str, str]) -> _Place | None:
+    address = _open_mpi_launcher(environment)
     if address is None or "OMPI_COMM_WORLD_RANK" not in environment:
         return None
     place = environment["OMPI_COMM_WORLD_RANK"], environment["OMPI_COMM_WORLD_SIZE"]
     return int(place[0]), int(place[1]), address
 
 
-def _launcher_of_open_mpi(environment: Mapping[str, str]) -> Address | None:
+def _open_mpi_launcher(environment: Mapping[str, str]) -> HostAddress | None:
     uri = environment.get("OMPI_MCA_orte_hnp_uri", "")
     match = _LAUNCHER.search(uri)
     if match is None:
         return None
     # The number of a job is a multiple of 2^12.
     port = _FIRST + int(uri.partition(".")[0]) // _PORTS % _PORTS
-    return Address(match["host"] or match["host6"], port)
+    return HostAddress(match["host"] or match["host6"], port)
 
 
-def _of_slurm(environment: Mapping[str, str]) -> _Place | None:
-    address = _first_of_slurm(environment)
+def _place_in_slurm(environment: Mapping[str, str]) -> _Place | None:
+    address = _first_slurm_node(environment)
     if address is None or "SLURM_PROCID" not in environment:
         return None
     count = int(environment["SLURM_STEP_NUM_TASKS"])
@@ -84,17 +84,17 @@ def _of_slurm(environment: Mapping[str, str]) -> _Place | None:
     return int(environment["SLURM_PROCID"]), count, address
 
 
-def _first_of_slurm(environment: Mapping[str, str]) -> Address | None:
+def _first_slurm_node(environment: Mapping[str, str]) -> HostAddress | None:
     if "SLURM_STEP_NODELIST" not in environment:
         return None
     match = _NODES.match(environment["SLURM_STEP_NODELIST"])
     assert match is not None, "Slurm lists at least one node"
     host = match["name"] + (match["first"] or "")
-    return Address(host, _FIRST + int(environment["SLURM_JOB_ID"]) % _PORTS)
+    return HostAddress(host, _FIRST + int(environment["SLURM_JOB_ID"]) % _PORTS)
 
 
-def _of_tpus(environment: Mapping[str, str]) -> _Place | None:
+def _place_on_tpus(environment: Mapping[str, str]) -> _Place | None:
     if "TPU_WORKER_ID" not in environment or "TPU_WORKER_HOSTNAMES" not in environment:
         return None
     hosts = environment["TPU_WORKER_HOSTNAMES"].split(",")
-    return int(environment["TPU_WORKER_ID"]), len(hosts), Address(hosts[0], _OF_TPUS)
+    return int(environment["TPU_WORKER_ID"]), len(hosts), HostAddress(hosts[0], _OF_TPUS)

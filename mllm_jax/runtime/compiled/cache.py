@@ -22,26 +22,26 @@ WORTH_KEEPING = {
 AUTO = "auto"
 
 
-def keep_compiled(where: str | None) -> None:
-    """Keep programs, and take kept ones, from now on; before anything is compiled.
+def enable_compilation_cache(where: str | None) -> None:
+    """Store compiled programs, and load stored ones, from now on; call it before any compilation.
 
-    A kept program is found by its text, the versions of JAX and XLA, their options and the devices.
-    Programs for CPUs have instructions that not every CPU knows: each kind of CPU has its own
-    folder. JAX's environment variables for folder and thresholds take precedence.
+    A stored program is identified by its text, the versions of JAX and XLA, their options and the
+    devices. Programs for CPUs have instructions that not every CPU knows: each kind of CPU has its
+    own folder. JAX's environment variables for folder and thresholds take precedence.
 
     Args:
         where: folder; `auto`: where JAX is told by its environment, else below the user's caches;
-            None: no programs are kept.
+            None: no programs are stored.
     """
     jax.config.update("jax_enable_compilation_cache", where is not None)
     if where is None:
         return
-    for setting, ours in WORTH_KEEPING.items():
+    for setting, value in WORTH_KEEPING.items():
         if setting.upper() not in os.environ:
-            jax.config.update(setting, ours)
+            jax.config.update(setting, value)
     if where == AUTO and "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
-    folder = (user_caches() if where == AUTO else Path(where)) / machine()
+    folder = (user_caches() if where == AUTO else Path(where)) / cpu_kind()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         writable = os.access(folder, os.W_OK)
@@ -63,10 +63,10 @@ def user_caches() -> Path:
     return (Path(root) if Path(root).is_absolute() else Path.home() / ".cache") / "mllm_jax"
 
 
-def machine() -> str:
+def cpu_kind() -> str:
     """The kind of CPU: its architecture, and a digest of its features."""
     cpu = Path("/proc/cpuinfo")
     lines = cpu.read_text().splitlines() if cpu.exists() else []
-    able = {line for line in lines if line.startswith(("flags", "Features", "model name"))}
-    digest = hashlib.sha256("\n".join(sorted(able)).encode()).hexdigest()[:8]
+    features = {line for line in lines if line.startswith(("flags", "Features", "model name"))}
+    digest = hashlib.sha256("\n".join(sorted(features)).encode()).hexdigest()[:8]
     return f"compiled-{platform.machine()}-{digest}"

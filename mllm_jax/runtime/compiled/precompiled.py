@@ -22,7 +22,7 @@ from jax.experimental import serialize_executable
 
 from mllm_jax.config.overlap import Options
 from mllm_jax.runtime.agreement import version_of
-from mllm_jax.runtime.compiled.cache import machine
+from mllm_jax.runtime.compiled.cache import cpu_kind
 from mllm_jax.runtime.folder import RunError
 
 logger = logging.getLogger(__name__)
@@ -35,17 +35,17 @@ STORED = "stored program"
 Facts = Mapping[str, str]
 
 
-class RefusedError(ValueError):
+class ProgramRefusedError(ValueError):
     """A stored program that is not to be used here; the message is the reason."""
 
 
-def digest_of(lowered: Any) -> str:
+def program_digest(lowered: Any) -> str:
     """Digest of a lowered program's text."""
     return hashlib.sha256(lowered.as_text().encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
-class Precompiled:
+class PrecompiledPrograms:
     """A folder of programs that were compiled ahead of time.
 
     Attributes:
@@ -59,16 +59,16 @@ class Precompiled:
     devices: Sequence[jax.Device]
 
     def save(self, name: str, lowered: Any) -> Path:
-        """Compile a lowered program and write it; the file that is written.
+        """Compile a lowered program and write it; return the written file.
 
         Args:
-            name: name of the program, as of `compiled_together`.
+            name: name of the program, as of `synchronize_program`.
 
         Raises:
             RunError: the folder cannot be written.
         """
         payload, _, _ = serialize_executable.serialize(lowered.compile())
-        facts = self.facts(lowered) | {STORED: _sum_of(payload)}
+        facts = self.facts(lowered) | {STORED: _checksum(payload)}
         file = self._file(name)
         new = file.with_suffix(".new")
         try:
@@ -86,8 +86,8 @@ class Precompiled:
         """
         file = self._file(name)
         try:
-            run = self._loaded(file, lowered)
-        except RefusedError as error:
+            program = self._load(file, lowered)
+        except ProgramRefusedError as error:
             logger.warning(
                 "%s is compiled anew: the one that was compiled ahead of time is refused, as %s",
                 name,
@@ -95,7 +95,7 @@ class Precompiled:
             )
             return None
         logger.info("%s is not compiled: loaded from %s", name, file)
-        return run
+        return program
 
     def facts(self, lowered: Any) -> dict[str, str]:
         """All that a compiled program depends on, by name."""
@@ -107,35 +107,35 @@ class Precompiled:
             "compiler": " ".join(device.client.platform_version.split()),
             "devices": f"{len(self.devices)} x {device.device_kind}",
             "processes": str(jax.process_count()),
-            "host": machine() if device.platform == "cpu" else "any",
+            "host": cpu_kind() if device.platform == "cpu" else "any",
             "options": json.dumps(dict(self.options) | environment, sort_keys=True),
-            "program": digest_of(lowered),
+            "program": program_digest(lowered),
         }
 
-    def _loaded(self, file: Path, lowered: Any) -> Callable[..., Any]:
+    def _load(self, file: Path, lowered: Any) -> Callable[..., Any]:
         try:
             first, _, payload = file.read_bytes().partition(b"\n")
             stored = json.loads(first)
             if not isinstance(stored, dict):
                 raise ValueError(f"its first line, {first[:40]!r}, is no mapping of facts")
         except FileNotFoundError:
-            raise RefusedError(f"{file} does not exist") from None
+            raise ProgramRefusedError(f"{file} does not exist") from None
         except (OSError, ValueError) as error:
-            raise RefusedError(f"{file} cannot be read: {error}") from error
-        for key, here in self.facts(lowered).items():
-            if stored.get(key) != here:
-                raise RefusedError(f"its {key} is {stored.get(key)}, and here it is {here}")
-        if stored.get(STORED) != _sum_of(payload):
-            raise RefusedError(f"{file} is damaged: its checksum is not that of its content")
-        run: Callable[..., Any] = serialize_executable.deserialize_and_load(
+            raise ProgramRefusedError(f"{file} cannot be read: {error}") from error
+        for key, value in self.facts(lowered).items():
+            if stored.get(key) != value:
+                raise ProgramRefusedError(f"its {key} is {stored.get(key)}, and here it is {value}")
+        if stored.get(STORED) != _checksum(payload):
+            raise ProgramRefusedError(f"{file} is damaged: its checksum is not that of its content")
+        program: Callable[..., Any] = serialize_executable.deserialize_and_load(
             payload, lowered.in_tree, lowered.out_tree, execution_devices=self.devices
         )
-        return run
+        return program
 
     def _file(self, name: str) -> Path:
         words = re.sub(r"\W+", "-", name)
         return self.folder / f"{words}-{jax.process_index()}-of-{jax.process_count()}.xla"
 
 
-def _sum_of(payload: bytes) -> str:
+def _checksum(payload: bytes) -> str:
     return hashlib.sha256(payload).hexdigest()

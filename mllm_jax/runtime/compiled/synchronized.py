@@ -13,12 +13,12 @@ from typing import Any
 
 import jax
 
-from mllm_jax.runtime.agreement import agree
-from mllm_jax.runtime.compiled.precompiled import Precompiled, digest_of
+from mllm_jax.runtime.agreement import check_agreement
+from mllm_jax.runtime.compiled.precompiled import PrecompiledPrograms, program_digest
 from mllm_jax.runtime.part import peers
 
 
-class Together:
+class SynchronizedProgram:
     """A jitted function that begins on all processes at once with every new shape.
 
     All processes compare what they have traced, and one that differs is named.
@@ -26,22 +26,24 @@ class Together:
     Args:
         name: name of the program, for messages.
         program: the jitted function.
-        ahead: programs that were compiled ahead of time, among which it may be.
+        precompiled: programs that were compiled ahead of time, among which it may be.
     """
 
-    def __init__(self, name: str, program: Any, ahead: Precompiled | None = None) -> None:
-        self._name, self._program, self._ahead = name, program, ahead
+    def __init__(
+        self, name: str, program: Any, precompiled: PrecompiledPrograms | None = None
+    ) -> None:
+        self._name, self._program, self._ahead = name, program, precompiled
         self._ready: dict[Any, Callable[..., Any]] = {}
 
-    def prepared(self, *arguments: Any) -> Callable[..., Any]:
-        """What runs for arguments of these shapes, compiled on all processes.
+    def prepare(self, *arguments: Any) -> Callable[..., Any]:
+        """Return the program that runs for arguments of these shapes, compiled on all processes.
 
         Raises:
             AgreementError: the processes have traced different programs.
         """
         signature = _signature(arguments)
         if signature not in self._ready:
-            self._ready[signature] = _prepared(self._name, self._program, self._ahead, arguments)
+            self._ready[signature] = _prepare(self._name, self._program, self._ahead, arguments)
         return self._ready[signature]
 
     def __call__(self, *arguments: Any) -> Any:
@@ -51,7 +53,7 @@ class Together:
             AgreementError: as of `prepared`.
         """
         if peers().count > 1 or self._ahead is not None:
-            return self.prepared(*arguments)(*arguments)
+            return self.prepare(*arguments)(*arguments)
         signature = _signature(arguments)
         if signature in self._ready:
             return self._ready[signature](*arguments)
@@ -60,24 +62,26 @@ class Together:
             return self._program(*arguments)
 
 
-def compiled_together(name: str, program: Any, ahead: Precompiled | None = None) -> Together:
-    """`program`, a jitted function, as `Together`."""
-    return Together(name, program, ahead)
+def synchronize_program(
+    name: str, program: Any, precompiled: PrecompiledPrograms | None = None
+) -> SynchronizedProgram:
+    """Wrap the jitted function `program` as a `SynchronizedProgram`."""
+    return SynchronizedProgram(name, program, precompiled)
 
 
-def _prepared(
-    name: str, program: Any, ahead: Precompiled | None, arguments: Any
+def _prepare(
+    name: str, program: Any, precompiled: PrecompiledPrograms | None, arguments: Any
 ) -> Callable[..., Any]:
-    """What runs the following call: the program that is stored ahead, or compiled by now.
+    """Return what runs the next call: the precompiled program, or `program`, compiled by now.
 
     JAX keeps a compiled program for the call of `program`.
     """
     with peers().doing(f"tracing {name}", limited=False):
         lowered = program.lower(*arguments)
     if peers().count > 1:
-        agree(f"program of {name}", {f"program of {name}": digest_of(lowered)})
+        check_agreement(f"program of {name}", {f"program of {name}": program_digest(lowered)})
     with peers().doing(f"compiling {name}", limited=False):
-        stored = ahead.load(name, lowered) if ahead else None
+        stored = precompiled.load(name, lowered) if precompiled else None
         if stored is None:
             lowered.compile()
     peers().gather(f"{name} is compiled", None)

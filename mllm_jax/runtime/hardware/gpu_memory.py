@@ -18,25 +18,25 @@ logger = logging.getLogger(__name__)
 VARIABLES = "XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_CLIENT_MEM_FRACTION"
 
 
-def own_share(environment: Mapping[str, str]) -> tuple[str, float] | None:
+def user_share(environment: Mapping[str, str]) -> tuple[str, float] | None:
     """The variable by which the user sets the share, and its value; None if the user does not.
 
     Raises:
         ConfigError: the value is no share, or both variables are set.
     """
-    given = {name: environment[name] for name in VARIABLES if environment.get(name)}
-    if not given:
+    variables = {name: environment[name] for name in VARIABLES if environment.get(name)}
+    if not variables:
         return None
-    if len(given) > 1:
-        raise ConfigError("environment", [f"{' and '.join(given)} are both set; valid: one"])
-    ((name, text),) = given.items()
+    if len(variables) > 1:
+        raise ConfigError("environment", [f"{' and '.join(variables)} are both set; valid: one"])
+    ((name, text),) = variables.items()
     try:
         share = float(text)
     except ValueError:
         share = 0.0
     if not 0 < share <= 1:
-        told = f"{name}={text:.40} is no share of a GPU's memory; valid: above 0, up to 1"
-        raise ConfigError("environment", [told])
+        message = f"{name}={text:.40} is no share of a GPU's memory; valid: above 0, up to 1"
+        raise ConfigError("environment", [message])
     return name, share
 
 
@@ -47,18 +47,18 @@ def set_share(environment: MutableMapping[str, str], level: int = logging.INFO) 
         level: of the line that tells the share.
 
     Raises:
-        ConfigError: as of `own_share`.
+        ConfigError: as of `user_share`.
     """
-    own = own_share(environment)
-    if own is None:
+    user_setting = user_share(environment)
+    if user_setting is None:
         environment[VARIABLES[0]] = f"{GPU_SHARE:g}"
         logger.log(
             level,
             "JAX may take %g of each GPU's memory, as plans count; %s sets another share",
             *(GPU_SHARE, VARIABLES[0]),
         )
-    elif own[1] < GPU_SHARE:
+    elif user_setting[1] < GPU_SHARE:
         logger.warning(
             "%s lets JAX take %g of each GPU's memory, and `plan` counts %g unless it is set there",
-            *(*own, GPU_SHARE),
+            *(*user_setting, GPU_SHARE),
         )

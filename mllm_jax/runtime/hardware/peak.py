@@ -19,15 +19,15 @@ import jax
 import numpy as np
 
 from mllm_jax.config.hardware import of_kind
-from mllm_jax.runtime.compiled.cache import machine, user_caches
+from mllm_jax.runtime.compiled.cache import cpu_kind, user_caches
 from mllm_jax.runtime.records import (
     INT,
     KNOWN_NUMBER,
     TEXT,
     DamageError,
-    Form,
-    document_of,
-    read_document,
+    RecordForm,
+    read_record,
+    record_document,
     write_atomically,
 )
 
@@ -39,11 +39,11 @@ CPU_TYPE, TYPE = "float32", "bfloat16"
 _FIRST, _AGAIN = (0.25, 4), (0.05, 2)
 #: Factor by which a better rate replaces the one that is kept: below it lies noise.
 _BETTER = 1.05
-_FORM = Form({"flops": KNOWN_NUMBER, "cpu": TEXT, "cores": INT})
+_FORM = RecordForm({"flops": KNOWN_NUMBER, "cpu": TEXT, "cores": INT})
 
 
 @dataclass(frozen=True)
-class Peak:
+class DevicePeak:
     """The peak of one device, or of the host where emulated devices share it.
 
     Attributes:
@@ -60,7 +60,7 @@ class Peak:
         """As kept with a run."""
         return {"of": self.of, "flops": self.flops, "source": self.source}
 
-    def of_device(self, device: jax.Device) -> float:
+    def flops_of_device(self, device: jax.Device) -> float:
         """FLOP/s of one device; emulated ones have their parts of the host's."""
         return self.flops / jax.local_device_count() if device.platform == "cpu" else self.flops
 
@@ -68,7 +68,7 @@ class Peak:
         return f"{self.of}: {self.flops / 1e12:.3g} TFLOP/s {self.source}"
 
 
-def peak(device: jax.Device) -> Peak | None:
+def device_peak(device: jax.Device) -> DevicePeak | None:
     """The peak of a device, dense; None for one that configs/hardware/ lacks, which is told once.
 
     Raises:
@@ -81,13 +81,13 @@ def peak(device: jax.Device) -> Peak | None:
         _warn_of_unknown(device.device_kind)
         return None
     source = f"({TYPE}, configs/hardware/{hardware.name}.yaml)"
-    return Peak(hardware.title, hardware.flops[TYPE], source)
+    return DevicePeak(hardware.title, hardware.flops[TYPE], source)
 
 
 def peak_flops(device: jax.Device) -> float | None:
     """FLOP/s of `peak`, of one device; None where it is not known."""
-    found = peak(device)
-    return None if found is None else found.of_device(device)
+    peak = device_peak(device)
+    return None if peak is None else peak.flops_of_device(device)
 
 
 @cache
@@ -100,37 +100,37 @@ def _warn_of_unknown(kind: str) -> None:
 
 
 @cache
-def host_peak() -> Peak:
+def host_peak() -> DevicePeak:
     """The best that a matrix product has reached on all cores that this process may use."""
     cpu, cores = cpu_name(), len(os.sched_getaffinity(0))
-    file = user_caches() / f"peak-{machine().partition('-')[2]}-{cores}-cores.json"
-    kept = _kept(file, cpu, cores)
-    now = _measured(*(_FIRST if kept is None else _AGAIN))
-    flops, source = kept, f"({CPU_TYPE}, the best measured here, kept in {file})"
-    if flops is None or now > _BETTER * flops:
-        flops = now
-        source = _keep(file, {"flops": flops, "cpu": cpu, "cores": cores}, source)
-    return Peak(f"{cores} cores of {cpu}", flops, source)
+    file = user_caches() / f"peak-{cpu_kind().partition('-')[2]}-{cores}-cores.json"
+    stored = _read_stored(file, cpu, cores)
+    measured = _measure_flops(*(_FIRST if stored is None else _AGAIN))
+    flops, source = stored, f"({CPU_TYPE}, the best measured here, kept in {file})"
+    if flops is None or measured > _BETTER * flops:
+        flops = measured
+        source = _store(file, {"flops": flops, "cpu": cpu, "cores": cores}, source)
+    return DevicePeak(f"{cores} cores of {cpu}", flops, source)
 
 
-def _kept(file: Path, cpu: str, cores: int) -> float | None:
-    """The number in a file, if it is of this CPU."""
+def _read_stored(file: Path, cpu: str, cores: int) -> float | None:
+    """Return the number in a file, if it is of this CPU."""
     try:
-        found = read_document(file, _FORM)
+        record = read_record(file, _FORM)
     except FileNotFoundError:
         return None
     except (DamageError, OSError) as error:
         logger.warning("%s: the peak of this CPU is measured again: %s", file, error)
         return None
-    same = (found["cpu"], found["cores"]) == (cpu, cores) and found["flops"] > 0
-    return float(found["flops"]) if same else None
+    same = (record["cpu"], record["cores"]) == (cpu, cores) and record["flops"] > 0
+    return float(record["flops"]) if same else None
 
 
-def _keep(file: Path, values: dict[str, Any], source: str) -> str:
-    """Keep a number that was measured; returns where the number comes from."""
+def _store(file: Path, values: dict[str, Any], source: str) -> str:
+    """Store a number that was measured; return where the number comes from."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, document_of(values), part=f".{file.name}-{os.getpid()}")
+        write_atomically(file, record_document(values), part=f".{file.name}-{os.getpid()}")
     except OSError as error:
         logger.warning("%s: the peak of this CPU cannot be kept: %s", file, error)
         return f"({CPU_TYPE}, measured by this process)"
@@ -142,7 +142,7 @@ def _keep(file: Path, values: dict[str, Any], source: str) -> str:
     return source
 
 
-def _measured(seconds: float, products: int, size: int = 1024) -> float:
+def _measure_flops(seconds: float, products: int, size: int = 1024) -> float:
     """Best rate of a float32 `[size, size]` product on the host in FLOP/s."""
     matrix = np.ones((size, size), np.float32)
     best, until, count = float("inf"), time.perf_counter() + seconds, 0

@@ -12,22 +12,22 @@ import asyncio
 from asyncio import StreamReader, StreamWriter
 from contextlib import suppress
 
-from mllm_jax.runtime.wire import Address
+from mllm_jax.runtime.wire import HostAddress
 
 LOOPBACK = "127.0.0.1"
 CHUNK = 2**16
 
 
-class Relay:
+class CoordinatorRelay:
     """Carries bytes between local clients and `target`."""
 
-    def __init__(self, target: Address) -> None:
+    def __init__(self, target: HostAddress) -> None:
         self._target = target
 
-    async def listen(self) -> Address:
+    async def listen(self) -> HostAddress:
         """Begin; where clients are to connect to."""
         server = await asyncio.start_server(self._serve, LOOPBACK, 0)
-        return Address(LOOPBACK, server.sockets[0].getsockname()[1])
+        return HostAddress(LOOPBACK, server.sockets[0].getsockname()[1])
 
     async def _serve(self, reader: StreamReader, writer: StreamWriter) -> None:
         # Cancelled at the end of the process, of which asyncio would make an error.

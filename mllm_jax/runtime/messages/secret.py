@@ -19,26 +19,26 @@ import os
 import secrets
 from dataclasses import dataclass
 
-from mllm_jax.runtime.messages.typed import MessageError, content
-from mllm_jax.runtime.wire import Line
+from mllm_jax.runtime.messages.typed import MessageError, parse_content
+from mllm_jax.runtime.wire import Connection
 
 #: Name of the environment variable.
 VARIABLE = "MLLM_JAX_SECRET"
 
 
-class RefusedError(Exception):
+class SecretRefusedError(Exception):
     """The other end refuses this process; the message says why."""
 
 
 @dataclass(frozen=True)
-class Nonce:
+class NonceMessage:
     """See above."""
 
     nonce: str
 
 
 @dataclass(frozen=True)
-class Proof:
+class ProofMessage:
     """See above."""
 
     nonce: str
@@ -46,49 +46,51 @@ class Proof:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownMessage:
     """See above."""
 
     proof: str
 
 
-def proof(secret: str, first: str, second: str) -> str:
-    """What shows that one knows the secret: the HMAC of two numbers."""
+def compute_proof(secret: str, first: str, second: str) -> str:
+    """Return what proves knowledge of the secret: the HMAC of two numbers."""
     return hmac.new(secret.encode(), f"{first} {second}".encode(), hashlib.sha256).hexdigest()
 
 
-def proves(told: str, secret: str, first: str, second: str) -> bool:
-    """Whether `told` is the `proof`."""
-    return hmac.compare_digest(told.encode(errors="replace"), proof(secret, first, second).encode())
+def is_proof(candidate: str, secret: str, first: str, second: str) -> bool:
+    """Whether `candidate` is the `proof`."""
+    return hmac.compare_digest(
+        candidate.encode(errors="replace"), compute_proof(secret, first, second).encode()
+    )
 
 
-async def ask(line: Line) -> None:
+async def request_secret(connection: Connection) -> None:
     """See that who has connected knows the secret, and show it then.
 
     Raises:
         MessageError: it does not; it is told so. The connection is to be closed.
     """
-    secret, own = os.environ.get(VARIABLE, ""), secrets.token_hex(16)
-    line.send("nonce", nonce=own)
-    told = content(Proof, await line.receive())
-    if not proves(told.proof, secret, own, told.nonce):
-        line.send("refused", why=f"its {VARIABLE} is not that of this process", wrong=True)
+    secret, nonce = os.environ.get(VARIABLE, ""), secrets.token_hex(16)
+    connection.send("nonce", nonce=nonce)
+    answer = parse_content(ProofMessage, await connection.receive())
+    if not is_proof(answer.proof, secret, nonce, answer.nonce):
+        connection.send("refused", why=f"its {VARIABLE} is not that of this process", wrong=True)
         raise MessageError(f"it has connected without the secret of this run ({VARIABLE})")
-    line.send("shown", proof=proof(secret, told.nonce, own))
+    connection.send("shown", proof=compute_proof(secret, answer.nonce, nonce))
 
 
-async def show(line: Line) -> None:
+async def present_secret(connection: Connection) -> None:
     """Show the secret to whom this process has connected to, who must know it.
 
     Raises:
         RefusedError: this process is refused.
         MessageError: the other end does not know the secret, or is none of a run.
     """
-    secret, own = os.environ.get(VARIABLE, ""), secrets.token_hex(16)
-    asked = content(Nonce, await line.receive())
-    line.send("proof", nonce=own, proof=proof(secret, asked.nonce, own))
-    answer = await line.receive()
+    secret, nonce = os.environ.get(VARIABLE, ""), secrets.token_hex(16)
+    challenge = parse_content(NonceMessage, await connection.receive())
+    connection.send("proof", nonce=nonce, proof=compute_proof(secret, challenge.nonce, nonce))
+    answer = await connection.receive()
     if answer is not None and answer.get("kind") == "refused":
-        raise RefusedError(str(answer.get("why")))
-    if not proves(content(Shown, answer).proof, secret, own, asked.nonce):
+        raise SecretRefusedError(str(answer.get("why")))
+    if not is_proof(parse_content(ShownMessage, answer).proof, secret, nonce, challenge.nonce):
         raise MessageError(f"it has another secret ({VARIABLE}): it is of another run")

@@ -12,9 +12,9 @@ import logging
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from mllm_jax.runtime.messages.secret import ask
-from mllm_jax.runtime.messages.typed import MessageError, content
-from mllm_jax.runtime.wire import Line
+from mllm_jax.runtime.messages.secret import request_secret
+from mllm_jax.runtime.messages.typed import MessageError, parse_content
+from mllm_jax.runtime.wire import Connection
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ SPARE = 64
 PARTING = 2.0
 
 
-class Strangers:
+class StrangerConnections:
     """The connections of strangers that are open.
 
     Args:
@@ -36,10 +36,10 @@ class Strangers:
     """
 
     def __init__(self, expected: int) -> None:
-        self._most = expected + SPARE
-        self._lines: dict[Line, None] = {}
+        self._limit = expected + SPARE
+        self._open: dict[Connection, None] = {}
 
-    async def introduced(self, kind: type[T], line: Line) -> T | None:
+    async def introduce(self, kind: type[T], connection: Connection) -> T | None:
         """The first message of who has shown the secret of the run.
 
         Args:
@@ -48,29 +48,29 @@ class Strangers:
         Returns:
             None for who does not belong here, whose connection is closed; that is told.
         """
-        self._lines[line] = None
-        if len(self._lines) > self._most:
-            oldest = next(iter(self._lines))
-            del self._lines[oldest]
+        self._open[connection] = None
+        if len(self._open) > self._limit:
+            oldest = next(iter(self._open))
+            del self._open[oldest]
             oldest.close()
         try:
             async with asyncio.timeout(BEGINNING):
-                await ask(line)
-                return content(kind, await line.receive())
+                await request_secret(connection)
+                return parse_content(kind, await connection.receive())
         except (MessageError, TimeoutError) as error:
             why = str(error) or "it says nothing"
-            logger.warning("refused: a connection from %s: %s", line.other_host, why)
-            line.close()
+            logger.warning("refused: a connection from %s: %s", connection.other_host, why)
+            connection.close()
             return None
         finally:
-            self._lines.pop(line, None)
+            self._open.pop(connection, None)
 
 
-async def refuse(line: Line, why: str, **more: Any) -> None:
+async def refuse_connection(connection: Connection, why: str, **more: Any) -> None:
     """Tell who has connected why it does not belong here, and close the connection."""
     logger.warning("refused: %s", why)
-    line.send("refused", why=why, **more)
+    connection.send("refused", why=why, **more)
     with suppress(TimeoutError):
         async with asyncio.timeout(PARTING):
-            await asyncio.gather(line.finish(), line.receive())
-    line.close()
+            await asyncio.gather(connection.finish(), connection.receive())
+    connection.close()

@@ -19,7 +19,7 @@ class MessageError(ValueError):
     """A message that nobody of a run sends."""
 
 
-def content(kind: type[T], message: Message | None) -> T:
+def parse_content(kind: type[T], message: Message | None) -> T:
     """The fields of a message as a value of `kind`, a dataclass; nothing is converted.
 
     Args:
@@ -33,25 +33,25 @@ def content(kind: type[T], message: Message | None) -> T:
     names = [field.name for field in fields(kind) if field.name in message]  # type: ignore[arg-type]
     try:
         text = json.dumps({name: message[name] for name in names})
-        found: T = _adapter(kind).validate_json(text, strict=True)  # type: ignore[arg-type]
+        value: T = _adapter(kind).validate_json(text, strict=True)  # type: ignore[arg-type]
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
-        told = first["msg"][:1].lower() + first["msg"][1:]
-        raise MessageError(f"{kind.__name__.lower()}: {where}: {told}") from None
-    return found
+        problem = first["msg"][:1].lower() + first["msg"][1:]
+        raise MessageError(f"{message.get('kind')!s:.40}: {where}: {problem}") from None
+    return value
 
 
-def read(kinds: Mapping[str, type[Any]], message: Message | None) -> Any:
+def parse_message(kinds: Mapping[str, type[Any]], message: Message | None) -> Any:
     """The content of a message of one of several kinds, by `kind`.
 
     Raises:
         MessageError: it is of none of them, or as of `content`.
     """
-    told = str((message or {}).get("kind"))
-    if message is not None and told not in kinds:
-        raise MessageError(f"kind: {told[:40]!r}; valid: {', '.join(kinds)}")
-    return content(kinds.get(told, object), message)
+    kind = str((message or {}).get("kind"))
+    if message is not None and kind not in kinds:
+        raise MessageError(f"kind: {kind[:40]!r}; valid: {', '.join(kinds)}")
+    return parse_content(kinds.get(kind, object), message)
 
 
 @cache

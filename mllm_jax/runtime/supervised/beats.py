@@ -22,7 +22,7 @@ _SHOWN = 500
 
 
 @dataclass(frozen=True)
-class Beat:
+class Heartbeat:
     """A sign of life.
 
     Attributes:
@@ -50,20 +50,20 @@ class Beat:
     waits: int = 0
 
 
-def make() -> int:
+def create_beat_file() -> int:
     """The descriptor of a new file."""
     file = os.memfd_create("beats")
     os.ftruncate(file, LENGTH)
     return file
 
 
-def write(file: int, beat: Beat) -> None:
+def write_beat(file: int, beat: Heartbeat) -> None:
     """Replace the sign of life in the file."""
     content = asdict(beat) | {"event": beat.event[:_SHOWN]}
     os.pwrite(file, json.dumps(content).encode().ljust(LENGTH), 0)
 
 
-def read(file: int) -> Beat | None:
+def read_beat(file: int) -> Heartbeat | None:
     """The newest sign of life; None before the first one."""
     for _ in range(_READS - 1):
         with suppress(ValueError):  # it was being replaced
@@ -71,6 +71,6 @@ def read(file: int) -> Beat | None:
     return _read(file)
 
 
-def _read(file: int) -> Beat | None:
+def _read(file: int) -> Heartbeat | None:
     text = os.pread(file, LENGTH, 0).rstrip(b"\0")
-    return Beat(**json.loads(text)) if text else None
+    return Heartbeat(**json.loads(text)) if text else None

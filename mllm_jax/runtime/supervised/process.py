@@ -1,6 +1,6 @@
 """The part of a supervised process: it tells that it lives, and ends with its supervisor.
 
-A supervisor (`mllm_jax.supervise`) starts a training process with a `Supervised` in the
+A supervisor (`mllm_jax.supervise`) starts a training process with a `SupervisorSettings` in the
 environment. The process ends when the supervisor does, however that ends. It writes its signs of
 life (`beats.py`), and upon the signal `STACKS` the Python stacks of all its threads, even if it is
 stuck outside Python.
@@ -19,9 +19,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from mllm_jax.runtime.asked import PROFILE
-from mllm_jax.runtime.part import on_events, peers
-from mllm_jax.runtime.supervised.beats import Beat, write
+from mllm_jax.runtime.part import peers, set_event_listener
+from mllm_jax.runtime.profile_request import PROFILE
+from mllm_jax.runtime.supervised.beats import Heartbeat, write_beat
 
 #: Name of the environment variable.
 VARIABLE = "MLLM_JAX_SUPERVISED"
@@ -41,7 +41,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
-class Supervised:
+class SupervisorSettings:
     """What a supervisor tells its process.
 
     Attributes:
@@ -67,51 +67,51 @@ class Supervised:
         return {VARIABLE: json.dumps(asdict(self))}
 
     @classmethod
-    def found(cls, environment: Mapping[str, str]) -> Supervised | None:
+    def from_environment(cls, environment: Mapping[str, str]) -> SupervisorSettings | None:
         """The value that the variables hold; None if there is no supervisor."""
         if VARIABLE not in environment:
             return None
-        told = json.loads(environment[VARIABLE])
-        return cls(**told | {name: tuple(told[name]) for name in ("command", "overrides")})
+        values = json.loads(environment[VARIABLE])
+        return cls(**values | {name: tuple(values[name]) for name in ("command", "overrides")})
 
 
-_current: Supervised | None = None
+_current: SupervisorSettings | None = None
 
 
-def supervised() -> Supervised | None:
+def supervisor_settings() -> SupervisorSettings | None:
     """What this process was told by its supervisor; None if it has none."""
     return _current
 
 
-def attempt() -> int | None:
+def attempt_number() -> int | None:
     """The number of the attempt that this process belongs to; None without a supervisor."""
     return _current.attempt if _current else None
 
 
-def overrides() -> tuple[str, ...]:
+def config_overrides() -> tuple[str, ...]:
     """What the supervisor changes of the configuration."""
     return _current.overrides if _current else ()
 
 
-def restarted() -> bool:
+def was_restarted() -> bool:
     """Whether this process was started again by its supervisor, or by an earlier one of the run."""
     return _current is not None and _current.attempt > 1
 
 
-def obey() -> None:
-    """Begin to be supervised if the environment says so; the first thing that a process does."""
+def apply_supervisor_settings() -> None:
+    """Begin to be supervised if the environment says so; a process calls this first."""
     global _current
-    _current = Supervised.found(os.environ)
+    _current = SupervisorSettings.from_environment(os.environ)
     if _current is None:
         return
     del os.environ[VARIABLE]  # which is not for processes that this one starts
     end_with_parent(_current.supervisor)
     signal.signal(PROFILE, signal.SIG_IGN)  # until there are steps
     faulthandler.register(STACKS, file=_current.stacks, all_threads=True)
-    signs = _Signs(_current)
-    on_events(signs.write)
+    writer = _BeatWriter(_current)
+    set_event_listener(writer.write)
     peers().note("start", limited=False)
-    threading.Thread(target=signs.go_on, name="beats", daemon=True).start()
+    threading.Thread(target=writer.write_repeatedly, name="beats", daemon=True).start()
 
 
 def end_with_parent(parent: int) -> None:
@@ -127,18 +127,18 @@ def end_with_parent(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def own_command() -> tuple[str, ...]:
+def original_command() -> tuple[str, ...]:
     """The words of the command that has begun this run: the supervisor's, if there is one."""
     return tuple(sys.orig_argv) if _current is None else _current.command
 
 
-class _Signs:
+class _BeatWriter:
     """Writes signs of life: upon every event, and while there is none."""
 
-    def __init__(self, told: Supervised) -> None:
-        self._told, self._lock = told, threading.Lock()
+    def __init__(self, settings: SupervisorSettings) -> None:
+        self._settings, self._lock = settings, threading.Lock()
 
-    def go_on(self) -> None:
+    def write_repeatedly(self) -> None:
         """Write as long as this process lives."""
         while True:
             self.write()
@@ -147,20 +147,20 @@ class _Signs:
     def write(self) -> None:
         """Write one."""
         with self._lock:
-            write(self._told.beats, self._beat())
+            write_beat(self._settings.beats, self._make_beat())
 
-    def _beat(self) -> Beat:
-        own = peers()
-        now = own.present
-        return Beat(
-            attempt=self._told.attempt,
+    def _make_beat(self) -> Heartbeat:
+        group = peers()
+        activity = group.present
+        return Heartbeat(
+            attempt=self._settings.attempt,
             pid=os.getpid(),
-            step=own.step,
-            event=now.event,
-            since=now.since,
-            limited=now.limited,
-            waiting=now.waiting,
+            step=group.step,
+            event=activity.event,
+            since=activity.since,
+            limited=activity.limited,
+            waiting=activity.waiting,
             time=time.monotonic(),
-            allowed=now.allowed,
-            waits=own.waits,
+            allowed=activity.allowed,
+            waits=group.waits,
         )

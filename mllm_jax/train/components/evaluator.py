@@ -34,7 +34,7 @@ from mllm_jax.config.buckets import planned
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.batch import DECODER, NEXT_TOKEN
 from mllm_jax.models.model import Towers
-from mllm_jax.runtime.compiled.synchronized import compiled_together
+from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.part import peers, waiting
 from mllm_jax.train.decoding.columns import Columns
@@ -80,7 +80,7 @@ class Evaluator:
         specs = self._step.state_specs["params"]
         self._decoding = Decoding(self._step, self._processor.end_ids, "layer")
         scalars = PartitionSpec(), PartitionSpec()
-        self._sum_losses = compiled_together(
+        self._sum_losses = synchronize_program(
             "held-out losses", jax.jit(self._step.shard(self._sum_loss, specs, scalars))
         )
         form, trained = self._step.form, self._trained.form
@@ -88,7 +88,7 @@ class Evaluator:
             lambda params: form.stored(trained.canonical(params)),
             out_shardings=shardings(self._step.mesh, specs),
         )
-        self._convert = compiled_together("parameters for evaluation", convert)
+        self._convert = synchronize_program("parameters for evaluation", convert)
         self._skipped: dict[str, Fault] = {}
         self._warned: set[str] = set()
         self._stopping: Callable[[], bool] = lambda: False

@@ -20,7 +20,7 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from mllm_jax.config.sections import GuardConfig
-from mllm_jax.runtime.compiled.synchronized import compiled_together
+from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.part import waiting
 from mllm_jax.train.records.expert_loads import insane_layer
@@ -196,7 +196,7 @@ def _are_finite(leaves: Sequence[jax.Array]) -> np.ndarray:
 @cache
 def _finite_program(layout: NamedSharding) -> Any:
     program = jax.jit(_all_finite, out_shardings=layout)
-    return compiled_together("the look at a state", program)
+    return synchronize_program("the look at a state", program)
 
 
 def _all_finite(leaves: list[jax.Array]) -> jax.Array:

@@ -30,7 +30,7 @@ from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
-from mllm_jax.runtime.compiled.synchronized import compiled_together
+from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.step.batch import whole
 from mllm_jax.train.step.gradient_program import Batch
@@ -116,11 +116,11 @@ class ReplicaCheck:
 
     @cached_property
     def _digest(self) -> Any:
-        return compiled_together("the check of replicas", _digest_program(self._step))
+        return synchronize_program("the check of replicas", _digest_program(self._step))
 
     @cached_property
     def _digest_again(self) -> Any:
-        return compiled_together(
+        return synchronize_program(
             "the check of replicas by their neighbours", _digest_program(self._other)
         )
 
@@ -138,7 +138,7 @@ class ReplicaCheck:
             layout = {"mesh": self._step.mesh, "in_specs": specs, "out_specs": specs}
             return jax.shard_map(move, check_vma=False, **layout)(params, batch)
 
-        return compiled_together("the move to the next replicas", jax.jit(run))
+        return synchronize_program("the move to the next replicas", jax.jit(run))
 
     def _specs(self, batch: Batch) -> Any:
         return self._step.state_specs["params"], self._step.program.layout.specs(batch)

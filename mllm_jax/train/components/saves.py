@@ -13,10 +13,10 @@ from typing import Any
 import jax
 
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.runtime.collective import everywhere
+from mllm_jax.runtime.collective import holds_everywhere
 from mllm_jax.runtime.folder import RoomError
 from mllm_jax.runtime.part import peers
-from mllm_jax.runtime.standing import again
+from mllm_jax.runtime.run_status import resume_command
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.saved import first_line
@@ -139,7 +139,7 @@ class CheckpointPolicy:
             action()
         except Exception as error:  # Orbax and TensorStore raise many kinds
             reason = first_line(error) or type(error).__name__
-        if everywhere("a checkpoint is saved", not reason):
+        if holds_everywhere("a checkpoint is saved", not reason):
             return True
         self._failures += 1
         allowed = self._config.checkpoint.failures
@@ -151,7 +151,7 @@ class CheckpointPolicy:
             raise SaveError(
                 f"{problem}; {self._failures} saves in a row have failed, and checkpoint.failures "
                 f"allows {allowed}. Newest checkpoint of this process: {newest}. "
-                f"Free some space or mend the folder, then go on with\n  {again()}"
+                f"Free some space or mend the folder, then go on with\n  {resume_command()}"
             )
         logger.warning("%s; it is tried again with the next one", problem)
         return False

@@ -16,14 +16,14 @@ from data.loading.shared import own_for, owner_of, remove_left
 from data.planning.stream import LoaderState
 from mllm_jax.config.checks.checks import notes
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.health.check import checks, examine, insist, wanted
+from mllm_jax.health.check import list_checks, require_healthy, run_checks, should_check
 from mllm_jax.models.work.profile import tower_parameters
 from mllm_jax.runtime.devices import is_primary
-from mllm_jax.runtime.folder import IDENTITY, RunError, known_identity, made_folder
-from mllm_jax.runtime.lock import GLANCE, check_unsupervised, locked
+from mllm_jax.runtime.folder import IDENTITY, RunError, created_folder, read_identity
+from mllm_jax.runtime.lock import GLANCE, check_unsupervised, run_lock
 from mllm_jax.runtime.lock import NAME as LOCK
 from mllm_jax.runtime.part import peers
-from mllm_jax.runtime.supervised.process import PATIENCE, restarted, supervised
+from mllm_jax.runtime.supervised.process import PATIENCE, supervisor_settings, was_restarted
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import go_on_with
 from mllm_jax.train.state.changes import tell_changes
@@ -48,13 +48,13 @@ def claimed(folder: Path) -> Iterator[None]:
         LockedError: another run has it, or a supervisor that is not this process' own, which may be
             between two attempts.
     """
-    patience = PATIENCE if supervised() else GLANCE
-    lock = locked(folder, patience=patience) if is_primary() else nullcontext()
-    with made_folder(folder, LOCK, IDENTITY, lenient=restarted()), lock:
+    patience = PATIENCE if supervisor_settings() else GLANCE
+    lock = run_lock(folder, patience=patience) if is_primary() else nullcontext()
+    with created_folder(folder, LOCK, IDENTITY, lenient=was_restarted()), lock:
         if is_primary():
-            if supervised() is None:
+            if supervisor_settings() is None:
                 check_unsupervised(folder)
-            known_identity(folder)  # before the others read it, as a damaged one is removed
+            read_identity(folder)  # before the others read it, as a damaged one is removed
         peers().gather("the run's folder is locked", None)
         remove_left(run := owner_of(folder))
         with own_for(run):
@@ -68,13 +68,13 @@ def check_health(config: ExperimentConfig) -> None:
         HealthError: something is wrong with this process.
         PeerError: something is wrong with another one.
     """
-    if not wanted(config.run.self_check, config.parallel.platform):
+    if not should_check(config.run.self_check, config.parallel.platform):
         return
     devices = jax.devices()[: config.parallel.devices]
-    health = examine(checks(config.run.path, devices))
+    health = run_checks(list_checks(config.run.path, devices))
     if is_primary():
         logger.info("%s", health)
-    insist(health)
+    require_healthy(health)
 
 
 def restore_or_init(

@@ -28,7 +28,7 @@ from mllm_jax.models.batch import DECODER, ModuleRows
 from mllm_jax.models.decoding import Cache, CachedDecoder, in_type_of_use
 from mllm_jax.models.model import Towers
 from mllm_jax.models.module import parameter_axes
-from mllm_jax.runtime.compiled.synchronized import Together, compiled_together
+from mllm_jax.runtime.compiled.synchronized import SynchronizedProgram, synchronize_program
 from mllm_jax.runtime.part import waiting
 from mllm_jax.train.decoding.columns import NAMES, Columns
 from mllm_jax.train.decoding.sampling import Draw, Sampling, drawn
@@ -108,7 +108,7 @@ class Decoding:
         self._ends = np.asarray(ends, np.int32)
         self._towers = Towers(program.model, views)
         self._decoder, self._view = CachedDecoder(program.model, views["decoder"]), views["decoder"]
-        self._programs: dict[tuple[str, int, bool], Together] = {}
+        self._programs: dict[tuple[str, int, bool], SynchronizedProgram] = {}
 
     # ---- parameters ------------------------------------------------------------------------------
 
@@ -119,7 +119,7 @@ class Decoding:
         Layers of the decoder lie apart, in the type in which they are used.
         """
         convert = jax.jit(self._converted, out_shardings=shardings(self._step.mesh, self._specs))
-        return compiled_together("parameters for decoding", convert)
+        return synchronize_program("parameters for decoding", convert)
 
     def _converted(self, params: Any) -> Any:
         axes = parameter_axes(self._step.program.model)
@@ -171,7 +171,7 @@ class Decoding:
         answers = [found[at][found[at] >= 0].tolist() for at in columns.places]
         return Written(answers, first.run, rest.run, first.compile + rest.compile)
 
-    def _program(self, name: str, most: int, greedy: bool) -> Together:
+    def _program(self, name: str, most: int, greedy: bool) -> SynchronizedProgram:
         """A program, which is compiled for every shape of a batch."""
         key = name, most, greedy
         if key not in self._programs:
@@ -179,10 +179,12 @@ class Decoding:
             self._programs[key] = made
         return self._programs[key]
 
-    def _timed(self, name: str, program: Together, *arguments: Any) -> tuple[Any, _Seconds]:
+    def _timed(
+        self, name: str, program: SynchronizedProgram, *arguments: Any
+    ) -> tuple[Any, _Seconds]:
         """The result of a program, and its seconds."""
         began = time.perf_counter()
-        ready = program.prepared(*arguments)
+        ready = program.prepare(*arguments)
         compiled = time.perf_counter()
         with waiting(name, limited=False):
             made = jax.block_until_ready(ready(*arguments))
@@ -190,21 +192,21 @@ class Decoding:
 
     # ---- programs --------------------------------------------------------------------------------
 
-    def _prefill(self, most: int, greedy: bool) -> Together:
+    def _prefill(self, most: int, greedy: bool) -> SynchronizedProgram:
         """Program of prompts: `({"params", "draw"}, batch)` to a `State`."""
         specs = {"params": self._specs, "draw": _DRAW_SPECS}
         body = partial(self._begun, most, greedy)
         program = self._step.shard(body, specs, self._state_specs)
-        return compiled_together("the prompts", jax.jit(program))
+        return synchronize_program("the prompts", jax.jit(program))
 
-    def _decode(self, greedy: bool) -> Together:
+    def _decode(self, greedy: bool) -> SynchronizedProgram:
         """Program of answers: `(params, draw, state)` to `State.written`."""
         specs = self._specs, _DRAW_SPECS, self._state_specs
         body = partial(self._finished, greedy)
         program = shard_map(
             body, mesh=self._step.mesh, in_specs=specs, out_specs=self._state_specs.written
         )
-        return compiled_together("the answers", jax.jit(program))
+        return synchronize_program("the answers", jax.jit(program))
 
     @property
     def _state_specs(self) -> State:

@@ -38,8 +38,8 @@ from data.waits import SOURCE
 from mllm_jax.config.buckets import planned
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.work.flops import tower_works
-from mllm_jax.runtime.agreement import agree, flat
-from mllm_jax.runtime.compiled.synchronized import compiled_together
+from mllm_jax.runtime.agreement import check_agreement, flatten_config
+from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.part import peers, waiting
 from mllm_jax.train.experiment import Experiment
@@ -76,7 +76,7 @@ def open_loader(experiment: Experiment, state: LoaderState) -> MicrobatchLoader:
     if config.data.lengths == "on_read":
         group = _choose_group(experiment, rows, lambda: _read_lengths(*common[:2]))
         demand = training_demand(experiment, group)
-        hosts = ProcessCluster(compiled_together, group.hosts or None, waiting)
+        hosts = ProcessCluster(synchronize_program, group.hosts or None, waiting)
         group_rows = [rows[host] for host in hosts.members]
         start = _start_of_group(state, group)
         reading = together(lambda: ReadingLoader(*common, group_rows, start, demand, hosts))
@@ -203,7 +203,9 @@ def check_heldout_data(config: ExperimentConfig, processor: Processor) -> None:
 
 def _agree_on(name: str, data: Identities) -> None:
     """Compare data, and the tokenizer for them, between the processes."""
-    agree(name, flat({key: identity.model_dump() for key, identity in data.items()}))
+    check_agreement(
+        name, flatten_config({key: identity.model_dump() for key, identity in data.items()})
+    )
 
 
 def _check_evaluated(source: Source, config: ExperimentConfig, processor: Processor) -> None:

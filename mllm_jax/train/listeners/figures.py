@@ -12,7 +12,7 @@ from data.planning.groups.group import WHOLE, HostGroupSpec
 from mllm_jax.config.configured_step import lower
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import compute_dtype, model_flops
-from mllm_jax.runtime.hardware.peak import peak
+from mllm_jax.runtime.hardware.peak import device_peak
 from mllm_jax.train.events import Event, Phase, StepEnded
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.groups import records_of_all
@@ -228,9 +228,9 @@ def _phase_loads(experiment: Experiment, microbatch: Microbatch) -> dict[str, Ph
 def _peak_of_devices(experiment: Experiment, progress: Progress) -> float | None:
     """Peak FLOP/s of all devices: the one that `progress` keeps, while these are the same."""
     devices = list(experiment.mesh.devices.flat)
-    measured = peak(devices[0])
+    measured = device_peak(devices[0])
     if measured is None:
         return None
     if progress.peak is None or progress.peak.of != measured.of:
         progress.peak = measured
-    return progress.peak.of_device(devices[0]) * len(devices)
+    return progress.peak.flops_of_device(devices[0]) * len(devices)

@@ -12,10 +12,10 @@ from rich.console import Console
 
 from data.waits import SOURCE
 from mllm_jax.config.run import RunConfig
-from mllm_jax.runtime.asked import Asked
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.runtime.folder import RoomError
 from mllm_jax.runtime.part import peers
+from mllm_jax.runtime.profile_request import ProfileRequest
 from mllm_jax.train.events import Event, Listener, Phase, StepEnded
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.listeners.figures import StepFigures
@@ -110,8 +110,8 @@ def open_listeners(
         others=partial(dashboards, config),
     )
     with metrics, ExitStack() as stack:
-        signals = stack.enter_context(Asked(config.run.profile_on_signal is not None))
-        profile = stack.enter_context(closing(Profile(config.run, progress, signals.taken)))
+        signals = stack.enter_context(ProfileRequest(config.run.profile_on_signal is not None))
+        profile = stack.enter_context(closing(Profile(config.run, progress, signals.consume)))
         collect = stack.enter_context(collect_together(config.run.gc_every))
         timers = _open_timers(config.run, progress)
         others: list[Listener] = [note_activity, Notices(experiment), profile, *timers, collect]
@@ -149,7 +149,7 @@ def note_activity(event: Event) -> None:
         case Phase("place", step) if event.is_over:
             peers().note(f"step {step}")
         case StepEnded():
-            peers().took(event.step)
+            peers().note_step(event.step)
         case Phase("copy", step, seconds=None):
             peers().note(f"copying the state after step {step}")
         case Phase("save", step, seconds=None):

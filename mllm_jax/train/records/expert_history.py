@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.experts import ExpertsConfig
 from mllm_jax.runtime.folder import RunError, prepare_folder
-from mllm_jax.runtime.records import read_lines
+from mllm_jax.runtime.records import read_record_lines
 from mllm_jax.train.records.forms import metrics as form
 
 if TYPE_CHECKING:  # which reading needs not
@@ -93,7 +93,7 @@ def expert_history(metrics: Path) -> ExpertHistory:
     """
     if not metrics.is_file():
         raise RunError(f"{metrics} is not there; valid: a configuration whose run has begun")
-    lines = read_lines(metrics, form).warn().values
+    lines = read_record_lines(metrics, form).warn().values
     told = [line for line in lines if line.get("experts")]
     if not told:
         raise RunError(

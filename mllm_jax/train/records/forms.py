@@ -11,7 +11,7 @@ from mllm_jax.runtime.records import (
     NUMBER,
     OBJECT,
     TEXT,
-    Form,
+    RecordForm,
     Values,
 )
 from mllm_jax.train.records.metrics import Report
@@ -20,13 +20,13 @@ from mllm_jax.train.records.metrics import Report
 _TYPES = {"int": INT, "float": NUMBER, "Mapping": OBJECT, "tuple": LIST}
 
 #: Any record of a step.
-STEP = Form({"step": INT})
+STEP = RecordForm({"step": INT})
 #: `samples.jsonl`.
-SAMPLES = Form({"step": INT, "samples": LIST}, {})
+SAMPLES = RecordForm({"step": INT, "samples": LIST}, {})
 #: `skipped.jsonl`.
-SKIPPED = Form({"step": INT, "sample": TEXT, "reason": TEXT, "text": TEXT}, {})
+SKIPPED = RecordForm({"step": INT, "sample": TEXT, "reason": TEXT, "text": TEXT}, {})
 #: `summary.json`, beside the results of evaluations.
-SUMMARY = Form({"steps": INT})
+SUMMARY = RecordForm({"steps": INT})
 
 
 def _types(own: Field[object]) -> tuple[type, ...]:
@@ -34,20 +34,20 @@ def _types(own: Field[object]) -> tuple[type, ...]:
     return _TYPES[begin]
 
 
-def _report() -> Form:
+def _report() -> RecordForm:
     needed: dict[str, tuple[type, ...]] = {}
     others: dict[str, tuple[type, ...]] = {}
     for own in fields(Report):
         optional = own.default is not MISSING or own.default_factory is not MISSING
         (others if optional else needed)[own.name] = _types(own)
-    return Form(needed, others)
+    return RecordForm(needed, others)
 
 
 #: A report of the log in `metrics.jsonl`.
 REPORT = _report()
 
 
-def metrics(values: Values) -> Form:
+def metrics(values: Values) -> RecordForm:
     """The form of a line of `metrics.jsonl`: a report, or values that were logged by name."""
     return REPORT if is_report(values) else STEP
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mllm_jax.config.load import ExperimentConfig, to_yaml
-from mllm_jax.runtime.folder import RESOLVED, writing
+from mllm_jax.runtime.folder import RESOLVED, report_write_errors
 from mllm_jax.runtime.records import signed_text, write_atomically
 
 
@@ -17,5 +17,5 @@ def keep(config: ExperimentConfig, *, lenient: bool = False) -> None:
         RunError: the folder takes no file. RoomError: its disk is full, or does not answer.
     """
     path = config.run.path / RESOLVED
-    with writing(str(path), lenient=lenient):
+    with report_write_errors(str(path), lenient=lenient):
         write_atomically(path, signed_text(to_yaml(config)))

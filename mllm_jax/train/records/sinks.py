@@ -25,12 +25,12 @@ from tensorboardX.summary import scalar
 
 from mllm_jax.console import finite
 from mllm_jax.runtime.records import (
-    Form,
+    RecordForm,
     Values,
-    document_of,
-    line_of,
-    read_lines,
-    text_of,
+    read_record_lines,
+    record_document,
+    record_line,
+    records_text,
     write_atomically,
 )
 from mllm_jax.train.records.forms import metrics
@@ -87,17 +87,17 @@ class JsonlSink:
     """`metrics.jsonl`, or such a file: a record a line, on disk as soon as it is written."""
 
     def __init__(
-        self, path: Path, resumed_step: int = 0, form: Callable[[Values], Form] = metrics
+        self, path: Path, resumed_step: int = 0, form: Callable[[Values], RecordForm] = metrics
     ) -> None:
         """Append to `path`; lines of an interrupted run after `resumed_step` are dropped.
 
         Lines that are damaged are left out, which is told.
 
         Args:
-            form: as of `read_lines`.
+            form: as of `read_record_lines`.
         """
-        kept = read_lines(path, form).warn().values
-        write_atomically(path, text_of(own for own in kept if own["step"] <= resumed_step))
+        kept = read_record_lines(path, form).warn().values
+        write_atomically(path, records_text(own for own in kept if own["step"] <= resumed_step))
         self.name, self._path, self._late = path.name, path, list[str]()
 
     def write(self, report: Report) -> None:
@@ -114,7 +114,7 @@ class JsonlSink:
             self._write()
 
     def _append(self, values: Mapping[str, object]) -> None:
-        self._late.append(line_of(_finite(values)))
+        self._late.append(record_line(_finite(values)))
         del self._late[:-_LATE_LINES]
         self._write()
 
@@ -260,7 +260,7 @@ def write_summary(path: Path, summary: Mapping[str, object]) -> None:
         OSError: the folder cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, document_of(_finite(summary)))
+    write_atomically(path, record_document(_finite(summary)))
 
 
 def _finite(values: Mapping[str, object]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from data.faults import FaultKind
 from data.planning.stream import SkippedSample
-from mllm_jax.runtime.records import read_lines, text_of, write_atomically
+from mllm_jax.runtime.records import read_record_lines, records_text, write_atomically
 from mllm_jax.train.records.forms import SKIPPED
 
 logger = logging.getLogger(__name__)
@@ -42,14 +42,14 @@ class Skips:
 
     def listed_in(self, path: Path, resumed_step: int) -> None:
         """Keep the list at `path`; entries after `resumed_step` are dropped, and damaged ones."""
-        read = read_lines(path, SKIPPED).warn().values
+        read = read_record_lines(path, SKIPPED).warn().values
         kept = [own for own in read if own["step"] <= resumed_step]
         self.path, self.kinds = path, {own["sample"]: own["reason"] for own in kept}
         listed = Counter(self.kinds.values())
         self.samples |= listed
         self.lost = self.samples - listed
         if path.exists():
-            self._write(path, text_of(kept), again=True)
+            self._write(path, records_text(kept), again=True)
 
     def note(self, step: int, skipped: Iterable[SkippedSample]) -> None:
         """Count the skipped samples of a step; warn of new ones, and list them."""
@@ -66,7 +66,7 @@ class Skips:
             self._warn(name, fault.text)
             lines.append({"step": step, "sample": name, "reason": fault.kind, "text": fault.text})
         if lines and self.path is not None:
-            self._write(self.path, text_of(lines))
+            self._write(self.path, records_text(lines))
 
     def _write(self, path: Path, text: str, *, again: bool = False) -> None:
         """Append to the list, or begin it again; a run goes on without it."""

@@ -23,7 +23,7 @@ import orbax.checkpoint as ocp
 
 from mllm_jax.config.renamed_keys import of_command
 from mllm_jax.config.sections import CheckpointConfig
-from mllm_jax.runtime.collective import everywhere
+from mllm_jax.runtime.collective import holds_everywhere
 from mllm_jax.runtime.part import peers
 from mllm_jax.train.state.copies.offers import Offer, Offers
 from mllm_jax.train.state.fit import check_same_model
@@ -179,7 +179,7 @@ class Checkpoints:
         while left:
             tried = left.pop(0)
             found, reason = self._try(tried, target, memory, offers, damaged)
-            if everywhere("a checkpoint is read", found is not None):
+            if holds_everywhere("a checkpoint is read", found is not None):
                 assert found is not None
                 accept(found)
                 newer = [n for n in self.steps if step is not None and n > step]
@@ -297,7 +297,7 @@ class Checkpoints:
         except (ShareError, ProgressError) as error:
             reason = str(error)
         # Agreed upon before the change of plans, in which processes wait for each other.
-        if not everywhere("a snapshot is whole", not reason):
+        if not holds_everywhere("a snapshot is whole", not reason):
             return None, reason or "another process misses a part of it"
         converted = self._regrouping.convert(state, target)
         return Restored(kept.step, converted, progress, of_command(index.config)), ""
@@ -312,7 +312,7 @@ class Checkpoints:
         except DamageError as error:
             damage = str(error) if error.named else self._diagnose(folder, target, error)
         # Agreed upon before the reading, in which processes wait for each other.
-        if not everywhere("a checkpoint is whole", not damage):
+        if not holds_everywhere("a checkpoint is whole", not damage):
             return None, damage or "another process has found damage"
         try:
             reading, read = self._read(step, target, config)
@@ -321,7 +321,7 @@ class Checkpoints:
         except Exception as error:  # Orbax and TensorStore raise many kinds
             damage = self._diagnose(folder, target, error)
         # And before replicas send each other what they have read, in which they wait, too.
-        if not everywhere("the arrays of a checkpoint are read", not damage):
+        if not holds_everywhere("the arrays of a checkpoint are read", not damage):
             return None, damage or "another process cannot read its arrays"
         state = self._regrouping.convert(reading.sent(read), target)
         return Restored(step, state, progress, config), ""

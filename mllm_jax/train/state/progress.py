@@ -12,7 +12,7 @@ from data.loading.identity import Identities, Identity
 from data.planning.groups.group import WHOLE, HostGroupSpec
 from data.planning.stream import LoaderState
 from data.sample import DataError
-from mllm_jax.runtime.hardware.peak import Peak
+from mllm_jax.runtime.hardware.peak import DevicePeak
 from mllm_jax.train.records.metrics import STRICT, Amount, Count, Sums, Totals, Window
 from mllm_jax.train.records.skips import Skips
 
@@ -58,7 +58,7 @@ class Progress:
     skipped_in_row: int = 0
     good: int | None = None
     usual_loss: float | None = None
-    peak: Peak | None = None
+    peak: DevicePeak | None = None
     sources: Identities = field(default_factory=dict)
     paused: float = 0.0
     group: HostGroupSpec = WHOLE
@@ -111,13 +111,13 @@ class Progress:
             skipped_in_row=stored.skipped_in_row,
             good=stored.good,
             usual_loss=stored.usual_loss,
-            peak=Peak(**stored.peak.model_dump()) if stored.peak else None,
+            peak=DevicePeak(**stored.peak.model_dump()) if stored.peak else None,
             sources=stored.sources,
         )
 
 
 class _Peak(BaseModel):
-    """The JSON of `Peak`."""
+    """The JSON of `DevicePeak`."""
 
     model_config = STRICT
     of: str

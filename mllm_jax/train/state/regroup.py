@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 
 from mllm_jax.config.pipeline_plan import StageLayers
-from mllm_jax.runtime.compiled.synchronized import compiled_together
+from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from sharding.grid import Axes
 
 Shape = tuple[int, ...]
@@ -86,7 +86,7 @@ class Regrouping:
 
         layouts = {name: leaf.sharding for name, leaf in wanted.items()}
         program = jax.jit(convert, out_shardings=layouts)
-        return compiled_together("the change of the checkpoint's plan", program)(leaves)
+        return synchronize_program("the change of the checkpoint's plan", program)(leaves)
 
     def leaf(self, name: str, x: Any, wanted: Shape) -> Any:
         """A leaf as it lay on disk in the shape that is wanted of it."""

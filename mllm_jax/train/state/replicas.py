@@ -23,7 +23,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from mllm_jax.runtime.compiled.synchronized import compiled_together
+from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.train.state.regroup import leaf_name
 from mllm_jax.train.state.snapshots.pieces import holders
 
@@ -145,7 +145,7 @@ class Reading:
         stacked = {name: own.stacked(leaves[name]) for name, own in self.shared.items()}
         layouts = {name: own.leaf.sharding for name, own in self.shared.items()}
         program = jax.jit(partial(jax.tree.map, _summed), out_shardings=layouts, donate_argnums=0)
-        leaves |= compiled_together("the sending of a checkpoint", program)(stacked)
+        leaves |= synchronize_program("the sending of a checkpoint", program)(stacked)
         return jax.tree.unflatten(tree, list(leaves.values()))
 
 

@@ -23,7 +23,7 @@ from jax.sharding import Mesh, PartitionSpec
 from mllm_jax.config.overlap import NO_OPTIONS, Options
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.freeze import group_of
-from mllm_jax.runtime.compiled.synchronized import compiled_together
+from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.train.state.lamb import trust_ratios
 from mllm_jax.train.state.loads import is_load, load_table
 from mllm_jax.train.state.optimizer import part_norms, total_norm
@@ -106,7 +106,7 @@ class TrainStep:
 
     @cached_property
     def _made_ahead(self) -> Callable[..., Any]:
-        return compiled_together("work ahead", jax.jit(self._work_ahead))
+        return synchronize_program("work ahead", jax.jit(self._work_ahead))
 
     def abstract_primed(self, batch: Batch) -> Batch:
         """Shapes, types and layouts of `primed(batch)`, from those of `batch`."""
@@ -149,7 +149,7 @@ class TrainStep:
     def _making(self, *, released: bool) -> Callable[..., Any]:
         layout = shardings(self.mesh, self.state_specs)
         make = jax.jit(partial(self._init, released=released), out_shardings=layout)
-        return compiled_together("the initial state", make)
+        return synchronize_program("the initial state", make)
 
     @cached_property
     def abstract(self) -> State:

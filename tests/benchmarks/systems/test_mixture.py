@@ -19,7 +19,7 @@ from mllm_jax.config.load import ConfigError, ExperimentConfig, load
 from mllm_jax.plan.memory import memory
 from mllm_jax.plan.mixtures import mixtures
 from mllm_jax.plan.prediction import describe
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from tests.configs import ROOT
 
 #: A small model on four devices, whose media may fill all of a row's tokens.
@@ -153,7 +153,7 @@ def test_the_command_answers_in_json(
     monkeypatch.chdir(ROOT)
     given = ["simulate", "--config", "configs/bench/mixture.yaml", *SMALL, "--json", "--even"]
     more = ["--mixture", "1:1", "--hardware", "h100", "--output", str(tmp_path)]
-    assert launch.main([*given, *more]) == Exit.OK
+    assert launch.main([*given, *more]) == ExitCode.OK
     value = json.loads(capsys.readouterr().out)
     assert [Path(file).name for file in value.pop("files")] == list(FILES)
     assert value == json.loads((tmp_path / "mixture.json").read_text())
@@ -181,5 +181,5 @@ def test_options_that_say_nothing_together_are_refused(
 ) -> None:
     monkeypatch.chdir(ROOT)
     given = ["simulate", "--config", "configs/bench/mixture.yaml", *options]
-    assert launch.main(given) == Exit.BAD_INPUT
+    assert launch.main(given) == ExitCode.BAD_INPUT
     assert "valid: " in capsys.readouterr().err

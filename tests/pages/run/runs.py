@@ -10,7 +10,7 @@ from typing import Any
 
 from data.faults import Fault, FaultKind
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.supervise.attempts import Spent, Watched, write
+from mllm_jax.supervise.attempts import TimeSpent, WatchedAttempt, write_attempt
 from mllm_jax.train.records.metrics import Report
 from mllm_jax.train.records.resolved import keep
 from mllm_jax.train.records.sinks import JsonlSink, write_summary
@@ -89,8 +89,10 @@ def ended(folder: Path, steps: Sequence[int] = range(10, 1001, 10)) -> Experimen
     seconds = {"start": 3.0, "compile": 9.0, "step": 250.0, "save": 2.0}
     for attempt in (1, 2):
         began, effective = 1e9 + 400 * attempt, 250.0 * attempt
-        write(own.run.path, Spent(attempt, began, seconds, effective=effective))
+        write_attempt(own.run.path, TimeSpent(attempt, began, seconds, effective=effective))
     why = "process 0 (host a, pid 812) was killed by SIGKILL"
-    write(own.run.path, Watched(1, 1e9 + 400, 1e9 + 700, again=True, code=-9, why=why))
+    write_attempt(
+        own.run.path, WatchedAttempt(1, 1e9 + 400, 1e9 + 700, again=True, code=-9, why=why)
+    )
     write_summary(own.run.path / "summary.json", {"steps": steps[-1], "mfu": 0.22})
     return own

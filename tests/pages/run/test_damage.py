@@ -62,7 +62,7 @@ def figures(run: RunFiles) -> dict[str, list[object]]:
         "ranks.jsonl": [*run.times],
         "skipped.jsonl": [*run.skipped],
         "summary.json": [run.summary] if run.summary else [],
-        "attempts": [*run.attempts.spent, *run.attempts.watched],
+        "attempts": [*run.attempts.times_spent, *run.attempts.watched],
     }
 
 

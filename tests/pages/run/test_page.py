@@ -20,7 +20,7 @@ from mllm_jax.pages.run.panels.attempts import goodput
 from mllm_jax.pages.run.panels.experts import experts
 from mllm_jax.pages.run.panels.order import PANELS, panels
 from mllm_jax.runtime.folder import RunError
-from mllm_jax.supervise.attempts import Spent, write
+from mllm_jax.supervise.attempts import TimeSpent, write_attempt
 from tests.pages.run.runs import HOSTILE, begun, ended
 
 
@@ -181,7 +181,7 @@ def attempts_of(folder: Path, *effective: float | None) -> RunFiles:
     own = begun(folder)
     for attempt, kept in enumerate(effective, 1):
         spent = {"start": 10.0, "step": 990.0}
-        write(own.run.path, Spent(attempt, 1e9 + 1000 * attempt, spent, effective=kept))
+        write_attempt(own.run.path, TimeSpent(attempt, 1e9 + 1000 * attempt, spent, effective=kept))
     return read_run(own.run.path)
 
 

@@ -28,7 +28,7 @@ from mllm_jax.pages.samples.page import PANELS, Previewed, page
 from mllm_jax.pages.samples.panels.samples import samples
 from mllm_jax.pages.samples.seen import Detail, Preview, quantiles, see, width
 from mllm_jax.plan.budgets import advise
-from mllm_jax.runtime.exits import Exit
+from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import open_loader
 from tests.data.samples import assert_same_arrays
@@ -239,7 +239,7 @@ def test_members_of_a_mixture_and_groups_of_hosts_are_told(
     }
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(values))
     words = ["preview", "--config", str(tmp_path / "mine.yaml"), "--samples", "12", "--json"]
-    assert launch.main(words) == Exit.OK
+    assert launch.main(words) == ExitCode.OK
     told: dict[str, Any] = json.loads(capsys.readouterr().out)
     counts = {name: own["samples"] for name, own in told["sources"].items()}
     assert sum(counts.values()) == len(told["samples"]) >= 12
@@ -281,7 +281,7 @@ def test_a_source_without_a_usable_sample_is_shown_with_the_reasons(
     short = of_positions(config, 2)
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(short.model_dump(mode="json")))
     line = ["preview", "--config", str(tmp_path / "config.yaml"), "--out", str(tmp_path / "p.html")]
-    assert launch.main([*line, "--json"]) == Exit.BAD_DATA
+    assert launch.main([*line, "--json"]) == ExitCode.BAD_DATA
     told = json.loads(capsys.readouterr().out)
     (total,) = (own["of"] for own in told["sources"].values())
     assert told["samples"] == []
@@ -298,9 +298,9 @@ def test_data_that_cannot_be_read_and_files_that_cannot_be_written_are_told(
 ) -> None:
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(content(tmp_path)))
     words = ["preview", "--config", str(tmp_path / "mine.yaml")]
-    assert launch.main([*words, "data.source.path=/nowhere.json"]) == Exit.BAD_DATA
+    assert launch.main([*words, "data.source.path=/nowhere.json"]) == ExitCode.BAD_DATA
     assert "/nowhere.json" in capsys.readouterr().err
-    assert launch.main([*words, "--out", str(tmp_path)]) == Exit.BAD_INPUT
+    assert launch.main([*words, "--out", str(tmp_path)]) == ExitCode.BAD_INPUT
     assert "cannot be written: Is a directory; choose --out" in capsys.readouterr().err
-    assert launch.main([*words, "data.on_error=raise"]) == Exit.BAD_DATA
+    assert launch.main([*words, "data.on_error=raise"]) == ExitCode.BAD_DATA
     assert "sample train.json[" in capsys.readouterr().err

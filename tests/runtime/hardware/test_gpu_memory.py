@@ -10,8 +10,8 @@ from mllm_jax.config.hardware import named, names
 from mllm_jax.config.load import ParallelConfig
 from mllm_jax.config.sections import ConfigError
 from mllm_jax.plan.memory import room
-from mllm_jax.runtime.devices import StartedError, start
-from mllm_jax.runtime.hardware.gpu_memory import VARIABLES, own_share, set_share
+from mllm_jax.runtime.devices import StartedError, start_devices
+from mllm_jax.runtime.hardware.gpu_memory import VARIABLES, set_share, user_share
 from scheduling.costs.hardware import GPU_SHARE, RESERVED
 
 OURS, NEWER = VARIABLES
@@ -57,11 +57,11 @@ def test_a_share_that_the_user_sets_stays_and_plans_count_with_it(
 @pytest.mark.parametrize("text", ["0", "-0.1", "1.5", "most", "nan", "x" * 10_000])
 def test_what_is_no_share_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=f"{OURS}=.*no share .* valid: above 0, up to 1") as told:
-        own_share({OURS: text})
+        user_share({OURS: text})
     assert len(str(told.value)) < 300
     with pytest.raises(ConfigError, match="both set; valid: one"):
-        own_share({OURS: "0.5", NEWER: "0.5"})
-    assert own_share({OURS: "", NEWER: "0.7"}) == (NEWER, 0.7)
+        user_share({OURS: "0.5", NEWER: "0.5"})
+    assert user_share({OURS: "", NEWER: "0.7"}) == (NEWER, 0.7)
 
 
 def test_the_share_is_set_before_jax_looks_for_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,5 +72,5 @@ def test_the_share_is_set_before_jax_looks_for_gpus(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("mllm_jax.runtime.devices._choose_platform", begun)
     for platform, expected in (("tpu", None), ("gpu", f"{GPU_SHARE:g}")):
         with pytest.raises(StartedError):
-            start(ParallelConfig(platform=platform, devices=1))
+            start_devices(ParallelConfig(platform=platform, devices=1))
         assert os.environ.get(OURS) == expected

@@ -14,7 +14,7 @@ import pytest
 
 from data.planning.stream import LoaderState
 from mllm_jax.runtime.hardware import peak as own
-from mllm_jax.runtime.hardware.peak import Peak, host_peak
+from mllm_jax.runtime.hardware.peak import DevicePeak, host_peak
 from mllm_jax.train.listeners.figures import _peak_of_devices
 from mllm_jax.train.state.progress import Progress, ProgressError
 
@@ -24,13 +24,13 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[f
     """A machine whose caches are empty, and what it reaches at the next starts, the last first."""
     rates = [3e9, 2e9, 1e9]
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(own, "_measured", lambda seconds, products: rates.pop())
+    monkeypatch.setattr(own, "_measure_flops", lambda seconds, products: rates.pop())
     host_peak.cache_clear()
     yield rates
     host_peak.cache_clear()
 
 
-def anew() -> Peak:
+def anew() -> DevicePeak:
     """The peak as another process finds it."""
     host_peak.cache_clear()
     return host_peak()
@@ -97,14 +97,14 @@ def test_a_run_keeps_the_peak_that_it_has_begun_with(measured: list[float], tmp_
     assert _peak_of_devices(experiment, again) == begun
     elsewhere = Progress.from_json(progress.to_json())
     assert elsewhere.peak is not None
-    elsewhere.peak = Peak("64 cores of another CPU", 5e12, "")
+    elsewhere.peak = DevicePeak("64 cores of another CPU", 5e12, "")
     assert _peak_of_devices(experiment, elsewhere) == pytest.approx(2e9)
     assert elsewhere.peak.flops == 2e9
 
 
 @pytest.mark.parametrize("flops", [0.0, -1.0, float("nan"), "1"])
 def test_a_peak_that_no_device_has_is_refused(flops: Any) -> None:
-    value = Progress(1, LoaderState(0, step=1), peak=Peak("a", 1.0, "b")).to_json()
+    value = Progress(1, LoaderState(0, step=1), peak=DevicePeak("a", 1.0, "b")).to_json()
     assert Progress.from_json(value).to_json() == value
     value["peak"]["flops"] = flops
     with pytest.raises(ProgressError, match=r"peak\.flops"):

@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 
 from mllm_jax.runtime.messages import strangers
-from mllm_jax.runtime.messages.secret import show
-from mllm_jax.runtime.peers import First
-from mllm_jax.runtime.watch import Limits
-from mllm_jax.runtime.wire import STRANGE, Address, Line
+from mllm_jax.runtime.messages.secret import present_secret
+from mllm_jax.runtime.peers import PeerHub
+from mllm_jax.runtime.watch import WatchLimits
+from mllm_jax.runtime.wire import STRANGE, Connection, HostAddress
 from tests.timing import PATIENCE
 
 #: A connection to process 0, for a test.
 Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 
 
-def first_of(count: int, test: Callable[[First, Connect], Awaitable[None]]) -> None:
+def first_of(count: int, test: Callable[[PeerHub, Connect], Awaitable[None]]) -> None:
     """Test process 0 of so many, which listens."""
 
     async def run() -> None:
-        first = First(0, count, Address("127.0.0.1", 1), Limits())
+        first = PeerHub(0, count, HostAddress("127.0.0.1", 1), WatchLimits())
         writers = []
         async with await asyncio.start_server(first._greet, "127.0.0.1", 0) as server:
             place = server.sockets[0].getsockname()
@@ -43,13 +43,13 @@ def first_of(count: int, test: Callable[[First, Connect], Awaitable[None]]) -> N
 
 
 def test_what_a_stranger_sends_without_end_is_cut_off(caplog: pytest.LogCaptureFixture) -> None:
-    async def test(first: First, connect: Connect) -> None:
+    async def test(first: PeerHub, connect: Connect) -> None:
         reader, writer = await connect()
         await reader.readline()  # the nonce
         while not writer.is_closing():  # as it is once the other end has closed
             writer.write(b"x" * STRANGE)
             await asyncio.sleep(0)
-        assert not first._strangers._lines
+        assert not first._strangers._open
 
     first_of(2, test)
     assert "refused: a connection from 127.0.0.1: no message has come" in caplog.text
@@ -60,11 +60,11 @@ def test_who_connects_and_says_nothing_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr(strangers, "BEGINNING", 0.05)
 
-    async def test(first: First, connect: Connect) -> None:
+    async def test(first: PeerHub, connect: Connect) -> None:
         reader, _ = await connect()
         await reader.readline()  # the nonce
         assert await reader.read() == b""
-        assert not first._strangers._lines
+        assert not first._strangers._open
 
     first_of(2, test)
     assert "refused: a connection from 127.0.0.1: it says nothing" in caplog.text
@@ -73,18 +73,18 @@ def test_who_connects_and_says_nothing_is_not_waited_for(
 def test_of_too_many_strangers_the_oldest_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strangers, "SPARE", 1)
 
-    async def test(first: First, connect: Connect) -> None:
+    async def test(first: PeerHub, connect: Connect) -> None:
         ends = [await connect() for _ in range(5)]
         for reader, _ in ends:
             await reader.readline()
         assert await ends[0][0].read() == b""
-        assert len(first._strangers._lines) == 4
-        line = Line(*await connect())
-        await show(line)
+        assert len(first._strangers._open) == 4
+        line = Connection(*await connect())
+        await present_secret(line)
         line.send("hello", index=1, host="b", pid=7, count=3, attempt=None)
         while 1 not in first._peers:
             await asyncio.sleep(0.01)
-        assert len(first._strangers._lines) == 3
+        assert len(first._strangers._open) == 3
         assert await ends[1][0].read() == b""
         assert not any(reader.at_eof() for reader, _ in ends[2:])
 
@@ -95,7 +95,7 @@ def test_of_too_many_strangers_the_oldest_makes_room(monkeypatch: pytest.MonkeyP
 def test_only_who_belongs_to_the_run_may_send_long_lines(known: bool) -> None:
     async def received() -> list[Any]:
         reader = asyncio.StreamReader()
-        line = Line(reader, None)  # type: ignore[arg-type]
+        line = Connection(reader, None)  # type: ignore[arg-type]
         if known:
             line.trust()
         long = b'{"text": "' + b"x" * 2 * STRANGE + b'"}\n'

@@ -28,9 +28,9 @@ from data.planning.stream import LoaderState
 from data.sample import DataError
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.config.sections import GuardConfig
-from mllm_jax.runtime.exits import Exit, code_of
+from mllm_jax.runtime.exits import ExitCode, exit_code_of
 from mllm_jax.runtime.folder import RunError
-from mllm_jax.runtime.interrupt import standing
+from mllm_jax.runtime.interrupt import interrupt_message
 from mllm_jax.runtime.part import Peers
 from mllm_jax.train import trainer as loop
 from mllm_jax.train.components import components, saves, start
@@ -258,7 +258,7 @@ def test_states_that_diverge_do_not_replace_a_good_one(runs):
         DivergedError, match=r"loss is nan at step 7.* of step 3: .*--from-step 3 "
     ) as error:
         runs(bad)
-    assert code_of(error.value) == Exit.DIVERGED
+    assert exit_code_of(error.value) == ExitCode.DIVERGED
     assert runs.kept == [3, 5, 6]
     with pytest.raises(DivergedError, match="--from-step 3 "):  # neither does a restart lose it
         runs(bad)
@@ -426,7 +426,7 @@ def test_a_signal_in_the_last_step_leaves_the_evaluation_to_the_same_command(run
         runs([4.0] * 3, at={3: stop}, evaluated=True)
     assert runs.kept == [2, 3]
     place = runs.folder / "run" / "checkpoints" / "3"
-    assert standing() == (
+    assert interrupt_message() == (
         f"interrupted: training is complete, step 3 is saved in {place}; evaluate it with\n"
         "  python launch.py train"
     )
@@ -455,7 +455,7 @@ def test_a_signal_ends_an_evaluation_between_steps_and_saves(runs, monkeypatch):
             runs([4.0] * 5, checkpoint=checkpoint, evaluated=True, evaluate__every=2)
         assert len(batches) == 1
     assert runs.kept == [2, 4]
-    assert standing().startswith("interrupted after step 4, which is saved in ")
+    assert interrupt_message().startswith("interrupted after step 4, which is saved in ")
 
 
 # ---- the step itself -----------------------------------------------------------------------------

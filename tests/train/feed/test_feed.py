@@ -16,7 +16,7 @@ from data.planning.stream import LoaderState
 from data.sample import AwayError, DataError, Lengths, SampleError
 from data.sources.cache import in_cache
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.runtime.exits import Exit, code_of
+from mllm_jax.runtime.exits import ExitCode, exit_code_of
 from mllm_jax.runtime.part import Peers
 from mllm_jax.train import trainer as loop
 from mllm_jax.train.experiment import Experiment
@@ -75,14 +75,14 @@ def test_the_others_are_told_of_an_error_before_this_process_gives_up(
 
 
 @pytest.mark.parametrize(
-    ("other", "code"), [("unusable", Exit.BAD_DATA), ("away", Exit.OUT_OF_REACH)]
+    ("other", "code"), [("unusable", ExitCode.BAD_DATA), ("away", ExitCode.OUT_OF_REACH)]
 )
-def test_an_error_elsewhere_ends_this_process(told: Told, other: str, code: Exit) -> None:
+def test_an_error_elsewhere_ends_this_process(told: Told, other: str, code: ExitCode) -> None:
     """What may pass there is no reason to start no other attempt."""
     told.other = other
     with pytest.raises(DataError, match="another process cannot read the data") as found:
         feed.together(lambda: 7)
-    assert code_of(found.value) == code
+    assert exit_code_of(found.value) == code
 
 
 @pytest.mark.parametrize("primary", [True, False])

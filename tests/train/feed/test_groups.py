@@ -9,7 +9,7 @@ import pytest
 
 from data.planning.groups.group import HostGroupSpec
 from data.planning.stream import LoaderState
-from mllm_jax.runtime.part import Peers, peers, take_part
+from mllm_jax.runtime.part import Peers, peers, set_peers
 from mllm_jax.train.feed.groups import exchange_with_groups, records_of_all, state_of_all
 from mllm_jax.train.records.metrics import Meter, PhaseLoad, StepRecord
 
@@ -38,11 +38,11 @@ def others() -> Iterator[Any]:
 
     def say(*values: Any) -> Told:
         told = Told(*values)
-        take_part(told)
+        set_peers(told)
         return told
 
     yield say
-    take_part(alone)
+    set_peers(alone)
 
 
 def record(step: int) -> StepRecord:

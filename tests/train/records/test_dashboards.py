@@ -22,7 +22,7 @@ from rich.console import Console
 
 from mllm_jax.config.load import ConfigError
 from mllm_jax.config.run import MlflowConfig, RunConfig, WandbConfig
-from mllm_jax.runtime.folder import RunError, identity
+from mllm_jax.runtime.folder import RunError, ensure_identity
 from mllm_jax.train.records.dashboards import dashboard
 from mllm_jax.train.records.dashboards.dashboard import About, Dashboard
 from mllm_jax.train.records.dashboards.open import check_loggers, dashboards
@@ -392,7 +392,7 @@ def test_the_dashboards_of_a_configuration_know_the_run(
     board.close()
     assert not caplog.records, caplog.text
     (tag,) = (tmp_path / "store").rglob("mllm_jax.identity")
-    assert tag.read_text() == identity(own.run.path)
+    assert tag.read_text() == ensure_identity(own.run.path)
     (artifact,) = (tmp_path / "store").rglob("resolved.yaml")
     assert "d_model" in artifact.read_text()
     assert json.dumps(own.model_dump(mode="json"))

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from data.planning.stream import LoaderState
-from mllm_jax.runtime.hardware.peak import Peak
+from mllm_jax.runtime.hardware.peak import DevicePeak
 from mllm_jax.runtime.part import Peers
-from mllm_jax.supervise.attempts import read
+from mllm_jax.supervise.attempts import read_attempts
 from mllm_jax.train import trainer as loop
 from mllm_jax.train.events import Phase, StepEnded, StepStarted
 from mllm_jax.train.feed.feed import open_loader
@@ -126,7 +126,7 @@ def test_the_record_of_an_attempt_knows_the_steps_of_earlier_ones(tmp_path):
         goodput(Phase(name, 8))
         goodput(Phase(name, 8, 0.0))
     record.write()
-    (own,) = read(tmp_path).spent
+    (own,) = read_attempts(tmp_path).times_spent
     assert own.effective == progress.effective == 100.0 + own.seconds["step"] > 100.0
 
 
@@ -164,10 +164,13 @@ def test_what_was_waited_for_the_devices_belongs_to_the_step_that_waited(experim
 
 @pytest.mark.parametrize("is_kept", [True, False])
 def test_the_peak_of_a_run_is_kept_while_its_devices_are_the_same(is_kept, experiment, monkeypatch):
-    found, before = Peak("this", 1e9, "measured now"), Peak("this", 2e9, "measured before")
+    found, before = (
+        DevicePeak("this", 1e9, "measured now"),
+        DevicePeak("this", 2e9, "measured before"),
+    )
     before = before if is_kept else replace(before, of="another")
     progress = Progress(0, LoaderState(0), peak=before)
-    monkeypatch.setattr(figures, "peak", lambda _: found)
+    monkeypatch.setattr(figures, "device_peak", lambda _: found)
     figures.StepFigures(experiment, progress, SimpleNamespace(log=lambda *_: None))
     assert progress.peak == (before if is_kept else found)
 

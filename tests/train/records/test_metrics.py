@@ -21,7 +21,7 @@ from rich.console import Console
 
 from data.planning.stream import LoaderState
 from mllm_jax.console import finite, print_json, print_table
-from mllm_jax.runtime.records import Form, read_document, read_lines, write_atomically
+from mllm_jax.runtime.records import RecordForm, read_record, read_record_lines, write_atomically
 from mllm_jax.train.records.forms import SUMMARY
 from mllm_jax.train.records.forms import metrics as form
 from mllm_jax.train.records.metrics import Meter, PhaseLoad, Report, StepRecord, Totals, Window
@@ -389,7 +389,7 @@ def test_a_bit_that_flips_in_a_file_costs_its_lines_alone(
     data[at % len(data)] ^= 1 << bit
     path.write_bytes(data)
     JsonlSink(path, resumed_step=6).log(7, {"loss": 1.5})
-    kept = read_lines(path, form)
+    kept = read_record_lines(path, form)
     assert not kept.damage
     assert kept.values[-1] == {"step": 7, "loss": 1.5}
     assert [line for line in kept.values[:-1] if line["loss"] != 1.25] == []
@@ -409,7 +409,7 @@ def test_damaged_lines_are_told_once_with_their_file(
         f"{tmp_path}: metrics.jsonl is damaged, and left out: line 2 (it is no JSON), line 3 (step "
         "is of another type), line 4 (it is no JSON object)"
     )
-    assert read_lines(path, form).values == [{"step": 1}, {"step": 5}]
+    assert read_record_lines(path, form).values == [{"step": 1}, {"step": 5}]
     caplog.clear()
     JsonlSink(path, resumed_step=5)
     assert caplog.messages == []
@@ -422,7 +422,7 @@ def test_infinite_numbers_become_null(tmp_path: Path, capsys: pytest.CaptureFixt
     print_json(values)
     assert json.loads(capsys.readouterr().out) == expected
     write_summary(tmp_path / "summary.json", values)
-    assert read_document(tmp_path / "summary.json", Form({})) == expected
+    assert read_record(tmp_path / "summary.json", RecordForm({})) == expected
 
 
 def test_a_failed_write_leaves_the_old_file_whole(
@@ -437,7 +437,7 @@ def test_a_failed_write_leaves_the_old_file_whole(
     monkeypatch.setattr("mllm_jax.runtime.records.os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         write_atomically(path, "{}")
-    assert read_document(path, SUMMARY) == {"steps": 1}
+    assert read_record(path, SUMMARY) == {"steps": 1}
     assert [p.name for p in tmp_path.iterdir()] == ["summary.json"]
 
 

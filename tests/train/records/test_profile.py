@@ -14,7 +14,7 @@ import pytest
 
 from data.planning.stream import LoaderState
 from mllm_jax.config.run import RunConfig
-from mllm_jax.runtime.asked import PROFILE, Asked
+from mllm_jax.runtime.profile_request import PROFILE, ProfileRequest
 from mllm_jax.train.events import StepEnded, StepStarted
 from mllm_jax.train.listeners.profile import Profile
 from mllm_jax.train.state.progress import Progress
@@ -35,8 +35,8 @@ def take(profile: Profile, step: int) -> None:
 def test_a_signal_profiles_the_next_steps(tmp_path: Path, steps: tuple[int, int] | None) -> None:
     own = RunConfig(name="x", directory=str(tmp_path), profile_steps=steps, profile_on_signal=2)
     progress = Progress(0, LoaderState(0))
-    with Asked(heeded=True) as asked:
-        profile = Profile(own, progress, asked.taken)
+    with ProfileRequest(enabled=True) as asked:
+        profile = Profile(own, progress, asked.consume)
         for step in range(1, 9):
             if step == 5:
                 time.sleep(1.1 if steps else 0)  # folders of profiles are named by the second
@@ -53,8 +53,8 @@ def test_a_signal_profiles_the_next_steps(tmp_path: Path, steps: tuple[int, int]
 
 def test_a_signal_may_have_no_effect(tmp_path: Path) -> None:
     own = RunConfig(name="x", directory=str(tmp_path), profile_on_signal=None)
-    with Asked(heeded=False) as asked:
-        profile = Profile(own, Progress(0, LoaderState(0)), asked.taken)
+    with ProfileRequest(enabled=False) as asked:
+        profile = Profile(own, Progress(0, LoaderState(0)), asked.consume)
         os.kill(os.getpid(), PROFILE)
         take(profile, 1)
         profile.close()

@@ -121,7 +121,7 @@ def test_what_a_step_waits_for_data_is_measured(
     placed = PlacedBatch(batch, {}, "")
     monkeypatch.setattr(loop, "open_loader", opened)
     monkeypatch.setattr(loop, "place_step", lambda *_: placed)
-    monkeypatch.setattr(loop, "compiled_together", taken)
+    monkeypatch.setattr(loop, "synchronize_program", taken)
     waits: list[float] = []
 
     def listen(event: Any) -> None:

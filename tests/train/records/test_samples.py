@@ -12,7 +12,7 @@ import pytest
 
 from data.planning.groups.group import WHOLE, HostGroupSpec
 from data.planning.stream import LoaderState
-from mllm_jax.runtime.records import read_lines
+from mllm_jax.runtime.records import read_record_lines
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import open_loader
 from mllm_jax.train.records.forms import SAMPLES
@@ -24,7 +24,7 @@ def microbatches(*positions: tuple[int, ...], group: HostGroupSpec = WHOLE) -> l
 
 
 def listed(path: Path) -> list[Any]:
-    return [*read_lines(path, SAMPLES).values]
+    return [*read_record_lines(path, SAMPLES).values]
 
 
 def test_every_sample_of_the_stream_is_listed_once(experiment: Experiment) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from data.faults import Fault, FaultKind
-from mllm_jax.runtime.records import read_lines
+from mllm_jax.runtime.records import read_record_lines
 from mllm_jax.train.records.forms import SKIPPED
 from mllm_jax.train.records.skips import TOLD, Skips
 
@@ -32,7 +32,7 @@ def test_a_sample_is_told_once_and_counted_each_time(
     ]
     reasons = {"missing file": 2, "longer than a row": 1}
     assert skips.summary() == {"samples": 3, "times": 10, "reasons": reasons}
-    lines = read_lines(path, SKIPPED).values
+    lines = read_record_lines(path, SKIPPED).values
     assert [(line["step"], line["sample"]) for line in lines] == [
         (1, "a[0]"),
         (1, "a[1]"),

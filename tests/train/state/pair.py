@@ -16,8 +16,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from data.planning.stream import LoaderState
 from mllm_jax.config.sections import CheckpointConfig, ParallelConfig
-from mllm_jax.runtime.devices import start, stop
-from mllm_jax.runtime.part import Processes, peers
+from mllm_jax.runtime.devices import disconnect_processes, start_devices
+from mllm_jax.runtime.part import ProcessPlace, peers
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.regroup import Regrouping
@@ -50,7 +50,7 @@ def bytes_read() -> int:
 
 def main(index: int, address: str, folder: str) -> None:
     """Save, restore, compare; prints the bytes that were read for it."""
-    start(ParallelConfig(devices=4), Processes(2, index, address))
+    start_devices(ParallelConfig(devices=4), ProcessPlace(2, index, address))
     saved = state()
     checkpoints = Checkpoints(Path(folder), CheckpointConfig(), Regrouping(1, None))
     checkpoints.save(1, saved, Progress(1, LoaderState(0, step=1)).to_json(), CONFIG)
@@ -67,7 +67,7 @@ def main(index: int, address: str, folder: str) -> None:
             np.testing.assert_array_equal(one.data, other.data)
     print(bytes_read() - before)  # noqa: T201 - for the test
     checkpoints.close()
-    stop()
+    disconnect_processes()
     peers().leave(0)
 
 

@@ -24,7 +24,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from data.sample import AwayError, StorageError
 from data.sources.formats import patience
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.runtime.folder import IDENTITY, RunError, identity, steps_in
+from mllm_jax.runtime.folder import IDENTITY, RunError, ensure_identity, steps_in
 from mllm_jax.runtime.part import Peers
 from mllm_jax.train.records.resolved import keep
 from mllm_jax.train.state.checkpoint import Checkpoints
@@ -137,7 +137,7 @@ def test_a_machine_that_has_nothing_of_a_run_goes_on_from_the_newest_copy(run, t
     there = elsewhere(run, tmp_path)
     assert start(there) == 3
     assert here(there) == {"3"}
-    assert identity(there.run.path) == identity(run.run.path)
+    assert ensure_identity(there.run.path) == ensure_identity(run.run.path)
     for own in files(run.run.path / "checkpoints" / "3"):
         same = there.run.path / own.relative_to(run.run.path)
         assert same.read_bytes() == own.read_bytes()
@@ -213,7 +213,7 @@ def test_what_reads_a_run_fetches_what_its_folder_lacks(run, tmp_path):
         saved_parameters(there.run.path)
     keep(there)
     assert saved_parameters(there.run.path).step == 2
-    assert identity(there.run.path) == identity(run.run.path)
+    assert ensure_identity(there.run.path) == ensure_identity(run.run.path)
 
 
 def test_a_damaged_copy_gives_way_to_an_older_one(run, tmp_path, caplog):
@@ -267,7 +267,7 @@ def test_a_copy_that_not_all_processes_have_made_is_none(run, tmp_path):
     Store(run).put(folder, "r", (1, 2))
     there = elsewhere(run, tmp_path)
     fetch(there)
-    assert identity(there.run.path) == "r"
+    assert ensure_identity(there.run.path) == "r"
 
 
 def test_a_run_whose_identity_is_damaged_has_that_of_its_copies(run, tmp_path):
@@ -275,16 +275,16 @@ def test_a_run_whose_identity_is_damaged_has_that_of_its_copies(run, tmp_path):
     there = elsewhere(run, tmp_path)
     (there.run.path / IDENTITY).write_bytes(b"\xb7" * 16)
     fetch(there)
-    assert identity(there.run.path) == identity(run.run.path)
+    assert ensure_identity(there.run.path) == ensure_identity(run.run.path)
 
 
 def test_copies_of_another_run_are_refused_by_name(run, tmp_path):
     saved(run, 1)
     there = elsewhere(run, tmp_path)
-    own = identity(there.run.path)
+    own = ensure_identity(there.run.path)
     with pytest.raises(RunError) as refused:
         start(there)
-    assert f"are of run {identity(run.run.path)}, and {there.run.path} is {own}; " in str(
+    assert f"are of run {ensure_identity(run.run.path)}, and {there.run.path} is {own}; " in str(
         refused.value
     )
 
@@ -462,13 +462,13 @@ def test_a_start_goes_on_from_what_is_here_if_the_place_is_away(run, caplog):
 def test_copies_of_another_run_that_are_seen_late_are_told_and_left(run, tmp_path, caplog):
     saved(run, 1)
     other = elsewhere(run, tmp_path)
-    identity(other.run.path)
+    ensure_identity(other.run.path)
     with away("glob"):
         copying_beside = beside(other)
     with copying_beside:
         store(other, 2)
         soon(lambda: "the checkpoint of step 2 has no copy in memory://" in caplog.text)
-    assert f"are of run {identity(run.run.path)}, and {other.run.path} is " in caplog.text
+    assert f"are of run {ensure_identity(run.run.path)}, and {other.run.path} is " in caplog.text
     assert "it is tried again" not in caplog.text
     assert [copy.step for copy in Store(run).copies()] == [1]
 
@@ -492,7 +492,7 @@ def test_other_processes_copy_once_the_first_has_set_aside_what_is_left(run, mon
     store(run, 2)
     for process in (0, 1):
         folder = run.run.path / "checkpoints" / "2"
-        Store(run).put(folder, identity(run.run.path), (process, 2), "an earlier start")
+        Store(run).put(folder, ensure_identity(run.run.path), (process, 2), "an earlier start")
     found: Any = SimpleNamespace(store=Store(run), run=run.run.path, answered=False, asked=None)
     with ExitStack() as both:
         for index in (1, 0):

@@ -26,13 +26,19 @@ from data.planning.stream import LoaderState
 from data.sample import AwayError, DataError
 from data.sources.formats.patience import Patient
 from mllm_jax.runtime.compiled import cache
-from mllm_jax.runtime.folder import RoomError, RunError, check_room, known_identity, writing
-from mllm_jax.runtime.lock import GLANCE, HeldError, LockedError, locked
+from mllm_jax.runtime.folder import (
+    RoomError,
+    RunError,
+    check_room,
+    read_identity,
+    report_write_errors,
+)
+from mllm_jax.runtime.lock import GLANCE, LockedError, LockHeldError, run_lock
 from mllm_jax.runtime.part import Peers
-from mllm_jax.runtime.records import line_of, read_lines
-from mllm_jax.runtime.wire import Address
+from mllm_jax.runtime.records import read_record_lines, record_line
+from mllm_jax.runtime.wire import HostAddress
 from mllm_jax.supervise import leader
-from mllm_jax.supervise.back import Back
+from mllm_jax.supervise.checkpoint_return import CheckpointReturn
 from mllm_jax.train.components.saves import CheckpointPolicy, SaveError
 from mllm_jax.train.feed import feed
 from mllm_jax.train.listeners import listeners
@@ -80,7 +86,7 @@ def of_folders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     said = []
 
     def read_only() -> None:
-        with writing(f"folder {run}"):
+        with report_write_errors(f"folder {run}"):
             raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
     def no_locks(*_: object) -> None:
@@ -91,27 +97,27 @@ def of_folders(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         patched.setattr(shutil, "disk_usage", lambda path: free)
         said += [why(RoomError, lambda: check_room(run, 2 * 2**20)), why(RunError, read_only)]
         check_room(run, 2 * 2**20, lenient=True)
-    line = line_of({"step": 1})
+    line = record_line({"step": 1})
     (run / "metrics.jsonl").write_text(f"{line}{line.replace('1', '2', 1)}{line}{line}[\n")
-    assert len(read_lines(run / "metrics.jsonl", metrics).warn().values) == 3
+    assert len(read_record_lines(run / "metrics.jsonl", metrics).warn().values) == 3
     (run / ".identity").write_bytes(b"\xff")
-    assert known_identity(run) is None
+    assert read_identity(run) is None
     with monkeypatch.context() as patched:
         patched.setattr(os, "getpid", lambda: 811)
         patched.setattr(socket, "gethostname", lambda: "a")
         patched.setattr(time, "strftime", lambda _: "2026-11-25 14:00:03 +0000")
-        with locked(run, ".supervisor"):
-            said.append(why(LockedError, locked(run, ".supervisor").__enter__))
+        with run_lock(run, ".supervisor"):
+            said.append(why(LockedError, run_lock(run, ".supervisor").__enter__))
             patched.setenv("SLURM_JOB_ID", "41")
-            said.append(why(HeldError, locked(run, ".supervisor", 2 * GLANCE).__enter__))
+            said.append(why(LockHeldError, run_lock(run, ".supervisor", 2 * GLANCE).__enter__))
         patched.setattr(fcntl, "flock", no_locks)
         patched.setattr(os, "truncate", full)
-        with locked(run):
+        with run_lock(run):
             pass
     with monkeypatch.context() as patched:
         patched.setattr(jax.config, "update", lambda *_: None)
         patched.setattr(os, "access", lambda *_: False)
-        cache.keep_compiled(str(run))
+        cache.enable_compilation_cache(str(run))
     return said
 
 
@@ -119,7 +125,7 @@ def of_the_end(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Of what a run writes at last, where there is no room."""
     run, nothing = Path("runs/demo"), SimpleNamespace(summary=lambda *_: {})
     with monkeypatch.context() as patched:
-        patched.setattr(record, "write", full)
+        patched.setattr(record, "write_attempt", full)
         untaken = record.TimeRecord(TimeLedger(0.0), run)
         untaken.trained = True
         untaken.write()
@@ -161,7 +167,7 @@ def of_snapshots(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     told.count = 2
     memory._listen()
     with socket.create_server(("127.0.0.1", 0)) as closed:
-        gone = Member(1, "b", Address("127.0.0.1", closed.getsockname()[1]))
+        gone = Member(1, "b", HostAddress("127.0.0.1", closed.getsockname()[1]))
     memory._neighbour, memory._members = gone, [gone, gone]
     share, index = max(found(folder / "memory"), key=lambda own: own[1].origin.step)
     memory._complete(0, share, index)
@@ -219,11 +225,11 @@ def of_checkpoints(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     said.append(why(CheckpointError, lambda: own.restore({}, 100)))
     Path("runs/demo/checkpoints/100").mkdir(parents=True)
     check_whole(Path("runs/demo/checkpoints/100"))
-    back = Back(["train", "--from-step", "40"], Path("runs/demo"))
-    back.keep()
-    assert back.gone()
+    back = CheckpointReturn(["train", "--from-step", "40"], Path("runs/demo"))
+    back.record()
+    assert back.has_gone_back()
     monkeypatch.setattr(back, "keep", full)
-    leader._keep(back)
+    leader._record_return(back)
     return said
 
 

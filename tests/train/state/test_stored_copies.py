@@ -9,7 +9,7 @@ import pytest
 
 from data.sample import StorageError
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.runtime.folder import RunError, known_identity, steps_in
+from mllm_jax.runtime.folder import RunError, read_identity, steps_in
 from mllm_jax.train.state.copies.store import Copy, Store
 from tests.configs import config
 
@@ -116,7 +116,7 @@ def test_copies_of_another_run_are_refused_and_a_run_without_a_past_takes_them(
     assert not run.exists()
     copies = [Copy(10, "that", ()), Copy(5, "that", ())]
     store.check_same(run, copies)
-    assert known_identity(run) == "that"
+    assert read_identity(run) == "that"
     store.check_same(run, copies)
     with pytest.raises(
         RunError, match=r"are of run this, and .* is that; choose another run\.name"

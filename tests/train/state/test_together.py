@@ -14,8 +14,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.config.sections import GuardConfig
-from mllm_jax.runtime.compiled.synchronized import compiled_together
-from mllm_jax.runtime.part import take_part, waiting
+from mllm_jax.runtime.compiled.synchronized import synchronize_program
+from mllm_jax.runtime.part import set_peers, waiting
 from mllm_jax.train.components import guard
 from mllm_jax.train.components.guard import Guard, not_finite
 from mllm_jax.train.events import ignore_event
@@ -48,7 +48,7 @@ def look(program: str) -> object:
         step.mesh, step.state_specs = LAYOUT.mesh, PartitionSpec()
         step._init = lambda key, **_: jax.random.key_data(key)
         return step.init(jax.random.key(5)).tolist()
-    cluster = ProcessCluster(compiled_together, wait=waiting)
+    cluster = ProcessCluster(synchronize_program, wait=waiting)
     words = np.arange(3, dtype=np.int32)
     if program == "numbers to all":
         return [own.tolist() for own in cluster.gather(words)()]
@@ -67,7 +67,7 @@ def look(program: str) -> object:
 )
 def test_all_meet_between_compiling_and_running(program, result, waits, events):
     alone = look(program)
-    take_part(Two(events))
+    set_peers(Two(events))
     assert look(program) == alone == result
     assert f"{program} is compiled" in events
     # The host waits for the results in a context that ends the process if others never come.
@@ -75,7 +75,7 @@ def test_all_meet_between_compiling_and_running(program, result, waits, events):
 
 
 def test_steps_and_their_figures_are_waited_for_by_their_numbers(events):
-    take_part(Two(events))
+    set_peers(Two(events))
     trainer: Any = Trainer.__new__(Trainer)
     trainer.in_flight, trainer.notify = deque([(7, jnp.ones(()))]), ignore_event
     trainer.wait_for_steps()

@@ -13,7 +13,7 @@ import pytest
 
 from data.planning.stream import LoaderState
 from mllm_jax.runtime import part
-from mllm_jax.runtime.part import Activity, peers
+from mllm_jax.runtime.part import ProcessActivity, peers
 from mllm_jax.train.components import saves as module
 from mllm_jax.train.components.saves import CheckpointPolicy
 from mllm_jax.train.state import checkpoint
@@ -26,17 +26,17 @@ MIB = bytes(2**20)
 
 
 @pytest.fixture
-def events(monkeypatch: pytest.MonkeyPatch) -> list[Activity]:
+def events(monkeypatch: pytest.MonkeyPatch) -> list[ProcessActivity]:
     """The activities of this process from now on; looks at files follow each other quickly."""
-    told: list[Activity] = []
+    told: list[ProcessActivity] = []
     monkeypatch.setattr(checkpoint, "LOOK", 0.01)
-    monkeypatch.setattr(part, "_heard", lambda: told.append(peers().activity))
+    monkeypatch.setattr(part, "_on_event", lambda: told.append(peers().activity))
     peers().note("saving after step 5")
     told.clear()
     return told
 
 
-def slowly(folder: Path, events: list[Activity]) -> None:
+def slowly(folder: Path, events: list[ProcessActivity]) -> None:
     """Write two files of a checkpoint, and rename it at the end."""
     draft = folder / "5.orbax-checkpoint-tmp" / "state" / "d"
     draft.mkdir(parents=True)
@@ -50,7 +50,7 @@ def slowly(folder: Path, events: list[Activity]) -> None:
 
 @pytest.mark.parametrize("asynchronous", [True, False])
 def test_files_that_grow_are_events_that_may_take_long(
-    tmp_path: Path, events: list[Activity], asynchronous: bool
+    tmp_path: Path, events: list[ProcessActivity], asynchronous: bool
 ) -> None:
     own = Checkpoints.__new__(Checkpoints)
     own.directory, own._asynchronous, own._read_only = tmp_path, asynchronous, False
@@ -76,7 +76,7 @@ def test_files_that_grow_are_events_that_may_take_long(
 
 
 def test_a_draft_may_be_renamed_while_it_is_looked_at(
-    tmp_path: Path, events: list[Activity], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, events: list[ProcessActivity], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "5.orbax-checkpoint-tmp" / "state").mkdir(parents=True)
     scan, looks = os.scandir, list[str]()
@@ -93,7 +93,7 @@ def test_a_draft_may_be_renamed_while_it_is_looked_at(
 
 
 def test_a_pause_before_the_last_save_is_tried_again_may_take_long(
-    tmp_path: Path, events: list[Activity], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, events: list[ProcessActivity], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_PAUSE", 0.01)
     fails = iter([OSError(errno.EIO, "input/output error"), None])

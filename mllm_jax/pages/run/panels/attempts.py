@@ -10,7 +10,7 @@ from mllm_jax.pages.html.markup import Markup, facts, joined, note, table
 from mllm_jax.pages.html.panel import Panel
 from mllm_jax.pages.html.words import known, percent, seconds
 from mllm_jax.pages.run.files import RunFiles
-from mllm_jax.supervise.attempts import KINDS, LOSSES, accounts
+from mllm_jax.supervise.attempts import KINDS, LOSSES, account_attempts
 
 #: What trains comes first in every bar.
 ORDER = ("step", *(kind for kind in KINDS if kind != "step"), *LOSSES)
@@ -33,7 +33,9 @@ def goodput(run: RunFiles) -> Panel:
         parts.append(facts(pairs))
         if found["share"] is None:
             parts.append(note(UNKNOWN))
-        each = accounts(run.attempts.spent, run.attempts.watched, [*run.attempts.damage])
+        each = account_attempts(
+            run.attempts.times_spent, run.attempts.watched, [*run.attempts.damage]
+        )
         rows = [(f"attempt {number}", _parts(own)) for number, own in each.items()]
         if rows:
             what = "seconds of every attempt by what they went into"

@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 from mllm_jax.runtime.devices import is_primary
-from mllm_jax.supervise.attempts import goodput, read, told
+from mllm_jax.supervise.attempts import compute_goodput, goodput_line, read_attempts
 from mllm_jax.train.events import Event, Phase, StepStarted
 from mllm_jax.train.listeners.goodput.ledger import COMPILED, HIT, MISS, count_programs
 from mllm_jax.train.listeners.goodput.record import TimeRecord
@@ -59,17 +59,17 @@ class Goodput:
             return None
         self._record.write()
         try:
-            attempts = read(self._record.folder)
+            attempts = read_attempts(self._record.folder)
         except OSError as error:  # which must not end a run that is done
             logger.warning("the goodput of the run is not known: %s", error)
             return None
         for damage in attempts.damage.values():
             logger.warning("%s", damage)
-        if not attempts.spent:
+        if not attempts.times_spent:
             return None
         damaged, effective = [*attempts.damage], self._progress.effective
-        summary = goodput(attempts.spent, attempts.watched, effective, damaged)
-        logger.info("%s", told(summary))
+        summary = compute_goodput(attempts.times_spent, attempts.watched, effective, damaged)
+        logger.info("%s", goodput_line(summary))
         return summary
 
     def _kind_before(self, event: Event) -> str:

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 from mllm_jax.runtime.devices import is_primary
-from mllm_jax.runtime.supervised.process import attempt, supervised
-from mllm_jax.supervise.attempts import Spent, newest, write
+from mllm_jax.runtime.supervised.process import attempt_number, supervisor_settings
+from mllm_jax.supervise.attempts import TimeSpent, newest_attempt, write_attempt
 from mllm_jax.train.listeners.goodput.ledger import TimeLedger
 
 logger = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ class TimeRecord:
 
     Attributes:
         trained: whether a step was taken in this attempt.
-        effective: see `Spent`.
+        effective: see `TimeSpent`.
     """
 
     trained = False
@@ -34,7 +34,7 @@ class TimeRecord:
 
     def __init__(self, ledger: TimeLedger, folder: Path) -> None:
         self.ledger, self.folder = ledger, folder
-        self._number = attempt() or newest(folder) + 1
+        self._number = attempt_number() or newest_attempt(folder) + 1
         self._written, self._failed = 0.0, False
 
     @property
@@ -50,12 +50,14 @@ class TimeRecord:
     def write(self) -> None:
         """Write the record."""
         self._written = time.perf_counter()
-        if not is_primary() or not (self.trained or supervised()):
+        if not is_primary() or not (self.trained or supervisor_settings()):
             return
         ledger = self.ledger
         seconds, now = dict(ledger.seconds), ledger.now
         try:
-            write(self.folder, Spent(self._number, ledger.began, seconds, now, self.effective))
+            write_attempt(
+                self.folder, TimeSpent(self._number, ledger.began, seconds, now, self.effective)
+            )
         except OSError as error:
             if not self._failed:
                 logger.warning("the record of this attempt cannot be written: %s", error)

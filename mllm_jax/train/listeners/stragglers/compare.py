@@ -44,7 +44,7 @@ class TimeComparison:
 
     def compare_new(self) -> None:
         """Compare the windows that have come from all processes."""
-        for process, value in peers().posted(NAME):
+        for process, value in peers().take_posts(NAME):
             window = Window.from_json(value)
             self._waiting.setdefault(window.step, {})[process] = window
         count = peers().count

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
-from mllm_jax.runtime.records import INT, LIST, OBJECT, Form, Lines, read_lines
+from mllm_jax.runtime.records import INT, LIST, OBJECT, RecordForm, RecordLines, read_record_lines
 from mllm_jax.train.listeners.stragglers.window import DEVICE, HOST, LOCAL
 
 Numbers = NDArray[np.float64]
@@ -72,15 +72,15 @@ class RankLine(BaseModel):
 
 _LISTS = dict.fromkeys((*LOCAL, HOST, DEVICE), LIST)
 #: The form of a line.
-FORM = Form({"step": INT}, {"places": OBJECT, "slow": LIST, **_LISTS})
+FORM = RecordForm({"step": INT}, {"places": OBJECT, "slow": LIST, **_LISTS})
 
 
-def read_times(folder: Path) -> Lines:
+def read_times(folder: Path) -> RecordLines:
     """The records of a run's `ranks.jsonl`."""
-    return read_lines(folder / RANKS, FORM)
+    return read_record_lines(folder / RANKS, FORM)
 
 
-def times_of(records: Lines) -> list[RankLine]:
+def times_of(records: RecordLines) -> list[RankLine]:
     """The lines of records; lists of another type, of an earlier version, are left out."""
     lines = []
     for record in records.values:

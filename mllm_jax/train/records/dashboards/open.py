@@ -11,7 +11,7 @@ from data.credentials import hidden
 from mllm_jax.config.load import ExperimentConfig, to_yaml
 from mllm_jax.config.run import RunConfig
 from mllm_jax.runtime.devices import is_primary
-from mllm_jax.runtime.folder import RunError, identity
+from mllm_jax.runtime.folder import RunError, ensure_identity
 from mllm_jax.train.records.dashboards.dashboard import About, Board, Dashboard
 
 
@@ -46,7 +46,11 @@ def dashboards(config: ExperimentConfig) -> list[Dashboard]:
     """The dashboards of a run, each of which begins to look for the run in its service."""
     run = config.run
     about = About(
-        run.name, identity(run.path), run.path, config.model_dump(mode="json"), to_yaml(config)
+        run.name,
+        ensure_identity(run.path),
+        run.path,
+        config.model_dump(mode="json"),
+        to_yaml(config),
     )
     return [Dashboard(name, partial(_CONNECT[name], run, about)) for name in run.loggers]
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from data.credentials import hidden
 from data.sample import DataError, StorageError
-from mllm_jax.runtime.folder import RunError, identity, steps_in
+from mllm_jax.runtime.folder import RunError, ensure_identity, steps_in
 from mllm_jax.runtime.part import peers
 from mllm_jax.train.state.copies.offers import Offers
 from mllm_jax.train.state.copies.store import KEY, Store
@@ -80,7 +80,7 @@ class _Copier:
 
     def __init__(self, offers: Offers, newest: int) -> None:
         self._store, self._run, self._newest = offers.store, offers.run, newest
-        self._identity, self._place = identity(self._run), (peers().index, peers().count)
+        self._identity, self._place = ensure_identity(self._run), (peers().index, peers().count)
         self._start: str = peers().gather("this start's copies", secrets.token_hex(4))[0]
         self._begun = False
         self._seen: set[int] = set()

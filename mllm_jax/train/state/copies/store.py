@@ -30,7 +30,7 @@ from data.credentials import hidden
 from data.sample import StorageError
 from data.sources.formats.storage import remote
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.runtime.folder import RESOLVED, RunError, keep_identity, known_identity
+from mllm_jax.runtime.folder import RESOLVED, RunError, read_identity, write_identity
 from mllm_jax.runtime.records import write_atomically
 from mllm_jax.train.state.saved import check_whole, set_aside
 
@@ -230,10 +230,10 @@ class Store:
         """
         if not copies:
             return
-        own = known_identity(run)
+        own = read_identity(run)
         if own is None:
             run.mkdir(parents=True, exist_ok=True)
-            keep_identity(run, copies[0].run)
+            write_identity(run, copies[0].run)
         elif own != copies[0].run:
             raise RunError(
                 f"{KEY}: the checkpoints in {self} are of run {copies[0].run}, and {run} is "

@@ -22,8 +22,8 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from mllm_jax.runtime.messages.secret import proof, proves
-from mllm_jax.runtime.wire import LONGEST, Address, Message
+from mllm_jax.runtime.messages.secret import compute_proof, is_proof
+from mllm_jax.runtime.wire import LONGEST, HostAddress, Message
 
 logger = logging.getLogger(__name__)
 
@@ -119,7 +119,7 @@ class Server:
         self._secret, self._answer = secret, answer
         self._open: set[Channel] = set()
         self._strange: dict[Channel, None] = {}
-        self.address = Address(host, self._listening.getsockname()[1])
+        self.address = HostAddress(host, self._listening.getsockname()[1])
         threading.Thread(target=self._accept, name="snapshots", daemon=True).start()
 
     def close(self) -> None:
@@ -165,14 +165,14 @@ class Server:
         channel.send({"nonce": own})
         told = channel.receive()
         other = str(told.get("nonce"))
-        if not proves(str(told.get("proof")), self._secret, own, other):
+        if not is_proof(str(told.get("proof")), self._secret, own, other):
             return False
-        channel.send({"proof": proof(self._secret, other, own)})
+        channel.send({"proof": compute_proof(self._secret, other, own)})
         channel.trust()
         return True
 
 
-def connect(address: Address, secret: str) -> Channel:
+def connect(address: HostAddress, secret: str) -> Channel:
     """A connection to the server at `address`, which has shown the secret.
 
     Raises:
@@ -181,8 +181,8 @@ def connect(address: Address, secret: str) -> Channel:
     channel = Channel(socket.create_connection((address.host, address.port), timeout=SILENT))
     try:
         other, own = str(channel.receive().get("nonce")), secrets.token_hex(16)
-        channel.send({"nonce": own, "proof": proof(secret, other, own)})
-        if not proves(str(channel.receive().get("proof")), secret, own, other):
+        channel.send({"nonce": own, "proof": compute_proof(secret, other, own)})
+        if not is_proof(str(channel.receive().get("proof")), secret, own, other):
             raise ConnectionError(f"{address} has another secret: it is of another run")
     except BaseException:
         channel.close()

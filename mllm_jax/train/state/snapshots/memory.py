@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from mllm_jax.config.sections import ExperimentConfig
-from mllm_jax.runtime.folder import identity
+from mllm_jax.runtime.folder import ensure_identity
 from mllm_jax.runtime.part import peers
 from mllm_jax.train.state.snapshots.channel import Channel, connect
 from mllm_jax.train.state.snapshots.copying import Named, copy, elsewhere, named, outline
@@ -99,7 +99,7 @@ class Memory:
 
     def __init__(self, config: ExperimentConfig, folder: Path) -> None:
         self._config, self._folder, self._process = config, folder, peers().index
-        own = [identity(config.run.path) if self._process == 0 else "", *_secrets()]
+        own = [ensure_identity(config.run.path) if self._process == 0 else "", *_secrets()]
         self._run, self._series, self._secret = peers().gather("this start of the run", own)[0]
         self._desk = self._listen()
         told = {

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from mllm_jax.runtime.wire import Address, Message
+from mllm_jax.runtime.wire import HostAddress, Message
 from mllm_jax.train.state.snapshots.channel import Channel, Server, connect
 from mllm_jax.train.state.snapshots.share import (
     Index,
@@ -43,13 +43,13 @@ class Member:
 
     process: int
     machine: str
-    address: Address | None
+    address: HostAddress | None
 
     @classmethod
     def of_json(cls, process: int, told: Mapping[str, object]) -> Member:
         """What a process has told of itself."""
         address = told["address"]
-        found = Address.parse(address) if isinstance(address, str) else None
+        found = HostAddress.parse(address) if isinstance(address, str) else None
         return cls(process, str(told["machine"]), found)
 
 

@@ -77,7 +77,7 @@ def test_images_clips_and_text_are_read(make_config: MakeConfig, media: Path) ->
             "conversations": conversation("<image> <audio>", "One.", "and <image>?", "Two."),
             "model": "ignored",
         },
-        {"conversations": conversation("Hello", "Hi.")},
+        {"conversations": conversation("SupervisorHello", "Hi.")},
     ]
     config = configure(make_config, media, records)
     source, processor = make_source(config), make_processor(config, [VISION, AUDIO])

@@ -28,7 +28,7 @@ from data.sample import AwayError, DataError, StorageError
 from data.sources.formats import patience
 from data.sources.formats.patience import Patient, limits
 from data.sources.formats.storage import File, find_files, local_file, local_path, remote
-from mllm_jax.runtime.exits import Exit, code_of
+from mllm_jax.runtime.exits import ExitCode, exit_code_of
 from tests.timing import Clock
 
 DATA = bytes(range(256)) * 4
@@ -176,7 +176,7 @@ def test_a_place_that_stays_away_is_named_once_the_time_is_up(
     with pytest.raises(AwayError, match="flaky://shelf has been out of reach for 0 s"):
         find_files("flaky://shelf", (".bin",))
     error = AwayError("x")
-    assert code_of(pickle.loads(pickle.dumps(error))) == Exit.OUT_OF_REACH
+    assert exit_code_of(pickle.loads(pickle.dumps(error))) == ExitCode.OUT_OF_REACH
 
 
 def test_pauses_grow_up_to_a_bound(flaky: type[Flaky], clock: Clock) -> None:
@@ -335,7 +335,7 @@ def test_an_answer_that_stays_is_told_at_once(site: str, clock: Clock, status: i
     message = "no such file" if status == 404 else f"cannot list {site}: {status}, message="
     with pytest.raises(DataError, match=message) as told:
         find_files(site, (".bin",), 60)
-    assert code_of(told.value) == Exit.BAD_DATA
+    assert exit_code_of(told.value) == ExitCode.BAD_DATA
     assert clock.pauses == []
 
 
@@ -357,7 +357,7 @@ def test_a_site_that_stays_away_may_come_back_for_a_later_start(site: str, clock
     for place, why in ((site, "503"), (gone, "ClientConnectorError")):
         with pytest.raises(AwayError, match=rf"out of reach for 60 s .*{why}") as told:
             find_files(place, (".bin",), 60)
-        assert code_of(told.value) == Exit.OUT_OF_REACH
+        assert exit_code_of(told.value) == ExitCode.OUT_OF_REACH
         assert sum(clock.pauses) == pytest.approx(60)
         clock.pauses.clear()
 

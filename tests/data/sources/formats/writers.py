@@ -118,7 +118,7 @@ def plain(*messages: tuple[Part, ...]) -> Plain:
 
 #: Text alone, an image, several, interleaved ones over several turns, a clip, and all of it.
 SAMPLES = (
-    plain((text("Hello"),), (text("Hi."),)),
+    plain((text("SupervisorHello"),), (text("Hi."),)),
     plain((image(24), text("\nWhat?")), (text("A cat."),)),
     plain((image(16), image(48), text("Same?")), (text("No."),)),
     plain(

@@ -13,9 +13,9 @@ import time
 from pathlib import Path
 
 from mllm_jax.runtime.part import peers
-from mllm_jax.runtime.peers import join
-from mllm_jax.runtime.watch import Limits
-from mllm_jax.runtime.wire import Address
+from mllm_jax.runtime.peers import join_peers
+from mllm_jax.runtime.watch import WatchLimits
+from mllm_jax.runtime.wire import HostAddress
 from mllm_jax.train.events import Event, Phase, StepEnded, Stopwatch, ignore_event
 from mllm_jax.train.listeners.stragglers.compare import TimeComparison
 from mllm_jax.train.listeners.stragglers.timing import StepTimer
@@ -28,7 +28,7 @@ READ, BETWEEN = 0.005, 0.08
 def main(index: int, address: str, folder: str, factor: float, growth: float) -> None:
     """Take all steps; process 0 goes on until it has heard the other one."""
     logging.basicConfig(format="%(message)s", stream=sys.stdout, level=logging.INFO)
-    join(index, 2, Address.parse(address), Limits(), 30.0)
+    join_peers(index, 2, HostAddress.parse(address), WatchLimits(), 30.0)
     timing = StepTimer(EVERY, None)
     comparing = TimeComparison(Path(folder), 0) if index == 0 else ignore_event
     since = Stopwatch()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mllm_jax.runtime.part import Peers, peers, take_part
+from mllm_jax.runtime.part import Peers, peers, set_peers
 from mllm_jax.runtime.stop import AGREE, StopSignal
 from mllm_jax.train.events import Event, Phase, StepEnded, Stopwatch
 from mllm_jax.train.listeners.stragglers.judge import Judge
@@ -57,11 +57,11 @@ class Both(Peers):
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
     before, own = peers(), Clock()
-    take_part(Both(own))
+    set_peers(Both(own))
     monkeypatch.setattr(time, "perf_counter", lambda: own.now)
     monkeypatch.setattr(time, "monotonic", lambda: own.now)
     yield own
-    take_part(before)
+    set_peers(before)
 
 
 def run(index: int, clock: Clock, device: float, factor: float) -> None:
@@ -102,7 +102,7 @@ def test_a_slow_process_is_named_however_often_processes_agree(clock: Clock, dev
         for process in both:
             process.result(60)
     windows: dict[int, dict[int, Window]] = {}
-    for index, value in peers().posted(NAME):
+    for index, value in peers().take_posts(NAME):
         window = Window.from_json(value)
         windows.setdefault(window.step, {})[index] = window
     judge, named = Judge(), set()

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from mllm_jax.runtime.part import Peers, peers, take_part
+from mllm_jax.runtime.part import Peers, peers, set_peers
 from mllm_jax.train.events import Phase, StepEnded
 from mllm_jax.train.listeners.stragglers.compare import AGAIN, LATEST, TimeComparison
 from mllm_jax.train.listeners.stragglers.heat import (
@@ -46,9 +46,9 @@ class Two(Peers):
 @pytest.fixture
 def two() -> Iterator[Peers]:
     before = peers()
-    take_part(own := Two())
+    set_peers(own := Two())
     yield own
-    take_part(before)
+    set_peers(before)
 
 
 def taken(step: int, seconds: float) -> StepEnded:
@@ -74,12 +74,12 @@ def test_a_window_has_what_a_process_does_by_itself(two: Peers) -> None:
         timing(Phase("save", step, 0.5))
         timing(Phase("evaluate", step, 7.0, {}))
         timing(taken(step, 2.0 + late))
-    windows = [Window.from_json(value) for _, value in two.posted(NAME)]
+    windows = [Window.from_json(value) for _, value in two.take_posts(NAME)]
     assert [own.step for own in windows] == [2, 4]
     for own in windows:
         assert own.pace == 2.0
         assert own.seconds == pytest.approx({"read": 0.1, "place": 0.2, "between": 0.5})
-    assert not two.posted(NAME)
+    assert not two.take_posts(NAME)
 
 
 def test_the_slow_one_is_told_once_and_again_later(

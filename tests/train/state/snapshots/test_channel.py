@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mllm_jax.runtime.wire import Address, Message
+from mllm_jax.runtime.wire import HostAddress, Message
 from mllm_jax.train.state.snapshots import channel
 from mllm_jax.train.state.snapshots.channel import STRANGE, Channel, Server, connect
 from tests.timing import PATIENCE, soon
@@ -96,6 +96,6 @@ def test_of_too_many_strangers_the_oldest_is_sent_away(server, monkeypatch):
 def test_silence_counts_as_a_loss(monkeypatch):
     monkeypatch.setattr(channel, "SILENT", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        address = Address("127.0.0.1", listening.getsockname()[1])
+        address = HostAddress("127.0.0.1", listening.getsockname()[1])
         with pytest.raises(OSError, match="timed out"):
             connect(address, SECRET)

@@ -17,7 +17,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from data.planning.stream import LoaderState
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.runtime.folder import IDENTITY, RunError, identity
+from mllm_jax.runtime.folder import IDENTITY, RunError, ensure_identity
 from mllm_jax.train.state.checkpoint import Checkpoints, Restored
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.regroup import Regrouping
@@ -168,10 +168,10 @@ def test_a_step_that_is_asked_for_comes_from_storage(run, start):
 
 def test_snapshots_of_another_run_of_the_same_folder_are_refused_by_name(run, start, caplog):
     take(start(), 10, 20)
-    before = identity(run.run.path)
+    before = ensure_identity(run.run.path)
     (run.run.path / IDENTITY).unlink()
     assert restore(run, start()) is None
-    now = identity(run.run.path)
+    now = ensure_identity(run.run.path)
     assert "refused: the snapshot of step 20 in " in caplog.text
     assert f"is of run {before} ({run.run.path}), and this run is {now}" in caplog.text
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mllm_jax.runtime.wire import Address
+from mllm_jax.runtime.wire import HostAddress
 from mllm_jax.train.state.snapshots.channel import Channel, connect
 from mllm_jax.train.state.snapshots.neighbours import Away, Desk, Member, Where, neighbour, put
 from mllm_jax.train.state.snapshots.pieces import Box
@@ -30,7 +30,7 @@ HALVES = {"a": [Box((0, 0), (2, 6)), Box((2, 0), (4, 6))], "b": [Box((0,), (5,))
 
 
 def test_copies_go_round_to_the_next_machine():
-    somewhere = Address("127.0.0.1", 1)
+    somewhere = HostAddress("127.0.0.1", 1)
     members = [Member(i, machine, somewhere) for i, machine in enumerate("aabc")]
     assert [neighbour(members, i).process for i in range(4)] == [2, 2, 3, 0]
     alone = [Member(i, "a", somewhere) for i in range(3)]

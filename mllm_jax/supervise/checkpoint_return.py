@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mllm_jax.runtime.records import DamageError, check_text, signed_text, write_atomically
-from mllm_jax.runtime.standing import FROM_STEP, without
+from mllm_jax.runtime.run_status import FROM_STEP, remove_option
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 NAME = ".from-step"
 
 
-class Back:
+class CheckpointReturn:
     """The way back that a command asks for, if it does.
 
     Args:
@@ -31,9 +31,9 @@ class Back:
 
     def __init__(self, words: Sequence[str], folder: Path) -> None:
         self._text, self._file = shlex.join(words) + "\n", folder / NAME
-        self._asked = without(FROM_STEP, words) != [*words]
+        self._requested = remove_option(FROM_STEP, words) != [*words]
 
-    def gone(self) -> bool:
+    def has_gone_back(self) -> bool:
         """Whether an earlier start of the same command has gone back; those of others are over.
 
         Raises:
@@ -41,7 +41,7 @@ class Back:
         """
         if not self._file.exists():
             return False
-        if not self._asked or not self._same():
+        if not self._requested or not self._is_same_command():
             self._file.unlink()
             return False
         logger.warning(
@@ -51,7 +51,7 @@ class Back:
         )
         return True
 
-    def _same(self) -> bool:
+    def _is_same_command(self) -> bool:
         """Whether the file holds this command; one that is damaged may, so that nothing is lost."""
         try:
             check_text(self._file)
@@ -60,11 +60,11 @@ class Back:
             return True
         return self._file.read_bytes().startswith(self._text.encode())
 
-    def keep(self) -> None:
-        """Keep that the run has gone back, if that was asked for.
+    def record(self) -> None:
+        """Record that the run has gone back, if that was asked for.
 
         Raises:
             OSError: the folder takes no file.
         """
-        if self._asked:
+        if self._requested:
             write_atomically(self._file, signed_text(self._text), part=f"{NAME}.part")

@@ -1,6 +1,6 @@
 """When the attempts of a run begin and end, on all hosts: decisions without clock or process.
 
-One conductor, in the supervisor that leads, hears all supervisors and tells all of them::
+One coordinator, in the supervisor that leads, hears all supervisors and tells all of them::
 
     WAITING --- all hosts are there, the pause is over ---> RUNNING     Begin
             --- some did not come, enough others did -> RUNNING     Begin, without them
@@ -19,12 +19,12 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from mllm_jax.runtime.exits import Exit
-from mllm_jax.runtime.supervised.beats import Beat
-from mllm_jax.runtime.watch import LIMITS, Limits, Peer, fault
-from mllm_jax.supervise.ends import End, cause
-from mllm_jax.supervise.pace import Pace
-from mllm_jax.supervise.policy import NONE, POLICY, Policy, Tries
+from mllm_jax.runtime.exits import ExitCode
+from mllm_jax.runtime.supervised.beats import Heartbeat
+from mllm_jax.runtime.watch import LIMITS, Peer, WatchLimits, find_fault
+from mllm_jax.supervise.ends import ProcessEnd, find_cause
+from mllm_jax.supervise.pace import EventPace
+from mllm_jax.supervise.policy import NONE, POLICY, AttemptHistory, RestartPolicy
 
 #: Seconds for processes to end by themselves once one of them has: they say why.
 GRACE = 6.0
@@ -35,7 +35,7 @@ UNFIT = 2
 
 
 @dataclass(frozen=True)
-class Joined:
+class SupervisorJoined:
     """A supervisor has come.
 
     Attributes:
@@ -50,44 +50,44 @@ class Joined:
     pid: int
     attempt: int = 0
 
-    def same(self, other: Joined) -> bool:
+    def same(self, other: SupervisorJoined) -> bool:
         """Whether both are of one supervisor."""
         return (self.host, self.pid) == (other.host, other.pid)
 
 
 @dataclass(frozen=True)
-class Left:
+class SupervisorLeft:
     """A supervisor has gone, and its training process with it."""
 
     process: int
 
 
 @dataclass(frozen=True)
-class Sign:
-    """A sign of life of a training process; its times are of the conductor's clock."""
+class LifeSign:
+    """A sign of life of a training process; its times are of the coordinator's clock."""
 
     process: int
-    beat: Beat
+    beat: Heartbeat
 
 
 @dataclass(frozen=True)
-class Ended:
+class ProcessEnded:
     """A training process has ended."""
 
     attempt: int
-    end: End
+    end: ProcessEnd
 
 
 @dataclass(frozen=True)
-class Interrupted:
+class LeaderInterrupted:
     """The supervisor that leads was asked to stop; its process, if there is one, was, too."""
 
 
-Event = Joined | Left | Sign | Ended | Interrupted
+CoordinatorEvent = SupervisorJoined | SupervisorLeft | LifeSign | ProcessEnded | LeaderInterrupted
 
 
 @dataclass(frozen=True)
-class Begin:
+class BeginAttempt:
     """Start the training processes of an attempt.
 
     Attributes:
@@ -106,14 +106,14 @@ class Begin:
 
 
 @dataclass(frozen=True)
-class Halt:
+class HaltAttempt:
     """End the training processes of the attempt that have not ended."""
 
     attempt: int
 
 
 @dataclass(frozen=True)
-class Finish:
+class FinishRun:
     """The run is over, and the supervisors end with this code; why is empty if all is well."""
 
     code: int
@@ -121,7 +121,7 @@ class Finish:
 
 
 @dataclass(frozen=True)
-class Leave:
+class LeaveRun:
     """The supervisor that leads ends with this code, and the others go on without its host."""
 
     code: int
@@ -129,14 +129,14 @@ class Leave:
 
 
 @dataclass(frozen=True)
-class Say:
+class LogLine:
     """A line for the log."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Over:
+class AttemptOver:
     """An attempt is over.
 
     Attributes:
@@ -156,10 +156,10 @@ class Over:
     why: str
 
 
-Action = Begin | Halt | Finish | Leave | Say | Over
+CoordinatorAction = BeginAttempt | HaltAttempt | FinishRun | LeaveRun | LogLine | AttemptOver
 
 
-class Phase(Enum):
+class RestartPhase(Enum):
     """See above."""
 
     WAITING = 0
@@ -169,8 +169,8 @@ class Phase(Enum):
 
 
 @dataclass
-class Place:
-    """A host as the conductor knows it.
+class HostState:
+    """A host as the coordinator knows it.
 
     Attributes:
         joined: its supervisor.
@@ -179,10 +179,10 @@ class Place:
         pace: how long events last on it.
     """
 
-    joined: Joined
+    joined: SupervisorJoined
     busy: bool = False
     heard: float = 0.0
-    pace: Pace = field(default_factory=Pace)
+    pace: EventPace = field(default_factory=EventPace)
 
     @property
     def peer(self) -> Peer:
@@ -190,12 +190,12 @@ class Place:
         beat, who = self.pace.beat, self.joined
         if beat is None:
             return Peer(who.process, who.host, 0, self.heard, since=self.heard)
-        own = beat.event, beat.since, beat.limited, beat.waiting
-        return Peer(who.process, who.host, beat.pid, self.heard, *own, waits=beat.waits)
+        last_event = beat.event, beat.since, beat.limited, beat.waiting
+        return Peer(who.process, who.host, beat.pid, self.heard, *last_event, waits=beat.waits)
 
 
 @dataclass
-class Conductor:
+class Coordinator:
     """Takes the decisions for the processes of one run.
 
     Attributes:
@@ -204,7 +204,7 @@ class Conductor:
         limits: limits beyond which a process is at fault.
         wait: seconds to wait for hosts that are missing.
         fewer: numbers of hosts below `count` with which the run may go on.
-        behind: hosts without which it goes on.
+        left_behind: hosts without which it goes on.
         lead: number of the host whose supervisor leads.
         attempt: number of the newest attempt.
         tries: the attempts so far.
@@ -213,20 +213,20 @@ class Conductor:
     """
 
     count: int
-    policy: Policy = POLICY
-    limits: Limits = LIMITS
+    policy: RestartPolicy = POLICY
+    limits: WatchLimits = LIMITS
     wait: float = 600.0
     fewer: Collection[int] = ()
     attempt: int = 0
-    tries: Tries = NONE
-    phase: Phase = Phase.WAITING
+    tries: AttemptHistory = NONE
+    phase: RestartPhase = RestartPhase.WAITING
     since: float = 0.0
-    behind: set[int] = field(default_factory=set)
+    left_behind: set[int] = field(default_factory=set)
     lead: int = 0
     _unfit: Counter[int] = field(default_factory=Counter)
-    _out: dict[int, Joined] = field(default_factory=dict)  # hosts that are unfit
-    _places: dict[int, Place] = field(default_factory=dict)
-    _ends: list[End] = field(default_factory=list)
+    _out: dict[int, SupervisorJoined] = field(default_factory=dict)  # hosts that are unfit
+    _places: dict[int, HostState] = field(default_factory=dict)
+    _ends: list[ProcessEnd] = field(default_factory=list)
     _known: int = 0
     _begun: float = 0.0
     _pause_ends: float = 0.0
@@ -234,55 +234,55 @@ class Conductor:
     _halted: bool = False
     _interrupted: bool = False
 
-    def hear(self, event: Event, now: float) -> list[Action]:
-        """What follows from an event at the time `now`, in seconds."""
-        if self.phase is Phase.OVER:
+    def on_event(self, event: CoordinatorEvent, now: float) -> list[CoordinatorAction]:
+        """Return what follows from an event at the time `now`, in seconds."""
+        if self.phase is RestartPhase.OVER:
             return []
         match event:
-            case Joined():
-                return self._joined(event)
-            case Left():
-                return self._left(event.process, now)
-            case Sign():
-                return self._sign(event)
-            case Ended():
-                return self._ended(event, now)
-            case Interrupted():
+            case SupervisorJoined():
+                return self._on_joined(event)
+            case SupervisorLeft():
+                return self._on_left(event.process, now)
+            case LifeSign():
+                return self._on_life_sign(event)
+            case ProcessEnded():
+                return self._on_ended(event, now)
+            case LeaderInterrupted():
                 self._interrupted = True
-                if self.phase is Phase.WAITING:
-                    return self._finish(Exit.INTERRUPTED, "interrupted between two attempts")
+                if self.phase is RestartPhase.WAITING:
+                    return self._finish(ExitCode.INTERRUPTED, "interrupted between two attempts")
         return []
 
-    def tick(self, now: float) -> list[Action]:
-        """What follows from the time alone."""
+    def on_tick(self, now: float) -> list[CoordinatorAction]:
+        """Return what follows from the time alone."""
         match self.phase:
-            case Phase.WAITING:
+            case RestartPhase.WAITING:
                 return self._begin_or_wait(now)
-            case Phase.RUNNING:
+            case RestartPhase.RUNNING:
                 return self._watch(now)
-            case Phase.HALTING:
-                return self._press(now)
+            case RestartPhase.HALTING:
+                return self._force_end(now)
         return []
 
-    def slept(self, now: float) -> None:
-        """Nobody was heard for a while, as this supervisor was stopped itself: all live."""
+    def on_wake(self, now: float) -> None:
+        """Count all processes as alive: this supervisor was stopped itself, and heard nobody."""
         for place in self._places.values():
             place.heard = now
 
-    def _joined(self, event: Joined) -> list[Action]:
-        self._places[event.process] = Place(event)
+    def _on_joined(self, event: SupervisorJoined) -> list[CoordinatorAction]:
+        self._places[event.process] = HostState(event)
         self._known = max(self._known, event.attempt)
         left_out = self._out.get(event.process)
         if left_out is not None and not left_out.same(event):
             del self._out[event.process], self._unfit[event.process]
-        elif event.process not in self.behind:
+        elif event.process not in self.left_behind:
             return []
-        self.behind.discard(event.process)
+        self.left_behind.discard(event.process)
         who = f"process {event.process} (host {event.host})"
-        return [Say(f"{who} is back, and takes part from the next attempt on")]
+        return [LogLine(f"{who} is back, and takes part from the next attempt on")]
 
-    def _begin_or_wait(self, now: float) -> list[Action]:
-        known = self._places.keys() | self.behind | self._out.keys()
+    def _begin_or_wait(self, now: float) -> list[CoordinatorAction]:
+        known = self._places.keys() | self.left_behind | self._out.keys()
         missing = [i for i in range(self.count) if i not in known]
         if missing and now - self.since > self.wait:
             return self._go_on_without(missing, now)
@@ -290,11 +290,11 @@ class Conductor:
             return []
         hosts = self._taking_part()
         self.attempt = self._next
-        self.phase, self._begun, self._fault, self._halted = Phase.RUNNING, now, "", False
+        self.phase, self._begun, self._fault, self._halted = RestartPhase.RUNNING, now, "", False
         self._ends = []
         for i, place in self._places.items():
-            self._places[i] = Place(place.joined, i in hosts, now, place.pace.before_attempt)
-        return [Begin(self.attempt, self.tries.best == 0, hosts)]
+            self._places[i] = HostState(place.joined, i in hosts, now, place.pace.before_attempt)
+        return [BeginAttempt(self.attempt, self.tries.best == 0, hosts)]
 
     @property
     def _next(self) -> int:
@@ -303,24 +303,24 @@ class Conductor:
 
     def _taking_part(self) -> tuple[int, ...]:
         """Hosts of the next attempt: as many of those that are fit as there is a plan for."""
-        there = sorted(self._places.keys() - self._out.keys())
-        if len(there) == self.count:
-            return tuple(there)
-        most = max((n for n in self.fewer if n <= len(there)), default=0)
-        return tuple(there[:most])
+        present = sorted(self._places.keys() - self._out.keys())
+        if len(present) == self.count:
+            return tuple(present)
+        most = max((n for n in self.fewer if n <= len(present)), default=0)
+        return tuple(present[:most])
 
-    def _go_on_without(self, missing: list[int], now: float) -> list[Action]:
+    def _go_on_without(self, missing: list[int], now: float) -> list[CoordinatorAction]:
         """Leave hosts behind that did not come, if there is a plan for those that did."""
         names = f"process{'es' * (len(missing) > 1)} {', '.join(map(str, missing))}"
-        told = (
+        absence = (
             f"the supervisor{'s' * (len(missing) > 1)} of {names} of {self.count} did not come "
             f"within {self.wait:g} s (run.wait_for_hosts)"
         )
         hosts = self._taking_part()
         if not hosts:
-            return self._finish(Exit.LOST_PEER, f"{told}{self._needed}")
-        self.behind.update(missing)
-        return [Say(f"{told}: {self._going_on(hosts)}")]
+            return self._finish(ExitCode.LOST_PEER, f"{absence}{self._needed}")
+        self.left_behind.update(missing)
+        return [LogLine(f"{absence}: {self._going_on(hosts)}")]
 
     @property
     def _needed(self) -> str:
@@ -330,48 +330,50 @@ class Conductor:
 
     def _going_on(self, hosts: tuple[int, ...]) -> str:
         more = len(self._places.keys() - self._out.keys()) - len(hosts)
-        spare = f"; {more} more {'waits' if more == 1 else 'wait'}, for want of a plan" * bool(more)
-        return f"going on with {len(hosts)} of {self.count} hosts{spare}"
+        waiting = f"; {more} more {'waits' if more == 1 else 'wait'}, for want of a plan" * bool(
+            more
+        )
+        return f"going on with {len(hosts)} of {self.count} hosts{waiting}"
 
-    def _watch(self, now: float) -> list[Action]:
+    def _watch(self, now: float) -> list[CoordinatorAction]:
         """Name a process that is at fault, if there is one, and end the attempt."""
         busy = [place for place in self._places.values() if place.busy]
         peers = [replace(place.peer, limit=place.pace.limit(self.limits)) for place in busy]
-        found = fault(peers, now, self.limits)
-        if not found:
+        fault = find_fault(peers, now, self.limits)
+        if not fault:
             return []
         if all(now - place.heard <= self.limits.silent for place in busy):
             for place in busy:
                 place.pace = place.pace.stopped(now, self.limits)
-        return self._fail(found, now)
+        return self._fail(fault, now)
 
-    def _fail(self, why: str, now: float) -> list[Action]:
-        self.phase, self.since, self._fault, self._halted = Phase.HALTING, now, why, True
-        return [Say(f"attempt {self.attempt}: {why}"), Halt(self.attempt)]
+    def _fail(self, why: str, now: float) -> list[CoordinatorAction]:
+        self.phase, self.since, self._fault, self._halted = RestartPhase.HALTING, now, why, True
+        return [LogLine(f"attempt {self.attempt}: {why}"), HaltAttempt(self.attempt)]
 
-    def _press(self, now: float) -> list[Action]:
-        """Have processes ended that do not end by themselves."""
-        well = all(end.code == Exit.OK for end in self._ends)
+    def _force_end(self, now: float) -> list[CoordinatorAction]:
+        """End processes that do not end by themselves."""
+        well = all(end.code == ExitCode.OK for end in self._ends)
         if self._halted:
             return self._give_up(now)
         if now - self.since <= (self.limits.silent if well else GRACE):
             return []
         self.since, self._halted = now, True
-        return [Halt(self.attempt)]
+        return [HaltAttempt(self.attempt)]
 
-    def _give_up(self, now: float) -> list[Action]:
+    def _give_up(self, now: float) -> list[CoordinatorAction]:
         """End the run if a process cannot be ended: the next attempt would meet it."""
         if now - self.since <= UNENDING:
             return []
         stay = [str(place.peer) for place in self._places.values() if place.busy]
         why = f"{', '.join(stay)} cannot be ended within {UNENDING:g} s: the machine is at fault"
-        return self._finish(Exit.LOST_PEER, f"attempt {self.attempt} is the last: {why}")
+        return self._finish(ExitCode.LOST_PEER, f"attempt {self.attempt} is the last: {why}")
 
-    def _sign(self, sign: Sign) -> list[Action]:
+    def _on_life_sign(self, sign: LifeSign) -> list[CoordinatorAction]:
         place = self._places.get(sign.process)
         if sign.beat.attempt != self.attempt or place is None:
             return [
-                Say(
+                LogLine(
                     f"a sign of life of attempt {sign.beat.attempt} from process {sign.process} "
                     f"(pid {sign.beat.pid}) is refused: the present attempt is {self.attempt}"
                 )
@@ -379,7 +381,7 @@ class Conductor:
         place.heard, place.pace = sign.beat.time, place.pace.after(sign.beat)
         return []
 
-    def _left(self, process: int, now: float) -> list[Action]:
+    def _on_left(self, process: int, now: float) -> list[CoordinatorAction]:
         place = self._places.pop(process, None)
         if place is None or not place.busy:
             return []
@@ -387,65 +389,73 @@ class Conductor:
         beat = place.pace.beat
         step = beat.step if beat else 0
         ago = now - peer.since
-        lost = End(process, peer.host, peer.pid, Exit.LOST_PEER, step, peer.event, ago)
-        said: list[Action] = []
-        if self.phase is Phase.RUNNING:
-            said = self._fail(f"{peer} is gone with its supervisor; {peer.last(now)}", now)
+        lost = ProcessEnd(process, peer.host, peer.pid, ExitCode.LOST_PEER, step, peer.event, ago)
+        actions: list[CoordinatorAction] = []
+        if self.phase is RestartPhase.RUNNING:
+            actions = self._fail(
+                f"{peer} is gone with its supervisor; {peer.describe_last_event(now)}", now
+            )
         self._ends.append(lost)
-        return said + self._judged(now)
+        return actions + self._judge_attempt(now)
 
-    def _ended(self, event: Ended, now: float) -> list[Action]:
+    def _on_ended(self, event: ProcessEnded, now: float) -> list[CoordinatorAction]:
         place = self._places.get(event.end.process)
         if event.attempt != self.attempt or place is None or not place.busy:
-            return [Say(f"attempt {self.attempt}: the end of another attempt is refused: {event}")]
+            return [
+                LogLine(f"attempt {self.attempt}: the end of another attempt is refused: {event}")
+            ]
         place.busy = False
         self._ends.append(event.end)
-        if self.phase is Phase.RUNNING:
-            self.phase, self.since = Phase.HALTING, now
-        elif event.end.code != Exit.OK and all(e.code == Exit.OK for e in self._ends[:-1]):
+        if self.phase is RestartPhase.RUNNING:
+            self.phase, self.since = RestartPhase.HALTING, now
+        elif event.end.code != ExitCode.OK and all(e.code == ExitCode.OK for e in self._ends[:-1]):
             self.since = now  # the others, which were given time to finish, will now fail
-        return self._judged(now)
+        return self._judge_attempt(now)
 
-    def _judged(self, now: float) -> list[Action]:
-        """What follows once the last process of an attempt has ended."""
-        if self.phase is not Phase.HALTING or any(place.busy for place in self._places.values()):
+    def _judge_attempt(self, now: float) -> list[CoordinatorAction]:
+        """Return what follows once the last process of an attempt has ended."""
+        if self.phase is not RestartPhase.HALTING or any(
+            place.busy for place in self._places.values()
+        ):
             return []
-        main = cause(self._ends)
+        main = find_cause(self._ends)
         self.tries = self.tries.after(max(end.step for end in self._ends))
         self._count_unfit()
         why = self._fault or str(main)
-        followed = self._followed(main, why, now)
-        again = not isinstance(followed[-1], Finish)  # a Leave, too, is followed by an attempt
+        next_actions = self._decide_next(main, why, now)
+        again = not isinstance(
+            next_actions[-1], FinishRun
+        )  # a Leave, too, is followed by an attempt
         lasted = now - self._begun
         return [
-            Over(self.attempt, lasted, bool(self._fault), again, int(main.code), why),
-            *followed,
+            AttemptOver(self.attempt, lasted, bool(self._fault), again, int(main.code), why),
+            *next_actions,
         ]
 
-    def _followed(self, main: End, why: str, now: float) -> list[Action]:
-        """What follows an attempt that is over."""
-        if all(end.code == Exit.OK for end in self._ends):
-            return self._finish(Exit.OK, "")
+    def _decide_next(self, main: ProcessEnd, why: str, now: float) -> list[CoordinatorAction]:
+        """Decide what follows an attempt that is over."""
+        if all(end.code == ExitCode.OK for end in self._ends):
+            return self._finish(ExitCode.OK, "")
         if self._interrupted or (main.final and not self._fault):
-            code = Exit.INTERRUPTED if self._interrupted else main.exit
+            code = ExitCode.INTERRUPTED if self._interrupted else main.exit
             return self._finish(code, f"attempt {self.attempt} is the last: {why}")
-        told = f"attempt {self.attempt} has ended after {now - self._begun:.0f} s"
-        told += "" if self._fault else f": {why}"
+        summary = f"attempt {self.attempt} has ended after {now - self._begun:.0f} s"
+        summary += "" if self._fault else f": {why}"
         if unfit := [end for end in self._ends if self._unfit[end.process] >= UNFIT and end.unfit]:
             names = ", ".join(f"process {end.process} (host {end.host})" for end in unfit)
-            told += f"; {names} {'is' if len(unfit) == 1 else 'are'} unfit again"
-            hosts = self._without(unfit)
+            summary += f"; {names} {'is' if len(unfit) == 1 else 'are'} unfit again"
+            hosts = self._leave_out(unfit)
             if not hosts:
-                return self._finish(Exit.UNFIT, f"{told}{self._needed}")
-            told += f": {self._going_on(hosts)}"
+                return self._finish(ExitCode.UNFIT, f"{summary}{self._needed}")
+            summary += f": {self._going_on(hosts)}"
             if self.lead not in hosts:
-                self.phase = Phase.OVER
-                return [Leave(Exit.UNFIT, told)]
+                self.phase = RestartPhase.OVER
+                return [LeaveRun(ExitCode.UNFIT, summary)]
         if self.tries.exhausted(self.policy):
-            return self._finish(main.exit, f"{told}; it is the last, as {self._exhausted}")
+            return self._finish(main.exit, f"{summary}; it is the last, as {self._exhausted}")
         pause = self.policy.pause(self.tries.failed)
-        self.phase, self.since, self._pause_ends = Phase.WAITING, now, now + pause
-        return [Say(f"{told}; {self._stacks()}attempt {self._next} begins in {pause:g} s")]
+        self.phase, self.since, self._pause_ends = RestartPhase.WAITING, now, now + pause
+        return [LogLine(f"{summary}; {self._stacks()}attempt {self._next} begins in {pause:g} s")]
 
     @property
     def _exhausted(self) -> str:
@@ -463,17 +473,17 @@ class Conductor:
             self._unfit.clear()
         self._unfit.update(end.process for end in self._ends if end.unfit)
 
-    def _without(self, unfit: list[End]) -> tuple[int, ...]:
-        """Leave hosts out; those that go on, which begin a new row of attempts."""
+    def _leave_out(self, unfit: list[ProcessEnd]) -> tuple[int, ...]:
+        """Leave hosts out and return those that go on; their attempts are counted anew."""
         places = (self._places.get(end.process) for end in unfit)
         self._out |= {place.joined.process: place.joined for place in places if place}
-        self.tries = Tries(self.tries.best)
+        self.tries = AttemptHistory(self.tries.best)
         return self._taking_part()
 
     def _stacks(self) -> str:
         files = [end.stacks for end in self._ends if end.stacks]
         return f"Python stacks are in {', '.join(files)}; " if files else ""
 
-    def _finish(self, code: int, why: str) -> list[Action]:
-        self.phase = Phase.OVER
-        return [Finish(int(code), why)]
+    def _finish(self, code: int, why: str) -> list[CoordinatorAction]:
+        self.phase = RestartPhase.OVER
+        return [FinishRun(int(code), why)]

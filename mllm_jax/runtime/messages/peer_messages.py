@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Hello:
+class HelloMessage:
     """The first message to process 0: who it is, the number of processes, and the attempt."""
 
     index: int
@@ -17,7 +17,7 @@ class Hello:
 
 
 @dataclass(frozen=True)
-class Welcome:
+class WelcomeMessage:
     """The answer of process 0: who it is, and the port of JAX's coordinator."""
 
     host: str
@@ -26,7 +26,7 @@ class Welcome:
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusedMessage:
     """Another answer: why the process is none of the run; `wrong` if it was started wrongly."""
 
     why: str
@@ -34,8 +34,9 @@ class Refused:
 
 
 @dataclass(frozen=True)
-class Beating:
-    """A sign of life: the activity of the process, see `Activity`, its age in seconds, and the
+class BeatMessage:
+    """A sign of life: the activity of the process, see `ProcessActivity`, its age in seconds, and
+    the
     number of its waits, see `Peers.waits`."""
 
     event: str
@@ -47,28 +48,28 @@ class Beating:
 
 
 @dataclass(frozen=True)
-class Gather:
+class GatherMessage:
     """A value of the process for all; the message holds it as `value`."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class Gathered:
+class GatheredMessage:
     """The values of all processes; the message holds them as `values`."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class Post:
+class PostMessage:
     """A value for process 0 alone; the message holds it as `value`."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class Bye:
+class LeaveMessage:
     """Last words: an exit code, and why if it is not 0."""
 
     code: int = 0
@@ -76,7 +77,7 @@ class Bye:
 
 
 @dataclass(frozen=True)
-class End:
+class EndMessage:
     """All are to end with a code, by themselves within `grace` seconds."""
 
     code: int
@@ -85,7 +86,12 @@ class End:
 
 
 #: What process 0 hears from the others, and they from it, once they have met.
-TO_FIRST = {"beat": Beating, "gather": Gather, "post": Post, "bye": Bye}
-FROM_FIRST = {"beat": Beating, "gathered": Gathered, "bye": Bye, "end": End}
+TO_FIRST = {"beat": BeatMessage, "gather": GatherMessage, "post": PostMessage, "bye": LeaveMessage}
+FROM_FIRST = {
+    "beat": BeatMessage,
+    "gathered": GatheredMessage,
+    "bye": LeaveMessage,
+    "end": EndMessage,
+}
 #: What it answers first.
-ANSWERS = {"welcome": Welcome, "refused": Refused}
+ANSWERS = {"welcome": WelcomeMessage, "refused": RefusedMessage}

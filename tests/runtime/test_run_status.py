@@ -9,7 +9,7 @@ import pytest
 
 from mllm_jax.cli.options import parse_arguments
 from mllm_jax.cli.table import COMMANDS
-from mllm_jax.runtime.standing import again, untouched
+from mllm_jax.runtime.run_status import resume_command, status_before_first_step
 from tests.configs import config
 
 REST = ["--config", "my run.yaml", "run.name=x", "--coordinator", "h:1", "--process=0"]
@@ -27,9 +27,9 @@ def test_who_goes_on_does_not_go_back_once_more(asked, at, monkeypatch, tmp_path
     monkeypatch.setattr(sys, "orig_argv", words)
     started = parsed(shlex.join(words))
     assert started["from_step"] == (3 if asked else None)
-    assert parsed(again()) == started | {"from_step": None}
+    assert parsed(resume_command()) == started | {"from_step": None}
     # Before a step was taken nothing has been done of what was asked for.
-    told = untouched(config(run__directory=str(tmp_path))).splitlines()[-1]
+    told = status_before_first_step(config(run__directory=str(tmp_path))).splitlines()[-1]
     assert parsed(told) == started
 
 
