@@ -330,7 +330,8 @@ def full_batch(config: ExperimentConfig) -> PackedBatch:
     decoder = replace(
         batch.decoder,
         segment_ids=(places // half + 1).astype(np.int32),
-        positions=(places % half).astype(np.int32),
+        positions=(places % half).astype(np.int32)[..., None],
+        index=(places % half).astype(np.int32),
         targets={NEXT_TOKEN: replace(learnt, weights=np.ones(places.shape, np.float32))},
     )
     return replace(batch, rows={**batch.rows, DECODER: decoder})

@@ -18,7 +18,7 @@ from benchmarks.peers import QUIET, check_installed, write_tensors
 from benchmarks.turns import Worker
 from data.batch import DECODER, PackedBatch
 from data.loading.evaluation import Slot
-from data.rows.pack import empty_token_rows
+from data.rows.tokens import TEXT
 from mllm_jax.check.verify import initial_parameters
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.families.releases import format_named
@@ -115,8 +115,10 @@ class Ours:
 def _rows(prompts: Tokens) -> tuple[PackedBatch, list[Slot]]:
     """Prompts in a row each, and where they lie."""
     count, length = prompts.shape
-    rows = empty_token_rows((count, length), [])
-    rows.inputs[:], rows.segment_ids[:], rows.positions[:] = prompts, 1, np.arange(length)
+    rows = TEXT.empty_rows((count, length), [])
+    rows.inputs[:] = prompts
+    for row in range(count):
+        TEXT.write(rows, row, 0, 1, length)
     return PackedBatch({DECODER: rows}), [Slot(row, row, 0, length, 1, ()) for row in range(count)]
 
 

@@ -23,6 +23,7 @@ from data.planning.bucket_thresholds import bucket_seconds
 from data.planning.packing import make_capacity
 from data.planning.stream import MicrobatchPlan, media_of_plan, runs_of_plan, used_lengths
 from data.rows.spec import BucketCost
+from data.rows.tokens import TEXT
 from data.sample import Example, Lengths
 from mllm_jax.calibrate.timing import medians
 from mllm_jax.config.buckets import lane_cost
@@ -112,7 +113,7 @@ def batch_of(way: Way, plan: MicrobatchPlan) -> PackedBatch:
     rng, rows = np.random.default_rng(0), range(way.config.data.rows)
     capacity = make_capacity(way.config.data.budgets, way.lanes)
     kinds = {own.name: own for own in way.lanes}
-    arrays = BatchArrays(dict.fromkeys((DECODER, *kinds), rows), kinds, capacity)
+    arrays = BatchArrays(dict.fromkeys((DECODER, *kinds), rows), kinds, capacity, TEXT)
     for placed in plan.placements:
         tokens = rng.integers(0, way.config.model.decoder.vocab_size, placed.lengths.tokens)
         weight = np.ones(len(tokens), np.float32)

@@ -28,7 +28,8 @@ from benchmarks.pipeline import (
 )
 from benchmarks.rotation import Group, Turn, in_turns, median_of
 from data.batch import DECODER, NEXT_TOKEN, PackedBatch
-from data.rows.pack import empty_rows, empty_token_rows, write_medium
+from data.rows.pack import empty_rows, write_medium
+from data.rows.tokens import TEXT
 from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.train.step.batch import place
@@ -350,15 +351,15 @@ def microbatch(config: ExperimentConfig, images: int, seed: int) -> PackedBatch:
             places.append((row, i * span, span, i + 1, 1))
     noise = rng.normal(size=encoder.inputs.shape).astype(np.float32)
     outputs = encoder.segment_ids.shape[1] // spec.reduction
-    decoder = empty_token_rows((rows, tokens), [spec.name])
+    decoder = TEXT.empty_rows((rows, tokens), [spec.name])
     landed, here = decoder.merges[spec.name], np.arange(images * OUTPUTS)
     landed[:, : len(here)] = np.arange(rows)[:, None] * outputs + here
     learnt = decoder.targets[NEXT_TOKEN]
     for words in (decoder.inputs, learnt.labels):
         words[:] = rng.integers(0, config.model.decoder.vocab_size, (rows, tokens))
     learnt.weights[:] = landed < 0
-    decoder.segment_ids[:] = 1
-    decoder.positions[:] = np.arange(tokens)
+    for row in range(rows):
+        TEXT.write(decoder, row, 0, 1, tokens)
     return PackedBatch(
         {DECODER: decoder, spec.name: replace(encoder, inputs=noise)},
         {spec.name: runs_of(landed, outputs)},

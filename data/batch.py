@@ -3,12 +3,13 @@
 A row holds samples (of the decoder) or media (of an encoder) one behind the other::
 
     rows["decoder"]   inputs       [R, T] int32, tokens
+                      index        [R, T] int32, place of a token in its sample
                       targets      {NEXT_TOKEN: labels [R, T], weights [R, T]}
                       merges       {bucket: [R, T]}, which output is merged at which token
     rows[bucket]      inputs       [R, Te, F] float32, patches or frames
                       arrays       {name: [R, ...]}, further arrays of the kind of media
     both              segment_ids  [R, T or Te] int32, 0 = padding
-                      positions    [R, T] or [R, Te, ...] int32
+                      positions    [R, T or Te, axes] int32
 
 The types know neither numpy's nor JAX's arrays: the loader fills them with numpy arrays, and
 `mllm_jax.models.batch` makes pytrees of them.
@@ -51,17 +52,20 @@ class ModuleRows:
             `[rows, positions, features]`.
         segment_ids: int32 `[rows, positions]`: number of the sample or medium in its row, from 1;
             0 for padding; negative behind a medium, where only convolutions read.
-        positions: int32 `[rows, positions]`, or `[rows, positions, ...]` where a position has
-            several coordinates.
+        positions: int32 `[rows, positions, axes]`: what rotary and learned positions read.
+        index: int32 `[rows, positions]`: place of a token in its sample, which masks and caches
+            compare; None for encoders, whose masks have no order.
         merges: by bucket, int32 `[rows, positions]`: the output that is merged at a position, as
             `row * outputs of a row + number`, or -1.
         targets: what is learnt, by objective; nothing of encoders.
-        arrays: further arrays by name, as the kind of media lists them (`RowSpec.arrays`).
+        arrays: further arrays by name: of encoders as the kind of media lists them
+            (`Modality.arrays`), of the decoder the ids that its masks read (`TokenSpec.ids`).
     """
 
     inputs: Array
     segment_ids: Array
     positions: Array
+    index: Array | None = None
     merges: Mapping[str, Array] = field(default_factory=dict)
     targets: Mapping[str, NextTokenTargets] = field(default_factory=dict)
     arrays: Mapping[str, Array] = field(default_factory=dict)

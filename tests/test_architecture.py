@@ -124,8 +124,6 @@ COMMON = {"count", "index", "own", "pairs", "rows"}
 OTHERS = [
     ("benchmarks/padded.py", "decoder['segment_ids']", "a batch of Grain or torch"),
     ("mllm_jax/compile/overlap.py", "row['runs']", "a row of an instruction table"),
-    ("mllm_jax/config/inputs.py", "shapes['positions']", "shapes of `RowSpec.arrays`"),
-    ("mllm_jax/config/inputs.py", "shapes['segment_ids']", "shapes of `RowSpec.arrays`"),
     ("mllm_jax/config/renamed_keys.py", "values['schedule']", "a configuration"),
     ("mllm_jax/families/whisper/model.py", "blocks['positions']", "blocks of a tower"),
     ("mllm_jax/families/whisper/model.py", "params['positions']", "parameters of a tower"),

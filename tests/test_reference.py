@@ -13,7 +13,8 @@ from data.batch import DECODER, ModuleRows, NextTokenTargets, PackedBatch
 from data.media.image.row_spec import ImageRowSpec
 from data.media.image.tiles import Tiling
 from data.planning.stream import media_of_plan, runs_of_plan
-from data.rows.pack import empty_rows, empty_token_rows
+from data.rows.pack import empty_rows
+from data.rows.tokens import SPAN_IDS, TokenSpec
 from mllm_jax.cli.table import COMMANDS
 from mllm_jax.config.inputs import row_specs
 from mllm_jax.models.module import abstract_parameters
@@ -51,7 +52,7 @@ def test_the_page_of_the_batch_has_its_arrays_and_types() -> None:
     tiled = replace(image, tiling=Tiling(((16, 16),), (16, 16), (1, 1), 1), newline=1)
     types: dict[str, np.dtype] = {}
     for own in (tiled, audio):
-        decoder = empty_token_rows((1, 1), [own.name])
+        decoder = TokenSpec(ids=(SPAN_IDS,)).empty_rows((1, 1), [own.name])
         modules = {DECODER: decoder, own.name: empty_rows(own, 1, own.reduction)}
         batch = PackedBatch(modules, runs_of_plan([], (own,)), media_of_plan([], (own,)))
         types |= {name: array.dtype for name, array in arrays(batch)}

@@ -106,4 +106,4 @@ class ReleasedAudio:
         self.measure(len(wave), self.settings.sampling_rate)
         check_finite(wave)
         inputs = log_mel(wave, self.settings, self.spec.lookahead)
-        return ProcessedMedium(inputs, np.arange(len(inputs), dtype=np.int32))
+        return ProcessedMedium(inputs, np.arange(len(inputs), dtype=np.int32)[:, None])

@@ -17,8 +17,9 @@ from data.planning.buckets import by_module, number_of
 from data.planning.packing import Capacity, make_capacity
 from data.planning.stream import SamplePlacement, SkippedSample, runs_of_plan
 from data.processing.processor import Processor
-from data.rows.pack import empty_rows, empty_token_rows, write_medium
+from data.rows.pack import empty_rows, write_medium
 from data.rows.spec import RowSpec, blank
+from data.rows.tokens import TokenSpec, text_spans
 from data.sample import DataError, Example, LengthError, Lengths, ProcessedMedium, SampleError
 from data.sources.source import Source
 
@@ -59,19 +60,23 @@ class BatchArrays:
         rows: global rows of each module.
         specs: row specs of all buckets of the encoders, by name.
         capacity: capacity of a row.
+        tokens: what rows of the decoder hold beside tokens.
     """
 
-    def __init__(self, rows: Rows, specs: Mapping[str, RowSpec], capacity: Capacity) -> None:
+    def __init__(
+        self, rows: Rows, specs: Mapping[str, RowSpec], capacity: Capacity, tokens: TokenSpec
+    ) -> None:
         self._local = {
             module: {row: i for i, row in enumerate(own)} for module, own in rows.items()
         }
-        self._modalities, self._capacity = specs, capacity
+        self._specs, self._capacity, self._tokens = specs, capacity, tokens
         shape = (len(rows[DECODER]), capacity.limit("tokens"))
         encoders = {
             name: empty_rows(spec, len(rows[name]), capacity.limit(name))
             for name, spec in specs.items()
         }
-        self.batch = PackedBatch({DECODER: empty_token_rows(shape, list(specs)), **encoders})
+        decoder = tokens.empty_rows(shape, list(specs))
+        self.batch = PackedBatch({DECODER: decoder, **encoders})
 
     def wants_text(self, placement: SamplePlacement) -> bool:
         """Whether the decoder row of a sample is among these."""
@@ -87,9 +92,11 @@ class BatchArrays:
     def write_text(self, placement: SamplePlacement, example: Example) -> None:
         """Write a sample into its decoder row, with the places where its media are merged."""
         row, decoder = self._local[DECODER][placement.row], self.batch.decoder
+        own = row, placement.start, placement.segment, placement.lengths.tokens
+        self._tokens.write(decoder, *own, text_spans(placement.lengths, self._specs))
         _write_text(decoder, row, placement, example)
         for name, runs in runs_of_plan([placement], self._capacity.specs).items():
-            outputs = self._capacity.limit(name) // self._modalities[name].reduction
+            outputs = self._capacity.limit(name) // self._specs[name].reduction
             for encoder_row, first, _, token, count in runs.tolist():
                 index = encoder_row * outputs + first + np.arange(count)
                 decoder.merges[name][row, token : token + count] = index
@@ -101,7 +108,7 @@ class BatchArrays:
         row, start, segment = placement.media[name][number]
         local = self._local[name][row]
         rows = self.batch.rows[name]
-        write_medium(rows, self._modalities[name], local, start, segment, medium)
+        write_medium(rows, self._specs[name], local, start, segment, medium)
 
 
 def leave_out(batch: PackedBatch, rows: Sequence[int], placement: SamplePlacement) -> None:
@@ -118,7 +125,8 @@ def leave_out(batch: PackedBatch, rows: Sequence[int], placement: SamplePlacemen
     decoder, start = batch.decoder, placement.start
     place = list(rows).index(placement.row), slice(start, start + placement.lengths.tokens)
     targets = [array for own in decoder.targets.values() for array in (own.labels, own.weights)]
-    for array in (decoder.inputs, decoder.segment_ids, decoder.positions, *targets):
+    own = decoder.inputs, decoder.segment_ids, decoder.positions, decoder.index
+    for array in (*own, *decoder.arrays.values(), *targets):
         array[place] = 0
     for merged in decoder.merges.values():
         merged[place] = -1
@@ -172,7 +180,7 @@ class Assembler:
         Raises:
             SampleError, DataError: see `__call__`.
         """
-        arrays = BatchArrays(self._rows, self._processor.specs, capacity)
+        arrays = BatchArrays(self._rows, self._processor.specs, capacity, self._processor.tokens)
         holes: list[MissingSample] = []
         for placement in placements:
             media = list(arrays.wanted_media(placement))
@@ -270,11 +278,7 @@ class Assembler:
 def _write_text(
     decoder: ModuleRows, row: int, placement: SamplePlacement, example: Example
 ) -> None:
-    start, length = placement.start, placement.lengths.tokens
-    whole = slice(start, start + length)
-    decoder.segment_ids[row, whole] = placement.segment
-    decoder.positions[row, whole] = np.arange(length)
-    written = slice(start, start + len(example.tokens))
+    written = slice(placement.start, placement.start + len(example.tokens))
     targets = decoder.targets[NEXT_TOKEN]
     decoder.inputs[row, written] = example.tokens
     targets.labels[row, written] = example.targets

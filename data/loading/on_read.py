@@ -450,7 +450,9 @@ class ReadingLoader(MicrobatchLoader):
     def _received(self, sent: _Sent) -> Microbatch:
         """The microbatch of parts that have arrived."""
         plan, words = sent.plan, sent.received()
-        arrays = BatchArrays(self._rows, self._processor.specs, plan.capacity)
+        arrays = BatchArrays(
+            self._rows, self._processor.specs, plan.capacity, self._processor.tokens
+        )
         taken = [0] * self._cluster.count
         for part in sent.parts:
             if part.sender == part.receiver:

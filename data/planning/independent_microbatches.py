@@ -303,7 +303,9 @@ def rows_of_independent_microbatches(
             part = sources[m][name][source[row], start // step : (start + span) // step]
             if name == "segment_ids":
                 part = part + np.sign(part) * (first - segment)
-            elif of is not None and of.is_place:
+            elif of is not None and of.offset == "output":
                 part = np.maximum(part + (to - start) // spec.reduction, 0)
+            elif of is not None and of.offset == "position":
+                part = np.where(part > 0, part + to - start, 0)
             array[unit, own, to // step : (to + span) // step] = part
     return of_names(made)

@@ -28,6 +28,7 @@ from data.media.preview import MediaPreview
 from data.media.registry import MEDIA_TYPES
 from data.processing.configured_chat import make_chat, read_files
 from data.rows.spec import Kind, RowSpec
+from data.rows.tokens import TEXT, TokenSpec
 from data.sample import (
     ConversationError,
     DataError,
@@ -73,9 +74,10 @@ class Processor:
         specs: row specs of all buckets of the encoders.
         longest: number of tokens of the longest sample that the decoder has positions for; None
             for any number. Plans leave longer samples out; their lengths are measured all the same.
+        tokens: what rows of the decoder hold beside tokens.
 
     Attributes:
-        longest: as given.
+        longest, tokens: as given.
         specs: row specs by the name of the bucket.
         encoders: row specs of whole encoders, by name.
 
@@ -85,9 +87,13 @@ class Processor:
     """
 
     def __init__(
-        self, config: DataConfig, specs: Sequence[RowSpec], longest: int | None = None
+        self,
+        config: DataConfig,
+        specs: Sequence[RowSpec],
+        longest: int | None = None,
+        tokens: TokenSpec = TEXT,
     ) -> None:
-        self.config, self.longest = config, longest
+        self.config, self.longest, self.tokens = config, longest, tokens
         self.specs = {spec.name: spec for spec in specs}
         self.encoders = {spec.module: spec.of_module for spec in specs}
         self._by_kind: dict[Kind, list[RowSpec]] = {}
@@ -473,10 +479,13 @@ class Processor:
 
 
 def make_processor(
-    config: DataConfig, specs: Sequence[RowSpec], longest: int | None = None
+    config: DataConfig,
+    specs: Sequence[RowSpec],
+    longest: int | None = None,
+    tokens: TokenSpec = TEXT,
 ) -> Processor:
     """The configured processor. Raises DataError, see `Processor`."""
-    return Processor(config, specs, longest)
+    return Processor(config, specs, longest, tokens)
 
 
 def _fields(spec: RowSpec) -> dict[str, Any]:

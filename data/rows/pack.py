@@ -8,14 +8,14 @@ Negative ids mark positions after a medium, which convolutions read and which ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from data.batch import NEXT_TOKEN, ModuleRows, NextTokenTargets
+from data.batch import ModuleRows, NextTokenTargets
 from data.rows.spec import RowSpec, shapes, sizes
 from data.sample import Grid, ProcessedMedium
 
@@ -24,14 +24,6 @@ WORD = 4  # bytes
 
 #: Fields of `ModuleRows` that every encoder has; what else it has is in `ModuleRows.arrays`.
 _FIELDS = ("inputs", "segment_ids", "positions")
-
-
-def empty_token_rows(shape: tuple[int, int], buckets: Sequence[str]) -> ModuleRows:
-    """Rows of the decoder, `[rows, tokens]`, without a sample; no output is merged at any token."""
-    inputs, segment_ids, positions, labels = (np.zeros(shape, np.int32) for _ in range(4))
-    merges = {name: np.full(shape, -1, np.int32) for name in buckets}
-    targets = NextTokenTargets(labels, np.zeros(shape, np.float32))
-    return ModuleRows(inputs, segment_ids, positions, merges, {NEXT_TOKEN: targets})
 
 
 def empty_like(rows: ModuleRows) -> ModuleRows:
@@ -93,15 +85,13 @@ def write_medium(
             f"{spec.name}: a medium has the arrays {', '.join(arrays)}; its encoder takes "
             f"{', '.join(spec.arrays)}"
         )
-    span, first = slice(start, start + count), start // spec.reduction
-    written = by_name(rows)
+    starts = {"position": start, "output": start // spec.reduction}
+    span, written = slice(start, start + count), by_name(rows)
     for name, array in spec.arrays.items():
-        values = arrays[name]
-        if array.axis == "output":
-            place = slice(first, first + len(values))
-            written[name][row, place] = values + first if array.is_place else values
-        else:
-            written[name][row, span] = values
+        values = arrays[name] if array.offset is None else arrays[name] + starts[array.offset]
+        first = starts["output"]
+        place = slice(first, first + len(values)) if array.axis == "output" else span
+        written[name][row, place] = values
     parts = spec.segments(count)
     ids = segment + np.arange(parts, dtype=np.int32)
     rows.segment_ids[row, span] = np.repeat(ids, count // parts)
@@ -119,14 +109,14 @@ def read_medium(
         start: input position at which it begins.
         grid: see `Lengths.grids`.
     """
-    first, found, arrays = start // spec.reduction, {}, by_name(rows)
+    starts = {"position": start, "output": start // spec.reduction}
+    found, arrays = {}, by_name(rows)
     for name, (array, shape) in shapes(spec, inputs, grid).items():
         if array.axis == "medium":
-            found[name] = arrays[name][row, start]
+            values = arrays[name][row, start]
         else:
-            begin = first if array.axis == "output" else start
-            own = arrays[name][row, begin : begin + shape[0]]
-            found[name] = own - first if array.is_place else own
+            values = arrays[name][row, starts[array.axis] :][: shape[0]]
+        found[name] = values if array.offset is None else values - starts[array.offset]
     gridded = grid if spec.is_gridded else None
     return ProcessedMedium(found.pop("inputs"), found.pop("positions"), found, gridded)
 

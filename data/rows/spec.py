@@ -31,15 +31,16 @@ class ArraySpec:
             or one for itself (`medium`, written to all of its positions).
         shape, dtype: shape and type of an entry.
         blank: value for a medium that cannot be read.
-        is_place: whether the values are indices of outputs of the medium; in a row they count from
-            the row's first output.
+        offset: what is added to the values in a row: the place there of the medium's first input
+            `position`, or of its first `output`. So indices of outputs count from the row's first
+            one, and ids from 1 on are those of one medium alone. None: nothing.
     """
 
     axis: Literal["position", "output", "medium"]
     shape: tuple[int, ...] = ()
     dtype: DTypeLike = np.int32
     blank: int = 0
-    is_place: bool = False
+    offset: Literal["position", "output"] | None = None
 
 
 @dataclass(frozen=True)

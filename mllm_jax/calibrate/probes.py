@@ -261,9 +261,7 @@ class _LayerRun:
         if name != "decoder":
             shapes, lay = shapes["encoders"], lay["encoders"]
         rows = self.rows * self.plan.batch
-        shapes_of = packing(model, name, rows, self.positions)
-        segment_ids, places = (jax.ShapeDtypeStruct(*own) for own in shapes_of)
-        packed = ModuleRows(None, segment_ids, places)
+        packed = packing(model, name, rows, self.positions)
         x = jax.ShapeDtypeStruct(
             between(model, self.tower, rows, self.positions, 1), compute_dtype(model)
         )

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from data.batch import PackedBatch
 from data.rows.pack import by_name, empty_rows, of_names, write_medium
 from data.rows.spec import RowSpec
-from mllm_jax.config.inputs import row_specs
+from data.rows.tokens import TextSpan, TokenSpec
+from data.sample import Grid
+from mllm_jax.config.inputs import row_specs, token_spec
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.models.batch import DECODER, NEXT_TOKEN, ModuleRows, NextTokenTargets
 from mllm_jax.models.graph import ModelConfig
@@ -44,8 +46,8 @@ def synthetic_batch(
     """
     rng = np.random.default_rng(seed)
     vocab = model.decoder.vocab_size
-    segment_ids, positions = _segments(rng, rows, tokens)
-    real = segment_ids > 0
+    decoder = _segments(rng, token_spec(model.decoder), rows, tokens)
+    real = decoder.segment_ids > 0
     weight = (real & (rng.random((rows, tokens)) < 0.7)).astype(np.float32)
     encoders: dict[str, ModuleRows] = {}
     merges: dict[str, Ints] = {}
@@ -63,7 +65,7 @@ def synthetic_batch(
     inputs = np.where(real, _tokens(rng, model.decoder, (rows, tokens)), 0).astype(np.int32)
     labels = np.where(real, rng.integers(0, vocab, (rows, tokens)), 0).astype(np.int32)
     targets = {NEXT_TOKEN: NextTokenTargets(labels, weight)}
-    decoder = ModuleRows(inputs, segment_ids, positions, merges, targets)
+    decoder = replace(decoder, inputs=inputs, merges=merges, targets=targets)
     return PackedBatch({DECODER: decoder, **encoders}, places=places)
 
 
@@ -114,16 +116,17 @@ def _lengths(rng: np.random.Generator, total: int) -> list[int]:
     return np.diff(np.concatenate([[0], cuts])).tolist()
 
 
-def _segments(rng: np.random.Generator, rows: int, tokens: int) -> tuple[Ints, Ints]:
-    segment_ids = np.zeros((rows, tokens), np.int32)
-    positions = np.zeros((rows, tokens), np.int32)
+def _segments(rng: np.random.Generator, spec: TokenSpec, rows: int, tokens: int) -> ModuleRows:
+    """Rows of random segments; where spans are read, each but the shortest has one."""
+    made = spec.empty_rows((rows, tokens), ())
     for row in range(rows):
         start = 0
-        for i, length in enumerate(_lengths(rng, tokens)):
-            segment_ids[row, start : start + length] = i + 1
-            positions[row, start : start + length] = np.arange(length)
+        for number, length in enumerate(_lengths(rng, tokens), 1):
+            height, width = length // 6, 2
+            spans = [TextSpan(length // 3, height * width, Grid(1, height, width), "image")]
+            spec.write(made, row, start, number, length, spans if height else ())
             start += length
-    return segment_ids, positions
+    return made
 
 
 def _media(

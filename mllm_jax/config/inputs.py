@@ -6,17 +6,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Literal
 
-import numpy as np
-from numpy.typing import DTypeLike
-
-from data.batch import DECODER
+from data.batch import DECODER, ModuleRows
 from data.media.audio.row_spec import AudioRowSpec
 from data.media.image.row_spec import ImageRowSpec
-from data.rows.pack import row_shapes
+from data.rows.pack import empty_rows
 from data.rows.spec import LengthBucket, RowSpec
+from data.rows.tokens import PositionWriter, TokenSpec
 from mllm_jax.config.sections import ExperimentConfig
+from mllm_jax.families.family import load_reference
 from mllm_jax.families.media import make_row_spec
+from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
+from mllm_jax.layers.config.kinds import mask_ids
 from mllm_jax.models.graph import ModelConfig
 from sharding.plan import ParallelPlan
 
@@ -33,6 +34,12 @@ def row_specs(model: ModelConfig) -> list[RowSpec]:
         for name, encoder in model.encoders.items()
         for lane in _lanes(make_row_spec(name, encoder, model.decoder), encoder)
     ]
+
+
+def token_spec(decoder: DecoderConfig) -> TokenSpec:
+    """What rows of the decoder hold beside tokens, for the data pipeline."""
+    writer: PositionWriter = load_reference(decoder.position_writer)
+    return TokenSpec(decoder.position_axes, writer, mask_ids(decoder.layer_kinds))
 
 
 def _lanes(whole: RowSpec, encoder: EncoderConfig) -> Iterator[RowSpec]:
@@ -98,21 +105,18 @@ def own_rows(config: ExperimentConfig, name: str) -> int:
     return config.schedule.rows.get(name, 1)
 
 
-def packing(
-    model: ModelConfig, module: str, rows: int, positions: int
-) -> list[tuple[tuple[int, ...], DTypeLike]]:
-    """Shape and type of the arrays that tell layers how rows are packed.
-
-    They are `ModuleRows.segment_ids` and `positions`, of the decoder or of a lane.
+def packing(model: ModelConfig, module: str, rows: int, positions: int) -> ModuleRows:
+    """What layers read of empty rows, of the decoder or of a lane: no inputs and no targets.
 
     Args:
         positions: number of positions of a row, for an encoder its input positions.
     """
     if module == DECODER:
-        return [((rows, positions), np.int32)] * 2
-    (own,) = (spec for spec in row_specs(model) if spec.name == module)
-    shapes = row_shapes(own, rows, positions)
-    return [shapes["segment_ids"], shapes["positions"]]
+        empty = token_spec(model.decoder).empty_rows((rows, positions), ())
+    else:
+        (own,) = (spec for spec in row_specs(model) if spec.name == module)
+        empty = empty_rows(own, rows, positions)
+    return replace(empty, inputs=None, targets={})
 
 
 # ---- budgets that are yet to be chosen -----------------------------------------------------------

@@ -171,7 +171,8 @@ def embed(
     Args:
         config: configuration of the decoder.
         tower, params: blocks of the decoder and their local shards.
-        tokens, positions, is_media: `[rows, tokens]`, whole on every rank of the row.
+        tokens, is_media: `[rows, tokens]`, whole on every rank of the row.
+        positions: `[rows, tokens, axes]` likewise; learned ones have one axis.
 
     Returns:
         `[rows, tokens / shards, d_model]`.
@@ -182,7 +183,7 @@ def embed(
     x = embed_tokens(table, tokens, known & ~is_media, dtype, view)
     if "embed_positions" in tower:
         learned = tower["embed_positions"].bind(params["embed_positions"], view).embedding[...]
-        rows = learned[shard_slice(positions, view.sequence, dim=1)].astype(dtype)
+        rows = learned[shard_slice(positions[..., 0], view.sequence, dim=1)].astype(dtype)
         x = x + _once(rows, view)
     if "extra_embedding" in tower:
         extra = tower["extra_embedding"].bind(params["extra_embedding"], view).embedding[...]
@@ -200,9 +201,8 @@ def _once(rows: jax.Array, view: View) -> jax.Array:
 
 def layer_context(config: DecoderConfig, rows: ModuleRows) -> LayerContext:
     """What the layers read of packed rows, computed once."""
-    positions = rows.positions[..., None]
-    own = rows.segment_ids, positions, rows.positions
-    return LayerContext.of(config.layer_kinds, config.head_dim, *own, rows.arrays)
+    own = rows.segment_ids, rows.positions, rows.index, rows.arrays
+    return LayerContext.of(config.layer_kinds, config.head_dim, *own)
 
 
 def head_terms(tower: Tower, params: Params, hidden: jax.Array, view: View) -> list[Term]:

@@ -127,7 +127,7 @@ class CachedDecoder(multimodal.Decoder):
     def token_ids(self, rows: ModuleRows) -> TokenIds:
         """What masks compare of tokens, as the cache holds it."""
         spans = rows.arrays[SPAN_IDS] if self.reads_spans else None
-        return TokenIds(rows.segment_ids, rows.positions, spans)
+        return TokenIds(rows.segment_ids, rows.index, spans)
 
     @property
     def reads_spans(self) -> bool:
@@ -206,6 +206,20 @@ def in_type_of_use(params: Params, axes: Any, dtype: jnp.dtype) -> Params:
         return leaf if stored_dimension(names, "gathered") is None else leaf.astype(dtype)
 
     return jax.tree.map(cast, axes, params, is_leaf=lambda x: isinstance(x, tuple))
+
+
+def next_positions(rows: ModuleRows, segments: jax.Array) -> jax.Array:
+    """The position that follows those of each prompt: one more than the largest on any axis.
+
+    Args:
+        rows: rows with prompts.
+        segments: `[rows, columns]`: number of each prompt in its row.
+
+    Returns:
+        `[rows, columns]` int32.
+    """
+    own = rows.segment_ids[:, None, :] == segments[:, :, None]
+    return 1 + jnp.max(jnp.where(own, rows.positions.max(axis=-1)[:, None, :], -1), axis=-1)
 
 
 def _heads_of_a_rank(heads: int, kv_heads: int, view: View) -> int:

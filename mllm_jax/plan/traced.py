@@ -73,9 +73,11 @@ def _pairs(model: ModelConfig, split: Split, positions: int, trained: Trained) -
 
 def _packed(model: ModelConfig, name: str, positions: int) -> ModuleRows:
     """Shapes of one packed row, without its inputs."""
-    packed = packing(model, name, 1, positions)
-    segment_ids, places = (jax.ShapeDtypeStruct(*own) for own in packed)
-    return ModuleRows(None, segment_ids, places)
+    rows: ModuleRows = jax.tree.map(
+        lambda array: jax.ShapeDtypeStruct(array.shape, array.dtype),
+        packing(model, name, 1, positions),
+    )
+    return rows
 
 
 def _splits(model: ModelConfig, name: str, tensor: int, positions: int) -> bool:

@@ -116,7 +116,7 @@ def test_arrays_are_padded_to_the_longest_of_the_batch():
 
     def clip(frames):
         return ProcessedMedium(
-            np.full((frames, 3), frames, np.float32), np.arange(frames, dtype=np.int32)
+            np.full((frames, 3), frames, np.float32), np.arange(frames, dtype=np.int32)[:, None]
         )
 
     picture = replace(
@@ -131,7 +131,7 @@ def test_arrays_are_padded_to_the_longest_of_the_batch():
     assert list(batch["encoders"]) == ["audio"]
     assert batch["encoders"]["audio"]["inputs"][:, :, 0].tolist() == [[1, 0, 0], [3, 3, 3]]
     assert batch["encoders"]["audio"]["segment_ids"].tolist() == [[1, 0, 0], [1, 1, 1]]
-    assert batch["encoders"]["audio"]["positions"].tolist() == [[0, 0, 0], [0, 1, 2]]
+    assert batch["encoders"]["audio"]["positions"].tolist() == [[[0], [0], [0]], [[0], [1], [2]]]
     vision = pad([example(1, vision=(picture,)), example(2, vision=())])["encoders"]["vision"]
     assert (vision["sizes"].tolist(), vision["positions"].shape) == ([[1, 2]], (1, 2, 2))
 

@@ -74,7 +74,8 @@ def of_example(decoder: ModuleRows) -> tuple[NDArray[Any], NDArray[Any], NDArray
 
 def of_tokens(decoder: ModuleRows) -> tuple[NDArray[Any], ...]:
     """Arrays of the decoder's rows that are zero in padding."""
-    return *of_example(decoder), decoder.segment_ids, decoder.positions
+    assert decoder.index is not None
+    return *of_example(decoder), decoder.segment_ids, decoder.index
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import soundfile
 
 from data.batch import DECODER, PackedBatch
 from data.loading.evaluation import Slot
-from data.rows.pack import empty_token_rows
+from data.rows.tokens import TEXT
 from mllm_jax.generate.generator import Generator, Wanted
 from mllm_jax.generate.opened import open_model
 from mllm_jax.train.decoding.columns import Columns
@@ -56,12 +56,12 @@ def texts(folder: str) -> list[list[int]]:
 
 def laid(prompts: list[list[int]], rows: list[int], count: int) -> tuple[PackedBatch, list[Slot]]:
     """Prompts in rows, and where they lie."""
-    decoder = empty_token_rows((count, TOKENS), [])
+    decoder = TEXT.empty_rows((count, TOKENS), [])
     slots, ends, segments = [], [0] * count, [0] * count
     for number, (ids, row) in enumerate(zip(prompts, rows, strict=True)):
         own, segments[row] = slice(ends[row], ends[row] + len(ids)), segments[row] + 1
-        decoder.inputs[row, own], decoder.segment_ids[row, own] = ids, segments[row]
-        decoder.positions[row, own] = np.arange(len(ids))
+        decoder.inputs[row, own] = ids
+        TEXT.write(decoder, row, ends[row], segments[row], len(ids))
         slots.append(Slot(number, row, ends[row], len(ids), segments[row], ()))
         ends[row] += len(ids)
     return PackedBatch({DECODER: decoder}), slots

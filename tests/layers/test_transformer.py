@@ -201,7 +201,7 @@ def test_a_parallel_block_is_the_sum_of_what_reads_one_norm(family: str) -> None
     x = jax.random.normal(jax.random.key(0), (1, LENGTH, config.decoder.d_model))
     view = View()
     ids, places = jnp.ones((1, LENGTH), jnp.int32), jnp.arange(LENGTH)[None]
-    segments = layer_context(config.decoder, ModuleRows(None, ids, places))
+    segments = layer_context(config.decoder, ModuleRows(None, ids, places[..., None], places))
     normed = layer.input_layernorm(x)
     attended = layer.self_attn(normed, segments, view)
     made = layer.experts(normed, segments, view)[0] if "experts" in own else layer.mlp(normed, view)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -9,12 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from data.rows.tokens import TextSpan
+from data.sample import Grid
+from mllm_jax.config.inputs import token_spec
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import ModuleRows
-from mllm_jax.models.decoding import CachedDecoder, apart
+from mllm_jax.models.decoding import CachedDecoder, apart, next_positions
 from mllm_jax.models.graph import ModelConfig
 from sharding.grid import View
 from sharding.layerstack.run import LayerStackSpec
+from tests.models.three_axes import three_axes
 
 SIZES = {"layers": 2, "d_model": 16, "heads": 4, "d_ff": 24, "vocab": 32}
 #: Its outputs go to the inputs of two layers.
@@ -55,20 +60,31 @@ CASES = [
 ]
 
 
-def rows_of(lengths: tuple[int, ...], tokens: Any) -> ModuleRows:
+#: Of the model whose masks have spans: two known tokens of each segment are one.
+THREE_AXES, SPANS = "three axes, spans", [TextSpan(0, 2, Grid(1, 2, 1), "image")]
+
+
+def model_of(name: str) -> ModelConfig:
+    """The model of a case."""
+    if name == THREE_AXES:
+        return three_axes()
+    return ModelConfig.model_validate({**MODELS[name], "dtype": "float32", "loss_chunk": 8})
+
+
+def rows_of(model: ModelConfig, lengths: tuple[int, ...], tokens: Any) -> ModuleRows:
     """A row of segments, one behind the other."""
-    ids = np.concatenate([np.full(n, i + 1) for i, n in enumerate(lengths)])
-    places = np.concatenate([np.arange(n) for n in lengths])
-    inputs, segment_ids, positions = (
-        jnp.asarray(own[None], jnp.int32) for own in (np.concatenate(tokens), ids, places)
-    )
-    return ModuleRows(inputs, segment_ids, positions)
+    spec, starts = token_spec(model.decoder), np.cumsum([0, *lengths]).tolist()
+    rows = spec.empty_rows((1, starts[-1]), [])
+    for segment, (start, length) in enumerate(zip(starts[:-1], lengths, strict=True), 1):
+        spec.write(rows, 0, start, segment, length, SPANS)
+    rows = replace(rows, inputs=np.concatenate(tokens)[None].astype(np.int32), targets={})
+    read: ModuleRows = jax.tree.map(jnp.asarray, rows)
+    return read
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, THREE_AXES])
 def test_one_at_a_time_is_all_at_once(name: str) -> None:
-    values = {**MODELS[name], "dtype": "float32", "loss_chunk": 8}
-    model = ModelConfig.model_validate(values)
+    model = model_of(name)
     params = jax.tree.map(lambda x: 2 * x, multimodal.init_parameters(model, jax.random.key(0)))
     rng = np.random.default_rng(0)
     texts = [rng.integers(0, 32, n) for n in LENGTHS]
@@ -79,14 +95,14 @@ def test_one_at_a_time_is_all_at_once(name: str) -> None:
     @jax.jit
     def both(params: Any) -> tuple[jax.Array, list[jax.Array]]:
         decoder = params["decoder"]
-        whole = rows_of(LENGTHS, texts)
+        whole = rows_of(model, LENGTHS, texts)
         media = jnp.asarray(np.concatenate(landed)[None])
         # Only the known tokens have media.
         for start, known, length in ((0, KNOWN[0], LENGTHS[0]), (LENGTHS[0], KNOWN[1], LENGTHS[1])):
             media = media.at[:, start + known : start + length].set(0)
         expected, _ = multimodal.decode_hidden(decoder, whole, media, model, View())
         split = own.apart(decoder)
-        first = rows_of(KNOWN, [text[:n] for text, n in zip(texts, KNOWN, strict=True)])
+        first = rows_of(model, KNOWN, [text[:n] for text, n in zip(texts, KNOWN, strict=True)])
         begun = jnp.asarray(
             np.concatenate([x[:n] for x, n in zip(landed, KNOWN, strict=True)])[None]
         )
@@ -96,11 +112,8 @@ def test_one_at_a_time_is_all_at_once(name: str) -> None:
         found = []
         for step in range(3):
             places = np.array(KNOWN) + step
-            column = ModuleRows(
-                jnp.asarray([[text[n] for text, n in zip(texts, places, strict=True)]]),
-                jnp.array([[1, 2]], jnp.int32),
-                jnp.asarray(places[None], jnp.int32),
-            )
+            here = places + np.array([0, LENGTHS[0]])
+            column = jax.tree.map(lambda array, here=here: array[:, here], whole)
             start = sum(KNOWN) + 2 * step
             cache = cache.noted(own.token_ids(column), start)
             hidden, cache = own.hidden(split, column, None, cache, jnp.int32(start))
@@ -123,3 +136,16 @@ def test_layers_of_a_period_lie_apart_with_what_they_have() -> None:
         {"norm": {"scale": 2}, "mlp": {"scale": 1}},
         {"norm": {"scale": 3}, "experts": {"scale": 1}},
     )
+
+
+def test_an_answer_begins_behind_the_largest_position_of_its_prompt() -> None:
+    """An image of two rows is two tokens, and reaches as far as text of two would."""
+    model = three_axes()
+    spec = token_spec(model.decoder)
+    rows = spec.empty_rows((2, 12), [])
+    spec.write(rows, 0, 0, 1, 6, [TextSpan(1, 4, Grid(1, 2, 2), "image")])
+    spec.write(rows, 0, 6, 2, 3)
+    spec.write(rows, 1, 2, 1, 4, [TextSpan(0, 4, Grid(1, 1, 4), "image")])
+    found = next_positions(jax.tree.map(jnp.asarray, rows), jnp.array([[1, 2], [1, 0]]))
+    assert found[0].tolist() == [4, 3]
+    assert int(found[1, 0]) == 4

@@ -81,12 +81,12 @@ class Rows:
     """Segments laid out in rows.
 
     Attributes:
-        ids, positions: `[rows, budget]` int32.
+        ids, index: `[rows, budget]` int32.
         spans: `(row, start, length)` of every segment, in the order given.
     """
 
     ids: np.ndarray
-    positions: np.ndarray
+    index: np.ndarray
     spans: tuple[tuple[int, int, int], ...]
 
 
@@ -96,17 +96,17 @@ def lay(rows: Sequence[Sequence[int]], budget: int, unit: int = 1) -> Rows:
     `lay([[3, 2]], 8, unit=2)` has segment ids `1 1 1 0 2 2 0 0`.
     """
     ids = np.zeros((len(rows), budget), np.int32)
-    positions = np.zeros_like(ids)
+    index = np.zeros_like(ids)
     spans = []
     for row, lengths in enumerate(rows):
         start = 0
         for number, length in enumerate(lengths, 1):
             ids[row, start : start + length] = number
-            positions[row, start : start + length] = np.arange(length)
+            index[row, start : start + length] = np.arange(length)
             spans.append((row, start, length))
             start += -(-length // unit) * unit
         assert start <= budget, "the test's segments do not fit its budget"
-    return Rows(ids, positions, tuple(spans))
+    return Rows(ids, index, tuple(spans))
 
 
 def text_rows(rows: Rows, texts: Sequence[np.ndarray]) -> ModuleRows:
@@ -118,7 +118,7 @@ def text_rows(rows: Rows, texts: Sequence[np.ndarray]) -> ModuleRows:
         labels[row, start : start + length - 1] = text[1:]
         weights[row, start : start + length - 1] = 1.0
     targets = {NEXT_TOKEN: NextTokenTargets(labels, weights)}
-    return ModuleRows(tokens, rows.ids, rows.positions, targets=targets)
+    return ModuleRows(tokens, rows.ids, rows.index[..., None], rows.index, targets=targets)
 
 
 def media_rows(
@@ -143,7 +143,7 @@ def media_rows(
         positions[here] = np.pad(grid, (kept, (0, 0)), constant_values=-1)
         sizes[here] = (-(-patches // width), width)
     if settings.modality == "audio":
-        return ModuleRows(inputs, ids, rows.positions)
+        return ModuleRows(inputs, ids, rows.index[..., None])
     return ModuleRows(inputs, ids, positions, arrays={"sizes": sizes})
 
 

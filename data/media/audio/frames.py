@@ -145,7 +145,7 @@ def frames_medium(
     frames_of(len(wave), config.sample_rate, config, spec.longest)
     check_finite(wave)
     inputs = log_mel(wave, spec.mels, config, spec.lookahead)
-    return ProcessedMedium(inputs, np.arange(len(inputs), dtype=np.int32))
+    return ProcessedMedium(inputs, np.arange(len(inputs), dtype=np.int32)[:, None])
 
 
 def check_finite(wave: NDArray[np.float32]) -> None:

@@ -76,7 +76,7 @@ class AudioRowSpec(RowSpec):
     def arrays(self) -> Mapping[str, ArraySpec]:
         """`positions` are numbers of frames."""
         inputs = ArraySpec("position", (self.mels,), np.float32)
-        return {"inputs": inputs, "positions": ArraySpec("position")}
+        return {"inputs": inputs, "positions": ArraySpec("position", (1,))}
 
     @property
     def averaged(self) -> int:
@@ -92,5 +92,5 @@ class AudioRowSpec(RowSpec):
         """A clip with some slack at its end."""
         frames = outputs * self.stride - int(rng.integers(self.stride))
         return ProcessedMedium(
-            np.zeros((frames, self.mels), np.float32), np.arange(frames, dtype=np.int32)
+            np.zeros((frames, self.mels), np.float32), np.arange(frames, dtype=np.int32)[:, None]
         )

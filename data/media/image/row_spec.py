@@ -97,7 +97,7 @@ class ImageRowSpec(RowSpec):
         if self.tiling is None:
             return plain
         taps, shares = (
-            ArraySpec("output", (TAPS,), is_place=True),
+            ArraySpec("output", (TAPS,), offset="output"),
             ArraySpec("output", (TAPS,), np.float32),
         )
         return plain | {"taps": taps, "shares": shares}

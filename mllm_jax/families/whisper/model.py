@@ -111,9 +111,9 @@ def embed(
     """Mel frames to `[rows, frames / stride / shards, d_model]`.
 
     Args:
-        rows: `inputs [rows, frames, mels]`, `segment_ids` and `positions [rows, frames]`, whole
-            on every rank of the row; every clip starts at a multiple of the stride, and
-            frames behind it have its id negated.
+        rows: `inputs [rows, frames, mels]`, `segment_ids [rows, frames]` and `positions [rows,
+            frames, 1]`, whole on every rank of the row; every clip starts at a multiple of the
+            stride, and frames behind it have its id negated.
     """
     module = tower["embeddings"].bind(params["embeddings"], view)
     first, second = config.strides
@@ -123,7 +123,7 @@ def embed(
     x = jnp.where((ids > 0)[..., None], gelu(x), 0)
     x = module.conv2.scattered(shard_slice(taps(x, ids, second), view.context, dim=1), view)
     ids = layer_context(rows, config).segment_ids
-    positions = rows.positions[:, :: config.stride] // config.stride
+    positions = rows.positions[:, :: config.stride, 0] // config.stride
     local, positions = (shard_slice(a, view.sequence, dim=1) for a in (ids, positions))
     x = gelu(x) + _positions(tower, params, positions, config, view).astype(dtype)
     return jnp.where((local > 0)[..., None], x, 0)

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from mllm_jax.layers.config import decoder_families, elements
 from mllm_jax.layers.config.experts import ExpertsConfig
-from mllm_jax.layers.config.kinds import LayerKind, MaskKind, RotarySpec
+from mllm_jax.layers.config.kinds import LayerKind, MaskKind, RotarySpec, rotary_specs
 from mllm_jax.layers.config.parts import RopeScaling, Section, default_head_dim
 from sharding.plan import Requirement, divisors
 
@@ -169,6 +169,16 @@ class DecoderConfig(Section):
             )
             for layer in range(self.period)
         )
+
+    @property
+    def position_axes(self) -> int:
+        """Number of axes of a token's position."""
+        return max((spec.axes for spec in rotary_specs(self.layer_kinds)), default=1)
+
+    @property
+    def position_writer(self) -> str:
+        """Function that writes positions, a `PositionWriter`, as `module:name`."""
+        return "data.rows.tokens:sequential"
 
     @property
     def rotary(self) -> RotarySpec | None:

@@ -26,6 +26,7 @@ from data.sources.make import make_source
 from data.sources.mixture import SourceMixture
 from data.sources.source import Source
 from mllm_jax.config.buckets import planned
+from mllm_jax.config.inputs import token_spec
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.train.feed.feed import lone_loader
 
@@ -245,7 +246,12 @@ def see(config: ExperimentConfig, samples: int) -> Preview:
         SampleError: a sample cannot be used, with `data.on_error: raise`.
     """
     source = make_source(config.data)
-    processor = make_processor(config.data, planned(config), config.model.decoder.max_positions)
+    processor = make_processor(
+        config.data,
+        planned(config),
+        config.model.decoder.max_positions,
+        token_spec(config.model.decoder),
+    )
     microbatches: list[Microbatch] = []
     sizes = _sizes(source, config)
     try:

@@ -31,6 +31,7 @@ from data.processing.processor import make_processor
 from data.sources.make import make_source
 from data.waits import SOURCE
 from mllm_jax.config.buckets import planned
+from mllm_jax.config.inputs import token_spec
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.batch import DECODER, NEXT_TOKEN
 from mllm_jax.models.model import Towers
@@ -291,7 +292,12 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
         raise RunError(f"run {config.run.path} has no checkpoint; train it first")
     peers().note("looking at the held-out samples", limited=False, key=SOURCE)
     processor = together(
-        lambda: make_processor(config.data, planned(config), config.model.decoder.max_positions)
+        lambda: make_processor(
+            config.data,
+            planned(config),
+            config.model.decoder.max_positions,
+            token_spec(config.model.decoder),
+        )
     )
     check_heldout_data(config, processor)
     peers().note("restoring the state", limited=False)

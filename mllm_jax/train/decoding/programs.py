@@ -24,8 +24,9 @@ from jax.sharding import PartitionSpec
 
 from data.batch import PackedBatch
 from mllm_jax.layers.attention.masks import TokenIds
+from mllm_jax.layers.config.kinds import SPAN_IDS
 from mllm_jax.models.batch import DECODER, ModuleRows
-from mllm_jax.models.decoding import Cache, CachedDecoder, in_type_of_use
+from mllm_jax.models.decoding import Cache, CachedDecoder, in_type_of_use, next_positions
 from mllm_jax.models.model import Towers
 from mllm_jax.models.module import parameter_axes
 from mllm_jax.runtime.compiled.synchronized import SynchronizedProgram, synchronize_program
@@ -58,6 +59,7 @@ class State(NamedTuple):
         made: how many these are.
         alive: whether the answer goes on.
         left: number of answers of all ranks that go on.
+        positions: position of each answer's first token, on all axes.
         segments, lengths, limits, numbers: as in `Columns`.
     """
 
@@ -67,6 +69,7 @@ class State(NamedTuple):
     made: jax.Array
     alive: jax.Array
     left: jax.Array
+    positions: jax.Array
     segments: jax.Array
     lengths: jax.Array
     limits: jax.Array
@@ -218,7 +221,7 @@ class Decoding:
         layers = ((kept, kept),) * self._step.program.model.decoder.layers
         ids = TokenIds(rows, rows, rows if self._decoder.reads_spans else None)
         cache = Cache(layers, ids)
-        return State(cache, rows, rows, rows, rows, everywhere, rows, rows, rows, rows)
+        return State(cache, rows, rows, rows, rows, everywhere, rows, rows, rows, rows, rows)
 
     def _begun(self, most: int, greedy: bool, tree: Any, batch: Batch) -> State:
         """Prompts of this rank's rows, and the first token of every answer."""
@@ -239,6 +242,7 @@ class Decoding:
             none,
             segments > 0,
             jnp.int32(0),
+            next_positions(rows, segments),
             segments,
             lengths,
             limits,
@@ -259,15 +263,23 @@ class Decoding:
         def step(carry: tuple[jax.Array, State]) -> tuple[jax.Array, State]:
             number, state = carry
             start = first + number * columns
-            ids = jnp.where(state.alive, state.segments, 0)
-            positions = state.lengths + state.made - 1
-            rows = ModuleRows(state.token, ids, positions)
+            rows = self._newest_rows(state)
             cache = state.cache.noted(self._decoder.token_ids(rows), start)
             hidden, cache = self._decoder.hidden(decoder, rows, None, cache, start)
             state = state._replace(cache=cache)
             return number + 1, self._with_next(decoder, hidden, draw, greedy, state)
 
         return lax.while_loop(going, step, (jnp.int32(0), state))[1].written
+
+    def _newest_rows(self, state: State) -> ModuleRows:
+        """The newest token of every answer, as a row of columns."""
+        ids = jnp.where(state.alive, state.segments, 0)
+        behind = state.made - 1
+        axes = self._step.program.model.decoder.position_axes
+        positions = jnp.repeat((state.positions + behind)[..., None], axes, axis=-1)
+        # What an answer says belongs to no span.
+        spans = {SPAN_IDS: jnp.zeros_like(ids)} if self._decoder.reads_spans else {}
+        return ModuleRows(state.token, ids, positions, state.lengths + behind, arrays=spans)
 
     def _with_next(
         self, params: Any, hidden: jax.Array, draw: Draw, greedy: bool, state: State

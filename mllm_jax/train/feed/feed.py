@@ -36,6 +36,7 @@ from data.sources.mixture import SourceMixture
 from data.sources.source import Source
 from data.waits import SOURCE
 from mllm_jax.config.buckets import planned
+from mllm_jax.config.inputs import token_spec
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.work.flops import tower_works
 from mllm_jax.runtime.agreement import check_agreement, flatten_config
@@ -171,7 +172,12 @@ def check_sources(config: ExperimentConfig) -> Identities:
     if not len(source):
         raise DataError("data.source has no samples; valid: at least one")
     processor = together(
-        lambda: make_processor(config.data, planned(config), config.model.decoder.max_positions)
+        lambda: make_processor(
+            config.data,
+            planned(config),
+            config.model.decoder.max_positions,
+            token_spec(config.model.decoder),
+        )
     )
     for message in together(processor.chat.check_training):
         if is_primary():

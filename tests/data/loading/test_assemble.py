@@ -84,7 +84,7 @@ def test_every_sample_can_be_read_back_from_the_batch(
         wanted = example.tokens, example.targets, example.loss_weight
         for array, values in zip(of_example(decoder), wanted, strict=True):
             np.testing.assert_array_equal(array[span], values)
-        np.testing.assert_array_equal(decoder.positions[span], np.arange(len(example.tokens)))
+        np.testing.assert_array_equal(decoder.positions[span][:, 0], np.arange(len(example.tokens)))
         assert set(decoder.segment_ids[span].tolist()) == {placement.segment}
         for spec in processor.specs.values():
             index = decoder.merges[spec.name][span]
@@ -158,7 +158,7 @@ def test_each_medium_is_a_segment_with_its_own_positions(
         media = [n for p in placements if p.row == row for n in p.lengths.media.get("audio", ())]
         for segment, length in enumerate(media, start=1):
             at = np.flatnonzero(audio.segment_ids[row] == segment)
-            np.testing.assert_array_equal(audio.positions[row, at], np.arange(length))
+            np.testing.assert_array_equal(audio.positions[row, at, 0], np.arange(length))
             np.testing.assert_array_equal(np.diff(at), 1)
         vision = batch.rows["vision"]
         for segment in range(1, int(vision.segment_ids[row].max()) + 1):
@@ -213,9 +213,10 @@ def test_shapes_and_types(processor: Processor, make_config: MakeConfig) -> None
     for array in of_tokens(decoder):
         assert array.shape == (2, BUDGETS["tokens"])
         assert array.dtype == (np.float32 if array is weights else np.int32)
+    assert decoder.positions.shape == (2, BUDGETS["tokens"], 1)
     assert set(decoder.merges) == {"vision", "audio"}
     assert (audio.inputs.shape, audio.inputs.dtype) == ((2, 640, 40), np.float32)
-    assert (audio.positions.shape, audio.positions.dtype) == ((2, 640), np.int32)
+    assert (audio.positions.shape, audio.positions.dtype) == ((2, 640, 1), np.int32)
     assert vision.inputs.shape == (2, 72, 128)
     assert vision.positions.shape == vision.arrays["sizes"].shape == (2, 72, 2)
     assert not audio.arrays

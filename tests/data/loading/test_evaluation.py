@@ -47,7 +47,7 @@ def check_slots(batch: PromptBatch, source: Source, processor: Processor) -> Non
         own = slot.row, slice(slot.start, slot.start + slot.tokens)
         np.testing.assert_array_equal(decoder.inputs[own], prompt.tokens)
         assert set(decoder.segment_ids[own].tolist()) == {slot.segment}
-        np.testing.assert_array_equal(decoder.positions[own], np.arange(slot.tokens))
+        np.testing.assert_array_equal(decoder.positions[own][..., 0], np.arange(slot.tokens))
         assert slot.encoders == tuple(prompt.media)
         assert not taken[own].any()
         taken[own] = True

@@ -23,7 +23,7 @@ from data.planning.groups.turns import GroupOffer, contested, of_oldest_epoch, w
 from data.planning.lengths import LengthTable
 from data.planning.stream import BatchPlanner, LoaderState, TrainingDemand, joined, stream
 from data.processing.processor import Processor
-from data.rows.pack import empty_token_rows
+from data.rows.tokens import TEXT
 from data.sources.make import make_source
 from data.sources.order import Mixed, Order
 from data.sources.source import Source
@@ -42,7 +42,7 @@ class Planned(MicrobatchLoader):
 
     def __next__(self) -> Microbatch:
         plan = self._planner.plan()
-        batch = PackedBatch({DECODER: empty_token_rows((0, 0), [])})
+        batch = PackedBatch({DECODER: TEXT.empty_rows((0, 0), [])})
         return Microbatch(batch, microbatch_stats(plan, ROWS), plan.skipped, plan.state)
 
     def close(self) -> None: ...

@@ -27,6 +27,7 @@ from data.planning.stream import (
 )
 from data.planning.suggest import suggest_budgets
 from data.processing.processor import Processor
+from data.rows.tokens import TEXT
 from data.sample import NO_TILES, DataError, Grid, Lengths, ProcessedMedium, Sample, SampleError
 from tests.data.loading.test_loader import assert_same_microbatch, take
 from tests.data.loading.test_on_read import HOSTS, read
@@ -236,7 +237,7 @@ def test_images_that_are_not_cut_are_refused(
     _, placements = microbatch(source, processor, make_config(budgets=BUDGETS, rows=1))
     placement = next(p for p in placements if p.lengths.media)
     medium = processor.process(source[placement.index, 0]).media["vision"][0]
-    arrays = BatchArrays(all_rows(1), processor.specs, CAPACITY)
+    arrays = BatchArrays(all_rows(1), processor.specs, CAPACITY, TEXT)
     with pytest.raises(ValueError, match=r"has the arrays inputs, positions; .* takes .*, taps"):
         arrays.write_medium(placement, "vision", 0, replace(medium, more={}))
 

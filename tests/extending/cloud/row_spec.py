@@ -36,7 +36,7 @@ class CloudRowSpec(RowSpec):
         inputs = ArraySpec("position", (3,), np.float32)
         return {
             "inputs": inputs,
-            "positions": ArraySpec("position"),
+            "positions": ArraySpec("position", (1,)),
             "radius": ArraySpec("medium", (), np.float32),
         }
 
@@ -48,5 +48,5 @@ class CloudRowSpec(RowSpec):
 def medium_of(points: np.ndarray) -> ProcessedMedium:
     """The encoder input of a cloud of points `[n, 3]`."""
     radius = np.linalg.norm(points, axis=1).max(initial=0)
-    positions = np.arange(len(points), dtype=np.int32)
+    positions = np.arange(len(points), dtype=np.int32)[:, None]
     return ProcessedMedium(points, positions, {"radius": np.array(radius, np.float32)})

@@ -16,6 +16,7 @@ from data.media.image.tiles import Tiling, grid_of_tiles, layout_of, taps_of
 from data.planning.packing import make_capacity
 from data.planning.stream import SamplePlacement, lay_out, runs_of_plan
 from data.rows.spec import RowSpec
+from data.rows.tokens import TEXT
 from data.sample import NO_TILES, Example, ProcessedMedium
 from mllm_jax.config.inputs import row_specs
 from mllm_jax.models.graph import ModelConfig
@@ -61,7 +62,7 @@ def _media(inputs: dict[str, np.ndarray], name: str, spec: RowSpec) -> tuple[Pro
     frames = inputs[f"{name}.feature_attention_mask"].sum(axis=-1) + spec.behind
     features = inputs[f"{name}.input_features"].swapaxes(1, 2)
     return tuple(
-        ProcessedMedium(one[:count], np.arange(count, dtype=np.int32))
+        ProcessedMedium(one[:count], np.arange(count, dtype=np.int32)[:, None])
         for one, count in zip(features, frames.tolist(), strict=True)
     )
 
@@ -113,7 +114,7 @@ def packed(
     placements = lay_out(lengths, rows, own, by_name)
     count = 1 + max([*rows, *(row for media in media_rows for row in media)])
     whole = {tower: range(count) for tower in ("decoder", name)}
-    made = BatchArrays(whole, {name: own[0]}, capacity)
+    made = BatchArrays(whole, {name: own[0]}, capacity, TEXT)
     for one, placement in zip(examples, placements, strict=True):
         made.write_text(placement, one)
         for number, medium in enumerate(one.media.get(name, ())):

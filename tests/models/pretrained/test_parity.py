@@ -36,12 +36,10 @@ def batch(inputs: dict[str, np.ndarray], case: str, nll: np.ndarray) -> ModuleRo
     counted = np.broadcast_to(np.arange(tokens.shape[1], dtype=np.int32), tokens.shape)
     mask = inputs.get(f"{case}.attention_mask", np.ones_like(tokens))
     targets = NextTokenTargets(np.roll(tokens, -1, axis=1), (nll != 0).astype(np.float32))
-    return ModuleRows(
-        tokens,
-        inputs.get(f"{case}.segment_ids", mask),
-        inputs.get(f"{case}.position_ids", counted),
-        targets={NEXT_TOKEN: targets},
-    )
+    index = inputs.get(f"{case}.position_ids", counted)
+    segment_ids = inputs.get(f"{case}.segment_ids", mask)
+    own = {NEXT_TOKEN: targets}
+    return ModuleRows(tokens, segment_ids, index[..., None], index, targets=own)
 
 
 def run(config: ModelConfig, params: Any, rows: ModuleRows) -> tuple[jax.Array, ...]:
@@ -142,7 +140,7 @@ def test_clip_sees_the_same() -> None:
 def frame_rows(features: np.ndarray) -> ModuleRows:
     """Log-mel features `[clips, mels, frames]`, each clip in a row of its own."""
     clips, _, frames = features.shape
-    positions = np.tile(np.arange(frames, dtype=np.int32), (clips, 1))
+    positions = np.tile(np.arange(frames, dtype=np.int32)[:, None], (clips, 1, 1))
     return ModuleRows(features.swapaxes(1, 2), np.ones((clips, frames), np.int32), positions)
 
 

@@ -144,7 +144,7 @@ def batch(config: ModelConfig, name: str) -> ModuleRows:
     """One full row of a tower."""
     rows = towers.lay([[POSITIONS[name]]], POSITIONS[name])
     if name == "decoder":
-        return ModuleRows(None, rows.ids, rows.positions)
+        return ModuleRows(None, rows.ids, rows.index[..., None], rows.index)
     features = config.encoders[name].features
     media = [np.zeros((POSITIONS[name], features), np.float32)]
     return towers.media_rows(config, rows, media, [8])

@@ -66,7 +66,8 @@ def decode_alone(experiment: Any, params: Any, index: int, count: int) -> list[i
     merges = {n: np.pad(own, room, constant_values=-1) for n, own in decoder.merges.items()}
     padded = jax.tree.map(partial(np.pad, pad_width=room), decoder)
     padded.segment_ids[0, end : end + count] = slot.segment
-    padded.positions[0, end : end + count] = slot.tokens + np.arange(count)
+    padded.index[0, end : end + count] = slot.tokens + np.arange(count)
+    padded.positions[..., 0] = padded.index
     widened = dataclasses.replace(padded, merges=merges)
     modules = jax.tree.map(jnp.asarray, {**prompt.batch.rows, DECODER: widened})
     tokens = widened.inputs

@@ -270,7 +270,7 @@ def test_a_window_hides_what_is_before_it() -> None:
     decoder, params = Decoder(model(), View()), parameters()["decoder"]
     first = jax.tree.map(lambda leaf: leaf[0], params["layers"])
     places = np.arange(8, dtype=np.int32)[None]
-    context = decoder.context(ModuleRows(None, np.ones_like(places), places))
+    context = decoder.context(ModuleRows(None, np.ones_like(places), places[..., None], places))
     x = np.random.default_rng(0).normal(size=(1, 8, 16)).astype(np.float32)
     other = x.copy()
     other[:, 2] += 1

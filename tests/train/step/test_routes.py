@@ -76,7 +76,7 @@ def landed(grid: JointGrid, exchange: Exchange, values: dict[str, Any]) -> Any:
 
     def body(values: Any) -> Any:
         routes = jax.tree.map(lambda x: x[0], values["routes"])
-        rows = ModuleRows(None, None, None, {"vision": values["index"]})
+        rows = ModuleRows(None, None, None, merges={"vision": values["index"]})
 
         def loss(outputs: Any) -> Any:
             moved = land(outputs, "vision", routes, rows, grid.views, exchange)

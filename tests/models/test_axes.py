@@ -1,0 +1,94 @@
+"""A decoder with positions on three axes and spans: packed as alone, and in a pipeline."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from data.batch import DECODER, NEXT_TOKEN, PackedBatch
+from data.rows.tokens import TextSpan
+from data.sample import Grid
+from mllm_jax.check.synthetic import synthetic_batch
+from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
+from mllm_jax.config.inputs import token_spec
+from mllm_jax.config.pipeline_plan import PipelinePlan
+from mllm_jax.models.graph import ModelConfig
+from scheduling.schedules.schedule import interleaved
+from sharding.plan import ParallelPlan
+from tests.models.three_axes import three_axes
+from tests.train.step.gradients import CompiledOnce
+
+TOKENS, MICROBATCHES = 24, 2
+#: Lengths of samples, and the spans of their media.
+SAMPLES = (
+    (13, [TextSpan(2, 6, Grid(1, 3, 2), "image"), TextSpan(9, 2, Grid(2, 1, 1, 0.5), "image")]),
+    (10, [TextSpan(0, 4, Grid(1, 2, 2), "image")]),
+)
+
+
+@cache
+def model() -> ModelConfig:
+    return three_axes()
+
+
+@cache
+def parameters() -> Any:
+    return initial_parameters(model(), seed=0)
+
+
+@cache
+def on_one_device() -> CompiledOnce:
+    found: CompiledOnce = CompiledOnce.under(model(), {"decoder": ParallelPlan()}, parameters())
+    return found
+
+
+def batch(places: list[tuple[int, int]]) -> PackedBatch:
+    """The samples, each at a row and a place in it."""
+    spec, rng = token_spec(model().decoder), np.random.default_rng(0)
+    rows = spec.empty_rows((2, TOKENS), [])
+    learnt = rows.targets[NEXT_TOKEN]
+    for segment, ((row, start), (length, spans)) in enumerate(zip(places, SAMPLES, strict=True), 1):
+        here = row, slice(start, start + length)
+        spec.write(rows, row, start, segment, length, spans)
+        for array in (rows.inputs, learnt.labels):
+            array[here] = rng.integers(0, 32, length)
+        learnt.weights[here] = 1
+    return PackedBatch({DECODER: rows})
+
+
+def test_packed_equals_alone() -> None:
+    packed, alone = (
+        on_one_device()([batch(own)] * 2) for own in ([(0, 0), (0, 13)], [(0, 3), (1, 9)])
+    )
+    result = compare(packed, alone)
+    assert result.loss_error < 1e-6, result
+    assert max(result.worst.values()) < 2e-5, result
+
+
+def test_what_masks_and_rotations_read_decides_the_loss() -> None:
+    """Else the comparisons above would compare models without them."""
+    whole = batch([(0, 0), (0, 13)])
+    rows = whole.decoder
+    assert rows.index is not None
+    loss, _ = on_one_device()([whole] * 2)
+    for changed in (
+        replace(rows, positions=rows.positions[..., ::-1]),
+        replace(rows, index=np.minimum(rows.index, 5)),
+        replace(rows, arrays={"span_ids": np.zeros_like(rows.index)}),
+    ):
+        other, _ = on_one_device()([replace(whole, rows={DECODER: changed})] * 2)
+        assert abs(float(other) - float(loss)) > 1e-5
+
+
+def test_a_pipeline_with_context_ranks_is_one_device() -> None:
+    batches = [synthetic_batch(model(), 2, TOKENS, {}, seed) for seed in range(MICROBATCHES)]
+    assert all(own.decoder.arrays["span_ids"].any() for own in batches)
+    plan = {"decoder": ParallelPlan(stage=2, context=2)}
+    pipeline = PipelinePlan(interleaved(2, 1, MICROBATCHES))
+    found = loss_and_gradients(model(), plan, parameters(), batches, pipeline)
+    result = compare(found, on_one_device()(batches))
+    assert result.loss_error < 1e-6, result
+    assert max(result.worst.values()) < 2e-5, result
