@@ -230,9 +230,8 @@ def write_tensors(
         folder: folder to fill; it is made if it is not there.
     """
     rules = family.rules(composition)
-    trees = {"decoder": params["decoder"], **params["encoders"]}
     tensors = dict(family.filler_tensors(composition))
-    for module, tree in trees.items():
+    for module, tree in params.items():
         leaves = {leaf_name(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
         for rule in rules[module]:
             leaf = leaves[rule.parameter]

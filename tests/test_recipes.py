@@ -143,7 +143,7 @@ def test_a_recipe_with_experts_has_few_active_parameters() -> None:
 
 def test_a_recipe_trains_what_it_says() -> None:
     whole, _ = abstract_parameters(recipe("llava15_finetune").model)
-    vision = sizes(whole["encoders"]["vision"]) - CONNECTOR
+    vision = sizes(whole["vision"]) - CONNECTOR
     assert trained(recipe("llava15_finetune")) == sizes(whole)
     assert trained(recipe("llava15_frozen_encoder")) == sizes(whole) - vision
     assert trained(recipe("llava15_align")) == CONNECTOR

@@ -258,8 +258,6 @@ class _LayerRun:
         """Layouts and arrays: parameters, activations, and how rows are packed."""
         model, name, view = self.config.model, self.name, grid.views[self.name]
         shapes, lay = abstract_parameters(model)[0], StoredForm(model, grid).layout
-        if name != "decoder":
-            shapes, lay = shapes["encoders"], lay["encoders"]
         rows = self.rows * self.plan.batch
         packed = packing(model, name, rows, self.positions)
         x = jax.ShapeDtypeStruct(

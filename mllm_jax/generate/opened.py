@@ -136,7 +136,8 @@ def _saved(saved: SavedParameters, experiment: Experiment) -> Any:
         RangeError: a value is too large for the type that is computed in.
     """
     step = experiment.forward
-    target, regrouping = {"params": step.abstract["params"]}, step.form.regrouping
+    names, regrouping = step.form.names, step.form.regrouping
+    target = {"params": names.stored(step.abstract["params"])}
     check_same_model(saved.named, saved.shapes, target, regrouping, saved.config)
 
     def leaf(path: Any, wanted: jax.ShapeDtypeStruct) -> jax.Array:
@@ -145,4 +146,4 @@ def _saved(saved: SavedParameters, experiment: Experiment) -> Any:
         value = convert_values(f"{saved.named}: {name}", value, wanted.dtype)
         return jax.make_array_from_callback(wanted.shape, wanted.sharding, value.__getitem__)
 
-    return jax.tree_util.tree_map_with_path(leaf, target)["params"]
+    return names.in_memory(jax.tree_util.tree_map_with_path(leaf, target)["params"])

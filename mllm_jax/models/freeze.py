@@ -42,15 +42,10 @@ class Frozen(FrozenParts):
         """
         return partition_by(params, lambda path: path[-1] == LOAD or not self._frozen(path))
 
-    def encoder_apart(self, name: str, params: Any) -> tuple[Any, Any]:
-        """`apart` of the parameters of one encoder."""
-        trained, constant = self.apart({"encoders": {name: params}})
-        return _of(trained, "encoders", name), _of(constant, "encoders", name)
-
-    def decoder_apart(self, params: Any) -> tuple[Any, Any]:
-        """`apart` of the parameters of the decoder."""
-        trained, constant = self.apart({"decoder": params})
-        return _of(trained, "decoder"), _of(constant, "decoder")
+    def apart_of(self, module: str, params: Any) -> tuple[Any, Any]:
+        """`apart` of the parameters of one module."""
+        trained, constant = self.apart({module: params})
+        return trained.get(module, {}), constant.get(module, {})
 
     def _frozen(self, path: Path) -> bool:
         part, leaf = _part(path), path[-1]
@@ -73,14 +68,8 @@ def _names(path: tuple[Any, ...]) -> Path:
 
 
 def _part(path: Path) -> str:
-    if path[0] != "encoders":
-        return "decoder.extra" if "extra_embedding" in path else "decoder"
-    _, encoder, block, *_ = path
+    module, block, *_ = path
+    if block == "extra_embedding":
+        return f"{module}.extra"
     connects = block == "connector" or block.startswith("deepstack")
-    return f"{encoder}.connector" if connects else encoder
-
-
-def _of(tree: Any, *names: str) -> Any:
-    for name in names:
-        tree = tree.get(name, {})
-    return tree
+    return f"{module}.connector" if connects else module

@@ -24,6 +24,10 @@ from mllm_jax.layers.config.parts import Section
 from sharding.plan import Requirement
 
 
+#: Name of the backbone, and of the section that has all other modules by name.
+BACKBONE, ENCODERS = "decoder", "encoders"
+
+
 class ModelConfig(Section):
     """The whole model.
 
@@ -55,6 +59,17 @@ class ModelConfig(Section):
         """A hash of the towers' sizes; equality compares the mappings, too, which have none."""
         towers: list[DecoderConfig | EncoderConfig] = [self.decoder, *self.encoders.values()]
         return hash(frozenset((own.family, own.layers, own.d_model) for own in towers))
+
+    @property
+    def backbone(self) -> str:
+        """The module whose microbatches count the step."""
+        return BACKBONE
+
+    @property
+    def modules(self) -> dict[str, DecoderConfig | EncoderConfig]:
+        """All modules by name, in the order of initial keys and of sums over gradients."""
+        others = {name: self.encoders[name] for name in sorted(self.encoders)}
+        return {self.backbone: self.decoder, **others}
 
     @property
     def adapters(self) -> Adapters | None:
@@ -110,8 +125,10 @@ class ModelConfig(Section):
 
     @model_validator(mode="after")
     def _own_names(self) -> ModelConfig:
-        taken = ["decoder", *self.encoders]
+        taken = [self.backbone, *self.encoders]
         for name, encoder in self.encoders.items():
+            if name in (self.backbone, ENCODERS):
+                raise ValueError(f"encoders.{name}: the name is taken; valid: any other name")
             for lane in encoder.buckets:
                 if lane in taken:
                     raise ValueError(

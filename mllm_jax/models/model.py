@@ -42,7 +42,7 @@ class DecoderTower(multimodal.Decoder):
 
     def trained_apart(self, params: Any) -> tuple[Any, Any]:
         """The decoder's parameters that have gradients, and those that have none."""
-        return self._frozen.decoder_apart(params)
+        return self._frozen.apart_of(self.config.backbone, params)
 
     def loss(self, params: Any, rows: ModuleRows, media: jax.Array | None) -> tuple[jax.Array, Aux]:
         """All parts one after the other: the sum of the losses of this rank's tokens.
@@ -86,7 +86,7 @@ class EncoderLane(multimodal.Encoder):
 
     def trained_apart(self, params: Any) -> tuple[Any, Any]:
         """The encoder's parameters that have gradients, and those that have none."""
-        return self._frozen.encoder_apart(self.encoder, params)
+        return self._frozen.apart_of(self.encoder, params)
 
     def land(
         self, outputs: jax.Array, routes: RouteArrays | None, decoder_rows: ModuleRows
@@ -168,7 +168,7 @@ class Towers:
         """
         landed = [
             lane.landed(
-                params["encoders"][lane.encoder],
+                params[lane.encoder],
                 rows[name],
                 routes.get(name),
                 rows[DECODER],

@@ -60,30 +60,22 @@ NO_AUX: Mapping[str, float] = MappingProxyType({})
 
 
 def init_parameters(config: ModelConfig, key: jax.Array) -> Params:
-    """Initial float32 parameters of the whole model; independent of any parallel plan."""
-    keys = dict(zip(_names(config), jax.random.split(key, len(config.encoders) + 1), strict=True))
+    """Initial float32 parameters of all modules, by name; independent of any parallel plan."""
+    keys = jax.random.split(key, len(config.modules))
     return {
-        "decoder": init_tower(_decoder(config), keys["decoder"]),
-        "encoders": {
-            name: init_tower(_encoder(config, name), keys[name]) for name in config.encoders
-        },
+        name: init_tower(_blocks(config, name), own)
+        for name, own in zip(config.modules, keys, strict=True)
     }
 
 
 def parameter_axes(config: ModelConfig) -> Params:
     """Logical axes of every leaf of `init_parameters`, in the same structure."""
-    return {
-        "decoder": tower_axes(_decoder(config)),
-        "encoders": {name: tower_axes(_encoder(config, name)) for name in config.encoders},
-    }
+    return {name: tower_axes(_blocks(config, name)) for name in config.modules}
 
 
 def abstract_parameters(config: ModelConfig) -> tuple[Params, Params]:
     """Shapes of all parameters, and their logical axes, without computing anything."""
-    shapes = {
-        "decoder": tower_shapes(_decoder(config)),
-        "encoders": {name: tower_shapes(_encoder(config, name)) for name in config.encoders},
-    }
+    shapes = {name: tower_shapes(_blocks(config, name)) for name in config.modules}
     return shapes, parameter_axes(config)
 
 
@@ -130,7 +122,7 @@ class Encoder(_Stacked):
 
     Batches and views are those of a lane of it.
 
-    Every method takes the local shards of the whole tower, `parameters["encoders"][name]`, of which
+    Every method takes the local shards of the whole tower, `parameters[name]`, of which
     `layer` alone takes one layer's.
 
     Args:
@@ -282,7 +274,7 @@ def encode(
     """Run one encoder and its connector on the rows of one of its lanes.
 
     Args:
-        params: local shards of this encoder, `parameters["encoders"][name]`.
+        params: local shards of this encoder, `parameters[name]`.
         rows: local rows of the lane.
 
     Returns:
@@ -343,8 +335,8 @@ def compute_dtype(config: ModelConfig) -> jnp.dtype:
     return jnp.dtype(config.dtype_on(traced_platform()))
 
 
-def _names(config: ModelConfig) -> tuple[str, ...]:
-    return ("decoder", *sorted(config.encoders))
+def _blocks(config: ModelConfig, name: str) -> Tower:
+    return _decoder(config) if name == config.backbone else _encoder(config, name)
 
 
 @lru_cache(maxsize=64)  # Blocks find shapes and axes of their parameters once.

@@ -54,12 +54,12 @@ class AdapterExport:
         adapters = self.whole.model.adapters
         if adapters is None:
             raise PretrainedError(NO_ADAPTERS)
-        found: list[tuple[str, TensorRule]] = []
+        found, stored = list[tuple[str, TensorRule]](), self.whole.stored
         for module, rules in self.whole.family.rules(self.whole.composition).items():
             place = self.whole.names[module]
-            own = adapter_rules(rules, place.removeprefix("encoders."), adapters)
+            own = adapter_rules(rules, stored.of_disk(place), adapters)
             found += [(f"{place}.{rule.parameter}", rule) for rule in own]
-        places = {name.removeprefix("encoders.").rpartition(".")[0] for name, _ in found}
+        places = {stored.of_disk(name).rpartition(".")[0] for name, _ in found}
         if missing := sorted(adapters.names - places):
             raise PretrainedError(
                 f"{list_names(missing)} of train.lora have no place in {self.whole.family.name}; "
@@ -85,7 +85,7 @@ class AdapterExport:
                 f"weights, without --adapters, or train with {names} in train.freeze"
             )
         for part in filter(self._frozen.trains, self.whole.model.parts):
-            start = f"encoders.{part}."
+            start = f"{self.whole.stored.on_disk(part)}."
             found += [own for own in self.whole.rules if own[0].startswith(start)]
         return found + [own for own in self._given if own not in found]
 

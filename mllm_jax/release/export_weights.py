@@ -50,6 +50,7 @@ from mllm_jax.release.parts import CONNECTOR, parts_of
 from mllm_jax.train.state.copies.offers import saved_parameters
 from mllm_jax.train.state.regroup import resized
 from mllm_jax.train.state.saved import SavedParameters
+from mllm_jax.train.state.stored_names import StoredNames
 
 #: Adds to the kernel of a layer with this number the adapter beside it.
 Added = Callable[[NDArray[Any], int], NDArray[Any]]
@@ -123,6 +124,11 @@ class Export:
             return model
         return model.with_adapters(self.lora.targets, self.lora.rank, self.lora.scale)
 
+    @property
+    def stored(self) -> StoredNames:
+        """The names of the model's modules in the checkpoint."""
+        return StoredNames.of(self.model)
+
     @cached_property
     def lora(self) -> LoraConfig | None:
         """`train.lora` of the run."""
@@ -155,11 +161,11 @@ class Export:
     def names(self) -> dict[str, str]:
         """The place of each module's parameters in the run, by its name in the checkpoint."""
         if self.part and self.part.endswith(CONNECTOR):
-            return {"connector": f"encoders.{self.part.removesuffix(CONNECTOR)}"}
+            return {"connector": self.stored.on_disk(self.part.removesuffix(CONNECTOR))}
         encoders = [self.part] if self.part else [*self.model.encoders]
         decoder = {"decoder": "decoder"} if self.part in (None, "decoder") else {}
         return decoder | {
-            self.model.encoders[name].released_name: f"encoders.{name}"
+            self.model.encoders[name].released_name: self.stored.on_disk(name)
             for name in encoders
             if name != "decoder"
         }
@@ -401,8 +407,7 @@ class Export:
         """Types of released tensors by the parameter that they became."""
         found: dict[str, str] = {}
         for part, release in self.releases.items():
-            name, _, _ = part.partition(".")
-            where = "decoder" if name == "decoder" else f"encoders.{name}"
+            where = self.stored.on_disk(part.partition(".")[0])
             for rule in release.part(part):
                 if stored := release.tensors.get(rule.names[0]):
                     found[f"{where}.{rule.parameter}"] = stored.dtype

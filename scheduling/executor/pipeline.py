@@ -85,9 +85,8 @@ class Pipeline:
         """Loss and gradients of one step, as this device's shares of sums over the grid.
 
         Args:
-            params: `{"decoder": tower, "encoders": {encoder: tower}}`, local shards that are marked
-                as varying over all axes; `tower["layers"]` is a stack, this stage's layers chunk
-                by chunk.
+            params: by module, local shards that are marked as varying over all axes; `layers` of
+                each is a stack, this stage's layers chunk by chunk.
             batch: local shards: rows of the decoder, `[microbatches, rows, ...]`, after this step's
                 those of the next that it works ahead for; rows of encoders, `[slots, rows, ...]`,
                 the microbatches that this device's stage encodes; routes of the stage's pairs of
@@ -146,7 +145,7 @@ class Pipeline:
         return BoundModule(own, params["decoder"], *sizes), {
             name: BoundModule(
                 f,
-                params["encoders"][f.encoder],
+                params[f.encoder],
                 self.layers[name],
                 encoders[name].remat,
                 axes,
@@ -196,12 +195,8 @@ class _Step:
         state = self._phase(middle, state)
         decoder = state.pop("decoder")
         state = self._phase(epilogue, state)
-        gradients = {
-            "decoder": self.tasks.decoder_gradients(decoder),
-            "encoders": {
-                name: tree["rest"] | {"layers": tree["layers"]}
-                for name, tree in state["sums"].items()
-            },
+        gradients = {"decoder": self.tasks.decoder_gradients(decoder)} | {
+            name: tree["rest"] | {"layers": tree["layers"]} for name, tree in state["sums"].items()
         }
         carried = self._carried_outputs(state["encoders"])
         return decoder["loss"], decoder["aux"], gradients, carried

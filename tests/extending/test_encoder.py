@@ -139,7 +139,7 @@ def test_every_plan_computes_what_one_device_computes(plans: dict[str, ParallelP
 
 def test_packed_images_are_as_if_alone() -> None:
     config = model()
-    params = multimodal.init_parameters(config, jax.random.key(0))["encoders"]["vision"]
+    params = multimodal.init_parameters(config, jax.random.key(0))["vision"]
     own = config.model_copy(update={"encoders": {"media": config.encoders["vision"]}})
     media = towers.signals([4, 12, 6], 12)
     found = []
@@ -155,7 +155,7 @@ def test_packed_images_are_as_if_alone() -> None:
 def test_its_cost_is_counted() -> None:
     config = model()
     shapes, _ = multimodal.abstract_parameters(config)
-    count = sum(leaf.size for leaf in jax.tree.leaves(shapes["encoders"]["vision"]))
+    count = sum(leaf.size for leaf in jax.tree.leaves(shapes["vision"]))
     assert tower_profiles(config)["vision"].parameters == count
     work = encoder_work(config.encoders["vision"], 16)
     # Four projections and three products of the MLP; a query against every key, and back.
@@ -169,7 +169,7 @@ def test_its_released_form_has_an_inverse() -> None:
     config = model(grid=[4, 4], connector={})
     composition = AIMV2.read(AIMV2.write_config(_alone(config)))
     assert composition == _alone(config)
-    params = multimodal.init_parameters(config, jax.random.key(0))["encoders"]["vision"]
+    params = multimodal.init_parameters(config, jax.random.key(0))["vision"]
     leaves = {n: np.asarray(x) for n, x in by_name(params).items() if not n.startswith("conn")}
     (rules,) = AIMV2.rules(composition).values()
     assert {rule.parameter for rule in rules} == {*leaves}

@@ -64,7 +64,7 @@ def test_halves_are_as_they_are_where_nothing_is_shrunk() -> None:
 def test_tiles_do_not_see_each_other(family: str) -> None:
     """Outputs of an image in a row are those of its tiles, each encoded alone, put together."""
     config = tiled(family)
-    settings, params = config.encoders["media"], towers.parameters(config)["encoders"]["media"]
+    settings, params = config.encoders["media"], towers.parameters(config)["media"]
     count, size = settings.tile_inputs, settings.tile_outputs
     assert size is not None
     tiling = Tiling(((9, 16), (18, 16)), (9, 16), size, most=1)

@@ -47,7 +47,7 @@ def test_decoder(family: str, changes: dict[str, Any]) -> None:
 def test_encoder(family: str) -> None:
     config = towers.model(encoder=family)
     settings = config.encoders["media"]
-    params = towers.parameters(config)["encoders"]["media"]
+    params = towers.parameters(config)["media"]
     length = {"whisper": LENGTH, "clip": 13}.get(family, 12)
     media = towers.signals([length], settings.features)
     rows = towers.lay([[length]], 16)
@@ -88,7 +88,7 @@ def test_biases_and_norms_of_attention(family: str, biases: str, norms: str) -> 
     is_decoder = family in towers.DECODERS
     config = towers.model(family) if is_decoder else towers.model(encoder=family)
     _, axes = multimodal.abstract_parameters(config)
-    module = axes["decoder"] if is_decoder else axes["encoders"]["media"]
+    module = axes["decoder"] if is_decoder else axes["media"]
     attention = module["layers"]["self_attn"]
     assert {name for name in "qkvo" if "bias" in attention[f"{name}_proj"]} == set(biases)
     assert {name for name in "qk" if f"{name}_norm" in attention} == set(norms)
@@ -166,7 +166,7 @@ def test_bfloat16_follows_float32(encoder: str) -> None:
         media = towers.signals([12], settings.features)
         batch = towers.media_rows(config, towers.lay([[12]], 16), media, [4])
         run = towers.quick(lambda p, c=config, b=batch: multimodal.encode(p, "media", b, c, View()))
-        outputs = run(params["encoders"]["media"])
+        outputs = run(params["media"])
         assert outputs.dtype == dtype
         results.append(np.asarray(outputs, np.float32)[0, : 12 // settings.reduction])
     difference = np.linalg.norm(results[0] - results[1]) / np.linalg.norm(results[0])

@@ -65,7 +65,7 @@ def test_packed_text_equals_text_alone(family: str) -> None:
 def test_packed_media_equal_media_alone(family: str) -> None:
     config = towers.model(encoder=family)
     settings = config.encoders["media"]
-    params = towers.parameters(config)["encoders"]["media"]
+    params = towers.parameters(config)["media"]
     lengths, columns = MEDIA[settings.modality]
     media = towers.signals(lengths, settings.features)
     rng = np.random.default_rng(1)
@@ -89,7 +89,7 @@ def test_packed_media_equal_media_alone(family: str) -> None:
 def test_a_medium_does_not_reach_its_neighbours(family: str) -> None:
     config = towers.model(encoder=family)
     settings = config.encoders["media"]
-    params = towers.parameters(config)["encoders"]["media"]
+    params = towers.parameters(config)["media"]
     lengths, columns = MEDIA[settings.modality]
     media = towers.signals(lengths, settings.features)
     rows = towers.lay([lengths], 32, settings.reduction)

@@ -135,7 +135,7 @@ def test_encoder(family: str) -> None:
     media = towers.signals(flat, settings.features)
     rows = towers.lay(lengths, 24, settings.reduction)
     batch = towers.media_rows(config, rows, media, [min(3, n) for n in flat])
-    module, owner = axes["encoders"]["media"], params["encoders"]["media"]
+    module, owner = axes["media"], params["media"]
     check(*both(encoder_loss, config, module, owner, batch))
 
 
@@ -182,7 +182,7 @@ def test_encoders_with_collectives_beside_compute(family: str) -> None:
     flat = [n for row in lengths for n in row]
     media = towers.signals(flat, settings.features)
     batch = towers.media_rows(config, towers.lay(lengths, 24, settings.reduction), media, flat)
-    module, owner = axes["encoders"]["media"], params["encoders"]["media"]
+    module, owner = axes["media"], params["media"]
     check(*both(encoder_loss, config, module, owner, batch, PLAN, frozenset(PIECES)))
 
 

@@ -82,7 +82,7 @@ def ours(config: ModelConfig, params: Any, family: str, chat: str) -> np.ndarray
     media = next(iter(one.media.values()), ())
     batch, _ = packed([one], config, BUDGETS[family], [0], [[0] * len(media)])
     (name,), rows = config.encoders, batch.decoder
-    outputs = multimodal.encode(params["encoders"][name], name, batch.rows[name], config, View())
+    outputs = multimodal.encode(params[name], name, batch.rows[name], config, View())
     index, flat = rows.merges[name], outputs.reshape(-1, outputs.shape[-1])
     landed = jnp.where((index >= 0)[..., None], flat[index], 0)
     hidden, _ = multimodal.decode_hidden(params["decoder"], rows, landed, config, View())

@@ -198,7 +198,7 @@ def test_a_connector_that_trains_goes_with_the_adapters(
     assert launch.main([*line, str(tmp_path / "out"), "--dtype", "float16"]) == ExitCode.OK
     found = load_file(tmp_path / "out" / "adapter_model.safetensors")
     weight = found["base_model.model.model.multi_modal_projector.linear_1.weight"]
-    own = state["params"]["encoders"]["vision"]["connector"]["fc1"]["kernel"]
+    own = state["params"]["vision"]["connector"]["fc1"]["kernel"]
     np.testing.assert_array_equal(weight.T, np.asarray(own).astype(np.float16))
     assert {tensor.dtype for tensor in found.values()} == {np.dtype(np.float16)}
     saved = json.loads((tmp_path / "out" / "adapter_config.json").read_text())

@@ -191,7 +191,7 @@ def test_a_connector_alone_is_exported_and_begun_with(
     found = read(out)
     wanted = {"kind": "mlp", "hidden": 12, "activation": "gelu", "inputs": 16, "outputs": 32}
     assert {key: found[key] for key in wanted} == wanted
-    own = state["params"]["encoders"]["audio"]["connector"]
+    own = state["params"]["audio"]["connector"]
     np.testing.assert_array_equal(tensors(out)["fc1.weight"].T, np.asarray(own["fc1"]["kernel"]))
 
     values = imported(again, PARITY / "llama3", "--encoder", vision.replace("vision", "audio"))
@@ -202,7 +202,7 @@ def test_a_connector_alone_is_exported_and_begun_with(
     other, told = begun(planned(values, **SHARDED))
     assert f"audio.connector from {out}" in told
     assert "not as released" not in told
-    same = other["params"]["encoders"]["audio"]["connector"]
+    same = other["params"]["audio"]["connector"]
     for layer, leaf in (("fc1", "kernel"), ("fc2", "kernel"), ("fc2", "bias")):
         np.testing.assert_array_equal(np.asarray(same[layer][leaf]), np.asarray(own[layer][leaf]))
 

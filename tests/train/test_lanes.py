@@ -223,7 +223,7 @@ def test_a_run_has_figures_of_lanes_and_evaluates_encoders(experiment: Experimen
         assert math.isfinite(record.loss)
     assert progress.step == 2
     params = trainer.state["params"]
-    assert [*params["encoders"]] == ["audio", "vision"]
+    assert {*params} == {"decoder", "audio", "vision"}
     found = Evaluator(experiment)(params)
     assert {*found["exact_match"]} <= {"vision", "audio", "text"}
     assert found["heldout_tokens"] > 0

@@ -54,7 +54,8 @@ class Components:
         config = experiment.config
         policy = CheckpointPolicy(checkpoints, config, progress)
         layers = config.model.decoder.layers_with_experts
-        guard = Guard(config.train.guard, progress, policy.advice, layers)
+        names = experiment.step.form.names
+        guard = Guard(config.train.guard, progress, policy.advice, layers, names)
         evaluator = Evaluator(experiment) if config.evaluate.enabled else None
         return cls(listeners, StopSignal(), guard, policy, snapshots, evaluator, offers)
 

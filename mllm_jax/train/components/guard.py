@@ -26,6 +26,7 @@ from mllm_jax.runtime.part import waiting
 from mllm_jax.train.records.expert_loads import insane_layer
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.regroup import leaf_name
+from mllm_jax.train.state.stored_names import StoredNames
 
 logger = logging.getLogger(__name__)
 
@@ -70,6 +71,7 @@ class Guard:
             are updated.
         advice: text of advice for a run that has diverged, given its newest sane step.
         expert_layers: numbers of the layers that have experts.
+        names: names of the modules in messages.
 
     Attributes:
         sane: newest step whose loss was finite and not doubtful; 0 before the first.
@@ -81,9 +83,10 @@ class Guard:
         progress: Progress,
         advice: Callable[[int], str],
         expert_layers: Sequence[int] = (),
+        names: StoredNames = StoredNames(),  # noqa: B008 - a frozen value
     ) -> None:
         self._config, self._progress, self._advice = config, progress, advice
-        self._expert_layers = expert_layers
+        self._expert_layers, self._names = expert_layers, names
         self._waiting: deque[GuardFigures] = deque()
         self.sane = 0
 
@@ -112,7 +115,7 @@ class Guard:
         Raises:
             DivergedError: the state holds numbers that are not finite.
         """
-        bad = not_finite(state)
+        bad = not_finite(self._names.stored(state))
         if bad:
             more = f" and {len(bad) - 1} more" * (len(bad) > 1)
             what = f"after step {step}, {bad[0]}{more} is not finite; it is not saved"

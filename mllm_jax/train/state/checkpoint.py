@@ -124,6 +124,7 @@ class Checkpoints:
         read_only: bool = False,
     ) -> None:
         self.directory, self._regrouping = directory.absolute(), regrouping
+        self._names = regrouping.names
         self._read_only = read_only
         self.retention = Retention(config.keep, config.keep_every)
         self._asynchronous = config.asynchronous
@@ -141,7 +142,9 @@ class Checkpoints:
             OSError, ValueError, RuntimeError: this save or the one before has failed; see `reopen`.
         """
         items = ocp.args.Composite(
-            state=StateSave(state), progress=JsonSave(progress), config=JsonSave(config)
+            state=StateSave(self._names.stored(state)),
+            progress=JsonSave(progress),
+            config=JsonSave(config),
         )
         with nullcontext() if self._asynchronous else telling_of_writes(self.directory):
             # Forced: which steps are saved is the loop's choice and not Orbax's.
@@ -176,6 +179,7 @@ class Checkpoints:
         damaged: set[int] = set()
         reasons: list[tuple[_Candidate, str]] = []
         left = self._candidates(step, memory, offers)
+        target = self._names.stored(target)
         while left:
             tried = left.pop(0)
             found, reason = self._try(tried, target, memory, offers, damaged)
@@ -299,7 +303,7 @@ class Checkpoints:
         # Agreed upon before the change of plans, in which processes wait for each other.
         if not holds_everywhere("a snapshot is whole", not reason):
             return None, reason or "another process misses a part of it"
-        converted = self._regrouping.convert(state, target)
+        converted = self._names.in_memory(self._regrouping.convert(state, target))
         return Restored(kept.step, converted, progress, of_command(index.config)), ""
 
     def _stored(self, step: int, target: Any) -> tuple[Restored | None, str]:
@@ -324,7 +328,7 @@ class Checkpoints:
         if not holds_everywhere("the arrays of a checkpoint are read", not damage):
             return None, damage or "another process cannot read its arrays"
         state = self._regrouping.convert(reading.sent(read), target)
-        return Restored(step, state, progress, config), ""
+        return Restored(step, self._names.in_memory(state), progress, config), ""
 
     def _read(self, step: int, target: Any, config: dict[str, Any]) -> tuple[Reading, Any]:
         """What this process reads of the arrays, and their values."""

@@ -36,8 +36,8 @@ def scale_by_trust_ratio(
     of matrices that begin at zero and of padding, the ratio is 1 and is not counted.
 
     Args:
-        layouts: layout of every parameter, by path; parameters without weight decay are scaled
-            too, so leave them to another transformation.
+        layouts: layout of every parameter, by path, in the order of sums over them; parameters
+            without weight decay are scaled too, so leave them to another transformation.
         largest: bound of the ratios (phi in the paper); None for none.
     """
 
@@ -55,8 +55,9 @@ def scale_by_trust_ratio(
             updates,
             ratios,
         )
+        found = dict(jax.tree_util.tree_leaves_with_path(ratios))
         return scaled, _summary(
-            [(ratio, layouts[path]) for path, ratio in jax.tree_util.tree_leaves_with_path(ratios)]
+            [(found[path], layout) for path, layout in layouts.items() if path in found]
         )
 
     return optax.GradientTransformation(init, update)

@@ -39,7 +39,8 @@ def build_optimizer(
 
     Args:
         config: section `train`.
-        layouts: tree of `Layout` with the structure of all parameters.
+        layouts: tree of `Layout` with the structure of all parameters, modules in the order in
+            which sums over parameters run.
         frozen: parameters without gradients.
         bias_rate: step of the biases that follow the load of experts.
     """
@@ -149,12 +150,13 @@ def part_norms(grads: Any, layouts: Any) -> dict[str, jax.Array]:
         By name of the part (`group_of`), the same scalar on every rank.
     """
     local: dict[Axes, dict[str, jax.Array]] = defaultdict(dict)
-    by_path = _by_path(layouts)
-    for path, grad in jax.tree_util.tree_leaves_with_path(grads):
-        if is_load(path):
+    leaves = dict(jax.tree_util.tree_leaves_with_path(grads))
+    for path, layout in _by_path(layouts).items():
+        if path not in leaves or is_load(path):
             continue
-        own, part = local[by_path[path].sharded], group_of(path)
-        own[part] = own.get(part, jnp.zeros(())) + jnp.sum(jnp.square(grad.astype(jnp.float32)))
+        own, part = local[layout.sharded], group_of(path)
+        square = jnp.sum(jnp.square(leaves[path].astype(jnp.float32)))
+        own[part] = own.get(part, jnp.zeros(())) + square
     total: dict[str, jax.Array] = defaultdict(lambda: jnp.zeros(()))
     for axes, squares in local.items():
         for part, square in zip(squares, psum(jnp.stack([*squares.values()]), axes), strict=True):
@@ -196,12 +198,13 @@ def orthogonalize(layouts: Any, iterations: int) -> optax.GradientTransformation
 
     def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
         del params
-        paths, leaves, tree = _flatten(updates)
-        sides = [_Sides.of(x, by_path[path]) for path, x in zip(paths, leaves, strict=True)]
-        stacks = [own.matrices(x) for own, x in zip(sides, leaves, strict=True)]
-        done = _by_kind(stacks, [own.kind for own in sides], iterations)
-        out = [own.leaf(x) for own, x in zip(sides, done, strict=True)]
-        return jax.tree.unflatten(tree, out), state
+        leaves = dict(jax.tree_util.tree_leaves_with_path(updates))
+        present = [path for path in by_path if path in leaves]
+        sides = {path: _Sides.of(leaves[path], by_path[path]) for path in present}
+        stacks = [own.matrices(leaves[path]) for path, own in sides.items()]
+        done = _by_kind(stacks, [own.kind for own in sides.values()], iterations)
+        out = {path: own.leaf(x) for (path, own), x in zip(sides.items(), done, strict=True)}
+        return jax.tree_util.tree_map_with_path(lambda path, _: out[path], updates), state
 
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
 
@@ -327,10 +330,14 @@ def _multiple(stack: jax.Array, ranks: int) -> jax.Array:
     return jnp.pad(stack, ((0, -stack.shape[0] % ranks), (0, 0), (0, 0)))
 
 
-def _by_path(layouts: Any) -> dict[Any, Layout]:
-    return dict(jax.tree_util.tree_leaves_with_path(layouts))
+def _by_path(layouts: Mapping[str, Any]) -> dict[Any, Layout]:
+    """All layouts by path, modules in their order here; JAX orders them by their names.
 
-
-def _flatten(tree: Any) -> tuple[list[Any], list[jax.Array], Any]:
-    pairs, structure = jax.tree_util.tree_flatten_with_path(tree)
-    return [path for path, _ in pairs], [leaf for _, leaf in pairs], structure
+    Sums over leaves follow it, so that their bits do not depend on the names of modules.
+    """
+    modules = ({name: tree} for name, tree in layouts.items())
+    return {
+        path: layout
+        for module in modules
+        for path, layout in jax.tree_util.tree_leaves_with_path(module)
+    }

@@ -119,16 +119,15 @@ class FirstAdapters:
         every = replace(adapters, layers=tuple(model.linear_layers))
         for part in model.parts:
             module = part.partition(".")[0]
-            place = "decoder" if module == "decoder" else f"encoders.{module}"
             depth = _module(model, part).layers
             own = [_of_depth(release, part, rule, depth) for rule in release.part(part)]
-            rules |= {f"{place}.{r.parameter}": r for r in own if tensors.keys() >= {*r.names}}
+            rules |= {f"{module}.{r.parameter}": r for r in own if tensors.keys() >= {*r.names}}
             for rule in adapter_rules(own, module, every):
                 layer = f"{module}.{rule.parameter.rpartition('.')[0]}"
                 if not tensors.keys().isdisjoint(rule.names):
                     found.add(layer)
                 if layer in adapters.names:
-                    rules[f"{place}.{rule.parameter}"] = rule
+                    rules[f"{module}.{rule.parameter}"] = rule
         _check_targets(folder, found, adapters.names)
         try:
             check_tensors(tensors, rules.values())
@@ -220,8 +219,7 @@ def _places(
     Raises:
         PretrainedError: parameters have no rule, rules no parameter, or they differ in shape.
     """
-    skipped = 1 if part.startswith("decoder") else 2
-    paths = {leaf_name(path[skipped:]): path for path in shapes}
+    paths = {leaf_name(path[1:]): path for path in shapes}
     rules = {rule.parameter: rule for rule in release.part(part)}
     # What follows the load of experts and adapters are not released.
     paths = {name: path for name, path in paths.items() if name in rules or not _own(path)}
@@ -261,8 +259,7 @@ def _check_shapes(
 
 
 def _module(model: ModelConfig, part: str) -> DecoderConfig | EncoderConfig:
-    name = part.partition(".")[0]
-    return model.decoder if name == "decoder" else model.encoders[name]
+    return model.modules[part.partition(".")[0]]
 
 
 def _of_depth(release: Release, part: str, rule: TensorRule, layers: int) -> TensorRule:

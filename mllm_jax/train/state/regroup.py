@@ -20,6 +20,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
+from mllm_jax.train.state.stored_names import StoredNames
 from sharding.grid import Axes
 
 Shape = tuple[int, ...]
@@ -33,11 +34,13 @@ class Regrouping:
         vocab: size of the decoder's vocabulary.
         stack: how the running plan groups the layers; None without a pipeline.
         padded: dotted names of parameters of the vocabulary, with its dimension in each.
+        names: names of the modules on disk, which all trees here have.
     """
 
     vocab: int
     stack: StageLayers | None
     padded: Mapping[str, int] = field(default_factory=dict)
+    names: StoredNames = field(default_factory=StoredNames)
 
     def fits(self, name: str, stored: Shape, wanted: Shape) -> bool:
         """Whether a leaf `stored` on disk can become one of shape `wanted`."""

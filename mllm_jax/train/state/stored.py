@@ -19,6 +19,7 @@ from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.state.regroup import Regrouping, join_layers, leaf_name, resized, split_layers
+from mllm_jax.train.state.stored_names import StoredNames
 from sharding.axes import stored_dimension
 from sharding.grid import JointGrid
 from sharding.layerstack.partition import partition
@@ -42,20 +43,19 @@ class StoredForm:
 
     @cached_property
     def layout(self) -> Any:
-        """Tree of `Layout`, in the structure of the parameters.
+        """Tree of `Layout`, in the structure of the parameters, modules in the graph's order.
 
         Raises:
             PlanError: lanes of an encoder would split its parameters in different ways.
         """
         axes = multimodal.parameter_axes(self.model)
-        views, decoder = tower_views(self.grid, self.model.lanes), axes["decoder"]
+        backbone = self.model.backbone
+        views = {backbone: self.grid.decoder, **tower_views(self.grid, self.model.lanes)}
         if self.stack is not None:
-            chunked = jax.tree.map(
-                lambda names: ("chunks", *names), decoder["layers"], is_leaf=is_axes
-            )
-            decoder = decoder | {"layers": chunked}
-        encoders = {name: layouts(tree, views[name]) for name, tree in axes["encoders"].items()}
-        return {"decoder": layouts(decoder, self.grid.decoder), "encoders": encoders}
+            layers = axes[backbone]["layers"]
+            chunked = jax.tree.map(lambda names: ("chunks", *names), layers, is_leaf=is_axes)
+            axes |= {backbone: axes[backbone] | {"layers": chunked}}
+        return {name: layouts(axes[name], views[name]) for name in self.model.modules}
 
     @cached_property
     def specs(self) -> Any:
@@ -65,7 +65,13 @@ class StoredForm:
     @property
     def regrouping(self) -> Regrouping:
         """The conversion of checkpoints of other plans to this form."""
-        return Regrouping(self.model.decoder.vocab_size, self.stack, self._padded)
+        sizes = self.model.decoder.vocab_size, self.stack, self._padded
+        return Regrouping(*sizes, names=self.names)
+
+    @cached_property
+    def names(self) -> StoredNames:
+        """The names of the modules in files."""
+        return StoredNames.of(self.model)
 
     def stored(self, params: Any) -> Any:
         """The model's parameters in this form, with zeros where it pads them."""
@@ -92,13 +98,13 @@ class StoredForm:
         """Dotted names of the parameters that are padded, and the dimension of each."""
         return {
             leaf_name(path): dim
-            for path, leaf in jax.tree_util.tree_leaves_with_path(self.layout)
+            for path, leaf in jax.tree_util.tree_leaves_with_path(self.names.stored(self.layout))
             if (dim := stored_dimension(leaf.axes, "padded")) is not None
         }
 
     def _on_layers(self, change: Callable[..., Any], params: Any) -> Any:
-        decoder = params.get("decoder", {})
-        if self.stack is None or "layers" not in decoder:
+        own = params.get(self.model.backbone, {})
+        if self.stack is None or "layers" not in own:
             return params
-        layers = jax.tree.map(lambda leaf: change(self.stack, leaf), decoder["layers"])
-        return params | {"decoder": decoder | {"layers": layers}}
+        layers = jax.tree.map(lambda leaf: change(self.stack, leaf), own["layers"])
+        return params | {self.model.backbone: own | {"layers": layers}}

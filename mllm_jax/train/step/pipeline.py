@@ -286,19 +286,19 @@ class PipelineProgram(GradientProgram):
         if self.plan.gather == "layer":
             return params
         dtype = multimodal.compute_dtype(self.model)
-        views = {"decoder": self.grid.decoder, **tower_views(self.grid, self.model.lanes)}
+        backbone = self.model.backbone
+        views = {backbone: self.grid.decoder, **tower_views(self.grid, self.model.lanes)}
         whole = {
-            name: _gather(tree, _module(self.form.layout, name), views[name], dtype)
-            for name, tree in _modules(params).items()
+            name: _gather(tree, self.form.layout[name], views[name], dtype)
+            for name, tree in params.items()
         }
-        tree = _tree(whole)
-        return tree if self.plan.overlap_gather else lax.optimization_barrier(tree)
+        return whole if self.plan.overlap_gather else lax.optimization_barrier(whole)
 
     def _stacked(self, params: Any) -> Any:
-        """Chunks of the decoder's layers one behind the other."""
-        decoder = params["decoder"]
-        layers = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), decoder["layers"])
-        return params | {"decoder": decoder | {"layers": layers}}
+        """Chunks of the backbone's layers one behind the other."""
+        own = params[self.model.backbone]
+        layers = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), own["layers"])
+        return params | {self.model.backbone: own | {"layers": layers}}
 
     def _scattered(self, grads: Any, whole: Any) -> Any:
         """Shards that lie and are typed as the parameters."""
@@ -324,16 +324,3 @@ def _gather(params: Any, layout: Any, view: View, dtype: jnp.dtype) -> Any:
         name: gather_parameters(own, axes[name], view, dtype if name == "layers" else None)
         for name, own in params.items()
     }
-
-
-def _modules(tree: Any) -> dict[str, Any]:
-    return {"decoder": tree["decoder"], **tree["encoders"]}
-
-
-def _module(tree: Any, name: str) -> Any:
-    return tree["decoder"] if name == "decoder" else tree["encoders"][name]
-
-
-def _tree(modules: dict[str, Any]) -> Any:
-    encoders = {name: tree for name, tree in modules.items() if name != "decoder"}
-    return {"decoder": modules["decoder"], "encoders": encoders}

@@ -105,7 +105,7 @@ def test_parameters_are_written_as_they_were_released() -> None:
     tensors = open_tensors(FOLDER)
     made: dict[str, np.ndarray] = {}
     for module, own in rules.items():
-        tree = params["decoder"] if module == "decoder" else params["encoders"][module]
+        tree = params[module]
         assert {rule.parameter for rule in own} == set(by_name(tree))
         made |= written(own, by_name(tree))
     unused = FAMILY.unused_tensors(read_config(FOLDER), tensors)

@@ -79,16 +79,11 @@ def imported_from(folder: Path) -> tuple[ModelConfig, Any, dict[str, list[Tensor
     )
     tensors, rules = tensors_of(folder)
     fresh = multimodal.init_parameters(config, jax.random.key(0))
-    trees = {"decoder": fresh["decoder"], **fresh["encoders"]}
     modules = {
         name: _loaded(config, name, tensors, rules[name], tree) if name in rules else tree
-        for name, tree in trees.items()
+        for name, tree in fresh.items()
     }
-    whole = {
-        "decoder": modules["decoder"],
-        "encoders": {name: modules[name] for name in config.encoders},
-    }
-    return config, whole, rules
+    return config, modules, rules
 
 
 def _loaded(
@@ -101,8 +96,6 @@ def _loaded(
     """Parameters of one module on one device; what no rule gives is as in `fresh`."""
     grid = JointGrid.build(dict.fromkeys(("decoder", *config.encoders), ParallelPlan()))
     shapes, axes = multimodal.abstract_parameters(config)
-    if module != "decoder":
-        shapes, axes = shapes["encoders"], axes["encoders"]
     specs = jax.tree.map(lambda leaf: leaf.spec, layouts(axes[module], grid.views[module]))
     target = jax.tree.map(
         lambda leaf, own: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=own),

@@ -168,7 +168,7 @@ def test_encoders_have_a_rule_for_every_parameter(name: str, rules: Any) -> None
     """The rules have the parameters' shapes; the connector is not part of the release."""
     own = small_model()
     shapes, _ = abstract_parameters(own)
-    tower = by_name(shapes["encoders"][name])
+    tower = by_name(shapes[name])
     wanted = {key: leaf.shape for key, leaf in tower.items() if not key.startswith("connector.")}
     found = {}
     for rule in rules(own.encoders[name]):

@@ -99,7 +99,7 @@ def check_probe(
 @pytest.mark.parametrize("family", ["siglip", "siglip2"])
 def test_siglip_sees_the_same(family: str) -> None:
     config, whole, _ = imported(family)
-    params, own = whole["encoders"]["vision"], config.encoders["vision"]
+    params, own = whole["vision"], config.encoders["vision"]
     inputs, expected = arrays(family)
     rows = image_rows(*cut(inputs["pixel_values"], 4), own)
     embeddings, hidden = jax.jit(partial(states, config, "vision"))(params, rows)
@@ -120,7 +120,7 @@ def test_naflex_sees_the_same() -> None:
     real = rows.segment_ids[..., None]
     np.testing.assert_array_equal(real[..., 0], inputs["pixel_attention_mask"])
     run = jax.jit(partial(states, config, "vision"))
-    embeddings, hidden = run(whole["encoders"]["vision"], rows)
+    embeddings, hidden = run(whole["vision"], rows)
     close(embeddings * real, expected["embeddings"], "embeddings")
     close(hidden * real, expected["hidden"], "hidden")
 
@@ -128,7 +128,7 @@ def test_naflex_sees_the_same() -> None:
 def test_clip_sees_the_same() -> None:
     """The class token is last here and first there."""
     config, whole, _ = imported("clip")
-    params, own = whole["encoders"]["vision"], config.encoders["vision"]
+    params, own = whole["vision"], config.encoders["vision"]
     inputs, expected = arrays("clip")
     rows = image_rows(*cut(inputs["pixel_values"], 4), own)
     embeddings, hidden = jax.jit(partial(states, config, "vision"))(params, rows)
@@ -147,7 +147,7 @@ def frame_rows(features: np.ndarray) -> ModuleRows:
 def test_whisper_hears_the_same() -> None:
     """A window of silence and all, and a clip that nothing is behind."""
     config, whole, _ = imported("whisper")
-    params = whole["encoders"]["audio"]
+    params = whole["audio"]
     inputs, expected = arrays("whisper")
     features = inputs["input_features"]
     go = jax.jit(partial(states, config, "audio"))

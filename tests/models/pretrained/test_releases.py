@@ -54,7 +54,7 @@ def test_every_parameter_has_one_rule(folder: str) -> None:
     config, _, rules = imported(folder)
     shapes, _ = abstract_parameters(config)
     for module, own in rules.items():
-        tree = shapes["decoder"] if module == "decoder" else shapes["encoders"][module]
+        tree = shapes[module]
         found = {rule.parameter: (*stacked(rule), *rule.transform.shape) for rule in own}
         assert len(found) == len(own)
         whole = len(rules) > 1
@@ -80,10 +80,9 @@ def test_a_checkpoint_is_written_back_bit_for_bit(folder: str) -> None:
     values = read_config(ROOT / folder)
     family = format_named(values["model_type"])
     _, params, rules = imported(folder)
-    trees = {"decoder": params["decoder"], **params["encoders"]}
     made: dict[str, np.ndarray] = {}
     for module, own in rules.items():
-        made |= written(own, by_name(trees[module]))
+        made |= written(own, by_name(params[module]))
     source = {
         name: tensor
         for path in (ROOT / folder).glob("*.safetensors")

@@ -51,7 +51,7 @@ def encoder_flops(config: ModelConfig, tokens: int) -> float:
     def forward(params: Any) -> Any:
         return multimodal.encode(params, "media", batch, config, View())
 
-    return counted(forward, shapes["encoders"]["media"])
+    return counted(forward, shapes["media"])
 
 
 def check(work: TowerWork, half: float, whole: float) -> None:

@@ -58,11 +58,6 @@ def whole(config: ModelConfig) -> Workload:
     return Workload(profiles, {name: POSITIONS[name] for name in profiles}, rows=8)
 
 
-def modules(tree: Any) -> dict[str, Any]:
-    """The towers' trees by name."""
-    return {"decoder": tree["decoder"], **tree["encoders"]}
-
-
 def elements(shapes: Any, axes: Any, stacked: bool) -> dict[tuple[str | None, ...], int]:
     """Elements of a tree of parameters by logical axes; of one layer, where layers are stacked."""
     found: Counter[tuple[str | None, ...]] = Counter()
@@ -77,7 +72,7 @@ def elements(shapes: Any, axes: Any, stacked: bool) -> dict[tuple[str | None, ..
 @pytest.mark.parametrize(("decoder", "encoder"), FAMILIES)
 def test_profiles_count_every_parameter(decoder: str, encoder: str | None) -> None:
     config = deep(decoder, encoder)
-    shapes, axes = (modules(tree) for tree in abstract_parameters(config))
+    shapes, axes = abstract_parameters(config)
     profiles = tower_profiles(config)
     assert set(profiles) == set(shapes)
     for name, tree in shapes.items():
@@ -117,8 +112,8 @@ def test_a_device_stores_the_shards_of_the_layout(
     plans = {"decoder": ParallelPlan(**decoder), "media": ParallelPlan(**media)}
     shapes, _ = abstract_parameters(config)
     grid = JointGrid.build(plans, config.decoder.kv_heads)
-    layout = modules(StoredForm(config, grid).layout)
-    for name, tree in modules(shapes).items():
+    layout = StoredForm(config, grid).layout
+    for name, tree in shapes.items():
         tree = jax.tree.map(
             lambda x, own: np.broadcast_to(0, own.padded(x.shape)), tree, layout[name]
         )
@@ -156,8 +151,8 @@ def forwards(config: ModelConfig, name: str, tensor: int) -> list[list[list[np.n
     grid = JointGrid.build({"decoder": ParallelPlan(tensor=tensor)}, heads)
     view = grid.decoder
     tower = Decoder(config, view) if name == "decoder" else Encoder(config, name, view)
-    stack = modules(towers.parameters(config))[name]["layers"]
-    axes = modules(abstract_parameters(config)[1])[name]["layers"]
+    stack = towers.parameters(config)[name]["layers"]
+    axes = abstract_parameters(config)[1][name]["layers"]
     specs = jax.tree.map(lambda own: own.spec, layouts(axes, view))
     settings = config.decoder if name == "decoder" else config.encoders[name]
     length = POSITIONS[name] // getattr(settings, "stride", 1)

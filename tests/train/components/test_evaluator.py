@@ -87,7 +87,7 @@ def _logits(model: ModelConfig, params: Any, modules: Modules, tokens: jax.Array
     view = View()
     media = jnp.zeros((*tokens.shape, model.decoder.d_model))
     for name in model.encoders:
-        out = multimodal.encode(params["encoders"][name], name, modules[name], model, view)
+        out = multimodal.encode(params[name], name, modules[name], model, view)
         index = modules[DECODER].merges[name]
         media += jnp.where((index >= 0)[..., None], out[0][jnp.maximum(index, 0)], 0)
     rows = dataclasses.replace(modules[DECODER], inputs=tokens)

@@ -181,7 +181,7 @@ def test_under_stages(order: int | None, still: tuple[str, ...]) -> None:
 
 def test_parameters_are_stored_once() -> None:
     step = build_step(model(lanes=True), APART)
-    assert [*step.abstract["params"]["encoders"]] == ["vision"]
+    assert {*step.abstract["params"]} == {"decoder", "vision"}
     assert (
         step.form.regrouping
         == build_step(

@@ -195,7 +195,7 @@ def test_outputs_of_earlier_layers_are_added_behind_the_first_layers() -> None:
         return found
 
     def loss(params: Any) -> jax.Array:
-        first, second, last = landed(params["encoders"]["vision"])
+        first, second, last = landed(params["vision"])
         y = decoder.embed(params["decoder"], tokens)[..., : last.shape[-1]] + last
         for i in range(8):
             one = jax.tree.map(lambda leaf, i=i: leaf[i], params["decoder"]["layers"])
@@ -225,7 +225,7 @@ def is_as_by_hand(found: tuple[np.ndarray, Any], loss: Callable[..., Any], param
 def test_connectors_of_earlier_layers_are_counted() -> None:
     shapes, _ = abstract_parameters(stacked())
     profile = tower_profiles(stacked())["vision"]
-    sizes = [leaf.size for leaf in jax.tree.leaves(shapes["encoders"]["vision"])]
+    sizes = [leaf.size for leaf in jax.tree.leaves(shapes["vision"])]
     assert profile.parameters == sum(sizes)
 
 

@@ -45,6 +45,7 @@ from mllm_jax.train.state.snapshots.share import (
     found,
     share,
 )
+from mllm_jax.train.state.stored_names import StoredNames
 
 logger = logging.getLogger(__name__)
 
@@ -99,6 +100,7 @@ class Memory:
 
     def __init__(self, config: ExperimentConfig, folder: Path) -> None:
         self._config, self._folder, self._process = config, folder, peers().index
+        self._names = StoredNames.of(config.model)
         own = [ensure_identity(config.run.path) if self._process == 0 else "", *_secrets()]
         self._run, self._series, self._secret = peers().gather("this start of the run", own)[0]
         self._desk = self._listen()
@@ -160,7 +162,7 @@ class Memory:
         """Copy a state; waits for the devices, and for no other process' copy."""
         if not self._settled(step):
             return
-        slot, leaves = 1 - self._newest, named(state)
+        slot, leaves = 1 - self._newest, named(self._names.stored(state))
         own = share(self._folder, self._process, self._process, slot)
         if self._plan is None:
             self._plan = self._planned(leaves)

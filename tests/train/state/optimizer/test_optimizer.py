@@ -252,8 +252,8 @@ def test_a_bias_stays_where_the_load_is_no_number():
 def test_the_memory_model_counts_the_moments_that_an_optimizer_keeps(chosen):
     """The number is that of a matrix, as all large parameters but tables are."""
     kind = get_args(chosen.model_fields["kind"].annotation)[0]
-    layout = layouts({"kernel": ("layers", "embed", "mlp")}, View())
-    params = {"kernel": jnp.ones((2, 4, 8))}
+    layout = layouts({"decoder": {"kernel": ("layers", "embed", "mlp")}}, View())
+    params = {"decoder": {"kernel": jnp.ones((2, 4, 8))}}
     state = build_optimizer(train_config(kind), layout).init(params)
     assert sum(leaf.ndim > 0 for leaf in jax.tree.leaves(state)) == chosen.moments
 
@@ -356,7 +356,7 @@ def test_groups_train_at_their_own_rate() -> None:
     def whole(tree: Any) -> Any:
         connector = {"up": tree["layers"]["up"]}
         vision = {"layers": tree["layers"], **dict.fromkeys(CONNECTORS, connector)}
-        return {"decoder": tree, "encoders": {"vision": vision, "audio": {"table": tree["table"]}}}
+        return {"decoder": tree, "vision": vision, "audio": {"table": tree["table"]}}
 
     lay = layouts(whole(AXES), JointGrid.build({"decoder": ParallelPlan()}).decoder)
     params, grads = whole(arrays(0)), whole(arrays(1))
@@ -372,13 +372,9 @@ def test_groups_train_at_their_own_rate() -> None:
     own = {name: moved(rate) for name, rate in parts.items()}
     expected = {
         "decoder": own["decoder"]["decoder"],
-        "encoders": {
-            "vision": {
-                "layers": own["vision"]["encoders"]["vision"]["layers"],
-                **{
-                    name: own["vision.connector"]["encoders"]["vision"][name] for name in CONNECTORS
-                },
-            },
+        "vision": {
+            "layers": own["vision"]["vision"]["layers"],
+            **{name: own["vision.connector"]["vision"][name] for name in CONNECTORS},
         },
     }
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), found, expected)

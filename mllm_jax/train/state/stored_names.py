@@ -1,0 +1,83 @@
+"""Names of parameters in files: a parameter is called by its path in the configuration.
+
+In memory a model's parameters are a tree by module. Checkpoints, snapshots and messages call a
+module as `model:` does, and so do the moments of an optimizer, which lie like its parameters::
+
+    in memory   {"decoder": {..}, "vision": {..}, "audio": {..}}
+    in files    {"decoder": {..}, "encoders": {"vision": {..}, "audio": {..}}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from mllm_jax.models.graph import ENCODERS, ModelConfig
+
+
+@dataclass(frozen=True)
+class StoredNames:
+    """The names of a model's modules in files.
+
+    Attributes:
+        backbone: name of the module that lies in files under its own name; none renames nothing.
+        others: names of all other modules.
+    """
+
+    backbone: str = ""
+    others: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, model: ModelConfig) -> StoredNames:
+        """The names of the modules of `model`."""
+        return cls(model.backbone, frozenset(model.modules) - {model.backbone})
+
+    def on_disk(self, name: str) -> str:
+        """The dotted name in files of a module, or of what lies in it: `encoders.vision.norm`."""
+        return name if name.partition(".")[0] == self.backbone else f"{ENCODERS}.{name}"
+
+    def of_disk(self, stored: str) -> str:
+        """The inverse of `on_disk`."""
+        return stored.removeprefix(f"{ENCODERS}.")
+
+    def stored(self, state: Any) -> Any:
+        """A state with every tree by module, of parameters or of moments, as in files."""
+        return jax.tree.map(
+            lambda node: self._nested(node) if self._is_flat(node) else node,
+            state,
+            is_leaf=self._is_flat,
+        )
+
+    def in_memory(self, state: Any) -> Any:
+        """The inverse of `stored`."""
+        return jax.tree.map(
+            lambda node: self._flat(node) if self._is_nested(node) else node,
+            state,
+            is_leaf=self._is_nested,
+        )
+
+    def _nested(self, modules: Mapping[str, Any]) -> dict[str, Any]:
+        others = {name: tree for name, tree in modules.items() if name != self.backbone}
+        own = {name: tree for name, tree in modules.items() if name == self.backbone}
+        # A model of one module has an empty section in files.
+        return own | ({ENCODERS: others} if others or not self.others else {})
+
+    def _flat(self, stored: Mapping[str, Any]) -> dict[str, Any]:
+        own = {name: tree for name, tree in stored.items() if name == self.backbone}
+        return own | dict(stored.get(ENCODERS, {}))
+
+    def _is_flat(self, node: Any) -> bool:
+        return bool(self.backbone) and _is_tree_of(node, {self.backbone, *self.others})
+
+    def _is_nested(self, node: Any) -> bool:
+        return bool(self.backbone) and _is_tree_of(node, {self.backbone, ENCODERS})
+
+
+def _is_tree_of(node: Any, names: set[str]) -> bool:
+    """Whether a node is a mapping of some of these names to mappings."""
+    if not isinstance(node, Mapping) or not node:
+        return False
+    return names >= {*node} and all(isinstance(own, Mapping) for own in node.values())
