@@ -20,10 +20,9 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from mllm_jax.config.configured_step import workload
 from mllm_jax.config.inputs import packing
 from mllm_jax.config.load import AdamWConfig, ExperimentConfig
-from mllm_jax.layers.parameters import run_layers
 from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
-from mllm_jax.models.module import Decoder, Encoder, abstract_parameters, compute_dtype
+from mllm_jax.models.module import ShardedModule, abstract_parameters, compute_dtype
 from mllm_jax.plan.activation_bytes import between
 from mllm_jax.train.state.stored import StoredForm
 from mllm_jax.train.step.build import build_step
@@ -233,12 +232,10 @@ class _LayerRun:
         model, name, plan = self.config.model, self.name, self.plan
         grid = JointGrid.build(_plans(model, plan), model.decoder.kv_heads)
         view, mesh = grid.views[name], make_mesh(grid, self.devices)
-        alone = name == "decoder"
-        tower = Decoder(model, view) if alone else Encoder(model, self.tower, view)
+        module = ShardedModule(model, self.tower, view)
 
         def total(stack: Any, x: jax.Array, rows: ModuleRows) -> jax.Array:
-            context = tower.context(rows)
-            out, _ = run_layers(tower, stack, x, context, model.remat)
+            out, _ = module.run_layers(stack, x, module.context(rows), model.remat)
             return jnp.sum(out.astype(jnp.float32))
 
         def body(stack: Any, x: jax.Array, rows: ModuleRows) -> Any:

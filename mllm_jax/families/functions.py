@@ -18,11 +18,12 @@ from mllm_jax.layers.parameters import Tower
 
 @dataclass(frozen=True)
 class ModuleFunctions:
-    """The computation of an encoder; its configuration tells its cost.
+    """The computation of a module; its configuration tells its cost.
 
     Attributes:
-        tower: makes the blocks from a configuration and an attention backend: `embeddings`,
-            `layers` and perhaps `norm`, without the connector.
+        tower: makes the blocks from a configuration and an attention backend: those that embed,
+            `layers` and perhaps `norm`, without connectors. A layer maps `(x, context, view)` to
+            activations like `x` and auxiliary losses by name, none in most families.
         embed: a batch to `[rows, positions / shards, d_model]`, as in `patches.embed`.
         context: what the layers read of rows, of a batch and a configuration.
     """

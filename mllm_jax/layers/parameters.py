@@ -18,17 +18,15 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
 
 from mllm_jax.layers.config.kinds import LayerKind
-from mllm_jax.layers.varying import vary_like
 from sharding.grid import View
-from sharding.layerstack.prefetch import PrefetchedLayerStack, apply_layers
-from sharding.layerstack.run import Aux, LayerStackSpec, interleave_kinds
+from sharding.layerstack.run import LayerStackSpec, interleave_kinds
 from sharding.rules import gather_parameters
 
 Params = dict[str, Any]
@@ -170,47 +168,6 @@ def layer_block(
 Tower = Mapping[str, Block]
 
 
-class Layers(Protocol):
-    """Layers of a tower on the ranks of its view.
-
-    Attributes:
-        view: these ranks.
-        traits: how layers differ, and what else they take and give.
-        aux: auxiliary losses that every layer gives, and their weights in the loss.
-    """
-
-    @property
-    def view(self) -> View:
-        """The ranks that share the layers."""
-
-    @property
-    def traits(self) -> LayerStackSpec:
-        """How layers differ, and which values they take and return beside the activation."""
-
-    @property
-    def aux(self) -> Mapping[str, float]:
-        """The weight in the loss of every auxiliary loss that the layers return, by name."""
-
-    def trained_apart(self, params: Params) -> tuple[Params, Params]:
-        """Parameters of the tower that have gradients, and those that have none."""
-
-    def layer(
-        self, params: Params, x: jax.Array, context: Any, place: int
-    ) -> tuple[jax.Array, Aux]:
-        """The layer with this place in its period, `[rows, tokens / shards, d_model]` to the same.
-
-        Its auxiliary losses are float32 scalars, this rank's shares of sums over all ranks.
-        """
-
-    def whole(self, params: Params) -> Params:
-        """A layer's parameters made whole along fsdp."""
-
-    def layer_of_whole(
-        self, params: Params, x: jax.Array, context: Any, place: int
-    ) -> tuple[jax.Array, Aux]:
-        """`layer` of what `whole` makes of its parameters."""
-
-
 def init_tower(tower: Tower, key: jax.Array) -> Params:
     """Initial parameters of all blocks; a block's values depend on its name and `key` alone."""
     return {
@@ -227,39 +184,3 @@ def tower_shapes(tower: Tower) -> Params:
 def tower_axes(tower: Tower) -> dict[str, Any]:
     """Logical axes of `init_tower`'s result, in the same structure."""
     return {name: block.stacked_axes() for name, block in tower.items()}
-
-
-def run_layers(
-    tower: Layers, params: Params, x: jax.Array, context: Any, remat: str
-) -> tuple[jax.Array, Aux]:
-    """Apply the stacked layers `params` of `tower` in order.
-
-    Args:
-        params: local shards with a leading dimension of layers; it may hold fewer layers than
-            the tower, but whole periods.
-        x: `[rows, tokens / shards, d_model]`, with what `LayerStackSpec` says behind its features.
-        context: passed to every layer.
-        remat: `full`, `layer` or `none`, see `ModelConfig`.
-
-    Returns:
-        The output of the last layer, and this rank's shares of the auxiliary losses.
-    """
-    everywhere = [
-        name for name in params if len(tower.traits.kinds_with(name)) == tower.traits.period
-    ]
-    count = jax.tree.leaves(params[everywhere[0]])[0].shape[0]
-    overlap = tower.view.overlap if tower.view.fsdp else frozenset()
-    trained, constant = tower.trained_apart({"layers": params})
-    run = PrefetchedLayerStack(
-        tower.layer_of_whole,
-        trained.get("layers", {}),
-        count,
-        remat,
-        (),
-        spec=tower.traits,
-        constant=constant.get("layers", {}),
-        gather=tower.whole,
-        prefetch="gather" in overlap,
-        trailing_scatter="scatter" in overlap,
-    )
-    return apply_layers(run, vary_like(x, (x, params)), context)

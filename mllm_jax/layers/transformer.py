@@ -155,36 +155,37 @@ def decoder_tower(config: DecoderConfig, backend: str) -> Tower:
 
 
 def embed(
-    config: DecoderConfig,
     tower: Tower,
     params: Params,
-    tokens: jax.Array,
-    positions: jax.Array,
-    is_media: jax.Array,
+    rows: ModuleRows,
+    config: DecoderConfig,
     view: View,
     dtype: jnp.dtype,
 ) -> jax.Array:
-    """Token (and learned position) embeddings; zero at media positions but for the position.
+    """Token (and learned position) embeddings; zero where media are merged but for the position.
 
     With stages this is a stage's share of a sum over them.
 
     Args:
-        config: configuration of the decoder.
         tower, params: blocks of the decoder and their local shards.
-        tokens, is_media: `[rows, tokens]`, whole on every rank of the row.
-        positions: `[rows, tokens, axes]` likewise; learned ones have one axis.
+        rows: `inputs` and every `merges`, `[rows, tokens]`, and `positions`, `[rows, tokens,
+            axes]`, whole on every rank of the row; learned positions have one axis.
+        config: configuration of the decoder.
 
     Returns:
         `[rows, tokens / shards, d_model]`.
     """
+    tokens, is_media = rows.inputs, jnp.zeros(rows.inputs.shape, bool)
+    for index in rows.merges.values():
+        is_media |= index >= 0
     table = tower["embed_tokens"].bind(params["embed_tokens"], view).embedding[...]
     # Entries after the vocabulary may be padding of the table, which does not train.
     known = tokens < config.vocab_size
     x = embed_tokens(table, tokens, known & ~is_media, dtype, view)
     if "embed_positions" in tower:
         learned = tower["embed_positions"].bind(params["embed_positions"], view).embedding[...]
-        rows = learned[shard_slice(positions[..., 0], view.sequence, dim=1)].astype(dtype)
-        x = x + _once(rows, view)
+        own = learned[shard_slice(rows.positions[..., 0], view.sequence, dim=1)].astype(dtype)
+        x = x + _once(own, view)
     if "extra_embedding" in tower:
         extra = tower["extra_embedding"].bind(params["extra_embedding"], view).embedding[...]
         behind = shard_slice(tokens, view.sequence, dim=1) - config.vocab_size
@@ -199,7 +200,7 @@ def _once(rows: jax.Array, view: View) -> jax.Array:
     return jnp.where(axis_index(view.stage) == 0, rows, 0)
 
 
-def layer_context(config: DecoderConfig, rows: ModuleRows) -> LayerContext:
+def layer_context(rows: ModuleRows, config: DecoderConfig) -> LayerContext:
     """What the layers read of packed rows, computed once."""
     own = rows.segment_ids, rows.positions, rows.index, rows.arrays
     return LayerContext.of(config.layer_kinds, config.head_dim, *own)

@@ -23,6 +23,7 @@ from mllm_jax.layers.parameters import Params, Tower
 from mllm_jax.layers.positions import grid_positions
 from sharding.collectives import shard_slice
 from sharding.grid import View
+from sharding.layerstack.run import Aux
 
 
 class PatchEmbedding(nnx.Module):
@@ -57,10 +58,10 @@ class PreNormLayer(nnx.Module):
         self.layer_norm2 = LayerNorm(config.d_model, config.norm_eps, rngs)
         self.mlp = MLP(widths, rngs, gain, activation)
 
-    def __call__(self, x: jax.Array, context: LayerContext, view: View) -> jax.Array:
-        """`[rows, patches / shards, d_model]` to the same."""
+    def __call__(self, x: jax.Array, context: LayerContext, view: View) -> tuple[jax.Array, Aux]:
+        """`[rows, patches / shards, d_model]` to the same; no auxiliary losses."""
         x = x + self.self_attn(self.layer_norm1(x), context, view)
-        return x + self.mlp(self.layer_norm2(x), view)
+        return x + self.mlp(self.layer_norm2(x), view), {}
 
 
 def embed(

@@ -62,7 +62,7 @@ def without_losses(model: ModelConfig) -> ModelConfig:
     return model.model_copy(update={"decoder": decoder})
 
 
-class CachedDecoder(multimodal.Decoder):
+class CachedDecoder(multimodal.ShardedModule):
     """The decoder for rows that follow others.
 
     Parameters are those of `apart`: with `layers` as a sequence.
@@ -73,7 +73,7 @@ class CachedDecoder(multimodal.Decoder):
     """
 
     def __init__(self, model: ModelConfig, view: View) -> None:
-        super().__init__(without_losses(model), view)
+        super().__init__(without_losses(model), model.backbone, view)
 
     def apart(
         self, params: Params, take: Callable[[int, Any], Any] = lambda row, leaf: leaf[row]
@@ -95,7 +95,7 @@ class CachedDecoder(multimodal.Decoder):
         Args:
             params: local shards, each layer's apart.
             rows: local rows, whole on every rank of a row.
-            media: as of `multimodal.decode_hidden`.
+            media: as `merged` of `ShardedModule.forward`.
             cache: cache whose `tokens` have these in them.
             start: first slot of these tokens; None: the first of all, nothing is before them.
 

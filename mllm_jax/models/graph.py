@@ -23,7 +23,6 @@ from mllm_jax.layers.config.linear import LinearLayer, decoder_layers, encoder_l
 from mllm_jax.layers.config.parts import Section
 from sharding.plan import Requirement
 
-
 #: Name of the backbone, and of the section that has all other modules by name.
 BACKBONE, ENCODERS = "decoder", "encoders"
 

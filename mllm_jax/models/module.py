@@ -1,13 +1,12 @@
-"""The whole model as pure functions; the exchange between encode and decode is the caller's.
+"""The modules of a model as pure functions; what moves between them is the caller's.
 
-    encode -> (exchange) -> decode_hidden -> loss or greedy_tokens
+    forward -> (merge) -> forward -> loss or greedy_tokens
 
 All run inside a fully manual `jax.shard_map` on local shards, or outside it with `View()`.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from types import MappingProxyType
@@ -16,10 +15,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mllm_jax.families.functions import load_functions
+from mllm_jax.families.functions import ModuleFunctions, load_functions
 from mllm_jax.layers import transformer as decoder
 from mllm_jax.layers import vocabulary
 from mllm_jax.layers.adapters import adapted_tower
+from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.layers.connector import connect, connector_block, deepstack_blocks, norm_block
 from mllm_jax.layers.modules import LayerContext, gathered
@@ -27,26 +27,25 @@ from mllm_jax.layers.parameters import (
     Params,
     Tower,
     init_tower,
-    run_layers,
     tower_axes,
     tower_shapes,
 )
 from mllm_jax.layers.tile_mixing import tapped
+from mllm_jax.layers.varying import vary_like
 from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows
+from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.work.flops import model_flops, tower_work
-from sharding.collectives import shard_slice, unsharded
+from sharding.collectives import psum, shard_slice, unsharded
 from sharding.grid import View
+from sharding.layerstack.prefetch import PrefetchedLayerStack, apply_layers
 from sharding.layerstack.run import Aux, LayerStackSpec
 from sharding.traced import traced_platform
 
 __all__ = [
-    "Decoder",
-    "Encoder",
+    "ShardedModule",
     "abstract_parameters",
     "compute_dtype",
-    "decode_hidden",
-    "encode",
     "greedy_tokens",
     "init_parameters",
     "loss",
@@ -57,6 +56,8 @@ __all__ = [
 
 #: The weights of layers without auxiliary losses.
 NO_AUX: Mapping[str, float] = MappingProxyType({})
+#: The functions of all decoders, which share their layers.
+DECODER = ModuleFunctions(decoder.decoder_tower, decoder.embed, decoder.layer_context)
 
 
 def init_parameters(config: ModelConfig, key: jax.Array) -> Params:
@@ -79,27 +80,115 @@ def abstract_parameters(config: ModelConfig) -> tuple[Params, Params]:
     return shapes, parameter_axes(config)
 
 
-class _Stacked(ABC):
-    """A tower with stacked layers, whose parameters are gathered along fsdp.
+class ShardedModule:
+    """A module of the model on the ranks of its view: `sharding.layerstack.module.Module`.
+
+    Batches and views are those of a bucket of lengths, of which a module may have several.
+
+    Args:
+        config: configuration of the whole model.
+        bucket: name of the bucket, or of the module, if it has one alone.
+        view: ranks of the bucket; rows of a batch are whole on them. The vocabulary is split over
+            their stages, too.
+        frozen: parameters without gradients.
 
     Attributes:
+        name: name of the module.
+        settings: its configuration.
         tower: its blocks.
-        view: its ranks.
         dtype: type of its activations.
+        traits: how layers differ, and what else they take and give.
+        aux: auxiliary losses that every layer gives, and their weights in the loss.
+        frozen: whether the module is, its connectors aside.
     """
 
-    tower: Tower
-    view: View
-    dtype: jnp.dtype
+    def __init__(
+        self, config: ModelConfig, bucket: str, view: View, frozen: Frozen = NOTHING_FROZEN
+    ) -> None:
+        self.name = config.lanes.get(bucket, bucket)
+        self.config, self.view, self.dtype = config, view, compute_dtype(config)
+        self.settings, self.tower = config.modules[self.name], _blocks(config, self.name)
+        self.aux, self.traits = self._layers()
+        self.frozen, self._frozen = frozen.trunk(self.name), frozen
+        self._family = _functions(self.settings)
+        self._remat = config.remats.get(bucket, config.remat)
+
+    def _layers(self) -> tuple[Mapping[str, float], LayerStackSpec]:
+        own = self.settings
+        without = self.tower["layers"].without
+        if not isinstance(own, DecoderConfig):
+            taps = own.deepstack
+            return NO_AUX, LayerStackSpec(own.period, tapped_layers=taps, without=without)
+        inputs = self.config.layer_inputs
+        return own.aux, LayerStackSpec(own.period, tuple(own.aux), inputs, without=without)
 
     def trained_apart(self, params: Params) -> tuple[Params, Params]:
-        """Parameters of the tower that have gradients, and those that have none."""
-        return params, {}
+        """Parameters of the module that have gradients, and those that have none."""
+        return self._frozen.apart_of(self.name, params)
+
+    def forward(
+        self, params: Params, rows: ModuleRows, merged: jax.Array | None = None
+    ) -> tuple[jax.Array, Aux]:
+        """All parts one after the other: the output, and this rank's shares of auxiliary losses.
+
+        Args:
+            params: local shards of the module.
+            rows: local rows of the bucket.
+            merged: `[rows, positions / shards, d_model]`, outputs of other modules where they are
+                merged and zero elsewhere, with inputs of the layers behind their features.
+        """
+        x = self.embed(params, rows)
+        if merged is not None:
+            x = x + merged.astype(self.dtype)
+        x, aux = self.run_layers(params["layers"], x, self.context(rows))
+        return self.output(params, x, rows), aux
+
+    def embed(self, params: Params, rows: ModuleRows) -> jax.Array:
+        """See `Module.embed`; behind the features is room for what `traits` says."""
+        own = self.tower, params, rows, self.settings, self.view, self.dtype
+        beside = max(self.traits.side_inputs, len(self.traits.tapped_layers))
+        return _with_room(self._family.embed(*own), beside)
+
+    def context(self, rows: ModuleRows) -> LayerContext:
+        """What the layers read of rows beside the activations."""
+        return self._family.context(rows, self.settings)
+
+    def run_layers(
+        self, params: Params, x: jax.Array, context: LayerContext, remat: str | None = None
+    ) -> tuple[jax.Array, Aux]:
+        """Apply stacked layers in order.
+
+        Args:
+            params: local shards with a leading dimension of layers; it may hold fewer layers than
+                the module, but whole periods.
+            x: `[rows, positions / shards, d_model]`, with what `traits` says behind its features.
+            context: of the rows.
+            remat: `full`, `layer` or `none`, see `ModelConfig`; None: that of the module.
+
+        Returns:
+            The output of the last layer, and this rank's shares of the auxiliary losses.
+        """
+        period, overlap = self.traits.period, self.view.overlap if self.view.fsdp else frozenset()
+        everywhere = [name for name in params if len(self.traits.kinds_with(name)) == period]
+        trained, constant = self.trained_apart({"layers": params})
+        run = PrefetchedLayerStack(
+            self.layer_of_whole,
+            trained.get("layers", {}),
+            jax.tree.leaves(params[everywhere[0]])[0].shape[0],
+            remat or self._remat,
+            (),
+            spec=self.traits,
+            constant=constant.get("layers", {}),
+            gather=self.whole,
+            prefetch="gather" in overlap,
+            trailing_scatter="scatter" in overlap,
+        )
+        return apply_layers(run, vary_like(x, (x, params)), context)
 
     def layer(
         self, params: Params, x: jax.Array, context: LayerContext, place: int = 0
     ) -> tuple[jax.Array, Aux]:
-        """A layer on activations `[rows, tokens / shards, d_model]`, and its auxiliary losses."""
+        """A layer on activations `[rows, positions / shards, d_model]`, and auxiliary losses."""
         return self.layer_of_whole(self.whole(params), x, context, place)
 
     def whole(self, params: Params) -> Params:
@@ -107,201 +196,55 @@ class _Stacked(ABC):
         return self.tower["layers"].gathered(params, self.view, self.dtype)
 
     def bound(self, params: Params, place: int) -> Any:
-        """The module of a layer whose parameters are whole along fsdp."""
+        """The layer whose parameters are whole along fsdp."""
         return self.tower["layers"].bind(params, self.view.gathered, place=place)
 
-    @abstractmethod
     def layer_of_whole(
         self, params: Params, x: jax.Array, context: LayerContext, place: int = 0
     ) -> tuple[jax.Array, Aux]:
         """`layer` of parameters that are whole along fsdp."""
-
-
-class Encoder(_Stacked):
-    """One encoder with its connector, in the parts that a pipeline runs by themselves.
-
-    Batches and views are those of a lane of it.
-
-    Every method takes the local shards of the whole tower, `parameters[name]`, of which
-    `layer` alone takes one layer's.
-
-    Args:
-        config: configuration of the whole model.
-        name: name of the encoder.
-        view: ranks of the lane; rows of a batch are whole on them.
-    """
-
-    def __init__(self, config: ModelConfig, name: str, view: View) -> None:
-        self.settings, self.view, self.dtype = config.encoders[name], view, compute_dtype(config)
-        self.tower, self._family = _encoder(config, name), load_functions(self.settings)
-        self.traits = LayerStackSpec(
-            self.settings.period,
-            tapped_layers=self.settings.deepstack,
-            without=self.tower["layers"].without,
-        )
-        self.aux = NO_AUX
-        self._inputs, self._remat = config.layer_inputs, config.remats.get(name, config.remat)
-
-    def outputs(self, params: Params, rows: ModuleRows) -> jax.Array:
-        """All parts one after the other; see `encode`."""
-        x, context = self.embed(params, rows), self.context(rows)
-        x, _ = run_layers(self, params["layers"], x, context, self._remat)
-        return self.connect(params, x, rows)
-
-    def embed(self, params: Params, rows: ModuleRows) -> jax.Array:
-        """Local rows of a lane to `[rows, positions / shards, d_model]`.
-
-        Behind its features is room for the outputs of layers in `deepstack`.
-        """
-        own = self.tower, params, rows, self.settings, self.view, self.dtype
-        return _with_room(self._family.embed(*own), len(self.settings.deepstack))
-
-    def context(self, rows: ModuleRows) -> LayerContext:
-        """What the layers read of rows beside the activations."""
-        return self._family.context(rows, self.settings)
-
-    def layer_of_whole(
-        self, params: Params, x: jax.Array, context: LayerContext, place: int = 0
-    ) -> tuple[jax.Array, Aux]:
-        """See `_Stacked.layer_of_whole`; no layer has auxiliary losses."""
-        return self.bound(params, place)(x, context, self.view), {}
+        made: tuple[jax.Array, Aux] = self.bound(params, place)(x, context, self.view)
+        return made
 
     def norm(self, params: Params, x: jax.Array) -> jax.Array:
         """The norm after the layers, for the families that have one."""
         return self.tower["norm"].bind(params["norm"], self.view)(x) if "norm" in params else x
 
-    def connect(self, params: Params, x: jax.Array, rows: ModuleRows) -> jax.Array:
-        """Norm, connector and, of tiled images, what of it lands.
+    def output(self, params: Params, x: jax.Array, rows: ModuleRows) -> jax.Array:
+        """The last norm, connectors and, of tiled images, what of them is merged.
 
-        `[rows, positions / stack / shards, d_model of the decoder]`, with inputs of the decoder's
-        layers behind its features: what connectors of their own make of layers in `deepstack`.
+        `[rows, positions / stack / shards, width]`. The width is that of the module, or, with a
+        connector, of the backbone; behind its features are then inputs of the backbone's layers,
+        which connectors of their own make of layers in `deepstack`.
 
         Args:
             x: out of the layers.
         """
-        names = deepstack_blocks(self.settings)
+        settings = self.settings
+        if isinstance(settings, DecoderConfig):
+            return self.norm(params, x)
+        ids = self.context(rows).segment_ids
+
+        def connected(name: str, x: jax.Array, norm: Callable[[jax.Array], jax.Array]) -> jax.Array:
+            return connect(self.tower[name], params[name], x, ids, settings, norm, self.view)
+
+        names = deepstack_blocks(settings)
         last, *earlier = jnp.split(x, 1 + len(names), axis=-1)
-        found = [self._connected("connector", params, last, rows, partial(self.norm, params))]
+        found = [connected("connector", last, partial(self.norm, params))]
         for name, own in zip(names, earlier, strict=True):
             norm = self.tower[f"{name}_norm"].bind(params[f"{name}_norm"], self.view)
-            found.append(self._connected(name, params, own, rows, norm))
+            found.append(connected(name, own, norm))
         joined = jnp.concatenate(found, axis=-1) if names else found[0]
         if "taps" in rows.arrays:
             joined = tapped(joined, rows.arrays["taps"], rows.arrays["shares"], self.view)
-        return _with_room(joined, self._inputs - len(names), 1 + len(names))
+        return _with_room(joined, self.config.layer_inputs - len(names), 1 + len(names))
 
-    def _connected(
-        self,
-        name: str,
-        params: Params,
-        x: jax.Array,
-        rows: ModuleRows,
-        norm: Callable[[jax.Array], jax.Array],
-    ) -> jax.Array:
-        joint, ids = (self.tower[name], params[name]), self.context(rows).segment_ids
-        return connect(*joint, x, ids, self.settings, norm, self.view)
+    def has_inputs(self, rows: ModuleRows) -> jax.Array:
+        """Whether these rows have inputs on any rank that shares gathered parameters.
 
-
-class Decoder(_Stacked):
-    """The decoder in the parts that a pipeline runs by themselves; see `Encoder`.
-
-    Args:
-        config: configuration of the whole model.
-        view: ranks of the decoder. The vocabulary is split over their stages, too.
-
-    Attributes:
-        traits: how layers differ, and what else they take and give.
-        aux: auxiliary losses that every layer gives, and their weights in the loss.
-    """
-
-    def __init__(self, config: ModelConfig, view: View) -> None:
-        self.config, self.view, self.dtype = config, view, compute_dtype(config)
-        self.tower = _decoder(config)
-        own, self.aux = config.decoder, config.decoder.aux
-        without = self.tower["layers"].without
-        self.traits = LayerStackSpec(
-            own.period, tuple(own.aux), config.layer_inputs, without=without
-        )
-
-    def embed(self, params: Params, rows: ModuleRows) -> jax.Array:
-        """Embeddings of the tokens, zero at media: `[rows, tokens / shards, d_model]`.
-
-        Behind its features is room for the layers' own inputs, which encoders give.
-        With stages this is a stage's share of a sum over them.
+        Ranks that share a row agree by themselves, as each of them has the whole row's segments.
         """
-        is_media = jnp.zeros(rows.inputs.shape, bool)
-        for index in rows.merges.values():
-            is_media |= index >= 0
-        inputs = rows.inputs, rows.positions, is_media
-        config = self.config.decoder
-        x = decoder.embed(config, self.tower, params, *inputs, self.view, self.dtype)
-        return _with_room(x, self.traits.side_inputs)
-
-    def context(self, rows: ModuleRows) -> LayerContext:
-        """What the layers read of rows beside the activations."""
-        return decoder.layer_context(self.config.decoder, rows)
-
-    def layer_of_whole(
-        self, params: Params, x: jax.Array, context: LayerContext, place: int = 0
-    ) -> tuple[jax.Array, Aux]:
-        """See `_Stacked.layer_of_whole`."""
-        made: tuple[jax.Array, Aux] = self.bound(params, place)(x, context, self.view)
-        return made
-
-    def states(
-        self, params: Params, rows: ModuleRows, media: jax.Array | None
-    ) -> tuple[jax.Array, Aux]:
-        """All parts up to the last norm; see `decode_hidden`."""
-        x = self.embed(params, rows)
-        if media is not None:
-            x = x + media.astype(self.dtype)
-        context, remat = self.context(rows), self.config.remat
-        x, aux = run_layers(self, params["layers"], x, context, remat)
-        return self.norm(params, x), aux
-
-    def norm(self, params: Params, x: jax.Array) -> jax.Array:
-        """The norm before the head."""
-        return self.tower["norm"].bind(params["norm"], self.view)(x)
-
-    def head(self, params: Params, x: jax.Array, rows: ModuleRows) -> jax.Array:
-        """Norm, head and `loss`."""
-        return loss(params, self.norm(params, x), rows, self.config, self.view)
-
-
-def encode(
-    params: Params, name: str, rows: ModuleRows, config: ModelConfig, view: View
-) -> jax.Array:
-    """Run one encoder and its connector on the rows of one of its lanes.
-
-    Args:
-        params: local shards of this encoder, `parameters[name]`.
-        rows: local rows of the lane.
-
-    Returns:
-        `[rows, positions / reduction / shards, d_model of the decoder]`, as of `Encoder.connect`.
-    """
-    return Encoder(config, name, view).outputs(params, rows)
-
-
-def decode_hidden(
-    params: Params,
-    rows: ModuleRows,
-    media: jax.Array | None,
-    config: ModelConfig,
-    view: View,
-) -> tuple[jax.Array, Aux]:
-    """Run the decoder up to its last norm.
-
-    Args:
-        params: local shards, `parameters["decoder"]`.
-        rows: local rows of the decoder.
-        media: `[rows, tokens / shards, d_model]`, encoder outputs where they land and zero
-            elsewhere, with inputs of the layers behind its features; None if the batch has none.
-
-    Returns:
-        `[rows, tokens / shards, d_model]`, and this rank's shares of the auxiliary losses.
-    """
-    return Decoder(config, view).states(params, rows, media)
+        return psum(jnp.count_nonzero(rows.segment_ids), self.view.fsdp) > 0
 
 
 def loss(
@@ -313,7 +256,7 @@ def loss(
     """
     targets = rows.targets[NEXT_TOKEN]
     return vocabulary.cross_entropy(
-        decoder.head_terms(_decoder(config), params, _flat(hidden, view), view),
+        decoder.head_terms(_blocks(config, config.backbone), params, _flat(hidden, view), view),
         shard_slice(targets.labels, view.context, dim=1).reshape(-1),
         shard_slice(targets.weights, view.context, dim=1).reshape(-1),
         config.decoder.vocab_size,
@@ -324,7 +267,7 @@ def loss(
 
 def greedy_tokens(params: Params, hidden: jax.Array, config: ModelConfig, view: View) -> jax.Array:
     """Most likely next token at every position, `[rows, tokens]` int32, equal on a row's ranks."""
-    terms = decoder.head_terms(_decoder(config), params, _flat(hidden, view), view)
+    terms = decoder.head_terms(_blocks(config, config.backbone), params, _flat(hidden, view), view)
     vocab, chunk = config.decoder.vocab_size, config.loss_chunk
     best = vocabulary.argmax(terms, vocab, chunk, view)
     return unsharded(best.reshape(hidden.shape[0], -1), view.context, dim=1)
@@ -335,25 +278,21 @@ def compute_dtype(config: ModelConfig) -> jnp.dtype:
     return jnp.dtype(config.dtype_on(traced_platform()))
 
 
-def _blocks(config: ModelConfig, name: str) -> Tower:
-    return _decoder(config) if name == config.backbone else _encoder(config, name)
+def _functions(settings: DecoderConfig | EncoderConfig) -> ModuleFunctions:
+    return DECODER if isinstance(settings, DecoderConfig) else load_functions(settings)
 
 
 @lru_cache(maxsize=64)  # Blocks find shapes and axes of their parameters once.
-def _decoder(config: ModelConfig) -> Tower:
-    tower = decoder.decoder_tower(config.decoder, config.attention)
-    return MappingProxyType(adapted_tower(tower, "decoder", config.adapters))
-
-
-@lru_cache(maxsize=64)
-def _encoder(config: ModelConfig, name: str) -> Tower:
-    settings: EncoderConfig = config.encoders[name]
-    tower = load_functions(settings).tower(settings, config.attention)
-    d_decoder = config.decoder.d_model
-    tower = {**tower, "connector": connector_block(settings, d_decoder)}
-    for block in deepstack_blocks(settings):
-        tower[block] = connector_block(settings, d_decoder)
-        tower[f"{block}_norm"] = norm_block(settings)
+def _blocks(config: ModelConfig, name: str) -> Tower:
+    """The blocks of a module, with those of its connectors."""
+    settings = config.modules[name]
+    tower = dict(_functions(settings).tower(settings, config.attention))
+    if not isinstance(settings, DecoderConfig):
+        width = config.decoder.d_model
+        tower["connector"] = connector_block(settings, width)
+        for block in deepstack_blocks(settings):
+            tower[block] = connector_block(settings, width)
+            tower[f"{block}_norm"] = norm_block(settings)
     return MappingProxyType(adapted_tower(tower, name, config.adapters))
 
 

@@ -18,7 +18,7 @@ from mllm_jax.layers.parameters import Block
 from mllm_jax.layers.trainable import ADAPTERS
 from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
-from mllm_jax.models.module import Decoder, Encoder
+from mllm_jax.models.module import ShardedModule
 from scheduling.costs.workload import Split
 from sharding.collectives import vary
 from sharding.grid import JointGrid, View
@@ -96,7 +96,7 @@ def _bytes(
     experts = config.decoder.experts.count if shares and config.decoder.experts else 1
     grid = JointGrid.build({"decoder": ParallelPlan(expert=experts, tensor=tensor)}, heads)
     view = grid.decoder if grid.devices > 1 else View()
-    tower = Decoder(config, view) if module == "decoder" else Encoder(config, module, view)
+    tower = ShardedModule(config, module, view)
     stack, specs = _layer(tower.tower["layers"], view)
     found: list[int] = []
 

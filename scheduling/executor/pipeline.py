@@ -28,7 +28,7 @@ from jax import lax
 
 from scheduling.executor.batch import StepBatch
 from scheduling.executor.control import run_if, run_tasks
-from scheduling.executor.modules import BoundModule, DecoderFunctions, EncoderFunctions
+from scheduling.executor.modules import BoundModule
 from scheduling.executor.observe import first_elements, record_event
 from scheduling.executor.tasks import Tasks
 from scheduling.lowering.bounds import PHASES, ScheduleBounds
@@ -37,6 +37,7 @@ from scheduling.schedules.task_kinds import B, F
 from scheduling.schedules.tasks import BACKBONE, Observer
 from sharding.collectives import Axes, axis_index, ppermute, psum, vary
 from sharding.layerstack.loops import Tree, add, write
+from sharding.layerstack.module import Loss, Merge, Module
 from sharding.layerstack.run import Aux
 
 
@@ -55,6 +56,8 @@ class Pipeline:
     Attributes:
         bounds: what is fixed of the programs that run.
         decoder, encoders: the model; encoders by their lanes, which may share parameters.
+        merges: by lane, how outputs are merged into the decoder's rows.
+        loss: the loss of the decoder's outputs.
         stage: grid axes of the decoder's stages.
         axes: all axes of the grid.
         layers: layers of one virtual chunk, and of one piece of each lane by name.
@@ -65,8 +68,10 @@ class Pipeline:
     """
 
     bounds: ScheduleBounds
-    decoder: DecoderFunctions
-    encoders: Mapping[str, EncoderFunctions]
+    decoder: Module[Any]
+    encoders: Mapping[str, Module[Any]]
+    merges: Mapping[str, Merge]
+    loss: Loss
     stage: Axes
     axes: Axes
     layers: Mapping[str, int]
@@ -141,16 +146,14 @@ class Pipeline:
         """The decoder and the lanes of encoders on `params`, as of `loss_and_gradients`."""
         axes, encoders = self.axes, self.bounds.encoders
         own, count = self.decoder, self.layers["decoder"]
-        sizes = count, self.bounds.remat, axes, self.exists, own.traits
+        sizes = count, self.bounds.remat, axes, self.exists
         return BoundModule(own, params["decoder"], *sizes), {
             name: BoundModule(
                 f,
-                params[f.encoder],
+                params[f.name],
                 self.layers[name],
                 encoders[name].remat,
                 axes,
-                None,
-                f.traits,
             )
             for name, f in self.encoders.items()
         }
@@ -178,7 +181,8 @@ class _Step:
         self.vary = partial(vary, axes=pipeline.axes)
         self.index = axis_index(pipeline.stage)
         self.decoder, encoders = pipeline.bind_modules(params)
-        self.tasks = Tasks(pipeline.bounds, self.decoder, encoders, batch, pipeline.axes, aux)
+        modules = self.decoder, encoders, pipeline.merges
+        self.tasks = Tasks(pipeline.bounds, *modules, batch, pipeline.axes, aux)
         inside = tuple(axis for axis in pipeline.axes if axis not in pipeline.stage)
         mixed = any(kind.backbone.tasks for kind in pipeline.bounds.without_encoders)
         # `Tasks.with_media` of all ranks of this stage.
@@ -224,7 +228,8 @@ class _Step:
 
     def _loss(self, rest: Tree, hidden: jax.Array, batch: Tree) -> jax.Array:
         """This rank's share of the loss of one microbatch."""
-        return self.decoder.functions.head(rest, hidden, batch) / self.weight
+        outputs = self.decoder.functions.output(rest, hidden, batch)
+        return self.pipeline.loss(rest, outputs, batch) / self.weight
 
     def _carried_outputs(self, encoders: Tree) -> dict[str, jax.Array]:
         """Outputs for the next step."""

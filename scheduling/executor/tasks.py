@@ -23,6 +23,7 @@ from scheduling.schedules.task_kinds import B, F, TaskKind, W
 from scheduling.schedules.tasks import BACKBONE
 from sharding.collectives import Axes, vary
 from sharding.layerstack.loops import Tree, add, read, write
+from sharding.layerstack.module import Merge
 from sharding.layerstack.run import Aux
 
 
@@ -38,6 +39,7 @@ class Tasks:
     Args:
         bounds: what is fixed of the programs that run.
         decoder, encoders: the modules; encoders by their lanes.
+        merges: as in `Pipeline`.
         batch: as in `Pipeline.loss_and_gradients`.
         axes: all axes of the grid; all that layers see varies over them.
         aux: factors of the sums of auxiliary losses in the loss.
@@ -51,16 +53,18 @@ class Tasks:
         bounds: ScheduleBounds,
         decoder: BoundModule,
         encoders: Mapping[str, BoundModule],
+        merges: Mapping[str, Merge],
         batch: StepBatch[Any],
         axes: Axes,
         aux: Aux,
     ) -> None:
         self.bounds, self.decoder, self.encoders = bounds, decoder, encoders
+        self.merges = merges
         self.batch, self.axes = batch, axes
         self.vary = partial(vary, axes=axes)
         self.aux = self.vary(dict(aux))
         self.with_media = {
-            name: jax.vmap(tower.functions.holds_media)(batch.rows[name])
+            name: jax.vmap(tower.functions.has_inputs)(batch.rows[name])
             for name, tower in encoders.items()
         }
         if bounds.sizes.operands:
@@ -95,7 +99,7 @@ class Tasks:
 
     def encoder_of(self, name: str) -> str:
         """The encoder whose parameters a lane uses."""
-        encoder: str = self.encoders[name].functions.encoder
+        encoder: str = self.encoders[name].functions.name
         return encoder
 
     def update_encoder(self, name: str, state: Tree, change: Tree) -> Tree:
@@ -142,7 +146,7 @@ class Tasks:
             batch = self.encoder_batch(name, jnp.int32(0))
             between = jax.eval_shape(lambda: tower.functions.embed(tower.rest, batch))
             x = self._zeros(between)
-            return between, jax.eval_shape(lambda: tower.functions.connect(tower.rest, x, batch))
+            return between, jax.eval_shape(lambda: tower.functions.output(tower.rest, x, batch))
 
         return {name: traced(name, tower) for name, tower in self.encoders.items()}
 
@@ -287,7 +291,7 @@ class Tasks:
         outputs = run_if(
             "F_last",
             self._is_last(name, row),
-            lambda _: self.vary(tower.functions.connect(tower.rest, y, batch)),
+            lambda _: self.vary(tower.functions.output(tower.rest, y, batch)),
             self.encoder_output(name),
         )
         return {
@@ -313,7 +317,7 @@ class Tasks:
         def from_connector(done: tuple[Tree, jax.Array | None]) -> tuple[Tree, jax.Array]:
             def connect(trained: Tree, y: jax.Array) -> jax.Array:
                 rest = tower.with_constant(trained)
-                return self.vary(tower.functions.connect(rest, y, batch))
+                return self.vary(tower.functions.output(rest, y, batch))
 
             pull = jax.vjp(connect, tower.trained, y)[1]
             d_rest, g = pull(read(state["output_grad_buffer"], row["gradient"]))
@@ -388,7 +392,7 @@ class Tasks:
         """Outputs of a pair of microbatches where they land."""
         routes = self.batch.routes.get(name)
         own = None if routes is None else read(routes, number)
-        return self.vary(self.encoders[name].functions.land(outputs, own, batch))
+        return self.vary(self.merges[name](outputs, own, batch))
 
     def _merge_entries(self, name: str, number: jax.Array) -> Tree:
         """The entries of a pair of microbatches of this stage."""

@@ -146,7 +146,7 @@ def test_packed_images_are_as_if_alone() -> None:
     for layout in ([[4, 12, 6], [], []], [[4], [12], [6]]):
         rows = towers.lay(layout, 24, 2)
         batch = towers.media_rows(own, rows, media, [2, 4, 3])
-        outputs = multimodal.encode(params, "media", batch, own, View())
+        outputs = towers.encode(params, "media", batch, own, View())
         spans = [(row, slice(start // 2, (start + n) // 2)) for row, start, n in rows.spans]
         found.append(np.concatenate([outputs[span] for span in spans]))
     np.testing.assert_allclose(found[0], found[1], atol=1e-5)

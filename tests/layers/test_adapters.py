@@ -62,9 +62,9 @@ def inside(module: nnx.Module, name: str) -> Iterator[tuple[str, Dense]]:
     ids=["gpt", "llama", "mixture"],
 )
 def test_the_linear_layers_are_those_of_the_modules(model: ModelConfig) -> None:
-    wanted = found(multimodal._decoder(model), "decoder")
+    wanted = found(multimodal._blocks(model, "decoder"), "decoder")
     for name in model.encoders:
-        wanted |= found(multimodal._encoder(model, name), name)
+        wanted |= found(multimodal._blocks(model, name), name)
     assert {layer.name: layer for layer in model.linear_layers} == wanted
 
 

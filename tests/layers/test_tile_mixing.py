@@ -71,7 +71,7 @@ def test_tiles_do_not_see_each_other(family: str) -> None:
     layout = layout_of((18, 16), tiling)
     assert layout.grid != layout.unpadded
     media = towers.signals([count] * 3, settings.features)
-    go = towers.quick(lambda batch: multimodal.encode(params, "media", batch, config, View()))
+    go = towers.quick(lambda batch: towers.encode(params, "media", batch, config, View()))
     rows = towers.lay([[count] * 3], 4 * count, settings.reduction)
     batch = towers.media_rows(config, rows, media, [4] * 3)
     alone = np.asarray(go(batch))[0]
@@ -100,12 +100,12 @@ def test_tokens_behind_the_vocabulary_are_read_and_never_written(tied: bool) -> 
     params = towers.parameters(config)["decoder"]
     text = np.array([3, towers.VOCAB, towers.VOCAB + 1, 0], np.int32)
     batch = towers.text_rows(towers.lay([[4]], 6), [text])
-    embedded = multimodal.Decoder(config, View()).embed(params, batch)[0]
+    embedded = multimodal.ShardedModule(config, "decoder", View()).embed(params, batch)[0]
     table, extra = params["embed_tokens"]["embedding"], params["extra_embedding"]["embedding"]
     np.testing.assert_allclose(embedded[:4], [table[3], extra[0], extra[1], table[0]], rtol=1e-6)
     # However large their embeddings are, none of them is the likeliest next token.
     large = params | {"extra_embedding": {"embedding": 1e3 * extra}}
-    hidden, _ = multimodal.decode_hidden(large, batch, None, config, View())
+    hidden, _ = towers.decode_hidden(large, batch, None, config, View())
     best = np.asarray(multimodal.greedy_tokens(large, hidden, config, View()))
     assert best.max() < towers.VOCAB
 

@@ -36,7 +36,7 @@ def test_decoder(family: str, changes: dict[str, Any]) -> None:
     params = towers.parameters(config)["decoder"]
     tokens = towers.texts([LENGTH])
     batch = towers.text_rows(towers.lay([[LENGTH]], 12), tokens)
-    run = towers.quick(lambda p: multimodal.decode_hidden(p, batch, None, config, View())[0])
+    run = towers.quick(lambda p: towers.decode_hidden(p, batch, None, config, View())[0])
     actual = np.asarray(run(params))[0, :LENGTH] @ params["lm_head"]["kernel"]
     np.testing.assert_allclose(
         actual, references.decoder(tokens[0], params, config.decoder), atol=1e-4
@@ -52,7 +52,7 @@ def test_encoder(family: str) -> None:
     media = towers.signals([length], settings.features)
     rows = towers.lay([[length]], 16)
     batch = towers.media_rows(config, rows, media, [4])
-    run = towers.quick(lambda p: multimodal.encode(p, "media", batch, config, View()))
+    run = towers.quick(lambda p: towers.encode(p, "media", batch, config, View()))
     outputs = references.ENCODERS[family](media[0], params, settings)
     expected = references.connect(outputs, params["connector"], settings.stack)
     np.testing.assert_allclose(np.asarray(run(params))[0, : len(expected)], expected, atol=1e-4)
@@ -165,7 +165,7 @@ def test_bfloat16_follows_float32(encoder: str) -> None:
         settings = config.encoders["media"]
         media = towers.signals([12], settings.features)
         batch = towers.media_rows(config, towers.lay([[12]], 16), media, [4])
-        run = towers.quick(lambda p, c=config, b=batch: multimodal.encode(p, "media", b, c, View()))
+        run = towers.quick(lambda p, c=config, b=batch: towers.encode(p, "media", b, c, View()))
         outputs = run(params["media"])
         assert outputs.dtype == dtype
         results.append(np.asarray(outputs, np.float32)[0, : 12 // settings.reduction])
@@ -182,7 +182,7 @@ def test_bfloat16_decoder_has_a_float32_loss(family: str) -> None:
         batch = towers.text_rows(towers.lay([[LENGTH]], 12), towers.texts([LENGTH]))
 
         def loss(params: Any, config: ModelConfig = config, batch: ModuleRows = batch) -> Any:
-            hidden, _ = multimodal.decode_hidden(params, batch, None, config, View())
+            hidden, _ = towers.decode_hidden(params, batch, None, config, View())
             assert hidden.dtype == config.dtype
             return multimodal.loss(params, hidden, batch, config, View())
 
@@ -201,7 +201,8 @@ def test_a_parallel_block_is_the_sum_of_what_reads_one_norm(family: str) -> None
     x = jax.random.normal(jax.random.key(0), (1, LENGTH, config.decoder.d_model))
     view = View()
     ids, places = jnp.ones((1, LENGTH), jnp.int32), jnp.arange(LENGTH)[None]
-    segments = layer_context(config.decoder, ModuleRows(None, ids, places[..., None], places))
+    rows = ModuleRows(None, ids, places[..., None], places)
+    segments = layer_context(rows, config.decoder)
     normed = layer.input_layernorm(x)
     attended = layer.self_attn(normed, segments, view)
     made = layer.experts(normed, segments, view)[0] if "experts" in own else layer.mlp(normed, view)

@@ -19,6 +19,7 @@ from mllm_jax.models.decoding import CachedDecoder, apart, next_positions
 from mllm_jax.models.graph import ModelConfig
 from sharding.grid import View
 from sharding.layerstack.run import LayerStackSpec
+from tests.models import towers
 from tests.models.three_axes import three_axes
 
 SIZES = {"layers": 2, "d_model": 16, "heads": 4, "d_ff": 24, "vocab": 32}
@@ -100,7 +101,7 @@ def test_one_at_a_time_is_all_at_once(name: str) -> None:
         # Only the known tokens have media.
         for start, known, length in ((0, KNOWN[0], LENGTHS[0]), (LENGTHS[0], KNOWN[1], LENGTHS[1])):
             media = media.at[:, start + known : start + length].set(0)
-        expected, _ = multimodal.decode_hidden(decoder, whole, media, model, View())
+        expected, _ = towers.decode_hidden(decoder, whole, media, model, View())
         split = own.apart(decoder)
         first = rows_of(model, KNOWN, [text[:n] for text, n in zip(texts, KNOWN, strict=True)])
         begun = jnp.asarray(

@@ -23,7 +23,7 @@ MEDIA = {"image": ([4, 12, 6], [2, 4, 3]), "audio": ([5, 8, 3], [1, 1, 1])}
 
 def decoder_loss(config: ModelConfig) -> Callable[..., Any]:
     def loss(params: Any, batch: ModuleRows) -> Any:
-        hidden, _ = multimodal.decode_hidden(params, batch, None, config, VIEW)
+        hidden, _ = towers.decode_hidden(params, batch, None, config, VIEW)
         return multimodal.loss(params, hidden, batch, config, VIEW), hidden
 
     return towers.quick(jax.value_and_grad(loss, has_aux=True))
@@ -31,7 +31,7 @@ def decoder_loss(config: ModelConfig) -> Callable[..., Any]:
 
 def encoder_loss(config: ModelConfig) -> Callable[..., Any]:
     def loss(params: Any, batch: ModuleRows, weight: jax.Array) -> Any:
-        outputs = multimodal.encode(params, "media", batch, config, VIEW)
+        outputs = towers.encode(params, "media", batch, config, VIEW)
         return jnp.sum(outputs * weight), outputs
 
     return towers.quick(jax.value_and_grad(loss, has_aux=True))
@@ -93,7 +93,7 @@ def test_a_medium_does_not_reach_its_neighbours(family: str) -> None:
     lengths, columns = MEDIA[settings.modality]
     media = towers.signals(lengths, settings.features)
     rows = towers.lay([lengths], 32, settings.reduction)
-    encode = towers.quick(lambda batch: multimodal.encode(params, "media", batch, config, VIEW))
+    encode = towers.quick(lambda batch: towers.encode(params, "media", batch, config, VIEW))
     before = np.asarray(encode(towers.media_rows(config, rows, media, columns)))
     media[1] = media[1] + 3.0
     after = np.asarray(encode(towers.media_rows(config, rows, media, columns)))
@@ -108,7 +108,7 @@ def test_a_text_does_not_reach_its_neighbours(family: str) -> None:
     config = towers.model(family)
     params = towers.parameters(config)["decoder"]
     rows, texts = towers.lay([TEXTS], 24), towers.texts(TEXTS)
-    run = towers.quick(lambda p, b: multimodal.decode_hidden(p, b, None, config, VIEW)[0])
+    run = towers.quick(lambda p, b: towers.decode_hidden(p, b, None, config, VIEW)[0])
     before = np.asarray(run(params, towers.text_rows(rows, texts)))[0]
     texts[0] = (texts[0] + 1) % towers.VOCAB
     after = np.asarray(run(params, towers.text_rows(rows, texts)))[0]
@@ -125,10 +125,10 @@ def test_media_replace_the_tokens_where_they_land() -> None:
     index[0, 2:4] = (0, 1)
     batch = replace(batch, merges={"media": index})
     media = jnp.repeat(jnp.where(index[..., None] >= 0, 0.5, 0.0), 32, axis=-1)
-    before, _ = multimodal.decode_hidden(params, batch, media, config, VIEW)
+    before, _ = towers.decode_hidden(params, batch, media, config, VIEW)
     batch = replace(batch, inputs=np.where(index >= 0, 0, batch.inputs))
-    after, _ = multimodal.decode_hidden(params, batch, media, config, VIEW)
+    after, _ = towers.decode_hidden(params, batch, media, config, VIEW)
     np.testing.assert_array_equal(before, after)
-    other, _ = multimodal.decode_hidden(params, batch, 2 * media, config, VIEW)
+    other, _ = towers.decode_hidden(params, batch, 2 * media, config, VIEW)
     assert (np.asarray(other)[0, 2:] != np.asarray(after)[0, 2:]).all(axis=-1).all()
     np.testing.assert_array_equal(np.asarray(other)[0, :2], np.asarray(after)[0, :2])

@@ -41,14 +41,14 @@ SELDOM = (0, 2, 4)
 
 def decoder_loss(config: ModelConfig, params: Any, batch: ModuleRows, view: View) -> Any:
     """Loss over all rows, and the most likely tokens."""
-    hidden, _ = multimodal.decode_hidden(params, batch, None, config, view)
+    hidden, _ = towers.decode_hidden(params, batch, None, config, view)
     total = multimodal.loss(params, hidden, batch, config, view)
     return psum(total, view.tokens), multimodal.greedy_tokens(params, hidden, config, view)
 
 
 def encoder_loss(config: ModelConfig, params: Any, batch: ModuleRows, view: View) -> Any:
     """Any scalar that depends on every output, and nothing else of interest."""
-    outputs = multimodal.encode(params, "media", batch, config, view)
+    outputs = towers.encode(params, "media", batch, config, view)
     total = psum(jnp.sum(jnp.sin(outputs)), view.batch + view.sequence)
     return total, psum(batch.segment_ids[:, :1], ())
 
@@ -285,7 +285,7 @@ def test_gathered_parameters_are_not_kept_for_the_backward(dtype: str) -> None:
 
         def residuals(params: Any, batch: ModuleRows) -> Any:
             def hidden(params: Any) -> Any:
-                return multimodal.decode_hidden(params, batch, None, config, view)[0]
+                return towers.decode_hidden(params, batch, None, config, view)[0]
 
             found.extend(jax.tree.leaves(jax.vjp(hidden, params)[1]))
             return jnp.zeros(())

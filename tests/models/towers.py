@@ -15,6 +15,8 @@ from mllm_jax.layers.config.encoder import AudioEncoderConfig, ImageEncoderConfi
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows, NextTokenTargets
 from mllm_jax.models.graph import ModelConfig
+from sharding.grid import View
+from sharding.layerstack.run import Aux
 
 #: Families without experts, which have tests of their own.
 DECODERS = tuple(name for name, own in decoder_families.FAMILIES.items() if not own.experts)
@@ -185,3 +187,15 @@ def worst_error(expected: Any, actual: Any) -> tuple[float, str]:
 
     errors = jax.tree_util.tree_map_with_path(error, expected, actual)
     return max(jax.tree.leaves(errors, is_leaf=lambda leaf: isinstance(leaf, tuple)))
+
+
+def encode(params: Any, name: str, rows: ModuleRows, config: ModelConfig, view: View) -> jax.Array:
+    """Outputs of an encoder, with its connector, for local rows."""
+    return multimodal.ShardedModule(config, name, view).forward(params, rows)[0]
+
+
+def decode_hidden(
+    params: Any, rows: ModuleRows, media: jax.Array | None, config: ModelConfig, view: View
+) -> tuple[jax.Array, Aux]:
+    """Outputs of the decoder's last norm for local rows, and shares of its auxiliary losses."""
+    return multimodal.ShardedModule(config, config.backbone, view).forward(params, rows, media)

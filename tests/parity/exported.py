@@ -19,9 +19,9 @@ import torch
 import transformers
 
 from mllm_jax.layers import transformer as decoder
-from mllm_jax.models import module as multimodal
 from mllm_jax.models.graph import ModelConfig
 from sharding.grid import View
+from tests.models import towers
 from tests.models.pretrained.conversations import example, packed
 from tests.models.pretrained.stored import LIMIT, ROOT, imported_from
 from tests.models.pretrained.test_parity_whole import BUDGETS
@@ -82,10 +82,10 @@ def ours(config: ModelConfig, params: Any, family: str, chat: str) -> np.ndarray
     media = next(iter(one.media.values()), ())
     batch, _ = packed([one], config, BUDGETS[family], [0], [[0] * len(media)])
     (name,), rows = config.encoders, batch.decoder
-    outputs = multimodal.encode(params[name], name, batch.rows[name], config, View())
+    outputs = towers.encode(params[name], name, batch.rows[name], config, View())
     index, flat = rows.merges[name], outputs.reshape(-1, outputs.shape[-1])
     landed = jnp.where((index >= 0)[..., None], flat[index], 0)
-    hidden, _ = multimodal.decode_hidden(params["decoder"], rows, landed, config, View())
+    hidden, _ = towers.decode_hidden(params["decoder"], rows, landed, config, View())
     tower = decoder.decoder_tower(config.decoder, "reference")
     terms = decoder.head_terms(tower, params["decoder"], hidden, View())
     logits = sum((x @ kernel for x, kernel in terms), jnp.zeros(()))

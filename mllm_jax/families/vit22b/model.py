@@ -21,6 +21,7 @@ from mllm_jax.layers.modules import (
 )
 from mllm_jax.layers.parameters import Block, Tower, layer_block
 from sharding.grid import View
+from sharding.layerstack.run import Aux
 
 
 class Vit22bLayer(nnx.Module):
@@ -38,10 +39,10 @@ class Vit22bLayer(nnx.Module):
         self.self_attn = SelfAttention(spec, rngs)
         self.mlp = MLP(widths, rngs, gain)
 
-    def __call__(self, x: jax.Array, context: LayerContext, view: View) -> jax.Array:
-        """`[rows, patches / shards, d_model]` to the same."""
+    def __call__(self, x: jax.Array, context: LayerContext, view: View) -> tuple[jax.Array, Aux]:
+        """`[rows, patches / shards, d_model]` to the same; no auxiliary losses."""
         made, _ = side_by_side(self.self_attn, self.mlp, self.layer_norm(x), context, view)
-        return x + made
+        return x + made, {}
 
 
 def tower(config: Vit22bConfig, backend: str) -> Tower:

@@ -36,6 +36,7 @@ from mllm_jax.layers.positions import sinusoids
 from mllm_jax.layers.varying import gelu
 from sharding.collectives import shard_slice
 from sharding.grid import View
+from sharding.layerstack.run import Aux
 
 
 class Convolutions(nnx.Module):
@@ -80,10 +81,10 @@ class WhisperLayer(nnx.Module):
         self.final_layer_norm = LayerNorm(config.d_model, config.norm_eps, rngs)
         self.mlp = MLP(widths, rngs, gain, "gelu")
 
-    def __call__(self, x: jax.Array, context: LayerContext, view: View) -> jax.Array:
-        """`[rows, frames / shards, d_model]` to the same."""
+    def __call__(self, x: jax.Array, context: LayerContext, view: View) -> tuple[jax.Array, Aux]:
+        """`[rows, frames / shards, d_model]` to the same; no auxiliary losses."""
         x = x + self.self_attn(self.self_attn_layer_norm(x), context, view)
-        return x + self.mlp(self.final_layer_norm(x), view)
+        return x + self.mlp(self.final_layer_norm(x), view), {}
 
 
 def tower(config: WhisperConfig, backend: str) -> Tower:

@@ -34,7 +34,7 @@ from mllm_jax.config.buckets import planned
 from mllm_jax.config.inputs import token_spec
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.batch import DECODER, NEXT_TOKEN
-from mllm_jax.models.model import Towers
+from mllm_jax.models.model import Model
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.part import peers, waiting
@@ -70,7 +70,7 @@ class Evaluator:
     def __init__(self, experiment: Experiment) -> None:
         self._config, self._processor = experiment.config, experiment.processor
         self._step, self._trained = experiment.forward, experiment.step
-        self._towers = Towers(self._config.model, self._step.program.views)
+        self._modules = Model(self._config.model, self._step.program.views)
         self._source = make_source(self._config.data, "heldout")
         # Every share of the batch must be whole rows, here with the stages of a pipeline as fsdp.
         grid = self._step.program.grid
@@ -266,9 +266,9 @@ class Evaluator:
     def _sum_loss(self, params: Any, batch: Batch) -> tuple[jax.Array, jax.Array]:
         """Sum of the losses of one batch, without auxiliary ones, and of its weights."""
         rows, routes = jax.tree.map(lambda leaf: leaf[0], (batch.rows, batch.routes))
-        view = self._towers.decoder.view
+        view = self._modules.backbone.view
         weights = psum(jnp.sum(rows[DECODER].targets[NEXT_TOKEN].weights), view.batch)
-        loss, _ = self._towers.loss(params, rows, routes)
+        loss, _ = self._modules.loss(params, rows, routes)
         return loss, weights
 
 

@@ -27,7 +27,7 @@ from mllm_jax.layers.attention.masks import TokenIds
 from mllm_jax.layers.config.kinds import SPAN_IDS
 from mllm_jax.models.batch import DECODER, ModuleRows
 from mllm_jax.models.decoding import Cache, CachedDecoder, in_type_of_use, next_positions
-from mllm_jax.models.model import Towers
+from mllm_jax.models.model import Model
 from mllm_jax.models.module import parameter_axes
 from mllm_jax.runtime.compiled.synchronized import SynchronizedProgram, synchronize_program
 from mllm_jax.runtime.part import waiting
@@ -109,7 +109,7 @@ class Decoding:
             views = {name: view.gathered for name, view in views.items()}
         self._step, self._gather = step, gather
         self._ends = np.asarray(ends, np.int32)
-        self._towers = Towers(program.model, views)
+        self._modules = Model(program.model, views)
         self._decoder, self._view = CachedDecoder(program.model, views["decoder"]), views["decoder"]
         self._programs: dict[tuple[str, int, bool], SynchronizedProgram] = {}
 
@@ -232,7 +232,7 @@ class Decoding:
         count, tokens = rows.inputs.shape
         cache = self._decoder.empty(count, tokens + last.shape[1] * most)
         cache = cache.noted(self._decoder.token_ids(rows), jnp.int32(0))
-        media = self._towers.media(params, modules, routes)
+        media = self._modules.merged(params, modules, routes)
         hidden, cache = self._decoder.hidden(params["decoder"], rows, media, cache, None)
         none = jnp.zeros_like(last)
         state = State(

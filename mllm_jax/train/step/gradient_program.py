@@ -28,7 +28,7 @@ from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows
 from mllm_jax.models.freeze import Frozen
 from mllm_jax.models.graph import ModelConfig
-from mllm_jax.models.model import Towers
+from mllm_jax.models.model import Model
 from mllm_jax.train.state.loads import on_loads
 from mllm_jax.train.state.stored import StoredForm
 from mllm_jax.train.step.routes import Pair, route_specs
@@ -286,9 +286,9 @@ class GradientProgram(ABC):
         return self.grid.views
 
     @cached_property
-    def towers(self) -> Towers:
-        """The model's towers under these views."""
-        return Towers(self.model, self.views, self.frozen, self.exchanges)
+    def modules(self) -> Model:
+        """The model's modules under these views."""
+        return Model(self.model, self.views, self.frozen, self.exchanges)
 
     @property
     def schedule(self) -> Schedule | None:

@@ -261,8 +261,10 @@ class PipelineProgram(GradientProgram):
             layers[module.name] = self.model.encoder(module.name).layers // module.chunks
         return Pipeline(
             self.bounds,
-            self.towers.decoder,
-            self.towers.lanes,
+            self.modules.backbone,
+            self.modules.others,
+            self.modules.merges,
+            self.modules.loss_of,
             self.grid.decoder.stage,
             self.grid.decoder.all,
             layers,

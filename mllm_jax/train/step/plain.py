@@ -27,7 +27,7 @@ class PlainProgram(GradientProgram):
         axes = self.grid.decoder.all
 
         def loss_of(trained: Any, rows: Any, routes: Any) -> tuple[jax.Array, Aux]:
-            loss, sums = self.towers.loss(combine(trained, constant), rows, routes)
+            loss, sums = self.modules.loss(combine(trained, constant), rows, routes)
             return with_aux(loss / weight, sums, aux), sums
 
         def add(carry: Any, microbatch: Any) -> tuple[Any, None]:

@@ -24,6 +24,7 @@ from mllm_jax.layers.modules import (
 from mllm_jax.layers.parameters import Block, Params, Tower, layer_block
 from mllm_jax.layers.positions import grid_positions
 from sharding.grid import View
+from sharding.layerstack.run import Aux
 
 from .config import Aimv2Config
 
@@ -48,10 +49,10 @@ class Layer(nnx.Module):
         self.rms_norm2 = RMSNorm(config.d_model, config.norm_eps, rngs)
         self.ffn = GatedMLP(config.d_model, config.d_ff, rngs, gain)
 
-    def __call__(self, x: jax.Array, context: LayerContext, view: View) -> jax.Array:
-        """Map activations `[rows, patches / shards, d_model]` to activations of the same shape."""
+    def __call__(self, x: jax.Array, context: LayerContext, view: View) -> tuple[jax.Array, Aux]:
+        """Map activations `[rows, patches / shards, d_model]` to the same; no auxiliary losses."""
         x = x + self.attention(self.rms_norm1(x), context, view)
-        return x + self.ffn(self.rms_norm2(x), view)
+        return x + self.ffn(self.rms_norm2(x), view), {}
 
 
 def tower(config: Aimv2Config, backend: str) -> Tower:

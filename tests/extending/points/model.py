@@ -23,6 +23,7 @@ from mllm_jax.layers.modules import (
 from mllm_jax.layers.parameters import Block, Params, Tower, layer_block
 from sharding.collectives import shard_slice
 from sharding.grid import View
+from sharding.layerstack.run import Aux
 
 from .config import PointsConfig
 
@@ -47,10 +48,10 @@ class Layer(nnx.Module):
         self.norm2 = RMSNorm(config.d_model, config.norm_eps, rngs)
         self.mlp = MLP(widths, rngs, residual_gain(config.layers))
 
-    def __call__(self, x: jax.Array, context: LayerContext, view: View) -> jax.Array:
-        """Map activations `[rows, points / shards, d_model]` to activations of the same shape."""
+    def __call__(self, x: jax.Array, context: LayerContext, view: View) -> tuple[jax.Array, Aux]:
+        """Map activations `[rows, points / shards, d_model]` to the same; no auxiliary losses."""
         x = x + self.attention(self.norm1(x), context, view)
-        return x + self.mlp(self.norm2(x), view)
+        return x + self.mlp(self.norm2(x), view), {}
 
 
 def tower(config: PointsConfig, backend: str) -> Tower:

@@ -13,7 +13,7 @@ from mllm_jax.hf_format.expert_rules import check_equal_biases, mlp_rules, write
 from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.layers.experts.block import dispatch
 from mllm_jax.models.graph import ModelConfig
-from mllm_jax.models.module import Decoder, abstract_parameters
+from mllm_jax.models.module import ShardedModule, abstract_parameters
 from mllm_jax.models.work.flops import tower_work
 from mllm_jax.models.work.profile import tower_profiles
 from sharding.grid import View
@@ -154,7 +154,7 @@ def test_parameters_that_some_layers_have_are_stacked_for_these() -> None:
     assert layers["mlp"]["up_proj"]["kernel"].shape == (2, 32, 40)
     assert layers["experts"]["up_proj"]["kernel"].shape == (2, 8, 32, 24)
     assert layers["input_layernorm"]["scale"].shape == (4, 32)
-    traits = Decoder(config, View()).traits
+    traits = ShardedModule(config, "decoder", View()).traits
     assert traits.without == (frozenset({"experts"}), frozenset({"mlp"}))
 
 

@@ -18,7 +18,6 @@ from mllm_jax.hf_format.release_format import ReleasedModel
 from mllm_jax.hf_format.tensor_rules import TensorRule, check_tensors
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
-from mllm_jax.layers.parameters import run_layers
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
@@ -147,9 +146,9 @@ def check_gradients(
 
 def states(config: ModelConfig, name: str, params: Any, rows: ModuleRows) -> tuple[Any, Any]:
     """The input of an encoder's layers, and the output of its last norm."""
-    encoder = multimodal.Encoder(config, name, View())
+    encoder = multimodal.ShardedModule(config, name, View())
     x = encoder.embed(params, rows)
-    out, _ = run_layers(encoder, params["layers"], x, encoder.context(rows), "none")
+    out, _ = encoder.run_layers(params["layers"], x, encoder.context(rows), "none")
     return x, encoder.norm(params, out)
 
 

@@ -16,6 +16,7 @@ from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows, NextTokenTargets
 from mllm_jax.models.graph import ModelConfig
 from sharding.grid import View
+from tests.models import towers
 from tests.models.pretrained.stored import (
     LIMIT,
     arrays,
@@ -44,7 +45,7 @@ def batch(inputs: dict[str, np.ndarray], case: str, nll: np.ndarray) -> ModuleRo
 
 def run(config: ModelConfig, params: Any, rows: ModuleRows) -> tuple[jax.Array, ...]:
     """Hidden states, logits and the loss."""
-    hidden, _ = multimodal.decode_hidden(params, rows, None, config, View())
+    hidden, _ = towers.decode_hidden(params, rows, None, config, View())
     tower = decoder.decoder_tower(config.decoder, "reference")
     ((states, kernel),) = decoder.head_terms(tower, params, hidden, View())
     return hidden, states @ kernel, multimodal.loss(params, hidden, rows, config, View())

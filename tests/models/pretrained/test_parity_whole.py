@@ -19,6 +19,7 @@ from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.models.graph import ModelConfig
 from sharding.grid import View
 from sharding.plan import ParallelPlan
+from tests.models import towers
 from tests.models.pretrained.conversations import example, packed
 from tests.models.pretrained.stored import LIMIT, arrays, check_gradients, close, imported
 
@@ -66,10 +67,10 @@ def laid(
 def forward(config: ModelConfig, params: Any, batch: PackedBatch) -> tuple[jax.Array, ...]:
     """Landed outputs and newlines, states behind the last norm, logits, and losses of tokens."""
     (name,), rows = config.encoders, batch.decoder
-    outputs = multimodal.encode(params[name], name, batch.rows[name], config, View())
+    outputs = towers.encode(params[name], name, batch.rows[name], config, View())
     index, flat = rows.merges[name], outputs.reshape(-1, outputs.shape[-1])
     media = jnp.where((index >= 0)[..., None], flat[index], 0)
-    hidden, _ = multimodal.decode_hidden(params["decoder"], rows, media, config, View())
+    hidden, _ = towers.decode_hidden(params["decoder"], rows, media, config, View())
     if config.decoder.extra_tokens:
         newline = params["decoder"]["extra_embedding"]["embedding"][0]
         media = jnp.where(newlines(config, rows.inputs)[..., None], newline, media)
@@ -114,7 +115,7 @@ def test_encoders_give_the_same(family: str) -> None:
     """The projector's inputs are the same: patches without class tokens, and averages."""
     config, params, batch, placements = laid(family, "alone")
     (name,) = config.encoders
-    encoder = multimodal.Encoder(config, name, View())
+    encoder = multimodal.ShardedModule(config, name, View())
     own, rows = params[name], batch.rows[name]
     x = encoder.embed(own, rows)
     for layer in range(encoder.settings.layers):

@@ -36,7 +36,7 @@ def decoder_flops(config: ModelConfig, tokens: int) -> float:
     batch = towers.text_rows(towers.lay([[tokens]], tokens), towers.texts([tokens]))
 
     def forward(params: Any) -> Any:
-        hidden, _ = multimodal.decode_hidden(params, batch, None, config, View())
+        hidden, _ = towers.decode_hidden(params, batch, None, config, View())
         return multimodal.loss(params, hidden, batch, config, View())
 
     return counted(forward, shapes["decoder"])
@@ -49,7 +49,7 @@ def encoder_flops(config: ModelConfig, tokens: int) -> float:
     shapes, _ = multimodal.abstract_parameters(config)
 
     def forward(params: Any) -> Any:
-        return multimodal.encode(params, "media", batch, config, View())
+        return towers.encode(params, "media", batch, config, View())
 
     return counted(forward, shapes["media"])
 

@@ -15,7 +15,7 @@ from jax.sharding import PartitionSpec
 from mllm_jax.config.hardware import named
 from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
-from mllm_jax.models.module import Decoder, Encoder, abstract_parameters
+from mllm_jax.models.module import ShardedModule, abstract_parameters
 from mllm_jax.models.work.flops import model_flops
 from mllm_jax.models.work.profile import tower_profiles
 from mllm_jax.plan.traced import layer_bytes
@@ -150,7 +150,7 @@ def forwards(config: ModelConfig, name: str, tensor: int) -> list[list[list[np.n
     heads = config.decoder.kv_heads if name == "decoder" else None
     grid = JointGrid.build({"decoder": ParallelPlan(tensor=tensor)}, heads)
     view = grid.decoder
-    tower = Decoder(config, view) if name == "decoder" else Encoder(config, name, view)
+    tower = ShardedModule(config, name, view)
     stack = towers.parameters(config)[name]["layers"]
     axes = abstract_parameters(config)[1][name]["layers"]
     specs = jax.tree.map(lambda own: own.spec, layouts(axes, view))

@@ -17,13 +17,13 @@ from data.loading.evaluation import example_batches, prompt_batches
 from data.sample import Sample, SampleError
 from data.sources.make import make_source
 from data.sources.mixture import SourceMixture
-from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import DECODER, NEXT_TOKEN, ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.components.evaluator import Evaluator, StoppedError
 from mllm_jax.train.records.evaluation_figures import figures_of
 from sharding.grid import View
+from tests.models import towers
 
 #: Rows of every module.
 Modules = Mapping[str, ModuleRows]
@@ -87,11 +87,11 @@ def _logits(model: ModelConfig, params: Any, modules: Modules, tokens: jax.Array
     view = View()
     media = jnp.zeros((*tokens.shape, model.decoder.d_model))
     for name in model.encoders:
-        out = multimodal.encode(params[name], name, modules[name], model, view)
+        out = towers.encode(params[name], name, modules[name], model, view)
         index = modules[DECODER].merges[name]
         media += jnp.where((index >= 0)[..., None], out[0][jnp.maximum(index, 0)], 0)
     rows = dataclasses.replace(modules[DECODER], inputs=tokens)
-    hidden, _ = multimodal.decode_hidden(params["decoder"], rows, media, model, view)
+    hidden, _ = towers.decode_hidden(params["decoder"], rows, media, model, view)
     return hidden[0] @ params["decoder"]["lm_head"]["kernel"]
 
 

@@ -46,7 +46,7 @@ class Unrolled(GradientProgram):
                 decoder["layers"],
             )
             whole = params | {"decoder": decoder | {"layers": layers}}
-            made = [self.towers.loss(whole, {DECODER: own}, {}) for own in rows]
+            made = [self.modules.loss(whole, {DECODER: own}, {}) for own in rows]
             losses = [loss for loss, _ in made]
             return sum(losses[1:], losses[0]) / weight
 

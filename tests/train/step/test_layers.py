@@ -15,9 +15,10 @@ from mllm_jax.check.synthetic import scattered, synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.layers.parameters import Block
+from mllm_jax.models import module as modules
 from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows
 from mllm_jax.models.graph import ModelConfig
-from mllm_jax.models.module import Decoder, Encoder, abstract_parameters
+from mllm_jax.models.module import ShardedModule, abstract_parameters
 from mllm_jax.models.work.profile import tower_profiles
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step
@@ -174,8 +175,8 @@ def with_media_on_one_device() -> tuple[np.ndarray, Any]:
 def test_outputs_of_earlier_layers_are_added_behind_the_first_layers() -> None:
     """The sum is computed by hand: each output has a norm and a connector of its own."""
     model, batch, view = stacked(), media_batches()[0], View()
-    encoder, decoder = Encoder(model, "vision", view), Decoder(model, view)
-    alone = Encoder(stacked(deepstack=()), "vision", view)
+    encoder, decoder = ShardedModule(model, "vision", view), ShardedModule(model, "decoder", view)
+    alone = ShardedModule(stacked(deepstack=()), "vision", view)
     rows, tokens = batch.encoders["vision"], batch.decoder
 
     def landed(own: Any) -> list[jax.Array]:
@@ -201,11 +202,18 @@ def test_outputs_of_earlier_layers_are_added_behind_the_first_layers() -> None:
             one = jax.tree.map(lambda leaf, i=i: leaf[i], params["decoder"]["layers"])
             y, _ = decoder.layer(one, y, decoder.context(tokens))
             y = y + {0: first, 1: second}.get(i, 0.0)
-        return decoder.head(params["decoder"], y, tokens) / tokens.targets[NEXT_TOKEN].weights.sum()
+        own = params["decoder"]
+        return loss_of(decoder, own, y, tokens) / tokens.targets[NEXT_TOKEN].weights.sum()
 
     params = unlike(stacked_parameters())
     plans = {"decoder": ParallelPlan(), "vision": ParallelPlan()}
     is_as_by_hand(loss_and_gradients(model, plans, params, [batch]), loss, params)
+
+
+def loss_of(decoder: ShardedModule, params: Any, x: jax.Array, rows: ModuleRows) -> jax.Array:
+    """The loss of what comes out of the decoder's layers."""
+    outputs = decoder.output(params, x, rows)
+    return modules.loss(params, outputs, rows, decoder.config, decoder.view)
 
 
 def unlike(params: Any) -> Any:
@@ -231,7 +239,7 @@ def test_connectors_of_earlier_layers_are_counted() -> None:
 
 def test_auxiliary_losses_are_means_over_tokens_summed_over_layers() -> None:
     """The loss is computed by hand, layer by layer: the penalty times the mean is added."""
-    decoder = Decoder(model(), View())
+    decoder = ShardedModule(model(), "decoder", View())
     tokens = sum((batch.decoder.segment_ids > 0).sum() for batch in batches())
     weight = sum(batch.decoder.targets[NEXT_TOKEN].weights.sum() for batch in batches())
 
@@ -243,7 +251,7 @@ def test_auxiliary_losses_are_means_over_tokens_summed_over_layers() -> None:
                 one = jax.tree.map(lambda leaf, i=i: leaf[i], params["layers"])
                 x, _ = decoder.layer(one, x, context, i % decoder.traits.period)
                 total += jnp.where(rows.segment_ids > 0, jnp.square(x).mean(-1), 0).sum()
-            loss += decoder.head(params, x, rows)
+            loss += loss_of(decoder, params, x, rows)
         return loss, total
 
     def loss(params: Any) -> jax.Array:
@@ -267,7 +275,7 @@ def reported() -> dict[str, float]:
 
 def test_a_window_hides_what_is_before_it() -> None:
     """The first layer of the period sees three tokens, so a change reaches no further."""
-    decoder, params = Decoder(model(), View()), parameters()["decoder"]
+    decoder, params = ShardedModule(model(), "decoder", View()), parameters()["decoder"]
     first = jax.tree.map(lambda leaf: leaf[0], params["layers"])
     places = np.arange(8, dtype=np.int32)[None]
     context = decoder.context(ModuleRows(None, np.ones_like(places), places[..., None], places))
@@ -299,6 +307,7 @@ def test_layers_of_a_period_have_the_same_parameters() -> None:
         )
         for width in (16, 24)
     )
-    first, other = (Decoder(own, View()).tower["layers"].build for own in (layers, wide))
+    towers = (ShardedModule(own, "decoder", View()).tower for own in (layers, wide))
+    first, other = (tower["layers"].build for tower in towers)
     with pytest.raises(TypeError, match="layer 1 of a period has the parameters"):
         Block(first, 2, (other,)).axes  # noqa: B018  made to see what it refuses

@@ -1,0 +1,87 @@
+"""What a gradient program needs of a module of a model: pure functions on local shards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeVar
+
+import jax
+
+from sharding.exchange import RouteArrays
+from sharding.grid import View
+from sharding.layerstack.loops import Tree
+from sharding.layerstack.run import Aux, LayerStackSpec
+
+Rows = TypeVar("Rows", contravariant=True)
+
+#: Outputs of a module moved to where they are merged into the rows of another, and zero elsewhere:
+#: `(outputs, routes, rows) -> [rows, positions / shards, width]`, linear in the outputs. Routes are
+#: those of these outputs to these rows, if the batch has routes.
+Merge = Callable[[jax.Array, RouteArrays | None, Any], jax.Array]
+#: The loss of the outputs of a module: `(params, outputs, rows)` to a float32 scalar, this rank's
+#: share of a sum over its view's tokens; equal on all stages and tensor ranks.
+Loss = Callable[[Tree, jax.Array, Any], jax.Array]
+
+
+class Module(Protocol[Rows]):
+    """A module: something is embedded, goes through a stack of layers, and comes out.
+
+    Every method takes the local shards of all of the module's parameters, but `layer`, which takes
+    those of a layer.
+
+    Attributes:
+        name: name of the module, whose parameters it uses. Modules of one name, each for rows of a
+            length of its own, add to the same gradients.
+        view: ranks of the module; a row lies on all ranks that share its positions.
+        traits: how layers differ, and what else they take and give.
+        aux: auxiliary losses that every layer gives, and their weights in the loss.
+        frozen: the layers and the embedding do not train; connectors may.
+    """
+
+    @property
+    def name(self) -> str:
+        """The module whose parameters are used."""
+
+    @property
+    def view(self) -> View:
+        """The ranks that share the module."""
+
+    @property
+    def traits(self) -> LayerStackSpec:
+        """How layers differ, and which values they take and return beside the activation."""
+
+    @property
+    def aux(self) -> Mapping[str, float]:
+        """The weight in the loss of every auxiliary loss that the layers return, by name."""
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the layers and the embedding have no gradients."""
+
+    def trained_apart(self, params: Tree) -> tuple[Tree, Tree]:
+        """The parameters that have gradients, and those that have none."""
+
+    def embed(self, params: Tree, rows: Rows) -> jax.Array:
+        """Inputs of rows to `[rows, positions / shards, width]`.
+
+        Behind the features is room for inputs and outputs of single layers. Of a module whose
+        embedding is split over stages this is a stage's share of a sum over them.
+        """
+
+    def context(self, rows: Rows) -> Tree:
+        """The values of rows that all layers read; they are not differentiated."""
+
+    def layer(self, params: Tree, x: jax.Array, context: Tree, place: int) -> tuple[jax.Array, Aux]:
+        """The layer at this `place` of its period, and its auxiliary losses.
+
+        The losses are float32 scalars: this rank's shares of sums over all ranks.
+        """
+
+    def output(self, params: Tree, x: jax.Array, rows: Rows) -> jax.Array:
+        """What comes out of the module: the last norm, and connectors to other modules.
+
+        Behind the features of outputs for another module are the inputs of its layers.
+        """
+
+    def has_inputs(self, rows: Rows) -> jax.Array:
+        """Whether rows have inputs, here or on a rank that the layers' collectives wait for."""
