@@ -27,7 +27,7 @@ from data.planning.row_assignment import RowAssigner, RowAssignment
 from data.planning.steps import Packed
 from data.rows.pack import WORD, words_of
 from data.rows.spec import RowSpec
-from data.sample import Lengths
+from data.sample import Lengths, MediumLengths
 from data.sources.distributions import draw
 from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ExperimentConfig
@@ -203,7 +203,10 @@ def _sent(
                 kind.grids(lengths),
                 strict=True,
             )
-            words += sum(words_of(kind, n, grid) * (r // LOCAL != reader) for r, n, grid in parts)
+            words += sum(
+                words_of(kind, MediumLengths(n, grid)) * (r // LOCAL != reader)
+                for r, n, grid in parts
+            )
         sent.append(words)
     return sent
 

@@ -37,6 +37,22 @@ class Grid(NamedTuple):
         return self.t * self.h * self.w
 
 
+@dataclass(frozen=True)
+class MediumLengths:
+    """Lengths of a medium.
+
+    Attributes:
+        count: number of input positions.
+        grid: its outputs, of media that have several rows or times.
+        entries: number of entries on each further axis that the medium has, in the order of
+            `data.rows.spec.RowSpec.axes`: say, of edges between positions.
+    """
+
+    count: int
+    grid: Grid | None = None
+    entries: tuple[int, ...] = ()
+
+
 #: The grid of a tiled image that is only seen whole, of which no tile follows.
 NO_TILES = Grid(1, 0, 0)
 
@@ -194,6 +210,7 @@ class Lengths:
     image has the outputs that follow those of the whole image, see `data.media.image.tiles`.
     numbers: by bucket, which of its encoder's media go through it; nothing until a step is planned.
     From then on all attributes are by bucket (`data.planning.buckets`).
+    entries: by encoder whose media have further axes than positions, see `MediumLengths.entries`.
     """
 
     tokens: int
@@ -201,6 +218,7 @@ class Lengths:
     starts: dict[str, tuple[int, ...]] = field(default_factory=dict)
     grids: dict[str, tuple[Grid, ...]] = field(default_factory=dict)
     numbers: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    entries: dict[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.tokens} tokens, media {self.media}"
@@ -212,13 +230,14 @@ class ProcessedMedium:
 
     inputs: [n, F] float32, for a tiled image the inputs of its tiles one after the other, the whole
     image first; positions: [n, ...] int32; more: other arrays by name; grid: as in `Lengths`, for
-    media that have a grid.
+    media that have a grid; entries: as in `MediumLengths`.
     """
 
     inputs: NDArray[np.float32]
     positions: NDArray[np.int32]
     more: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     grid: Grid | None = None
+    entries: tuple[int, ...] = ()
 
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -244,10 +263,19 @@ class Example:
     def lengths(self) -> Lengths:
         """Lengths actually produced, to compare with `Processor.measure`."""
         media = {k: tuple(len(m.inputs) for m in v) for k, v in self.media.items()}
-        return Lengths(len(self.tokens), media, self.starts, grids_of(self.media))
+        grids, entries = grids_of(self.media), entries_of(self.media)
+        return Lengths(len(self.tokens), media, self.starts, grids, entries=entries)
 
 
 def grids_of(media: Mapping[str, Sequence[ProcessedMedium]]) -> dict[str, tuple[Grid, ...]]:
     """Grids of media that have one, by encoder."""
     found = {name: tuple(m.grid for m in own if m.grid is not None) for name, own in media.items()}
     return {name: grids for name, grids in found.items() if grids}
+
+
+def entries_of(
+    media: Mapping[str, Sequence[ProcessedMedium]],
+) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """Entries of media on further axes, by encoder whose media have some."""
+    found = {name: tuple(m.entries for m in every) for name, every in media.items()}
+    return {name: entries for name, entries in found.items() if any(entries)}

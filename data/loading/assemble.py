@@ -18,7 +18,7 @@ from data.planning.packing import Capacity, make_capacity
 from data.planning.stream import SamplePlacement, SkippedSample, runs_of_plan
 from data.processing.processor import Processor
 from data.rows.pack import empty_rows, write_medium
-from data.rows.spec import RowSpec, blank
+from data.rows.spec import RowSpec, blank, medium_lengths
 from data.rows.tokens import TokenSpec, text_spans
 from data.sample import DataError, Example, LengthError, Lengths, ProcessedMedium, SampleError
 from data.sources.source import Source
@@ -72,7 +72,12 @@ class BatchArrays:
         self._specs, self._capacity, self._tokens = specs, capacity, tokens
         shape = (len(rows[DECODER]), capacity.limit("tokens"))
         encoders = {
-            name: empty_rows(spec, len(rows[name]), capacity.limit(name))
+            name: empty_rows(
+                spec,
+                len(rows[name]),
+                capacity.limit(name),
+                [capacity.limit(spec.budgets[axis]) for axis in spec.axes],
+            )
             for name, spec in specs.items()
         }
         decoder = tokens.empty_rows(shape, list(specs))
@@ -108,7 +113,8 @@ class BatchArrays:
         row, start, segment = placement.media[name][number]
         local = self._local[name][row]
         rows = self.batch.rows[name]
-        write_medium(rows, self._specs[name], local, start, segment, medium)
+        offsets = placement.offsets[name][number] if self._specs[name].axes else ()
+        write_medium(rows, self._specs[name], local, start, segment, medium, offsets)
 
 
 def leave_out(batch: PackedBatch, rows: Sequence[int], placement: SamplePlacement) -> None:
@@ -258,9 +264,7 @@ class Assembler:
             except SampleError as error:
                 errors.append(error)
                 spec = self._processor.specs[name]
-                grid = spec.grids(placement.lengths)[number]
-                length = placement.lengths.media[name][number]
-                medium = blank(spec, length, grid)
+                medium = blank(spec, medium_lengths(spec, placement.lengths, number))
             arrays.write_medium(placement, name, number, medium)
         if errors:
             raise errors[0]

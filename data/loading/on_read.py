@@ -45,8 +45,8 @@ from data.planning.stream import (
 )
 from data.processing.processor import Processor
 from data.rows.pack import WORD, Words, medium_of, medium_words, words_of
-from data.rows.spec import RowSpec
-from data.sample import DataError, Example, Grid, Lengths, SampleError
+from data.rows.spec import RowSpec, medium_lengths
+from data.sample import DataError, Example, Grid, Lengths, MediumLengths, SampleError
 from data.sources.order import Order, StreamPlace
 from data.sources.source import Source
 
@@ -172,7 +172,7 @@ class _Held:
         specs: Sequence[RowSpec],
         group: HostGroupSpec,
     ) -> None:
-        self._reads, self._cluster, self._modalities = reads, cluster, specs
+        self._reads, self._cluster, self._specs = reads, cluster, specs
         self._group = group
         self._asked: tuple[list[int], Callable[[], list[Words]]] = ([], list)
         self.examples: dict[int, Example] = {}
@@ -189,7 +189,7 @@ class _Held:
         told = (answer if asked == positions else self._begin(positions))()
         words = [iter(own.tolist()) for own in told]
         # Each host has sent the lengths of its samples in their order.
-        return [_decoded(words[self._reader(p)], self._modalities) for p in positions]
+        return [_decoded(words[self._reader(p)], self._specs) for p in positions]
 
     def _reader(self, position: int) -> int:
         return self._group.reader(position, self._cluster.count)
@@ -204,7 +204,7 @@ class _Held:
             read = next(self._reads)
             if read.position != position:
                 raise RuntimeError(f"read sample {read.position} of the stream, not {position}")
-            words += _encoded(read.found, self._modalities)
+            words += _encoded(read.found, self._specs)
             if isinstance(read.found, Example):
                 self.examples[position] = read.found
         return self._cluster.gather(np.array(words, np.int32))
@@ -220,13 +220,14 @@ def _encoded(found: Example | Fault, specs: Sequence[RowSpec]) -> list[int]:
 
 def numbers_of(lengths: Lengths, specs: Sequence[RowSpec]) -> list[int]:
     """The numbers that tell lengths to other hosts: tokens, and for every encoder a count, lengths,
-    starts and, if its media have them, grids.
+    starts and, if its media have them, grids and entries on further axes.
     """
     words = [lengths.tokens]
     for name in (spec.name for spec in specs):
         media = lengths.media.get(name, ())
         words += [len(media), *media, *lengths.starts.get(name, ())]
         words += chain.from_iterable(map(_grid_words, lengths.grids.get(name, ())))
+        words += chain.from_iterable(lengths.entries.get(name, ()))
     return words
 
 
@@ -236,7 +237,7 @@ def _decoded(words: Iterator[int], specs: Sequence[RowSpec]) -> Lengths | Fault:
     if tokens < 0:
         kind = _KINDS[next(words)]
         return Fault(kind, bytes(next(words) for _ in range(next(words))).decode())
-    media, starts, grids = {}, {}, {}
+    media, starts, grids, entries = {}, {}, {}, {}
     for spec in specs:
         name, number = spec.name, next(words)
         if number:
@@ -244,7 +245,9 @@ def _decoded(words: Iterator[int], specs: Sequence[RowSpec]) -> Lengths | Fault:
             starts[name] = tuple(next(words) for _ in range(number))
             if spec.is_gridded:
                 grids[name] = tuple(_grid_of(words) for _ in range(number))
-    return Lengths(tokens, media, starts, grids)
+            if spec.axes:
+                entries[name] = tuple(tuple(next(words) for _ in spec.axes) for _ in range(number))
+    return Lengths(tokens, media, starts, grids, entries=entries)
 
 
 def _grid_words(grid: Grid) -> tuple[int, int, int, int]:
@@ -315,19 +318,18 @@ class _Parts:
             return 3 * lengths.tokens
         return words_of(*self._form(part))
 
-    def _form(self, part: _Part) -> tuple[RowSpec, int, Grid]:
-        """The bucket of a medium, its input positions and its grid."""
+    def _form(self, part: _Part) -> tuple[RowSpec, MediumLengths]:
+        """The bucket of a medium, and the medium's lengths."""
         assert part.bucket is not None
-        spec, lengths = self._processor.specs[part.bucket], part.placement.lengths
-        count = lengths.media[part.bucket][part.number]
-        return spec, count, spec.grids(lengths)[part.number]
+        spec = self._processor.specs[part.bucket]
+        return spec, medium_lengths(spec, part.placement.lengths, part.number)
 
     def write(self, arrays: BatchArrays, part: _Part, words: Words) -> None:
         """Write a part that has been sent as `words`."""
         lengths = part.placement.lengths
         if part.bucket is not None:
-            spec, count, grid = self._form(part)
-            medium = medium_of(spec, words, count, grid)
+            spec, measured = self._form(part)
+            medium = medium_of(spec, words, measured)
             arrays.write_medium(part.placement, part.bucket, part.number, medium)
             return
         tokens, targets, weight = words.reshape(3, lengths.tokens)

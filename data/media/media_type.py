@@ -16,10 +16,7 @@ from data.config import DataConfig
 from data.media.file_bytes import FileBytes
 from data.media.preview import MediaPreview, levels
 from data.rows.spec import Kind
-from data.sample import Grid, ProcessedMedium
-
-#: Input positions of a medium, and its grid if it has one (`Lengths.grids`).
-Measured = tuple[int, Grid | None]
+from data.sample import MediumLengths, ProcessedMedium
 
 
 class MediaType(ABC):
@@ -64,8 +61,8 @@ class MediaType(ABC):
         """The reader of media by `data`. Raises DataError: `data` does not fit the encoder."""
 
     @abstractmethod
-    def measure(self, reader: Any, medium: Any, alone: bool) -> Measured:
-        """Input positions of a medium, from metadata alone.
+    def measure(self, reader: Any, medium: Any, alone: bool) -> MediumLengths:
+        """Lengths of a medium, from metadata alone, or by drawing it.
 
         Args:
             reader: reader of the encoder.

@@ -40,8 +40,14 @@ def by_bucket(lengths: Lengths, specs: Sequence[RowSpec]) -> Lengths:
             if m.module in values
         }
 
-    found = pick(lengths.media), pick(lengths.starts), pick(lengths.grids)
-    return Lengths(lengths.tokens, *found, {m.name: numbers[m.name] for m in taken})
+    return Lengths(
+        lengths.tokens,
+        pick(lengths.media),
+        pick(lengths.starts),
+        pick(lengths.grids),
+        {m.name: numbers[m.name] for m in taken},
+        pick(lengths.entries),
+    )
 
 
 def by_module(lengths: Lengths, specs: Iterable[RowSpec]) -> Lengths:
@@ -60,7 +66,13 @@ def by_module(lengths: Lengths, specs: Iterable[RowSpec]) -> Lengths:
             if names[0] in values
         }
 
-    return Lengths(lengths.tokens, join(lengths.media), join(lengths.starts), join(lengths.grids))
+    return Lengths(
+        lengths.tokens,
+        join(lengths.media),
+        join(lengths.starts),
+        join(lengths.grids),
+        entries=join(lengths.entries),
+    )
 
 
 def number_of(lengths: Lengths, bucket: str, number: int) -> int:

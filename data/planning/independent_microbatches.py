@@ -278,6 +278,11 @@ def rows_of_independent_microbatches(
         spec: input format of the bucket.
         positions: positions of a row of a unit.
     """
+    if spec.axes:
+        raise ValueError(
+            f"{spec.name}: media with entries per {', '.join(spec.axes)} are in no independent "
+            "microbatches; valid: schedule.independent_microbatches false"
+        )
     source, local = ({row: i for i, row in enumerate(own)} for own in (rows, here))
     count = max(1, units.count)
 

@@ -7,6 +7,7 @@ kept in a folder whose name is a fingerprint of the data and of the processor::
     tokens.npy                [samples] int32, -1 for an unusable one
     <encoder>.offsets.npy     [samples + 1] int64: media of sample i are offsets[i] to offsets[i+1]
     <encoder>.lengths.npy     [media] int32, input positions
+    <encoder>.entries.npy     [media, axes] int32, entries on further axes
     <encoder>.starts.npy      [media] int32, the token at which its outputs begin to land
     <encoder>.grids.npy       [media, 3] int32, times, rows and columns of outputs
     <encoder>.intervals.npy   [media] float32, seconds from one of these times to the next
@@ -35,10 +36,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import starmap
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -67,6 +69,9 @@ _SECONDS = 5.0  # between two messages
 _TOKENS, _UNUSABLE, _PARTS = "tokens.npy", "unusable.json", ("offsets", "lengths", "starts")
 #: Further parts of the media of an encoder that have grids.
 _GRID_PARTS = ("grids", "intervals")
+#: A further part of the media of an encoder that have further axes than positions.
+_ENTRY_PARTS = ("entries",)
+_EVERY_PART = (*_PARTS, *_GRID_PARTS, *_ENTRY_PARTS)
 _PREFIX = "lengths-"
 #: Samples of which one must be a whole record before all are measured.
 _LOOKED_AT = 64
@@ -81,11 +86,12 @@ class MediaLengths:
     starts: Ints
     grids: Ints | None = None
     intervals: NDArray[np.float32] | None = None
+    entries: Ints | None = None
 
     @property
     def parts(self) -> dict[str, NDArray[Any]]:
         """Arrays by the names of their files."""
-        every = {name: getattr(self, name) for name in (*_PARTS, *_GRID_PARTS)}
+        every = {name: getattr(self, name) for name in _EVERY_PART}
         return {name: array for name, array in every.items() if array is not None}
 
     def grids_between(self, first: int, end: int) -> tuple[Grid, ...] | None:
@@ -119,7 +125,7 @@ class LengthTable:
         # A worker process maps the folder itself: nothing large is pickled.
         if self.folder is None:
             return LengthTable, (self.tokens, self.media, self.unusable)
-        return _load, (self.folder, len(self), list(self.media), self._gridded)
+        return _load, (self.folder, len(self), list(self.media), self._gridded, self._axes)
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -129,7 +135,7 @@ class LengthTable:
         tokens = int(self.tokens[index])
         if tokens < 0:
             return self.unusable[index]
-        media, starts, grids = {}, {}, {}
+        media, starts, grids, entries = {}, {}, {}, {}
         for name, own in self.media.items():
             first, end = own.offsets[index : index + 2].tolist()
             if end > first:
@@ -137,11 +143,19 @@ class LengthTable:
                 starts[name] = tuple(own.starts[first:end].tolist())
                 if (found := own.grids_between(first, end)) is not None:
                     grids[name] = found
-        return Lengths(tokens, media, starts, grids)
+                if own.entries is not None:
+                    entries[name] = tuple(map(tuple, own.entries[first:end].tolist()))
+        return Lengths(tokens, media, starts, grids, entries=entries)
 
     @property
     def _gridded(self) -> list[str]:
         return [name for name, own in self.media.items() if own.grids is not None]
+
+    @property
+    def _axes(self) -> dict[str, int]:
+        """Number of further axes, by encoder."""
+        media = self.media.items()
+        return {name: own.entries.shape[1] for name, own in media if own.entries is not None}
 
     @property
     def digest(self) -> int:
@@ -162,6 +176,7 @@ class LengthTable:
         samples: Sequence[Lengths | Fault],
         encoders: Sequence[str],
         gridded: Sequence[str] = (),
+        axes: Mapping[str, int] = MappingProxyType({}),
     ) -> LengthTable:
         """The table of given lengths, and of reasons why samples cannot be used.
 
@@ -169,6 +184,7 @@ class LengthTable:
             samples: length or reason of every sample, in the order of the source.
             encoders: names of all encoders.
             gridded: names of the encoders whose media have grids.
+            axes: by encoder, the number of further axes of its media, where they have some.
         """
         measured = [s if isinstance(s, Lengths) else Lengths(-1) for s in samples]
         media = {}
@@ -178,7 +194,12 @@ class LengthTable:
             offsets = np.cumsum([0, *map(len, lengths)])
             grids = [grid for s in measured for grid in s.grids.get(name, ())]
             shapes = _grid_arrays(grids) if name in gridded else (None, None)
-            media[name] = MediaLengths(offsets, _flat(lengths), _flat(starts), *shapes)
+            entries: NDArray[np.int32] | None = None
+            if count := axes.get(name):
+                listed = [own for s in measured for own in s.entries.get(name, ())]
+                entries = np.array(listed, np.int32).reshape(-1, count)
+            without = MediaLengths(offsets, _flat(lengths), _flat(starts), *shapes)
+            media[name] = replace(without, entries=entries)
         unusable = {i: s for i, s in enumerate(samples) if isinstance(s, Fault)}
         return cls(np.array([s.tokens for s in measured], np.int32), media, unusable)
 
@@ -238,10 +259,11 @@ def check_records(source: Source) -> None:
         ) from first
 
 
-def _encoders(processor: Processor) -> tuple[list[str], list[str]]:
+def _encoders(processor: Processor) -> tuple[list[str], list[str], dict[str, int]]:
     """Names of all encoders, and of those whose media have grids."""
     gridded = [name for name, spec in processor.encoders.items() if spec.is_gridded]
-    return list(processor.encoders), gridded
+    axes = {name: len(spec.axes) for name, spec in processor.encoders.items() if spec.axes}
+    return list(processor.encoders), gridded, axes
 
 
 def _known_parts(
@@ -401,7 +423,11 @@ def _save(table: LengthTable, folder: Path) -> None:
 
 
 def _load(
-    folder: Path, size: int, encoders: Sequence[str], gridded: Sequence[str] = ()
+    folder: Path,
+    size: int,
+    encoders: Sequence[str],
+    gridded: Sequence[str] = (),
+    axes: Mapping[str, int] = MappingProxyType({}),
 ) -> LengthTable:
     """A table whose arrays are mapped, so that the processes of a host share them.
 
@@ -415,7 +441,11 @@ def _load(
             name: MediaLengths(
                 **{
                     part: _mapped(folder / f"{name}.{part}.npy")
-                    for part in (*_PARTS, *(_GRID_PARTS if name in gridded else ()))
+                    for part in (
+                        *_PARTS,
+                        *(_GRID_PARTS if name in gridded else ()),
+                        *(_ENTRY_PARTS if name in axes else ()),
+                    )
                 }
             )
             for name in encoders

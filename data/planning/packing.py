@@ -81,7 +81,8 @@ class Capacity:
         """
         spans = [spans_of(m, lengths.media.get(m.name, ())) for m in self.specs]
         segments = [len(lengths.media.get(m.name, ())) for m in self.specs]
-        return (lengths.tokens, *map(sum, spans), 1, *segments)
+        entries = [sum(own) for m in self.specs for own in entries_by_axis(m, lengths)]
+        return (lengths.tokens, *map(sum, spans), 1, *segments, *entries)
 
     def misfit(self, lengths: Lengths, rows: int = 1) -> Fault | None:
         """Why rows cannot hold a sample, or None.
@@ -98,7 +99,7 @@ class Capacity:
             return fault
         if block_of(self, lengths, rows) is not None:
             return None
-        apart = self._exceeded(self.parts(lengths))
+        apart = self._exceeded(need for part in self.parts(lengths) for need in part.items())
         text = f"{fault}, and its media do not fit into all {rows} of data.rows"
         return apart or Fault(FaultKind.BUDGET, text)
 
@@ -110,17 +111,40 @@ class Capacity:
                 return Fault(FaultKind.BUDGET, text)
         return None
 
-    def parts(self, lengths: Lengths) -> Iterator[tuple[str, int]]:
-        """Resource and positions of the text of a sample, then of each of its media."""
-        yield "tokens", lengths.tokens
+    def parts(self, lengths: Lengths) -> Iterator[dict[str, int]]:
+        """Needs by resource of the text of a sample, then of each of its media; positions first."""
+        yield {"tokens": lengths.tokens, self.segments("tokens"): 1}
         for spec in self.specs:
-            for span in spans_of(spec, lengths.media.get(spec.name, ())):
-                yield spec.name, span
+            for needs in needs_of_media(spec, lengths):
+                yield dict(zip(self.resources_of(spec), needs, strict=True))
+
+    def limits_of_parts(self) -> dict[str, tuple[int, ...]]:
+        """Limits of a row by text (`tokens`) and by bucket, in the order of `resources_of`."""
+        texts = {"tokens": ("tokens", self.segments("tokens"))}
+        parts = texts | {spec.name: self.resources_of(spec) for spec in self.specs}
+        return {name: tuple(map(self.limit, resources)) for name, resources in parts.items()}
+
+    def resources_of(self, spec: RowSpec) -> tuple[str, ...]:
+        """The resources of which media of a bucket need some: positions, segments, further axes."""
+        return (spec.name, self.segments(spec.name), *(spec.budgets[axis] for axis in spec.axes))
 
 
 def spans_of(spec: RowSpec, lengths: Sequence[int]) -> list[int]:
     """Input positions that media occupy, rounded up to whole outputs."""
     return [spec.span(length) for length in lengths]
+
+
+def needs_of_media(spec: RowSpec, lengths: Lengths) -> list[tuple[int, ...]]:
+    """Needs of each medium of a bucket, in the order of `Capacity.resources_of`."""
+    spans = spans_of(spec, lengths.media.get(spec.name, ()))
+    entries = lengths.entries.get(spec.name, ()) if spec.axes else ((),) * len(spans)
+    return [(span, 1, *more) for span, more in zip(spans, entries, strict=True)]
+
+
+def entries_by_axis(spec: RowSpec, lengths: Lengths) -> list[list[int]]:
+    """Entries of the media of a bucket, by further axis."""
+    media = lengths.entries.get(spec.name, ())
+    return [[entries[axis] for entries in media] for axis in range(len(spec.axes))]
 
 
 def make_capacity(
@@ -134,10 +158,12 @@ def make_capacity(
         longest: as in `Capacity`.
 
     Raises:
-        DataError: a budget is missing, of an unknown encoder, or not a multiple of the reduction.
+        DataError: a budget is missing, of an unknown encoder or axis, or not a multiple of the
+            reduction.
     """
     names = [m.name for m in specs]
-    wanted = ["tokens", *names, "segments"]
+    further = [m.budgets[axis] for m in specs for axis in m.axes]
+    wanted = ["tokens", *names, *further, "segments"]
     if sorted(budgets) != sorted(wanted):
         raise DataError(
             f"data.budgets has {sorted(budgets)}; valid: exactly {wanted} "
@@ -150,8 +176,10 @@ def make_capacity(
                 f"the encoder's reduction {spec.reduction}"
             )
     segments = budgets["segments"]
-    limits = (budgets["tokens"], *(budgets[n] for n in names), *[segments] * (1 + len(names)))
-    resources = ("tokens", *names, "segments", *(f"{n} segments" for n in names))
+    positions = ("tokens", *names)
+    limits = (*(budgets[n] for n in positions), *[segments] * len(positions))
+    limits += tuple(budgets[name] for name in further)
+    resources = (*positions, "segments", *(f"{n} segments" for n in names), *further)
     return Capacity(resources, limits, tuple(specs), longest)
 
 
@@ -162,29 +190,42 @@ def pack(needs: Sequence[Sequence[int]], rows: int, limits: Sequence[int]) -> li
 
 
 class FreeSpans:
-    """Free space of rows that hold positions and segments, and nothing else.
+    """Free space of rows that hold positions and segments, and perhaps entries on further axes.
 
     Args:
         rows: number of rows.
         positions, segments: capacity of a row.
+        entries: capacity of a row on each further axis.
     """
 
-    def __init__(self, rows: int, positions: int, segments: int) -> None:
+    def __init__(self, rows: int, positions: int, segments: int, *entries: int) -> None:
         self._left, self._segments = [positions] * rows, [segments] * rows
+        self._entries = [list(entries) for _ in range(rows)]
         # Rows that have room for another segment, the fullest first.
         self._open = [(positions, row) for row in range(rows)]
 
-    def take(self, span: int) -> int | None:
-        """Place a segment of `span` positions in the fullest row that has room; None if none."""
+    def take(self, span: int, *entries: int) -> int | None:
+        """Place a segment in the fullest row that has room; None if none.
+
+        Args:
+            span: positions of the segment.
+            entries: its entries on each further axis.
+        """
         at = bisect_left(self._open, (span, -1))
+        while at < len(self._open) and not self._holds(self._open[at][1], entries):
+            at += 1
         if at == len(self._open):
             return None
         _, row = self._open.pop(at)
         self._left[row] -= span
         self._segments[row] -= 1
+        self._entries[row] = [m - n for m, n in zip(self._entries[row], entries, strict=True)]
         if self._segments[row]:
             insort(self._open, (self._left[row], row))
         return row
+
+    def _holds(self, row: int, entries: Sequence[int]) -> bool:
+        return all(n <= m for n, m in zip(entries, self._entries[row], strict=True))
 
 
 def in_few_rows(spans: NDArray[np.int64], positions: int, segments: int) -> NDArray[np.int64]:
@@ -206,8 +247,8 @@ def in_few_rows(spans: NDArray[np.int64], positions: int, segments: int) -> NDAr
     return rows
 
 
-#: Resource, the resource that counts its segments, and positions of a text or a medium.
-Part = tuple[int, int, int]
+#: Needs of a text or a medium: numbers of resources, that of positions first, and amounts.
+Part = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class FreeRows:
@@ -245,7 +286,7 @@ class FreeRows:
         """Rows of parts, which may differ, in the first block of rows that has room for all.
 
         Args:
-            parts: resource of each part, resource of its segments, and number of its positions.
+            parts: needs of each part.
             block: number of rows of a block, which begins at a multiple of it.
         """
         for first in range(0, len(self.left), block):
@@ -261,21 +302,21 @@ class FreeRows:
 def _rows_apart(left: NDArray[np.int64], parts: Sequence[Part]) -> list[int] | None:
     """Row of every part, longest first to the fullest row; None if a part has no room."""
     rows = [0] * len(parts)
-    for number in sorted(range(len(parts)), key=lambda i: -parts[i][2]):
-        resource, segments, positions = parts[number]
-        fits = np.flatnonzero((left[:, resource] >= positions) & (left[:, segments] > 0))
+    for number in sorted(range(len(parts)), key=lambda i: -parts[i][1][0]):
+        resources, amounts = parts[number]
+        fits = np.flatnonzero((left[:, resources] >= amounts).all(1))
         if not len(fits):
             return None
-        row = rows[number] = int(fits[left[fits, resource].argmin()])
-        left[row, [resource, segments]] -= positions, 1
+        row = rows[number] = int(fits[left[fits, resources[0]].argmin()])
+        left[row, resources] -= amounts
     return rows
 
 
 def numbered(capacity: Capacity, lengths: Lengths) -> list[Part]:
     """Text and media of a sample, by the numbers of their resources."""
     at = capacity.resources.index
-    found = capacity.parts(lengths)
-    return [(at(name), at(capacity.segments(name)), span) for name, span in found]
+    parts = capacity.parts(lengths)
+    return [(tuple(map(at, needs)), tuple(needs.values())) for needs in parts]
 
 
 def block_of(capacity: Capacity, lengths: Lengths, rows: int) -> int | None:

@@ -17,7 +17,7 @@ from data.config import DataConfig, ModuleBalancing
 from data.planning.balance import SHIPPED, check_balancing, deal, lpt, refine
 from data.planning.ladder import Ladder
 from data.planning.microbatches import in_turn
-from data.planning.packing import Capacity, FreeSpans, in_few_rows, pack, spans_of
+from data.planning.packing import Capacity, FreeSpans, in_few_rows, needs_of_media, pack
 from data.planning.placement import place
 from data.planning.problem import BalanceProblem, Ints, Work
 from data.planning.steps import MediaRows, Packed, by_module_rows
@@ -125,7 +125,8 @@ class RowAssigner:
         hosts: Hosts,
     ) -> None:
         self._balance, self._rows = config.balance, config.rows
-        self._capacity, self._modalities = capacity, capacity.specs
+        self._capacity, self._specs = capacity, capacity.specs
+        self._limits_of = capacity.limits_of_parts()
         self._in_turn = config.batch == "samples"
         self._ladder, self._balancing = ladder, config.balancing
         modules = ["decoder", *(m.name for m in capacity.specs)]
@@ -192,13 +193,13 @@ class RowAssigner:
         samples, here = offer.samples, range(len(offer.samples))
         tokens = [lengths.tokens for lengths in samples]
         needs = np.array([(n, 1) for n in tokens], np.int64).reshape(-1, 2)
-        limits = self._part_limits("tokens")
+        limits = self._limits_of["tokens"]
         items = _Items("decoder", here, tokens, needs, limits, offer.packed[0])
         dealt = self._balanced(items, offer.name)
         rows = self._placed("decoder", dealt, offer.read(here, needs[:, 0]))
         media: list[dict[str, tuple[int, ...]]] = [{} for _ in samples]
         targets = np.array(self._hosts.get("decoder", ()), np.int64)
-        for spec in self._modalities:
+        for spec in self._specs:
             items = self._media_items(spec, samples, offer.packed[1])
             flows = offer.read(items.owners, items.needs[:, 0])
             if len(targets):
@@ -223,21 +224,23 @@ class RowAssigner:
         name = spec.name
         owners = [i for i, own in enumerate(packed) for _ in own.get(name, ())]
         lengths = [n for own in samples for n in own.media.get(name, ())]
-        spans = spans_of(spec, lengths)
-        needs = np.array([(span, 1) for span in spans], np.int64).reshape(-1, 2)
+        limits = self._limits_of[name]
+        listed = [needs for own in samples for needs in needs_of_media(spec, own)]
+        needs = np.array(listed, np.int64).reshape(-1, len(limits))
         first = [row for own in packed for row in own.get(name, ())]
-        limits = self._part_limits(name)
         return _Items(name, owners, lengths, needs, limits, first)
 
     def _in_groups(self, spec: RowSpec, items: _Items) -> Ints | None:
         """Rows of the media of a bucket by cost, each group of whose devices has several rows.
 
         A group's media fill as few of its rows as they can, as a row without media is not computed;
-        groups are even, in their rows if these are computed whole. None for other buckets, or if
-        media find no room that way.
+        groups are even, in their rows if these are computed whole. None for other buckets, for
+        media with further axes, or if media find no room that way.
         """
         cost = spec.bucket.cost if spec.bucket else None
-        if cost is None or self._rows <= cost.groups or self._how(items.phase).algorithm:
+        if cost is None or spec.axes or self._how(items.phase).algorithm:
+            return None
+        if self._rows <= cost.groups:
             return None
         each = self._rows // cost.groups
         if cost.row:
@@ -248,7 +251,7 @@ class RowAssigner:
         needs, lengths = items.needs.reshape(-1, len(limits)), np.array(items.lengths, np.int64)
         kind = self._how(items.phase).cost
         group = lpt(BalanceProblem(lengths, cost.groups, cost, kind, needs, limits))
-        free = [FreeSpans(each, *self._part_limits(spec.name)) for _ in range(cost.groups)]
+        free = [FreeSpans(each, *self._limits_of[spec.name]) for _ in range(cost.groups)]
         rows = group.copy()
         for item in np.argsort(-needs[:, 0], kind="stable").tolist():
             row = free[group[item]].take(int(needs[item, 0])) if group[item] >= 0 else None
@@ -284,20 +287,19 @@ class RowAssigner:
 
     def _pack_parts(self, samples: Sequence[Lengths]) -> Packed | None:
         """Each sample and each medium in the fullest row that has room; None if there is none."""
-        names = ("tokens", *(m.name for m in self._modalities))
-        free = {name: FreeSpans(self._rows, *self._part_limits(name)) for name in names}
+        free = {name: FreeSpans(self._rows, *limits) for name, limits in self._limits_of.items()}
         found = []
         for lengths in samples:
-            taken = [free[name].take(span) for name, span in self._capacity.parts(lengths)]
+            parts = [list(needs.items()) for needs in self._capacity.parts(lengths)]
+            taken = [
+                free[name].take(span, *(amount for _, amount in entries))
+                for (name, span), _, *entries in parts
+            ]
             rows = [row for row in taken if row is not None]
             if len(rows) < len(taken):
                 return None
             found.append(by_module_rows(self._capacity, lengths, rows))
         return Packed([row for row, _ in found], [media for _, media in found])
-
-    def _part_limits(self, resource: str) -> tuple[int, int]:
-        limit = self._capacity.limit
-        return limit(resource), limit(self._capacity.segments(resource))
 
     def _limits(
         self,
@@ -309,10 +311,14 @@ class RowAssigner:
         used = {name: np.zeros(self._rows, np.int64) for name in self._ladder.rungs}
         for lengths, row, inner in zip(samples, rows, media, strict=True):
             used["tokens"][row] += lengths.tokens
-            for spec in self._modalities:
-                own = spans_of(spec, lengths.media.get(spec.name, ()))
-                for where, span in zip(inner.get(spec.name, ()), own, strict=True):
-                    used[spec.name][where] += span
+            for spec in self._specs:
+                rows_of_media = inner.get(spec.name, ())
+                for media_row, needs in zip(
+                    rows_of_media, needs_of_media(spec, lengths), strict=True
+                ):
+                    for name, need in zip(self._capacity.resources_of(spec), needs, strict=True):
+                        if name in used:
+                            used[name][media_row] += need
         return {name: self._ladder.lowest(name, int(own.max())) for name, own in used.items()}
 
     # ---- balancing and loads ---------------------------------------------------------------------
@@ -384,7 +390,7 @@ class RowAssigner:
     ) -> dict[str, Loads]:
         """Work of the rows of every phase whose work is known."""
         loads = {}
-        for name in ("decoder", *(m.name for m in self._modalities)):
+        for name in ("decoder", *(m.name for m in self._specs)):
             if name in self._work:
                 _, where, work = self._items(name, samples, *packed)
                 before = np.bincount(where, work, minlength=self._rows)
@@ -423,7 +429,7 @@ class RowAssigner:
         """Number of outputs of every encoder whose tokens are on another host."""
         crossing = {}
         targets = self._hosts.get("decoder", ())
-        for spec in self._modalities:
+        for spec in self._specs:
             name = spec.name
             sources = self._hosts.get(name, ())
             crossing[name] = sum(

@@ -154,6 +154,8 @@ class SamplePlacement:
             the segment number, for a tiled image that of its first tile.
         position: position of the sample in the stream.
         epoch: the epoch in which the sample comes up.
+        offsets: by bucket whose media have further axes, of each medium its first entry in the row
+            on each of them.
     """
 
     index: int
@@ -164,6 +166,7 @@ class SamplePlacement:
     media: dict[str, tuple[tuple[int, int, int], ...]]
     position: int = 0
     epoch: int = 0
+    offsets: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
 
     @property
     def key(self) -> SampleKey:
@@ -226,7 +229,7 @@ def lay_out(
     for number, ((index, lengths), row) in enumerate(zip(samples, rows, strict=True)):
         if row is None:
             continue
-        media = {}
+        media, offsets = {}, {}
         for spec in specs:
             name = spec.name
             inputs = lengths.media.get(name, ())
@@ -236,10 +239,18 @@ def lay_out(
                 (r, *advance(name, r, span, segments))
                 for r, span, segments in zip(own, spans, counts, strict=True)
             )
+            if spec.axes:
+                offsets[name] = tuple(
+                    tuple(
+                        advance(spec.budgets[axis], r, count)[0]
+                        for axis, count in zip(spec.axes, entries, strict=True)
+                    )
+                    for r, entries in zip(own, lengths.entries.get(name, ()), strict=True)
+                )
         start, segment = advance("decoder", row, lengths.tokens)
         position, epoch = drawn[number] if drawn else (0, 0)
         placements.append(
-            SamplePlacement(index, row, start, segment, lengths, media, position, epoch)
+            SamplePlacement(index, row, start, segment, lengths, media, position, epoch, offsets)
         )
     return tuple(placements)
 
@@ -302,6 +313,7 @@ class BatchPlanner:
         spread = config.balance != "none" and consumer.microbatches > 1
         self._work = consumer.work if spread else {}
         units = {"tokens": 1} | {m.name: m.reduction for m in capacity.specs}
+        units |= {m.budgets[axis]: 1 for m in capacity.specs for axis in m.axes}
         ladder = Ladder.build(config, {**units, **consumer.units})
         self._deal = RowAssigner(config, capacity, ladder, consumer.work, consumer.hosts)
         self._stream = stream(source, state.seed)

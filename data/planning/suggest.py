@@ -11,7 +11,7 @@ import numpy as np
 from data.faults import Fault
 from data.planning.buckets import by_bucket
 from data.planning.lengths import LengthTable
-from data.planning.packing import longer_than, spans_of
+from data.planning.packing import entries_by_axis, longer_than, spans_of
 from data.rows.spec import RowSpec
 from data.sample import DataError
 from data.sources.order import Order
@@ -72,7 +72,7 @@ def needs_of(
     order: Order | None = None,
     longest: int | None = None,
 ) -> np.ndarray:
-    """`[samples, 1 + specs]`: tokens, and positions by bucket, of `probe` usable samples.
+    """`[samples, budgets]`: what `probe` usable samples need of every budget but `segments`.
 
     See `suggest_budgets`.
 
@@ -99,14 +99,17 @@ def _probe(
         if isinstance(own, Fault):  # the loader will count and report it
             faults.append(own)
             continue
-        media_of = by_bucket(own, specs).media
+        laid = by_bucket(own, specs)
+        media_of = laid.media
         spans = [spans_of(m, media_of.get(m.name, ())) for m in specs]
-        rows.append([own.tokens, *map(sum, spans)])
+        entries = [sum(axis) for m in specs for axis in entries_by_axis(m, laid)]
+        rows.append([own.tokens, *map(sum, spans), *entries])
         media.append(max(map(len, spans), default=1))
     if not rows:
         raise DataError(_none(faults))
     table = np.array(rows)
     units = {"tokens": MULTIPLE} | {m.name: m.reduction * _unit(m) for m in specs}
+    units |= {m.budgets[axis]: MULTIPLE for m in specs for axis in m.axes}
     needs = {name: (table[:, i], unit) for i, (name, unit) in enumerate(units.items())}
     return needs, max(1.0, float(np.mean(media)))
 

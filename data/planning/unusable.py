@@ -68,6 +68,8 @@ def _doubtful(lengths: LengthTable, capacity: Capacity) -> NDArray[np.bool_]:
         taken, positions = _taken(own, spec)
         above |= taken > capacity.limit(f"{name} segments")
         above |= positions > capacity.limit(name)
+        for axis, key in enumerate(spec.budgets[axis] for axis in spec.axes):
+            above |= _entries(own, spec, axis) > capacity.limit(key)
     return above
 
 
@@ -77,6 +79,14 @@ def _taken(own: MediaLengths, spec: RowSpec) -> tuple[Ints, Ints]:
     spans, bucket = -(-lengths // reduction) * reduction, spec.bucket
     here = np.ones(len(lengths), bool) if bucket is None else bucket.takes(lengths)
     return _by_sample(here, own.offsets), _by_sample(np.where(here, spans, 0), own.offsets)
+
+
+def _entries(own: MediaLengths, spec: RowSpec, axis: int) -> Ints:
+    """`[samples]`, entries of the media of a bucket on one of its further axes."""
+    assert own.entries is not None
+    lengths = np.asarray(own.lengths, np.int64)
+    is_here = np.ones(len(lengths), bool) if spec.bucket is None else spec.bucket.takes(lengths)
+    return _by_sample(np.where(is_here, own.entries[:, axis], 0), own.offsets)
 
 
 def _by_sample(values: NDArray[Any], offsets: NDArray[np.integer]) -> Ints:

@@ -23,11 +23,10 @@ from data.config import DataConfig, counts
 from data.faults import FaultKind
 from data.hf_format.files import ReleasedFiles
 from data.hf_format.readers import released_reader
-from data.media.media_type import Measured
 from data.media.preview import MediaPreview
 from data.media.registry import MEDIA_TYPES
 from data.processing.configured_chat import make_chat, read_files
-from data.rows.spec import Kind, RowSpec
+from data.rows.spec import Kind, RowSpec, medium_lengths
 from data.rows.tokens import TEXT, TokenSpec
 from data.sample import (
     ConversationError,
@@ -37,6 +36,7 @@ from data.sample import (
     LengthError,
     Lengths,
     MediaError,
+    MediumLengths,
     ProcessedMedium,
     Sample,
     SampleError,
@@ -154,10 +154,10 @@ class Processor:
         """
         with _naming(sample):
             self._check_turns(sample)
-        media, grids = self._measure_media(sample)
-        text = self._text(sample, media, grids)
+        media = self._measure_media(sample)
+        text = self._text(sample, media.media, media.grids)
         # The last token is only a target, so it takes no position.
-        return Lengths(len(text.ids) - 1, media, text.starts, grids)
+        return replace(media, tokens=len(text.ids) - 1, starts=text.starts)
 
     def measure_prompt(self, sample: Sample, *, answered: bool = True) -> Lengths:
         """The lengths of a sample without its last answer and the media of this answer.
@@ -170,9 +170,9 @@ class Processor:
             if answered and not sample.turns[-1].learnt:
                 raise ConversationError("the last answer has a weight of 0")
         prompt = self._without_answer(sample)
-        media, grids = self._measure_media(prompt)
-        text = self._text(prompt, media, grids, opened=True)
-        return Lengths(len(text.ids), media, text.starts, grids)
+        media = self._measure_media(prompt)
+        text = self._text(prompt, media.media, media.grids, opened=True)
+        return replace(media, tokens=len(text.ids), starts=text.starts)
 
     def process(self, sample: Sample, expected: Lengths | None = None) -> Example:
         """Read the media and build the example.
@@ -245,7 +245,7 @@ class Processor:
             LengthError: the text has other lengths than `expected`.
         """
         example = _example(self._text(sample, expected.media, expected.grids), {})
-        found = replace(example.lengths, media=expected.media, grids=expected.grids)
+        found = replace(expected, tokens=len(example.tokens), starts=example.starts)
         return _agreeing(sample, expected, example, found)
 
     def medium(
@@ -259,18 +259,24 @@ class Processor:
         """
         with _naming(sample):
             medium = self._read(sample, encoder, *self._taken(sample)[encoder][number])
-        length = expected.media[encoder][number]
-        if len(medium.inputs) != length:
+        measured = medium_lengths(self.encoders[encoder], expected, number)
+        if len(medium.inputs) != measured.count:
             raise LengthError(
                 sample.name,
-                f"medium {number} of {encoder} was measured as {length} positions but holds "
-                f"{len(medium.inputs)}",
+                f"medium {number} of {encoder} was measured as {measured.count} positions but "
+                f"holds {len(medium.inputs)}",
             )
-        if medium.grid is not None and medium.grid != expected.grids[encoder][number]:
+        if medium.grid is not None and medium.grid != measured.grid:
             raise LengthError(
                 sample.name,
-                f"medium {number} of {encoder} was measured as {expected.grids[encoder][number]} "
+                f"medium {number} of {encoder} was measured as {measured.grid} "
                 f"of outputs but has {medium.grid}",
+            )
+        if medium.entries != measured.entries:
+            raise LengthError(
+                sample.name,
+                f"medium {number} of {encoder} was measured as {measured.entries} entries on "
+                f"{', '.join(self.encoders[encoder].axes)} but has {medium.entries}",
             )
         return medium
 
@@ -388,17 +394,18 @@ class Processor:
         encoders = {kind: own[: len(media[kind])] for kind, own in sample.encoders.items()}
         return replace(sample, turns=turns, media=media, encoders=encoders)
 
-    def _measure_media(self, sample: Sample) -> tuple[Numbers, Grids]:
-        """Input positions of the media by encoder, and grids of those that have one."""
-        lengths: Numbers = {}
-        grids: Grids = {}
+    def _measure_media(self, sample: Sample) -> Lengths:
+        """Lengths of a sample of which only those of its media are known."""
+        lengths = Lengths(0)
         with _naming(sample):
             for name, taken in self._taken(sample).items():
-                found = [self._measured(sample, name, *own) for own in taken]
-                lengths[name] = tuple(length for length, _ in found)
-                gridded = tuple(grid for _, grid in found if grid is not None)
-                grids |= {name: gridded} if gridded else {}
-        return lengths, grids
+                media = [self._measured(sample, name, *own) for own in taken]
+                lengths.media[name] = tuple(medium.count for medium in media)
+                if grids := tuple(medium.grid for medium in media if medium.grid is not None):
+                    lengths.grids[name] = grids
+                if self.encoders[name].axes:
+                    lengths.entries[name] = tuple(medium.entries for medium in media)
+        return lengths
 
     def _read_media(self, sample: Sample) -> dict[str, tuple[ProcessedMedium, ...]]:
         media: dict[str, tuple[ProcessedMedium, ...]] = {}
@@ -407,8 +414,8 @@ class Processor:
                 media[name] = tuple(self._read(sample, name, *own) for own in taken)
         return media
 
-    def _measured(self, sample: Sample, encoder: str, kind: Kind, number: int) -> Measured:
-        """Input positions of a medium, and its grid. Raises MediaError."""
+    def _measured(self, sample: Sample, encoder: str, kind: Kind, number: int) -> MediumLengths:
+        """Lengths of a medium. Raises MediaError."""
         media = sample.of(kind)
         return MEDIA_TYPES[kind].measure(self._readers[encoder], media[number], len(media) == 1)
 

@@ -8,7 +8,7 @@ Negative ids mark positions after a medium, which convolutions read and which ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from data.batch import ModuleRows, NextTokenTargets
-from data.rows.spec import RowSpec, shapes, sizes
-from data.sample import Grid, ProcessedMedium
+from data.rows.spec import RowSpec, medium_of_arrays, shapes, sizes
+from data.sample import MediumLengths, ProcessedMedium
 
 Words = NDArray[np.int32]
 WORD = 4  # bytes
@@ -50,31 +50,43 @@ def of_names(arrays: Mapping[str, Any]) -> ModuleRows:
 
 
 def row_shapes(
-    spec: RowSpec, rows: int, positions: int
+    spec: RowSpec, rows: int, positions: int, entries: Sequence[int] = ()
 ) -> dict[str, tuple[tuple[int, ...], DTypeLike]]:
-    """Shape and type of every array of `rows` rows with so many input positions."""
-    outputs = positions // spec.reduction
+    """Shape and type of every array of `rows` rows with so many input positions.
+
+    Args:
+        entries: entries of a row on each further axis, in the order of `RowSpec.axes`.
+    """
+    lengths = {"position": positions, "medium": positions, "output": positions // spec.reduction}
+    lengths |= dict(zip(spec.axes, entries, strict=True))
     found: dict[str, tuple[tuple[int, ...], DTypeLike]] = {
-        name: ((rows, outputs if array.axis == "output" else positions, *array.shape), array.dtype)
+        name: ((rows, lengths[array.axis], *array.shape), array.dtype)
         for name, array in spec.arrays.items()
     }
     return found | {"segment_ids": ((rows, positions), np.int32)}
 
 
-def empty_rows(spec: RowSpec, rows: int, positions: int) -> ModuleRows:
-    """Rows without a medium."""
-    shapes_of = row_shapes(spec, rows, positions)
+def empty_rows(spec: RowSpec, rows: int, positions: int, entries: Sequence[int] = ()) -> ModuleRows:
+    """Rows without a medium; see `row_shapes`."""
+    shapes_of = row_shapes(spec, rows, positions, entries)
     return of_names({name: np.zeros(shape, dtype) for name, (shape, dtype) in shapes_of.items()})
 
 
 def write_medium(
-    rows: ModuleRows, spec: RowSpec, row: int, start: int, segment: int, medium: ProcessedMedium
+    rows: ModuleRows,
+    spec: RowSpec,
+    row: int,
+    start: int,
+    segment: int,
+    medium: ProcessedMedium,
+    offsets: Sequence[int] = (),
 ) -> None:
     """Write a medium into a row, from input position `start` on.
 
     Args:
         rows: arrays as from `empty_rows`.
         segment: number of the medium, or of the first of its parts.
+        offsets: first entry in the row on each further axis, in the order of `RowSpec.axes`.
 
     Raises:
         ValueError: the medium does not have the arrays of the spec.
@@ -85,12 +97,12 @@ def write_medium(
             f"{spec.name}: a medium has the arrays {', '.join(arrays)}; its encoder takes "
             f"{', '.join(spec.arrays)}"
         )
-    starts = {"position": start, "output": start // spec.reduction}
     span, written = slice(start, start + count), by_name(rows)
+    firsts = _first_entries(spec, start, offsets)
     for name, array in spec.arrays.items():
-        values = arrays[name] if array.offset is None else arrays[name] + starts[array.offset]
-        first = starts["output"]
-        place = slice(first, first + len(values)) if array.axis == "output" else span
+        values = arrays[name] + firsts[array.offset] if array.offset else arrays[name]
+        first = firsts[array.axis]
+        place = span if array.axis == "medium" else slice(first, first + len(values))
         written[name][row, place] = values
     parts = spec.segments(count)
     ids = segment + np.arange(parts, dtype=np.int32)
@@ -100,25 +112,33 @@ def write_medium(
         rows.segment_ids[row, behind : start + count] *= -1
 
 
+def _first_entries(spec: RowSpec, start: int, offsets: Sequence[int]) -> dict[str, int]:
+    """By axis, the first entry in its row of a medium that begins at input position `start`."""
+    firsts = {"position": start, "medium": start, "output": start // spec.reduction}
+    return firsts | dict(zip(spec.axes, offsets, strict=True))
+
+
 def read_medium(
-    rows: ModuleRows, spec: RowSpec, row: int, start: int, inputs: int, grid: Grid
+    rows: ModuleRows,
+    spec: RowSpec,
+    row: int,
+    start: int,
+    lengths: MediumLengths,
+    offsets: Sequence[int] = (),
 ) -> ProcessedMedium:
-    """The medium of `inputs` positions in a row; the inverse of `write_medium`.
+    """The medium of such lengths in a row; the inverse of `write_medium`.
 
     Args:
         start: input position at which it begins.
-        grid: see `Lengths.grids`.
+        offsets: as in `write_medium`.
     """
-    starts = {"position": start, "output": start // spec.reduction}
-    found, arrays = {}, by_name(rows)
-    for name, (array, shape) in shapes(spec, inputs, grid).items():
-        if array.axis == "medium":
-            values = arrays[name][row, start]
-        else:
-            values = arrays[name][row, starts[array.axis] :][: shape[0]]
-        found[name] = values if array.offset is None else values - starts[array.offset]
-    gridded = grid if spec.is_gridded else None
-    return ProcessedMedium(found.pop("inputs"), found.pop("positions"), found, gridded)
+    firsts, found, arrays = _first_entries(spec, start, offsets), {}, by_name(rows)
+    for name, (array, shape) in shapes(spec, lengths).items():
+        first = firsts[array.axis]
+        place = first if array.axis == "medium" else slice(first, first + shape[0])
+        values = arrays[name][row, place]
+        found[name] = values - firsts[array.offset] if array.offset else values
+    return medium_of_arrays(spec, found, lengths)
 
 
 # ---- from host to host ---------------------------------------------------------------------------
@@ -131,15 +151,14 @@ def medium_words(spec: RowSpec, medium: ProcessedMedium) -> Words:
     return np.concatenate([array.ravel().view(np.int32) for array in own])
 
 
-def words_of(spec: RowSpec, inputs: int, grid: Grid) -> int:
+def words_of(spec: RowSpec, lengths: MediumLengths) -> int:
     """Words of a medium."""
-    return sum(sizes(spec, inputs, grid))
+    return sum(sizes(spec, lengths))
 
 
-def medium_of(spec: RowSpec, words: Words, inputs: int, grid: Grid) -> ProcessedMedium:
+def medium_of(spec: RowSpec, words: Words, lengths: MediumLengths) -> ProcessedMedium:
     """The inverse of `medium_words`."""
-    cuts = np.cumsum(sizes(spec, inputs, grid))[:-1]
-    parts = zip(shapes(spec, inputs, grid).items(), np.split(words, cuts), strict=True)
-    found = {name: own.view(array.dtype).reshape(shape) for (name, (array, shape)), own in parts}
-    own_grid = grid if spec.is_gridded else None
-    return ProcessedMedium(found.pop("inputs"), found.pop("positions"), found, own_grid)
+    ends = np.cumsum(sizes(spec, lengths))[:-1]
+    parts = zip(shapes(spec, lengths).items(), np.split(words, ends), strict=True)
+    found = {name: part.view(array.dtype).reshape(shape) for (name, (array, shape)), part in parts}
+    return medium_of_arrays(spec, found, lengths)

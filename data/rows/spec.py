@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from data.batch import ModuleRows
-from data.sample import NO_TILES, Grid, Lengths, ProcessedMedium
+from data.sample import NO_TILES, Grid, Lengths, MediumLengths, ProcessedMedium
 
 #: Name of a kind of media: its section of `data`, its field of records, its key in a sample.
 Kind = str
@@ -27,16 +27,21 @@ class ArraySpec:
     """An array of an encoder's rows, which is zero where no medium lies.
 
     Attributes:
-        axis: whether a medium has an entry for each input `position`, for each `output` that lands,
-            or one for itself (`medium`, written to all of its positions).
+        axis: what a medium has an entry for: each input `position`, each `output` that lands,
+            itself (`medium`, written to all of its positions), or each place on a further axis
+            (`RowSpec.axes`).
         shape, dtype: shape and type of an entry.
         blank: value for a medium that cannot be read.
         offset: what is added to the values in a row: the place there of the medium's first input
             `position`, or of its first `output`. So indices of outputs count from the row's first
             one, and ids from 1 on are those of one medium alone. None: nothing.
+
+    An array of edges between the positions of graphs is `ArraySpec("edge", (2,),
+    offset="position")`: an edge from position 0 to 2 of a graph that begins at position 8 of its
+    row is (8, 10) there.
     """
 
-    axis: Literal["position", "output", "medium"]
+    axis: str
     shape: tuple[int, ...] = ()
     dtype: DTypeLike = np.int32
     blank: int = 0
@@ -155,6 +160,21 @@ class RowSpec(ABC):
         """Arrays of a row, by name: `inputs`, `positions` and perhaps more."""
 
     @property
+    def budgets(self) -> Mapping[str, str]:
+        """By axis, the key of `data.budgets` that bounds the entries of a row on it.
+
+        Positions have the bucket's name; other axes, which media of some kinds have, follow::
+
+            {"position": "molecules", "edge": "molecules_edges"}
+        """
+        return {"position": self.name}
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Further axes than positions on which a medium has entries."""
+        return tuple(axis for axis in self.budgets if axis != "position")
+
+    @property
     def is_gridded(self) -> bool:
         """Whether media have grids of several rows or times, which lengths then list."""
         return False
@@ -226,25 +246,40 @@ class RowSpec(ABC):
         return {}
 
 
-def blank(spec: RowSpec, inputs: int, grid: Grid = NO_TILES) -> ProcessedMedium:
+def medium_lengths(spec: RowSpec, lengths: Lengths, number: int) -> MediumLengths:
+    """Lengths of one medium of a sample, whose lengths are by the name of `spec`."""
+    entries = lengths.entries[spec.name][number] if spec.axes else ()
+    return MediumLengths(lengths.media[spec.name][number], spec.grids(lengths)[number], entries)
+
+
+def blank(spec: RowSpec, lengths: MediumLengths) -> ProcessedMedium:
     """A replacement for a medium that cannot be read."""
     arrays = {
         name: np.full(shape, array.blank, array.dtype)
-        for name, (array, shape) in shapes(spec, inputs, grid).items()
+        for name, (array, shape) in shapes(spec, lengths).items()
     }
-    return ProcessedMedium(
-        arrays.pop("inputs"), arrays.pop("positions"), arrays, grid if spec.is_gridded else None
-    )
+    return medium_of_arrays(spec, arrays, lengths)
 
 
-def shapes(spec: RowSpec, inputs: int, grid: Grid) -> dict[str, tuple[ArraySpec, tuple[int, ...]]]:
+def medium_of_arrays(
+    spec: RowSpec, arrays: Mapping[str, NDArray[Any]], lengths: MediumLengths
+) -> ProcessedMedium:
+    """The medium of such arrays."""
+    more, grid = dict(arrays), lengths.grid if spec.is_gridded else None
+    inputs, positions = more.pop("inputs"), more.pop("positions")
+    return ProcessedMedium(inputs, positions, more, grid, lengths.entries)
+
+
+def shapes(spec: RowSpec, lengths: MediumLengths) -> dict[str, tuple[ArraySpec, tuple[int, ...]]]:
     """The arrays of a medium, and their shapes."""
-    counts = {"position": (inputs,), "output": (spec.landed(inputs, grid),), "medium": ()}
+    landed = spec.landed(lengths.count, lengths.grid or NO_TILES)
+    counts = {"position": (lengths.count,), "output": (landed,), "medium": ()}
+    counts |= {axis: (n,) for axis, n in zip(spec.axes, lengths.entries, strict=True)}
     return {
         name: (array, (*counts[array.axis], *array.shape)) for name, array in spec.arrays.items()
     }
 
 
-def sizes(spec: RowSpec, inputs: int, grid: Grid) -> list[int]:
+def sizes(spec: RowSpec, lengths: MediumLengths) -> list[int]:
     """Elements of the arrays of a medium, in the order of `RowSpec.arrays`."""
-    return [math.prod(shape) for _, shape in shapes(spec, inputs, grid).values()]
+    return [math.prod(shape) for _, shape in shapes(spec, lengths).values()]

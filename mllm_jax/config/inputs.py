@@ -115,7 +115,7 @@ def packing(model: ModelConfig, module: str, rows: int, positions: int) -> Modul
         empty = token_spec(model.decoder).empty_rows((rows, positions), ())
     else:
         (own,) = (spec for spec in row_specs(model) if spec.name == module)
-        empty = empty_rows(own, rows, positions)
+        empty = empty_rows(own, rows, positions, [0] * len(own.axes))
     return replace(empty, inputs=None, targets={})
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,8 +76,9 @@ print("packed")
 
 
 @pytest.mark.parametrize("name", ["row_spec", "media_type"])
-def test_the_page_shows_the_code(name: str) -> None:
-    code = (HERE / "cloud" / f"{name}.py").read_text()
+@pytest.mark.parametrize("kind", ["cloud", "graph"])
+def test_the_page_shows_the_code(kind: str, name: str) -> None:
+    code = (HERE / kind / f"{name}.py").read_text()
     assert f"```python\n{code}```" in PAGE.read_text(), f"{name}.py is not as in {PAGE}"
 
 
@@ -90,18 +92,42 @@ LINES = (
 )
 
 
-def _named(root: Path) -> None:
-    shutil.copytree(HERE / "cloud", root / "data" / "media" / "cloud")
-    for file, before, line in LINES:
+def _copied(folder: Path) -> Path:
+    root = folder / "copy"
+    for name in ("data", "mllm_jax", "scheduling", "sharding"):
+        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return root
+
+
+def _insert_lines(root: Path, lines: Sequence[tuple[str, str, str]]) -> None:
+    for file, before, line in lines:
         text = (root / file).read_text()
         assert text.count(before) == 1, (file, before)
         (root / file).write_text(text.replace(before, line + before))
 
 
+def _named(root: Path) -> None:
+    shutil.copytree(HERE / "cloud", root / "data" / "media" / "cloud")
+    _insert_lines(root, LINES)
+
+
+def _run(root: Path, folder: Path, script: str) -> None:
+    """Run a script, which gets the records, in a copy of the repository."""
+    (folder / "run.py").write_text(script)
+    done = subprocess.run(
+        [sys.executable, str(folder / "run.py"), str(folder / "train.json")],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "packed" in done.stdout
+
+
 def test_the_page_is_followed_to_the_letter(tmp_path: Path) -> None:
-    root = tmp_path / "copy"
-    for name in ("data", "mllm_jax", "scheduling", "sharding"):
-        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+    root = _copied(tmp_path)
     _named(root)
     rng = np.random.default_rng(0)
     records: list[dict[str, Any]] = []
@@ -113,17 +139,108 @@ def test_the_page_is_followed_to_the_letter(tmp_path: Path) -> None:
     messages = [{"role": "user", "content": parts}, {"role": "assistant", "content": "yes"}]
     records.append({"messages": messages})
     (tmp_path / "train.json").write_text(json.dumps(records))
-    (tmp_path / "run.py").write_text(SCRIPT)
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "run.py"), str(tmp_path / "train.json")],
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": str(root)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "packed" in done.stdout
+    _run(root, tmp_path, SCRIPT)
+
+
+# ---- drawn anew, with an axis for edges ----------------------------------------------------------
+
+GRAPH_SECTION = """class GraphConfig(MediumConfig):
+    placeholder: str = "<graph>"  # stands for a graph in the text
+    nodes: int = 32  # most nodes that are drawn of a graph
+
+
+"""
+GRAPH_LINES = (
+    ("data/config.py", "class ChatConfig", GRAPH_SECTION),
+    ("data/config.py", "    cache: LocalPath", "    graph: GraphConfig = GraphConfig()\n"),
+    ("data/media/registry.py", "VideoType())", "GraphType(), "),
+    (
+        "data/media/registry.py",
+        "from data.media.image",
+        "from data.media.graph.media_type import GraphType\n",
+    ),
+)
+#: Run in the copy: neighbourhoods are drawn anew in every epoch, and packed with their edges.
+GRAPH_SCRIPT = """
+import sys
+from dataclasses import asdict
+from itertools import product
+
+import numpy as np
+
+from data.config import DataConfig
+from data.loading.loader import Loader
+from data.loading.on_read import LoneHost, ReadingLoader
+from data.media.graph.row_spec import GraphRowSpec
+from data.planning.stream import TrainingDemand
+from data.processing.processor import make_processor
+from data.rows.pack import read_medium
+from data.rows.spec import medium_lengths
+from data.sources.make import make_source
+from scheduling.costs.work import TowerWork
+
+spec = GraphRowSpec("graphs")
+rows = {name: [0, 1] for name in ("decoder", "graphs")}
+demand = TrainingDemand(dict.fromkeys(rows, TowerWork(linear=1.0, quadratic=0.01)))
+STEPS, SEEN = 12, {}
+
+
+def check(microbatch, source, processor, epochs):
+    used = np.zeros((2, 2), int)
+    encoder = microbatch.batch.rows["graphs"]
+    for placement in microbatch.stats.placements:
+        medium = processor.process(source[placement.key]).media["graphs"][0]
+        epochs.setdefault(placement.index, {})[placement.epoch] = len(medium.inputs)
+        lengths = medium_lengths(spec, placement.lengths, 0)
+        (row, start, _), offsets = placement.media["graphs"][0], placement.offsets["graphs"][0]
+        packed = read_medium(encoder, spec, row, start, lengths, offsets)
+        np.testing.assert_equal(packed.arrays, medium.arrays)
+        edges = encoder.arrays["edges"][row, offsets[0] : offsets[0] + lengths.entries[0]]
+        assert ((start <= edges) & (edges < start + lengths.count)).all()
+        used[row] += lengths.count, lengths.entries[0]
+    assert (used <= (96, 70)).all(), used
+    return used
+
+
+WAYS = product(("none", "per_phase"), ("tokens", "samples"), (Loader, ReadingLoader))
+for balance, batch, kind in WAYS:
+    config = DataConfig.model_validate({
+        "source": {"kind": "llava", "path": sys.argv[1]},
+        "budgets": {"tokens": 256, "segments": 16, "graphs": 96, "graphs_edges": 70},
+        "rows": 2, "tokenizer": "bytes", "balance": balance, "batch": batch,
+        "lengths": "cached" if kind is Loader else "on_read",
+        **({"samples": 3} if batch == "samples" else {"lookahead": 8}),
+    })
+    processor, source, epochs = make_processor(config, [spec]), make_source(config), {}
+    last = ([rows], None, demand, LoneHost()) if kind is ReadingLoader else (rows, None, demand)
+    with kind(source, processor, config, 0, *last) as loader:
+        microbatches = [next(loader) for _ in range(STEPS)]
+    most = [check(own, source, processor, epochs) for own in microbatches]
+    assert np.max(most, axis=(0, 1))[1] > 50, "edges never fill a row"
+    assert any(len({*own.values()}) > 1 for own in epochs.values()), "drawn once for all epochs"
+    skipped = [str(fault) for own in microbatches for _, fault in own.skipped]
+    assert any("graphs_edges, above data.budgets' 70" in text for text in skipped), skipped
+    seen = SEEN.setdefault((balance, batch), microbatches)
+    for one, other in zip(seen, microbatches, strict=True):
+        np.testing.assert_equal(asdict(one.batch), asdict(other.batch))
+        assert one.state == other.state
+print("packed")
+"""
+
+
+def test_graphs_are_drawn_anew_and_packed_with_their_edges(tmp_path: Path) -> None:
+    root = _copied(tmp_path)
+    shutil.copytree(HERE / "graph", root / "data" / "media" / "graph")
+    _insert_lines(root, GRAPH_LINES)
+    rng, records = np.random.default_rng(0), []
+    for number, nodes in enumerate([10, 7, 40, 30, 9, 60]):
+        edges = rng.integers(0, nodes, (4 * nodes, 2))
+        features = rng.normal(size=(nodes, 4))
+        np.savez(tmp_path / f"{number}.npz", features=features, edges=edges)
+        turns = [{"from": "human", "value": "<graph> ?"}, {"from": "gpt", "value": "yes"}]
+        records.append({"graph": f"{number}.npz", "conversations": turns})
+    (tmp_path / "train.json").write_text(json.dumps(records))
+    _run(root, tmp_path, GRAPH_SCRIPT)
 
 
 # ---- with an encoder -----------------------------------------------------------------------------

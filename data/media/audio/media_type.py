@@ -13,9 +13,9 @@ from data.media.audio.files import EncodedAudio
 from data.media.audio.reader import ConfiguredClips
 from data.media.audio.row_spec import Audio, AudioRowSpec
 from data.media.file_bytes import FileBytes
-from data.media.media_type import Measured, MediaType
+from data.media.media_type import MediaType
 from data.media.preview import MediaPreview, Sound, levels
-from data.sample import ProcessedMedium
+from data.sample import MediumLengths, ProcessedMedium
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,11 @@ class AudioType(MediaType):
         """The reader that `data.audio` configures."""
         return ConfiguredClips(config.audio, spec)
 
-    def measure(self, reader: Any, medium: Audio, alone: bool) -> Measured:
+    def measure(self, reader: Any, medium: Audio, alone: bool) -> MediumLengths:
         """Frames, of which there is no grid."""
         found = reader.measure(*medium.info())
         medium.checked()
-        return found, None
+        return MediumLengths(found)
 
     def read(self, reader: Any, spec: AudioRowSpec, medium: Audio, alone: bool) -> ProcessedMedium:
         """Frames of a clip; one at another rate, or too long, is refused before it is decoded."""

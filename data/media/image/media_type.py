@@ -16,9 +16,9 @@ from data.media.image.patches import images_of
 from data.media.image.reader import ConfiguredImages
 from data.media.image.row_spec import Image, ImageRowSpec
 from data.media.image.tiles import Tiling, layout_of
-from data.media.media_type import Measured, MediaType
+from data.media.media_type import MediaType
 from data.media.preview import MediaPreview, Picture
-from data.sample import ProcessedMedium, Size
+from data.sample import MediumLengths, ProcessedMedium, Size
 
 _PATCH = 16  # pixels of a side for each patch of noise, if the source does not say
 
@@ -59,10 +59,9 @@ class ImageType(MediaType):
         """The reader that `data.image` and its keys for this encoder configure."""
         return ConfiguredImages(config.image.of(spec.module), spec)
 
-    def measure(self, reader: Any, medium: Image, alone: bool) -> Measured:
+    def measure(self, reader: Any, medium: Image, alone: bool) -> MediumLengths:
         """Patches, and the grid of an image."""
-        found: Measured = reader.measure(medium.size(), alone)
-        return found
+        return MediumLengths(*reader.measure(medium.size(), alone))
 
     def read(self, reader: Any, spec: ImageRowSpec, medium: Image, alone: bool) -> ProcessedMedium:
         """Patches of an image."""

@@ -14,10 +14,10 @@ from data.config import DataConfig
 from data.media.file_bytes import FileBytes
 from data.media.image.patches import images_of
 from data.media.image.row_spec import ImageRowSpec
-from data.media.media_type import Measured, MediaType
+from data.media.media_type import MediaType
 from data.media.preview import MediaPreview, Picture
 from data.media.video.files import EncodedVideo, FrameTiming, Video
-from data.sample import DataError, ProcessedMedium, Size
+from data.sample import DataError, MediumLengths, ProcessedMedium, Size
 
 #: Frames side by side in a picture of what the encoder gets.
 _ACROSS = 8
@@ -62,11 +62,10 @@ class VideoType(MediaType):
         """No encoder takes videos alone. Raises DataError."""
         raise DataError(f"the encoder {spec.name!r} takes no videos alone; valid: images, too")
 
-    def measure(self, reader: Any, medium: Video, alone: bool) -> Measured:
+    def measure(self, reader: Any, medium: Video, alone: bool) -> MediumLengths:
         """Patches of all frames, and the grid of a video."""
         timing = medium.timing()
-        found: Measured = reader.measure_frames(timing.count, timing.interval)
-        return found
+        return MediumLengths(*reader.measure_frames(timing.count, timing.interval))
 
     def read(self, reader: Any, spec: ImageRowSpec, medium: Video, alone: bool) -> ProcessedMedium:
         """Patches of all frames."""

@@ -20,7 +20,7 @@ from data.planning.buckets import number_of
 from data.planning.stream import SamplePlacement
 from data.processing.processor import Processor, make_processor
 from data.rows.pack import read_medium
-from data.rows.spec import RowSpec
+from data.rows.spec import RowSpec, medium_lengths
 from data.sample import UnusableError
 from data.sources.make import make_source
 from data.sources.mixture import SourceMixture
@@ -359,7 +359,9 @@ def _media(
         counts, grids = placement.lengths.media.get(lane, ()), spec.grids(placement.lengths)
         every = zip(places, counts, grids, strict=True)
         for number, ((row, start, _), count, grid) in enumerate(every):
-            taken = read_medium(rows, spec, row, start, count, grid)
+            measured = medium_lengths(spec, placement.lengths, number)
+            offsets = placement.offsets[lane][number] if spec.axes else ()
+            taken = read_medium(rows, spec, row, start, measured, offsets)
             own = number_of(placement.lengths, lane, number)
             look = processor.look(sample, spec.module, own, taken)
             yield SeenMedium(lane, row, start, count, spec.landed(count, grid), look)

@@ -20,7 +20,7 @@ from data.loading.on_read import numbers_of
 from data.planning.groups.evenness import Drawn, Shares, draw_steps
 from data.planning.packing import Capacity
 from data.rows.pack import WORD, words_of
-from data.rows.spec import RowSpec
+from data.rows.spec import RowSpec, medium_lengths
 from data.sample import Lengths
 from mllm_jax.config.hardware import named
 from mllm_jax.config.load import ExperimentConfig
@@ -180,7 +180,7 @@ def _sending_seconds(
 def _media_words(lengths: Lengths, kinds: Sequence[RowSpec]) -> int:
     """Words of the media of a sample."""
     return sum(
-        words_of(kind, n, grid)
+        words_of(kind, medium_lengths(kind, lengths, number))
         for kind in kinds
-        for n, grid in zip(lengths.media.get(kind.name, ()), kind.grids(lengths), strict=True)
+        for number in range(len(lengths.media.get(kind.name, ())))
     )

@@ -14,7 +14,7 @@ from data.media.preview import COLUMNS, levels
 from data.planning.stream import TrainingDemand
 from data.processing.processor import Processor
 from data.rows.pack import read_medium
-from data.sample import NO_TILES
+from data.sample import MediumLengths
 from data.sources.source import Source
 from tests.data.samples import AUDIO, VISION, WORK, all_rows
 
@@ -42,7 +42,7 @@ def test_media_come_back_from_the_rows_of_a_batch(
             for number, (row, start, _) in enumerate(own.media[spec.name]):
                 medium = example.media[spec.name][number]
                 rows = microbatch.batch.rows[spec.name]
-                found = read_medium(rows, spec, row, start, len(medium.inputs), NO_TILES)
+                found = read_medium(rows, spec, row, start, MediumLengths(len(medium.inputs)))
                 np.testing.assert_equal(found.arrays, medium.arrays)
                 compared += 1
     assert compared > 10

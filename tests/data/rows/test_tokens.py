@@ -18,7 +18,7 @@ from data.processing.processor import Processor
 from data.rows.pack import empty_rows, read_medium, write_medium
 from data.rows.spec import ArraySpec
 from data.rows.tokens import TEXT, TextSpan, TokenSpec, sequential, text_spans
-from data.sample import Grid, Lengths
+from data.sample import Grid, Lengths, MediumLengths
 from tests.data.loading.test_assemble import first_step
 from tests.data.media.tiled import TILED
 from tests.data.rows.three_axes import mrope
@@ -129,5 +129,5 @@ def test_ids_with_an_offset_are_those_of_one_medium_alone() -> None:
         write_medium(rows, own, 0, start, len(media), media[-1])
     assert rows.arrays["window_ids"][0].tolist() == [1, 1, 2, 2, 5, 5, 6, 6, 7, 7, 0, 0]
     for start, medium in zip((0, 4), media, strict=True):
-        found = read_medium(rows, own, 0, start, len(medium.inputs), Grid(1, 1, 1))
+        found = read_medium(rows, own, 0, start, MediumLengths(len(medium.inputs)))
         np.testing.assert_array_equal(found.more["window_ids"], medium.more["window_ids"])

@@ -11,8 +11,8 @@ from numpy.lib import format as npy
 from data.config import DataConfig
 from data.faults import FaultKind
 from data.media.file_bytes import HEADER, STREAM, FileBytes
-from data.media.media_type import Measured, MediaType
-from data.sample import MediaError, ProcessedMedium
+from data.media.media_type import MediaType
+from data.sample import MediaError, MediumLengths, ProcessedMedium
 
 from .row_spec import CloudRowSpec, medium_of
 
@@ -71,9 +71,9 @@ class CloudType(MediaType):
     def reader(self, config: DataConfig, spec: CloudRowSpec) -> None:
         """No reader: the points in a file are the inputs."""
 
-    def measure(self, reader: Any, medium: Cloud | NoiseCloud, alone: bool) -> Measured:
+    def measure(self, reader: Any, medium: Cloud | NoiseCloud, alone: bool) -> MediumLengths:
         """Number of points; a point cloud has no grid."""
-        return medium.count(), None
+        return MediumLengths(medium.count())
 
     def read(
         self, reader: Any, spec: CloudRowSpec, medium: Cloud | NoiseCloud, alone: bool

@@ -1,0 +1,1 @@
+"""Neighbourhoods of graphs, the second worked example of docs/extending/media.md."""
