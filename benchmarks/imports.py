@@ -18,7 +18,7 @@ import ml_dtypes
 import numpy as np
 
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.hf_format.decoder_rules import decoder_rules, write_decoder
+from mllm_jax.families.releases import decoder_rules, write_decoder
 from mllm_jax.hf_format.files import ReleasedTensors, open_tensors
 from mllm_jax.hf_format.tensor_rules import TensorRule
 from mllm_jax.models.pretrained.load import load

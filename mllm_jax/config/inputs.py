@@ -144,7 +144,7 @@ def rounded(budgets: Mapping[str, int], config: ExperimentConfig) -> dict[str, i
     found = {
         name: -(-own // units.get(name, 1)) * units.get(name, 1) for name, own in budgets.items()
     }
-    if not decoder.traits.rotary:
+    if not decoder.parts.rotary:
         most = decoder.max_positions // units["tokens"] * units["tokens"]
         found["tokens"] = min(found["tokens"], most)
     return found

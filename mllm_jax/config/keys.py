@@ -93,7 +93,7 @@ def keys(model: type[BaseModel], prefix: KeyPath = ()) -> Iterator[Key]:
     """All leaf keys of `model` in the order of declaration; a key of several families once each."""
     for name, field in model.model_fields.items():
         path = (*prefix, name)
-        inner = list(_models(field.annotation))
+        inner = list(_models(_annotation(field)))
         for suffix, child in inner:
             yield from keys(child, path + suffix)
         if not inner:
@@ -206,6 +206,12 @@ def _row(same: Sequence[Key]) -> str:
     return f"| `{same[0].name}` | " + " | ".join(columns) + " |"
 
 
+def _annotation(field: FieldInfo) -> Any:
+    """The annotation of a field, with the choice of families that pydantic takes from it."""
+    choices = [own for own in field.metadata if isinstance(own, FamilyChoice)]
+    return Annotated[field.annotation, choices[0]] if choices else field.annotation
+
+
 def _is_model(annotation: Any) -> bool:
     return inspect.isclass(annotation) and issubclass(annotation, BaseModel)
 
@@ -256,7 +262,7 @@ def _step(annotation: Any, part: str, data: object) -> Any:
         if _is_mapping(get_origin(option)):
             found = get_args(option)[1]
         elif _is_model(option) and part in option.model_fields and _admits(option, data):
-            inner = option.model_fields[part].annotation
+            inner = _annotation(option.model_fields[part])
             found = inner if found is None else Union[found, inner]  # noqa: UP007
     return found
 

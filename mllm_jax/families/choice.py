@@ -11,6 +11,7 @@ from pydantic_core import PydanticKnownError
 
 from mllm_jax.families import registry
 from mllm_jax.families.family import AnyConfig
+from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 
 #: The key that names the family.
@@ -23,17 +24,20 @@ class FamilyChoice:
 
     Attributes:
         base: class of all configurations that are valid.
+        default: family of values that name none; None: they must name one.
     """
 
     base: type[AnyConfig]
+    default: str | None = None
 
     def validate(self, value: Any, validate_base: ValidatorFunctionWrapHandler) -> Any:
         """Validate `value`; errors have the paths of its keys."""
         if not isinstance(value, Mapping):
             return validate_base(value)
-        if value.get(KEY) is None:
+        name = self.default if value.get(KEY) is None else value[KEY]
+        if name is None:
             raise PydanticKnownError("union_tag_not_found", {"discriminator": repr(KEY)})
-        return self._named(value[KEY]).model_validate(value)
+        return self._named(name).model_validate(value)
 
     def _named(self, name: Any) -> type[AnyConfig]:
         try:
@@ -52,5 +56,7 @@ class FamilyChoice:
         return {name: own.config for name, own in modules if issubclass(own.config, self.base)}
 
 
+DECODERS = FamilyChoice(DecoderConfig, default="llama")
 ENCODERS = FamilyChoice(EncoderConfig)
+AnyDecoder = Annotated[DecoderConfig, SerializeAsAny(), WrapValidator(DECODERS.validate), DECODERS]
 AnyEncoder = Annotated[EncoderConfig, SerializeAsAny(), WrapValidator(ENCODERS.validate), ENCODERS]

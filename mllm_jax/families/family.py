@@ -38,7 +38,7 @@ class FamilyModule:
 
     Attributes:
         config: class of its configuration.
-        functions: reference to its `ModuleFunctions`, which need jax.
+        functions: reference to its `ModuleFunctions`, which need jax; None: those of all decoders.
         processor: reference to a function of the module's name, its configuration and the
             decoder's, which makes the description of the module's media for the data pipeline;
             None for a module of tokens. A loader's worker unpickles the description: it must not
@@ -46,7 +46,7 @@ class FamilyModule:
     """
 
     config: type[AnyConfig]
-    functions: str
+    functions: str | None = None
     processor: str | None = None
 
 
@@ -59,12 +59,15 @@ class Family:
         modules: kinds of modules by the value of `family` in a configuration: the family's name,
             or `<family>.<module>` if there are several. Empty for a release that is made of
             modules of other families, such as LLaVA.
-        formats: reference to a tuple of `ReleaseFormat`; None for a family without a release.
+        formats: reference to a tuple of `ReleaseFormat`, besides that of `decoder`; None: no other.
+        decoder: reference to the `DecoderRelease` of a family of decoders, which are released alone
+            and in multimodal models; None for other families and those without a release.
     """
 
     name: str
     modules: Mapping[str, FamilyModule] = field(default_factory=lambda: MappingProxyType({}))
     formats: str | None = None
+    decoder: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse modules that a configuration could not name."""

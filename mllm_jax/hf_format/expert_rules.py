@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from numpy.typing import NDArray
@@ -20,11 +21,25 @@ from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.experts import MOST, ExpertsConfig
 
 #: Names of a layer's projections, here and as released by default.
-_PROJECTIONS = {"gate_proj": "gate_proj", "up_proj": "up_proj", "down_proj": "down_proj"}
+_PROJECTIONS = MappingProxyType(
+    {"gate_proj": "gate_proj", "up_proj": "up_proj", "down_proj": "down_proj"}
+)
+#: Keys of the experts of Qwen's families.
+QWEN_KEYS = MappingProxyType(
+    {
+        "count": "num_experts",
+        "top_k": "num_experts_per_tok",
+        "d_ff": "moe_intermediate_size",
+        "normalise": "norm_topk_prob",
+    }
+)
+#: Other names of Qwen's keys: transformers 5 calls the experts of a Qwen3-MoE `num_local_experts`,
+#: and reads either name.
+QWEN_ALIASES = MappingProxyType({"num_local_experts": "num_experts"})
 
 
 @dataclass(frozen=True)
-class _ExpertFormat:
+class ExpertFormat:
     """How a family releases its experts.
 
     Attributes:
@@ -37,52 +52,17 @@ class _ExpertFormat:
 
     prefix: str
     keys: Mapping[str, str]
-    constants: Mapping[str, Any]
-    lists_layers: bool
-    projections: Mapping[str, str]
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    lists_layers: bool = True
+    projections: Mapping[str, str] = field(default_factory=lambda: _PROJECTIONS)
 
 
-_QWEN = {
-    "count": "num_experts",
-    "top_k": "num_experts_per_tok",
-    "d_ff": "moe_intermediate_size",
-    "normalise": "norm_topk_prob",
-}
-_FORMATS = {
-    "mixtral": _ExpertFormat(
-        "block_sparse_moe.",
-        {"count": "num_local_experts", "top_k": "num_experts_per_tok", "d_ff": "intermediate_size"},
-        {"normalise": True},
-        lists_layers=False,
-        projections={"gate_proj": "w1", "up_proj": "w3", "down_proj": "w2"},
-    ),
-    "qwen2_moe": _ExpertFormat(
-        "mlp.",
-        {**_QWEN, "shared_d_ff": "shared_expert_intermediate_size"},
-        {"shared_gate": True},
-        lists_layers=True,
-        projections=_PROJECTIONS,
-    ),
-    "qwen3_moe": _ExpertFormat("mlp.", _QWEN, {}, lists_layers=True, projections=_PROJECTIONS),
-}
-#: Other names of released keys, by family: transformers 5 calls the experts of a Qwen3-MoE
-#: `num_local_experts`, and reads either name.
-ALIASES: Mapping[str, Mapping[str, str]] = {
-    "mixtral": {"num_experts": "num_local_experts"},
-    "qwen2_moe": {"num_local_experts": "num_experts"},
-    "qwen3_moe": {"num_local_experts": "num_experts"},
-}
-#: Released keys for which there is one value here, by family, with this value.
-FIXED: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
-    "mixtral": {"sliding_window": (None,), "router_jitter_noise": (0, None)},
-    "qwen2_moe": {"qkv_bias": (True, None)},
-}
 #: Training settings and layers of experts, which every family has a place for.
 _FREE = {"balance_weight", "z_weight", "buffer", "every", "first_dense"}
 
 
-def read_experts(values: Mapping[str, Any]) -> ExpertsConfig | None:
-    """The experts of a released configuration; None if its family has none.
+def read_experts(values: Mapping[str, Any], expert_format: ExpertFormat) -> ExpertsConfig:
+    """The experts of a released configuration.
 
     The loss has a load-balancing loss where that of the public implementation has one.
 
@@ -90,9 +70,6 @@ def read_experts(values: Mapping[str, Any]) -> ExpertsConfig | None:
         PretrainedError: a key is missing or has a value that is not supported, or the layers with
             experts are none that repeat.
     """
-    expert_format = _FORMATS.get(str(values.get("model_type")))
-    if expert_format is None:
-        return None
     missing = [key for key in expert_format.keys.values() if values.get(key) is None]
     if missing:
         raise PretrainedError(
@@ -111,7 +88,7 @@ def read_experts(values: Mapping[str, Any]) -> ExpertsConfig | None:
     return experts
 
 
-def _check_values(values: Mapping[str, Any], expert_format: _ExpertFormat) -> None:
+def _check_values(values: Mapping[str, Any], expert_format: ExpertFormat) -> None:
     """Raise PretrainedError, in the keys of the release, for what `ExpertsConfig` would refuse."""
     numbers = [released for key, released in expert_format.keys.items() if key != "normalise"]
     for key in [*numbers, "decoder_sparse_step"] if expert_format.lists_layers else numbers:
@@ -184,16 +161,14 @@ def _check_places(values: Mapping[str, Any], experts: ExpertsConfig) -> None:
         )
 
 
-def write_experts(config: DecoderConfig) -> dict[str, Any]:
+def write_experts(
+    config: DecoderConfig, experts: ExpertsConfig, expert_format: ExpertFormat
+) -> dict[str, Any]:
     """The inverse of `experts_config`: the keys of a configuration that describe experts.
 
     Raises:
         PretrainedError: the family's release format has no place for what these experts are.
     """
-    experts = config.experts
-    if experts is None:
-        return {}
-    expert_format = _FORMATS[config.family]
     defaults = ExpertsConfig(count=experts.count, top_k=experts.top_k, d_ff=experts.d_ff)
     free = {
         *expert_format.keys,
@@ -236,7 +211,9 @@ def check_equal_biases(config: DecoderConfig, biases: NDArray[Any]) -> None:
             )
 
 
-def mlp_rules(config: DecoderConfig, prefix: str) -> Iterator[TensorRule]:
+def mlp_rules(
+    config: DecoderConfig, prefix: str, expert_format: ExpertFormat | None
+) -> Iterator[TensorRule]:
     """Rules of the MLPs and of the experts of a decoder's layers.
 
     Args:
@@ -249,14 +226,18 @@ def mlp_rules(config: DecoderConfig, prefix: str) -> Iterator[TensorRule]:
         for name, kernel in _gated_projections(config.d_model, config.d_ff):
             released = f"{prefix}mlp.{name}.weight"
             yield TensorRule(f"layers.mlp.{name}.kernel", released, kernel, config.layers, only)
-    if experts is not None:
-        yield from _expert_rules(config, experts, prefix, sparse)
+    if experts is not None and expert_format is not None:
+        yield from _expert_rules(config, experts, prefix, sparse, expert_format)
 
 
 def _expert_rules(
-    config: DecoderConfig, experts: ExpertsConfig, prefix: str, only: frozenset[int]
+    config: DecoderConfig,
+    experts: ExpertsConfig,
+    prefix: str,
+    only: frozenset[int],
+    expert_format: ExpertFormat,
 ) -> Iterator[TensorRule]:
-    expert_format, width = _FORMATS[config.family], (config.d_model,)
+    width = (config.d_model,)
     body = f"{prefix}{expert_format.prefix}"
 
     def rule(

@@ -116,7 +116,7 @@ class DecoderLayer(nnx.Module):
 
 def _mlp(config: DecoderConfig, rngs: nnx.Rngs, gain: float) -> GatedMLP | MLP:
     d_model, d_ff = config.d_model, config.d_ff
-    if config.traits.gated:
+    if config.parts.gated:
         return GatedMLP(d_model, d_ff, rngs, gain)
     return MLP((d_model, d_ff, d_model), rngs, gain)
 
@@ -141,7 +141,7 @@ def decoder_tower(config: DecoderConfig, backend: str) -> Tower:
         ),
         "norm": Block(lambda rngs: _norm(config, rngs)),
     }
-    if not config.traits.rotary:
+    if not config.parts.rotary:
         entries = config.max_positions
         tower["embed_positions"] = Block(lambda rngs: Embedding(entries, None, d_model, rngs))
     if config.extra_tokens:
@@ -230,12 +230,12 @@ def head_terms(tower: Tower, params: Params, hidden: jax.Array, view: View) -> l
 
 
 def _norm(config: DecoderConfig, rngs: nnx.Rngs) -> nnx.Module:
-    kind = LayerNorm if config.traits.centred else RMSNorm
+    kind = LayerNorm if config.parts.centred else RMSNorm
     return kind(config.d_model, config.norm_eps, rngs)
 
 
 def _attention_spec(config: DecoderConfig, backend: str, kind: LayerKind) -> AttentionSpec:
-    traits = config.traits
+    parts = config.parts
     return AttentionSpec(
         d_model=config.d_model,
         heads=config.heads,
@@ -244,10 +244,10 @@ def _attention_spec(config: DecoderConfig, backend: str, kind: LayerKind) -> Att
         mask=kind.mask,
         backend=backend,
         rotary=rotary_number(config.layer_kinds, kind),
-        q_bias="q" in traits.biases,
-        k_bias="k" in traits.biases,
-        v_bias="v" in traits.biases,
-        o_bias="o" in traits.biases,
-        qk_norm=config.norm_eps if traits.qk_norm else None,
+        q_bias="q" in parts.biases,
+        k_bias="k" in parts.biases,
+        v_bias="v" in parts.biases,
+        o_bias="o" in parts.biases,
+        qk_norm=config.norm_eps if parts.qk_norm else None,
         gain=residual_gain(config.layers),
     )

@@ -14,7 +14,7 @@ from typing import Literal
 
 from pydantic import Field, PrivateAttr, model_validator
 
-from mllm_jax.families.choice import AnyEncoder
+from mllm_jax.families.choice import AnyDecoder, AnyEncoder
 from mllm_jax.layers.attention.limits import Backend
 from mllm_jax.layers.config.adapters import Adapters
 from mllm_jax.layers.config.decoder import DecoderConfig
@@ -45,7 +45,7 @@ class ModelConfig(Section):
             values. Keys of these modules that the section leaves out come from their `config.json`.
     """
 
-    decoder: DecoderConfig
+    decoder: AnyDecoder
     encoders: dict[str, AnyEncoder] = Field({})
     pretrained: str | dict[str, str | None] | None = None
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import cached_property
 
 from scheduling.costs.shares import elements
-from scheduling.costs.strategy import Strategy, module_stages
+from scheduling.costs.strategy import Strategy, encoder_pieces
 from scheduling.costs.work import ExpertWork, Parameters, TowerProfile
 from scheduling.costs.workload import VECTOR_MOMENTS, WIDE, Split, Workload
 from scheduling.lowering.lowered import Remat
-from scheduling.schedules.tasks import ModuleStages
+from scheduling.schedules.tasks import EncoderPieces
 from sharding.axes import LogicalAxes, is_matrix
 from sharding.plan import ParallelPlan
 
@@ -53,12 +53,12 @@ class Tower:
         """Layers of a chunk of the decoder, or of a piece of an encoder."""
         if self.name == "decoder":
             return self.tower.per_run(self.plan.stage * self.strategy.chunks)
-        return self.tower.layers // self.division.chunks
+        return self.tower.layers // self.cut.pieces
 
     @cached_property
-    def division(self) -> ModuleStages:
-        """How an encoder's work is divided."""
-        return module_stages(self.workload, self.strategy, self.name)
+    def cut(self) -> EncoderPieces:
+        """How an encoder's work is cut."""
+        return encoder_pieces(self.workload, self.strategy, self.name)
 
     @cached_property
     def shared_experts(self) -> ExpertWork | None:

@@ -30,8 +30,8 @@ from scheduling.lowering.lowered import (
     Table,
 )
 from scheduling.schedules.schedule import ScheduleError
-from scheduling.schedules.task_kinds import B, F, W
-from scheduling.schedules.tasks import BACKBONE, ModuleStages
+from scheduling.schedules.task_kinds import EB, EF, B, F, W
+from scheduling.schedules.tasks import EncoderPieces
 
 #: Names of the loops over ticks, in their order: before the decoder's ticks, those, and after them.
 PHASES = ("prologue", "middle", "epilogue")
@@ -51,8 +51,7 @@ class EncoderFrame:
     """What is fixed of an encoder's program.
 
     Attributes:
-        module: how the encoder's work is divided.
-        per_target: as of `Feed`.
+        cut: how the encoder's work is cut.
         sizes: slots of the encoder's buffers, equal on all stages.
         slots: most microbatches that one of the encoder's pipelines runs.
         merges: most pairs of an encoder and a decoder microbatch on a stage.
@@ -60,8 +59,7 @@ class EncoderFrame:
         carried: slots of `output_buffer`, the first ones, that are carried from step to step.
     """
 
-    module: ModuleStages
-    per_target: int
+    cut: EncoderPieces
     sizes: EncoderSizes
     slots: int
     merges: int
@@ -139,8 +137,7 @@ class ScheduleBounds:
             program.sizes,
             {
                 name: EncoderFrame(
-                    own.module,
-                    own.feed.per_target,
+                    replace(own.cut, feeds=None),
                     own.sizes,
                     own.slots,
                     own.merges.count,
@@ -174,10 +171,7 @@ class ScheduleBounds:
         """
         bounds, schedule = cls.of(program, single_tasks=single_tasks), program.schedule
         count = schedule.microbatches
-        tasks = sum(
-            schedule.microbatches_of(own.name) * (2 * own.chunks - own.first_backward)
-            for own in schedule.sources
-        )
+        tasks = sum(cut.units(count) * (cut.pieces + cut.backward) for cut in schedule.encoders)
         pairs = count + max((own.slots for own in bounds.encoders.values()), default=0)
         open_bounds = bounds.without_order(len(schedule.span) + tasks, pairs)
         encoders = open_bounds.encoders.items()
@@ -192,7 +186,7 @@ class ScheduleBounds:
         """
         for what in ("stages", "chunks", "microbatches", "remat"):
             _refuse_other(what, getattr(other, what), getattr(self, what))
-        _refuse_other("encoders", _divisions(other), _divisions(self))
+        _refuse_other("encoders", _cuts(other), _cuts(self))
         _refuse_other("remat of encoders", _remats(other), _remats(self))
         encoders = {
             name: replace(
@@ -221,10 +215,10 @@ class ScheduleBounds:
             pairs: most pairs of an encoder and a decoder microbatch on a stage, if more.
         """
         single = FusedKind.single
-        forwards = [single(F, name) for name in self.encoders]
-        backwards = [single(B, name) for name, own in self.encoders.items() if own.module.trains]
+        forwards = [single(EF, name) for name in self.encoders]
+        backwards = [single(EB, name) for name, own in self.encoders.items() if own.cut.backward]
         decoder = [*([single(W)] if self.sizes.operands else []), single(B), single(F)]
-        ahead = [single(F, name) for name, own in self.encoders.items() if own.module.prefetch]
+        ahead = [single(EF, name) for name, own in self.encoders.items() if own.cut.ahead]
         more = forwards, [*decoder, *backwards, *forwards], [*backwards, *ahead]
         return replace(
             self,
@@ -350,8 +344,8 @@ class ScheduleBounds:
         found = {}
         for own in self.kinds:
             for kind in own:
-                parts = _parts(kind.backbone, own)
-                if kind != kind.backbone and all(part in own for part in parts):
+                parts = _parts(kind.decoder, own)
+                if kind != kind.decoder and all(part in own for part in parts):
                     found[kind] = tuple(parts)
         return found
 
@@ -369,8 +363,8 @@ class ScheduleBounds:
         for what in ("stages", "chunks", "microbatches"):
             _refuse_other(what, getattr(schedule, what), getattr(self, what))
         _refuse_other("remat", program.remat, self.remat)
-        given = [(own.module, own.feed.per_target) for own in program.encoders.values()]
-        _refuse_other("encoders", given, list(_divisions(self)))
+        cuts = [replace(cut, feeds=None) for cut in schedule.encoders]
+        _refuse_other("encoders", cuts, list(_cuts(self)))
         remats = {name: own.remat for name, own in program.encoders.items()}
         _refuse_other("remat of encoders", remats, _remats(self))
         _refuse_more("ticks", len(schedule.ticks), self.ticks)
@@ -393,8 +387,8 @@ def with_slack(sizes: EncoderSizes) -> EncoderSizes:
     return replace(sizes, **{name: n + SLACK_SLOTS for name, n in held.items() if n})
 
 
-def _divisions(bounds: ScheduleBounds) -> tuple[tuple[ModuleStages, int], ...]:
-    return tuple((own.module, own.per_target) for own in bounds.encoders.values())
+def _cuts(bounds: ScheduleBounds) -> tuple[EncoderPieces, ...]:
+    return tuple(own.cut for own in bounds.encoders.values())
 
 
 def _remats(bounds: ScheduleBounds) -> dict[str, Remat]:
@@ -435,9 +429,9 @@ def _kinds(program: LoweredSchedule, ticks: range, single_tasks: bool) -> tuple[
 
 def _parts(whole: FusedKind, kinds: Container[FusedKind]) -> list[FusedKind]:
     """Parts of a bundle: the decoder's tasks together if `kinds` has them, and single tasks."""
-    decoder = whole.backbone
+    decoder = whole.decoder
     together = [decoder] if decoder.tasks and decoder in kinds else []
-    return together + [one for one in whole.single_tasks if not (together and one.backbone.tasks)]
+    return together + [one for one in whole.single_tasks if not (together and one.decoder.tasks)]
 
 
 def _union_kinds(
@@ -453,8 +447,8 @@ def _in_order(singles: Iterable[FusedKind]) -> tuple[FusedKind, ...]:
     """Single tasks of each module: those that read slots before those that write them."""
 
     def place(single: FusedKind) -> tuple[bool, bool, bool]:
-        ((kind, module),) = single.tasks
-        return module != BACKBONE, kind.forward, kind.passes
+        ((kind, _),) = single.tasks
+        return kind.encoder, kind.forward, kind.passes
 
     return tuple(sorted(dict.fromkeys(singles), key=place))
 

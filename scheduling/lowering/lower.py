@@ -38,8 +38,7 @@ from scheduling.lowering.lowered import (
 from scheduling.lowering.ticks import DecoderTicks, EncoderTicks, task_rows
 from scheduling.schedules.check import check
 from scheduling.schedules.schedule import Schedule, ScheduleError
-from scheduling.schedules.task_kinds import W
-from scheduling.schedules.tasks import ModuleStages
+from scheduling.schedules.tasks import EncoderPieces
 
 
 def lower_schedule(
@@ -69,27 +68,21 @@ def lower_schedule(
     decoder = DecoderTicks.of(schedule, tasks)
     blank = _TableShape(len(schedule.ticks), schedule.stages)
     made = {
-        feed.source: _lower_encoder(
-            blank,
-            EncoderTicks.of(schedule, schedule.module(feed.source), feed, tasks),
-            decoder,
-            own.get(feed.source, remat),
+        cut.name: _lower_encoder(
+            blank, EncoderTicks.of(schedule, cut, tasks), decoder, own.get(cut.name, remat)
         )
-        for feed in schedule.feeds
+        for cut in schedule.encoders
     }
     return _lower_decoder(schedule, decoder, remat, made)
 
 
 def _refuse_without_tables(schedule: Schedule) -> None:
     """Raise ScheduleError for kinds of tasks that the executor has no function for."""
-    backbone = schedule.backbone.name
-    for module, kind in schedule.task_arrays.keys:
-        valid = [k for k in EXECUTABLE_KINDS if k is not W or module == backbone]
-        if kind not in valid:
-            raise ScheduleError(
-                f"the executor has no function for tasks of kind {kind} of {module!r}, so that "
-                f"they are scheduled and simulated only; valid: {', '.join(map(str, valid))}"
-            )
+    if unknown := [kind.name for kind in schedule.kinds if kind not in EXECUTABLE_KINDS]:
+        raise ScheduleError(
+            f"the executor has no function for tasks of kind {', '.join(unknown)}, so that they "
+            f"are scheduled and simulated only; valid: {', '.join(map(str, EXECUTABLE_KINDS))}"
+        )
 
 
 # ---- slots ---------------------------------------------------------------------------------------
@@ -291,10 +284,9 @@ class _EncoderSlots:
         last = _entry_mask(forward.shape, -1)
         full = remat == "full"
         # The stage sync reads the value, so values of later ticks may take its slot.
-        entry = ticks.feed.reduce_consumers(decoder.entry + 1, np.maximum)[:, None] + 0 * forward
+        entry = ticks.cut.reduce_consumers(decoder.entry + 1, np.maximum)[:, None] + 0 * forward
         leave = (
-            ticks.feed.reduce_consumers(decoder.backward[:, 0, 0], np.minimum)[:, None]
-            + 0 * forward
+            ticks.cut.reduce_consumers(decoder.backward[:, 0, 0], np.minimum)[:, None] + 0 * forward
         )
         colour = partial(_assign_slots, ticks.stage)
         return cls(
@@ -322,7 +314,7 @@ def _output_slots(ticks: EncoderTicks, entry: Ints, local: Ints) -> _BufferSlots
     Microbatches of the next step are numbered from 0 on their stage, which is their place in their
     pipeline's batch: they are its first.
     """
-    ahead = np.arange(len(local)) < ticks.module.prefetch
+    ahead = np.arange(len(local)) < ticks.cut.ahead
     reserved = dict(Counter(ticks.stage[ahead, -1].tolist()))
     here = _entry_mask(entry.shape, -1) & ~ahead[:, None]
     slots = _assign_slots(ticks.stage, ticks.forward, entry, here, reserved)
@@ -346,8 +338,7 @@ def _lower_encoder(
     slots = _EncoderSlots.of(ticks, decoder, remat, local)
     pairs = _merge_table(ticks, decoder, slots, blank.stages)
     return EncoderProgram(
-        module=ticks.module,
-        feed=ticks.feed,
+        cut=ticks.cut,
         forward=_encoder_forward(blank, ticks, slots, local),
         backward=_encoder_backward(blank, ticks, slots, local, remat),
         sizes=slots.sizes,
@@ -355,10 +346,10 @@ def _lower_encoder(
         local=read_only(local),
         merges=pairs,
         slots=max(local.tolist(), default=-1) + 1,
-        prefetch_slot=read_only(local[: ticks.module.prefetch]),
+        prefetch_slot=read_only(local[: ticks.cut.ahead]),
         remat=remat,
         **_pieces_moved(blank, ticks, slots),
-        **_merge_ticks(blank, decoder, pairs, ticks.module),
+        **_merge_ticks(blank, decoder, pairs, ticks.cut),
     )
 
 
@@ -369,7 +360,7 @@ def _merge_table(
     entry, leave = decoder.forward[:, 0, 0], decoder.backward[:, 0, 0]
     found: list[list[tuple[int, int]]] = [[] for _ in range(stages)]
     fresh = {}
-    for unit, (first, last) in enumerate(ticks.feed.consumer_spans(len(entry)).tolist()):
+    for unit, (first, last) in enumerate(ticks.cut.consumers(len(entry)).tolist()):
         fed = range(first, last + 1)
         found[ticks.stage[unit, -1]] += [(m, unit) for m in fed]
         fresh[unit] = min(fed, key=lambda m: leave[m])
@@ -391,7 +382,7 @@ def _merge_table(
 
 
 def _merge_ticks(
-    blank: _TableShape, decoder: DecoderTicks, pairs: MergeTable, module: ModuleStages
+    blank: _TableShape, decoder: DecoderTicks, pairs: MergeTable, cut: EncoderPieces
 ) -> dict[str, Table]:
     """First pair and number of pairs that enter before a tick, and that leave in one."""
     runs: dict[tuple[int, int], list[int]] = {}
@@ -402,7 +393,7 @@ def _merge_ticks(
     values = [(*place, own[0], len(own)) for place, own in runs.items()]
     microbatch, stages, first, count = np.array(values, np.intp).reshape(-1, 4).T
     entry, leave = decoder.forward[microbatch, 0, 0], decoder.backward[microbatch, 0, 0]
-    trained = np.full(len(microbatch), module.trains)
+    trained = np.full(len(microbatch), cut.backward > 0)
     return {
         "merge_first": blank.table(entry, stages, first),
         "merge_count": blank.table(entry, stages, count),

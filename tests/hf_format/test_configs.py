@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from mllm_jax.families.clip.release import read_clip
+from mllm_jax.families.releases import read_decoder, write_decoder
 from mllm_jax.families.siglip.release import read_siglip
 from mllm_jax.families.whisper.release import read_whisper
 from mllm_jax.hf_format.configs import read_config
-from mllm_jax.hf_format.decoder_rules import read_decoder, write_decoder
 from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.layers.config.decoder import DecoderConfig
+from mllm_jax.models.graph import ModelConfig
 
 SIZES: dict[str, Any] = {"layers": 2, "d_model": 64, "heads": 4, "d_ff": 96, "vocab": 128}
 TYPE = {"rope_type": "llama3"}
@@ -44,6 +45,11 @@ LLAMA = {
     "tie_word_embeddings": False,
     "vocab_size": 128256,
 }
+
+
+def read_values(values: dict[str, Any]) -> DecoderConfig:
+    """The decoder of a configuration."""
+    return ModelConfig.model_validate({"decoder": values}).decoder
 
 
 def test_a_released_llama_is_ours() -> None:
@@ -91,7 +97,7 @@ def test_a_qwen3_that_does_not_say_the_width_of_its_heads() -> None:
     ids=lambda changes: changes["family"],
 )
 def test_ours_becomes_what_it_came_from(changes: dict[str, Any]) -> None:
-    config = DecoderConfig.model_validate(SIZES | changes)
+    config = read_values(SIZES | changes)
     assert read_decoder(write_decoder(config)) == config
 
 
@@ -100,7 +106,7 @@ def test_ours_becomes_what_it_came_from(changes: dict[str, Any]) -> None:
     [
         (
             {"model_type": "mamba"},
-            "model_type 'mamba' is not that of a decoder; valid: llama, qwen2, qwen3",
+            "model_type 'mamba' is not that of a decoder; valid: llama, mixtral, qwen2",
         ),
         ({"hidden_size": None}, "the configuration of llama lacks hidden_size"),
         ({"hidden_act": "gelu"}, "hidden_act: 'gelu' is not supported; valid: 'silu'"),
@@ -270,13 +276,13 @@ def test_the_base_of_rotary_positions_that_nobody_says_is_that_of_the_class() ->
 
 @pytest.mark.parametrize("own", [{"window": 4}, {"parallel_block": True}, {"extra_tokens": 1}])
 def test_a_decoder_without_a_place_in_the_released_format_is_refused(own) -> None:
-    config = DecoderConfig.model_validate(SIZES | own)
+    config = read_values(SIZES | own)
     with pytest.raises(PretrainedError, match=f"{next(iter(own))}.* (has|have) no place"):
         write_decoder(config)
 
 
 def test_a_family_without_a_released_format_is_refused() -> None:
-    config = DecoderConfig.model_validate(SIZES | {"family": "gpt"})
+    config = read_values(SIZES | {"family": "gpt"})
     with pytest.raises(PretrainedError, match="gpt has no released format; valid: llama"):
         write_decoder(config)
 

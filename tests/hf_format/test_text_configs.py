@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mllm_jax.hf_format.decoder_rules import read_text_decoder
+from mllm_jax.families.releases import read_text_decoder
 from mllm_jax.hf_format.files import PretrainedError
 
 OWN = {"hidden_size": 64, "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 100}

@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from mllm_jax.families.choice import ENCODERS as ENCODER_CHOICE
-from mllm_jax.layers.config import decoder_families
+from mllm_jax.families import choice
+from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import AudioEncoderConfig, ImageEncoderConfig
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import NEXT_TOKEN, ModuleRows, NextTokenTargets
@@ -19,9 +19,13 @@ from sharding.grid import View
 from sharding.layerstack.run import Aux
 
 #: Families without experts, which have tests of their own.
-DECODERS = tuple(name for name, own in decoder_families.FAMILIES.items() if not own.experts)
+DECODERS = tuple(
+    name
+    for name, config in choice.DECODERS.classes().items()
+    if issubclass(config, DecoderConfig) and not config.parts.experts
+)
 #: Configuration class of every encoder family that a configuration may name.
-CONFIGS = ENCODER_CHOICE.classes()
+CONFIGS = choice.ENCODERS.classes()
 ENCODERS = tuple(CONFIGS)
 #: Other forms of the same families.
 VARIANTS = ("siglip linear", "clip kept", "whisper average")

@@ -311,7 +311,7 @@ def _balancing(config: ExperimentConfig) -> Iterator[Problem]:
 def _learned_positions(config: ExperimentConfig) -> Iterator[Problem]:
     """A row has no more tokens than the decoder has positions."""
     decoder, tokens = config.model.decoder, config.data.budgets["tokens"]
-    if not decoder.traits.rotary and decoder.max_positions < tokens:
+    if not decoder.parts.rotary and decoder.max_positions < tokens:
         key, most = "model.decoder.max_positions", decoder.max_positions
         reason = f"{most} learned positions are fewer than data.budgets.tokens {tokens}"
         more = Choice(f"{tokens} or more", {key: tokens})

@@ -7,9 +7,9 @@ from typing import Any
 
 from mllm_jax.families.clip.config import ClipConfig
 from mllm_jax.families.clip.release import clip_rules, read_clip, write_clip
+from mllm_jax.families.releases import decoder_rules, read_text_decoder, write_decoder
 from mllm_jax.hf_format.configs import merge_aliases, read_activation, write_activation
 from mllm_jax.hf_format.connector_rules import connector_rules
-from mllm_jax.hf_format.decoder_rules import decoder_rules, read_text_decoder, write_decoder
 from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.hf_format.release_format import (
     MODEL_MODULE_NAMES,

@@ -11,11 +11,11 @@ from mllm_jax.families.llava.release import (
     placeholder_token,
     unused_layers,
 )
+from mllm_jax.families.releases import decoder_rules, read_text_decoder, write_decoder
 from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.families.siglip.release import read_siglip, siglip_rules, write_siglip
 from mllm_jax.hf_format.configs import read_activation, write_activation
 from mllm_jax.hf_format.connector_rules import connector_rules
-from mllm_jax.hf_format.decoder_rules import decoder_rules, read_text_decoder, write_decoder
 from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.hf_format.release_format import (
     MODEL_MODULE_NAMES,

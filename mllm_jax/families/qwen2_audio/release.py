@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mllm_jax.families.llava.release import placeholder_token
+from mllm_jax.families.releases import decoder_rules, read_text_decoder, write_decoder
 from mllm_jax.families.whisper.config import WhisperConfig
 from mllm_jax.families.whisper.release import read_whisper, whisper_rules, write_whisper
 from mllm_jax.hf_format.connector_rules import connector_rules
-from mllm_jax.hf_format.decoder_rules import decoder_rules, read_text_decoder, write_decoder
 from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.hf_format.release_format import (
     MODEL_MODULE_NAMES,

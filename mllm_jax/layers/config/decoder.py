@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from mllm_jax.layers.config import decoder_families, elements
+from mllm_jax.layers.config import elements
+from mllm_jax.layers.config.decoder_parts import DecoderParts
 from mllm_jax.layers.config.experts import ExpertsConfig
 from mllm_jax.layers.config.kinds import LayerKind, MaskKind, RotarySpec, rotary_specs
 from mllm_jax.layers.config.parts import RopeScaling, Section, default_head_dim
@@ -16,13 +17,10 @@ from sharding.plan import Requirement, divisors
 
 
 class DecoderConfig(Section):
-    """A causal language model.
+    """A causal language model, of a family whose class is a subclass.
 
     Args:
-        family: `llama` (RMSNorm, RoPE, SwiGLU, grouped-query attention), `qwen2` (llama with
-            biases on q, k, v), `qwen3` (llama with RMSNorm on q and k), `gpt` (GPT-3: LayerNorm,
-            GELU, learned positions, biases everywhere); `mixtral`, `qwen2_moe` and `qwen3_moe` are
-            llama, qwen2 and qwen3 with `experts`.
+        family: family of the decoder; see the classes.
         layers: transformer layers.
         d_model: width of the residual stream.
         heads: query heads.
@@ -52,7 +50,10 @@ class DecoderConfig(Section):
             the layers (activation regularization, arXiv 1708.01009).
     """
 
-    family: Literal["llama", "qwen2", "qwen3", "gpt", "mixtral", "qwen2_moe", "qwen3_moe"] = "llama"
+    #: The parts of the family's layers.
+    parts: ClassVar[DecoderParts] = DecoderParts()
+
+    family: str
     layers: int = Field(gt=0, le=10_000)
     d_model: int = Field(gt=0)
     heads: int = Field(gt=0)
@@ -93,9 +94,7 @@ class DecoderConfig(Section):
                 f"heads {self.heads} is not divisible by kv_heads {self.kv_heads}; "
                 f"choose kv_heads from {divisors(self.heads)}"
             )
-        if self.family == "gpt" and self.kv_heads != self.heads:
-            raise ValueError(f"family gpt has no grouped heads; set kv_heads to {self.heads}")
-        if not self.traits.rotary and self.rope_scaling is not None:
+        if not self.parts.rotary and self.rope_scaling is not None:
             raise ValueError(f"family {self.family} has learned positions; remove rope_scaling")
         if self.rotary is not None:
             self.rotary.frequency_axes(self.head_dim)
@@ -103,15 +102,14 @@ class DecoderConfig(Section):
 
     @model_validator(mode="after")
     def _experts(self) -> DecoderConfig:
-        able = [name for name, own in decoder_families.FAMILIES.items() if own.experts]
-        if self.traits.experts and self.experts is None:
+        if self.parts.experts and self.experts is None:
             raise ValueError(f"family {self.family} needs the section experts")
         if self.experts is None:
             return self
-        if not self.traits.experts:
+        if not self.parts.experts:
             raise ValueError(
-                f"family {self.family} has no experts; valid: leave experts out, or family "
-                f"{', '.join(able)}"
+                f"family {self.family} has no experts; valid: leave experts out, or a family that "
+                "has them, such as mixtral"
             )
         if not self.layers_with_experts:
             last = self.layers // self.experts.every * self.experts.every
@@ -183,7 +181,7 @@ class DecoderConfig(Section):
     @property
     def rotary(self) -> RotarySpec | None:
         """Rotary positions of the layers; None where positions are learned."""
-        if not self.traits.rotary:
+        if not self.parts.rotary:
             return None
         return RotarySpec(self.rope_theta, self.rope_scaling)
 
@@ -215,11 +213,6 @@ class DecoderConfig(Section):
         return {name: weight for name, weight in weights.items() if weight}
 
     @property
-    def traits(self) -> decoder_families.DecoderFamily:
-        """Blocks of the layers."""
-        return decoder_families.FAMILIES[self.family]
-
-    @property
     def vocab_size(self) -> int:
         """Size of the vocabulary.
 
@@ -236,10 +229,10 @@ class DecoderConfig(Section):
 
         Where layers are of several kinds, it is their mean.
         """
-        traits, width, norms = self.traits, self.d_model, 1 if self.parallel_block else 2
+        parts, width, norms = self.parts, self.d_model, 1 if self.parallel_block else 2
         heads = self.heads, self.kv_heads, self.head_dim
-        attention = elements.attention(width, *heads, traits.biases, traits.qk_norm)
-        whole = elements.norm(norms * width, traits.centred) + attention
+        attention = elements.attention(width, *heads, parts.biases, parts.qk_norm)
+        whole = elements.norm(norms * width, parts.centred) + attention
         sparse = [kind.mlp == "experts" for kind in self.layer_kinds]
         kinds = [whole + self._mlp_elements(experts=own) for own in sparse]
         return elements.mean(kinds)
@@ -247,7 +240,7 @@ class DecoderConfig(Section):
     def _mlp_elements(self, *, experts: bool) -> elements.Elements:
         if experts and self.experts is not None:
             return self.experts.elements(self.d_model)
-        if self.traits.gated:
+        if self.parts.gated:
             return elements.gated_mlp(self.d_model, self.d_ff)
         return elements.mlp(self.d_model, self.d_ff, self.d_model)
 
@@ -255,8 +248,8 @@ class DecoderConfig(Section):
     def rest_elements(self) -> elements.Elements:
         """Elements of the embeddings, learned positions, the last norm and the head."""
         width, vocab = self.d_model, self.vocab_size
-        found = elements.table(vocab, "vocab", width) + elements.norm(width, self.traits.centred)
-        if not self.traits.rotary:
+        found = elements.table(vocab, "vocab", width) + elements.norm(width, self.parts.centred)
+        if not self.parts.rotary:
             found += elements.table(self.max_positions, None, width)
         if self.extra_tokens:
             found += elements.table(self.extra_tokens, None, width)

@@ -56,7 +56,7 @@ def decoder_layers(config: DecoderConfig) -> Iterator[LinearLayer]:
     every = list(_attention("decoder", config.d_model, *heads))
     sparse = sum(kind.mlp == "experts" for kind in config.layer_kinds) / config.period
     if sparse < 1:
-        kind = _gated if config.traits.gated else _two
+        kind = _gated if config.parts.gated else _two
         dense = kind("decoder", "layers.mlp", width, hidden, width)
         every += [replace(layer, share=1 - sparse) for layer in dense]
     own = config.experts

@@ -179,7 +179,7 @@ def _mlp(config: DecoderConfig, experts: bool) -> float:
     """FLOPs per token of an MLP, or of the router and the experts of a token."""
     own, width = config.experts, config.d_model
     if own is None or not experts:
-        products = 3 if config.traits.gated else 2
+        products = 3 if config.parts.gated else 2
         return 2 * products * width * config.d_ff
     return expert_flops(own.active_d_ff, width) + 2 * width * (own.count + own.shared_gate)
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from mllm_jax.families.llava_onevision.release import LLAVA_ONEVISION as FAMILY
+from mllm_jax.families.releases import write_decoder
 from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.families.siglip.release import read_siglip, write_siglip
 from mllm_jax.hf_format.configs import read_config
-from mllm_jax.hf_format.decoder_rules import write_decoder
 from mllm_jax.hf_format.files import PretrainedError, StoredTensor, open_tensors
 from mllm_jax.hf_format.release_format import ReleasedModel
 from mllm_jax.hf_format.tensor_rules import check_tensors

@@ -11,12 +11,12 @@ import numpy as np
 
 from mllm_jax.check.verify import relative_error
 from mllm_jax.families.clip.config import ClipConfig
+from mllm_jax.families.llama.config import LlamaConfig
 from mllm_jax.families.releases import format_named
 from mllm_jax.hf_format.configs import read_config
 from mllm_jax.hf_format.files import StoredTensor, open_tensors
 from mllm_jax.hf_format.release_format import ReleasedModel
 from mllm_jax.hf_format.tensor_rules import TensorRule, check_tensors
-from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import ModuleRows
@@ -31,7 +31,7 @@ from sharding.rules import layouts
 ROOT = Path(__file__).parents[2] / "parity"
 LIMIT = 2e-5
 #: Stands for a decoder that is not looked at.
-NO_DECODER = DecoderConfig.model_validate(
+NO_DECODER = LlamaConfig.model_validate(
     {"layers": 1, "d_model": 8, "heads": 1, "d_ff": 8, "vocab": 8}
 )
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
 from mllm_jax.config.pipeline_plan import PipelinePlan
+from mllm_jax.families.releases import decoder_rules
 from mllm_jax.families.siglip.release import siglip_rules
 from mllm_jax.families.whisper.release import whisper_rules
 from mllm_jax.hf_format import files, transforms
-from mllm_jax.hf_format.decoder_rules import decoder_rules
 from mllm_jax.hf_format.dtype_ranges import RangeError
 from mllm_jax.hf_format.files import PretrainedError, open_tensors
 from mllm_jax.hf_format.tensor_rules import TensorRule, check_tensors

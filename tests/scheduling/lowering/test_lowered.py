@@ -22,8 +22,8 @@ from scheduling.schedules.schedule import (
     interleaved,
     one_forward_one_backward,
 )
-from scheduling.schedules.task_kinds import B, F
-from scheduling.schedules.tasks import BACKBONE, ModuleStages, Task
+from scheduling.schedules.task_kinds import EB, B, F
+from scheduling.schedules.tasks import EncoderPieces, Task
 from tests.scheduling import placing
 from tests.timing import within
 
@@ -132,8 +132,8 @@ def test_swapped_slots_are_named() -> None:
     with pytest.raises(ScheduleError) as caught:
         check_lowered(put(program, ("backward", "input"), table))
     assert str(caught.value) == (
-        "tick 2, stage 1: decoder input(0, 1) is needed, "
-        "but slot 1 of inputs holds decoder input(1, 1)"
+        "tick 2, stage 1: decoder input(0, 0) is needed, "
+        "but slot 1 of inputs holds decoder input(1, 0)"
     )
 
 
@@ -154,22 +154,21 @@ def most_alive(spans: list[Span]) -> int:
 @settings(max_examples=80)
 @given(schedule=placing.schedules(), remat=REMATS)
 def test_decoder_buffers_hold_what_is_alive_and_no_more(schedule: Schedule, remat: Remat) -> None:
-    ticks = {task: tick for tick, _, task in schedule}
+    ticks = {placing.key(task, stage): tick for tick, stage, task in schedule}
 
-    def made(task: Task) -> int:
+    def made(task: Task, stage: int) -> int:
         """The tick in which the input of `task` is made; stage 0 makes its own just in time."""
-        needs = (other for other, _ in placing.needs(schedule, task))
-        before = [other for other in needs if other.module == BACKBONE]
-        return ticks[before[0]] if before else ticks[task] - 1
+        before = [key for key, _ in placing.needs(schedule, task, stage) if key[1] is not None]
+        return ticks[before[0]] if before else ticks[task, stage] - 1
 
     inputs, saved, gradients = list[Span](), list[Span](), list[Span]()
     for _, stage, task in schedule:
-        if (task.kind, task.module) == (F, BACKBONE):
-            back = task._replace(kind=B)
-            start, end = ticks[task], ticks[back]
-            inputs.append((stage, made(task), end if remat == "full" else start))
+        if task.kind == F:
+            back = replace(task, kind=B)
+            start, end = ticks[task, stage], ticks[back, stage]
+            inputs.append((stage, made(task, stage), end if remat == "full" else start))
             saved.append((stage, start, end))
-            gradients.append((stage, made(back), end))
+            gradients.append((stage, made(back, stage), end))
     sizes = lower_schedule(schedule, remat).sizes
     assert sizes.inputs == most_alive(inputs)
     assert sizes.saved == (0 if remat == "full" else most_alive(saved))
@@ -177,30 +176,30 @@ def test_decoder_buffers_hold_what_is_alive_and_no_more(schedule: Schedule, rema
 
 
 def encoder_spans(
-    schedule: Schedule, cut: ModuleStages, remat: Remat
+    schedule: Schedule, cut: EncoderPieces, remat: Remat
 ) -> Iterator[tuple[str, Span]]:
     """Buffers of one encoder and how long each of their values waits."""
-    when = {task: tick for tick, _, task in schedule}
+    decoder = {(t.kind, t.microbatch, t.part, s): tick for tick, s, t in schedule}
     for tick, stage, task in schedule:
         if task.module != cut.name:
             continue
-        last = task.chunk == cut.chunks - 1
-        if task.kind == B:
-            after = schedule.when.get(task._replace(chunk=task.chunk + 1), (0, 0))[0]
+        last = task.part == cut.pieces - 1
+        if task.kind == EB:
+            after = schedule.when.get(replace(task, part=task.part + 1), (0, 0))[0]
             fed = placing.fed_by(schedule, cut, task.microbatch)
-            made = min(when[Task(B, BACKBONE, m)] for m in fed) if last else after
+            made = min(decoder[B, m, 0, 0] for m in fed) if last else after
             yield "output_grad_buffer" if last else "piece_gradients", (stage, made, tick)
             continue
-        back = schedule.when.get(task._replace(kind=B), (0, 0))[0]
-        if task.chunk:
-            made = schedule.when[task._replace(chunk=task.chunk - 1)][0]
+        back = schedule.when.get(replace(task, kind=EB), (0, 0))[0]
+        if task.part:
+            made = schedule.when[replace(task, part=task.part - 1)][0]
             yield "pieces", (stage, made, back if back and remat == "full" else tick)
         if back and remat != "full":
             yield "saved", (stage, tick, back)
-        if last and task.microbatch < schedule.microbatches_of(cut.name):
+        if last and task.microbatch < cut.units(schedule.microbatches):
             # The stage sync reads it, and what is made from then on may take its place.
             fed = placing.fed_by(schedule, cut, task.microbatch)
-            enters = max(int(schedule.last_sync[when[Task(F, BACKBONE, m)]]) for m in fed)
+            enters = max(int(schedule.last_sync[decoder[F, m, 0, 0]]) for m in fed)
             yield "output_buffer", (stage, tick, enters + 1)
         elif last:
             # Carried over from the step before and then to the next.
@@ -211,7 +210,7 @@ def encoder_spans(
 @given(schedule=placing.schedules(), remat=REMATS)
 def test_encoder_buffers_hold_what_is_alive_and_no_more(schedule: Schedule, remat: Remat) -> None:
     program = lower_schedule(schedule, remat)
-    for cut in schedule.sources:
+    for cut in schedule.encoders:
         sizes = asdict(program.encoders[cut.name].sizes)
         spans: dict[str, list[Span]] = {name: [] for name in sizes}
         for buffer, span in encoder_spans(schedule, cut, remat):
@@ -257,7 +256,7 @@ def test_inputs_kept_are_the_live_activations(stages: int, rounds: int, chunks: 
 @given(schedule=placing.schedules(), remat=REMATS)
 def test_tables_have_a_row_per_tick(schedule: Schedule, remat: Remat) -> None:
     tables = lower_schedule(schedule, remat).tables()
-    assert list(tables["encoders"]) == [cut.name for cut in schedule.sources]
+    assert list(tables["encoders"]) == [cut.name for cut in schedule.encoders]
     for path in paths(tables):
         table = get(tables, path)
         columns = () if path[0].startswith(("embed", "head", "return")) else (schedule.stages,)
@@ -271,7 +270,7 @@ def test_tables_have_a_row_per_tick(schedule: Schedule, remat: Remat) -> None:
 
 def test_small_program() -> None:
     """Two stages, two microbatches: F0 | F0 F1 | F1 B0 | B0 B1 | B1, and one encoder."""
-    schedule = placing.naive(one_forward_one_backward(2, 2), [ModuleStages("vision")])
+    schedule = placing.naive(one_forward_one_backward(2, 2), [EncoderPieces("vision")])
     program = lower_schedule(schedule, "full")
     none = [-1, -1]
     assert program.forward.microbatch.tolist() == [none, [0, -1], [1, 0], [-1, 1], none, none, none]
@@ -298,7 +297,7 @@ def test_small_program() -> None:
 
 
 def test_stage_may_keep_and_receive_a_piece_in_one_tick() -> None:
-    cut = ModuleStages("vision", 2, 4)
+    cut = EncoderPieces("vision", pieces=4, stages=2, backward=4)
     schedule = placing.naive(interleaved(2, 1, 4), [cut])
     both = np.zeros(2, int)
     for seed in range(5):
@@ -313,7 +312,7 @@ def test_stage_may_keep_and_receive_a_piece_in_one_tick() -> None:
 
 
 def test_work_ahead_keeps_its_slots() -> None:
-    cut = ModuleStages("vision", chunks=2, first_backward=2, prefetch=3)
+    cut = EncoderPieces("vision", pieces=2, backward=0, ahead=3)
     schedule = placing.naive(interleaved(2, 1, 4), [cut])
     vision = lower_schedule(schedule, "none").encoders["vision"]
     assert vision.owners.tolist() == [0, 1, 0, 1]
@@ -325,7 +324,7 @@ def test_work_ahead_keeps_its_slots() -> None:
 
 
 def test_output_ahead_must_be_there_at_the_end() -> None:
-    cut = ModuleStages("vision", first_backward=1, prefetch=2)
+    cut = EncoderPieces("vision", backward=0, ahead=2)
     program = lower_schedule(placing.naive(interleaved(1, 1, 3), [cut]), "full")
     path = ("encoders", "vision", "forward", "output")
     table = get(program, path).copy()
@@ -349,7 +348,7 @@ def test_illegal_schedules_are_refused() -> None:
 
 
 def test_large_programs_are_compiled_in_seconds() -> None:
-    encoder = ModuleStages("vision", 2, 4)
+    encoder = EncoderPieces("vision", pieces=4, stages=2, backward=4)
     schedule = placing.naive(interleaved(16, 8, 512), [encoder])
     program = within(5, lambda: lower_schedule(schedule, "full"))
     assert program.sizes.inputs == max(peak_live(schedule)) == 144

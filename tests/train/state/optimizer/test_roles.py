@@ -8,7 +8,8 @@ import jax
 import numpy as np
 import pytest
 
-from mllm_jax.layers.config.decoder_families import FAMILIES as DECODERS
+from mllm_jax.families.choice import DECODERS
+from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.roles import ROLES
 from mllm_jax.layers.trainable import ADAPTERS, FIXED, LOAD
 from mllm_jax.models import module as multimodal
@@ -27,8 +28,9 @@ SIGMOID = EXPERTS | {"router": "sigmoid"}
 def forms() -> dict[str, ModelConfig]:
     """A model of every family of decoders and of encoders, and of their other parts."""
     made = {}
-    for name, family in DECODERS.items():
-        own: dict[str, Any] = {"experts": EXPERTS} if family.experts else {}
+    for name, config in DECODERS.classes().items():
+        assert issubclass(config, DecoderConfig)
+        own: dict[str, Any] = {"experts": EXPERTS} if config.parts.experts else {}
         made[name] = towers.model(name, decoder_changes=own)
     for name in dict.fromkeys([*towers.ENCODERS, *towers.VARIANTS]):
         made[name] = towers.model("llama", name)
