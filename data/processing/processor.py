@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import takewhile
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from data.batch import NEXT_TOKEN
 from data.config import DataConfig, counts
 from data.faults import FaultKind
 from data.hf_format.files import ReleasedFiles
@@ -44,6 +45,7 @@ from data.sample import (
     grids_of,
     pattern_of,
 )
+from data.targets import NEXT_TOKEN_ONLY, TargetSpec
 from data.text.chat import PAD_ID, RenderedChat, marks_of
 
 _VERSION = 3  # version of the processing; raised when the same sample gets other lengths
@@ -75,9 +77,11 @@ class Processor:
         longest: number of tokens of the longest sample that the decoder has positions for; None
             for any number. Plans leave longer samples out; their lengths are measured all the same.
         tokens: what rows of the decoder hold beside tokens.
+        targets: by objective, what it needs of a sample. Without the next token among them, all
+            tokens of a sample are inputs, and none has a weight.
 
     Attributes:
-        longest, tokens: as given.
+        longest, tokens, targets: as given.
         specs: row specs by the name of the bucket.
         encoders: row specs of whole encoders, by name.
 
@@ -92,8 +96,10 @@ class Processor:
         specs: Sequence[RowSpec],
         longest: int | None = None,
         tokens: TokenSpec = TEXT,
+        targets: Mapping[str, TargetSpec] = NEXT_TOKEN_ONLY,
     ) -> None:
         self.config, self.longest, self.tokens = config, longest, tokens
+        self.targets = dict(targets)
         self.specs = {spec.name: spec for spec in specs}
         self.encoders = {spec.module: spec.of_module for spec in specs}
         self._by_kind: dict[Kind, list[RowSpec]] = {}
@@ -120,6 +126,8 @@ class Processor:
         contents = [_VERSION, sections, self.chat.fingerprint, encoders]
         if routes := {k: r.model_dump(mode="json") for k, r in self.config.routes.items()}:
             contents.append(routes)
+        if NEXT_TOKEN not in self.targets:
+            contents.append("every token is an input")
         own = self.config.image.encoders
         if single := {name: own[name].model_dump(mode="json") for name in sorted(own)}:
             contents.append(single)
@@ -153,11 +161,12 @@ class Processor:
             SampleError: the sample cannot be used; the message says why.
         """
         with _naming(sample):
-            self._check_turns(sample)
+            self._check_turns(sample, self.targets.values())
         media = self._measure_media(sample)
         text = self._text(sample, media.media, media.grids)
         # The last token is only a target, so it takes no position.
-        return replace(media, tokens=len(text.ids) - 1, starts=text.starts)
+        inputs = len(text.ids) - (NEXT_TOKEN in self.targets)
+        return replace(media, tokens=inputs, starts=text.starts)
 
     def measure_prompt(self, sample: Sample, *, answered: bool = True) -> Lengths:
         """The lengths of a sample without its last answer and the media of this answer.
@@ -166,7 +175,7 @@ class Processor:
             answered: whether the sample must have an answer; else it may end with a question.
         """
         with _naming(sample):
-            self._check_turns(sample, answered)
+            self._check_turns(sample, NEXT_TOKEN_ONLY.values() if answered else ())
             if answered and not sample.turns[-1].learnt:
                 raise ConversationError("the last answer has a weight of 0")
         prompt = self._without_answer(sample)
@@ -191,9 +200,9 @@ class Processor:
             SampleError: the sample cannot be used; the message says why.
         """
         with _naming(sample):
-            self._check_turns(sample)
+            self._check_turns(sample, self.targets.values())
         media = self._read_media(sample)
-        return _example(self._text(sample, _sizes(media), grids_of(media)), media)
+        return self._example(self._text(sample, _sizes(media), grids_of(media)), media)
 
     def prompt(self, sample: Sample, expected: Lengths | None = None) -> Example:
         """The example up to the start of the last answer; nothing in it is learnt.
@@ -209,7 +218,7 @@ class Processor:
         text = self._text(prompt, _sizes(media), grids_of(media), opened=True)
         # One more position is for the first generated token, which is not an input.
         more = _Text((*text.ids, PAD_ID), (*text.learnt, False), text.starts)
-        example = _example(more, media)
+        example = _shifted(more, media)
         nothing = np.zeros_like(example.loss_weight)
         return _agreeing(sample, expected, replace(example, loss_weight=nothing))
 
@@ -244,7 +253,7 @@ class Processor:
         Raises:
             LengthError: the text has other lengths than `expected`.
         """
-        example = _example(self._text(sample, expected.media, expected.grids), {})
+        example = self._example(self._text(sample, expected.media, expected.grids), {})
         found = replace(expected, tokens=len(example.tokens), starts=example.starts)
         return _agreeing(sample, expected, example, found)
 
@@ -299,14 +308,23 @@ class Processor:
 
     # ------------------------------------------------------------------ parts
 
-    def _check_turns(self, sample: Sample, answered: bool = True) -> None:
+    def _example(self, text: _Text, media: dict[str, tuple[ProcessedMedium, ...]]) -> Example:
+        if NEXT_TOKEN in self.targets:
+            return _shifted(text, media)
+        ids = np.array(text.ids, np.int32)
+        weights = np.zeros(len(ids), np.float32)
+        return Example(ids, np.zeros_like(ids), weights, media, text.starts)
+
+    def _check_turns(self, sample: Sample, targets: Iterable[TargetSpec]) -> None:
         """Raise ConversationError or MediaError for turns that cannot be learnt.
 
         Args:
-            answered: whether there must be an answer at the end.
+            targets: specs of the objectives that the sample is for.
         """
-        if not sample.turns or (answered and sample.turns[-1].role != "assistant"):
-            raise ConversationError("the conversation does not end with an answer")
+        for spec in targets:
+            spec.check(sample)
+        if not sample.turns:
+            raise ConversationError("the conversation has no turns")
         for number, turn in enumerate(sample.turns):
             broken = _SURROGATES.search(turn.text)
             if broken:
@@ -316,8 +334,6 @@ class Processor:
                 )
             if turn.role == "assistant" and not turn.text.strip():
                 raise ConversationError(f"turn {number} is an empty answer")
-        if answered and not any(turn.is_learnt for turn in sample.turns):
-            raise ConversationError("no answer is learnt, as each has a weight of 0")
         for kind, mark in self._marks.items():
             count, files = sum(turn.count(mark) for turn in sample.turns), sample.of(kind)
             if kind not in self._by_kind and not files:
@@ -490,9 +506,10 @@ def make_processor(
     specs: Sequence[RowSpec],
     longest: int | None = None,
     tokens: TokenSpec = TEXT,
+    targets: Mapping[str, TargetSpec] = NEXT_TOKEN_ONLY,
 ) -> Processor:
     """The configured processor. Raises DataError, see `Processor`."""
-    return Processor(config, specs, longest, tokens)
+    return Processor(config, specs, longest, tokens, targets)
 
 
 def _fields(spec: RowSpec) -> dict[str, Any]:
@@ -546,7 +563,8 @@ def _sizes(media: dict[str, tuple[ProcessedMedium, ...]]) -> Numbers:
     return {name: tuple(len(m.inputs) for m in items) for name, items in media.items()}
 
 
-def _example(text: _Text, media: dict[str, tuple[ProcessedMedium, ...]]) -> Example:
+def _shifted(text: _Text, media: dict[str, tuple[ProcessedMedium, ...]]) -> Example:
+    """The example in which every token but the last is an input, and the next one its target."""
     ids = np.array(text.ids, np.int32)
     weight = np.array(text.learnt[1:], np.float32)
     return Example(ids[:-1], ids[1:], weight, media, text.starts)

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from data.media.image.row_spec import ImageRowSpec
 from data.processing.processor import Processor, make_processor
-from data.sample import DataError, Sample, SampleError, Turn
+from data.sample import ConversationError, DataError, Sample, SampleError, Turn
 from data.sources.source import Source
+from data.targets import NEXT_TOKEN_ONLY
 from tests.data.samples import AUDIO, VISION, MakeConfig, Picture, make_sample, mixed_source
 
 
@@ -52,6 +53,39 @@ def test_only_answers_are_learnt(processor: Processor) -> None:
     assert learnt == [*encode("1 2"), processor.end_ids[0], *encode("3"), processor.end_ids[0]]
     assert example.loss_weight[-1] == 1
     assert example.targets[-1] == processor.end_ids[0]
+
+
+class Captions:
+    """An objective that compares a text with an image."""
+
+    def check(self, sample: Sample) -> None:
+        if not sample.of("image"):
+            raise ConversationError("there is no image to compare with")
+
+
+def test_an_objective_says_what_it_needs_of_a_sample(
+    processor: Processor, make_config: MakeConfig
+) -> None:
+    """Without the next token no answer is needed, and every token of the text is an input."""
+    config, specs = make_config(), [VISION, AUDIO]
+    captions = make_processor(config, specs, targets={"captions": Captions()})
+    asked = Turn("user", "<image> a cat")
+    sample = Sample("s", (asked,), {"image": (Picture(16, 30),)})
+    example = captions.process(sample)
+    assert example.lengths == captions.measure(sample)
+    answered = processor.process(replace(sample, turns=(asked, Turn("assistant", "yes"))))
+    assert example.tokens.tolist() == answered.tokens[: len(example.tokens)].tolist()
+    assert not example.loss_weight.any()
+    assert captions.fingerprint != processor.fingerprint
+    for bad, message in (
+        (Sample("s", (Turn("user", "a cat"),)), "no image to compare with"),
+        (replace(sample, turns=(asked, Turn("assistant", " "))), "turn 1 is an empty answer"),
+    ):
+        with pytest.raises(SampleError, match=message):
+            captions.measure(bad)
+    both = make_processor(config, specs, targets={**NEXT_TOKEN_ONLY, "captions": Captions()})
+    with pytest.raises(SampleError, match="does not end with an answer"):
+        both.measure(sample)
 
 
 def test_an_answer_without_a_weight_is_not_learnt(processor: Processor) -> None:
