@@ -223,6 +223,14 @@ class Lengths:
     def __str__(self) -> str:
         return f"{self.tokens} tokens, media {self.media}"
 
+    def items(self, module: str, text: str) -> tuple[int, ...]:
+        """Positions of what a module or bucket takes of the sample.
+
+        Args:
+            text: name of the module that takes the text.
+        """
+        return (self.tokens,) if module == text else self.media.get(module, ())
+
 
 @dataclass(frozen=True)
 class ProcessedMedium:

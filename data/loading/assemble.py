@@ -50,7 +50,8 @@ def capacity_of(config: DataConfig, processor: Processor) -> Capacity:
     Raises:
         DataError: budgets that do not fit the encoders.
     """
-    return make_capacity(config.budgets, tuple(processor.specs.values()), processor.longest)
+    specs, text = tuple(processor.specs.values()), processor.tokens.module
+    return make_capacity(config.budgets, specs, processor.longest, text)
 
 
 class BatchArrays:

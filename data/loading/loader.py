@@ -52,7 +52,7 @@ class MicrobatchStats:
 
     samples: number of placed samples; offered: number of samples that its step could choose from;
     used, capacity: positions per spec ("tokens" and each
-    lengths: segment lengths per module ("decoder" and each encoder), int64 arrays; loads: forward
+    lengths: segment lengths per module, that of the text first, int64 arrays; loads: forward
     FLOPs of every row per module, as packed and as balanced; dearest: per module, the work of the
     dearest item, the name of its sample and its row; crossing: per encoder, outputs that go to
     another host; seconds: duration of planning; sent: bytes that hosts have sent each other, of
@@ -168,8 +168,11 @@ def with_places(batch: PackedBatch, plan: MicrobatchPlan) -> PackedBatch:
 
 def microbatch_stats(plan: MicrobatchPlan, rows: int, sent: int = 0) -> MicrobatchStats:
     """Statistics of a microbatch of `rows` rows in all groups from a plan and the bytes sent."""
-    lengths = used_lengths(plan.placements, plan.capacity.specs)
-    used = {("tokens" if k == "decoder" else k): int(v.sum()) for k, v in lengths.items()}
+    lengths, text = (
+        used_lengths(plan.placements, plan.capacity.specs, plan.capacity.text),
+        plan.capacity.text,
+    )
+    used = {("tokens" if k == text else k): int(v.sum()) for k, v in lengths.items()}
     own = rows // plan.group.count
     total = {name: own * plan.capacity.limit(name) for name in used}
     return MicrobatchStats(

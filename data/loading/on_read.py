@@ -296,7 +296,7 @@ class _Parts:
         """All parts of a plan, also those that stay on their host."""
         for p in plan.placements:
             sender = self._group.reader(p.position, self._hosts)
-            for host in self._owners["decoder", p.row]:
+            for host in self._owners[self._processor.tokens.module, p.row]:
                 yield _Part(p, None, 0, sender, host)
             for name, media in p.media.items():
                 for number, (row, _, _) in enumerate(media):

@@ -44,16 +44,21 @@ def spread_over_time(
     return chosen
 
 
-def costs_of(samples: Sequence[Lengths], work: Mapping[str, Work]) -> NDArray[np.float64]:
-    """Forward FLOPs of every sample in every phase whose `work` is known, `[samples, phases]`."""
-    costs = [[_work_of(s, name, own) for name, own in work.items()] for s in samples]
+def costs_of(
+    samples: Sequence[Lengths], work: Mapping[str, Work], text: str
+) -> NDArray[np.float64]:
+    """Forward FLOPs of every sample in every phase whose `work` is known, `[samples, phases]`.
+
+    Args:
+        text: name of the phase that takes texts.
+    """
+    costs = [[_work_of(s.items(name, text), own) for name, own in work.items()] for s in samples]
     return np.array(costs, np.float64).reshape(len(samples), len(work))
 
 
-def _work_of(sample: Lengths, phase: str, work: Work) -> float:
-    """Forward FLOPs of a sample in one phase."""
-    own = [sample.tokens] if phase == "decoder" else sample.media.get(phase, ())
-    n = np.array(own, np.float64)
+def _work_of(items: Sequence[int], work: Work) -> float:
+    """Forward FLOPs of the items of a sample in one phase."""
+    n = np.array(items, np.float64)
     return sum((work.linear * n + work.attention(n)).tolist())
 
 

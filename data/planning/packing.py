@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from data.batch import DECODER
 from data.faults import Fault, FaultKind
 from data.planning.buckets import by_bucket
 from data.planning.problem import RESOLUTION
@@ -50,12 +51,14 @@ class Capacity:
     specs: row specs of all buckets of the encoders; lengths of samples are by bucket.
     longest: number of tokens of the longest sample that the decoder has positions for; None for
         any number. A row of several samples may hold more.
+    text: name of the module whose rows hold texts.
     """
 
     resources: tuple[str, ...]
     limits: tuple[int, ...]
     specs: tuple[RowSpec, ...]
     longest: int | None = None
+    text: str = DECODER
 
     def by_bucket(self, lengths: Lengths) -> Lengths:
         """Lengths of a sample by bucket, as all other methods take them; from those by encoder."""
@@ -148,14 +151,17 @@ def entries_by_axis(spec: RowSpec, lengths: Lengths) -> list[list[int]]:
 
 
 def make_capacity(
-    budgets: Mapping[str, int], specs: Sequence[RowSpec], longest: int | None = None
+    budgets: Mapping[str, int],
+    specs: Sequence[RowSpec],
+    longest: int | None = None,
+    text: str = DECODER,
 ) -> Capacity:
     """Check `data.budgets` against the encoders.
 
     Args:
         budgets: capacities of a row.
         specs: row specs of all buckets of the encoders.
-        longest: as in `Capacity`.
+        longest, text: as in `Capacity`.
 
     Raises:
         DataError: a budget is missing, of an unknown encoder or axis, or not a multiple of the
@@ -180,7 +186,7 @@ def make_capacity(
     limits = (*(budgets[n] for n in positions), *[segments] * len(positions))
     limits += tuple(budgets[name] for name in further)
     resources = (*positions, "segments", *(f"{n} segments" for n in names), *further)
-    return Capacity(resources, limits, tuple(specs), longest)
+    return Capacity(resources, limits, tuple(specs), longest, text)
 
 
 def pack(needs: Sequence[Sequence[int]], rows: int, limits: Sequence[int]) -> list[int | None]:

@@ -129,7 +129,8 @@ class RowAssigner:
         self._limits_of = capacity.limits_of_parts()
         self._in_turn = config.batch == "samples"
         self._ladder, self._balancing = ladder, config.balancing
-        modules = ["decoder", *(m.name for m in capacity.specs)]
+        self._text = capacity.text
+        modules = [self._text, *(m.name for m in capacity.specs)]
         needed = {"none": [], "decoder": modules[:1], "per_phase": modules}[config.balance]
         missing = [name for name in needed if name not in work]
         if missing:
@@ -177,7 +178,7 @@ class RowAssigner:
         needs = [self._capacity.needs(lengths) for lengths in samples]
         here = range(len(samples))
         items = _Items(
-            "decoder",
+            self._text,
             here,
             [lengths.tokens for lengths in samples],
             np.array(needs, np.int64).reshape(len(here), len(self._capacity.limits)),
@@ -185,7 +186,7 @@ class RowAssigner:
             offer.packed[0],
         )
         dealt = self._balanced(items, offer.name)
-        dealt = self._placed("decoder", dealt, offer.read(here, items.needs[:, 0]))
+        dealt = self._placed(self._text, dealt, offer.read(here, items.needs[:, 0]))
         return _with_media(samples, dealt.tolist())
 
     def _per_phase(self, offer: _Offer) -> Arrangement:
@@ -194,11 +195,11 @@ class RowAssigner:
         tokens = [lengths.tokens for lengths in samples]
         needs = np.array([(n, 1) for n in tokens], np.int64).reshape(-1, 2)
         limits = self._limits_of["tokens"]
-        items = _Items("decoder", here, tokens, needs, limits, offer.packed[0])
+        items = _Items(self._text, here, tokens, needs, limits, offer.packed[0])
         dealt = self._balanced(items, offer.name)
-        rows = self._placed("decoder", dealt, offer.read(here, needs[:, 0]))
+        rows = self._placed(self._text, dealt, offer.read(here, needs[:, 0]))
         media: list[dict[str, tuple[int, ...]]] = [{} for _ in samples]
-        targets = np.array(self._hosts.get("decoder", ()), np.int64)
+        targets = np.array(self._hosts.get(self._text, ()), np.int64)
         for spec in self._specs:
             items = self._media_items(spec, samples, offer.packed[1])
             flows = offer.read(items.owners, items.needs[:, 0])
@@ -352,7 +353,7 @@ class RowAssigner:
         """The problem under every rung that may have a deal, and under the top one."""
         how, lengths = self._how(items.phase), np.array(items.lengths, np.int64)
         names = [name(i) for i in items.owners] if how.algorithm else None
-        *lower, top = self._ladder.rungs["tokens" if items.phase == "decoder" else items.phase]
+        *lower, top = self._ladder.rungs["tokens" if items.phase == self._text else items.phase]
         positions = items.needs[:, 0] if len(items.needs) else np.zeros(1, np.int64)
         least = max(int(positions.max()), -(-int(positions.sum()) // self._rows))
         work, rungs = self._work[items.phase], [*(n for n in lower if n >= least), top]
@@ -390,7 +391,7 @@ class RowAssigner:
     ) -> dict[str, Loads]:
         """Work of the rows of every phase whose work is known."""
         loads = {}
-        for name in ("decoder", *(m.name for m in self._specs)):
+        for name in (self._text, *(m.name for m in self._specs)):
             if name in self._work:
                 _, where, work = self._items(name, samples, *packed)
                 before = np.bincount(where, work, minlength=self._rows)
@@ -412,7 +413,7 @@ class RowAssigner:
             for number, (lengths, own, inner) in enumerate(zip(samples, rows, media, strict=True))
             for row, n in (
                 [(own, lengths.tokens)]
-                if name == "decoder"
+                if name == self._text
                 else zip(inner.get(name, ()), lengths.media.get(name, ()), strict=True)
             )
         ]
@@ -428,7 +429,7 @@ class RowAssigner:
     ) -> dict[str, int]:
         """Number of outputs of every encoder whose tokens are on another host."""
         crossing = {}
-        targets = self._hosts.get("decoder", ())
+        targets = self._hosts.get(self._text, ())
         for spec in self._specs:
             name = spec.name
             sources = self._hosts.get(name, ())

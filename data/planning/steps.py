@@ -155,7 +155,7 @@ class StepPacker:
         block = packed.block
         rows = np.array(packed.rows, np.int64)
         costs = np.zeros((self._total // block, len(work)))
-        np.add.at(costs, rows // block, costs_of(samples, work))
+        np.add.at(costs, rows // block, costs_of(samples, work, self._capacity.text))
         owners = spread_over_time(costs, self._microbatches, self._rows // block)
         first = np.zeros(len(owners), np.int64)  # first row of a block within its microbatch
         for microbatch in range(self._microbatches):

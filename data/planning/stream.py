@@ -24,6 +24,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from data.batch import DECODER
 from data.config import DataConfig
 from data.faults import Fault
 from data.planning.bucket_thresholds import choose_thresholds, has_thresholds, of_group, relaid
@@ -247,7 +248,7 @@ def lay_out(
                     )
                     for r, entries in zip(own, lengths.entries.get(name, ()), strict=True)
                 )
-        start, segment = advance("decoder", row, lengths.tokens)
+        start, segment = advance("tokens", row, lengths.tokens)
         position, epoch = drawn[number] if drawn else (0, 0)
         placements.append(
             SamplePlacement(index, row, start, segment, lengths, media, position, epoch, offsets)
@@ -398,7 +399,7 @@ class BatchPlanner:
         """The samples of each microbatch among those of a step, and the rows that hold them."""
         samples, count = [item.lengths for item in placed], self._microbatches
         if self._config.batch == "samples":
-            owners = spread_over_time(costs_of(samples, self._work), count)
+            owners = spread_over_time(costs_of(samples, self._work, self._capacity.text), count)
             parts = [np.flatnonzero(owners == m).tolist() for m in range(count)]
             found = [(own, self._deal.pack([samples[i] for i in own])) for own in parts]
             roomy = [(own, rows) for own, rows in found if rows is not None]
@@ -437,7 +438,7 @@ class BatchPlanner:
             for phase, load in dealt.loads.items()
         }
         return MicrobatchPlan(
-            tuple(_in_batch(p, self._group) for p in placements),
+            tuple(_in_batch(p, self._group, capacity.text) for p in placements),
             skipped,
             state,
             capacity,
@@ -500,7 +501,7 @@ class BatchPlanner:
         return len(self._pool) > before
 
 
-def _in_batch(placement: SamplePlacement, group: HostGroupSpec) -> SamplePlacement:
+def _in_batch(placement: SamplePlacement, group: HostGroupSpec, text: str) -> SamplePlacement:
     """A placement in the rows of a group, in those of the whole batch."""
     if group.count == 1:
         return placement
@@ -508,7 +509,7 @@ def _in_batch(placement: SamplePlacement, group: HostGroupSpec) -> SamplePlaceme
         name: tuple((group.row(name, row), start, segment) for row, start, segment in own)
         for name, own in placement.media.items()
     }
-    return replace(placement, row=group.row("decoder", placement.row), media=media)
+    return replace(placement, row=group.row(text, placement.row), media=media)
 
 
 def stream(source: Source, seed: int) -> Order:
@@ -517,10 +518,10 @@ def stream(source: Source, seed: int) -> Order:
 
 
 def used_lengths(
-    placements: tuple[SamplePlacement, ...], specs: tuple[RowSpec, ...]
+    placements: tuple[SamplePlacement, ...], specs: tuple[RowSpec, ...], text: str = DECODER
 ) -> dict[str, np.ndarray]:
-    """Segment lengths per module: "decoder" and every encoder, int64."""
-    lengths = {"decoder": [p.lengths.tokens for p in placements]}
+    """Segment lengths of the module `text`, which takes texts, and of every bucket, int64."""
+    lengths = {text: [p.lengths.tokens for p in placements]}
     for spec in specs:
         media = [p.lengths.media.get(spec.name, ()) for p in placements]
         lengths[spec.name] = [n for item in media for n in item]

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from data.batch import NEXT_TOKEN, ModuleRows, NextTokenTargets
+from data.batch import DECODER, NEXT_TOKEN, ModuleRows, NextTokenTargets
 from data.rows.spec import Kind, RowSpec
 from data.sample import Grid, Lengths
 
@@ -66,6 +66,7 @@ class TokenSpec:
         axes: number of axes of a position.
         positions: writer of the positions of a sample.
         ids: names of the ids that masks read beside those of segments.
+        module: name of the module whose rows these are.
 
     Raises:
         ValueError: ids that no rows of tokens have.
@@ -74,6 +75,7 @@ class TokenSpec:
     axes: int = 1
     positions: PositionWriter = sequential
     ids: tuple[str, ...] = ()
+    module: str = DECODER
 
     def __post_init__(self) -> None:
         """Refuse ids that nothing writes."""
