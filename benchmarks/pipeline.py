@@ -30,9 +30,9 @@ from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.pipeline import PipelineProgram
 from mllm_jax.train.step.step import TrainStep
 from scheduling.lowering.lowered import IDLE, FusedKind
-from scheduling.schedules.costs import EncoderCosts, TaskCosts
+from scheduling.schedules.costs import ChunkCosts, TaskCosts
 from scheduling.schedules.schedule import Schedule
-from scheduling.schedules.task_kinds import EB, EF, B, F, W
+from scheduling.schedules.task_kinds import B, F, W
 from scheduling.simulate.timeline import timeline
 from sharding.plan import ParallelPlan
 
@@ -136,11 +136,11 @@ def predicted_seconds(schedule: Schedule, seconds: Mapping[Any, float]) -> float
     idle = (seconds["idle longer"] - seconds["idle"]) / (IDLE_TICKS - TICKS)
     own = {key: max(value - seconds["idle"], 0.0) / TICKS for key, value in seconds.items()}
     encoders = {
-        cut.name: EncoderCosts(
-            tuple(own[cut, EF, piece] for piece in range(cut.pieces)),
-            tuple(own.get((cut, EB, piece), 0.0) for piece in range(cut.pieces)),
+        module.name: ChunkCosts(
+            tuple(own[module, F, chunk] for chunk in range(module.chunks)),
+            tuple(own.get((module, B, chunk), 0.0) for chunk in range(module.chunks)),
         )
-        for cut in schedule.encoders
+        for module in schedule.sources
     }
     more = {W.cost: own[W]} if W in own else {}
     tasks = TaskCosts(own[F], own[B], own["shared"], encoders, more=more)
@@ -158,7 +158,7 @@ def single_tasks(
     """Rehearsals of a tick without tasks, and of every task of the steps' schedules.
 
     All devices run the same task at the same time, as they do in a step. Tasks of encoders are
-    named by how the encoder is cut, their kind and their piece.
+    named by how the encoder is divided, their kind and their chunk.
     """
     rehearsals: dict[Any, Callable[[], Any]] = {}
     for name, program in programs.items():
@@ -173,15 +173,13 @@ def single_tasks(
             }
             if W in _schedule(program.step).kinds:
                 rehearsals[W] = rehearse(FusedKind.single(W), 0, False)
-        for cut in _schedule(program.step).encoders:
-            if (cut, EF, 0) in rehearsals:
+        for module in _schedule(program.step).sources:
+            if (module, F, 0) in rehearsals:
                 continue
-            forward = FusedKind.single(EF, cut.name)
-            backward = FusedKind.single(EB, cut.name)
-            for piece in range(cut.pieces):
-                rehearsals[cut, EF, piece] = rehearse(forward, piece, False)
-            for piece in cut.backward_pieces:
-                rehearsals[cut, EB, piece] = rehearse(backward, piece, False)
+            for kind in (F, B):
+                fused = FusedKind.single(kind, module.name)
+                for chunk in module.chunks_with(kind):
+                    rehearsals[module, kind, chunk] = rehearse(fused, chunk, False)
     return rehearsals
 
 
@@ -282,7 +280,7 @@ def encoder_share(config: ExperimentConfig) -> float:
     config = changed(config, "schedule", chunks={**config.schedule.chunks, **chunks})
     costs = lower(config).costs
     runs = config.parallel.decoder.stage * config.schedule.decoder_chunks
-    encoders = sum(sum(own.forward) for own in costs.encoders.values())
+    encoders = sum(sum(own.forward) for own in costs.sources.values())
     return encoders / (encoders + runs * costs.forward)
 
 

@@ -15,7 +15,7 @@ from mllm_jax.config.load import ExperimentConfig
 from scheduling.costs.strategy import Strategy
 from scheduling.lowering.bounds import ScheduleBounds
 from scheduling.lowering.lower import lower_schedule
-from scheduling.schedules.tasks import Feeds
+from scheduling.schedules.tasks import Consumers
 from scheduling.search.scheduler import StepScheduler, cut_encoders, make_schedule
 from sharding.plan import ParallelPlan
 
@@ -134,7 +134,7 @@ def _placed(follow: StepScheduler, bounds: ScheduleBounds, load: float, seed: in
 
 
 def _fits(
-    follow: StepScheduler, bounds: ScheduleBounds, feeds: Mapping[str, Feeds], step: _Step
+    follow: StepScheduler, bounds: ScheduleBounds, feeds: Mapping[str, Consumers], step: _Step
 ) -> bool:
     """Try the follower's ways until one fits, and add what that takes to `step`."""
     remats = {name: own.remat for name, own in bounds.encoders.items()}

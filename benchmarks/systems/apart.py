@@ -26,7 +26,7 @@ from scheduling.costs.loads import Uneven
 from scheduling.costs.memory import everything, kept
 from scheduling.costs.times import TaskTime
 from scheduling.costs.workload import Workload
-from scheduling.schedules.task_kinds import EB, EF, TaskKind
+from scheduling.schedules.task_kinds import B, F, TaskKind
 from scheduling.schedules.tasks import FusedTask, Task
 from scheduling.simulate.orders import Ordered, OrderTimes, run_order, seconds_of_cases
 from scheduling.simulate.simulation import Options, Simulation, Step
@@ -127,10 +127,10 @@ class Apart:
     def _times(self) -> OrderTimes:
         """Times of all tasks."""
         times = self.chain.times(self.decoder.cuts, self.decoder.layers)
-        own = {EF: self.forward, EB: self.backward}
+        own = {F: self.forward, B: self.backward}
 
         def time(task: Task, stage: int) -> TaskTime:
-            return own[task.kind] if task.kind.encoder else times.time(task, stage)
+            return own[task.kind] if task.module == ENCODERS else times.time(task, stage)
 
         ends = zip(("gather", "scatter", "update"), self.chain.ends(self.timings), strict=True)
         longer = {name: max(getattr(times, name), seconds) for name, seconds in ends}
@@ -139,11 +139,11 @@ class Apart:
     def _order(self) -> tuple[FusedTask, ...]:
         """Forwards ahead, then backwards and forwards in turn."""
         count = self.chain.strategy.microbatches
-        tasks = [Task(EF, m, 0, ENCODERS) for m in range(min(self.ahead, count))]
+        tasks = [Task(F, ENCODERS, m) for m in range(min(self.ahead, count))]
         for m in range(count):
-            tasks.append(Task(EB, m, 0, ENCODERS))
+            tasks.append(Task(B, ENCODERS, m))
             if m + self.ahead < count:
-                tasks.append(Task(EF, m + self.ahead, 0, ENCODERS))
+                tasks.append(Task(F, ENCODERS, m + self.ahead))
         return tuple((task,) for task in tasks)
 
     @cached_property
@@ -160,10 +160,10 @@ class Apart:
             return self.step.makespan
         count, times = self.chain.strategy.microbatches, self._times()
         shares = {n: s[..., 0] for n, s in uneven.of(count, 1).items()}
-        works = {EF: self._seconds(EF), EB: self._seconds(EB)}
+        works = {F: self._seconds(F), B: self._seconds(B)}
 
         def seconds(task: Task, stage: int) -> np.ndarray:
-            if not task.kind.encoder:
+            if task.module != ENCODERS:
                 return np.full(uneven.steps, times.time(task, stage).seconds)
             work = works[task.kind]
             found: np.ndarray = sum(work[n] * s[task.microbatch] for n, s in shares.items())

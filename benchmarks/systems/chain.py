@@ -144,7 +144,6 @@ class Chain:
 
     def times(self, cuts: Sequence[int], layers: Sequence[Layer]) -> OrderTimes:
         """Times of virtual stages that end after `cuts` layers."""
-        stages = self.strategy.decoder.stage
         ends = list(zip([0, *cuts], cuts, strict=False))
         made = [
             tuple(
@@ -155,7 +154,7 @@ class Chain:
         ]
 
         def time(task: Task, stage: int) -> TaskTime:
-            return made[task.part * stages + stage][not task.kind.forward]
+            return made[task.chunk][not task.kind.forward]
 
         towers = {layer.tower for layer in layers} | {"decoder"}
         around = self.ends([self.timings[name] for name in self.timings if name in towers])
@@ -247,11 +246,11 @@ class Baseline:
         if uneven is None:
             return self.step.makespan
         times, shares = self.chain.times(self.cuts, self.layers), self.chain.shares(uneven)
-        parts, stages = self._seconds_of_parts(), self.chain.strategy.decoder.stage
+        parts = self._seconds_of_parts()
         cases = next(iter(shares.values())).shape[1]
 
         def seconds(task: Task, stage: int) -> np.ndarray:
-            own = parts[task.part * stages + stage][not task.kind.forward]
+            own = parts[task.chunk][not task.kind.forward]
             found = np.full(cases, own["decoder"])
             for name, share in shares.items():
                 found += own[name] * share[task.microbatch]

@@ -303,7 +303,7 @@ def _first_chunk(alone: Simulation, kind: TaskKind) -> list[Span]:
         for span in alone.timeline.spans
         if span.stage == 0
         for task in span.tasks
-        if (task.kind, task.part) == (kind, 0)
+        if (task.kind, task.chunk) == (kind, 0)
     ]
 
 

@@ -434,9 +434,9 @@ def phase_shares(program: LoweredSchedule, bounds: ScheduleBounds, phase: int) -
         cells = row["runs"][str(kind)] > 0
         shares[str(kind)] = float(np.mean(cells))
         for task, name in kind.tasks:
-            if task.encoder and cells.any():
-                pieces = row["encoders"][name][task.cost]["piece"][cells]
-                last = program.encoders[name].cut.pieces - 1
-                shares[f"{kind}/{task}_first"] = float(np.mean(pieces == 0))
-                shares[f"{kind}/{task}_last"] = float(np.mean(pieces == last))
+            if name in program.encoders and cells.any():
+                chunks = row["encoders"][name][task.cost]["piece"][cells]
+                last = program.encoders[name].module.chunks - 1
+                shares[f"{kind}/{task}_first"] = float(np.mean(chunks == 0))
+                shares[f"{kind}/{task}_last"] = float(np.mean(chunks == last))
     return shares

@@ -121,7 +121,7 @@ def _seconds(whole: Workload, chosen: Strategy, hardware: Hardware, name: str) -
 
 
 def _of_media(own: Timing) -> float:
-    return sum(time.seconds for time in own.pieces().values()) - own.exchanges
+    return sum(time.seconds for time in own.chunk_times().values()) - own.exchanges
 
 
 def _of_decoder(own: Timing) -> float:

@@ -83,7 +83,7 @@ class PipelinePlan:
 
 
 def check_layers(model: ModelConfig, schedule: Schedule, pad: bool) -> None:
-    """Layers can be dealt to stages, chunks and pieces.
+    """Check that layers can be divided into stages and chunks.
 
     Raises:
         ScheduleError: the layers cannot be split; the message lists valid numbers.
@@ -97,11 +97,11 @@ def check_layers(model: ModelConfig, schedule: Schedule, pad: bool) -> None:
             f"{schedule.stages} x chunks {schedule.chunks}{repeated}; choose other degrees, or "
             "schedule.pad_layers: true"
         )
-    for cut in schedule.encoders:
-        layers = model.encoder(cut.name).layers
-        if layers % cut.pieces or cut.pieces % cut.stages:
+    for module in schedule.sources:
+        layers = model.encoder(module.name).layers
+        if layers % module.chunks or module.chunks % module.stages:
             raise ScheduleError(
-                f"model.encoders.{model.lanes[cut.name]}.layers: {layers} cannot be cut into "
-                f"{cut.pieces} pieces over {cut.stages} stages; pieces divide the layers, stages "
-                "the pieces"
+                f"model.encoders.{model.lanes[module.name]}.layers: {layers} cannot be cut into "
+                f"{module.chunks} chunks over {module.stages} stages; chunks divide the layers, "
+                "stages the chunks"
             )

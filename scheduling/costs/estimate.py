@@ -22,7 +22,7 @@ from scheduling.costs.shares import elements, entries
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import Segment, StepTimes, TaskTime
 from scheduling.costs.workload import WIDE, Workload
-from scheduling.schedules.task_kinds import EB, EF, TaskKind, W
+from scheduling.schedules.task_kinds import B, F, TaskKind, W
 
 
 def step_times(workload: Workload, strategy: Strategy, hardware: Hardware) -> StepTimes:
@@ -30,13 +30,13 @@ def step_times(workload: Workload, strategy: Strategy, hardware: Hardware) -> St
     towers = {name: Timing(workload, strategy, hardware, name) for name in workload.towers}
     decoder = towers["decoder"]
     layers = decoder.layers_per_task
-    encoders: dict[tuple[TaskKind, str, int], TaskTime] = {}
+    sources: dict[tuple[TaskKind, str, int], TaskTime] = {}
     for name in workload.encoders:
-        encoders |= towers[name].pieces()
+        sources |= towers[name].chunk_times()
     return StepTimes(
         forward=decoder.forward(layers),
         backward=decoder.backward(layers),
-        encoders=encoders,
+        sources=sources,
         head=decoder.head(),
         send=decoder.send(),
         deliver=decoder.deliver(),
@@ -75,8 +75,8 @@ class Timing(LayerTiming):
     @property
     def exchanges(self) -> float:
         """Seconds of the exchanges in all tasks of an encoder on a microbatch."""
-        last = self.cut.pieces - 1
-        return self.exchange * sum(last in self.cut.parts(kind) for kind in (EF, EB))
+        last = self.division.chunks - 1
+        return self.exchange * sum(last in self.division.chunks_with(kind) for kind in (F, B))
 
     # ---- tasks -----------------------------------------------------------------------------------
 
@@ -92,30 +92,30 @@ class Timing(LayerTiming):
         """The weight gradients of a run of layers, apart from its backward."""
         return TaskTime(self.layer_weights * layers)
 
-    def pieces(self) -> dict[tuple[TaskKind, str, int], TaskTime]:
-        """The tasks of an encoder; pieces between the first and the last take equal times."""
-        cut, times = self.cut, dict[tuple[TaskKind, str, int], TaskTime]()
+    def chunk_times(self) -> dict[tuple[TaskKind, str, int], TaskTime]:
+        """The tasks of an encoder; chunks between the first and the last take equal times."""
+        division, times = self.division, dict[tuple[TaskKind, str, int], TaskTime]()
         made: dict[tuple[TaskKind, bool, bool], TaskTime] = {}
         makes: dict[TaskKind, Callable[[int], TaskTime]] = {
-            EF: self._piece_forward,
-            EB: self._piece_backward,
+            F: self._chunk_forward,
+            B: self._chunk_backward,
         }
         for kind, make in makes.items():
-            for piece in cut.parts(kind):
-                key = kind, piece == 0, piece == cut.pieces - 1
+            for chunk in division.chunks_with(kind):
+                key = kind, chunk == 0, chunk == division.chunks - 1
                 if key not in made:
-                    made[key] = make(piece)
-                times[kind, self.name, piece] = made[key]
+                    made[key] = make(chunk)
+                times[kind, self.name, chunk] = made[key]
         return times
 
-    def _piece_forward(self, piece: int) -> TaskTime:
+    def _chunk_forward(self, chunk: int) -> TaskTime:
         return TaskTime(
-            (*self._start(piece), *self.forward(self.layers_per_task).segments, *self._end(piece))
+            (*self._start(chunk), *self.forward(self.layers_per_task).segments, *self._end(chunk))
         )
 
-    def _piece_backward(self, piece: int) -> TaskTime:
+    def _chunk_backward(self, chunk: int) -> TaskTime:
         # The parts before and after the layers are computed again, and have a backward.
-        start, end = self._start(piece, self.start_again), self._end(piece, self.end_again)
+        start, end = self._start(chunk, self.start_again), self._end(chunk, self.end_again)
         if self.trains:
             return TaskTime((*self.backward(self.layers_per_task).segments, *start, *end))
         again = self.layer_again * self.layers_per_task
@@ -133,12 +133,12 @@ class Timing(LayerTiming):
             return 2 + self.tower.end.adapters
         return 2 if self.name in self.workload.frozen_connectors else 3
 
-    def _start(self, piece: int, times: float = 1) -> tuple[Segment, ...]:
-        return (Segment(times * self.compute(self.tower.start)),) if piece == 0 else ()
+    def _start(self, chunk: int, times: float = 1) -> tuple[Segment, ...]:
+        return (Segment(times * self.compute(self.tower.start)),) if chunk == 0 else ()
 
-    def _end(self, piece: int, times: float = 1) -> tuple[Segment, ...]:
-        """Connector and exchange of the last piece."""
-        if piece < self.cut.pieces - 1:
+    def _end(self, chunk: int, times: float = 1) -> tuple[Segment, ...]:
+        """Connector and exchange of the last chunk."""
+        if chunk < self.division.chunks - 1:
             return ()
         return (Segment(times * self.compute(self.tower.end), self.exchange),)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scheduling.costs.strategy import Strategy, encoder_pieces
+from scheduling.costs.strategy import Strategy, module_stages
 from scheduling.costs.work import TowerProfile
 from scheduling.costs.workload import Workload
 from scheduling.lowering.lowered import Remat
-from scheduling.schedules.costs import EncoderCosts, TaskCosts
-from scheduling.schedules.task_kinds import W
-from scheduling.schedules.tasks import EncoderPieces
+from scheduling.schedules.costs import ChunkCosts, TaskCosts
+from scheduling.schedules.task_kinds import B, W
+from scheduling.schedules.tasks import ModuleStages
 
 
 def task_flops(workload: Workload, strategy: Strategy) -> TaskCosts:
@@ -22,8 +22,8 @@ def task_flops(workload: Workload, strategy: Strategy) -> TaskCosts:
     per_chunk = tower.per_run(strategy.decoder.stage * strategy.chunks)
     forward = per_chunk * tower.layer.work.flops(rows)
     head = tower.end.work.flops(rows) / strategy.decoder.stage
-    cuts = [encoder_pieces(workload, strategy, name) for name in workload.encoders]
-    encoders = {cut.name: _encoder(workload, strategy, cut) for cut in cuts}
+    modules = [module_stages(workload, strategy, name) for name in workload.encoders]
+    sources = {own.name: _chunk_costs(workload, strategy, own) for own in modules}
     weights, attention = workload.weights_share("decoder"), per_chunk * _attention(tower, rows)
     backward, more = _backward(strategy.remat, forward, attention, weights), {}
     if tower.experts is not None and strategy.decoder.expert > 1 and strategy.remat != "layer":
@@ -36,26 +36,26 @@ def task_flops(workload: Workload, strategy: Strategy) -> TaskCosts:
         more = {W.cost: per_chunk * weights * linear}
         backward -= more[W.cost]
     full = "decoder" not in workload.frozen | workload.adapted
-    return TaskCosts(forward, backward, (2 + full) * head, encoders, more=more)
+    return TaskCosts(forward, backward, (2 + full) * head, sources, more=more)
 
 
-def _encoder(workload: Workload, strategy: Strategy, cut: EncoderPieces) -> EncoderCosts:
-    tower, rows = workload.towers[cut.name], _rows(workload, strategy, cut.name)
-    remat = strategy.remat_of(cut.name)
-    layers = tower.layers // cut.pieces * tower.layer.work.flops(rows)
-    forward = [layers] * cut.pieces
+def _chunk_costs(workload: Workload, strategy: Strategy, module: ModuleStages) -> ChunkCosts:
+    tower, rows = workload.towers[module.name], _rows(workload, strategy, module.name)
+    remat = strategy.remat_of(module.name)
+    layers = tower.layers // module.chunks * tower.layer.work.flops(rows)
+    forward = [layers] * module.chunks
     forward[0] += tower.start.work.flops(rows)
     forward[-1] += tower.end.work.flops(rows)
-    weights = workload.weights_share(cut.name)
-    attention = tower.layers // cut.pieces * _attention(tower, rows)
+    weights = workload.weights_share(module.name)
+    attention = tower.layers // module.chunks * _attention(tower, rows)
     backward = [
-        _backward(remat, cost, attention, weights) if piece in cut.backward_pieces else 0.0
-        for piece, cost in enumerate(forward)
+        _backward(remat, cost, attention, weights) if chunk in module.chunks_with(B) else 0.0
+        for chunk, cost in enumerate(forward)
     ]
-    if cut.name in workload.frozen and cut.backward:
+    if module.name in workload.frozen and module.trains:
         again = 0.0 if remat == "none" else layers
         backward[-1] = again + 3 * tower.end.work.flops(rows)
-    return EncoderCosts(tuple(forward), tuple(backward))
+    return ChunkCosts(tuple(forward), tuple(backward))
 
 
 def _attention(tower: TowerProfile, rows: list[int]) -> float:

@@ -14,7 +14,7 @@ from math import ceil
 import numpy as np
 
 from scheduling.costs.workload import Workload
-from scheduling.schedules.tasks import Feeds
+from scheduling.schedules.tasks import Consumers
 
 #: Input positions that a row of a decoder's microbatch brings, by encoder.
 Load = Mapping[str, int]
@@ -76,7 +76,7 @@ def loaded(workload: Workload, load: Load) -> Workload:
     )
 
 
-def even_feeds(load: int, positions: int, microbatches: int) -> Feeds:
+def even_feeds(load: int, positions: int, microbatches: int) -> Consumers:
     """What an encoder's own microbatches feed if all of the decoder's bring the same.
 
     Args:

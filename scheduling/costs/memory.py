@@ -17,6 +17,7 @@ from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import WIDE, Workload
 from scheduling.lowering.lowered import DecoderSizes, EncoderSizes
 from scheduling.schedules.schedule import ScheduleError
+from scheduling.schedules.task_kinds import B
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def _batch(tower: Timing) -> float:
         return strategy.microbatches * tower.rows * positions * values * WIDE
     values = tower.tower.features + 5
     pipelines = strategy.decoder.stage // tower.plan.stage
-    slots = -(-strategy.microbatches * tower.cut.each // pipelines)
+    slots = -(-strategy.microbatches * tower.workload.units.get(tower.name, 1) // pipelines)
     return slots * tower.rows * positions * values * WIDE
 
 
@@ -336,16 +337,16 @@ def _least_slots(tower: Timing) -> EncoderSizes:
     In lockstep two groups of microbatches, each with one per stage, have entered the decoder before
     the first microbatch has left it.
     """
-    cut, strategy = tower.cut, tower.strategy
+    division, strategy = tower.division, tower.strategy
     stages, count = strategy.decoder.stage, strategy.microbatches
     waiting = min(count, 2 * stages if count % stages == 0 else stages)
     outputs = 1
     if strategy.placement == "prologue":
-        waiting, outputs = count, -(-count * cut.stages // stages)
-    of_each = -(-waiting * cut.stages // stages)
-    saved = of_each * len(cut.backward_pieces) // cut.stages
+        waiting, outputs = count, -(-count * division.stages // stages)
+    of_each = -(-waiting * division.stages // stages)
+    saved = of_each * len(division.chunks_with(B)) // division.stages
     full = tower.remat == "full"
     # Pieces without a backward get no gradients.
     return EncoderSizes(
-        0, 0 if full else saved, outputs, output_grad_buffer=min(1, cut.backward), piece_gradients=0
+        0, 0 if full else saved, outputs, output_grad_buffer=int(division.trains), piece_gradients=0
     )

@@ -10,7 +10,7 @@ from scheduling.costs.workload import Workload
 from scheduling.lowering.lowered import Remat
 from scheduling.schedules.bubbles import Fill, Placement
 from scheduling.schedules.kinds import SPLIT_BACKWARD
-from scheduling.schedules.tasks import EncoderPieces
+from scheduling.schedules.tasks import Feed, ModuleStages
 from sharding.exchange_kinds import Piece
 from sharding.plan import ParallelPlan
 
@@ -36,7 +36,7 @@ class Strategy:
         pieces: number of pieces of every named encoder; other encoders have one piece per stage.
         co_issue: whether tasks of a bundle run side by side.
         kind: kind of the decoder's schedule, one of
-            `scheduling.schedules.schedule.SCHEDULES`.
+            `scheduling.schedules.make.SCHEDULES`.
         fill: kinds of bubbles that take encoder work.
         work_ahead: whether frozen encoders may work for the next step.
         overlap: collectives of layers that run beside compute.
@@ -88,11 +88,16 @@ def communicates(plans: Mapping[str, ParallelPlan], gather: str) -> bool:
     return any(plan.sequence > 1 or (by_layer and plan.fsdp > 1) for plan in plans.values())
 
 
-def encoder_pieces(workload: Workload, strategy: Strategy, name: str) -> EncoderPieces:
-    """How the work of encoder `name` is cut, and which of its pieces have a backward."""
+def module_stages(workload: Workload, strategy: Strategy, name: str) -> ModuleStages:
+    """How the work of encoder `name` is divided, and which of its chunks have a backward."""
     stages = strategy.plans[name].stage
-    pieces = strategy.pieces.get(name, stages)
-    backward = 0 if name in workload.frozen_connectors else 1
-    trains = name not in workload.frozen
-    trained = pieces if trains else backward
-    return EncoderPieces(name, pieces, stages, trained, each=workload.units.get(name, 1))
+    chunks = strategy.pieces.get(name, stages)
+    trained = 0 if name in workload.frozen_connectors else 1
+    if name not in workload.frozen:
+        trained = chunks
+    return ModuleStages(name, stages, chunks, first_backward=chunks - trained)
+
+
+def module_feed(workload: Workload, name: str) -> Feed:
+    """What the microbatches of encoder `name` feed at full load."""
+    return Feed(name, per_target=workload.units.get(name, 1))

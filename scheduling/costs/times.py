@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from scheduling.schedules.costs import EncoderCosts, TaskCosts, named_cost
-from scheduling.schedules.task_kinds import EB, EF, TaskKind
+from scheduling.schedules.costs import ChunkCosts, TaskCosts, named_cost
+from scheduling.schedules.task_kinds import B, F, TaskKind
 from scheduling.schedules.tasks import Task
 
 
@@ -60,22 +60,22 @@ class StepTimes:
     """Times of all that a pipelined step does; a `Costs` for `scheduling.simulate.timeline`.
 
     Attributes:
-        forward, backward: times of one virtual chunk of the decoder on one microbatch, the backward
+        forward, backward: times of one chunk of the backbone on one microbatch, the backward
             with its recomputation.
-        encoders: `(kind, module, part)` of an encoder's piece to its time.
+        sources: `(kind, module, chunk)` of a module that feeds the backbone to the task's time.
         head: time of head, loss and embedding of one microbatch, on every stage at the same time.
         send: seconds of moving activations and gradients between stages at a stage sync.
         deliver: seconds of handing a microbatch's inputs to the first stage, in the same stage
             sync.
         gather, scatter: seconds of the collectives over data-parallel ranks at the step's ends.
         update: seconds of the optimizer.
-        more: times of further kinds of tasks of the decoder, by the names of their costs: of one
+        more: times of further kinds of tasks of the backbone, by the names of their costs: of one
             chunk on one microbatch.
     """
 
     forward: TaskTime
     backward: TaskTime
-    encoders: Mapping[tuple[TaskKind, str, int], TaskTime]
+    sources: Mapping[tuple[TaskKind, str, int], TaskTime]
     head: TaskTime
     send: float = 0.0
     deliver: float = 0.0
@@ -85,16 +85,20 @@ class StepTimes:
     more: Mapping[str, TaskTime] = field(default_factory=dict)
 
     def time(self, task: Task) -> TaskTime:
-        """The time of `task`.
+        """The time of `task`; a module that is not in `sources` is the backbone.
 
         Raises:
-            KeyError: for a task of an encoder that is not in `encoders`.
-            ScheduleError: for a task of the decoder of a kind whose time is not given.
+            KeyError: for a task of a source of a kind, or of a chunk, whose time is not given.
+            ScheduleError: for a task of the backbone of a kind whose time is not given.
         """
-        kind = task.kind
-        if kind.encoder:
-            return self.encoders[kind, task.module, task.part]
-        return named_cost(self._by_name, kind)
+        if task.module in self.modules:
+            return self.sources[task.kind, task.module, task.chunk]
+        return named_cost(self._by_name, task.kind)
+
+    @cached_property
+    def modules(self) -> tuple[str, ...]:
+        """Names of the modules that feed the backbone."""
+        return tuple(sorted({module for _, module, _ in self.sources}))
 
     @cached_property
     def _by_name(self) -> dict[str, TaskTime]:
@@ -111,26 +115,23 @@ class StepTimes:
 
     @property
     def costs(self) -> TaskCosts:
-        """Costs by which encoders are placed: seconds of tasks with nothing beside them."""
-        modules = {module for _, module, _ in self.encoders}
+        """Costs by which modules are placed: seconds of tasks with nothing beside them."""
         return TaskCosts(
             self.forward.seconds,
             self.backward.seconds,
             self.shared,
-            {module: self._encoder(module) for module in sorted(modules)},
+            {module: self._chunk_costs(module) for module in self.modules},
             self.gather,
             self.scatter,
             {name: time.seconds for name, time in self.more.items()},
         )
 
-    def _encoder(self, module: str) -> EncoderCosts:
-        def pieces(kind: TaskKind) -> tuple[float, ...]:
-            own = [n for k, name, n in self.encoders if k is EF and name == module]
+    def _chunk_costs(self, module: str) -> ChunkCosts:
+        def by_chunk(kind: TaskKind) -> tuple[float, ...]:
+            chunks = sorted(n for k, name, n in self.sources if k is F and name == module)
             none = TaskTime()
-            return tuple(
-                self.encoders.get((kind, module, piece), none).seconds for piece in sorted(own)
-            )
+            return tuple(self.sources.get((kind, module, n), none).seconds for n in chunks)
 
-        kinds = {kind for kind, name, _ in self.encoders if name == module}
-        more = {kind.cost: pieces(kind) for kind in kinds - {EF, EB}}
-        return EncoderCosts(pieces(EF), pieces(EB), more)
+        kinds = {kind for kind, name, _ in self.sources if name == module}
+        more = {kind.cost: by_chunk(kind) for kind in kinds - {F, B}}
+        return ChunkCosts(by_chunk(F), by_chunk(B), more)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import cached_property
 
 from scheduling.costs.shares import elements
-from scheduling.costs.strategy import Strategy, encoder_pieces
+from scheduling.costs.strategy import Strategy, module_stages
 from scheduling.costs.work import ExpertWork, Parameters, TowerProfile
 from scheduling.costs.workload import VECTOR_MOMENTS, WIDE, Split, Workload
 from scheduling.lowering.lowered import Remat
-from scheduling.schedules.tasks import EncoderPieces
+from scheduling.schedules.tasks import ModuleStages
 from sharding.axes import LogicalAxes, is_matrix
 from sharding.plan import ParallelPlan
 
@@ -53,12 +53,12 @@ class Tower:
         """Layers of a chunk of the decoder, or of a piece of an encoder."""
         if self.name == "decoder":
             return self.tower.per_run(self.plan.stage * self.strategy.chunks)
-        return self.tower.layers // self.cut.pieces
+        return self.tower.layers // self.division.chunks
 
     @cached_property
-    def cut(self) -> EncoderPieces:
-        """How an encoder's work is cut."""
-        return encoder_pieces(self.workload, self.strategy, self.name)
+    def division(self) -> ModuleStages:
+        """How an encoder's work is divided."""
+        return module_stages(self.workload, self.strategy, self.name)
 
     @cached_property
     def shared_experts(self) -> ExpertWork | None:

@@ -13,13 +13,20 @@ from jax.experimental import io_callback
 
 from scheduling.lowering.lowered import FusedKind
 from scheduling.schedules.task_kinds import TaskKind
-from scheduling.schedules.tasks import Observer, Task
+from scheduling.schedules.tasks import BACKBONE, Observer, Task
 from sharding.collectives import Axes, axis_index, vary
 from sharding.layerstack.loops import Tree
 
 
 def record_event(
-    observe: Observer, axes: Axes, kind: FusedKind, row: Tree, *, end: bool, after: Tree
+    observe: Observer,
+    axes: Axes,
+    kind: FusedKind,
+    row: Tree,
+    place: tuple[jax.Array | int, int],
+    *,
+    end: bool,
+    after: Tree,
 ) -> jax.Array:
     """Tell the observer that a bundle starts or ends, once `after` has been computed.
 
@@ -28,19 +35,15 @@ def record_event(
         axes: all axes of the grid.
         kind: kind of the bundle.
         row: row of the program's tables.
+        place: number of this stage, and number of stages.
         end: as in `Observer`.
         after: arrays.
 
     Returns:
         Zero: computations that depend on it wait for the observer to return.
     """
-    numbers = [
-        (name, module, table["microbatch"], table[part])
-        for name, module, table, part in _tables_of(kind, row)
-    ]
-    names = tuple((name, module) for name, module, _, _ in numbers)
-    values = [number for _, _, *pair in numbers for number in pair]
-    call = partial(_notify, observe, end, names)
+    values = [value for task in kind.tasks for value in _numbers(*task, row, place)]
+    call = partial(_notify, observe, end, kind.tasks)
     shape = jax.ShapeDtypeStruct((), jnp.int32)
     device, after = axis_index(axes), sum(first_elements(after))
     return vary(io_callback(call, shape, after, device, row["tick"], *values), axes)
@@ -51,13 +54,15 @@ def first_elements(tree: Tree) -> list[jax.Array]:
     return [leaf.ravel()[0].astype(jnp.float32) for leaf in jax.tree.leaves(tree)]
 
 
-def _tables_of(kind: FusedKind, row: Tree) -> list[tuple[TaskKind, str, Tree, str]]:
-    """Kind, module, row of the table and name of the part of every task of a bundle."""
-    tasks: list[tuple[TaskKind, str, Tree, str]] = []
-    for task, module in kind.tasks:
-        own, part = (row["encoders"][module], "piece") if task.encoder else (row, "chunk")
-        tasks.append((task, module, own[task.cost], part))
-    return tasks
+def _numbers(
+    kind: TaskKind, module: str, row: Tree, place: tuple[jax.Array | int, int]
+) -> tuple[jax.Array, jax.Array]:
+    """Microbatch and chunk of a task."""
+    if module != BACKBONE:
+        table = row["encoders"][module][kind.cost]
+        return table["microbatch"], table["piece"]
+    (stage, stages), table = place, row[kind.cost]
+    return table["microbatch"], table["chunk"] * stages + stage
 
 
 def _notify(
@@ -73,8 +78,8 @@ def _notify(
     del probe
     pairs = zip(values[::2], values[1::2], strict=True)
     tasks = tuple(
-        Task(kind, int(microbatch), int(part), module)
-        for (kind, module), (microbatch, part) in zip(names, pairs, strict=True)
+        Task(kind, module, int(microbatch), int(chunk))
+        for (kind, module), (microbatch, chunk) in zip(names, pairs, strict=True)
     )
     observe(end, int(device), int(tick), tasks)
     return np.zeros((), np.int32)

@@ -33,8 +33,8 @@ from scheduling.executor.observe import first_elements, record_event
 from scheduling.executor.tasks import Tasks
 from scheduling.lowering.bounds import PHASES, ScheduleBounds
 from scheduling.lowering.lowered import IDLE, FusedKind
-from scheduling.schedules.task_kinds import EB, EF, B, F
-from scheduling.schedules.tasks import Observer
+from scheduling.schedules.task_kinds import B, F
+from scheduling.schedules.tasks import BACKBONE, Observer
 from sharding.collectives import Axes, axis_index, ppermute, psum, vary
 from sharding.layerstack.loops import Tree, add, write
 from sharding.layerstack.module import Loss, Merge, Module
@@ -184,7 +184,7 @@ class _Step:
         modules = self.decoder, encoders, pipeline.merges
         self.tasks = Tasks(pipeline.bounds, *modules, batch, pipeline.axes, aux)
         inside = tuple(axis for axis in pipeline.axes if axis not in pipeline.stage)
-        mixed = any(kind.decoder.tasks for kind in pipeline.bounds.without_encoders)
+        mixed = any(kind.backbone.tasks for kind in pipeline.bounds.without_encoders)
         # `Tasks.with_media` of all ranks of this stage.
         self.media_in_stage = {
             name: psum(self.vary(held).astype(jnp.int32), inside) > 0
@@ -332,9 +332,9 @@ class _Step:
         the ranks of the decoder's collectives must run the same loops.
         """
         found = jnp.zeros((), bool)
-        held = self.media_in_stage if kind.decoder.tasks else self.tasks.with_media
+        held = self.media_in_stage if kind.backbone.tasks else self.tasks.with_media
         for task, name in kind.tasks:
-            if task.encoder:
+            if name != BACKBONE:
                 slot = jnp.maximum(row["encoders"][name][task.cost]["local"], 0)
                 found |= held[name][slot]
         return found
@@ -367,10 +367,11 @@ class _Step:
         observe, axes = self.pipeline.observe, self.pipeline.axes
         if observe is None:
             return self._run_fused(kind, row, done)
-        began = record_event(observe, axes, kind, row, end=False, after=done)
+        place = self.index, self.bounds.stages
+        began = record_event(observe, axes, kind, row, place, end=False, after=done)
         row = jax.tree.map(lambda x: x + began, row)
         state, sent = self._run_fused(kind, row, done)
-        ended = record_event(observe, axes, kind, row, end=True, after=(state, sent))
+        ended = record_event(observe, axes, kind, row, place, end=True, after=(state, sent))
         return state, jax.tree.map(lambda x: x + ended.astype(x.dtype), sent)
 
     def _run_fused(self, kind: FusedKind, row: Tree, done: tuple[Tree, Tree]) -> tuple[Tree, Tree]:
@@ -378,10 +379,8 @@ class _Step:
         state, sent = done
         tasks = self.tasks.run_fused(kind, state, row)
         results = run_tasks(list(tasks.values()), self.pipeline.co_issue)
-        modules = dict(kind.tasks)
-        for task, (change, out) in zip(tasks, results, strict=True):
-            name = modules[task]
-            if not task.encoder:
+        for (task, name), (change, out) in zip(tasks, results, strict=True):
+            if name == BACKBONE:
                 state = state | {"decoder": state["decoder"] | change}
                 sent = sent | ({task.name: self.vary(out)} if task.passes else {})
                 continue
@@ -395,7 +394,7 @@ class _Step:
         """Values sent from a stage without tasks: zeros."""
         zeros = {name: self.tasks.encoder_activation(name) for name in self._sent_modules}
         sent: Tree = {
-            "encoders": {name: {EF.name: zero, EB.name: zero} for name, zero in zeros.items()}
+            "encoders": {name: {F.name: zero, B.name: zero} for name, zero in zeros.items()}
         }
         if "decoder" in state:
             sent |= {F.name: self.tasks.activation, B.name: self.tasks.entry}
@@ -404,7 +403,7 @@ class _Step:
     @cached_property
     def _sent_modules(self) -> tuple[str, ...]:
         """Encoders whose activations move between stages."""
-        return tuple(name for name, own in self.bounds.encoders.items() if own.cut.stages > 1)
+        return tuple(name for name, own in self.bounds.encoders.items() if own.module.stages > 1)
 
     def _sync_stages(self, state: Tree, sent: Tree, row: Tree) -> Tree:
         """Send activations and gradients on, and take part in the joint work of the stages."""
@@ -412,7 +411,7 @@ class _Step:
         encoders = dict(state["encoders"])
         for name in self._sent_modules:
             own, out = row["encoders"][name], sent["encoders"][name]
-            right, left = ppermute(out[EF.name], stage, 1), ppermute(out[EB.name], stage, -1)
+            right, left = ppermute(out[F.name], stage, 1), ppermute(out[B.name], stage, -1)
             encoders[name] = encoders[name] | {
                 "pieces": write(encoders[name]["pieces"], own["receive_piece"], right),
                 "piece_gradients": write(

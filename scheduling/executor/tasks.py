@@ -19,7 +19,8 @@ from scheduling.executor.control import TaskLoops, for_range, loop_result, run_i
 from scheduling.executor.modules import BoundModule
 from scheduling.lowering.bounds import ScheduleBounds
 from scheduling.lowering.lowered import FusedKind
-from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind, W
+from scheduling.schedules.task_kinds import B, F, TaskKind, W
+from scheduling.schedules.tasks import BACKBONE
 from sharding.collectives import Axes, vary
 from sharding.layerstack.loops import Tree, add, read, write
 from sharding.layerstack.module import Merge
@@ -70,27 +71,29 @@ class Tasks:
             context = self._context(decoder, self.decoder_batch(jnp.int32(0)))
             decoder.layers = decoder.layers.split_backward(self.activation, context)
 
-    def run_fused(self, kind: FusedKind, state: Tree, row: Tree) -> dict[TaskKind, TaskLoops]:
-        """The tasks of a bundle by kind; each returns changes of the state and values to send."""
+    def run_fused(
+        self, kind: FusedKind, state: Tree, row: Tree
+    ) -> dict[tuple[TaskKind, str], TaskLoops]:
+        """The fused tasks; each returns changes of the state and values to send."""
         # Beside the backward proper rather than beside its recomputation.
-        wait = any(task is B for task, _ in kind.tasks) and self.bounds.remat == "full"
-        functions: dict[TaskKind, Callable[[str, Tree, Tree], TaskLoops]] = {
+        wait = (B, BACKBONE) in kind.tasks and self.bounds.remat == "full"
+        backbone: dict[TaskKind, Callable[[str, Tree, Tree], TaskLoops]] = {
             W: self._weights,
             B: self._backward,
             F: partial(self._forward, wait=wait),
-            EF: self._encoder_forward,
-            EB: self._encoder_backward,
         }
-        modules = dict(kind.tasks)
+        others = {F: self._encoder_forward, B: self._encoder_backward}
+        found = [(task, BACKBONE, function) for task, function in backbone.items()]
+        found += [(task, name, others[task]) for task, name in kind.tasks if name != BACKBONE]
         return {
-            task: function(modules[task], self._state_of(modules[task], state), row)
-            for task, function in functions.items()
-            if task in modules
+            (task, name): function(name, self._state_of(name, state), row)
+            for task, name, function in found
+            if (task, name) in kind.tasks
         }
 
     def _state_of(self, name: str, state: Tree) -> Tree:
         """The state that a task of a module reads: its buffers and its sums of gradients."""
-        if name == "decoder":
+        if name == BACKBONE:
             return state["decoder"]
         return state["encoders"][name] | state["sums"][self.encoder_of(name)]
 
@@ -286,7 +289,7 @@ class Tasks:
         carry, kept = loop_result(result)
         y, _ = tower.layers.outputs_of(carry)
         outputs = run_if(
-            "EF_last",
+            "F_last",
             self._is_last(name, row),
             lambda _: self.vary(tower.functions.output(tower.rest, y, batch)),
             self.encoder_output(name),
@@ -324,7 +327,7 @@ class Tasks:
             rest, _ = from_connector((state["rest"], None))
             return {"rest": rest}, self.encoder_activation(name)
         g = read(state["piece_gradients"], row["gradient"])
-        rest, g = run_if("EB_last", self._is_last(name, row), from_connector, (state["rest"], g))
+        rest, g = run_if("B_last", self._is_last(name, row), from_connector, (state["rest"], g))
         result = yield tower.layers.backward(start, kept, g, {}, context, state["layers"])
         dx, sums = tower.layers.gradients_of(loop_result(result)[0])
 
@@ -336,7 +339,7 @@ class Tasks:
             (d_rest,) = jax.vjp(embed, tower.trained)[1](dx)
             return jax.tree.map(add, rest, d_rest)
 
-        rest = run_if("EB_first", self._is_first(name, row), into_embedding, rest)
+        rest = run_if("B_first", self._is_first(name, row), into_embedding, rest)
         slot = rows["encoders"][name]["keep_piece_gradient"]
         kept_gradients = write(state["piece_gradients"], slot, dx)
         return {"rest": rest, "layers": sums, "piece_gradients": kept_gradients}, dx
@@ -344,7 +347,7 @@ class Tasks:
     def _piece_input(self, name: str, state: Tree, row: Tree, batch: Tree) -> jax.Array:
         tower = self.encoders[name]
         return run_if(
-            "EF_first",
+            "F_first",
             self._is_first(name, row),
             lambda _: self.vary(tower.functions.embed(tower.rest, batch)),
             read(state["pieces"], row["input"]),
@@ -398,7 +401,7 @@ class Tasks:
         return {table: read(rows[0], number) for table, rows in tables.items()}
 
     def _pieces(self, name: str) -> int:
-        return self.bounds.encoders[name].cut.pieces
+        return self.bounds.encoders[name].module.chunks
 
     def _is_first(self, name: str, row: Tree) -> jax.Array | bool:
         """Whether a task is an encoder's first piece."""
@@ -410,8 +413,8 @@ class Tasks:
 
     def _first_layer(self, name: str, row: Tree) -> jax.Array:
         """Index in this stage's stack of the first layer of a piece."""
-        cut = self.bounds.encoders[name].cut
-        return row["piece"] % (cut.pieces // cut.stages) * self.encoders[name].layers.count
+        module = self.bounds.encoders[name].module
+        return row["piece"] % module.stage_chunks * self.encoders[name].layers.count
 
     def _kept(self, name: str, kept: Tree) -> Tree:
         """A frozen encoder's backward needs nothing of its layers."""

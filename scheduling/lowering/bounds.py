@@ -30,8 +30,8 @@ from scheduling.lowering.lowered import (
     Table,
 )
 from scheduling.schedules.schedule import ScheduleError
-from scheduling.schedules.task_kinds import EB, EF, B, F, W
-from scheduling.schedules.tasks import EncoderPieces
+from scheduling.schedules.task_kinds import B, F, W
+from scheduling.schedules.tasks import BACKBONE, ModuleStages
 
 #: Names of the loops over ticks, in their order: before the decoder's ticks, those, and after them.
 PHASES = ("prologue", "middle", "epilogue")
@@ -51,7 +51,8 @@ class EncoderFrame:
     """What is fixed of an encoder's program.
 
     Attributes:
-        cut: how the encoder's work is cut.
+        module: how the encoder's work is divided.
+        per_target: as of `Feed`.
         sizes: slots of the encoder's buffers, equal on all stages.
         slots: most microbatches that one of the encoder's pipelines runs.
         merges: most pairs of an encoder and a decoder microbatch on a stage.
@@ -59,7 +60,8 @@ class EncoderFrame:
         carried: slots of `output_buffer`, the first ones, that are carried from step to step.
     """
 
-    cut: EncoderPieces
+    module: ModuleStages
+    per_target: int
     sizes: EncoderSizes
     slots: int
     merges: int
@@ -137,7 +139,8 @@ class ScheduleBounds:
             program.sizes,
             {
                 name: EncoderFrame(
-                    replace(own.cut, feeds=None),
+                    own.module,
+                    own.feed.per_target,
                     own.sizes,
                     own.slots,
                     own.merges.count,
@@ -171,7 +174,10 @@ class ScheduleBounds:
         """
         bounds, schedule = cls.of(program, single_tasks=single_tasks), program.schedule
         count = schedule.microbatches
-        tasks = sum(cut.units(count) * (cut.pieces + cut.backward) for cut in schedule.encoders)
+        tasks = sum(
+            schedule.microbatches_of(own.name) * (2 * own.chunks - own.first_backward)
+            for own in schedule.sources
+        )
         pairs = count + max((own.slots for own in bounds.encoders.values()), default=0)
         open_bounds = bounds.without_order(len(schedule.span) + tasks, pairs)
         encoders = open_bounds.encoders.items()
@@ -186,7 +192,7 @@ class ScheduleBounds:
         """
         for what in ("stages", "chunks", "microbatches", "remat"):
             _refuse_other(what, getattr(other, what), getattr(self, what))
-        _refuse_other("encoders", _cuts(other), _cuts(self))
+        _refuse_other("encoders", _divisions(other), _divisions(self))
         _refuse_other("remat of encoders", _remats(other), _remats(self))
         encoders = {
             name: replace(
@@ -215,10 +221,10 @@ class ScheduleBounds:
             pairs: most pairs of an encoder and a decoder microbatch on a stage, if more.
         """
         single = FusedKind.single
-        forwards = [single(EF, name) for name in self.encoders]
-        backwards = [single(EB, name) for name, own in self.encoders.items() if own.cut.backward]
+        forwards = [single(F, name) for name in self.encoders]
+        backwards = [single(B, name) for name, own in self.encoders.items() if own.module.trains]
         decoder = [*([single(W)] if self.sizes.operands else []), single(B), single(F)]
-        ahead = [single(EF, name) for name, own in self.encoders.items() if own.cut.ahead]
+        ahead = [single(F, name) for name, own in self.encoders.items() if own.module.prefetch]
         more = forwards, [*decoder, *backwards, *forwards], [*backwards, *ahead]
         return replace(
             self,
@@ -344,8 +350,8 @@ class ScheduleBounds:
         found = {}
         for own in self.kinds:
             for kind in own:
-                parts = _parts(kind.decoder, own)
-                if kind != kind.decoder and all(part in own for part in parts):
+                parts = _parts(kind.backbone, own)
+                if kind != kind.backbone and all(part in own for part in parts):
                     found[kind] = tuple(parts)
         return found
 
@@ -363,8 +369,8 @@ class ScheduleBounds:
         for what in ("stages", "chunks", "microbatches"):
             _refuse_other(what, getattr(schedule, what), getattr(self, what))
         _refuse_other("remat", program.remat, self.remat)
-        cuts = [replace(cut, feeds=None) for cut in schedule.encoders]
-        _refuse_other("encoders", cuts, list(_cuts(self)))
+        given = [(own.module, own.feed.per_target) for own in program.encoders.values()]
+        _refuse_other("encoders", given, list(_divisions(self)))
         remats = {name: own.remat for name, own in program.encoders.items()}
         _refuse_other("remat of encoders", remats, _remats(self))
         _refuse_more("ticks", len(schedule.ticks), self.ticks)
@@ -387,8 +393,8 @@ def with_slack(sizes: EncoderSizes) -> EncoderSizes:
     return replace(sizes, **{name: n + SLACK_SLOTS for name, n in held.items() if n})
 
 
-def _cuts(bounds: ScheduleBounds) -> tuple[EncoderPieces, ...]:
-    return tuple(own.cut for own in bounds.encoders.values())
+def _divisions(bounds: ScheduleBounds) -> tuple[tuple[ModuleStages, int], ...]:
+    return tuple((own.module, own.per_target) for own in bounds.encoders.values())
 
 
 def _remats(bounds: ScheduleBounds) -> dict[str, Remat]:
@@ -429,9 +435,9 @@ def _kinds(program: LoweredSchedule, ticks: range, single_tasks: bool) -> tuple[
 
 def _parts(whole: FusedKind, kinds: Container[FusedKind]) -> list[FusedKind]:
     """Parts of a bundle: the decoder's tasks together if `kinds` has them, and single tasks."""
-    decoder = whole.decoder
+    decoder = whole.backbone
     together = [decoder] if decoder.tasks and decoder in kinds else []
-    return together + [one for one in whole.single_tasks if not (together and one.decoder.tasks)]
+    return together + [one for one in whole.single_tasks if not (together and one.backbone.tasks)]
 
 
 def _union_kinds(
@@ -447,8 +453,8 @@ def _in_order(singles: Iterable[FusedKind]) -> tuple[FusedKind, ...]:
     """Single tasks of each module: those that read slots before those that write them."""
 
     def place(single: FusedKind) -> tuple[bool, bool, bool]:
-        ((kind, _),) = single.tasks
-        return kind.encoder, kind.forward, kind.passes
+        ((kind, module),) = single.tasks
+        return module != BACKBONE, kind.forward, kind.passes
 
     return tuple(sorted(dict.fromkeys(singles), key=place))
 

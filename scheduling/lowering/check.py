@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from scheduling.lowering.lowered import LoweredSchedule, MergeTable
 from scheduling.schedules.check import check
 from scheduling.schedules.schedule import Schedule, ScheduleError
-from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind, W
+from scheduling.schedules.task_kinds import B, F, TaskKind, W
 from scheduling.schedules.tasks import FusedTask, Task
 
 Ints = NDArray[np.intp]
 
 Row = tuple[FusedTask, ...]
 
-_ENCODER_FIELDS = ("microbatch", "piece", "local")
+_SOURCE_FIELDS = ("microbatch", "piece", "local")
 
 
 def check_lowered(program: LoweredSchedule) -> None:
@@ -47,10 +47,10 @@ class _Value(NamedTuple):
     what: str
     module: str
     microbatch: int
-    part: int
+    chunk: int
 
     def __str__(self) -> str:
-        return f"{self.module} {self.what}({self.microbatch}, {self.part})"
+        return f"{self.module} {self.what}({self.microbatch}, {self.chunk})"
 
 
 class _Access(NamedTuple):
@@ -62,6 +62,10 @@ class _Access(NamedTuple):
     value: _Value
 
 
+#: Accesses of a task on a stage, by its kind.
+_Accesses = Mapping[TaskKind, Callable[[int, Task], Iterator[_Access]]]
+
+
 class _Moves:
     """Reads and writes of tasks, derived from the schedule alone."""
 
@@ -70,70 +74,72 @@ class _Moves:
         self.stages, self.chunks = schedule.stages, schedule.chunks
         self.full = program.remat == "full"
         self.full_in = {name: own.remat == "full" for name, own in program.encoders.items()}
-        self.cuts = {cut.name: cut for cut in schedule.encoders}
+        self.backbone = schedule.backbone
+        self.modules = {own.name: own for own in schedule.sources}
         self.owners = _owners(schedule)
-        self.parted = W in schedule.kinds
-        self.feeds: dict[str, dict[int, list[int]]] = {name: {} for name in self.cuts}
-        for name, cut in self.cuts.items():
-            for unit, microbatch in zip(*cut.feed_pairs(schedule.microbatches), strict=True):
-                self.feeds[name].setdefault(int(microbatch), []).append(int(unit))
+        self.parted = schedule.split_backward
+        self.feeds: dict[str, dict[int, list[int]]] = {name: {} for name in self.modules}
+        for feed in schedule.feeds:
+            for source, target in zip(*feed.pairs(schedule.microbatches), strict=True):
+                self.feeds[feed.source].setdefault(int(target), []).append(int(source))
 
     def entering(self, row: Row) -> int | None:
-        """The microbatch whose first task of the decoder stands in a tick."""
-        return next((t.microbatch for t in row[0] if t.kind is F and t.part == 0), None)
+        """The microbatch whose first task of the backbone stands in a tick."""
+        return next((t.microbatch for t in row[0] if self._is_first(t, F)), None)
 
     def leaving(self, row: Row) -> int | None:
-        """The microbatch whose last backward of the decoder stands in a tick."""
-        return next((t.microbatch for t in row[0] if t.kind is B and t.part == 0), None)
+        """The microbatch whose last backward of the backbone stands in a tick."""
+        return next((t.microbatch for t in row[0] if self._is_first(t, B)), None)
+
+    def _is_first(self, task: Task, kind: TaskKind) -> bool:
+        """Whether a task is of the first chunk of the backbone."""
+        return (task.kind, task.module, task.chunk) == (kind, self.backbone.name, 0)
 
     def feeding(self, name: str, microbatch: int) -> dict[int, list[int]]:
         """Encoder microbatches that feed one of the decoder's, by the stage of their outputs."""
         found: dict[int, list[int]] = {}
         for unit in self.feeds[name].get(microbatch, ()):
-            stage = self.stage(name, unit, self.cuts[name].pieces - 1)
+            stage = self.stage(name, unit, self.modules[name].chunks - 1)
             found.setdefault(stage, []).append(unit)
         return found
 
     def entered(self, row: Row) -> Iterator[_Access]:
         """The write of the microbatch's input in the same stage sync."""
         for task in row[0]:
-            if task.kind is F and task.part == 0:
+            if self._is_first(task, F):
                 yield _Access("embed_input", "inputs", 0, _value("input", task))
 
     def read(self, row: Row) -> Iterator[_Access]:
         """Reads of the tasks of a tick."""
-        return _of_tasks(
-            row,
-            {
-                F: self._forward_reads,
-                B: self._backward_reads,
-                W: self._weights_reads,
-                EF: self._encoder_forward_reads,
-                EB: self._encoder_backward_reads,
-            },
-        )
+        backbone = {F: self._forward_reads, B: self._backward_reads, W: self._weights_reads}
+        others = {F: self._source_forward_reads, B: self._source_backward_reads}
+        return self._of_tasks(row, backbone, others)
 
     def written(self, row: Row) -> Iterator[_Access]:
         """Writes at the end of a tick."""
-        return _of_tasks(
-            row,
-            {
-                F: self._forward_writes,
-                B: self._backward_writes,
-                W: lambda stage, task: iter(()),
-                EF: self._encoder_forward_writes,
-                EB: self._encoder_backward_writes,
-            },
-        )
+        backbone: _Accesses = {
+            F: self._forward_writes,
+            B: self._backward_writes,
+            W: lambda stage, task: iter(()),
+        }
+        others = {F: self._source_forward_writes, B: self._source_backward_writes}
+        return self._of_tasks(row, backbone, others)
+
+    def _of_tasks(self, row: Row, backbone: _Accesses, others: _Accesses) -> Iterator[_Access]:
+        """Accesses of the tasks of a tick, by kind of task of the backbone or of other modules."""
+        for stage, fused in enumerate(row):
+            for task in fused:
+                accesses = backbone if task.module == self.backbone.name else others
+                yield from accesses[task.kind](stage, task)
 
     def output(self, name: str, microbatch: int) -> _Value:
         """The encoder's output for `microbatch`."""
-        return _Value("output", name, microbatch, self.cuts[name].pieces - 1)
+        return _Value("output", name, microbatch, self.modules[name].chunks - 1)
 
     def stage(self, name: str, microbatch: int, piece: int) -> int:
         """Stage that runs `piece` of `microbatch`."""
-        cut = self.cuts[name]
-        return self.owners[name][microbatch] * cut.stages + cut.stage(piece)
+        module = self.modules[name]
+        return self.owners[name][microbatch] * module.stages + module.stage_of(piece)
 
     def _forward_reads(self, stage: int, task: Task) -> Iterator[_Access]:
         yield _Access("forward.input", "inputs", stage, _value("input", task))
@@ -142,8 +148,8 @@ class _Moves:
         if not self.full:
             yield _Access("forward.saved", "saved", stage, _value("saved", task))
         if stage < self.stages - 1:
-            yield _Access("receive_input", "inputs", stage + 1, _value("input", task))
-        elif task.part < self.chunks - 1:
+            yield _Access("receive_input", "inputs", stage + 1, _value("input", task, 1))
+        elif task.chunk < self.backbone.chunks - 1:
             yield _Access("receive_input", "inputs", 0, _value("input", task, 1))
         else:
             yield _Access("head_gradient", "gradients", stage, _value("gradient", task))
@@ -162,63 +168,55 @@ class _Moves:
         if self.parted:
             yield _Access("weights.written", "operands", stage, _value("operands", task))
         if stage > 0:
-            yield _Access("receive_gradient", "gradients", stage - 1, _value("gradient", task))
-        elif task.part > 0:
+            value = _value("gradient", task, -1)
+            yield _Access("receive_gradient", "gradients", stage - 1, value)
+        elif task.chunk > 0:
             last, value = self.stages - 1, _value("gradient", task, -1)
             yield _Access("receive_gradient", "gradients", last, value)
 
-    def _encoder_forward_reads(self, stage: int, task: Task) -> Iterator[_Access]:
+    def _source_forward_reads(self, stage: int, task: Task) -> Iterator[_Access]:
         name = task.module
-        if task.part:
+        if task.chunk:
             value = _value("input", task)
             yield _Access(f"{name} forward.input", f"{name} pieces", stage, value)
 
-    def _encoder_forward_writes(self, stage: int, task: Task) -> Iterator[_Access]:
-        name, cut = task.module, self.cuts[task.module]
-        if not self.full_in[name] and task.part in cut.backward_pieces:
+    def _source_forward_writes(self, stage: int, task: Task) -> Iterator[_Access]:
+        name, module = task.module, self.modules[task.module]
+        if not self.full_in[name] and task.chunk in module.chunks_with(B):
             value = _value("saved", task)
             yield _Access(f"{name} forward.saved", f"{name} saved", stage, value)
-        if task.part == cut.pieces - 1:
+        if task.chunk == module.chunks - 1:
             value = _value("output", task)
             yield _Access(f"{name} forward.output", f"{name} output_buffer", stage, value)
         else:
-            to = stage + cut.stage(task.part + 1) - cut.stage(task.part)
+            to = stage + module.stage_of(task.chunk + 1) - module.stage_of(task.chunk)
             table = "keep_piece" if to == stage else "receive_piece"
             yield _Access(f"{name} {table}", f"{name} pieces", to, _value("input", task, 1))
 
-    def _encoder_backward_reads(self, stage: int, task: Task) -> Iterator[_Access]:
-        name, cut = task.module, self.cuts[task.module]
-        buffer = "output_grad_buffer" if task.part == cut.pieces - 1 else "piece_gradients"
+    def _source_backward_reads(self, stage: int, task: Task) -> Iterator[_Access]:
+        name, module = task.module, self.modules[task.module]
+        buffer = "output_grad_buffer" if task.chunk == module.chunks - 1 else "piece_gradients"
         value = _value("gradient", task)
         yield _Access(f"{name} backward.gradient", f"{name} {buffer}", stage, value)
         if not self.full_in[name]:
             value = _value("saved", task)
             yield _Access(f"{name} backward.saved", f"{name} saved", stage, value)
-        elif task.part:
+        elif task.chunk:
             value = _value("input", task)
             yield _Access(f"{name} backward.input", f"{name} pieces", stage, value)
 
-    def _encoder_backward_writes(self, stage: int, task: Task) -> Iterator[_Access]:
-        name, cut = task.module, self.cuts[task.module]
-        if task.part - 1 in cut.backward_pieces:
-            to = stage + cut.stage(task.part - 1) - cut.stage(task.part)
+    def _source_backward_writes(self, stage: int, task: Task) -> Iterator[_Access]:
+        name, module = task.module, self.modules[task.module]
+        if task.chunk - 1 in module.chunks_with(B):
+            to = stage + module.stage_of(task.chunk - 1) - module.stage_of(task.chunk)
             table = "keep_piece_gradient" if to == stage else "receive_piece_gradient"
             value = _value("gradient", task, -1)
             yield _Access(f"{name} {table}", f"{name} piece_gradients", to, value)
 
 
-def _of_tasks(
-    row: Row, accesses: Mapping[TaskKind, Callable[[int, Task], Iterator[_Access]]]
-) -> Iterator[_Access]:
-    """Accesses of the tasks of a tick, by kind of task."""
-    for stage, bundle in enumerate(row):
-        for task in bundle:
-            yield from accesses[task.kind](stage, task)
-
-
 def _value(what: str, task: Task, further: int = 0) -> _Value:
     """The value of `task`, or of the task that is `further` parts on."""
-    return _Value(what, task.module, task.microbatch, task.part + further)
+    return _Value(what, task.module, task.microbatch, task.chunk + further)
 
 
 class _Execution:
@@ -266,7 +264,7 @@ class _Execution:
         now, self.tick = self.tick, tick
         row = self.schedule.ticks[tick]
         microbatch = self.moves.entering(row)
-        for name in self.moves.cuts:
+        for name in self.moves.modules:
             for stage, pair, unit in self._pairs(name, microbatch, "merge"):
                 slot = int(self.program.encoders[name].merges.output_buffer[stage, pair])
                 self._read(stage, f"{name} output_buffer", slot, self.moves.output(name, unit))
@@ -276,16 +274,16 @@ class _Execution:
     def _leave(self, row: Row) -> None:
         """The gradient of a microbatch's input is added to those of the outputs that fed it."""
         microbatch = self.moves.leaving(row)
-        for name, cut in self.moves.cuts.items():
+        for name, module in self.moves.modules.items():
             for stage, number, unit in self._pairs(
-                name, microbatch if cut.backward else None, "return"
+                name, microbatch if module.trains else None, "return"
             ):
                 pairs = self.program.encoders[name].merges
                 slot, fresh = (
                     int(pairs.output_grad_buffer[stage, number]),
                     int(pairs.is_first[stage, number]),
                 )
-                value = _Value("gradient", name, unit, cut.pieces - 1)
+                value = _Value("gradient", name, unit, module.chunks - 1)
                 if fresh != (value not in self.begun):
                     self._fail(stage, f"fresh of {value} is {fresh}; valid: {1 - fresh}")
                 if not fresh:
@@ -325,7 +323,7 @@ class _Execution:
         for name, encoder in self.program.encoders.items():
             for i, slot in enumerate(encoder.prefetch_slot.tolist()):
                 value = self.moves.output(name, first + i)
-                yield self.moves.stage(name, i, value.part), f"{name} output_buffer", slot, value
+                yield self.moves.stage(name, i, value.chunk), f"{name} output_buffer", slot, value
 
     def _all(
         self, act: Callable[[int, str, int, _Value], None], accesses: Iterable[_Access]
@@ -357,11 +355,10 @@ class _Execution:
 
 def _owners(schedule: Schedule) -> dict[str, list[int]]:
     """Encoder pipeline of every microbatch, by encoder."""
-    count = schedule.microbatches
-    owners = {cut.name: [0] * cut.units(count) for cut in schedule.encoders}
+    owners = {own.name: [0] * schedule.microbatches_of(own.name) for own in schedule.sources}
     for _, stage, task in schedule:
-        if task.kind is EF:
-            own, pipeline = owners[task.module], stage // schedule.encoder(task.module).stages
+        if task.kind is F and task.module in owners:
+            own, pipeline = owners[task.module], stage // schedule.module(task.module).stages
             own[task.microbatch % len(own)] = pipeline
     return owners
 
@@ -381,11 +378,12 @@ def _check_owners(program: LoweredSchedule) -> None:
     for name, owners in _owners(program.schedule).items():
         encoder, local = program.encoders[name], _locals(owners)
         facts: tuple[tuple[str, Any, Any], ...] = (
-            ("cut", encoder.cut, program.schedule.encoder(name)),
+            ("module", encoder.module, program.schedule.module(name)),
+            ("feed", encoder.feed, program.schedule.feed(name)),
             ("owners", encoder.owners.tolist(), owners),
             ("local", encoder.local.tolist(), local),
             ("slots", encoder.slots, max(local, default=-1) + 1),
-            ("number of ahead slots", len(encoder.prefetch_slot), encoder.cut.ahead),
+            ("number of ahead slots", len(encoder.prefetch_slot), encoder.module.prefetch),
             (
                 "pairs",
                 _named_pairs(encoder.merges),
@@ -406,10 +404,11 @@ def _named_pairs(pairs: MergeTable) -> list[tuple[int, int, int]]:
 
 def _expected_pairs(schedule: Schedule, name: str, owners: list[int]) -> list[tuple[int, int, int]]:
     """`_named_pairs` as the schedule has them."""
-    cut = schedule.encoder(name)
-    last = cut.stage(cut.pieces - 1)
-    units, fed = (part.tolist() for part in cut.feed_pairs(schedule.microbatches))
-    stages = [owners[unit] * cut.stages + last for unit in units]
+    module, feed = schedule.module(name), schedule.feed(name)
+    assert feed is not None  # as every module but the backbone has one
+    last = module.stage_of(module.chunks - 1)
+    units, fed = (part.tolist() for part in feed.pairs(schedule.microbatches))
+    stages = [owners[unit] * module.stages + last for unit in units]
     return sorted(zip(stages, fed, units, strict=True))
 
 
@@ -443,45 +442,50 @@ def _flat(tables: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Ints]]:
 def _task_tables(schedule: Schedule) -> dict[str, Ints]:
     """The contents that the tables which name tasks must have."""
     names = ["embed_microbatch", "head_microbatch", "return_microbatch"]
-    for kind in (F, B, W) if W in schedule.kinds else (F, B):
+    for kind in (F, B, W) if schedule.split_backward else (F, B):
         names += [f"{kind.cost}.microbatch", f"{kind.cost}.chunk"]
-    for cut in schedule.encoders:
-        for kind in (EF, EB):
-            names += [f"{cut.name} {kind.cost}.{field}" for field in _ENCODER_FIELDS]
+    for module in schedule.sources:
+        for kind in (F, B):
+            names += [f"{module.name} {kind.cost}.{field}" for field in _SOURCE_FIELDS]
     shape = (len(schedule.ticks), schedule.stages)
     tables = {name: np.full(shape, -1) for name in names}
     local = {name: _locals(owners) for name, owners in _owners(schedule).items()}
     for tick, stage, task in schedule:
-        entries = _encoder_entries(task, local) if task.module in local else _entries(task)
+        local_chunk = schedule.backbone.local_chunk(task.chunk)
+        entries = (
+            _source_entries(task, local) if task.module in local else _entries(task, local_chunk)
+        )
         for name, value in entries:
             tables[name][tick, stage] = value
-        for name in _events(schedule, stage, task):
+        for name in _events(schedule, task):
             tables[name][tick, stage] = task.microbatch
     return tables
 
 
-def _entries(task: Task) -> tuple[tuple[str, int], ...]:
-    """Tables and entries that name a decoder task."""
+def _entries(task: Task, chunk: int) -> tuple[tuple[str, int], ...]:
+    """Tables and entries that name a task of the backbone; `chunk` is that of its stage."""
     table = task.kind.cost
-    return (f"{table}.microbatch", task.microbatch), (f"{table}.chunk", task.part)
+    return (f"{table}.microbatch", task.microbatch), (f"{table}.chunk", chunk)
 
 
-def _encoder_entries(task: Task, local: Mapping[str, list[int]]) -> Iterator[tuple[str, int]]:
-    """Tables and entries that name an encoder task."""
+def _source_entries(task: Task, local: Mapping[str, list[int]]) -> Iterator[tuple[str, int]]:
+    """Tables and entries that name a task of another module."""
     positions = local[task.module]
-    values = (task.microbatch, task.part, positions[task.microbatch % len(positions)])
-    for field, value in zip(_ENCODER_FIELDS, values, strict=True):
+    values = (task.microbatch, task.chunk, positions[task.microbatch % len(positions)])
+    for field, value in zip(_SOURCE_FIELDS, values, strict=True):
         yield f"{task.module} {task.kind.cost}.{field}", value
 
 
-def _events(schedule: Schedule, stage: int, task: Task) -> Iterator[str]:
+def _events(schedule: Schedule, task: Task) -> Iterator[str]:
     """Tables of what all stages do together before or after `task`."""
-    place = (task.kind, task.part, stage)
-    if place == (F, 0, 0):
+    if task.module != schedule.backbone.name:
+        return
+    place = (task.kind, task.chunk)
+    if place == (F, 0):
         yield "embed_microbatch"
-    if place == (F, schedule.chunks - 1, schedule.stages - 1):
+    if place == (F, schedule.backbone.chunks - 1):
         yield "head_microbatch"
-    if place == (B, 0, 0):
+    if place == (B, 0):
         yield "return_microbatch"
 
 

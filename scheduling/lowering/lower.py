@@ -38,7 +38,8 @@ from scheduling.lowering.lowered import (
 from scheduling.lowering.ticks import DecoderTicks, EncoderTicks, task_rows
 from scheduling.schedules.check import check
 from scheduling.schedules.schedule import Schedule, ScheduleError
-from scheduling.schedules.tasks import EncoderPieces
+from scheduling.schedules.task_kinds import W
+from scheduling.schedules.tasks import ModuleStages
 
 
 def lower_schedule(
@@ -68,21 +69,27 @@ def lower_schedule(
     decoder = DecoderTicks.of(schedule, tasks)
     blank = _TableShape(len(schedule.ticks), schedule.stages)
     made = {
-        cut.name: _lower_encoder(
-            blank, EncoderTicks.of(schedule, cut, tasks), decoder, own.get(cut.name, remat)
+        feed.source: _lower_encoder(
+            blank,
+            EncoderTicks.of(schedule, schedule.module(feed.source), feed, tasks),
+            decoder,
+            own.get(feed.source, remat),
         )
-        for cut in schedule.encoders
+        for feed in schedule.feeds
     }
     return _lower_decoder(schedule, decoder, remat, made)
 
 
 def _refuse_without_tables(schedule: Schedule) -> None:
     """Raise ScheduleError for kinds of tasks that the executor has no function for."""
-    if unknown := [kind.name for kind in schedule.kinds if kind not in EXECUTABLE_KINDS]:
-        raise ScheduleError(
-            f"the executor has no function for tasks of kind {', '.join(unknown)}, so that they "
-            f"are scheduled and simulated only; valid: {', '.join(map(str, EXECUTABLE_KINDS))}"
-        )
+    backbone = schedule.backbone.name
+    for module, kind in schedule.task_arrays.keys:
+        valid = [k for k in EXECUTABLE_KINDS if k is not W or module == backbone]
+        if kind not in valid:
+            raise ScheduleError(
+                f"the executor has no function for tasks of kind {kind} of {module!r}, so that "
+                f"they are scheduled and simulated only; valid: {', '.join(map(str, valid))}"
+            )
 
 
 # ---- slots ---------------------------------------------------------------------------------------
@@ -284,9 +291,10 @@ class _EncoderSlots:
         last = _entry_mask(forward.shape, -1)
         full = remat == "full"
         # The stage sync reads the value, so values of later ticks may take its slot.
-        entry = ticks.cut.reduce_consumers(decoder.entry + 1, np.maximum)[:, None] + 0 * forward
+        entry = ticks.feed.reduce_consumers(decoder.entry + 1, np.maximum)[:, None] + 0 * forward
         leave = (
-            ticks.cut.reduce_consumers(decoder.backward[:, 0, 0], np.minimum)[:, None] + 0 * forward
+            ticks.feed.reduce_consumers(decoder.backward[:, 0, 0], np.minimum)[:, None]
+            + 0 * forward
         )
         colour = partial(_assign_slots, ticks.stage)
         return cls(
@@ -314,7 +322,7 @@ def _output_slots(ticks: EncoderTicks, entry: Ints, local: Ints) -> _BufferSlots
     Microbatches of the next step are numbered from 0 on their stage, which is their place in their
     pipeline's batch: they are its first.
     """
-    ahead = np.arange(len(local)) < ticks.cut.ahead
+    ahead = np.arange(len(local)) < ticks.module.prefetch
     reserved = dict(Counter(ticks.stage[ahead, -1].tolist()))
     here = _entry_mask(entry.shape, -1) & ~ahead[:, None]
     slots = _assign_slots(ticks.stage, ticks.forward, entry, here, reserved)
@@ -338,7 +346,8 @@ def _lower_encoder(
     slots = _EncoderSlots.of(ticks, decoder, remat, local)
     pairs = _merge_table(ticks, decoder, slots, blank.stages)
     return EncoderProgram(
-        cut=ticks.cut,
+        module=ticks.module,
+        feed=ticks.feed,
         forward=_encoder_forward(blank, ticks, slots, local),
         backward=_encoder_backward(blank, ticks, slots, local, remat),
         sizes=slots.sizes,
@@ -346,10 +355,10 @@ def _lower_encoder(
         local=read_only(local),
         merges=pairs,
         slots=max(local.tolist(), default=-1) + 1,
-        prefetch_slot=read_only(local[: ticks.cut.ahead]),
+        prefetch_slot=read_only(local[: ticks.module.prefetch]),
         remat=remat,
         **_pieces_moved(blank, ticks, slots),
-        **_merge_ticks(blank, decoder, pairs, ticks.cut),
+        **_merge_ticks(blank, decoder, pairs, ticks.module),
     )
 
 
@@ -360,7 +369,7 @@ def _merge_table(
     entry, leave = decoder.forward[:, 0, 0], decoder.backward[:, 0, 0]
     found: list[list[tuple[int, int]]] = [[] for _ in range(stages)]
     fresh = {}
-    for unit, (first, last) in enumerate(ticks.cut.consumers(len(entry)).tolist()):
+    for unit, (first, last) in enumerate(ticks.feed.consumer_spans(len(entry)).tolist()):
         fed = range(first, last + 1)
         found[ticks.stage[unit, -1]] += [(m, unit) for m in fed]
         fresh[unit] = min(fed, key=lambda m: leave[m])
@@ -382,7 +391,7 @@ def _merge_table(
 
 
 def _merge_ticks(
-    blank: _TableShape, decoder: DecoderTicks, pairs: MergeTable, cut: EncoderPieces
+    blank: _TableShape, decoder: DecoderTicks, pairs: MergeTable, module: ModuleStages
 ) -> dict[str, Table]:
     """First pair and number of pairs that enter before a tick, and that leave in one."""
     runs: dict[tuple[int, int], list[int]] = {}
@@ -393,7 +402,7 @@ def _merge_ticks(
     values = [(*place, own[0], len(own)) for place, own in runs.items()]
     microbatch, stages, first, count = np.array(values, np.intp).reshape(-1, 4).T
     entry, leave = decoder.forward[microbatch, 0, 0], decoder.backward[microbatch, 0, 0]
-    trained = np.full(len(microbatch), cut.backward > 0)
+    trained = np.full(len(microbatch), module.trains)
     return {
         "merge_first": blank.table(entry, stages, first),
         "merge_count": blank.table(entry, stages, count),

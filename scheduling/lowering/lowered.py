@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduling.schedules.schedule import Schedule
-from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind, W
-from scheduling.schedules.tasks import EncoderPieces
+from scheduling.schedules.task_kinds import B, F, TaskKind, W
+from scheduling.schedules.tasks import BACKBONE, Feed, ModuleStages
 
 #: Values that a forward keeps for its backward: its input only, those between layers, or all.
 Remat = Literal["full", "layer", "none"]
@@ -32,7 +32,7 @@ Table = NDArray[np.int32]
 Ints = NDArray[np.intp]
 
 #: Kinds of tasks that the executor has functions for, and programs have tables for.
-EXECUTABLE_KINDS = (F, B, W, EF, EB)
+EXECUTABLE_KINDS = (F, B, W)
 
 _NOT_PER_TICK = ("owners", "local", "prefetch_slot", "merges")
 
@@ -189,7 +189,7 @@ class EncoderProgram:
     (`receive_piece`); both may happen on one stage in one tick. Gradients move the other way.
 
     Attributes:
-        cut: how the encoder's work is cut.
+        module, feed: how the encoder's work is divided, and what its microbatches feed.
         forward, backward: tables of its tasks.
         keep_piece: slot of `pieces` written at a tick's end with the output made on this stage.
         receive_piece: the same for the output that arrives from the stage before.
@@ -209,7 +209,8 @@ class EncoderProgram:
         remat: values that its forwards keep for its backwards, as of `LoweredSchedule`.
     """
 
-    cut: EncoderPieces
+    module: ModuleStages
+    feed: Feed
     forward: EncoderForwardTable
     backward: EncoderBackwardTable
     keep_piece: Table
@@ -241,7 +242,7 @@ class FusedKind:
     tasks: tuple[tuple[TaskKind, str], ...] = ()
 
     @classmethod
-    def single(cls, kind: TaskKind, module: str = "decoder") -> FusedKind:
+    def single(cls, kind: TaskKind, module: str = BACKBONE) -> FusedKind:
         """One task."""
         return cls(((kind, module),))
 
@@ -251,14 +252,13 @@ class FusedKind:
         return tuple(FusedKind((task,)) for task in self.tasks)
 
     @property
-    def decoder(self) -> FusedKind:
-        """The tasks of the decoder alone."""
-        return FusedKind(tuple(task for task in self.tasks if not task[0].encoder))
+    def backbone(self) -> FusedKind:
+        """The tasks of the backbone alone."""
+        return FusedKind(tuple(task for task in self.tasks if task[1] == BACKBONE))
 
     def __str__(self) -> str:
-        """`F+B`, `B+vision_EB`, `idle`."""
-        names = (f"{name}_{kind}" if kind.encoder else kind.name for kind, name in self.tasks)
-        return "+".join(names) or "idle"
+        """`decoder_F+decoder_B`, `decoder_B+vision_B`, `idle`."""
+        return "+".join(f"{name}_{kind}" for kind, name in self.tasks) or "idle"
 
 
 #: A bundle without tasks.
@@ -345,10 +345,10 @@ class LoweredSchedule:
     def tasks(self) -> dict[tuple[TaskKind, str], NDArray[np.bool_]]:
         """Where tasks of each kind of each module run, `[ticks, stages]`, in the order of kinds."""
         own = (F, B) if self.weights is None else (F, B, W)
-        decoder = {(kind, "decoder"): getattr(self, kind.cost) for kind in own}
+        decoder = {(kind, self.schedule.backbone.name): getattr(self, kind.cost) for kind in own}
         encoders = {
             (kind, name): getattr(encoder, kind.cost)
-            for kind in (EF, EB)
+            for kind in (F, B)
             for name, encoder in self.encoders.items()
         }
         return {task: own.microbatch >= 0 for task, own in (decoder | encoders).items()}

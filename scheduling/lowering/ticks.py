@@ -9,14 +9,14 @@ import numpy as np
 
 from scheduling.lowering.lowered import Ints
 from scheduling.schedules.schedule import Schedule
-from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind, W
-from scheduling.schedules.tasks import EncoderPieces
+from scheduling.schedules.task_kinds import B, F, TaskKind, W
+from scheduling.schedules.tasks import Feed, ModuleStages
 
 
 def task_rows(schedule: Schedule) -> dict[tuple[str, TaskKind], Ints]:
-    """Rows `(microbatch, part, tick, stage)` by module and kind."""
+    """Rows `(microbatch, chunk, tick, stage)` by module and kind."""
     tasks = schedule.task_arrays
-    rows = np.stack([tasks.microbatch, tasks.part, tasks.tick, tasks.stage], axis=1)
+    rows = np.stack([tasks.microbatch, tasks.chunk, tasks.tick, tasks.stage], axis=1)
     return {key: rows[tasks.of_key(*key)] for key in tasks.keys}
 
 
@@ -35,14 +35,16 @@ class DecoderTicks:
 
     @classmethod
     def of(cls, schedule: Schedule, tasks: Mapping[tuple[str, TaskKind], Ints]) -> DecoderTicks:
+        backbone = schedule.backbone
+
         def ticks(kind: TaskKind) -> Ints:
-            microbatch, chunk, tick, stage = tasks["decoder", kind].T
+            microbatch, chunk, tick, stage = tasks[backbone.name, kind].T
             table = np.empty((schedule.microbatches, schedule.chunks, schedule.stages), np.intp)
-            table[microbatch, chunk, stage] = tick
+            table[microbatch, backbone.local_chunk(chunk), stage] = tick
             return table
 
         forward = ticks(F)
-        weights = ticks(W) if ("decoder", W) in tasks else None
+        weights = ticks(W) if schedule.split_backward else None
         return cls(forward, ticks(B), weights, schedule.last_sync[forward[:, 0, 0]])
 
     @property
@@ -77,34 +79,39 @@ class EncoderTicks:
     Backwards are -1 for pieces that have none.
     """
 
-    cut: EncoderPieces
+    module: ModuleStages
+    feed: Feed
     forward: Ints
     backward: Ints
     stage: Ints
 
     @classmethod
     def of(
-        cls, schedule: Schedule, cut: EncoderPieces, tasks: Mapping[tuple[str, TaskKind], Ints]
+        cls,
+        schedule: Schedule,
+        module: ModuleStages,
+        feed: Feed,
+        tasks: Mapping[tuple[str, TaskKind], Ints],
     ) -> EncoderTicks:
-        units = cut.units(schedule.microbatches)
-        forward, backward, stages = (np.full((units, cut.pieces), -1, np.intp) for _ in range(3))
-        if not units:
-            return cls(cut, forward, backward, stages)
-        unit, piece, tick, stage = tasks[cut.name, EF].T
-        forward[unit % units, piece] = tick
-        stages[unit % units, piece] = stage
-        if cut.backward:
-            unit, piece, tick, _ = tasks[cut.name, EB].T
-            backward[unit, piece] = tick
-        return cls(cut, forward, backward, stages)
+        count = feed.source_count(schedule.microbatches)
+        forward, backward, stages = (np.full((count, module.chunks), -1, np.intp) for _ in range(3))
+        if not count:
+            return cls(module, feed, forward, backward, stages)
+        microbatch, chunk, tick, stage = tasks[module.name, F].T
+        forward[microbatch % count, chunk] = tick
+        stages[microbatch % count, chunk] = stage
+        if module.trains:
+            microbatch, chunk, tick, _ = tasks[module.name, B].T
+            backward[microbatch, chunk] = tick
+        return cls(module, feed, forward, backward, stages)
 
     @property
     def owners(self) -> Ints:
         """Encoder pipeline of every microbatch."""
-        return self.stage[:, -1] // self.cut.stages
+        return self.stage[:, -1] // self.module.stages
 
     @property
     def numbers(self) -> Ints:
         """Microbatch that each row encodes: `M + i` for those of the next step."""
         rows = np.arange(len(self.forward))
-        return np.where(rows < self.cut.ahead, rows + len(rows), rows)
+        return np.where(rows < self.module.prefetch, rows + len(rows), rows)

@@ -1,7 +1,8 @@
 """Encoder work in the bubbles of the decoder's pipeline.
 
-`place_encoders` adds the encoders' tasks to a decoder schedule. Two stages, four microbatches, an
-encoder as long as one stage of the decoder (e = its forward, E = its backward)::
+`place_modules` adds the tasks of encoders to a schedule of the backbone, a decoder. Two stages,
+four microbatches, an encoder as long as one stage of the decoder (e = its forward, E = its
+backward)::
 
     stage 0   e0  F0  F1  F2e3  F3B0  B1E0  B2   B3  E3
     stage 1   e1  e2  F0  F1B0  F2B1  F3B2  B3   E1  E2
@@ -53,12 +54,12 @@ from typing import Literal, get_args
 
 from scheduling.schedules.builder import TOLERANCE, PlacementRules, ScheduleBuilder, TaskQueue
 from scheduling.schedules.check import check
-from scheduling.schedules.costs import EncoderCosts, TaskCosts
+from scheduling.schedules.costs import ChunkCosts, TaskCosts
 from scheduling.schedules.place import place_tasks, slot_capacities
 from scheduling.schedules.refine import refine
 from scheduling.schedules.schedule import Schedule, ScheduleError
-from scheduling.schedules.task_kinds import EB, EF
-from scheduling.schedules.tasks import EncoderPieces
+from scheduling.schedules.task_kinds import B, F
+from scheduling.schedules.tasks import Feed, ModuleStages
 
 Placement = Literal["first_stage", "prologue", "bubbles"]
 Fill = Literal["pipeline", "tensor", "data"]
@@ -68,139 +69,167 @@ STEP_TOLERANCE = 0.01
 MAX_REFINED = 3
 
 
-def place_encoders(
-    decoder: Schedule,
-    encoders: Sequence[EncoderPieces],
+def place_modules(
+    backbone: Schedule,
+    modules: Sequence[ModuleStages],
     costs: TaskCosts,
     placement: Placement = "bubbles",
     fill: Collection[str] = get_args(Fill),
     live: int | None = None,
     thorough: bool = True,
     in_turn: bool = False,
+    feeds: Sequence[Feed] = (),
 ) -> Schedule:
-    """Adds the encoders' tasks to a schedule of the decoder.
+    """Add the tasks of modules that feed the backbone to a schedule of the backbone.
 
     Args:
-        decoder: holds decoder tasks only.
-        encoders: how each encoder is cut.
+        backbone: holds tasks of the backbone only.
+        modules: how the work of each module is divided.
         costs: costs of every task.
-        placement: `"first_stage"`: on stage 0, forwards one microbatch ahead of the decoder's,
-            backwards right after them (Megatron-LM); `"prologue"`: forwards before the decoder's
+        placement: `"first_stage"`: on stage 0, forwards one microbatch ahead of the backbone's,
+            backwards right after them (Megatron-LM); `"prologue"`: forwards before the backbone's
             first tick, backwards after its last, dealt evenly over the stages; `"bubbles"`: in
             idle slots, the rest in rounds.
-        fill: for `"bubbles"`: `"pipeline"` allows the decoder's idle slots; `"tensor"` allows
-            rounds beside decoder tasks, which otherwise have ticks of their own; `"data"` allows
-            the time in which parameters are gathered and gradients scattered, as the costs say.
-        live: for `"bubbles"`: outputs of how many of the decoder's microbatches may wait for the
-            decoder, over all stages and for each encoder, and how many of their gradients for the
-            encoder; by default 2 x stages. It does not apply to other placements: one output waits
+        fill: for `"bubbles"`: `"pipeline"` allows the backbone's idle slots; `"tensor"` allows
+            rounds beside its tasks, which otherwise have ticks of their own; `"data"` allows the
+            time in which parameters are gathered and gradients scattered, as the costs say.
+        live: for `"bubbles"`: outputs of how many of the backbone's microbatches may wait for the
+            backbone, over all stages and for each module, and how many of their gradients for the
+            module; by default 2 x stages. It does not apply to other placements: one output waits
             with `"first_stage"`, all with `"prologue"`.
         thorough: whether to try all the ways above; otherwise only the first of each is
             tried, which takes about a quarter of the time and makes the step at most a few percent
             longer.
-        in_turn: for `"bubbles"`: microbatches are dealt to the encoder pipelines in turn, however
-            many pieces the idle slots of each take. So a pipeline keeps values of few microbatches
-            at a time. `live` may then be less than the outputs of a round, whose pieces run in
-            several ticks. With 0 none waits: forwards run right before the first of the decoder's
-            microbatches that they feed, backwards right after the last, and no piece is refined.
+        in_turn: for `"bubbles"`: microbatches are dealt to a module's pipelines in turn, however
+            many chunks the idle slots of each take. So a pipeline keeps values of few microbatches
+            at a time. `live` may then be less than the outputs of a round, whose chunks run in
+            several ticks. With 0 none waits: forwards run right before the first of the backbone's
+            microbatches that they feed, backwards right after the last, and no chunk is refined.
             So the fewest values are kept, and the step is the longest.
+        feeds: which of the backbone's microbatches those of a module feed; microbatch for
+            microbatch where it is not said.
 
     Returns:
-        The schedule with `encoders`; ticks without decoder tasks may come before, between and
-        after those of `decoder`.
+        The schedule with `modules`; ticks without tasks of the backbone may come before, between
+        and after those of `backbone`.
 
     Raises:
-        ScheduleError: `decoder` breaks a rule of `scheduling.schedules.check`, a name, a size or a
-            cut is refused, or a kind of task has no cost.
+        ScheduleError: `backbone` breaks a rule of `scheduling.schedules.check`, a name, a size or a
+            division is refused, or a kind of task has no cost.
     """
-    _check(decoder, encoders, costs, placement, fill, live, in_turn)
-    rules = PlacementRules.of(placement, fill, live, decoder.stages)
+    sources = _with_feeds(backbone, modules, feeds)
+    _check(backbone, sources, costs, placement, fill, live, in_turn)
+    rules = PlacementRules.of(placement, fill, live, backbone.stages)
     rules = replace(rules, thorough=thorough, in_turn=in_turn)
-    return _place(decoder, encoders, costs, rules).build(encoders)
+    return _place(backbone, sources, costs, rules).build(
+        [module for module, _ in sources], [feed for _, feed in sources]
+    )
 
 
 def choose_prefetch(
-    decoder: Schedule,
-    encoders: Sequence[EncoderPieces],
+    backbone: Schedule,
+    modules: Sequence[ModuleStages],
     costs: TaskCosts,
     fill: Collection[str] = get_args(Fill),
     live: int | None = None,
-) -> tuple[EncoderPieces, ...]:
-    """Lets frozen encoders work ahead for the next step as far as that makes steps shorter.
+    feeds: Sequence[Feed] = (),
+) -> tuple[ModuleStages, ...]:
+    """Let frozen modules run for the next step as far as that makes steps shorter.
 
-    Outputs for the next step are kept beyond the step's end, at most `live` for each encoder.
+    Outputs for the next step are kept beyond the step's end, at most `live` for each module.
 
-    Args: as for `place_encoders` with `"bubbles"`.
+    Args: as for `place_modules` with `"bubbles"`.
 
     Returns:
-        `encoders`; each one without a backward has the smallest `ahead` among those that give the
-        shortest step, chosen for one encoder after the other.
+        `modules`; each one without a backward has the smallest `prefetch` among those that give the
+        shortest step, chosen for one module after the other.
     """
-    _check(decoder, encoders, costs, "bubbles", fill, live)
-    rules = PlacementRules.of("bubbles", fill, live, decoder.stages)
-    most = int(min(decoder.microbatches, rules.live))
-    chosen = list(encoders)
-    for index in (i for i, cut in enumerate(encoders) if not cut.backward):
-        choices = sorted({*range(0, most, decoder.stages // chosen[index].stages), most})
+    sources = _with_feeds(backbone, modules, feeds)
+    _check(backbone, sources, costs, "bubbles", fill, live)
+    rules = PlacementRules.of("bubbles", fill, live, backbone.stages)
+    most = int(min(backbone.microbatches, rules.live))
+    for index in (i for i, module in enumerate(modules) if not module.trains):
+        module, feed = sources[index]
+        choices = sorted({*range(0, most, backbone.stages // module.stages), most})
         makespans = []
-        for ahead in choices:
-            chosen[index] = replace(chosen[index], ahead=ahead)
-            made = _place(decoder, chosen, costs, rules)
-            makespans.append(made.seconds(costs.gather, costs.scatter))
+        for prefetch in choices:
+            sources[index] = replace(module, prefetch=prefetch), feed
+            table = _place(backbone, sources, costs, rules)
+            makespans.append(table.seconds(costs.gather, costs.scatter))
         least = min(makespans) * (1 + TOLERANCE)
-        ahead = next(a for a, makespan in zip(choices, makespans, strict=True) if makespan <= least)
-        chosen[index] = replace(chosen[index], ahead=ahead)
-    return tuple(chosen)
+        shortest = (n for n, makespan in zip(choices, makespans, strict=True) if makespan <= least)
+        sources[index] = replace(module, prefetch=next(shortest)), feed
+    return tuple(module for module, _ in sources)
 
 
-def choose_pieces(
-    decoder: Schedule,
-    cuts: Mapping[EncoderPieces, EncoderCosts],
+def choose_chunks(
+    backbone: Schedule,
+    divisions: Mapping[ModuleStages, ChunkCosts],
     costs: TaskCosts,
     fill: Collection[str] = get_args(Fill),
     live: int | None = None,
-) -> EncoderPieces:
-    """The fewest pieces whose step is at most a hundredth longer than that of any cut.
+    feeds: Sequence[Feed] = (),
+) -> ModuleStages:
+    """The division into the fewest chunks whose step is at most a hundredth longer than any other.
 
-    Smaller pieces fill idle slots better, but each is a task of its own.
+    Smaller chunks fill idle slots better, but each is a task of its own.
 
     Args:
-        cuts: the possible cuts of one encoder, with the costs of their pieces.
-        decoder, costs, fill, live: as for `place_encoders`.
+        divisions: possible divisions of one module, with the costs of their chunks.
+        backbone, costs, fill, live, feeds: as for `place_modules`.
 
     Raises:
-        ScheduleError: there is no cut, or one is refused.
+        ScheduleError: there is no division, or one is refused.
     """
-    if not cuts:
-        raise ScheduleError("no cut of the encoder is given; valid: one or more")
+    if not divisions:
+        raise ScheduleError("no division of the module is given; valid: one or more")
     steps = {}
-    for cut, own in sorted(cuts.items(), key=lambda item: item[0].pieces):
-        with_own = replace(costs, encoders={cut.name: own})
-        _check(decoder, [cut], with_own, "bubbles", fill, live)
-        rules = PlacementRules.of("bubbles", fill, live, decoder.stages)
-        steps[cut] = _place(decoder, [cut], with_own, rules).seconds(costs.gather, costs.scatter)
+    for module, own in sorted(divisions.items(), key=lambda item: item[0].chunks):
+        of_module = replace(costs, sources={module.name: own})
+        sources = _with_feeds(backbone, [module], feeds)
+        _check(backbone, sources, of_module, "bubbles", fill, live)
+        rules = PlacementRules.of("bubbles", fill, live, backbone.stages)
+        table = _place(backbone, sources, of_module, rules)
+        steps[module] = table.seconds(costs.gather, costs.scatter)
     limit = min(steps.values()) * (1 + STEP_TOLERANCE)
-    return next(cut for cut, step in steps.items() if step <= limit)
+    return next(module for module, step in steps.items() if step <= limit)
 
 
 def lower_bound(schedule: Schedule, costs: TaskCosts) -> float:
     """All work divided by the stages, in the unit of `costs`: no step with this work is shorter."""
-    kinds = [kind for kind in schedule.kinds if not kind.encoder]
-    decoder = schedule.chunks * sum(costs.of_kind(kind) for kind in kinds) + costs.shared
-    count = schedule.microbatches
-    encoders = sum(cut.units(count) * _work(cut, costs) for cut in schedule.encoders)
-    return count * decoder + encoders / schedule.stages
+    name, count = schedule.backbone.name, schedule.microbatches
+    kinds = [kind for module, kind in schedule.task_arrays.keys if module == name]
+    of_stage = schedule.chunks * sum(costs.of_kind(kind) for kind in kinds) + costs.shared
+    others = sum(
+        schedule.microbatches_of(module.name) * _work(module, costs) for module in schedule.sources
+    )
+    return count * of_stage + others / schedule.stages
 
 
-def _work(cut: EncoderPieces, costs: TaskCosts) -> float:
-    """An encoder's work for one microbatch."""
-    own = costs.encoders[cut.name]
-    return sum(own.forward) + sum(own.backward[piece] for piece in cut.backward_pieces)
+#: A module that feeds the backbone, and what it feeds.
+_Source = tuple[ModuleStages, Feed]
+
+
+def _with_feeds(
+    backbone: Schedule, modules: Sequence[ModuleStages], feeds: Sequence[Feed]
+) -> list[_Source]:
+    """Each module with its feed."""
+    given = {feed.source: feed for feed in feeds}
+    return [
+        (module, given.get(module.name) or Feed(module.name, backbone.backbone.name))
+        for module in modules
+    ]
+
+
+def _work(module: ModuleStages, costs: TaskCosts) -> float:
+    """A module's work for one microbatch."""
+    own = costs.sources[module.name]
+    return sum(own.forward) + sum(own.backward[chunk] for chunk in module.chunks_with(B))
 
 
 def _check(
-    decoder: Schedule,
-    encoders: Sequence[EncoderPieces],
+    backbone: Schedule,
+    sources: Sequence[_Source],
     costs: TaskCosts,
     placement: str,
     fill: Collection[str],
@@ -209,24 +238,24 @@ def _check(
 ) -> None:
     _check_names("placement", [placement], get_args(Placement))
     _check_names("fill", fill, get_args(Fill))
-    if decoder.encoders:
-        raise ScheduleError("the schedule has encoders already; valid: a schedule without encoders")
-    check(decoder)
-    names = [cut.name for cut in encoders]
-    if len({*names, "decoder"}) <= len(names):
-        raise ScheduleError(f"encoders named {names} are refused; valid: distinct, not 'decoder'")
-    for cut in encoders:
-        _check_cut(cut, decoder, costs)
-        pipelines = decoder.stages // cut.stages if placement == "bubbles" else 1
+    if backbone.sources:
+        raise ScheduleError("the schedule has other modules already; valid: the backbone alone")
+    check(backbone)
+    names, taken = [module.name for module, _ in sources], backbone.backbone.name
+    if len({*names, taken}) <= len(names):
+        raise ScheduleError(f"modules named {names} are refused; valid: distinct, not {taken!r}")
+    for module, feed in sources:
+        _check_division(module, feed, backbone, costs)
+        pipelines = backbone.stages // module.stages if placement == "bubbles" else 1
         if live is not None and live < (0 if in_turn else pipelines):
             raise ScheduleError(
-                f"live: {live} is refused: a round of {cut.name!r} makes {pipelines} outputs; "
+                f"live: {live} is refused: a round of {module.name!r} makes {pipelines} outputs; "
                 f"valid: {pipelines} or more"
             )
-        if placement == "first_stage" and cut.stages > 1:
+        if placement == "first_stage" and module.stages > 1:
             raise ScheduleError(
-                f"{cut.name}: {cut.stages} encoder stages are refused for 'first_stage', which "
-                "runs encoders on one stage; valid: 1"
+                f"{module.name}: {module.stages} stages are refused for 'first_stage', which "
+                "runs modules on one stage; valid: 1"
             )
 
 
@@ -236,54 +265,59 @@ def _check_names(what: str, names: Collection[str], valid: Sequence[str]) -> Non
             raise ScheduleError(f"{what}: {name!r} is refused; valid: {', '.join(valid)}")
 
 
-def _check_cut(cut: EncoderPieces, decoder: Schedule, costs: TaskCosts) -> None:
+def _check_division(module: ModuleStages, feed: Feed, backbone: Schedule, costs: TaskCosts) -> None:
     def refuse(what: str, value: object, valid: str) -> None:
-        raise ScheduleError(f"{cut.name}: {what} {value} is refused; valid: {valid}")
+        raise ScheduleError(f"{module.name}: {what} {value} is refused; valid: {valid}")
 
-    if cut.stages < 1 or decoder.stages % cut.stages:
-        refuse("stages", cut.stages, f"divisors of the decoder's {decoder.stages}")
-    if cut.pieces < 1 or cut.pieces % cut.stages:
-        refuse("pieces", cut.pieces, f"multiples of the encoder's {cut.stages} stages")
-    if not 0 <= cut.backward <= cut.pieces:
-        refuse("backward", cut.backward, f"0 to {cut.pieces}, the number of pieces")
-    most = 0 if cut.backward or cut.each > 1 else decoder.microbatches
-    if not 0 <= cut.ahead <= most:
-        refuse("ahead", cut.ahead, f"0 to {most} (microbatches; only without a backward)")
-    own = costs.encoders.get(cut.name)
+    if module.stages < 1 or backbone.stages % module.stages:
+        refuse("stages", module.stages, f"divisors of the backbone's {backbone.stages}")
+    if module.chunks < 1 or module.chunks % module.stages:
+        refuse("chunks", module.chunks, f"multiples of the module's {module.stages} stages")
+    if not 0 <= module.first_backward <= module.chunks:
+        refuse("first_backward", module.first_backward, f"0 to {module.chunks}, the chunks")
+    most = 0 if module.trains or feed.per_target > 1 else backbone.microbatches
+    if not 0 <= module.prefetch <= most:
+        refuse("prefetch", module.prefetch, f"0 to {most} (microbatches; only without a backward)")
+    own = costs.sources.get(module.name)
     if own is None:
-        raise ScheduleError(f"encoder {cut.name!r} has no costs; given: {[*costs.encoders]}")
-    if {len(own.forward), len(own.backward)} != {cut.pieces}:
-        refuse("costs for", f"{len(own.forward)} and {len(own.backward)} pieces", f"{cut.pieces}")
+        raise ScheduleError(f"module {module.name!r} has no costs; given: {[*costs.sources]}")
+    if {len(own.forward), len(own.backward)} != {module.chunks}:
+        lengths = f"{len(own.forward)} and {len(own.backward)} chunks"
+        refuse("costs for", lengths, f"{module.chunks}")
 
 
 def _place(
-    decoder: Schedule, encoders: Sequence[EncoderPieces], costs: TaskCosts, rules: PlacementRules
+    backbone: Schedule, sources: Sequence[_Source], costs: TaskCosts, rules: PlacementRules
 ) -> ScheduleBuilder:
     """The shorter of the steps with and without use of the ends, if that can change anything."""
     if not (rules.ends and rules.slots) or costs.gather == costs.scatter == 0:
-        return _place_all(decoder, encoders, costs, rules)
+        return _place_all(backbone, sources, costs, rules)
     ways = (True, False) if rules.thorough else (True,)
-    tried = [_place_all(decoder, encoders, costs, replace(rules, ends=ends)) for ends in ways]
+    tried = [_place_all(backbone, sources, costs, replace(rules, ends=ends)) for ends in ways]
     return min(tried, key=lambda table: table.seconds(costs.gather, costs.scatter))
 
 
 def _place_all(
-    decoder: Schedule, encoders: Sequence[EncoderPieces], costs: TaskCosts, rules: PlacementRules
+    backbone: Schedule, sources: Sequence[_Source], costs: TaskCosts, rules: PlacementRules
 ) -> ScheduleBuilder:
-    """Place the encoder with the most work first, and work for the next step last of all."""
-    flows = [
-        TaskQueue.of(cut, kind, costs) for cut in encoders for kind in (EF, EB) if cut.backward
+    """Place the module with the most work first, and work for the next step last of all."""
+    queues = [
+        TaskQueue.of(*source, kind, costs)
+        for source in sources
+        for kind in (F, B)
+        if source[0].trains
     ]
-    flows += [TaskQueue.of(cut, EF, costs) for cut in encoders if not cut.backward]
-    table = ScheduleBuilder.of(decoder, costs, flows if rules.ends else ())
-    order = sorted(encoders, key=lambda cut: -_work(cut, costs))
-    for cut in order:
-        own = [flow for flow in flows if flow.cut == cut]
-        units = range(cut.ahead, cut.units(decoder.microbatches))
-        table = _place_shortest(table, own, units, replace(rules, live=rules.live * cut.each))
-    for cut in order:
-        own = [TaskQueue.of(cut, EF, costs, prefetch=True)]
-        table = _place_shortest(table, own, range(cut.ahead), replace(rules, live=inf))
+    queues += [TaskQueue.of(*source, F, costs) for source in sources if not source[0].trains]
+    table = ScheduleBuilder.of(backbone, costs, queues if rules.ends else ())
+    order = sorted(sources, key=lambda source: -_work(source[0], costs))
+    for module, feed in order:
+        own = [queue for queue in queues if queue.module == module]
+        numbers = range(module.prefetch, feed.source_count(backbone.microbatches))
+        limits = replace(rules, live=rules.live * feed.per_target)
+        table = _place_shortest(table, own, numbers, limits)
+    for module, feed in order:
+        own = [TaskQueue.of(module, feed, F, costs, prefetch=True)]
+        table = _place_shortest(table, own, range(module.prefetch), replace(rules, live=inf))
     return table
 
 
@@ -330,7 +364,7 @@ def _assign_pipelines(
     if rules.eager:
         return [0] * len(microbatches)
     if rules.in_turn:
-        pipelines = table.stages // flows[0].cut.stages
+        pipelines = table.stages // flows[0].module.stages
         return [unit % pipelines for unit in range(len(microbatches))]
     sides = [
         (

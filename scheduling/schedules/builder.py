@@ -16,8 +16,8 @@ import numpy as np
 
 from scheduling.schedules.costs import TaskCosts
 from scheduling.schedules.schedule import Schedule, last_true_index
-from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
-from scheduling.schedules.tasks import EncoderPieces, FusedTask, Task
+from scheduling.schedules.task_kinds import B, F, TaskKind
+from scheduling.schedules.tasks import Feed, FusedTask, ModuleStages, Task
 
 #: Most ticks beside a gather or a scatter.
 MAX_END_TICKS = 1024
@@ -69,14 +69,16 @@ class TaskQueue:
     """The tasks of one kind of one encoder, as a walk meets them.
 
     Attributes:
-        cut, kind: the encoder's cut and the kind of the tasks.
+        module, feed: how the module's work is divided, and what its microbatches feed.
+        kind: kind of the tasks.
         pieces: pieces of a microbatch, in the order of the walk.
         costs, places: cost and encoder stage of each of `pieces`.
         reverse: whether the walk goes from the last tick to the first.
         prefetch: whether the tasks are for the next step.
     """
 
-    cut: EncoderPieces
+    module: ModuleStages
+    feed: Feed
     kind: TaskKind
     pieces: tuple[int, ...]
     costs: tuple[float, ...]
@@ -86,16 +88,22 @@ class TaskQueue:
 
     @classmethod
     def of(
-        cls, cut: EncoderPieces, kind: TaskKind, costs: TaskCosts, prefetch: bool = False
+        cls,
+        module: ModuleStages,
+        feed: Feed,
+        kind: TaskKind,
+        costs: TaskCosts,
+        prefetch: bool = False,
     ) -> TaskQueue:
-        order = cut.parts(kind)
+        order = module.chunks_with(kind)
         pieces = tuple(order if prefetch else reversed(order))
         return cls(
-            cut,
+            module,
+            feed,
             kind,
             pieces,
-            tuple(costs.cost_of(Task(kind, 0, piece, cut.name)) for piece in pieces),
-            tuple(cut.stage(piece) for piece in pieces),
+            tuple(costs.cost_of(Task(kind, module.name, 0, piece)) for piece in pieces),
+            tuple(module.stage_of(piece) for piece in pieces),
             reverse=kind.forward and not prefetch,
             prefetch=prefetch,
         )
@@ -103,7 +111,7 @@ class TaskQueue:
     @property
     def moves_between_stages(self) -> bool:
         """Whether pieces move between stages."""
-        return self.cut.stages > 1
+        return self.module.stages > 1
 
     @cached_property
     def per_place(self) -> dict[int, int]:
@@ -112,14 +120,14 @@ class TaskQueue:
 
     def mean_costs(self, stages: int) -> np.ndarray:
         """`[stages]`: mean cost of the pieces of a decoder stage, infinite if it runs none."""
-        mean = np.full(self.cut.stages, inf)
+        mean = np.full(self.module.stages, inf)
         for place in self.per_place:
             mean[place] = np.mean(self.costs, where=np.array(self.places) == place)
-        return np.tile(mean, stages // self.cut.stages)
+        return np.tile(mean, stages // self.module.stages)
 
     def share(self, stages: int) -> float:
         """Share of a round that one piece is: 1 / number of decoder stages that run pieces."""
-        return self.cut.stages / (len(self.per_place) * stages)
+        return self.module.stages / (len(self.per_place) * stages)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,21 +190,21 @@ class ScheduleBuilder:
         tasks, load = decoder.task_arrays, np.zeros((len(decoder.ticks), decoder.stages))
         cost = np.array([costs.of_kind(kind) for _, kind in tasks.keys], float)
         np.add.at(load, (tasks.tick, tasks.stage), cost[tasks.key])
-        heads = len(decoder.tasks_of(F, decoder.chunks - 1, decoder.stages - 1)[0])
+        heads = len(decoder.tasks_of(F, decoder.backbone.chunks - 1)[0])
         free = np.zeros(load.shape, bool)
         table = cls(
             decoder,
-            {EF: _first_chunk_ticks(decoder, F), EB: _first_chunk_ticks(decoder, B)},
+            {F: _first_chunk_ticks(decoder, F), B: _first_chunk_ticks(decoder, B)},
             np.arange(len(load)),
             load,
             np.zeros(len(load)),
             heads * costs.shared,
-            {EF: free, EB: free},
+            {F: free, B: free},
         )
         if not ends:
             return table
         return table._with_end_ticks(
-            _end_tick_floors(costs.gather, EF, ends), _end_tick_floors(costs.scatter, EB, ends)
+            _end_tick_floors(costs.gather, F, ends), _end_tick_floors(costs.scatter, B, ends)
         )
 
     def _with_end_ticks(self, before: np.ndarray, after: np.ndarray) -> ScheduleBuilder:
@@ -246,7 +254,7 @@ class ScheduleBuilder:
         It begins with the first that a forward feeds, and ends with the last that feeds a backward.
         """
         choose = np.minimum if flow.kind.forward else np.maximum
-        return flow.cut.reduce_consumers(self.first[flow.kind], choose)
+        return flow.feed.reduce_consumers(self.first[flow.kind], choose)
 
     def count_slots(self, flow: TaskQueue, rules: PlacementRules) -> np.ndarray:
         """`[ticks, stages]`, ticks in the walk's order: number of pieces of mean cost that fit."""
@@ -262,7 +270,7 @@ class ScheduleBuilder:
         usable = (rules.slots | (self.source < 0)) & uneven
         mean, share = flow.mean_costs(self.stages), flow.share(self.stages)
         rows, load, floor = np.flatnonzero(usable), self.load[usable], self.floor[usable]
-        tasks = flow.cut.units(self.decoder.microbatches) * len(flow.pieces)
+        tasks = flow.feed.source_count(self.decoder.microbatches) * len(flow.pieces)
         while len(rows):
             full = (taken[rows] | (found[rows] > 0)) & flow.moves_between_stages
             full |= found[rows] >= tasks
@@ -312,23 +320,23 @@ class ScheduleBuilder:
         """`[ticks]`: `Schedule.stage_syncs` of the resulting schedule."""
         # All stages wait for the parameters; the scatter is the last tick.
         meets = (self.source >= 0) | (self.floor > 0)
-        entry = np.flatnonzero(self.source >= 0)[self.first[EF]]
+        entry = np.flatnonzero(self.source >= 0)[self.first[F]]
         encoded = np.full(len(entry), -1)
         for part in self.placed:
             tick, (microbatch, piece) = part.where[:, 0], part.tasks.T
             if part.flow.moves_between_stages:
                 meets[tick] = True
             if part.flow.kind.forward and not part.flow.prefetch:
-                cut, last = part.flow.cut, piece == part.flow.cut.pieces - 1
-                done = np.full(cut.units(len(entry)), -1)
+                feed, last = part.flow.feed, piece == part.flow.module.chunks - 1
+                done = np.full(feed.source_count(len(entry)), -1)
                 done[microbatch[last]] = tick[last]
-                units, fed = cut.feed_pairs(len(entry))
-                np.maximum.at(encoded, fed, done[units])
+                sources, targets = feed.pairs(len(entry))
+                np.maximum.at(encoded, targets, done[sources])
         before = np.concatenate([[-1], last_true_index(meets)])[entry]
         meets[encoded[before < encoded]] = True
         return meets
 
-    def build(self, encoders: Sequence[EncoderPieces]) -> Schedule:
+    def build(self, modules: Sequence[ModuleStages], feeds: Sequence[Feed]) -> Schedule:
         """The table as a schedule; a tick with several tasks of a kind becomes several ticks."""
         bundles, empty = self._encoder_tasks(), ((),) * self.stages
         rows: list[tuple[FusedTask, ...]] = []
@@ -341,7 +349,10 @@ class ScheduleBuilder:
                 rows += _add_encoder_tasks(decoder, own)
             elif source >= 0:
                 rows.append(decoder)
-        return replace(self.decoder, encoders=tuple(encoders), ticks=tuple(rows), prologue=prologue)
+        every = (*self.decoder.modules, *modules)
+        return replace(
+            self.decoder, modules=every, feeds=tuple(feeds), ticks=tuple(rows), prologue=prologue
+        )
 
     @property
     def _gather_ticks(self) -> int:
@@ -354,12 +365,12 @@ class ScheduleBuilder:
         bundles: dict[int, dict[tuple[int, TaskKind], list[Task]]] = {}
         # Pieces that move between stages come last: their outputs must be ready at the stage sync.
         for placed in sorted(self.placed, key=lambda placed: placed.flow.moves_between_stages):
-            kind, name = placed.flow.kind, placed.flow.cut.name
+            kind, name = placed.flow.kind, placed.flow.module.name
             step = self.decoder.microbatches if placed.flow.prefetch else 0
             pairs = zip(placed.where.tolist(), placed.tasks.tolist(), strict=True)
             for (tick, stage), (microbatch, piece) in pairs:
                 tasks = bundles.setdefault(tick, {}).setdefault((stage, kind), [])
-                tasks.append(Task(kind, microbatch + step, piece, name))
+                tasks.append(Task(kind, name, microbatch + step, piece))
         return bundles
 
 
@@ -391,7 +402,7 @@ def _end_tick_floors(seconds: float, kind: TaskKind, flows: Sequence[TaskQueue])
 def _first_chunk_ticks(decoder: Schedule, kind: TaskKind) -> np.ndarray:
     """`[microbatches]`: the tick in which stage 0 runs chunk 0."""
     first = np.zeros(decoder.microbatches, np.intp)
-    ticks, microbatches = decoder.tasks_of(kind, 0, 0)
+    ticks, microbatches = decoder.tasks_of(kind, 0)
     first[microbatches] = ticks
     return first
 

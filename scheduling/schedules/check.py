@@ -2,12 +2,12 @@
 
 The rules follow from the attributes of the kinds of tasks (`scheduling.schedules.task_kinds`)::
 
-    F(m, v) of stage s      after F(m, v) of stage s - 1; on stage 0 after F(m, v - 1) of the last
-    F(m, 0) of stage 0      after the last piece's EF(m) of every encoder
-    B(m, v) of stage s      after B(m, v) of stage s + 1; on the last after B(m, v + 1) of stage 0
-    B(m, V - 1) of the last stage      after F(m, V - 1) there
-    EF(m, j), EB(m, j)      after EF(m, j - 1), EB(m, j + 1)
-    EB(m) of the last piece after B(m, 0) of stage 0
+    F(m, c)                     after F(m, c - 1)
+    F(m, 0)                     after the last chunk's F(s) of every microbatch s that feeds m
+    B(m, c)                     after B(m, c + 1)
+    B(m, c) of the last chunk   after B(t, 0) of every microbatch t that m feeds; of the backbone
+                                after F(m, c)
+    W(m, c)                     after B(m, c)
 
 "After" is a later tick: what is sent in a tick arrives at its end.
 """
@@ -15,15 +15,15 @@ The rules follow from the attributes of the kinds of tasks (`scheduling.schedule
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduling.schedules.schedule import Schedule, ScheduleError
-from scheduling.schedules.task_kinds import EF, KINDS, F, TaskKind, kinds_of
-from scheduling.schedules.tasks import EncoderPieces, FusedTask, Task
+from scheduling.schedules.task_kinds import KINDS, F, TaskKind
+from scheduling.schedules.tasks import Feed, FusedTask, ModuleStages, Task
 
 Ints = NDArray[np.intp]
 
@@ -35,24 +35,25 @@ def check(schedule: Schedule) -> None:
     """Check a schedule against every rule, in less than a tenth of a second for 130,000 tasks.
 
     Raises:
-        ScheduleError: a size or a cut is impossible, a task is missing, appears twice or is in a
+        ScheduleError: a size or a division is impossible, a task is missing, appears twice or is in
+        a
             wrong place, or runs before its inputs have arrived. The message lists the first
             problems of the first kind found, with task, tick and stage.
     """
     _raise_first(_bad_table(schedule))
     _raise_first(_bad_sizes(schedule))
-    _raise_first(_bad_bundles(schedule))
-    sites = _TaskIndex(schedule)
-    _raise_first(sites.fill())
-    for cut in schedule.encoders:
-        _raise_first(_split_pipelines(sites, cut))
-    _raise_first(_too_early(sites))
+    _raise_first(_bad_fused(schedule))
+    index = _TaskIndex(schedule)
+    _raise_first(index.fill())
+    for module in schedule.sources:
+        _raise_first(_split_pipelines(index, module))
+    _raise_first(_too_early(index))
 
 
 def peak_live(schedule: Schedule) -> tuple[int, ...]:
-    """Largest number of live decoder activations on each stage.
+    """Largest number of live activations of the backbone on each stage.
 
-    An activation `(m, v)` lives from the start of its forward to the end of the last task that
+    An activation `(m, c)` lives from the start of its forward to the end of the last task that
     reads it (`TaskKind.reads`): its backward.
 
     Raises:
@@ -62,10 +63,12 @@ def peak_live(schedule: Schedule) -> tuple[int, ...]:
     changes = np.zeros((len(schedule.ticks) + 1, schedule.stages), np.intp)
     last: dict[tuple[int, int, int], int] = {}
     for tick, stage, task in schedule:
+        if task.module != schedule.backbone.name:
+            continue
         if task.kind is F:
             changes[tick, stage] += 1
         elif task.kind.reads is F:
-            last[task.microbatch, task.part, stage] = tick
+            last[task.microbatch, task.chunk, stage] = tick
     for (_, _, stage), tick in last.items():
         changes[tick + 1, stage] -= 1
     return tuple(int(n) for n in changes.cumsum(axis=0).max(axis=0))
@@ -79,152 +82,172 @@ def _raise_first(problems: Iterator[str]) -> None:
         raise ScheduleError("\n".join(found[:_LISTED] + more))
 
 
-# ---- sizes and bundles ---------------------------------------------------------------------------
+# ---- sizes and fused tasks -----------------------------------------------------------------------
 
 
 def _bad_table(schedule: Schedule) -> Iterator[str]:
     """Problems of the table's shape, which the other checks take as right."""
-    for name in ("stages", "chunks", "microbatches"):
-        if getattr(schedule, name) < 1:
-            yield f"{name}: {getattr(schedule, name)} is refused; valid: 1 or more"
+    backbone, least = schedule.backbone, max(1, schedule.backbone.stages)
+    if backbone.stages < 1:
+        yield f"stages: {backbone.stages} is refused; valid: 1 or more"
+    if backbone.chunks < 1 or backbone.chunks % least:
+        yield f"chunks: {backbone.chunks} is refused; valid: multiples of {least}, the stages"
+    if schedule.microbatches < 1:
+        yield f"microbatches: {schedule.microbatches} is refused; valid: 1 or more"
     for tick, row in enumerate(schedule.ticks):
         if len(row) != schedule.stages:
-            yield f"tick {tick} has {len(row)} bundles; valid: {schedule.stages}, one per stage"
+            yield f"tick {tick} has {len(row)} fused tasks; valid: {schedule.stages}, one per stage"
 
 
 def _bad_sizes(schedule: Schedule) -> Iterator[str]:
-    names = Counter(cut.name for cut in schedule.encoders)
+    names = Counter(module.name for module in schedule.modules)
     for name, count in names.items():
-        if count > 1 or name == "decoder":
-            yield f"encoder {name!r}: the name is taken; valid: a name that no other module has"
+        if count > 1:
+            yield f"module {name!r}: the name is taken; valid: a name that no other module has"
     if not 0 <= schedule.prologue <= schedule.span.start:
         yield (
             f"prologue: {schedule.prologue} ticks are refused; valid: 0 to {schedule.span.start}, "
-            "those before the decoder's first"
+            "those before the backbone's first"
         )
-    for cut in schedule.encoders:
-        yield from _bad_cut(schedule, cut)
+    targets = [feed.target for feed in schedule.feeds if feed.target != schedule.backbone.name]
+    for target in targets:
+        yield f"feed into {target!r} is refused; valid: {schedule.backbone.name!r}, the backbone"
+    for module in schedule.sources:
+        yield from _bad_module(schedule, module)
 
 
-def _bad_cut(schedule: Schedule, cut: EncoderPieces) -> Iterator[str]:
-    """Problems of an encoder's cut."""
-    own = cut.feeds is not None or cut.each > 1
-    limit = schedule.microbatches if cut.backward == 0 and not own else 0
+def _bad_module(schedule: Schedule, module: ModuleStages) -> Iterator[str]:
+    """Problems of how a module that feeds the backbone is divided."""
+    feeds = [feed for feed in schedule.feeds if feed.source == module.name]
+    if len(feeds) != 1:
+        yield f"module {module.name!r}: {len(feeds)} feeds are refused; valid: 1"
+        return
+    (feed,) = feeds
+    own = feed.consumers is not None or feed.per_target > 1
+    limit = 0 if module.trains or own else schedule.microbatches
     divisors = [n for n in range(1, schedule.stages + 1) if schedule.stages % n == 0]
     rules = (
-        ("stages", cut.stages in divisors, f"a divisor of the decoder's {schedule.stages}"),
         (
-            "pieces",
-            cut.pieces >= 1 and cut.stages >= 1 and cut.pieces % cut.stages == 0,
-            f"a multiple of the encoder's {cut.stages} stages",
+            "stages",
+            module.stages,
+            module.stages in divisors,
+            f"a divisor of the backbone's {schedule.stages}",
         ),
-        ("backward", 0 <= cut.backward <= cut.pieces, f"0 to {cut.pieces}, the pieces"),
         (
-            "ahead",
-            0 <= cut.ahead <= limit,
+            "chunks",
+            module.chunks,
+            module.chunks >= 1 and module.stages >= 1 and module.chunks % module.stages == 0,
+            f"a multiple of the module's {module.stages} stages",
+        ),
+        (
+            "first_backward",
+            module.first_backward,
+            0 <= module.first_backward <= module.chunks,
+            f"0 to {module.chunks}, the chunks",
+        ),
+        (
+            "prefetch",
+            module.prefetch,
+            0 <= module.prefetch <= limit,
             f"0 to {limit} (only without a backward{' and own microbatches' if own else ''})",
         ),
-        ("each", cut.each >= 1, "1 or more"),
+        ("per_target", feed.per_target, feed.per_target >= 1, "1 or more"),
     )
-    for name, holds, valid in rules:
+    for name, value, holds, valid in rules:
         if not holds:
-            yield f"encoder {cut.name!r}: {name} {getattr(cut, name)} is refused; valid: {valid}"
-    for unit, (first, last) in enumerate(cut.feeds or ()):
+            yield f"module {module.name!r}: {name} {value} is refused; valid: {valid}"
+    for source, (first, last) in enumerate(feed.consumers or ()):
         if not 0 <= first <= last < schedule.microbatches:
             yield (
-                f"encoder {cut.name!r}: its microbatch {unit} feeds {first} to {last}, which is "
-                f"refused; valid: a first and a last one of 0 to {schedule.microbatches - 1}"
+                f"module {module.name!r}: its microbatch {source} feeds {first} to {last}, which "
+                f"is refused; valid: a first and a last one of 0 to {schedule.microbatches - 1}"
             )
 
 
-def _bad_bundles(schedule: Schedule) -> Iterator[str]:
-    """Bundles with two tasks of a kind; tasks that do not exist or are in a wrong place."""
-    cuts = {cut.name: cut for cut in schedule.encoders}
-    for tick, stage in _bad_positions(schedule, cuts):
-        bundle = schedule.ticks[tick][stage]
-        for task in bundle:
-            if reason := _task_problem(schedule, cuts, stage, task):
+def _bad_fused(schedule: Schedule) -> Iterator[str]:
+    """Fused tasks with two tasks of a kind; tasks that do not exist or are in a wrong place."""
+    for tick, stage in _bad_positions(schedule):
+        fused = schedule.ticks[tick][stage]
+        for task in fused:
+            if reason := _task_problem(schedule, stage, task):
                 yield f"tick {tick}, stage {stage}: {task} {reason}"
-        if reason := _repeated_kind(bundle):
+        if reason := _repeated_kind(schedule, fused):
             yield f"tick {tick}, stage {stage}: {reason}"
 
 
-def _bad_positions(schedule: Schedule, cuts: Mapping[str, EncoderPieces]) -> list[tuple[int, int]]:
-    """Tick and stage of the bundles that have a problem, found for all tasks at once."""
+def _bad_positions(schedule: Schedule) -> list[tuple[int, int]]:
+    """Tick and stage of the fused tasks that have a problem, found for all tasks at once."""
     tasks = schedule.task_arrays
     site = tasks.tick * schedule.stages + tasks.stage
-    kinds = list(dict.fromkeys(kind for _, kind in tasks.keys))
-    number = np.array([kinds.index(kind) for _, kind in tasks.keys], np.intp)[tasks.key]
+    groups = [_group(schedule, module, kind) for module, kind in tasks.keys]
+    kinds = list(dict.fromkeys(groups))
+    number = np.array([kinds.index(group) for group in groups], np.intp)[tasks.key]
     counts = np.bincount(site * len(kinds) + number)
     crowded = np.flatnonzero(counts > 1) // max(1, len(kinds))
-    found = {*crowded.tolist(), *site[_misplaced_tasks(schedule, cuts)].tolist()}
-    return [divmod(own, schedule.stages) for own in sorted(found)]
+    positions = {*crowded.tolist(), *site[_misplaced_tasks(schedule)].tolist()}
+    return [divmod(position, schedule.stages) for position in sorted(positions)]
 
 
-def _misplaced_tasks(schedule: Schedule, cuts: Mapping[str, EncoderPieces]) -> NDArray[np.bool_]:
+def _group(schedule: Schedule, module: str, kind: TaskKind) -> tuple[bool, TaskKind]:
+    """What a fused task has at most one task of: a kind, of the backbone or of the others."""
+    return module == schedule.backbone.name, kind
+
+
+def _misplaced_tasks(schedule: Schedule) -> NDArray[np.bool_]:
     """`[tasks]`: whether `_task_problem` has a reason."""
-    tasks = schedule.task_arrays
-    found = np.ones(len(tasks.key), bool)
-    for module, kind in tasks.keys:
-        if _is_known(module, kind, cuts):
-            own = tasks.of_key(module, kind)
-            part, (microbatches, parts) = tasks.part[own], _ranges(schedule, cuts, module, kind)
-            found[own] = _is_outside(tasks.microbatch[own], microbatches) | _is_outside(part, parts)
-            if kind.encoder:
-                cut = cuts[module]
-                found[own] |= tasks.stage[own] % cut.stages != cut.stage(part)
-    return found
+    tasks, modules = schedule.task_arrays, {module.name: module for module in schedule.modules}
+    misplaced = np.ones(len(tasks.key), bool)
+    for name, kind in tasks.keys:
+        if name in modules and kind in KINDS.values():
+            module, chosen = modules[name], tasks.of_key(name, kind)
+            chunk, (microbatches, chunks) = tasks.chunk[chosen], _ranges(schedule, module, kind)
+            misplaced[chosen] = (
+                _is_outside(tasks.microbatch[chosen], microbatches)
+                | _is_outside(chunk, chunks)
+                | (tasks.stage[chosen] % module.stages != module.stage_of(chunk))
+            )
+    return misplaced
 
 
 def _is_outside(values: Ints, valid: range) -> NDArray[np.bool_]:
     return (values < valid.start) | (values >= valid.stop)
 
 
-def _is_known(module: str, kind: TaskKind, cuts: Mapping[str, EncoderPieces]) -> bool:
-    """Whether a module may have tasks of a kind."""
-    if kind not in KINDS.values() or kind.encoder == (module == "decoder"):
-        return False
-    return not kind.encoder or module in cuts
+def _ranges(schedule: Schedule, module: ModuleStages, kind: TaskKind) -> tuple[range, range]:
+    """The microbatches and the chunks of a module that have a task of a kind."""
+    ahead = module.prefetch * kind.forward
+    count = schedule.microbatches_of(module.name)
+    return range(ahead, count + ahead), module.chunks_with(kind)
 
 
-def _ranges(
-    schedule: Schedule, cuts: Mapping[str, EncoderPieces], module: str, kind: TaskKind
-) -> tuple[range, range]:
-    """The microbatches and the parts of a module that have a task of a kind."""
-    if not kind.encoder:
-        return range(schedule.microbatches), range(schedule.chunks)
-    cut = cuts[module]
-    ahead = cut.ahead * kind.forward
-    return range(ahead, cut.units(schedule.microbatches) + ahead), cut.parts(kind)
-
-
-def _repeated_kind(bundle: FusedTask) -> str | None:
-    """Why `bundle` is too full."""
-    if len(bundle) < 2 or len({task.kind for task in bundle}) == len(bundle):
+def _repeated_kind(schedule: Schedule, fused: FusedTask) -> str | None:
+    """Why a fused task holds too much."""
+    groups = {_group(schedule, task.module, task.kind) for task in fused}
+    if len(groups) == len(fused):
         return None
-    listed = ", ".join(str(task) for task in bundle)
-    return f"{listed} in one bundle; valid: at most one task of each kind"
+    listed = ", ".join(str(task) for task in fused)
+    return (
+        f"{listed} on one stage; valid: at most one task of each kind of {schedule.backbone.name}, "
+        "and one of each kind of all other modules"
+    )
 
 
-def _task_problem(
-    schedule: Schedule, cuts: Mapping[str, EncoderPieces], stage: int, task: Task
-) -> str | None:
+def _task_problem(schedule: Schedule, stage: int, task: Task) -> str | None:
     """Why `task` may not be on `stage`."""
     if task.kind not in KINDS.values():
         return f"has an unknown kind; valid: {', '.join(KINDS)}"
-    if not _is_known(task.module, task.kind, cuts):
-        valid = ", ".join(cuts) or "no encoder, for there is none"
-        decoder, encoder = (" and ".join(map(str, kinds_of(name))) for name in ("decoder", ""))
-        return f"is no task of {task.module!r}; valid: decoder {decoder}, {encoder} of {valid}"
-    microbatches, parts = _ranges(schedule, cuts, task.module, task.kind)
-    if task.kind.encoder:
-        cut = cuts[task.module]
-        if task.part in parts and stage % cut.stages != cut.stage(task.part):
-            return f"is on a wrong stage; valid: {cut.stage(task.part)} + n x {cut.stages}"
+    names = [module.name for module in schedule.modules]
+    if task.module not in names:
+        return f"is of an unknown module; valid: {', '.join(names)}"
+    module = schedule.module(task.module)
+    microbatches, chunks = _ranges(schedule, module, task.kind)
+    if task.chunk in chunks and stage % module.stages != module.stage_of(task.chunk):
+        several = f" + n x {module.stages}" if module.stages < schedule.stages else ""
+        return f"is on a wrong stage; valid: {module.stage_of(task.chunk)}{several}"
     if task.microbatch not in microbatches:
         return f"has an unknown microbatch; valid: {_format_range(microbatches)}"
-    if task.part not in parts:
-        return f"has an unknown part; valid: {_format_range(parts)}"
+    if task.chunk not in chunks:
+        return f"has an unknown chunk; valid: {_format_range(chunks)}"
     return None
 
 
@@ -236,33 +259,26 @@ def _format_range(values: range) -> str:
 
 
 class _TaskIndex:
-    """Place of every required task by its number; a decoder task has a number for each stage.
+    """Place of every required task by its number.
 
     Attributes:
         schedule: the schedule.
-        ids: numbers by module and kind: `[microbatches, chunks, stages]` of the decoder,
-            `[own microbatches, pieces]` of an encoder; microbatch `M + i` has the row of i. Kinds
-            that a schedule may do without have numbers if it holds such a task.
+        ids: numbers by module and kind, `[microbatches, chunks]`; microbatch `M + i` has the row of
+            i. Kinds that a module may do without have numbers if it has such a task.
         tick, stage: place by number, -1 for tasks that are missing.
     """
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
         self.ids: dict[tuple[str, TaskKind], Ints] = {}
-        count, held = schedule.microbatches, schedule.task_arrays.keys
-        parts: dict[str, tuple[int, ...]] = {"decoder": (count, schedule.chunks, schedule.stages)}
-        parts |= {cut.name: (cut.units(count), cut.pieces) for cut in schedule.encoders}
-        shapes = {
-            (module, kind): own
-            for module, own in parts.items()
-            for kind in kinds_of(module)
-            if not kind.optional or (module, kind) in held
-        }
-        total = 0
-        for key, shape in shapes.items():
-            count = int(np.prod(shape))
-            self.ids[key] = np.arange(total, total + count).reshape(shape)
-            total += count
+        held, total = schedule.task_arrays.keys, 0
+        for module in schedule.modules:
+            shape = schedule.microbatches_of(module.name), module.chunks
+            for kind in KINDS.values():
+                if not kind.optional or (module.name, kind) in held:
+                    count = int(np.prod(shape))
+                    self.ids[module.name, kind] = np.arange(total, total + count).reshape(shape)
+                    total += count
         self.tick, self.stage = np.full(total, -1), np.full(total, -1)
 
     def fill(self) -> Iterator[str]:
@@ -273,7 +289,7 @@ class _TaskIndex:
         twice = sorted(zip(*_masked_pairs(order[1:], order[:-1], again), strict=True))
         for task, before in twice:
             module, kind = tasks.keys[tasks.key[task]]
-            name = Task(kind, int(tasks.microbatch[task]), int(tasks.part[task]), module)
+            name = Task(kind, module, int(tasks.microbatch[task]), int(tasks.chunk[task]))
             first = f"tick {tasks.tick[before]}, stage {tasks.stage[before]}"
             yield (
                 f"tick {tasks.tick[task]}, stage {tasks.stage[task]}: {name} is already in "
@@ -289,43 +305,41 @@ class _TaskIndex:
         tasks = self.schedule.task_arrays
         number = np.zeros(len(tasks.key), np.intp)
         for key in tasks.keys:
-            own, ids = tasks.of_key(*key), self.ids[key]
-            place = tasks.microbatch[own] % len(ids), tasks.part[own], tasks.stage[own]
-            number[own] = ids[place[: ids.ndim]]
+            chosen, ids = tasks.of_key(*key), self.ids[key]
+            number[chosen] = ids[tasks.microbatch[chosen] % len(ids), tasks.chunk[chosen]]
         return number
 
     def required(self) -> Iterator[Ints]:
         """Numbers of the tasks that a complete schedule holds."""
         for (module, kind), ids in self.ids.items():
-            yield ids[:, self.schedule.encoder(module).parts(kind)] if kind.encoder else ids
+            yield ids[:, self.schedule.module(module).chunks_with(kind)]
 
     def name(self, number: int) -> str:
-        """`F(0, 1) of stage 2`, `vision EF(0, 1)`."""
+        """`vision F(0, 1)`."""
         held = ((key, ids) for key, ids in self.ids.items() if ids.size)
         module, kind = next(key for key, ids in held if number <= ids.flat[-1])
         ids = self.ids[module, kind]
-        microbatch, part, *stage = np.argwhere(ids == number)[0].tolist()
-        if kind.encoder and kind.forward and microbatch < self.schedule.encoder(module).ahead:
-            microbatch += self.schedule.microbatches
-        task = str(Task(kind, microbatch, part, module))
-        return f"{task} of stage {stage[0]}" if stage else task
+        microbatch, chunk = np.argwhere(ids == number)[0].tolist()
+        if kind.forward and microbatch < self.schedule.module(module).prefetch:
+            microbatch += len(ids)
+        return str(Task(kind, module, microbatch, chunk))
 
     def where(self, number: int) -> str:
         """`tick 3, stage 1`."""
         return f"tick {self.tick[number]}, stage {self.stage[number]}"
 
 
-def _split_pipelines(sites: _TaskIndex, cut: EncoderPieces) -> Iterator[str]:
-    """Pieces of a microbatch in another encoder pipeline than its first piece."""
-    own = {kind: ids for (module, kind), ids in sites.ids.items() if module == cut.name}
-    numbers = np.concatenate([ids[:, cut.parts(kind)] for kind, ids in own.items()], axis=1)
-    forward = own[EF]
-    pipelines = sites.stage[numbers] // cut.stages
+def _split_pipelines(index: _TaskIndex, module: ModuleStages) -> Iterator[str]:
+    """Chunks of a microbatch in another pipeline of the module than its first chunk."""
+    by_kind = {kind: ids for (name, kind), ids in index.ids.items() if name == module.name}
+    chunks = [ids[:, module.chunks_with(kind)] for kind, ids in by_kind.items()]
+    numbers, forward = np.concatenate(chunks, axis=1), by_kind[F]
+    pipelines = index.stage[numbers] // module.stages
     elsewhere = pipelines != pipelines[:, :1]
     for number, first in zip(*_masked_pairs(numbers, forward[:, :1], elsewhere), strict=True):
         yield (
-            f"{sites.where(number)}: {sites.name(number)} is in another encoder pipeline than "
-            f"{sites.name(first)} ({sites.where(first)}); valid: one for all of a microbatch"
+            f"{index.where(number)}: {index.name(number)} is in another pipeline of the module "
+            f"than {index.name(first)} ({index.where(first)}); valid: one for all of a microbatch"
         )
 
 
@@ -335,65 +349,67 @@ def _masked_pairs(left: Ints, right: Ints, mask: NDArray[np.bool_]) -> tuple[lis
     return left[mask].tolist(), right[mask].tolist()
 
 
-def _too_early(sites: _TaskIndex) -> Iterator[str]:
+def _too_early(index: _TaskIndex) -> Iterator[str]:
     """Tasks that run before their inputs have arrived."""
-    for before, after in _dependencies(sites):
-        early = sites.tick[after] <= sites.tick[before]
+    for before, after in _dependencies(index):
+        early = index.tick[after] <= index.tick[before]
         for first, second in zip(*_masked_pairs(before, after, early), strict=True):
             yield (
-                f"{sites.where(second)}: {sites.name(second)} needs {sites.name(first)} "
-                f"({sites.where(first)}); valid: tick {sites.tick[first] + 1} or later"
+                f"{index.where(second)}: {index.name(second)} needs {index.name(first)} "
+                f"({index.where(first)}); valid: tick {index.tick[first] + 1} or later"
             )
-    for cut in (own for own in sites.schedule.encoders if own.ahead):
-        entry = sites.ids["decoder", F][: cut.ahead, 0, 0]
-        encoded = sites.ids[cut.name, EF][: cut.ahead, -1]
-        early = sites.tick[encoded] < sites.tick[entry]
-        for first, second in zip(*_masked_pairs(entry, encoded, early), strict=True):
+    for feed in index.schedule.feeds:
+        prefetch = index.schedule.module(feed.source).prefetch
+        entry = index.ids[feed.target, F][:prefetch, 0]
+        finished = index.ids[feed.source, F][:prefetch, -1]
+        early = index.tick[finished] < index.tick[entry]
+        for first, second in zip(*_masked_pairs(entry, finished, early), strict=True):
             yield (
-                f"{sites.where(second)}: {sites.name(second)} overwrites what {sites.name(first)} "
-                f"({sites.where(first)}) reads; valid: tick {sites.tick[first]} or later"
+                f"{index.where(second)}: {index.name(second)} overwrites what {index.name(first)} "
+                f"({index.where(first)}) reads; valid: tick {index.tick[first]} or later"
             )
 
 
-def _dependencies(sites: _TaskIndex) -> Iterator[tuple[Ints, Ints]]:
+def _dependencies(index: _TaskIndex) -> Iterator[tuple[Ints, Ints]]:
     """Numbers of tasks and of tasks that need them in an earlier tick."""
-    for (module, kind), ids in sites.ids.items():
-        row = _task_rows(sites, module, kind)
-        for before, name, ahead in _entries(sites, module, kind) if row.size else ():
-            first, then = _microbatch_pairs(sites.schedule, name, module)
-            yield before[first[ahead:], -1], row[then[ahead:], 0]
-        if kind.passes:
-            yield row[:, :-1], row[:, 1:]
-        if kind.same_chunk is not None and (module, kind.same_chunk) in sites.ids:
-            yield sites.ids[module, kind.same_chunk], ids
+    for (module, kind), ids in index.ids.items():
+        rows = _task_rows(index, module, kind)
+        if kind.passes and rows.size:
+            yield from _entries(index, module, kind, rows[:, 0])
+            yield rows[:, :-1], rows[:, 1:]
+        if kind.same_chunk is not None and (module, kind.same_chunk) in index.ids:
+            yield index.ids[module, kind.same_chunk], ids
 
 
-def _task_rows(sites: _TaskIndex, module: str, kind: TaskKind) -> Ints:
+def _task_rows(index: _TaskIndex, module: str, kind: TaskKind) -> Ints:
     """`[microbatches, tasks]`: the tasks of a kind that follow one another through a module."""
-    ids = sites.ids[module, kind]
-    if kind.encoder:
-        ids = ids[:, sites.schedule.encoder(module).parts(kind)]
-    row = ids.reshape(len(ids), int(np.prod(ids.shape[1:])))
-    return row if kind.forward else row[:, ::-1]
+    rows = index.ids[module, kind][:, index.schedule.module(module).chunks_with(kind)]
+    return rows if kind.forward else rows[:, ::-1]
 
 
-def _microbatch_pairs(schedule: Schedule, before: str, after: str) -> tuple[Ints, Ints]:
-    """Microbatches of a module, and those of the next one in which they go on."""
-    for name in (before, after):
-        if name != "decoder" and before != after:
-            units, fed = schedule.encoder(name).feed_pairs(schedule.microbatches)
-            return (units, fed) if name == before else (fed, units)
-    every = np.arange(schedule.microbatches)
-    return every, every
+def _entries(
+    index: _TaskIndex, module: str, kind: TaskKind, first: Ints
+) -> Iterator[tuple[Ints, Ints]]:
+    """What the `first` tasks of a kind, `[microbatches]`, of a module wait for."""
+    feed = index.schedule.feed(module)
+    if kind.forward:
+        for other in index.schedule.feeds:
+            if other.target == module:
+                yield from _fed(index, other, kind, first)
+    elif feed is None:
+        yield _task_rows(index, module, F)[:, -1], first
+    else:
+        sources, targets = feed.pairs(index.schedule.microbatches)
+        yield _task_rows(index, feed.target, kind)[targets, -1], first[sources]
 
 
-def _entries(sites: _TaskIndex, module: str, kind: TaskKind) -> Iterator[tuple[Ints, str, int]]:
-    """Rows at whose ends the row of `kind` begins, their module, and the first pair that counts.
+def _fed(index: _TaskIndex, feed: Feed, kind: TaskKind, first: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """The forwards that microbatches wait for which another module feeds.
 
-    The step before has encoded the microbatches before that one.
+    The step before has run those that are prefetched.
     """
-    for name, own in sites.ids:
-        if own is kind.entry and (name == "decoder" or module in ("decoder", name)):
-            row = _task_rows(sites, name, own)
-            if row.size:
-                yield row, name, sites.schedule.encoder(name).ahead if own.encoder else 0
+    rows = _task_rows(index, feed.source, kind)
+    if rows.size:
+        sources, targets = feed.pairs(index.schedule.microbatches)
+        prefetch = index.schedule.module(feed.source).prefetch
+        yield rows[sources[prefetch:], -1], first[targets[prefetch:]]

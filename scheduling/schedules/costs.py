@@ -15,14 +15,14 @@ Cost = TypeVar("Cost")
 
 
 @dataclass(frozen=True)
-class EncoderCosts:
-    """Costs of the pieces of one encoder for one microbatch, in the unit of `TaskCosts`.
+class ChunkCosts:
+    """Costs of the chunks of one module for one microbatch, in the unit of `TaskCosts`.
 
     Attributes:
-        forward: cost of the forward by piece.
-        backward: cost of the backward by piece, with recomputation if there is any; 0 where a piece
+        forward: cost of the forward by chunk.
+        backward: cost of the backward by chunk, with recomputation if there is any; 0 where a chunk
             has no backward.
-        more: costs of further kinds of tasks, by the names of the costs: by piece.
+        more: costs of further kinds of tasks, by the names of the costs: by chunk.
     """
 
     forward: tuple[float, ...]
@@ -30,7 +30,7 @@ class EncoderCosts:
     more: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def of_kind(self, kind: TaskKind) -> tuple[float, ...]:
-        """Costs of the tasks of a kind, by piece.
+        """Costs of the tasks of a kind, by chunk.
 
         Raises:
             ScheduleError: for a kind whose cost is not given.
@@ -47,20 +47,20 @@ class TaskCosts:
     """Costs of the tasks of a pipeline, in seconds or in FLOPs: only ratios matter.
 
     Attributes:
-        forward: cost of one chunk of the decoder on one microbatch.
+        forward: cost of one chunk of the backbone on one microbatch, the same for all chunks.
         backward: cost of its backward, with recomputation if there is any.
         shared: cost of head and embedding of one microbatch, on each stage.
-        encoders: costs of the encoders by name.
-        gather, scatter: time in which devices are free before the decoder's first task, while its
+        sources: costs of the modules that feed the backbone, by name.
+        gather, scatter: time in which devices are free before the backbone's first task, while its
             parameters are gathered, and after its last, while its gradients are scattered.
-        more: costs of further kinds of tasks of the decoder, by the names of the costs: of one
+        more: costs of further kinds of tasks of the backbone, by the names of the costs: of one
             chunk on one microbatch.
     """
 
     forward: float
     backward: float
     shared: float = 0.0
-    encoders: Mapping[str, EncoderCosts] = field(default_factory=dict)
+    sources: Mapping[str, ChunkCosts] = field(default_factory=dict)
     gather: float = 0.0
     scatter: float = 0.0
     more: Mapping[str, float] = field(default_factory=dict)
@@ -68,17 +68,17 @@ class TaskCosts:
     def cost_of(self, task: Task) -> float:
         """The cost of `task` on its stage, without `shared`.
 
+        A module that is not in `sources` is the backbone.
+
         Raises:
-            KeyError: `task` is of an encoder that is not in `encoders`.
             ScheduleError: the cost of the task's kind is not given.
         """
-        kind = task.kind
-        if kind.encoder:
-            return self.encoders[task.module].of_kind(kind)[task.part]
-        return self.of_kind(kind)
+        if task.module in self.sources:
+            return self.sources[task.module].of_kind(task.kind)[task.chunk]
+        return self.of_kind(task.kind)
 
     def of_kind(self, kind: TaskKind) -> float:
-        """The cost of a task of a kind of the decoder.
+        """The cost of a task of a kind of the backbone.
 
         Raises:
             ScheduleError: for a kind whose cost is not given.
@@ -92,22 +92,22 @@ class TaskCosts:
     def divided_by(self, rate: float) -> TaskCosts:
         """All costs over `rate`: seconds, if the costs are FLOPs and the rate FLOP/s."""
 
-        def by_piece(costs: tuple[float, ...]) -> tuple[float, ...]:
+        def by_chunk(costs: tuple[float, ...]) -> tuple[float, ...]:
             return tuple(cost / rate for cost in costs)
 
-        encoders = {
-            name: EncoderCosts(
-                by_piece(own.forward),
-                by_piece(own.backward),
-                {kind: by_piece(costs) for kind, costs in own.more.items()},
+        sources = {
+            name: ChunkCosts(
+                by_chunk(own.forward),
+                by_chunk(own.backward),
+                {kind: by_chunk(costs) for kind, costs in own.more.items()},
             )
-            for name, own in self.encoders.items()
+            for name, own in self.sources.items()
         }
         return TaskCosts(
             self.forward / rate,
             self.backward / rate,
             self.shared / rate,
-            encoders,
+            sources,
             self.gather / rate,
             self.scatter / rate,
             {name: cost / rate for name, cost in self.more.items()},

@@ -1,4 +1,4 @@
-"""Names of the decoder's schedules, which `scheduling.schedules.schedule.SCHEDULES` makes.
+"""Names of the backbone's schedules, which `scheduling.schedules.make.SCHEDULES` makes.
 
 The names have a file of their own so that a configuration is read without numpy.
 """
@@ -8,5 +8,5 @@ from __future__ import annotations
 from typing import Literal
 
 ScheduleKind = Literal["1f1b", "gpipe", "zero_bubble"]
-#: Kinds of schedules in which weight gradients are tasks apart from backwards.
+#: Kinds of schedules in which weight gradients are tasks of their own.
 SPLIT_BACKWARD: frozenset[ScheduleKind] = frozenset({"zero_bubble"})

@@ -1,4 +1,4 @@
-"""Schedules of the decoder by name, checked before anything reads them."""
+"""Schedules of the backbone by name, checked before anything reads them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,28 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from scheduling.schedules.check import check
-from scheduling.schedules.schedule import SCHEDULES, Schedule, ScheduleError
+from scheduling.schedules.schedule import (
+    Schedule,
+    ScheduleError,
+    gpipe,
+    interleaved,
+    zero_bubble,
+)
+
+#: Makes the backbone's tasks of so many stages, virtual chunks of a stage and microbatches.
+SCHEDULES: dict[str, Callable[[int, int, int], Schedule]] = {
+    "1f1b": interleaved,
+    "gpipe": gpipe,
+    "zero_bubble": zero_bubble,
+}
 
 
-def decoder_schedule(kind: str, stages: int, chunks: int, microbatches: int) -> Schedule:
-    """Make the decoder's tasks by the function that `SCHEDULES` has for `kind`.
+def backbone_schedule(kind: str, stages: int, chunks: int, microbatches: int) -> Schedule:
+    """Make the backbone's tasks by the function that `SCHEDULES` has for `kind`.
 
     Raises:
         ScheduleError: no function has this name, a size is refused, or the function returns a
-            schedule of other sizes, with encoders, or one that breaks a rule of `check`.
+            schedule of other sizes, with other modules, or one that breaks a rule of `check`.
     """
     if kind not in SCHEDULES:
         valid = ", ".join(SCHEDULES)
@@ -30,12 +43,12 @@ def _checked(
     make: Callable[[int, int, int], Schedule], stages: int, chunks: int, microbatches: int
 ) -> Schedule:
     schedule = make(stages, chunks, microbatches)
-    wanted = {"stages": stages, "chunks": chunks, "microbatches": microbatches}
-    for name, size in wanted.items():
+    sizes = {"stages": stages, "chunks": chunks, "microbatches": microbatches}
+    for name, size in sizes.items():
         if getattr(schedule, name) != size:
             raise ScheduleError(f"{name}: {getattr(schedule, name)} is refused; valid: {size}")
-    if schedule.encoders:
-        names = ", ".join(cut.name for cut in schedule.encoders)
-        raise ScheduleError(f"encoders: {names} are refused; valid: tasks of the decoder alone")
+    if schedule.sources:
+        names = ", ".join(module.name for module in schedule.sources)
+        raise ScheduleError(f"modules: {names} are refused; valid: the backbone alone")
     check(schedule)
     return schedule

@@ -23,7 +23,7 @@ def slot_capacities(
     table: ScheduleBuilder, flow: TaskQueue, microbatches: range, rules: PlacementRules
 ) -> list[int]:
     """Number of pieces that idle slots take, by encoder pipeline, for evenly dealt microbatches."""
-    slots = table.count_slots(flow, rules)[:, flow.places[0] :: flow.cut.stages]
+    slots = table.count_slots(flow, rules)[:, flow.places[0] :: flow.module.stages]
     arrivals = np.bincount(table.ready_ticks(flow, microbatches, rules), minlength=len(slots) + 1)
     even = arrivals[:, None] * (flow.per_place[flow.places[0]] / slots.shape[1])
     supply = np.broadcast_to(even, (len(slots) + 1, slots.shape[1]))
@@ -113,7 +113,7 @@ class _Walk:
         self.moving: list[_Job] = []
         self.waiting, self.left = 0, len(microbatches)
         ready = table.ready_ticks(flow, microbatches, rules)
-        bases = np.array(owners) * flow.cut.stages
+        bases = np.array(owners) * flow.module.stages
         self.arrivals: list[list[_Job]] = [[] for _ in range(len(self.load) + 1)]
         jobs = map(_Job, microbatches, bases.tolist())
         for tick, job in [*zip(ready.tolist(), jobs, strict=True)][::stride]:
@@ -128,7 +128,7 @@ class _Walk:
         for place, pieces in self.flow.per_place.items():
             np.add.at(supply, (ready, bases + place), pieces)
             left -= pieces
-            tail[place :: self.flow.cut.stages] = left
+            tail[place :: self.flow.module.stages] = left
         before, need = _waiting_for_slots(self.slots, supply)
         self.before, self.need, self.tail = before.tolist(), need.tolist(), tail.tolist()
         self.held = (before[:-1] - self.slots).tolist()

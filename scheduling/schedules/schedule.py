@@ -27,9 +27,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduling.schedules import older_json
 from scheduling.schedules.task_arrays import TaskArrays
-from scheduling.schedules.task_kinds import EF, KINDS, B, F, TaskKind, W, parse_kind
-from scheduling.schedules.tasks import EncoderPieces, FusedTask, Task
+from scheduling.schedules.task_kinds import KINDS, B, F, TaskKind, W, parse_kind
+from scheduling.schedules.tasks import BACKBONE, Feed, FusedTask, ModuleStages, Task
 
 #: Most forwards of chunks in a schedule; larger schedules take minutes to make.
 MOST_FORWARDS = 2**18
@@ -44,35 +45,90 @@ class ScheduleError(ValueError):
     """A schedule that cannot be made, or that breaks a rule."""
 
 
-#: Kind, part and module of each task of a bundle.
-DistinctFused = tuple[tuple[TaskKind, int, str], ...]
-
-
 @dataclass(frozen=True)
 class Schedule:
     """The schedule of one training step of the pipeline.
 
     Attributes:
-        stages, chunks, microbatches: P, V and M.
-        encoders: how the encoders' work is cut.
-        ticks: `ticks[t][s]` is the bundle of stage s in tick t.
-        prologue: number of the first ticks that certainly run before the decoder's parameters are
+        modules: how the modules' work is divided: the backbone, and modules that feed it.
+        microbatches: number of the backbone's microbatches.
+        feeds: which microbatches of the other modules feed which of the backbone's, one for each.
+        ticks: `ticks[t][s]` is the fused task of stage s in tick t.
+        prologue: number of the first ticks that certainly run before the backbone's parameters are
             needed.
     """
 
-    stages: int
-    chunks: int
+    modules: tuple[ModuleStages, ...]
     microbatches: int
-    encoders: tuple[EncoderPieces, ...]
+    feeds: tuple[Feed, ...]
     ticks: tuple[tuple[FusedTask, ...], ...]
     prologue: int = 0
+
+    @classmethod
+    def of_backbone(
+        cls,
+        stages: int,
+        chunks: int,
+        microbatches: int,
+        ticks: Sequence[Sequence[FusedTask]],
+        name: str = BACKBONE,
+    ) -> Schedule:
+        """A schedule of the backbone alone.
+
+        Args:
+            stages, chunks: numbers of stages, and of virtual chunks of a stage.
+            ticks: see the attribute.
+        """
+        backbone = ModuleStages(name, stages, stages * chunks, looped=True)
+        return cls((backbone,), microbatches, (), tuple(map(tuple, ticks)))
 
     def __iter__(self) -> Iterator[tuple[int, int, Task]]:
         """Every task as `(tick, stage, task)`, by tick, stage and kind."""
         for tick, row in enumerate(self.ticks):
-            for stage, bundle in enumerate(row):
-                for task in bundle:
+            for stage, fused in enumerate(row):
+                for task in fused:
                     yield tick, stage, task
+
+    @property
+    def backbone(self) -> ModuleStages:
+        """The module whose microbatches count the step."""
+        return self.modules[0]
+
+    @property
+    def sources(self) -> tuple[ModuleStages, ...]:
+        """The modules that feed the backbone."""
+        return self.modules[1:]
+
+    @property
+    def stages(self) -> int:
+        """Number of stages."""
+        return self.backbone.stages
+
+    @property
+    def chunks(self) -> int:
+        """Number of virtual chunks of a stage of the backbone."""
+        return self.backbone.stage_chunks
+
+    def module(self, name: str) -> ModuleStages:
+        """The module of that name.
+
+        Raises:
+            ScheduleError: there is none.
+        """
+        for module in self.modules:
+            if module.name == name:
+                return module
+        valid = ", ".join(module.name for module in self.modules)
+        raise ScheduleError(f"module {name!r} is not in the schedule; valid: {valid}")
+
+    def feed(self, source: str) -> Feed | None:
+        """What a module's microbatches feed; None of the backbone's."""
+        return next((feed for feed in self.feeds if feed.source == source), None)
+
+    def microbatches_of(self, name: str) -> int:
+        """Number of a module's own microbatches."""
+        feed = self.feed(name)
+        return self.microbatches if feed is None else feed.source_count(self.microbatches)
 
     @cached_property
     def when(self) -> Mapping[Task, tuple[int, int]]:
@@ -80,17 +136,24 @@ class Schedule:
         return {task: (tick, stage) for tick, stage, task in self}
 
     @cached_property
-    def distinct_fused(self) -> tuple[tuple[DistinctFused, ...], NDArray[np.intp]]:
-        """Bundles that differ in more than microbatches; `[ticks, stages]`: indices into them."""
-        numbers: dict[DistinctFused, int] = {}
-        index = [
-            [
-                numbers.setdefault(tuple([(t.kind, t.part, t.module) for t in own]), len(numbers))
-                for own in row
-            ]
-            for row in self.ticks
-        ]
-        return tuple(numbers), np.array(index, np.intp).reshape(len(self.ticks), self.stages)
+    def distinct_fused(self) -> tuple[tuple[FusedTask, ...], NDArray[np.intp]]:
+        """Fused tasks that differ in what they cost; `[ticks, stages]`: indices into them.
+
+        Those that differ only in their microbatches cost the same, and so do all chunks of the
+        backbone; those given are of microbatch 0.
+        """
+        backbone = self.backbone.name
+        numbers: dict[tuple[tuple[TaskKind, str, int], ...], int] = {}
+        examples: list[FusedTask] = []
+
+        def number(fused: FusedTask) -> int:
+            key = tuple([(t.kind, t.module, t.chunk if t.module != backbone else 0) for t in fused])
+            if key not in numbers:
+                examples.append(tuple([task._replace(microbatch=0) for task in fused]))
+            return numbers.setdefault(key, len(numbers))
+
+        index = [[number(fused) for fused in row] for row in self.ticks]
+        return tuple(examples), np.array(index, np.intp).reshape(len(self.ticks), self.stages)
 
     @cached_property
     def kinds(self) -> tuple[TaskKind, ...]:
@@ -99,63 +162,68 @@ class Schedule:
         return tuple(kind for kind in KINDS.values() if kind in held)
 
     @cached_property
+    def split_backward(self) -> bool:
+        """Whether the backbone's weight gradients are tasks of their own."""
+        return (self.backbone.name, W) in self.task_arrays.keys
+
+    @cached_property
     def task_arrays(self) -> TaskArrays:
         """All tasks in numbers."""
         return TaskArrays.of(self.ticks)
 
     def ticks_with(self, test: Callable[[TaskKind, str], bool]) -> NDArray[np.bool_]:
-        """`[ticks, stages]`: whether a bundle holds a task with `test(kind, module)`."""
-        tasks, found = self.task_arrays, np.zeros((len(self.ticks), self.stages), bool)
-        own = np.array([test(kind, module) for module, kind in tasks.keys], bool)[tasks.key]
-        found[tasks.tick[own], tasks.stage[own]] = True
-        return found
+        """`[ticks, stages]`: whether a fused task holds one with `test(kind, module)`."""
+        tasks, ticks = self.task_arrays, np.zeros((len(self.ticks), self.stages), bool)
+        chosen = np.array([test(kind, module) for module, kind in tasks.keys], bool)[tasks.key]
+        ticks[tasks.tick[chosen], tasks.stage[chosen]] = True
+        return ticks
 
     def tasks_of(
-        self, kind: TaskKind, part: int, stage: int | None = None, module: str = "decoder"
+        self, kind: TaskKind, chunk: int, module: str | None = None
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Ticks and microbatches of the tasks of a part of a module, on one stage or on any."""
+        """Ticks and microbatches of the tasks of a chunk, of the backbone or another module."""
         tasks = self.task_arrays
-        own = tasks.of_key(module, kind) & (tasks.part == part)
-        if stage is not None:
-            own &= tasks.stage == stage
-        return tasks.tick[own], tasks.microbatch[own]
+        chosen = tasks.of_key(module or self.backbone.name, kind) & (tasks.chunk == chunk)
+        return tasks.tick[chosen], tasks.microbatch[chosen]
 
     @cached_property
     def runs_backbone(self) -> NDArray[np.bool_]:
-        """`[ticks, stages]`: whether a bundle holds a task of the decoder."""
-        return self.ticks_with(lambda _, module: module == "decoder")
+        """`[ticks, stages]`: whether a fused task holds a task of the backbone."""
+        return self.ticks_with(lambda _, module: module == self.backbone.name)
 
     @cached_property
     def sends(self) -> NDArray[np.bool_]:
         """`[ticks]`: whether a tick makes something that may move to another stage."""
-        moving = {"decoder", *(cut.name for cut in self.encoders if cut.stages > 1)}
-        moves = self.ticks_with(lambda kind, module: kind.passes and module in moving)
-        return np.any(moves, axis=1)
+        moving = {module.name for module in self.sources if module.stages > 1}
+        moving.add(self.backbone.name)
+        sends = self.ticks_with(lambda kind, module: kind.passes and module in moving)
+        return np.any(sends, axis=1)
 
     @cached_property
     def stage_syncs(self) -> NDArray[np.bool_]:
         """`[ticks]`: whether the stages meet at the end of a tick.
 
-        They meet where values move between them: in ticks that hold a task of the decoder or of an
-        encoder of several stages whose kind passes its result on, in the last tick before a
-        microbatch enters the decoder in which encoders finish its inputs, and at the end of the
+        They meet where values move between them: in ticks that hold a task of the backbone or of
+        another module of several stages whose kind passes its result on, in the last tick before a
+        microbatch enters the backbone in which its inputs are finished, and at the end of the
         prologue.
         """
-        meets = self.sends.copy()
-        meets[self.prologue - 1 : self.prologue] = True
-        encoded, entry = (np.full(self.microbatches, -1) for _ in range(2))
-        ticks, microbatches = self.tasks_of(F, 0, 0)
+        syncs = self.sends.copy()
+        syncs[self.prologue - 1 : self.prologue] = True
+        finished, entry = (np.full(self.microbatches, -1) for _ in range(2))
+        ticks, microbatches = self.tasks_of(F, 0)
         entry[microbatches] = ticks
-        for cut in self.encoders:
-            done = np.full(cut.units(self.microbatches), -1)
-            ticks, numbers = self.tasks_of(EF, cut.pieces - 1, module=cut.name)
-            own = numbers < len(done)
-            done[numbers[own]] = ticks[own]
-            units, fed = cut.feed_pairs(self.microbatches)
-            np.maximum.at(encoded, fed, done[units])
-        before = np.concatenate([[-1], last_true_index(meets)])[entry]
-        meets[encoded[(before < encoded) & (encoded < entry)]] = True
-        return meets
+        for feed in self.feeds:
+            done = np.full(feed.source_count(self.microbatches), -1)
+            last = self.module(feed.source).chunks - 1
+            ticks, numbers = self.tasks_of(F, last, feed.source)
+            of_step = numbers < len(done)
+            done[numbers[of_step]] = ticks[of_step]
+            sources, targets = feed.pairs(self.microbatches)
+            np.maximum.at(finished, targets, done[sources])
+        before = np.concatenate([[-1], last_true_index(syncs)])[entry]
+        syncs[finished[(before < finished) & (finished < entry)]] = True
+        return syncs
 
     @cached_property
     def last_sync(self) -> NDArray[np.intp]:
@@ -164,27 +232,19 @@ class Schedule:
 
     @cached_property
     def span(self) -> range:
-        """Ticks from the first to the last decoder task; the others are prologue and epilogue."""
+        """Ticks from the backbone's first to its last; the others are prologue and epilogue."""
         busy = np.flatnonzero(self.runs_backbone.any(axis=1)).tolist()
         return range(busy[0], busy[-1] + 1) if busy else range(0)
 
     @cached_property
     def phases(self) -> tuple[range, range, range]:
-        """Ticks before the first decoder task's input is complete, until the last, and after it."""
+        """Ticks before the input of the backbone's first task is complete, its own, and after."""
         start = int(self.last_sync[self.span.start]) + 1 if self.span else 0
         return range(start), range(start, self.span.stop), range(self.span.stop, len(self.ticks))
 
-    def encoder(self, name: str) -> EncoderPieces:
-        """The cut of the encoder `name`."""
-        for cut in self.encoders:
-            if cut.name == name:
-                return cut
-        valid = ", ".join(cut.name for cut in self.encoders) or "none, for there is none"
-        raise ScheduleError(f"encoder {name!r} is not in the schedule; valid: {valid}")
-
     def __str__(self) -> str:
         """A row per stage, a column per tick."""
-        cells = [[format_fused(bundle) for bundle in row] for row in self.ticks]
+        cells = [[self._format_fused(fused) for fused in row] for row in self.ticks]
         widths = [max(1, *(len(cell) for cell in row)) for row in cells]
         lines = [["tick    ", *(str(t).ljust(w) for t, w in enumerate(widths))]]
         for stage in range(self.stages):
@@ -192,58 +252,76 @@ class Schedule:
             lines.append([f"stage {stage:<2}", *row])
         return "\n".join(" ".join(line).rstrip() for line in lines)
 
+    def _format_fused(self, fused: FusedTask) -> str:
+        """`F3.1` is the forward of microbatch 3 through virtual chunk 1 of the backbone's stage.
+
+        Those of other modules have the first letters of the module before them, and chunks are
+        counted along the module.
+        """
+        return "+".join(map(self._format_task, fused)) or "."
+
+    def _format_task(self, task: Task) -> str:
+        if task.module != self.backbone.name:
+            name, chunk = task.module[:3] + task.kind.name.lower(), task.chunk
+        else:
+            name, chunk = task.kind.name, self.backbone.local_chunk(task.chunk)
+        return f"{name}{task.microbatch}" + (f".{chunk}" if chunk else "")
+
     def to_json(self) -> dict[str, Any]:
-        """A JSON-able dict; a task is `[kind, microbatch, part, module]`."""
+        """A JSON-able dict; a task is `[kind, module, microbatch, chunk]`."""
         rows = [
-            [[[t.kind.name, t.microbatch, t.part, t.module] for t in bundle] for bundle in row]
+            [[[t.kind.name, t.module, t.microbatch, t.chunk] for t in fused] for fused in row]
             for row in self.ticks
         ]
         return {
-            "stages": self.stages,
-            "chunks": self.chunks,
+            "modules": [asdict(module) for module in self.modules],
             "microbatches": self.microbatches,
-            "encoders": [asdict(cut) for cut in self.encoders],
+            "feeds": [asdict(feed) for feed in self.feeds],
             "ticks": rows,
             "prologue": self.prologue,
         }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any] | str) -> Schedule:
-        """Inverse of `to_json`; takes the dict or its text.
+        """Inverse of `to_json`; takes the dict or its text, and those of older schedules.
 
         Raises:
             ScheduleError: `value` is nothing that `to_json` writes.
         """
         try:
             values = json.loads(value) if isinstance(value, str) else value
+            if older_json.is_older(values):
+                values = older_json.translate(values)
             rows = tuple(
                 tuple(
-                    tuple(Task(parse_kind(kind), *task) for kind, *task in bundle) for bundle in row
+                    tuple(Task(parse_kind(kind), *task) for kind, *task in fused) for fused in row
                 )
                 for row in values["ticks"]
             )
-            encoders = tuple(_pieces_of(cut) for cut in values["encoders"])
-            sizes = values["stages"], values["chunks"], values["microbatches"]
-            prologue = values["prologue"]
-            _refuse_other_types((*sizes, prologue), rows)
+            modules = tuple(ModuleStages(**module) for module in values["modules"])
+            feeds = tuple(map(_parse_feed, values["feeds"]))
+            microbatches, prologue = values["microbatches"], values["prologue"]
+            sizes = [n for own in modules for n in (own.stages, own.chunks)]
+            _refuse_other_types([*sizes, microbatches, prologue], rows)
         except (KeyError, TypeError, ValueError) as error:
             raise ScheduleError(
                 f"no schedule: {type(error).__name__}: {error}; valid: what Schedule.to_json writes"
             ) from error
-        return cls(*sizes, encoders, rows, prologue)
+        return cls(modules, microbatches, feeds, rows, prologue)
 
 
-def _pieces_of(value: Mapping[str, Any]) -> EncoderPieces:
+def _parse_feed(value: Mapping[str, Any]) -> Feed:
     """Inverse of `asdict`, through JSON."""
-    cut = EncoderPieces(**value)
-    if cut.feeds is None:
-        return cut
-    return replace(cut, feeds=tuple((int(first), int(last)) for first, last in cut.feeds))
+    feed = Feed(**value)
+    if feed.consumers is None:
+        return feed
+    spans = tuple((int(first), int(last)) for first, last in feed.consumers)
+    return replace(feed, consumers=spans)
 
 
-def _refuse_other_types(sizes: tuple[int, ...], rows: Sequence[Sequence[FusedTask]]) -> None:
+def _refuse_other_types(sizes: Sequence[int], rows: Sequence[Sequence[FusedTask]]) -> None:
     """Raise TypeError if a number is no whole number."""
-    numbers = [n for row in rows for bundle in row for t in bundle for n in (t.microbatch, t.part)]
+    numbers = [n for row in rows for own in row for t in own for n in (t.microbatch, t.chunk)]
     for number in (*sizes, *numbers):
         if type(number) is not int:
             raise TypeError(f"{number!r} is no whole number")
@@ -323,17 +401,9 @@ def _with_weights(
     made = []
     for own, deferred in zip(row, waiting, strict=True):
         more = (deferred.popleft(),) if deferred and len(own) < length else ()
-        deferred.extend(replace(task, kind=W) for task in own if task.kind is B)
+        deferred.extend(task._replace(kind=W) for task in own if task.kind is B)
         made.append((*own, *more))
     return tuple(made)
-
-
-#: Makes the decoder's tasks of so many stages, chunks and microbatches.
-SCHEDULES: dict[str, Callable[[int, int, int], Schedule]] = {
-    "1f1b": interleaved,
-    "gpipe": gpipe,
-    "zero_bubble": zero_bubble,
-}
 
 
 def _lockstep(stages: int, chunks: int, microbatches: int, backward_start: int) -> Schedule:
@@ -341,15 +411,17 @@ def _lockstep(stages: int, chunks: int, microbatches: int, backward_start: int) 
     slots = _slots(stages, chunks, microbatches)
     length = backward_start + max(slot for _, _, slot in slots) + stages
     table: list[list[list[Task]]] = [[[] for _ in range(stages)] for _ in range(length)]
-    for microbatch, chunk, slot in slots:
+    for microbatch, loop, slot in slots:
         for stage in range(stages):
-            table[slot + stage][stage].append(Task(F, microbatch, chunk))
-    for microbatch, chunk, slot in slots:
+            task = Task(F, BACKBONE, microbatch, loop * stages + stage)
+            table[slot + stage][stage].append(task)
+    for microbatch, loop, slot in slots:
         for stage in range(stages):
             tick = backward_start + slot + stages - 1 - stage
-            table[tick][stage].append(Task(B, microbatch, chunks - 1 - chunk))
-    ticks = tuple(tuple(tuple(bundle) for bundle in row) for row in table)
-    return Schedule(stages, chunks, microbatches, (), ticks)
+            task = Task(B, BACKBONE, microbatch, (chunks - 1 - loop) * stages + stage)
+            table[tick][stage].append(task)
+    ticks = [[tuple(fused) for fused in row] for row in table]
+    return Schedule.of_backbone(stages, chunks, microbatches, ticks)
 
 
 def _slots(stages: int, chunks: int, microbatches: int) -> list[tuple[int, int, int]]:
@@ -382,15 +454,3 @@ def _check_sizes(stages: int, chunks: int, microbatches: int) -> None:
     for name, size in sizes.items():
         if size < 1:
             raise ScheduleError(f"{name}: {size} is refused; valid: 1 or more")
-
-
-def format_fused(bundle: Sequence[Task]) -> str:
-    """`F3.1` is the forward of microbatch 3 through chunk 1; encoders add their first letters."""
-    return "+".join(format_task(task) for task in bundle) or "."
-
-
-def format_task(task: Task) -> str:
-    part = f".{task.part}" if task.part else ""
-    if task.module == "decoder":
-        return f"{task.kind}{task.microbatch}{part}"
-    return f"{task.module[:3]}{task.kind.letter}{task.microbatch}{part}"

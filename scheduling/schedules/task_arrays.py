@@ -17,36 +17,36 @@ Ints = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class TaskArrays:
-    """All tasks of a schedule, by tick, stage and place in the bundle.
+    """All tasks of a schedule, by tick, stage and place in the fused task.
 
     Attributes:
         keys: the modules of which there are tasks, each with a kind of these.
         key: `[tasks]`: index into `keys`.
-        microbatch, part, tick, stage: `[tasks]`.
+        microbatch, chunk, tick, stage: `[tasks]`.
     """
 
     keys: tuple[tuple[str, TaskKind], ...]
     key: Ints
     microbatch: Ints
-    part: Ints
+    chunk: Ints
     tick: Ints
     stage: Ints
 
     @classmethod
     def of(cls, ticks: Sequence[Sequence[Sequence[Task]]]) -> TaskArrays:
-        """The tasks of `ticks[t][s]`, the bundle of stage s in tick t."""
-        bundles = [bundle for row in ticks for bundle in row]
-        tasks = [task for bundle in bundles for task in bundle]
-        widths, sizes = list(map(len, ticks)), list(map(len, bundles))
+        """The tasks of `ticks[t][s]`, the fused task of stage s in tick t."""
+        fused = [own for row in ticks for own in row]
+        tasks = [task for own in fused for task in own]
+        widths, sizes = list(map(len, ticks)), list(map(len, fused))
         starts = np.cumsum([0, *widths])[:-1]
         tick = np.repeat(np.arange(len(widths)), widths)
-        stage = np.arange(len(bundles)) - np.repeat(starts, widths)
+        stage = np.arange(len(fused)) - np.repeat(starts, widths)
         numbers: dict[tuple[str, TaskKind], int] = {}
         return cls(
             key=_ints([numbers.setdefault((t.module, t.kind), len(numbers)) for t in tasks]),
             keys=tuple(numbers),
             microbatch=_ints([task.microbatch for task in tasks]),
-            part=_ints([task.part for task in tasks]),
+            chunk=_ints([task.chunk for task in tasks]),
             tick=np.repeat(tick, sizes),
             stage=np.repeat(stage, sizes),
         )

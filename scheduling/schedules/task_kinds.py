@@ -1,14 +1,14 @@
 """Kinds of tasks: what each waits for, what it costs, and how people see it.
 
-A microbatch goes through the parts of a module in a row: forwards from the first part on the first
-stage to the last part on the last stage, backwards the other way. Where the row of one kind ends,
-that of another kind begins::
+A microbatch goes through the chunks of a module in a row: forwards from the first chunk to the
+last, backwards the other way. Where the row of one kind ends, that of another kind begins; here
+outputs of a vision module feed the backbone::
 
-    EF  pieces of an encoder, forwards   ->  F   chunks of the decoder, forwards
-                                                 |
-    EB  pieces of an encoder, backwards  <-  B   chunks of the decoder, backwards
-                                                 |
-                                             W   their gradients of weights, if these are apart
+    F  of vision  ->  F  of the backbone
+                      |
+    B  of vision  <-  B  of the backbone
+                      |
+                      W  gradients of weights, if these are split from the backwards
 
 Checks, costs, simulations and pictures read the attributes below, so that another kind is another
 entry in `KINDS`; the executor also needs a function for it (`scheduling.executor.tasks`). In
@@ -32,36 +32,32 @@ class TaskKind:
     Attributes:
         name: name of the kind in printed schedules and in JSON.
         label: name of the kind in legends, in words.
-        colours: shades of the boxes in pictures: a kind of encoder task has one entry for each
-            encoder, which encoders take in turn.
-        encoder: encoders run such tasks; else the decoder does.
-        forward: every part of a module has such a task, and they run from the first part to the
-            last; else only parts with a backward have one, and they run from the last to the first.
-        cost: name of what it costs in `TaskCosts`, `EncoderCosts` and `StepTimes`, and of its table
-            in programs.
-        letter: letter behind an encoder's name in printed schedules; empty for the decoder.
-        passes: the task's result goes on to the next part, which may be on another stage; else
-            tasks of this kind do not wait for each other.
-        entry: the kind whose last task the first task of the same microbatch waits for; None if it
-            waits for no task of another kind. All encoders enter the decoder.
-        same_chunk: the kind whose task of the same part, microbatch and stage a task waits for.
-        reads: the forward kind whose task of the same part, microbatch and stage keeps activations
-            that this task reads. The activations are freed after the last task that reads them.
-        optional: a schedule may hold no task of this kind; if it holds one, it holds all of them.
+        colours: shades of the boxes in pictures: the first for the backbone, the others for other
+            modules, which take them in turn.
+        forward: every chunk of a module has such a task, and they run from the first chunk to the
+            last; else only chunks with a backward have one, and they run from the last to the
+            first.
+        cost: name of what it costs in `TaskCosts`, `ChunkCosts` and `StepTimes`, and of its table
+            in lowered schedules.
+        passes: the task's result goes on to the next chunk, which may be on another stage; else
+            tasks of this kind do not wait for each other. The first forward of a microbatch waits
+            for the last ones of the microbatches that feed it. The first backward waits for the
+            last ones of the microbatches that it has fed, or for the last forward.
+        same_chunk: the kind whose task of the same chunk and microbatch a task waits for.
+        reads: the forward kind whose task of the same chunk and microbatch keeps activations that
+            this task reads. The activations are freed after the last task that reads them.
+        optional: a module may have no task of this kind; if it has one, it has all of them.
 
     Raises:
-        ValueError: there is no colour, or `same_chunk` or `reads` is a kind of another module.
+        ValueError: there is no colour.
     """
 
     name: str
     label: str
     colours: tuple[Shades, ...]
-    encoder: bool
     forward: bool
     cost: str
-    letter: str = ""
     passes: bool = True
-    entry: TaskKind | None = None
     same_chunk: TaskKind | None = None
     reads: TaskKind | None = None
     optional: bool = False
@@ -69,13 +65,6 @@ class TaskKind:
     def __post_init__(self) -> None:
         if not self.colours or not all(self.colours):
             raise ValueError(f"kind {self.name!r} has no colour; valid: one or more")
-        for role in ("same_chunk", "reads"):
-            other = getattr(self, role)
-            if other is not None and other.encoder != self.encoder:
-                raise ValueError(
-                    f"kind {self.name!r}: {role} {other} is a kind of another module; valid: None, "
-                    f"or a kind with encoder={self.encoder}"
-                )
 
     def __str__(self) -> str:
         return self.name
@@ -87,50 +76,37 @@ class TaskKind:
         # A copy is the same value.
         return parse_kind, (self.name,)
 
-    def shades(self, encoder: int = 0) -> Shades:
+    def shades(self, module: int = 0) -> Shades:
         """Colours of the boxes, by virtual chunk in turn.
 
         Args:
-            encoder: number of the encoder among those in the picture.
+            module: number of the module among those in the picture, 0 for the backbone.
         """
-        return self.colours[encoder % len(self.colours)]
+        others = self.colours[1:]
+        return others[(module - 1) % len(others)] if module and others else self.colours[0]
 
 
 # These colours stay apart for colour-blind readers (after Okabe and Ito, "Color Universal Design",
 # 2008); a backward is darker than its forward.
-EF = TaskKind(
-    "EF",
-    "forward",
-    (("#F0C000",), ("#5CC8A0",), ("#E58FC5",)),
-    encoder=True,
-    forward=True,
-    cost="forward",
-    letter="f",
-)
 F = TaskKind(
     "F",
     "forward",
-    (("#56B4E9", "#AEDCF6"),),
-    encoder=False,
+    (("#56B4E9", "#AEDCF6"), ("#F0C000",), ("#5CC8A0",), ("#E58FC5",)),
     forward=True,
     cost="forward",
-    entry=EF,
 )
 B = TaskKind(
     "B",
     "backward",
-    (("#0072B2", "#003A5C"),),
-    encoder=False,
+    (("#0072B2", "#003A5C"), ("#D55E00",), ("#00785A",), ("#9A3F7A",)),
     forward=False,
     cost="backward",
-    entry=F,
     reads=F,
 )
 W = TaskKind(
     "W",
     "weight gradients",
     (("#8A8A8A", "#4D4D4D"),),
-    encoder=False,
     forward=False,
     cost="weights",
     passes=False,
@@ -138,20 +114,9 @@ W = TaskKind(
     reads=F,
     optional=True,
 )
-EB = TaskKind(
-    "EB",
-    "backward",
-    (("#D55E00",), ("#00785A",), ("#9A3F7A",)),
-    encoder=True,
-    forward=False,
-    cost="backward",
-    letter="b",
-    entry=B,
-    reads=EF,
-)
 
-#: All kinds by name, in the order in which a bundle holds its tasks.
-KINDS: dict[str, TaskKind] = {kind.name: kind for kind in (F, B, W, EF, EB)}
+#: All kinds by name, in the order in which a fused task holds those of a module.
+KINDS: dict[str, TaskKind] = {kind.name: kind for kind in (F, B, W)}
 
 
 def parse_kind(name: str) -> TaskKind:
@@ -163,8 +128,3 @@ def parse_kind(name: str) -> TaskKind:
     if name not in KINDS:
         raise ValueError(f"kind of task {name!r} is unknown; valid: {', '.join(KINDS)}")
     return KINDS[name]
-
-
-def kinds_of(module: str) -> list[TaskKind]:
-    """Kinds of the tasks that a module runs: `"decoder"`, or else an encoder."""
-    return [kind for kind in KINDS.values() if kind.encoder == (module != "decoder")]

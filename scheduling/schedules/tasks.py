@@ -1,9 +1,18 @@
-"""What the stages of a pipeline do: tasks, and how the work of encoders is cut into them."""
+"""What the stages of a pipeline do: tasks, and how modules are divided into stages and chunks.
+
+A module's layers are divided into chunks, which are numbered along the module. A chunk runs on one
+stage: a module whose stages each hold one run of chunks fills them one after the other, a *looped*
+one goes around all stages as often as a stage has chunks::
+
+    6 chunks over 3 stages     stage 0    stage 1    stage 2
+                               0 1        2 3        4 5
+    looped                     0 3        1 4        2 5
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,127 +20,151 @@ from numpy.typing import NDArray
 from scheduling.schedules.task_kinds import TaskKind
 from sharding.plan import divisors
 
+#: Name of the module whose microbatches count a step, unless another one is said.
+BACKBONE = "decoder"
 
-@dataclass(frozen=True, slots=True)
-class Task:
+
+class Task(NamedTuple):
     """A unit of work.
 
     Attributes:
         kind: kind of the task; one of `KINDS`.
-        microbatch: number of the microbatch; of an encoder's task, of the encoder's own
-            (`EncoderPieces.feeds`).
-        part: virtual chunk of the decoder, or piece of an encoder.
-        module: `"decoder"`, or the encoder's name.
+        module: name of the module.
+        microbatch: number of the microbatch, one of the module's own.
+        chunk: number of the chunk along the module.
     """
 
     kind: TaskKind
+    module: str
     microbatch: int
-    part: int = 0
-    module: str = "decoder"
+    chunk: int = 0
 
     def __str__(self) -> str:
-        name = "" if self.module == "decoder" else f"{self.module} "
-        return f"{name}{self.kind}({self.microbatch}, {self.part})"
+        return f"{self.module} {self.kind}({self.microbatch}, {self.chunk})"
 
 
-#: A piece of an encoder, or several.
-Piece = TypeVar("Piece", int, NDArray[np.intp])
-#: Tasks of one stage in one tick, ordered as `KINDS`; at most one of each kind.
+#: A chunk, or several.
+Chunk = TypeVar("Chunk", int, NDArray[np.intp])
+#: Tasks of one stage in one tick, the backbone's first, then ordered as `KINDS`: at most one of
+#: each kind of the backbone, and one of each kind of all other modules.
 FusedTask = tuple[Task, ...]
-#: First and last decoder microbatch that each of an encoder's own microbatches feeds.
-Feeds = tuple[tuple[int, int], ...]
+#: First and last microbatch of the target that each microbatch of the source feeds.
+Consumers = tuple[tuple[int, int], ...]
 
 
 class Observer(Protocol):
-    """A callback for the start and the end of bundles, called while devices run."""
+    """A callback for the start and the end of fused tasks, called while devices run."""
 
     def __call__(self, end: bool, device: int, tick: int, tasks: tuple[Task, ...]) -> None:
-        """A bundle starts or ends.
+        """A fused task starts or ends.
 
         Args:
-            end: whether the bundle ends; False at its start.
+            end: whether it ends; False at its start.
             device: number of the device in the grid, the slowest axis first.
             tick: tick of the schedule.
-            tasks: tasks of the bundle, in the order of `KINDS`.
+            tasks: its tasks, in the order of `FusedTask`.
         """
 
 
 @dataclass(frozen=True)
-class EncoderPieces:
-    """How one encoder's work is cut.
+class ModuleStages:
+    """How a module's work is divided.
 
     Attributes:
-        name: name of the encoder.
-        pieces: number of runs of its layers; the first holds the embedding, the last the connector.
-        stages: stages of the encoder's own plan, a divisor of the decoder's. Stage s of the
-            decoder is stage `s % stages` of encoder pipeline `s // stages`; every piece of a
-            microbatch runs in one encoder pipeline, piece j on its stage `j // (pieces / stages)`.
-        backward: number of pieces that have a backward, counted from the last: all if the encoder
-            trains, 1 if only its connector trains, 0 if neither does.
-        ahead: number of microbatches of the next step that this step already encodes, for encoders
-            without a backward: the schedule holds `EF(M + i, j)` in place of `EF(i, j)` for
-            i < ahead.
-        feeds: the first and the last decoder microbatch that each of the encoder's own microbatches
-            feeds; None: its microbatch e feeds the decoder's microbatch `e // each`.
-        each: number of the encoder's own microbatches that hold all that one of the decoder's can
-            bring.
+        name: name of the module.
+        stages: stages of the module's own plan, a divisor of the backbone's. Stage s of the
+            backbone is stage `s % stages` of pipeline `s // stages` of the module; all chunks of a
+            microbatch run in one pipeline.
+        chunks: number of runs of its layers, over all stages.
+        looped: whether chunk c runs on stage `c % stages`, rather than `c // (chunks / stages)`.
+        first_backward: the first chunk that has a backward: 0 if the module trains, its last chunk
+            if only its connectors train, `chunks` if nothing of it does.
+        prefetch: number of microbatches of the next step that this step already runs, for modules
+            without a backward: of M microbatches the schedule holds `F(M + i, j)` in place of
+            `F(i, j)` for i < prefetch.
     """
 
     name: str
-    pieces: int = 1
     stages: int = 1
-    backward: int = 1
-    ahead: int = 0
-    feeds: Feeds | None = None
-    each: int = 1
+    chunks: int = 1
+    looped: bool = False
+    first_backward: int = 0
+    prefetch: int = 0
 
-    def units(self, microbatches: int) -> int:
-        """Number of the encoder's own microbatches in a step of the decoder's `microbatches`."""
-        return microbatches * self.each if self.feeds is None else len(self.feeds)
+    def stage_of(self, chunk: Chunk) -> Chunk:
+        """Stage of the module's own pipeline that runs `chunk`, or one of each of several."""
+        return chunk % self.stages if self.looped else chunk // self.stage_chunks
 
-    def consumers(self, microbatches: int) -> NDArray[np.intp]:
-        """`[units, 2]`: first and last decoder microbatch that each of its own feeds."""
-        if self.feeds is None:
-            fed = np.repeat(np.arange(microbatches), self.each)
-            return np.stack([fed, fed], axis=1)
-        return np.array(self.feeds, np.intp).reshape(-1, 2)
+    def local_chunk(self, chunk: Chunk) -> Chunk:
+        """Number of `chunk` among those of its stage, or one of each of several."""
+        return chunk // self.stages if self.looped else chunk % self.stage_chunks
+
+    @property
+    def stage_chunks(self) -> int:
+        """Number of chunks of a stage."""
+        return self.chunks // self.stages
+
+    @property
+    def trains(self) -> bool:
+        """Whether any chunk has a backward."""
+        return self.first_backward < self.chunks
+
+    def chunks_with(self, kind: TaskKind) -> range:
+        """Chunks that have a task of a kind."""
+        return range(0 if kind.forward else self.first_backward, self.chunks)
+
+
+@dataclass(frozen=True)
+class Feed:
+    """Which microbatches of a module wait for which of another one.
+
+    Attributes:
+        source, target: names of the modules; outputs of the source enter the target.
+        consumers: the first and the last microbatch of the target that each microbatch of the
+            source feeds; None: microbatch e feeds the target's microbatch `e // per_target`.
+        per_target: number of the source's microbatches that hold all that one of the target's can
+            bring.
+    """
+
+    source: str
+    target: str = BACKBONE
+    consumers: Consumers | None = None
+    per_target: int = 1
+
+    def source_count(self, targets: int) -> int:
+        """Number of the source's microbatches in a step of so many of the target."""
+        return targets * self.per_target if self.consumers is None else len(self.consumers)
+
+    def consumer_spans(self, targets: int) -> NDArray[np.intp]:
+        """`[sources, 2]`: first and last microbatch of the target that each of the source feeds."""
+        if self.consumers is None:
+            consumers = np.repeat(np.arange(targets), self.per_target)
+            return np.stack([consumers, consumers], axis=1)
+        return np.array(self.consumers, np.intp).reshape(-1, 2)
 
     def reduce_consumers(self, values: NDArray[np.intp], choose: np.ufunc) -> NDArray[np.intp]:
-        """`[units]`: of the `values` `[microbatches]` of those that each feeds, the chosen one.
+        """`[sources]`: of the `values` `[targets]` of those that each feeds, the chosen one.
 
         Args:
             choose: `np.minimum` or `np.maximum`.
         """
-        if self.feeds is None:
-            return np.repeat(values, self.each)
-        # From each first to behind its last, and what lies between units, which is left out.
-        bounds = np.add(self.consumers(len(values)), [0, 1]).ravel()
+        if self.consumers is None:
+            return np.repeat(values, self.per_target)
+        # From each first to after its last, and what lies between two spans, which is left out.
+        bounds = np.add(self.consumer_spans(len(values)), [0, 1]).ravel()
         if not len(bounds):
             return bounds
         return np.asarray(choose.reduceat(np.append(values, 0), bounds)[::2], np.intp)
 
-    def feed_pairs(self, microbatches: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Pairs of an own microbatch and a decoder microbatch that it feeds, `[pairs]` each."""
-        first, last = self.consumers(microbatches).T
+    def pairs(self, targets: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Pairs of a microbatch of the source and one of the target that it feeds, `[pairs]`."""
+        first, last = self.consumer_spans(targets).T
         counts = last - first + 1
-        units = np.repeat(np.arange(len(first)), counts)
+        sources = np.repeat(np.arange(len(first)), counts)
         begins = np.cumsum(counts) - counts
-        return units, np.arange(len(units)) - np.repeat(begins - first, counts)
-
-    def stage(self, piece: Piece) -> Piece:
-        """Stage of the encoder's own pipeline that runs `piece`, or one of each of several."""
-        return piece // (self.pieces // self.stages)
-
-    @property
-    def backward_pieces(self) -> range:
-        """Pieces that have a backward."""
-        return range(self.pieces - self.backward, self.pieces)
-
-    def parts(self, kind: TaskKind) -> range:
-        """Pieces that have a task of an encoder's kind."""
-        return range(self.pieces) if kind.forward else self.backward_pieces
+        return sources, np.arange(len(sources)) - np.repeat(begins - first, counts)
 
 
-def valid_pieces(layers: int, stages: int) -> list[int]:
-    """Into how many pieces an encoder's layers can be cut over its stages."""
-    return [pieces for pieces in divisors(layers) if pieces % stages == 0]
+def valid_chunks(layers: int, stages: int) -> list[int]:
+    """Into how many chunks a module's layers can be divided over its stages."""
+    return [chunks for chunks in divisors(layers) if chunks % stages == 0]

@@ -28,7 +28,7 @@ from scheduling.lowering.bounds import ScheduleBounds
 from scheduling.lowering.lower import lower_schedule
 from scheduling.lowering.lowered import Remat
 from scheduling.schedules.schedule import Schedule, ScheduleError
-from scheduling.schedules.tasks import Feeds, valid_pieces
+from scheduling.schedules.tasks import Consumers, valid_chunks
 from scheduling.search.bounds import Bounds, lower_bound, tower_compute
 from scheduling.search.scheduler import PlacementLimits, StepScheduler, make_schedule, seconds_on
 from scheduling.search.space import Space, decoder_plans, families, members
@@ -72,7 +72,7 @@ class AdaptiveStrategy:
         own = self.strategy
         return Options(own.co_issue, overlap_gather=True, replicas=own.decoder.batch)
 
-    def feeds(self, load: Load) -> dict[str, Feeds]:
+    def feeds(self, load: Load) -> dict[str, Consumers]:
         """What the encoders' own microbatches feed, if all of the decoder's bring the same."""
         count, own = self.strategy.microbatches, self.workload
         return {
@@ -80,7 +80,7 @@ class AdaptiveStrategy:
             for name in own.encoders
         }
 
-    def place(self, feeds: Mapping[str, Feeds], way: PlacementLimits | None = None) -> Schedule:
+    def place(self, feeds: Mapping[str, Consumers], way: PlacementLimits | None = None) -> Schedule:
         """The schedule of a step.
 
         Args:
@@ -116,7 +116,7 @@ class AdaptiveStrategy:
         sizes = bounds.sizes, {name: own.sizes for name, own in bounds.encoders.items()}
         return step_memory(self.workload, self.strategy, self.hardware, sizes)
 
-    def fitting_schedule(self, ways: Sequence[Mapping[str, Feeds]]) -> Schedule:
+    def fitting_schedule(self, ways: Sequence[Mapping[str, Consumers]]) -> Schedule:
         """The schedule of a step within the slots of the bounds: the first way that fits.
 
         As in a training run, it is the standing schedule if none fits.
@@ -131,12 +131,10 @@ class AdaptiveStrategy:
                 return made
         return self.full_load_schedule
 
-    def _holds(self, feeds: Mapping[str, Feeds]) -> bool:
+    def _holds(self, feeds: Mapping[str, Consumers]) -> bool:
         """Whether the standing schedule has as many microbatches of every encoder."""
-        count = self.strategy.microbatches
         return all(
-            len(own) <= self.full_load_schedule.encoder(name).units(count)
-            for name, own in feeds.items()
+            len(own) <= self.full_load_schedule.microbatches_of(name) for name, own in feeds.items()
         )
 
     def simulation(self, schedule: Schedule) -> Simulation:
@@ -286,7 +284,7 @@ def _pieces(workload: Workload, strategy: Strategy, hardware: Hardware, name: st
     """The fewest pieces of which each is as short as a chunk of the decoder; else the most."""
     decoder = Timing(workload, strategy, hardware, "decoder")
     slot = decoder.forward(decoder.layers_per_task).seconds
-    valid = valid_pieces(workload.towers[name].layers, strategy.plans[name].stage)
+    valid = valid_chunks(workload.towers[name].layers, strategy.plans[name].stage)
     for pieces in valid:
         own = Timing(workload, replace(strategy, pieces={name: pieces}), hardware, name)
         if own.forward(own.layers_per_task).seconds <= slot:

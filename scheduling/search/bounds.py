@@ -15,8 +15,8 @@ from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import TaskTime
 from scheduling.costs.workload import WIDE, Workload
 from scheduling.lowering.lowered import Remat
-from scheduling.schedules.make import decoder_schedule
-from scheduling.schedules.task_kinds import EB, EF
+from scheduling.schedules.make import backbone_schedule
+from scheduling.schedules.task_kinds import B, F
 from scheduling.simulate.lockstep import makespan
 from scheduling.simulate.simulation import Options
 from sharding.plan import ParallelPlan
@@ -136,11 +136,11 @@ def gathers_and_scatters(
         return own
     gather = sum(tower.gather() for tower in towers.values())
     scatter = sum(tower.scatter() for tower in towers.values())
-    work = {EF: 0.0, EB: 0.0}
+    work = {F: 0.0, B: 0.0}
     for name in towers.keys() - {"decoder"}:
-        for (kind, *_), time in towers[name].pieces().items():
+        for (kind, *_), time in towers[name].chunk_times().items():
             work[kind] += time.seconds * strategy.microbatches / strategy.decoder.stage
-    return own + max(0.0, work[EF] - gather) + max(0.0, work[EB] - scatter)
+    return own + max(0.0, work[F] - gather) + max(0.0, work[B] - scatter)
 
 
 def decoder_seconds(workload: Workload, strategy: Strategy, hardware: Hardware) -> float:
@@ -148,7 +148,7 @@ def decoder_seconds(workload: Workload, strategy: Strategy, hardware: Hardware) 
     decoder = Timing(workload, strategy, hardware, "decoder")
     alone = decoder.only()
     plan = strategy.decoder
-    schedule = decoder_schedule(strategy.kind, plan.stage, strategy.chunks, strategy.microbatches)
+    schedule = backbone_schedule(strategy.kind, plan.stage, strategy.chunks, strategy.microbatches)
     co_issue = plan.stage > 1 and (plan.sequence > 1 or strategy.gather == "layer")
     return makespan(schedule, alone, Options(co_issue=co_issue, replicas=plan.batch))
 

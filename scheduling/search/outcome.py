@@ -59,8 +59,8 @@ def evaluate(strategy: Strategy, scheduler: Scheduler) -> Outcome:
 
 
 def as_cut(strategy: Strategy, schedule: Schedule) -> Strategy:
-    """`strategy` with the numbers of pieces of its schedule."""
-    return replace(strategy, pieces={cut.name: cut.pieces for cut in schedule.encoders})
+    """`strategy` with the numbers of chunks of its schedule."""
+    return replace(strategy, pieces={own.name: own.chunks for own in schedule.sources})
 
 
 def options_of(strategy: Strategy) -> Options:

@@ -9,13 +9,13 @@ from typing import NamedTuple
 from scheduling.costs.estimate import step_times
 from scheduling.costs.flops import task_flops
 from scheduling.costs.hardware import Hardware
-from scheduling.costs.strategy import Strategy, encoder_pieces
+from scheduling.costs.strategy import Strategy, module_feed, module_stages
 from scheduling.costs.workload import Workload
-from scheduling.schedules.bubbles import choose_pieces, choose_prefetch, place_encoders
+from scheduling.schedules.bubbles import choose_chunks, choose_prefetch, place_modules
 from scheduling.schedules.costs import TaskCosts
-from scheduling.schedules.make import decoder_schedule
+from scheduling.schedules.make import backbone_schedule
 from scheduling.schedules.schedule import Schedule, ScheduleError
-from scheduling.schedules.tasks import Feeds, valid_pieces
+from scheduling.schedules.tasks import Consumers, valid_chunks
 from sharding.plan import ParallelPlan
 
 #: Costs of the tasks of a strategy's step, by which encoders are placed: FLOPs
@@ -33,7 +33,7 @@ def make_schedule(
     strategy: Strategy,
     times: Times,
     thorough: bool = True,
-    feeds: Mapping[str, Feeds] | None = None,
+    feeds: Mapping[str, Consumers] | None = None,
     in_turn: bool = False,
 ) -> Schedule:
     """The schedule with decoder tasks by the strategy's kind and encoder tasks by its placement.
@@ -42,10 +42,10 @@ def make_schedule(
 
     Args:
         strategy: strategy with the pieces of all encoders, as `cut_encoders` chooses them.
-        thorough: as of `place_encoders`.
-        feeds: by encoder, what its own microbatches feed (`EncoderPieces.feeds`), for a step in
+        thorough: as of `place_modules`.
+        feeds: by encoder, what its own microbatches feed (`Feed.consumers`), for a step in
             which they are not the decoder's; then no encoder works ahead.
-        in_turn: as of `place_encoders`.
+        in_turn: as of `place_modules`.
 
     Raises:
         ScheduleError: the sizes do not fit together.
@@ -61,22 +61,23 @@ def pipeline_schedule(
     strategy: Strategy,
     times: Times,
     thorough: bool = True,
-    feeds: Mapping[str, Feeds] | None = None,
+    feeds: Mapping[str, Consumers] | None = None,
     in_turn: bool = False,
 ) -> Schedule:
     """The schedule as `make_schedule` makes it for several stages; a single stage is allowed."""
-    cuts = tuple(encoder_pieces(workload, strategy, name) for name in workload.encoders)
+    modules = tuple(module_stages(workload, strategy, name) for name in workload.encoders)
+    fed = [module_feed(workload, name) for name in workload.encoders]
     decoder, costs = _decoder(strategy, strategy.microbatches), times(workload, strategy)
     if feeds is not None:
-        cuts = tuple(replace(cut, feeds=feeds[cut.name]) for cut in cuts)
+        fed = [replace(feed, consumers=feeds[feed.source]) for feed in fed]
     elif strategy.work_ahead and strategy.placement == "bubbles":
-        cuts = choose_prefetch(decoder, cuts, costs, strategy.fill, strategy.live)
+        modules = choose_prefetch(decoder, modules, costs, strategy.fill, strategy.live, fed)
     way = strategy.placement, strategy.fill, strategy.live
-    return place_encoders(decoder, cuts, costs, *way, thorough, in_turn)
+    return place_modules(decoder, modules, costs, *way, thorough, in_turn, fed)
 
 
 def _decoder(strategy: Strategy, microbatches: int) -> Schedule:
-    return decoder_schedule(strategy.kind, strategy.decoder.stage, strategy.chunks, microbatches)
+    return backbone_schedule(strategy.kind, strategy.decoder.stage, strategy.chunks, microbatches)
 
 
 class PlacementLimits(NamedTuple):
@@ -84,7 +85,7 @@ class PlacementLimits(NamedTuple):
 
     Attributes:
         live: of how many of the decoder's microbatches outputs, or gradients, may wait.
-        in_turn: as of `place_encoders`.
+        in_turn: as of `place_modules`.
     """
 
     live: int
@@ -104,7 +105,7 @@ class StepScheduler:
     strategy: Strategy
     times: Times
 
-    def __call__(self, feeds: Mapping[str, Feeds], way: PlacementLimits) -> Schedule:
+    def __call__(self, feeds: Mapping[str, Consumers], way: PlacementLimits) -> Schedule:
         """The schedule of a step, found fast.
 
         Args:
@@ -159,7 +160,7 @@ def cut_encoders(workload: Workload, strategy: Strategy, times: Times) -> Strate
 def _cut(workload: Workload, strategy: Strategy, name: str, times: Times) -> int:
     """Number of pieces of an encoder: as named, else so that a piece fits the decoder's bubbles."""
     stages, layers = strategy.plans[name].stage, workload.towers[name].layers
-    encoder, valid = workload.lanes.get(name, name), valid_pieces(layers, stages)
+    encoder, valid = workload.lanes.get(name, name), valid_chunks(layers, stages)
     bubbles = strategy.placement == "bubbles" and strategy.decoder.stage > 1
     if name in strategy.pieces or not bubbles:
         pieces = strategy.pieces.get(name, stages)
@@ -184,14 +185,15 @@ def _fitting(
 ) -> int:
     """The pieces of an encoder, one of `valid`, that fit the decoder's bubbles."""
     ways = [replace(strategy, pieces={name: pieces}) for pieces in valid]
-    cuts = {
-        encoder_pieces(workload, way, name): times(workload, way).encoders[name] for way in ways
+    divisions = {
+        module_stages(workload, way, name): times(workload, way).sources[name] for way in ways
     }
     # Pieces that fill the bubbles of a few rounds fill those of many.
     microbatches = min(strategy.microbatches, 2 * strategy.decoder.stage)
     alone = times(workload, replace(strategy, pieces={}))
     decoder = _decoder(strategy, microbatches)
-    return choose_pieces(decoder, cuts, alone, strategy.fill, strategy.live).pieces
+    feeds = [module_feed(workload, name)]
+    return choose_chunks(decoder, divisions, alone, strategy.fill, strategy.live, feeds).chunks
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from scheduling.schedules.task_kinds import KINDS, Shades, kinds_of
+from scheduling.schedules.task_kinds import KINDS, Shades
+from scheduling.schedules.tasks import Task
 from scheduling.simulate.timeline import Span, Timeline
 
 #: Module and kind, which have a colour of their own.
@@ -38,7 +39,10 @@ LEGEND = {
 
 
 class Part(NamedTuple):
-    """Content of a span: a task, the head phase of a microbatch, or a phase of the step."""
+    """Content of a span: a task, the head phase of a microbatch, or a phase of the step.
+
+    `part` is the chunk of a task: of the backbone, that among the chunks of its stage.
+    """
 
     module: str
     kind: str
@@ -69,26 +73,35 @@ class Box:
         return [(left, self.top), (right, self.top), (right, bottom), (left, bottom)]
 
 
-def parts_of(span: Span) -> list[Part]:
-    """The content of a span, from the top if its parts lie in lanes."""
+def parts_of(timeline: Timeline, span: Span) -> list[Part]:
+    """The content of a span of a timeline, from the top if its parts lie in lanes."""
     if span.phase is not None:
         return [Part(span.phase, span.phase, None, 0)]
     if span.head is not None:
         return [Part("head", "head", span.head, 0)]
-    return [Part(task.module, task.kind.name, task.microbatch, task.part) for task in span.tasks]
+    return [_part(timeline, task) for task in span.tasks]
+
+
+def _part(timeline: Timeline, task: Task) -> Part:
+    backbone, chunk = timeline.backbone, task.chunk
+    if task.module == backbone.name:
+        chunk = backbone.local_chunk(chunk)
+    return Part(task.module, task.kind.name, task.microbatch, chunk)
 
 
 def shades_of(timelines: Iterable[Timeline]) -> dict[Colour, Shades]:
     """Shades in use of every module and kind that occurs, in the order of the legend."""
     last: dict[Colour, int] = {}
-    spans = (span for timeline in timelines for span in timeline.spans)
-    for module, kind, _, part in (part for span in spans for part in parts_of(span)):
-        last[module, kind] = max(part, last.get((module, kind), 0))
-    encoders = sorted({module for module, kind in last if kind in KINDS and KINDS[kind].encoder})
-    table = {("decoder", kind.name): kind.shades() for kind in kinds_of("decoder")}
+    backbones: set[str] = set()
+    for timeline in timelines:
+        backbones.add(timeline.backbone.name)
+        for module, kind, _, part in (p for s in timeline.spans for p in parts_of(timeline, s)):
+            last[module, kind] = max(part, last.get((module, kind), 0))
+    others = sorted({module for module, kind in last if kind in KINDS} - backbones)
+    table = {(name, kind.name): kind.shades() for name in backbones for kind in KINDS.values()}
     table |= HEAD_SHADES
-    for number, name in enumerate(encoders):
-        table |= {(name, kind.name): kind.shades(number) for kind in kinds_of(name)}
+    for number, name in enumerate(others, start=1):
+        table |= {(name, kind.name): kind.shades(number) for kind in KINDS.values()}
     table |= PHASE_SHADES
     return {key: shades[: last[key] + 1] for key, shades in table.items() if key in last}
 
@@ -96,7 +109,7 @@ def shades_of(timelines: Iterable[Timeline]) -> dict[Colour, Shades]:
 def boxes_of(timeline: Timeline) -> Iterator[Box]:
     """A box for every part of every span, those of one span in lanes."""
     for span in timeline.spans:
-        parts = parts_of(span)
+        parts = parts_of(timeline, span)
         height = BOX / len(parts)
         for lane, part in enumerate(parts):
             yield Box(part, span.start, span.end, span.row - BOX / 2 + lane * height, height)

@@ -47,9 +47,9 @@ def simulate(schedule: Schedule, times: StepTimes, options: Options = USUAL) -> 
         KeyError: `times` lacks an encoder of the schedule.
     """
     alone = None
-    if schedule.encoders:
+    if schedule.sources:
         alone = _step(
-            _decoder_only(schedule), times, options, microbatches_of(schedule, times)
+            _backbone_only(schedule), times, options, microbatches_of(schedule, times)
         ).makespan
     return _step(schedule, times, options).simulation(alone)
 
@@ -65,8 +65,8 @@ def makespan(schedule: Schedule, times: StepTimes, options: Options = USUAL) -> 
 def microbatches_of(schedule: Schedule, times: StepTimes) -> dict[str, int]:
     """Number of microbatches by module."""
     count = schedule.microbatches
-    counts = dict.fromkeys(("decoder", *(module for _, module, _ in times.encoders)), count)
-    return counts | {cut.name: cut.units(count) for cut in schedule.encoders}
+    counts = dict.fromkeys((schedule.backbone.name, *times.modules), count)
+    return counts | {own.name: schedule.microbatches_of(own.name) for own in schedule.sources}
 
 
 def _step(
@@ -84,16 +84,18 @@ def _step(
     given = schedule, times, options
     clock = BundleClock(options.co_issue)
     runs = [_Lockstep(*given, replica, clock).run(count) for replica, count in replicas]
-    return Step(runs, times.scatter, times.update)
+    return Step(runs, times.scatter, times.update, schedule.backbone)
 
 
-def _decoder_only(schedule: Schedule) -> Schedule:
-    """`schedule` without its encoders' tasks, in the same ticks."""
+def _backbone_only(schedule: Schedule) -> Schedule:
+    """`schedule` without the tasks of other modules, in the same ticks."""
     ticks = tuple(
-        tuple(tuple(task for task in bundle if task.module == "decoder") for bundle in row)
+        tuple(
+            tuple(task for task in fused if task.module == schedule.backbone.name) for fused in row
+        )
         for row in schedule.ticks
     )
-    return replace(schedule, encoders=(), ticks=ticks)
+    return replace(schedule, modules=schedule.modules[:1], feeds=(), ticks=ticks)
 
 
 class _Lockstep:
@@ -127,14 +129,10 @@ class _Lockstep:
 
     def _even(self) -> tuple[list[BundleTime], np.ndarray]:
         """`known` and `which` if microbatches are alike."""
-        bundles, index = self.schedule.distinct_fused
+        examples, index = self.schedule.distinct_fused
         factors = list(dict.fromkeys(self.slow))
-        known = [
-            self._time([Task(kind, 0, part, name) for kind, part, name in own], slow)
-            for slow in factors
-            for own in bundles
-        ]
-        return known, index + len(bundles) * np.array([factors.index(own) for own in self.slow])
+        known = [self._time(fused, slow) for slow in factors for fused in examples]
+        return known, index + len(examples) * np.array([factors.index(own) for own in self.slow])
 
     def _uneven(self) -> tuple[list[BundleTime], np.ndarray]:
         """`known` and `which` if microbatches differ."""
@@ -189,7 +187,7 @@ class _Lockstep:
 
     def _head(self, microbatch: int) -> list[BundleTime]:
         """Times of head and loss by stage."""
-        length = (self.replica.length("decoder", microbatch),)
+        length = (self.replica.length(self.schedule.backbone.name, microbatch),)
         return [self.clock.time((self.times.head,), length, slow) for slow in self.slow]
 
     def _stage(self, stage: int, decoded: float) -> StageRun:
@@ -218,7 +216,7 @@ class _Lockstep:
 def _heads(schedule: Schedule) -> list[int]:
     """`[ticks]`: the microbatch that leaves the last chunk of the last stage, or -1."""
     heads = np.full(len(schedule.ticks), -1)
-    ticks, microbatches = schedule.tasks_of(F, schedule.chunks - 1, schedule.stages - 1)
+    ticks, microbatches = schedule.tasks_of(F, schedule.backbone.chunks - 1)
     heads[ticks] = microbatches
     return [int(own) for own in heads]
 
@@ -227,7 +225,7 @@ def _delivers(schedule: Schedule) -> list[bool]:
     """`[ticks]`: whether a microbatch enters the decoder after a tick's stage sync."""
     delivers = [False] * len(schedule.ticks)
     middle, before = schedule.phases[1], schedule.last_sync
-    for tick in schedule.tasks_of(F, 0, 0)[0].tolist():
+    for tick in schedule.tasks_of(F, 0)[0].tolist():
         if before[tick] in middle:
             delivers[before[tick]] = True
     return delivers

@@ -20,7 +20,7 @@ import numpy as np
 from scheduling.costs.times import TaskTime
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.task_kinds import B, F
-from scheduling.schedules.tasks import Feeds, FusedTask, Task
+from scheduling.schedules.tasks import BACKBONE, Consumers, FusedTask, ModuleStages, Task
 from scheduling.simulate.bundle import BundleClock, BundleTime
 from scheduling.simulate.events import EventError, Node, Times, run, run_cases
 from scheduling.simulate.simulation import (
@@ -62,7 +62,7 @@ def megatron_orders(stages: int, chunks: int, microbatches: int) -> Orders:
         )
     forwards = [_turn(k, stages, chunks) for k in range(microbatches * chunks)]
     return tuple(
-        tuple(_alternate(forwards, warm_up(stages, chunks, microbatches, stage), chunks))
+        tuple(_alternate(stage, stages, forwards, warm_up(stages, chunks, microbatches, stage)))
         for stage in range(stages)
     )
 
@@ -82,14 +82,18 @@ def warm_up(stages: int, chunks: int, microbatches: int, stage: int) -> int:
     return min(2 * (stages - stage - 1) + (chunks - 1) * stages, microbatches * chunks)
 
 
-def _alternate(forwards: list[tuple[int, int]], warm_up: int, chunks: int) -> Iterator[FusedTask]:
+def _alternate(
+    stage: int, stages: int, forwards: list[tuple[int, int]], warm_up: int
+) -> Iterator[FusedTask]:
     """Warm-up forwards, then forwards and backwards in turn, then the remaining backwards."""
+    last = max(loop for _, loop in forwards)
     for k in range(warm_up + len(forwards)):
         if k < len(forwards):
-            yield (Task(F, *forwards[k]),)
+            microbatch, loop = forwards[k]
+            yield (Task(F, BACKBONE, microbatch, loop * stages + stage),)
         if k >= warm_up:
-            microbatch, chunk = forwards[k - warm_up]
-            yield (Task(B, microbatch, chunks - 1 - chunk),)
+            microbatch, loop = forwards[k - warm_up]
+            yield (Task(B, BACKBONE, microbatch, (last - loop) * stages + stage),)
 
 
 def exchanged_in_pairs(orders: Orders) -> Ordered:
@@ -150,13 +154,10 @@ class Ordered:
 
     Attributes:
         orders: bundles of each stage in order. Tasks of one bundle are co-issued, and begin when
-            all of them can. Encoder tasks may stand anywhere.
+            all of them can. Tasks of other modules than the backbone may stand anywhere.
         after: additional tasks that a task waits for. Without it a task waits for what its kind
-            says (`scheduling.schedules.task_kinds`): a forward for that of the chunk or stage
-            before, the first forward for all pieces of the encoders; a backward for that of the
-            chunk or stage after, the first backward for the last forward; a piece for the piece
-            before; an encoder's first backward for the decoder's last.
-        feeds: by encoder, what its own microbatches feed, see `EncoderPieces.feeds`; microbatch for
+            says (`scheduling.schedules.task_kinds`).
+        feeds: by module, what its own microbatches feed, see `Feed.consumers`; microbatch for
             microbatch of those that are not named.
         apart: number of the last orders that are no stages of the decoder: devices that run
             encoders alone.
@@ -164,7 +165,7 @@ class Ordered:
 
     orders: Orders
     after: Mapping[Placed, tuple[Placed, ...]] = field(default_factory=dict)
-    feeds: Mapping[str, Feeds] = field(default_factory=dict)
+    feeds: Mapping[str, Consumers] = field(default_factory=dict)
     apart: int = 0
 
     @property
@@ -189,31 +190,37 @@ class Ordered:
 
     @cached_property
     def chunks(self) -> int:
-        """Virtual chunks."""
-        return 1 + max((task.part for _, task in self if not task.kind.encoder), default=0)
+        """Virtual chunks of a stage of the backbone."""
+        last = max((task.chunk for _, task in self if task.module == BACKBONE), default=0)
+        return 1 + last // self.stages
 
     @cached_property
     def microbatches(self) -> int:
-        """Microbatches of the decoder."""
-        numbers = (task.microbatch for _, task in self if task.module == "decoder")
+        """Microbatches of the backbone."""
+        numbers = (task.microbatch for _, task in self if task.module == BACKBONE)
         return 1 + max(numbers, default=0)
 
     @cached_property
     def modules(self) -> Mapping[str, int]:
-        """Encoders and the number of their pieces."""
-        pieces: dict[str, int] = {}
+        """The other modules and the number of their chunks."""
+        chunks: dict[str, int] = {}
         for task in self.stages_of:
-            if task.module != "decoder":
-                pieces[task.module] = max(pieces.get(task.module, 0), task.part + 1)
-        return pieces
+            if task.module != BACKBONE:
+                chunks[task.module] = max(chunks.get(task.module, 0), task.chunk + 1)
+        return chunks
 
-    def decoder_only(self) -> Ordered:
-        """The step without encoder tasks and without waiting for them."""
+    @cached_property
+    def backbone(self) -> ModuleStages:
+        """How the work of the backbone is divided."""
+        return ModuleStages(BACKBONE, self.stages, self.stages * self.chunks, looped=True)
+
+    def backbone_only(self) -> Ordered:
+        """The step without tasks of other modules and without waiting for them."""
         orders = tuple(
             tuple(
                 kept
                 for bundle in order
-                if (kept := tuple(task for task in bundle if task.module == "decoder"))
+                if (kept := tuple(task for task in bundle if task.module == BACKBONE))
             )
             for order in self.orders
         )
@@ -230,48 +237,42 @@ class Ordered:
         yield from self.after.get((stage, task), ())
         kind = task.kind
         if kind.same_chunk is not None:
-            yield stage, Task(kind.same_chunk, task.microbatch, task.part, task.module)
-        towards = -1 if kind.forward else 1
-        if task.module == "decoder":
-            yield from self._decoder_needs(task, task.part * self.stages + stage + towards)
-        elif not 0 <= task.part + towards < self.modules[task.module]:
+            yield stage, task._replace(kind=kind.same_chunk)
+        if not kind.passes:
+            return
+        before = task.chunk + (-1 if kind.forward else 1)
+        if not 0 <= before < self._chunks_of(task.module):
             yield from self._entered(task)
-        elif kind.passes:
-            yield from self._if_there(Task(kind, task.microbatch, task.part + towards, task.module))
+        elif task.module == BACKBONE:
+            yield before % self.stages, task._replace(chunk=before)
+        else:
+            yield from self._if_there(task._replace(chunk=before))
 
-    def _decoder_needs(self, task: Task, place: int) -> Iterator[Placed]:
-        """The tasks that a task waits for, which follows `place` among all chunks and stages."""
-        stages = self.stages
-        if not 0 <= place < self.chunks * stages:
-            yield from self._entered(task)
-        elif task.kind.passes:
-            yield place % stages, Task(task.kind, task.microbatch, place // stages)
+    def _chunks_of(self, module: str) -> int:
+        return self.backbone.chunks if module == BACKBONE else self.modules[module]
 
     def _entered(self, task: Task) -> Iterator[Placed]:
         """The tasks that the first task of its kind and microbatch waits for."""
-        kind = task.kind.entry
-        if kind is None:
-            return
-        if not kind.encoder:
-            place = self.chunks * self.stages - 1 if kind.forward else 0
-            part, stage = divmod(place, self.stages)
-            first, last = task.microbatch, task.microbatch
-            if task.module in self.feeds:
-                first, last = self.feeds[task.module][task.microbatch]
-            yield from ((stage, Task(kind, m, part)) for m in range(first, last + 1))
-            return
-        for name, pieces in self.modules.items():
-            if task.module in ("decoder", name):
-                part = pieces - 1 if kind.forward else 0
-                for unit in self._feeding(name, task.microbatch):
-                    yield from self._if_there(Task(kind, unit, part, name))
+        if not task.kind.forward:
+            first = last = task.microbatch
+            kind, chunk = F, self.backbone.chunks - 1
+            if task.module != BACKBONE:
+                kind, chunk = task.kind, 0
+                if task.module in self.feeds:
+                    first, last = self.feeds[task.module][task.microbatch]
+            stage = chunk % self.stages
+            yield from ((stage, Task(kind, BACKBONE, m, chunk)) for m in range(first, last + 1))
+        elif task.module == BACKBONE:
+            for name, chunks in self.modules.items():
+                for number in self._feeding(name, task.microbatch):
+                    yield from self._if_there(Task(task.kind, name, number, chunks - 1))
 
     def _feeding(self, name: str, microbatch: int) -> list[int]:
-        """Microbatches of an encoder that feed one of the decoder's."""
+        """Microbatches of a module that feed one of the backbone's."""
         if name not in self.feeds:
             return [microbatch]
         feeds = enumerate(self.feeds[name])
-        return [unit for unit, (first, last) in feeds if first <= microbatch <= last]
+        return [number for number, (first, last) in feeds if first <= microbatch <= last]
 
     def _if_there(self, task: Task) -> Iterator[Placed]:
         return ((stage, task) for stage in self.stages_of.get(task, ()))
@@ -281,7 +282,7 @@ def simulate_order(step: Ordered, times: OrderTimes, options: Options = USUAL) -
     """Simulates a step without ticks; raises as `run_order`."""
     alone = None
     if step.modules:
-        alone = _run(step.decoder_only(), times, options, _replicas(step, options)).makespan
+        alone = _run(step.backbone_only(), times, options, _replicas(step, options)).makespan
     return run_order(step, times, options).simulation(alone)
 
 
@@ -323,14 +324,14 @@ Replicas = Sequence[tuple[Replica, int]]
 
 
 def _replicas(step: Ordered, options: Options) -> Replicas:
-    counts = dict.fromkeys(("decoder", *step.modules), step.microbatches)
+    counts = dict.fromkeys((BACKBONE, *step.modules), step.microbatches)
     counts |= {name: len(own) for name, own in step.feeds.items()}
     return options.counted(len(step.orders), counts)
 
 
 def _run(step: Ordered, times: OrderTimes, options: Options, replicas: Replicas) -> Step:
     runs = [_Asynchronous(step, times, options, own).run(count) for own, count in replicas]
-    return Step(runs, times.scatter, times.update)
+    return Step(runs, times.scatter, times.update, step.backbone)
 
 
 class _Asynchronous:
@@ -489,5 +490,5 @@ class _Cases:
 
 def _decoder_range(order: tuple[FusedTask, ...]) -> range:
     """The range from the first bundle with a decoder task to the last."""
-    places = [i for i, own in enumerate(order) if any(task.module == "decoder" for task in own)]
+    places = [i for i, own in enumerate(order) if any(task.module == BACKBONE for task in own)]
     return range(places[0], places[-1] + 1) if places else range(0)

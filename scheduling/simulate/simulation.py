@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from scheduling.schedules.schedule import ScheduleError
-from scheduling.schedules.tasks import FusedTask, Task
+from scheduling.schedules.tasks import BACKBONE, FusedTask, ModuleStages, Task
 from scheduling.simulate.bundle import BundleTime
 from scheduling.simulate.timeline import Span, Timeline
 
@@ -42,7 +42,7 @@ class Replica:
 
     Attributes:
         slow: factor on the compute time of a stage's devices, by stage: 1.1 is a tenth longer.
-        lengths: by module, `"decoder"` or an encoder, `[microbatches]`: factors on the work of each
+        lengths: by module, `[microbatches]`: factors on the work of each
             microbatch of its own, compute and collectives. Without an entry all are 1.
     """
 
@@ -179,7 +179,7 @@ class Ran(NamedTuple):
         """A single block for all tasks of the bundle."""
         span = Span(stage, stage, self.tick, self.start, self.end, self.tasks, self.head)
         pairs = zip(self.tasks, self.time.compute, strict=False)
-        encoder = sum(compute for task, compute in pairs if task.module != "decoder")
+        encoder = sum(compute for task, compute in pairs if task.module != BACKBONE)
         return [Block(span, sum(self.time.compute), encoder)]
 
     def one_by_one(self, stage: int) -> list[Block]:
@@ -192,7 +192,7 @@ class Ran(NamedTuple):
         ):
             end = self.start + seconds
             span = Span(stage, stage, self.tick, start, end, (task,))
-            blocks.append(Block(span, compute, compute if task.module != "decoder" else 0.0))
+            blocks.append(Block(span, compute, compute if task.module != BACKBONE else 0.0))
             start = end
         return blocks
 
@@ -302,10 +302,13 @@ class Step:
     Args:
         runs: runs of the different replicas.
         scatter, update: seconds of the scatter of the gradients, and of the optimizer.
+        backbone: as of `Timeline`.
     """
 
-    def __init__(self, runs: Sequence[Run], scatter: float, update: float) -> None:
-        self.runs, self.update = runs, update
+    def __init__(
+        self, runs: Sequence[Run], scatter: float, update: float, backbone: ModuleStages
+    ) -> None:
+        self.runs, self.update, self.backbone = runs, update, backbone
         columns = list(zip(*(run.stages for run in runs), strict=True))
         self.scattered = [max(own.ready for own in column) + scatter for column in columns]
         self.done = [max(self._done(run)) for run in runs]
@@ -409,7 +412,8 @@ class Step:
         end = run.end.copy()
         end[-1] = self.makespan
         rows = tuple(f"stage {stage}" for stage in self)
-        return Timeline(rows, tuple(spans), run.start, end, run.beats, hidden)
+        times = run.start, end, run.beats
+        return Timeline(rows, tuple(spans), *times, hidden, self.backbone)
 
     def _spans(self, index: int, stage: int) -> Iterator[Span]:
         """Spans of a stage's work, and of its waiting for gather and scatter."""

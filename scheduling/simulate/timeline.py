@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from scheduling.schedules.schedule import Schedule, ScheduleError
 from scheduling.schedules.task_kinds import F
-from scheduling.schedules.tasks import FusedTask, Task
+from scheduling.schedules.tasks import FusedTask, ModuleStages, Task
 
 
 class Costs(Protocol):
@@ -87,6 +87,7 @@ class Timeline:
             the stages meet.
         encoder_hidden: share of the encoders' work in time that the decoder would leave idle; None
             without encoder work, and in a measurement, which knows bundles only.
+        backbone: how the work of the backbone is divided.
     """
 
     rows: tuple[str, ...]
@@ -95,6 +96,7 @@ class Timeline:
     end: np.ndarray
     beats: np.ndarray
     encoder_hidden: float | None
+    backbone: ModuleStages
 
     @property
     def makespan(self) -> float:
@@ -149,7 +151,8 @@ def timeline(schedule: Schedule, costs: Costs) -> Timeline:
     rows = tuple(f"stage {stage}" for stage in range(schedule.stages))
     hidden = _encoder_hidden(schedule, spans)
     beats = beats_of(schedule)
-    return Timeline(rows, tuple(spans), np.array(start), np.array(end), beats, hidden)
+    bounds = np.array(start), np.array(end)
+    return Timeline(rows, tuple(spans), *bounds, beats, hidden, schedule.backbone)
 
 
 def beats_of(schedule: Schedule) -> np.ndarray:
@@ -180,7 +183,7 @@ def measured(records: ArrayLike, schedule: Schedule) -> Timeline:
     names = tuple(f"stage {stage}, device {device}" for stage, device in devices)
     spans = tuple(_measured_spans(schedule, devices[:, 0].tolist(), times.tolist()))
     bounds = times[..., 0].min(axis=1), times[..., 1].max(axis=1)
-    return Timeline(names, spans, *bounds, beats_of(schedule), None)
+    return Timeline(names, spans, *bounds, beats_of(schedule), None, schedule.backbone)
 
 
 def _bundles(schedule: Schedule, tick: int, start: list[float], costs: Costs) -> Iterator[Span]:
@@ -203,10 +206,12 @@ def _heads(schedule: Schedule, tick: int, start: float, seconds: float) -> list[
 
 
 def leaving(schedule: Schedule, tick: int) -> int | None:
-    """The microbatch that leaves the last chunk of the last stage in `tick`."""
-    last = schedule.chunks - 1
-    done = (t.microbatch for t in schedule.ticks[tick][-1] if t.kind is F and t.part == last)
-    return next(done, None)
+    """The microbatch that leaves the backbone's last chunk in `tick`."""
+    last = F, schedule.backbone.name, schedule.backbone.chunks - 1
+    for task in schedule.ticks[tick][-1]:
+        if (task.kind, task.module, task.chunk) == last:
+            return task.microbatch
+    return None
 
 
 def _encoder_hidden(schedule: Schedule, spans: list[Span]) -> float | None:
@@ -216,7 +221,7 @@ def _encoder_hidden(schedule: Schedule, spans: list[Span]) -> float | None:
     decoder, encoder = np.zeros(shape), np.zeros(shape)
     for span in spans:
         for task in span.tasks:
-            work = decoder if task.module == "decoder" else encoder
+            work = decoder if task.module == schedule.backbone.name else encoder
             work[beats[span.tick], span.stage] += span.seconds
     idle = decoder.max(axis=1, keepdims=True) - decoder
     total = encoder.sum()

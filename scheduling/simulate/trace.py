@@ -71,7 +71,7 @@ def chrome_trace(timelines: Mapping[str, Timeline]) -> dict[str, Any]:
         names.append(_name("process", process, 0, name))
         names += [_name("thread", process, row, text) for row, text in enumerate(timeline.rows)]
         spans = sorted(timeline.spans, key=lambda span: (span.row, span.start))
-        events += [_event(process, span) for span in spans]
+        events += [_event(process, timeline, span) for span in spans]
     return {"displayTimeUnit": "ms", "traceEvents": names + events}
 
 
@@ -126,8 +126,8 @@ def _name(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
     return {"ph": "M", "name": f"{what}_name", "pid": process, "tid": thread, "args": args}
 
 
-def _event(process: int, span: Span) -> dict[str, Any]:
-    parts = [part._asdict() for part in parts_of(span)]
+def _event(process: int, timeline: Timeline, span: Span) -> dict[str, Any]:
+    parts = [part._asdict() for part in parts_of(timeline, span)]
     what = parts[0] if len(parts) == 1 else {"tasks": parts}
     return {
         "ph": "X",
@@ -217,8 +217,8 @@ def _title(name: str, timeline: Timeline) -> str:
 
 def _lanes(timelines: Iterable[Timeline], shades: Mapping[Colour, Shades]) -> Shades:
     """Colours of the first tasks that share a span, from the top; none if none do."""
-    spans = (span for one in timelines for span in one.spans)
-    shared = next((parts for parts in map(parts_of, spans) if len(parts) > 1), [])
+    every = (parts_of(one, span) for one in timelines for span in one.spans)
+    shared = next((parts for parts in every if len(parts) > 1), [])
     return tuple(shade_of(part, shades) for part in shared)
 
 

@@ -134,7 +134,7 @@ def test_seconds_of_a_lane_are_those_of_the_cost_model(
     assert cost.row == own.data.budgets["long"] == 64
     whole, parts = workload(on_platform(own, "gpu")), (lower(own).strategy, named("h100"), "long")
     timing = Timing(replace(whole, rows=2), *parts)  # a row for each group
-    tasks = sum(task.seconds for task in timing.pieces().values()) - timing.exchanges
+    tasks = sum(task.seconds for task in timing.chunk_times().values()) - timing.exchanges
     seconds = Timing(whole, *parts).exchanges + rows * tasks
     if attention == "windowed":
         assert cost.by_segment

@@ -52,7 +52,7 @@ def predicted(experiment: Experiment) -> Memory:
     if isinstance(program, PipelineProgram):
         tables = program.full_load_schedule
         sizes = tables.sizes, {name: one.sizes for name, one in tables.encoders.items()}
-        pieces = {cut.name: cut.pieces for cut in program.schedule.encoders}
+        pieces = {own.name: own.chunks for own in program.schedule.sources}
     chosen = replace(strategy(own, "gpu"), pieces=pieces)
     return step_memory(traced_workload(own, splits), chosen, named("h100"), sizes)
 

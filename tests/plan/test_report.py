@@ -491,7 +491,7 @@ def test_encoders_are_cut_alike_whatever_was_cut_before() -> None:
     def cuts(*plans: tuple[ParallelPlan, ParallelPlan]) -> list[Any]:
         planner = Planner(config, named("h100"), "h100")
         schedule = Scheduler(planner.workload, planner.hardware)
-        return [schedule(strategy(*own)).encoders for own in plans]
+        return [schedule(strategy(*own)).sources for own in plans]
 
     def strategy(decoder: ParallelPlan, vision: ParallelPlan) -> Strategy:
         return Strategy({"decoder": decoder, "vision": vision}, microbatches=4)

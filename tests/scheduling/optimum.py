@@ -7,15 +7,15 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from scheduling.schedules.costs import TaskCosts
 from scheduling.schedules.schedule import Schedule
-from scheduling.schedules.task_kinds import EB, EF, F, TaskKind
-from scheduling.schedules.tasks import EncoderPieces
+from scheduling.schedules.task_kinds import B, F, TaskKind
+from scheduling.schedules.tasks import ModuleStages
 
 #: Coefficients by variable, and the least and the largest value of their sum.
 Line = tuple[dict[int, float], float, float]
 
 
 def lower_bound(
-    decoder: Schedule, encoder: EncoderPieces, costs: TaskCosts, seconds: float
+    decoder: Schedule, encoder: ModuleStages, costs: TaskCosts, seconds: float
 ) -> float:
     """Makespan that no placement of the encoder's pieces beats, without heads.
 
@@ -25,17 +25,17 @@ def lower_bound(
     Args:
         encoder: trainable, of one stage, with pieces of equal cost.
     """
-    own, pieces = costs.encoders[encoder.name], float(encoder.pieces)
+    own, pieces = costs.sources[encoder.name], float(encoder.chunks)
     stages = range(decoder.stages)
     # A tick before the decoder's and one after.
     load = np.zeros((len(decoder.ticks) + 2, decoder.stages))
     windows: dict[tuple[int, TaskKind], range] = {}
     for tick, stage, task in decoder:
         load[tick + 1, stage] += costs.cost_of(task)
-        if (stage, task.part) == (0, 0):
+        if task.chunk == 0:
             forward = task.kind == F
             window = range(tick + 1) if forward else range(tick + 2, len(load))
-            windows[task.microbatch, EF if forward else EB] = window
+            windows[task.microbatch, F if forward else B] = window
     numbers: defaultdict[object, int] = defaultdict(lambda: len(numbers))
     work: dict[tuple[int, int], dict[int, float]] = {key: {} for key in np.ndindex(load.shape)}
     lines: list[Line] = []
@@ -46,7 +46,7 @@ def lower_bound(
             cells = {numbers[kind, microbatch, stage, tick]: 1.0 for tick in window}
             lines.append((cells | {numbers["owner", microbatch, stage]: -pieces}, 0, 0))
             for tick, cell in zip(window, cells, strict=True):
-                work[tick, stage][cell] = -(own.forward if kind == EF else own.backward)[0]
+                work[tick, stage][cell] = -(own.forward if kind == F else own.backward)[0]
     whole = len(numbers)
     for (tick, stage), cells in work.items():
         lines.append((cells | {numbers["end", tick]: 1.0}, load[tick, stage], np.inf))

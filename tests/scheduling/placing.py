@@ -9,19 +9,17 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from scheduling.schedules.schedule import Schedule, gpipe, interleaved, zero_bubble
-from scheduling.schedules.task_kinds import EB, EF, KINDS, B, F, TaskKind, W
-from scheduling.schedules.tasks import EncoderPieces, Task
+from scheduling.schedules.task_kinds import KINDS, B, F, TaskKind, W
+from scheduling.schedules.tasks import Feed, ModuleStages, Task
 
-#: A task and its stage; None for encoder tasks, which are there once.
-Key = tuple[Task, int | None]
 Placed = tuple[int, int, Task]
-#: Tick, stage and kind.
-Slot = tuple[int, int, TaskKind]
+#: Tick, stage, kind, and whether it is of the backbone.
+Slot = tuple[int, int, TaskKind, bool]
 
 
-def key(task: Task, stage: int) -> Key:
-    """The fields that tell `task` from every other task."""
-    return task, stage if task.module == "decoder" else None
+def group(schedule: Schedule, task: Task) -> tuple[bool, int]:
+    """Place of a task among those of its stage and tick; one of each group may be there."""
+    return task.module != schedule.backbone.name, [*KINDS.values()].index(task.kind)
 
 
 def table(schedule: Schedule, placed: Sequence[Placed]) -> Schedule:
@@ -31,175 +29,170 @@ def table(schedule: Schedule, placed: Sequence[Placed]) -> Schedule:
     for tick, stage, task in placed:
         rows[tick][stage].append(task)
     for row in rows:
-        for bundle in row:
-            bundle.sort(key=lambda task: [*KINDS.values()].index(task.kind))
-    return Schedule(
-        schedule.stages,
-        schedule.chunks,
-        schedule.microbatches,
-        schedule.encoders,
-        tuple(tuple(tuple(bundle) for bundle in row) for row in rows),
-    )
+        for fused in row:
+            fused.sort(key=lambda task: group(schedule, task))
+    every = tuple(tuple(tuple(own) for own in row) for row in rows)
+    return replace(schedule, ticks=every, prologue=0)
 
 
-def numbers(schedule: Schedule, cut: EncoderPieces) -> range:
-    """Microbatches of an encoder that the schedule encodes."""
-    return range(cut.ahead, cut.units(schedule.microbatches) + cut.ahead)
+def numbers(schedule: Schedule, module: ModuleStages) -> range:
+    """Microbatches of a module of which the schedule has the forwards."""
+    return range(module.prefetch, schedule.microbatches_of(module.name) + module.prefetch)
 
 
-def fed_by(schedule: Schedule, cut: EncoderPieces, unit: int) -> range:
-    """Microbatches of the decoder that one of an encoder's feeds."""
-    if cut.feeds is None:
-        return range(unit // cut.each, unit // cut.each + 1)
-    first, last = cut.feeds[unit]
+def fed_by(schedule: Schedule, module: ModuleStages, number: int) -> range:
+    """Microbatches of the backbone that one of a module's feeds."""
+    feed = schedule.feed(module.name)
+    assert feed is not None
+    if feed.consumers is None:
+        return range(number // feed.per_target, number // feed.per_target + 1)
+    first, last = feed.consumers[number]
     return range(first, last + 1)
 
 
-def keys(schedule: Schedule) -> Iterator[Key]:
+def keys(schedule: Schedule) -> Iterator[Task]:
     """Every task that a complete schedule holds."""
     for m in range(schedule.microbatches):
-        for v in range(schedule.chunks):
-            for stage in range(schedule.stages):
-                for kind in (F, B, W) if W in schedule.kinds else (F, B):
-                    yield Task(kind, m, v), stage
-    for cut in schedule.encoders:
-        for m in numbers(schedule, cut):
-            for j in range(cut.pieces):
-                yield Task(EF, m, j, cut.name), None
-        for m in range(cut.units(schedule.microbatches)):
-            for j in cut.backward_pieces:
-                yield Task(EB, m, j, cut.name), None
+        for chunk in range(schedule.backbone.chunks):
+            for kind in (F, B, W) if schedule.split_backward else (F, B):
+                yield Task(kind, schedule.backbone.name, m, chunk)
+    for module in schedule.sources:
+        for m in numbers(schedule, module):
+            for j in range(module.chunks):
+                yield Task(F, module.name, m, j)
+        for m in range(schedule.microbatches_of(module.name)):
+            for j in range(module.first_backward, module.chunks):
+                yield Task(B, module.name, m, j)
 
 
-def needs(schedule: Schedule, task: Task, stage: int | None) -> Iterator[tuple[Key, int]]:
+def needs(schedule: Schedule, task: Task) -> Iterator[tuple[Task, int]]:
     """The tasks that must run before `task`, each with the least number of ticks between."""
-    m, part, last = task.microbatch, task.part, schedule.stages - 1
-    match task.kind.name:
-        case "F" if stage:
-            yield (task, stage - 1), 1
-        case "F" if part:
-            yield (Task(F, m, part - 1), last), 1
-        case "F":
-            for cut in schedule.encoders:
-                for unit in range(cut.ahead, cut.units(schedule.microbatches)):
-                    if m in fed_by(schedule, cut, unit):
-                        yield (Task(EF, unit, cut.pieces - 1, cut.name), None), 1
-        case "B" if stage is not None and stage < last:
-            yield (task, stage + 1), 1
-        case "B" if part < schedule.chunks - 1:
-            yield (Task(B, m, part + 1), 0), 1
-        case "B":
-            yield (Task(F, m, part), last), 1
-        case "W":
-            yield (Task(B, m, part), stage), 1
-        case "EF":
-            if part:
-                yield (Task(EF, m, part - 1, task.module), None), 1
-            cut = schedule.encoder(task.module)
-            if cut.ahead and m >= schedule.microbatches and part == cut.pieces - 1:
-                yield (Task(F, m - schedule.microbatches, 0), 0), 0
-        case "EB" if part < schedule.encoder(task.module).pieces - 1:
-            yield (Task(EB, m, part + 1, task.module), None), 1
-        case "EB":
-            for fed in fed_by(schedule, schedule.encoder(task.module), m):
-                yield (Task(B, fed, 0), 0), 1
+    backbone, last = schedule.backbone.name, schedule.backbone.chunks - 1
+    if task.kind is W:
+        yield task._replace(kind=B), 1
+    elif task.kind is F and task.chunk:
+        yield task._replace(chunk=task.chunk - 1), 1
+    elif task.kind is B and task.chunk < schedule.module(task.module).chunks - 1:
+        yield task._replace(chunk=task.chunk + 1), 1
+    elif task.kind is B and task.module == backbone:
+        yield Task(F, backbone, task.microbatch, last), 1
+    elif task.kind is B:
+        for fed in fed_by(schedule, schedule.module(task.module), task.microbatch):
+            yield Task(B, backbone, fed, 0), 1
+    elif task.module == backbone:
+        for module in schedule.sources:
+            for number in range(module.prefetch, schedule.microbatches_of(module.name)):
+                if task.microbatch in fed_by(schedule, module, number):
+                    yield Task(F, module.name, number, module.chunks - 1), 1
+    if task.kind is F and task.module != backbone:
+        module = schedule.module(task.module)
+        early = task.microbatch - schedule.microbatches
+        if module.prefetch and early >= 0 and task.chunk == module.chunks - 1:
+            yield Task(F, backbone, early, 0), 0
 
 
-def naive(decoder: Schedule, encoders: Sequence[EncoderPieces]) -> Schedule:
-    """Encoder forwards before the decoder's ticks, backwards and work ahead after them."""
-    whole = Schedule(
-        decoder.stages, decoder.chunks, decoder.microbatches, tuple(encoders), decoder.ticks
-    )
+def naive(
+    backbone: Schedule, modules: Sequence[ModuleStages], feeds: Sequence[Feed] = ()
+) -> Schedule:
+    """Forwards of modules before the backbone's ticks, backwards and prefetches after them."""
+    every = {module.name: Feed(module.name) for module in modules}
+    every |= {feed.source: feed for feed in feeds}
+    whole = replace(backbone, modules=(*backbone.modules, *modules), feeds=tuple(every.values()))
     before: dict[Slot, Task] = {}
     after: dict[Slot, Task] = {}
-    for cut in encoders:
-        for m in numbers(whole, cut):
-            side = after if cut.ahead and m >= decoder.microbatches else before
-            _append(side, whole, cut, [Task(EF, m, j, cut.name) for j in range(cut.pieces)])
-        for m in range(cut.units(decoder.microbatches)):
-            tasks = [Task(EB, m, j, cut.name) for j in reversed(cut.backward_pieces)]
-            _append(after, whole, cut, tasks)
-    start = max((tick + 1 for tick, _, _ in before), default=0)
-    end = start + len(decoder.ticks)
+    for module in modules:
+        for m in numbers(whole, module):
+            side = after if module.prefetch and m >= backbone.microbatches else before
+            tasks = [Task(F, module.name, m, j) for j in range(module.chunks)]
+            _append(side, whole, module, tasks)
+        for m in range(whole.microbatches_of(module.name)):
+            chunks = reversed(range(module.first_backward, module.chunks))
+            _append(after, whole, module, [Task(B, module.name, m, j) for j in chunks])
+    start = max((tick + 1 for tick, *_ in before), default=0)
+    end = start + len(backbone.ticks)
     return table(
         whole,
         [
-            *((tick, stage, task) for (tick, stage, _), task in before.items()),
-            *((start + tick, stage, task) for tick, stage, task in decoder),
-            *((end + tick, stage, task) for (tick, stage, _), task in after.items()),
+            *((tick, stage, task) for (tick, stage, *_), task in before.items()),
+            *((start + tick, stage, task) for tick, stage, task in backbone),
+            *((end + tick, stage, task) for (tick, stage, *_), task in after.items()),
         ],
     )
 
 
 def _append(
-    side: dict[Slot, Task], schedule: Schedule, cut: EncoderPieces, tasks: Sequence[Task]
+    side: dict[Slot, Task], schedule: Schedule, module: ModuleStages, tasks: Sequence[Task]
 ) -> None:
-    """Put the pieces of a microbatch one after the other into the first free ticks."""
+    """Put the chunks of a microbatch one after the other into the first free ticks."""
     tick = 0
     for task in tasks:
-        unit = task.microbatch % cut.units(schedule.microbatches)
-        pipeline = unit % (schedule.stages // cut.stages)
-        stage = pipeline * cut.stages + cut.stage(task.part)
-        while (tick, stage, task.kind) in side:
+        number = task.microbatch % schedule.microbatches_of(module.name)
+        pipeline = number % (schedule.stages // module.stages)
+        stage = pipeline * module.stages + module.stage_of(task.chunk)
+        while (tick, stage, task.kind, False) in side:
             tick += 1
-        side[tick, stage, task.kind] = task
+        side[tick, stage, task.kind, False] = task
         tick += 1
 
 
 def at_random(schedule: Schedule, seed: int, idle: float = 0.3) -> Schedule:
-    """All tasks of `schedule` in a random legal order, on random encoder pipelines."""
+    """All tasks of `schedule` in a random legal order, on random pipelines of the modules."""
     draw = random.Random(seed)
     pipelines = {
-        (cut.name, m): draw.randrange(schedule.stages // cut.stages)
-        for cut in schedule.encoders
-        for m in range(cut.units(schedule.microbatches))
+        (module.name, m): draw.randrange(schedule.stages // module.stages)
+        for module in schedule.modules
+        for m in range(schedule.microbatches_of(module.name))
     }
     waiting = list(keys(schedule))
-    done: dict[Key, int] = {}
+    done: dict[Task, int] = {}
     placed: list[Placed] = []
     tick = 0
     while waiting:
         draw.shuffle(waiting)
-        taken: set[tuple[int, TaskKind]] = set()
-        for task, place in list(waiting):
-            stage = _stage(schedule, task, pipelines) if place is None else place
+        taken: set[tuple[int, tuple[bool, int]]] = set()
+        for task in list(waiting):
+            stage, place = _stage(schedule, task, pipelines), group(schedule, task)
             ready = all(
-                other in done and done[other] + gap <= tick
-                for other, gap in needs(schedule, task, place)
+                other in done and done[other] + gap <= tick for other, gap in needs(schedule, task)
             )
-            if ready and (stage, task.kind) not in taken and draw.random() >= idle:
-                taken.add((stage, task.kind))
+            if ready and (stage, place) not in taken and draw.random() >= idle:
+                taken.add((stage, place))
                 placed.append((tick, stage, task))
-                done[task, place] = tick
-                waiting.remove((task, place))
+                done[task] = tick
+                waiting.remove(task)
         tick += 1
     return table(schedule, placed)
 
 
 def _stage(schedule: Schedule, task: Task, pipelines: dict[tuple[str, int], int]) -> int:
-    cut = schedule.encoder(task.module)
-    pipeline = pipelines[task.module, task.microbatch % cut.units(schedule.microbatches)]
-    return pipeline * cut.stages + cut.stage(task.part)
+    module = schedule.module(task.module)
+    number = task.microbatch % schedule.microbatches_of(task.module)
+    return pipelines[task.module, number] * module.stages + module.stage_of(task.chunk)
 
 
 @st.composite
-def cuts(draw: st.DrawFn, stages: int, microbatches: int) -> tuple[EncoderPieces, ...]:
-    """No, one or two encoders, cut in any legal way."""
+def sources(
+    draw: st.DrawFn, stages: int, microbatches: int
+) -> tuple[list[ModuleStages], list[Feed]]:
+    """No, one or two modules, divided in any legal way, with what they feed."""
     names = ("vision", "audio")[: draw(st.sampled_from([2, 1, 1, 0]))]
-    made = []
+    modules, fed = [], []
     for name in names:
         own = draw(st.sampled_from([n for n in range(1, stages + 1) if stages % n == 0]))
-        pieces = own * draw(st.integers(1, 3 if own == 1 else 2))
-        backward = draw(st.sampled_from(sorted({0, 1, pieces})))
-        ahead = draw(st.integers(0, microbatches)) if backward == 0 else 0
-        fed = None if ahead else draw(st.none() | feeds(microbatches))
-        each = 1 if ahead else draw(st.sampled_from([1, 1, 2, 3]))
-        made.append(EncoderPieces(name, pieces, own, backward, ahead, fed, each))
-    return tuple(made)
+        chunks = own * draw(st.integers(1, 3 if own == 1 else 2))
+        trained = draw(st.sampled_from(sorted({0, 1, chunks})))
+        prefetch = draw(st.integers(0, microbatches)) if trained == 0 else 0
+        consumers = None if prefetch else draw(st.none() | feeds(microbatches))
+        each = 1 if prefetch else draw(st.sampled_from([1, 1, 2, 3]))
+        modules.append(
+            ModuleStages(name, own, chunks, first_backward=chunks - trained, prefetch=prefetch)
+        )
+        fed.append(Feed(name, consumers=consumers, per_target=each))
+    return modules, fed
 
 
 def feeds(microbatches: int) -> st.SearchStrategy[tuple[tuple[int, int], ...]]:
-    """What the own microbatches of an encoder feed: any runs of the decoder's, and maybe none."""
+    """What the microbatches of a module feed: any runs of the backbone's, and maybe none."""
     ends = st.tuples(*[st.integers(0, microbatches - 1)] * 2)
     runs = ends.map(lambda pair: (min(pair), max(pair)))
     return st.lists(runs, max_size=microbatches + 1).map(tuple)
@@ -211,7 +204,7 @@ def schedules(draw: st.DrawFn, most: int = 4) -> Schedule:
     stages, chunks = draw(st.sampled_from([2, 4, 3, 1])), draw(st.integers(1, 3))
     microbatches = draw(st.integers(1, most))
     decoder = draw(st.sampled_from([interleaved, gpipe, zero_bubble]))(stages, chunks, microbatches)
-    schedule = naive(decoder, draw(cuts(stages, microbatches)))
+    schedule = naive(decoder, *draw(sources(stages, microbatches)))
     if draw(st.booleans()):
         seed, idle = draw(st.integers(0, 2**16)), draw(st.sampled_from([0.0, 0.4]))
         schedule = at_random(schedule, seed, idle)

@@ -27,7 +27,7 @@ from scheduling.costs.hardware import Hardware
 from scheduling.costs.loads import Load, Uneven, loaded
 from scheduling.costs.strategy import Strategy
 from scheduling.schedules.schedule import ScheduleError
-from scheduling.schedules.tasks import Feeds
+from scheduling.schedules.tasks import Consumers
 from scheduling.search.adaptive import AdaptiveStrategy, search_adaptive
 
 #: The system of this framework among the others.
@@ -286,7 +286,7 @@ class _Loads:
         """Rows of systems that run samples as they arrive."""
         return None if self.drawn is None else self.drawn.uneven
 
-    def dealt(self, ours: AdaptiveStrategy) -> list[list[dict[str, Feeds]]]:
+    def dealt(self, ours: AdaptiveStrategy) -> list[list[dict[str, Consumers]]]:
         """In every step, the ways in which the encoders' own microbatches may feed."""
         if self.drawn is None:
             return [[ours.feeds(self.mean)]]

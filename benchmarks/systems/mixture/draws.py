@@ -36,7 +36,7 @@ from mllm_jax.models.work.flops import tower_works
 from mllm_jax.plan.known_lengths import KnownLengths
 from scheduling.costs.loads import Load, Uneven
 from scheduling.costs.workload import Workload
-from scheduling.schedules.tasks import Feeds
+from scheduling.schedules.tasks import Consumers
 
 #: Steps that are drawn for a mixture.
 STEPS = 4
@@ -111,7 +111,7 @@ class Drawn:
         load = self.load
         return Uneven({name: own / load[name] for name, own in self._arrived.items()})
 
-    def dealt(self, workload: Workload, microbatches: int) -> list[list[dict[str, Feeds]]]:
+    def dealt(self, workload: Workload, microbatches: int) -> list[list[dict[str, Consumers]]]:
         """By step, what the encoders' own microbatches feed, of samples that are dealt anew.
 
         First if every row fills by itself, and then if rows go on together, as in a training run.
@@ -145,7 +145,7 @@ class Drawn:
 
 def _feeds(
     workload: Workload, media: Sequence[Mapping[str, np.ndarray]], rows: int, together: bool
-) -> dict[str, Feeds]:
+) -> dict[str, Consumers]:
     """What the encoders' own microbatches feed, from the media of a step's microbatches."""
     return {
         name: plan_independent_microbatches(

@@ -21,7 +21,7 @@ from mllm_jax.config.sections import ExperimentConfig
 from scheduling.costs.hardware import HardwareError
 from scheduling.schedules.kinds import SPLIT_BACKWARD
 from scheduling.schedules.schedule import MOST_FORWARDS, most_microbatches
-from scheduling.schedules.tasks import valid_pieces
+from scheduling.schedules.tasks import valid_chunks
 from sharding.plan import ParallelPlan
 
 
@@ -242,7 +242,7 @@ def _cuts(config: ExperimentConfig) -> Iterator[Problem]:
 
 def _chunks(layers: int, stages: int) -> list[int]:
     """Numbers of chunks on every stage that split layers evenly."""
-    return [pieces // stages for pieces in valid_pieces(layers, stages)]
+    return [pieces // stages for pieces in valid_chunks(layers, stages)]
 
 
 def _other_layers(config: ExperimentConfig, name: str) -> list[Side]:

@@ -20,7 +20,7 @@ from data.planning.stream import LoaderState, joined
 from mllm_jax.runtime.part import peers
 from mllm_jax.train.records.metrics import PhaseLoad, StepRecord, over_microbatches
 from mllm_jax.train.step.host_groups import ALONE, Among
-from scheduling.schedules.tasks import Feeds
+from scheduling.schedules.tasks import Consumers
 
 
 def find_group(config: DataConfig, rows: Sequence[Rows], size: int | None) -> HostGroupSpec:
@@ -61,7 +61,7 @@ def exchange_with_groups(group: HostGroupSpec) -> Among:
     def gather(name: str, values: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         return gather_from_groups(group, name, dict(values))
 
-    def gather_feeds(local: Mapping[str, Feeds]) -> dict[str, Feeds]:
+    def gather_feeds(local: Mapping[str, Consumers]) -> dict[str, Consumers]:
         groups = gather("what encoder microbatches feed", local)
         return {name: feeds_of_all([feeds[name] for feeds in groups]) for name in local}
 

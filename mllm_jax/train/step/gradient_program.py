@@ -35,7 +35,7 @@ from mllm_jax.train.step.routes import Pair, route_specs
 from scheduling.executor.batch import StepBatch
 from scheduling.lowering.bounds import InstructionTable
 from scheduling.schedules.schedule import Schedule
-from scheduling.schedules.tasks import Feeds
+from scheduling.schedules.tasks import Consumers
 from sharding.collectives import psum
 from sharding.exchange_kinds import AS_USUAL, Exchanges
 from sharding.grid import Axes, JointGrid, View, Views
@@ -149,7 +149,7 @@ class AdaptiveSchedules:
         capacities: the room of these microbatches, by encoder.
     """
 
-    tables: Callable[[Mapping[str, Feeds]], PlacedSchedule | str]
+    tables: Callable[[Mapping[str, Consumers]], PlacedSchedule | str]
     capacities: Mapping[str, RowCapacity]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scheduling.schedules.tasks import Feeds
+from scheduling.schedules.tasks import Consumers
 
 
 def _same(value: Any) -> Any:
@@ -28,7 +28,7 @@ class Among:
             and a decoder microbatch, to those of all groups.
     """
 
-    feeds: Callable[[Mapping[str, Feeds]], Mapping[str, Feeds]] = _same
+    feeds: Callable[[Mapping[str, Consumers]], Mapping[str, Consumers]] = _same
     counts: Callable[[Mapping[str, Sequence[int]]], Mapping[str, Sequence[int]]] = _same
 
 

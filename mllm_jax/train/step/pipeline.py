@@ -39,7 +39,7 @@ from scheduling.lowering.check import check_lowered
 from scheduling.lowering.lower import lower_schedule
 from scheduling.lowering.lowered import EncoderProgram, FusedKind, LoweredSchedule
 from scheduling.schedules.schedule import Schedule
-from scheduling.schedules.tasks import Feeds
+from scheduling.schedules.tasks import Consumers
 from scheduling.search.scheduler import StepScheduler
 from sharding.axes import stored_dimension
 from sharding.collectives import axis_index, psum, reduce_scatter, vary
@@ -102,14 +102,18 @@ class PipelineProgram(GradientProgram):
         if follow is None:
             return None
         rooms = {
-            cut.name: RowCapacity(
-                follow.positions[cut.name], cut.each, follow.spread.get(cut.name, 1)
+            feed.source: RowCapacity(
+                follow.positions[feed.source],
+                feed.per_target,
+                follow.spread.get(feed.source, 1),
             )
-            for cut in self.schedule.encoders
+            for feed in self.schedule.feeds
         }
         return AdaptiveSchedules(partial(self._following, follow), rooms)
 
-    def _following(self, follow: StepScheduler, feeds: Mapping[str, Feeds]) -> PlacedSchedule | str:
+    def _following(
+        self, follow: StepScheduler, feeds: Mapping[str, Consumers]
+    ) -> PlacedSchedule | str:
         """The tables of a step whose encoder microbatches feed these of the decoder.
 
         It is the first of the follower's ways that fits what is compiled; if none does, what of the
@@ -122,9 +126,11 @@ class PipelineProgram(GradientProgram):
             self._followed[key] = self._fitting(follow, feeds)
         return self._followed[key]
 
-    def _fitting(self, follow: StepScheduler, feeds: Mapping[str, Feeds]) -> PlacedSchedule | str:
+    def _fitting(
+        self, follow: StepScheduler, feeds: Mapping[str, Consumers]
+    ) -> PlacedSchedule | str:
         for name, own in feeds.items():
-            most = self.schedule.encoder(name).units(self.schedule.microbatches)
+            most = self.schedule.microbatches_of(name)
             if len(own) > most:
                 return f"{name}: {len(own)} microbatches do not fit; valid: at most {most}"
         excess: str | None = None
@@ -155,7 +161,7 @@ class PipelineProgram(GradientProgram):
     @property
     def ahead(self) -> int:
         """The largest number of all encoders; additional microbatches of others are not encoded."""
-        return max((cut.ahead for cut in self.schedule.encoders), default=0)
+        return max((module.prefetch for module in self.schedule.sources), default=0)
 
     def shares(self, params: Any, batch: Batch, weight: jax.Array, aux: Aux) -> Gradients:
         """Outputs as this device's stage makes them."""
@@ -233,15 +239,16 @@ class PipelineProgram(GradientProgram):
         pipelines, slots = self._inside.pipelines[name], self.bounds.encoders[name].slots
         order = np.full((self.grid.decoder.degree(pipelines), slots), -1)
         for unit, (owner, local) in enumerate(zip(encoder.owners, encoder.local, strict=True)):
-            ahead = unit < encoder.cut.ahead
+            ahead = unit < encoder.module.prefetch
             order[owner, local] = unit + ahead * self.plan.schedule.microbatches
         return StageAssignment(order.ravel(), pipelines, self.views[name].batch)
 
     def _pairs(self, name: str, encoder: EncoderProgram) -> list[Pair]:
         """The pairs of microbatches on the last stage of every pipeline of an encoder."""
-        room, cut = self.bounds.encoders[name].merges, encoder.cut
+        room, module = self.bounds.encoders[name].merges, encoder.module
+        first = module.stage_of(module.chunks - 1)
         found: list[Pair] = []
-        for stage in range(cut.stage(cut.pieces - 1), self.bounds.stages, cut.stages):
+        for stage in range(first, self.bounds.stages, module.stages):
             tables = (own[stage].tolist() for own in (encoder.merges.source, encoder.merges.target))
             own = [pair if pair[0] >= 0 else None for pair in zip(*tables, strict=True)]
             found += own + [None] * (room - len(own))
@@ -250,8 +257,8 @@ class PipelineProgram(GradientProgram):
     @cached_property
     def _pipeline(self) -> Pipeline:
         layers = {"decoder": self.stack.per_chunk}
-        for cut in self.schedule.encoders:
-            layers[cut.name] = self.model.encoder(cut.name).layers // cut.pieces
+        for module in self.schedule.sources:
+            layers[module.name] = self.model.encoder(module.name).layers // module.chunks
         return Pipeline(
             self.bounds,
             self.modules.backbone,

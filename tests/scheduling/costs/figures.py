@@ -183,7 +183,7 @@ def figures(case: Case) -> dict[str, float]:
         ("backward", times.backward),
         ("head", times.head),
         *times.more.items(),
-        *((f"{kind.name} {module} {n}", own) for (kind, module, n), own in times.encoders.items()),
+        *((f"{kind.name} {module} {n}", own) for (kind, module, n), own in times.sources.items()),
     ):
         found[name] = [task.compute, task.collective]
     for name in ("send", "deliver", "gather", "scatter", "update"):
@@ -214,7 +214,7 @@ def _memory(case: Case) -> dict[str, float]:
 def _flops(case: Case) -> list[float]:
     strategy, workload, _ = case
     own = task_flops(workload, strategy)
-    encoders = [sum(each) for e in own.encoders.values() for each in (e.forward, e.backward)]
+    encoders = [sum(each) for e in own.sources.values() for each in (e.forward, e.backward)]
     whole = [f(name) for name in workload.towers for f in (workload.flops, workload.backward_flops)]
     return [own.forward, own.backward, own.shared, *own.more.values(), *encoders, *whole]
 

@@ -16,7 +16,7 @@ from scheduling.costs.shares import elements
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.times import StepTimes
 from scheduling.costs.work import Part, TowerWork
-from scheduling.schedules.task_kinds import EB, EF
+from scheduling.schedules.task_kinds import B, F
 from scheduling.search.space import decoders, members
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
@@ -238,7 +238,7 @@ def test_the_ends_of_a_step() -> None:
 def test_a_frozen_encoder_computes_its_connectors_gradients_alone() -> None:
     def backwards(**changes: Any) -> float:
         own = replace(timing("vision", remat="none"), workload=replace(WORKLOAD, **changes))
-        return sum(time.seconds for key, time in own.pieces().items() if key[0] == EB)
+        return sum(time.seconds for key, time in own.chunk_times().items() if key[0] == B)
 
     vision = frozenset(["vision"])
     connector = timing("vision").compute(WORKLOAD.towers["vision"].end)
@@ -268,16 +268,16 @@ def test_every_plan_computes_the_same(strategy: Strategy) -> None:
     end = WORKLOAD.towers["decoder"].end
     once = 2 * WIDTH * 128 / 0.5e9 + end.moved * 2 / 0.8e9
     assert heads == pytest.approx(3 * ROWS * TOKENS * once)
-    pieces = sum(own.compute for key, own in times.encoders.items() if key[0] == EF)
+    pieces = sum(own.compute for key, own in times.sources.items() if key[0] == F)
     # The pieces of a microbatch run on one stage of the decoder each.
-    one = timing("vision").pieces()
-    alone = sum(own.compute for key, own in one.items() if key[0] == EF)
+    one = timing("vision").chunk_times()
+    alone = sum(own.compute for key, own in one.items() if key[0] == F)
     assert pieces / plan.stage * strategy.microbatches * plan.devices == pytest.approx(alone)
 
 
 def seconds(times: StepTimes) -> list[float]:
     """Seconds of all parts of a step."""
-    parts = (times.forward, times.backward, times.head, *times.encoders.values())
+    parts = (times.forward, times.backward, times.head, *times.sources.values())
     others = (times.send, times.deliver, times.gather, times.scatter, times.update)
     return [*(part.seconds for part in parts), *others]
 
@@ -320,6 +320,6 @@ def test_costs_of_placement_are_the_seconds_of_tasks(strategy: Strategy) -> None
     costs = times.costs
     assert (costs.forward, costs.backward) == (times.forward.seconds, times.backward.seconds)
     assert (costs.gather, costs.scatter) == (times.gather, times.scatter)
-    for (kind, name, piece), own in times.encoders.items():
-        cost = costs.encoders[name]
-        assert (cost.forward if kind == EF else cost.backward)[piece] == own.seconds
+    for (kind, name, piece), own in times.sources.items():
+        cost = costs.sources[name]
+        assert (cost.forward if kind == F else cost.backward)[piece] == own.seconds

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from scheduling.costs.loads import Uneven, loaded
-from scheduling.costs.strategy import Strategy, communicates, encoder_pieces
+from scheduling.costs.strategy import Strategy, communicates, module_feed, module_stages
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
 
@@ -62,9 +62,10 @@ def test_pieces_of_an_encoder_have_backwards_where_something_trains(
         units={"vision": 3},
     )
     plans = dict.fromkeys(workload.towers, ParallelPlan(stage=2))
-    cut = encoder_pieces(workload, Strategy(plans, pieces={"vision": 4}), "vision")
-    assert (cut.pieces, cut.stages, cut.backward, cut.each) == (4, 2, backward, 3)
-    assert encoder_pieces(workload, Strategy(plans), "vision").pieces == 2
+    module = module_stages(workload, Strategy(plans, pieces={"vision": 4}), "vision")
+    assert (module.chunks, module.stages, module.first_backward) == (4, 2, 4 - backward)
+    assert module_stages(workload, Strategy(plans), "vision").chunks == 2
+    assert module_feed(workload, "vision").per_target == 3
 
 
 def test_a_loaded_workload_has_the_microbatches_of_the_decoder() -> None:

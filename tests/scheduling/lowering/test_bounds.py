@@ -16,8 +16,8 @@ from scheduling.lowering.bounds import PHASES, RARE_SHARE, ScheduleBounds, flat_
 from scheduling.lowering.lower import lower_schedule
 from scheduling.lowering.lowered import FusedKind, LoweredSchedule
 from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved
-from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind, W
-from scheduling.schedules.tasks import EncoderPieces
+from scheduling.schedules.task_kinds import B, F, TaskKind, W
+from scheduling.schedules.tasks import BACKBONE, Feed, ModuleStages
 from tests.scheduling import placing
 
 TaskOfModule = tuple[TaskKind, str]
@@ -71,7 +71,7 @@ def share_of(program: LoweredSchedule, tick: int, stage: int) -> float:
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_rare_kinds_run_in_parts(seed: int) -> None:
-    whole = placing.naive(interleaved(4, 1, 48), [EncoderPieces("vision")])
+    whole = placing.naive(interleaved(4, 1, 48), [ModuleStages("vision")])
     program = lower_schedule(placing.at_random(whole, seed), "full")
     bounds, found = ScheduleBounds.of(program), runs(ScheduleBounds.of(program), program)
     compiled = {kind for kinds in bounds.kinds for kind in kinds}
@@ -93,10 +93,14 @@ def test_rare_kinds_run_in_parts(seed: int) -> None:
 def test_tasks_apart_read_slots_before_others_write_them(schedule: Schedule) -> None:
     program = lower_schedule(schedule, "full")
     found = runs(ScheduleBounds.of(program, single_tasks=True), program)
-    order = {W: 0, B: 1, F: 2, EB: 3, EF: 4}
+    order = {(W, True): 0, (B, True): 1, (F, True): 2, (B, False): 3, (F, False): 4}
+
+    def place(task: tuple[TaskKind, str]) -> int:
+        return order[task[0], task[1] == BACKBONE]
+
     for tick in range(len(schedule.ticks)):
         for stage in range(schedule.stages):
-            tasks = sorted(bundles(schedule, tick, stage), key=lambda task: order[task[0]])
+            tasks = sorted(bundles(schedule, tick, stage), key=place)
             assert [kind.tasks for kind in found[tick, stage]] == [(task,) for task in tasks]
 
 
@@ -121,15 +125,15 @@ def test_other_schedules_run_on_an_open_frame(
                 assert sorted(map(str, tasks)) == sorted(
                     map(str, bundles(program.schedule, tick, stage))
                 )
-                backward = [kind for kind, _ in tasks if kind in (EB, EF)]
-                assert backward == sorted(backward, key=lambda kind: kind is EF) or len(kinds) == 1
+                backward = [kind for kind, module in tasks if module != BACKBONE]
+                assert backward == sorted(backward, key=lambda kind: kind is F) or len(kinds) == 1
 
 
 def test_no_forward_runs_after_the_decoder_unless_an_encoder_works_ahead() -> None:
     """Nothing would read its outputs, and every loop of a task takes its time to compile."""
     epilogue = ScheduleBounds.of(program_of()).without_order(99).kinds[2]
-    assert FusedKind.single(EB, "vision") in epilogue
-    assert FusedKind.single(EF, "vision") not in epilogue
+    assert FusedKind.single(B, "vision") in epilogue
+    assert FusedKind.single(F, "vision") not in epilogue
 
 
 @settings(max_examples=60)
@@ -155,7 +159,7 @@ def test_a_microbatch_enters_in_the_last_meeting_before_its_first_tick(schedule:
     program = lower_schedule(schedule, "layer")
     bounds = ScheduleBounds.of(program)
     column = entries(bounds, program)["embed_microbatch"]
-    ticks, microbatches = schedule.tasks_of(F, 0, 0)
+    ticks, microbatches = schedule.tasks_of(F, 0)
     first = schedule.ticks[schedule.span.start][0][0].microbatch
     assert column[0] == first
     assert sorted(microbatches) == [*range(schedule.microbatches)]
@@ -169,7 +173,7 @@ def test_a_microbatch_enters_in_the_last_meeting_before_its_first_tick(schedule:
 
 
 def program_of(stages: int = 2, microbatches: int = 4, **cut: Any) -> LoweredSchedule:
-    encoder = EncoderPieces("vision", **cut)
+    encoder = ModuleStages("vision", **cut)
     schedule = placing.naive(interleaved(stages, 1, microbatches), [encoder])
     return lower_schedule(schedule, "full")
 
@@ -179,7 +183,7 @@ def program_of(stages: int = 2, microbatches: int = 4, **cut: Any) -> LoweredSch
     [
         (program_of(stages=4), "stages: 4 does not fit the compiled step; valid: 2"),
         (program_of(microbatches=6), "microbatches: 6 does not fit"),
-        (program_of(pieces=2), r"encoders: .*pieces=2.* does not fit"),
+        (program_of(chunks=2), r"encoders: .*chunks=2.* does not fit"),
     ],
 )
 def test_what_all_programs_share_is_checked(other: LoweredSchedule, message: str) -> None:
@@ -211,7 +215,9 @@ def test_kinds_that_are_not_compiled_are_named() -> None:
     program = program_of()
     bounds = ScheduleBounds.of(program, single_tasks=True)
     kinds = tuple(tuple(k for k in own if k != FusedKind.single(B)) for own in bounds.kinds)
-    with pytest.raises(ScheduleError, match=r"bundles B are not compiled for the middle; valid: F"):
+    with pytest.raises(
+        ScheduleError, match="bundles decoder_B are not compiled for the middle; valid: decoder_F"
+    ):
         replace(bounds, kinds=kinds).instructions(program)
 
 
@@ -242,14 +248,14 @@ def test_schedules_of_smaller_loads_fit_the_frame_of_the_full_one(
 ) -> None:
     """All but for slots: kinds of bundles, ticks and pairs are enough for every load."""
     decoder = interleaved(stages, 1, microbatches)
-    cut = EncoderPieces("vision", 2, 1, 2)
+    cut = ModuleStages("vision", chunks=2)
     bounds = ScheduleBounds.for_independent_microbatches(
         lower_schedule(placing.naive(decoder, [cut]), "layer")
     )
     fills = st.lists(st.integers(0, 8), min_size=microbatches, max_size=microbatches)
     loads = data.draw(st.lists(fills, min_size=1, max_size=3))
     units = plan_independent_microbatches(media_of(loads), len(loads), 8, together=True)
-    own = placing.naive(decoder, [replace(cut, feeds=units.feeds)])
+    own = placing.naive(decoder, [cut], [Feed("vision", consumers=units.feeds)])
     program = lower_schedule(own, "layer")
     enough = program.encoders["vision"]
     slots = {
@@ -272,16 +278,16 @@ def media_of(loads: Sequence[Sequence[int]]) -> list[NDArray[np.int64]]:
 def test_pairs_of_rows_that_fill_by_themselves_may_be_too_many() -> None:
     """A row that is full early and one that is full late, each in eight of sixteen microbatches."""
     media = media_of([[8] * 8 + [0] * 8, [0] * 8 + [8] * 8])
-    decoder, cut = interleaved(1, 1, 16), EncoderPieces("vision")
+    decoder, cut = interleaved(1, 1, 16), ModuleStages("vision")
     bounds = ScheduleBounds.for_independent_microbatches(
         lower_schedule(placing.naive(decoder, [cut]), "layer")
     )
 
     def excess(together: bool) -> str | None:
-        feeds = plan_independent_microbatches(media, 2, 8, together=together).feeds
-        return bounds.find_excess(
-            lower_schedule(placing.naive(decoder, [replace(cut, feeds=feeds)]), "layer")
-        )
+        consumers = plan_independent_microbatches(media, 2, 8, together=together).feeds
+        feeds = [Feed("vision", consumers=consumers)]
+        schedule = placing.naive(decoder, [cut], feeds)
+        return bounds.find_excess(lower_schedule(schedule, "layer"))
 
     assert "pairs of microbatches on a stage: 72 do not fit" in str(excess(together=False))
     assert excess(together=True) is None

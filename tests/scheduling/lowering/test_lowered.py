@@ -22,8 +22,8 @@ from scheduling.schedules.schedule import (
     interleaved,
     one_forward_one_backward,
 )
-from scheduling.schedules.task_kinds import EB, B, F
-from scheduling.schedules.tasks import EncoderPieces, Task
+from scheduling.schedules.task_kinds import B, F
+from scheduling.schedules.tasks import BACKBONE, ModuleStages, Task
 from tests.scheduling import placing
 from tests.timing import within
 
@@ -132,8 +132,8 @@ def test_swapped_slots_are_named() -> None:
     with pytest.raises(ScheduleError) as caught:
         check_lowered(put(program, ("backward", "input"), table))
     assert str(caught.value) == (
-        "tick 2, stage 1: decoder input(0, 0) is needed, "
-        "but slot 1 of inputs holds decoder input(1, 0)"
+        "tick 2, stage 1: decoder input(0, 1) is needed, "
+        "but slot 1 of inputs holds decoder input(1, 1)"
     )
 
 
@@ -154,21 +154,22 @@ def most_alive(spans: list[Span]) -> int:
 @settings(max_examples=80)
 @given(schedule=placing.schedules(), remat=REMATS)
 def test_decoder_buffers_hold_what_is_alive_and_no_more(schedule: Schedule, remat: Remat) -> None:
-    ticks = {placing.key(task, stage): tick for tick, stage, task in schedule}
+    ticks = {task: tick for tick, _, task in schedule}
 
-    def made(task: Task, stage: int) -> int:
+    def made(task: Task) -> int:
         """The tick in which the input of `task` is made; stage 0 makes its own just in time."""
-        before = [key for key, _ in placing.needs(schedule, task, stage) if key[1] is not None]
-        return ticks[before[0]] if before else ticks[task, stage] - 1
+        needs = (other for other, _ in placing.needs(schedule, task))
+        before = [other for other in needs if other.module == BACKBONE]
+        return ticks[before[0]] if before else ticks[task] - 1
 
     inputs, saved, gradients = list[Span](), list[Span](), list[Span]()
     for _, stage, task in schedule:
-        if task.kind == F:
-            back = replace(task, kind=B)
-            start, end = ticks[task, stage], ticks[back, stage]
-            inputs.append((stage, made(task, stage), end if remat == "full" else start))
+        if (task.kind, task.module) == (F, BACKBONE):
+            back = task._replace(kind=B)
+            start, end = ticks[task], ticks[back]
+            inputs.append((stage, made(task), end if remat == "full" else start))
             saved.append((stage, start, end))
-            gradients.append((stage, made(back, stage), end))
+            gradients.append((stage, made(back), end))
     sizes = lower_schedule(schedule, remat).sizes
     assert sizes.inputs == most_alive(inputs)
     assert sizes.saved == (0 if remat == "full" else most_alive(saved))
@@ -176,30 +177,30 @@ def test_decoder_buffers_hold_what_is_alive_and_no_more(schedule: Schedule, rema
 
 
 def encoder_spans(
-    schedule: Schedule, cut: EncoderPieces, remat: Remat
+    schedule: Schedule, cut: ModuleStages, remat: Remat
 ) -> Iterator[tuple[str, Span]]:
     """Buffers of one encoder and how long each of their values waits."""
-    decoder = {(t.kind, t.microbatch, t.part, s): tick for tick, s, t in schedule}
+    when = {task: tick for tick, _, task in schedule}
     for tick, stage, task in schedule:
         if task.module != cut.name:
             continue
-        last = task.part == cut.pieces - 1
-        if task.kind == EB:
-            after = schedule.when.get(replace(task, part=task.part + 1), (0, 0))[0]
+        last = task.chunk == cut.chunks - 1
+        if task.kind == B:
+            after = schedule.when.get(task._replace(chunk=task.chunk + 1), (0, 0))[0]
             fed = placing.fed_by(schedule, cut, task.microbatch)
-            made = min(decoder[B, m, 0, 0] for m in fed) if last else after
+            made = min(when[Task(B, BACKBONE, m)] for m in fed) if last else after
             yield "output_grad_buffer" if last else "piece_gradients", (stage, made, tick)
             continue
-        back = schedule.when.get(replace(task, kind=EB), (0, 0))[0]
-        if task.part:
-            made = schedule.when[replace(task, part=task.part - 1)][0]
+        back = schedule.when.get(task._replace(kind=B), (0, 0))[0]
+        if task.chunk:
+            made = schedule.when[task._replace(chunk=task.chunk - 1)][0]
             yield "pieces", (stage, made, back if back and remat == "full" else tick)
         if back and remat != "full":
             yield "saved", (stage, tick, back)
-        if last and task.microbatch < cut.units(schedule.microbatches):
+        if last and task.microbatch < schedule.microbatches_of(cut.name):
             # The stage sync reads it, and what is made from then on may take its place.
             fed = placing.fed_by(schedule, cut, task.microbatch)
-            enters = max(int(schedule.last_sync[decoder[F, m, 0, 0]]) for m in fed)
+            enters = max(int(schedule.last_sync[when[Task(F, BACKBONE, m)]]) for m in fed)
             yield "output_buffer", (stage, tick, enters + 1)
         elif last:
             # Carried over from the step before and then to the next.
@@ -210,7 +211,7 @@ def encoder_spans(
 @given(schedule=placing.schedules(), remat=REMATS)
 def test_encoder_buffers_hold_what_is_alive_and_no_more(schedule: Schedule, remat: Remat) -> None:
     program = lower_schedule(schedule, remat)
-    for cut in schedule.encoders:
+    for cut in schedule.sources:
         sizes = asdict(program.encoders[cut.name].sizes)
         spans: dict[str, list[Span]] = {name: [] for name in sizes}
         for buffer, span in encoder_spans(schedule, cut, remat):
@@ -256,7 +257,7 @@ def test_inputs_kept_are_the_live_activations(stages: int, rounds: int, chunks: 
 @given(schedule=placing.schedules(), remat=REMATS)
 def test_tables_have_a_row_per_tick(schedule: Schedule, remat: Remat) -> None:
     tables = lower_schedule(schedule, remat).tables()
-    assert list(tables["encoders"]) == [cut.name for cut in schedule.encoders]
+    assert list(tables["encoders"]) == [cut.name for cut in schedule.sources]
     for path in paths(tables):
         table = get(tables, path)
         columns = () if path[0].startswith(("embed", "head", "return")) else (schedule.stages,)
@@ -270,7 +271,7 @@ def test_tables_have_a_row_per_tick(schedule: Schedule, remat: Remat) -> None:
 
 def test_small_program() -> None:
     """Two stages, two microbatches: F0 | F0 F1 | F1 B0 | B0 B1 | B1, and one encoder."""
-    schedule = placing.naive(one_forward_one_backward(2, 2), [EncoderPieces("vision")])
+    schedule = placing.naive(one_forward_one_backward(2, 2), [ModuleStages("vision")])
     program = lower_schedule(schedule, "full")
     none = [-1, -1]
     assert program.forward.microbatch.tolist() == [none, [0, -1], [1, 0], [-1, 1], none, none, none]
@@ -297,7 +298,7 @@ def test_small_program() -> None:
 
 
 def test_stage_may_keep_and_receive_a_piece_in_one_tick() -> None:
-    cut = EncoderPieces("vision", pieces=4, stages=2, backward=4)
+    cut = ModuleStages("vision", 2, 4)
     schedule = placing.naive(interleaved(2, 1, 4), [cut])
     both = np.zeros(2, int)
     for seed in range(5):
@@ -312,7 +313,7 @@ def test_stage_may_keep_and_receive_a_piece_in_one_tick() -> None:
 
 
 def test_work_ahead_keeps_its_slots() -> None:
-    cut = EncoderPieces("vision", pieces=2, backward=0, ahead=3)
+    cut = ModuleStages("vision", chunks=2, first_backward=2, prefetch=3)
     schedule = placing.naive(interleaved(2, 1, 4), [cut])
     vision = lower_schedule(schedule, "none").encoders["vision"]
     assert vision.owners.tolist() == [0, 1, 0, 1]
@@ -324,7 +325,7 @@ def test_work_ahead_keeps_its_slots() -> None:
 
 
 def test_output_ahead_must_be_there_at_the_end() -> None:
-    cut = EncoderPieces("vision", backward=0, ahead=2)
+    cut = ModuleStages("vision", first_backward=1, prefetch=2)
     program = lower_schedule(placing.naive(interleaved(1, 1, 3), [cut]), "full")
     path = ("encoders", "vision", "forward", "output")
     table = get(program, path).copy()
@@ -348,7 +349,7 @@ def test_illegal_schedules_are_refused() -> None:
 
 
 def test_large_programs_are_compiled_in_seconds() -> None:
-    encoder = EncoderPieces("vision", pieces=4, stages=2, backward=4)
+    encoder = ModuleStages("vision", 2, 4)
     schedule = placing.naive(interleaved(16, 8, 512), [encoder])
     program = within(5, lambda: lower_schedule(schedule, "full"))
     assert program.sizes.inputs == max(peak_live(schedule)) == 144

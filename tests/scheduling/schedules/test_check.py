@@ -12,43 +12,47 @@ from hypothesis import strategies as st
 
 from scheduling.schedules.check import check, peak_live
 from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved
-from scheduling.schedules.task_kinds import EB, EF, B, F, W
-from scheduling.schedules.tasks import EncoderPieces, Task
+from scheduling.schedules.task_kinds import B, F, W
+from scheduling.schedules.tasks import BACKBONE, Feed, ModuleStages, Task
 from tests.scheduling import placing
 from tests.scheduling.placing import Placed
 
-VISION = EncoderPieces("vision", pieces=4, stages=2, backward=4)
-FROZEN = EncoderPieces("audio", pieces=2, stages=1, backward=0, ahead=2)
+VISION = ModuleStages("vision", 2, 4)
+FROZEN = ModuleStages("audio", chunks=2, first_backward=2, prefetch=2)
 
 
 def legal(schedule: Schedule) -> bool:
     """The rules by brute force: every task once, where it may be, after all that it needs."""
-    there = [placing.key(task, stage) for _, stage, task in schedule]
-    kinds = Counter((tick, stage, task.kind) for tick, stage, task in schedule)
+    there = [task for *_, task in schedule]
+    kinds = Counter((tick, stage, placing.group(schedule, task)) for tick, stage, task in schedule)
     if Counter(there) != Counter(placing.keys(schedule)) or max(kinds.values()) > 1:
         return False
-    ticks = {placing.key(task, stage): tick for tick, stage, task in schedule}
+    ticks = {task: tick for tick, _, task in schedule}
     on_time = all(
         ticks[other] + gap <= tick
-        for (task, stage), tick in ticks.items()
-        for other, gap in placing.needs(schedule, task, stage)
+        for task, tick in ticks.items()
+        for other, gap in placing.needs(schedule, task)
     )
-    return on_time and all(_in_place(schedule, cut) for cut in schedule.encoders)
+    return on_time and all(_in_place(schedule, module) for module in schedule.modules)
 
 
-def _in_place(schedule: Schedule, cut: EncoderPieces) -> bool:
-    """Whether each microbatch has one pipeline in which every piece is on its stage."""
+def _in_place(schedule: Schedule, module: ModuleStages) -> bool:
+    """Whether each microbatch has one pipeline in which every chunk is on its stage."""
     stages: dict[int, set[tuple[int, int]]] = {}
     for _, stage, task in schedule:
-        if task.module == cut.name:
-            unit = task.microbatch % cut.units(schedule.microbatches)
-            row = stages.setdefault(unit, set())
-            row.add((task.part, stage))
-    share = cut.pieces // cut.stages
+        if task.module == module.name:
+            number = task.microbatch % schedule.microbatches_of(module.name)
+            row = stages.setdefault(number, set())
+            row.add((task.chunk, stage))
+    share = module.chunks // module.stages
+
+    def place(chunk: int) -> int:
+        return chunk % module.stages if module.looped else chunk // share
+
     return all(
         any(
-            all(stage == start + part // share for part, stage in row)
-            for start in range(0, schedule.stages, cut.stages)
+            all(stage == start + place(chunk) for chunk, stage in row)
+            for start in range(0, schedule.stages, module.stages)
         )
         for row in stages.values()
     )
@@ -122,16 +126,16 @@ def duplicate(placed: list[Placed], draw: random.Random, schedule: Schedule) -> 
 
 
 def relabel(placed: list[Placed], draw: random.Random, schedule: Schedule) -> None:
-    """A task becomes that of another microbatch, part, kind or module."""
+    """A task becomes that of another microbatch, chunk, kind or module."""
     i = pick(placed, draw)
     tick, stage, task = placed[i]
     changes: list[dict[str, Any]] = [
         {"microbatch": draw.randint(-1, 2 * schedule.microbatches)},
-        {"part": draw.randint(-1, 4)},
-        {"kind": draw.choice([F, B, W, EF, EB])},
+        {"chunk": draw.randint(-1, 4)},
+        {"kind": draw.choice([F, B, W])},
         {"module": draw.choice(["decoder", "vision", "audio", "video"])},
     ]
-    placed[i] = (tick, stage, replace(task, **draw.choice(changes)))
+    placed[i] = (tick, stage, task._replace(**draw.choice(changes)))
 
 
 MUTATIONS = [swap, delay, nudge, displace, migrate, drop, duplicate, relabel]
@@ -176,7 +180,7 @@ def test_peak_live_counts_activations(schedule: Schedule) -> None:
 
     def live(tick: int, stage: int) -> int:
         spans = (
-            (start, ticks[replace(task, kind=last), stage])
+            (start, ticks[task._replace(kind=last), stage])
             for (task, place), start in ticks.items()
             if task.kind == F and place == stage
         )
@@ -192,7 +196,7 @@ def test_peak_live_counts_activations(schedule: Schedule) -> None:
 # ---- messages ------------------------------------------------------------------------------------
 
 
-def mutant(change: Callable[[list[Placed]], object], *encoders: EncoderPieces) -> Schedule:
+def mutant(change: Callable[[list[Placed]], object], *encoders: ModuleStages) -> Schedule:
     """A schedule of two stages and three microbatches, changed."""
     schedule = placing.naive(interleaved(2, 1, 3), encoders)
     placed = list(schedule)
@@ -211,33 +215,41 @@ def refusal(schedule: Schedule) -> str:
 
 
 def test_crowded_and_early_tasks_are_named() -> None:
-    task = Task(F, 2)
+    task, first = Task(F, BACKBONE, 2, 1), Task(F, BACKBONE, 0, 1)
     text = refusal(mutant(lambda placed: put(placed, (3, 1, task), (2, 1, task))))
-    expected = "tick 2, stage 1: F(1, 0), F(2, 0), B(0, 0) in one bundle"
-    assert text == f"{expected}; valid: at most one task of each kind"
-    text = refusal(mutant(lambda placed: put(placed, (1, 1, Task(F, 0)), (0, 1, Task(F, 0)))))
-    expected = "tick 0, stage 1: F(0, 0) of stage 1 needs F(0, 0) of stage 0 (tick 0, stage 0)"
+    named = "decoder F(1, 1), decoder F(2, 1), decoder B(0, 1)"
+    expected = f"tick 2, stage 1: {named} on one stage; valid: at most one task of each kind"
+    assert text == f"{expected} of decoder, and one of each kind of all other modules"
+    text = refusal(mutant(lambda placed: put(placed, (1, 1, first), (0, 1, first))))
+    expected = "tick 0, stage 1: decoder F(0, 1) needs decoder F(0, 0) (tick 0, stage 0)"
     assert f"{expected}; valid: tick 1 or later" in text
 
 
 def test_missing_second_and_strange_tasks_are_named() -> None:
-    text = refusal(mutant(lambda placed: placed.remove((1, 1, Task(F, 0)))))
-    assert text == "F(0, 0) of stage 1 is missing; valid: once"
-    text = refusal(mutant(lambda placed: placed.append((7, 1, Task(F, 0)))))
-    assert text == "tick 7, stage 1: F(0, 0) is already in tick 1, stage 1; valid: once"
-    text = refusal(mutant(lambda placed: placed.append((7, 1, Task(F, 3)))))
-    assert text == "tick 7, stage 1: F(3, 0) has an unknown microbatch; valid: 0 to 2"
-    text = refusal(mutant(lambda placed: placed.append((7, 1, Task(F, 10**30)))))
-    assert text == f"tick 7, stage 1: F({10**30}, 0) has an unknown microbatch; valid: 0 to 2"
-    text = refusal(mutant(lambda placed: placed.append((7, 1, Task(B, 0, 4)))))
-    assert text == "tick 7, stage 1: B(0, 4) has an unknown part; valid: 0 to 0"
-    lost = Task(EB, 2, 1, "vision")
+    def added(task: Task) -> str:
+        return refusal(mutant(lambda placed: placed.append((7, 1, task))))
+
+    first = Task(F, BACKBONE, 0, 1)
+    text = refusal(mutant(lambda placed: placed.remove((1, 1, first))))
+    assert text == "decoder F(0, 1) is missing; valid: once"
+    text = added(first)
+    assert text == "tick 7, stage 1: decoder F(0, 1) is already in tick 1, stage 1; valid: once"
+    text = added(Task(F, BACKBONE, 3, 1))
+    assert text == "tick 7, stage 1: decoder F(3, 1) has an unknown microbatch; valid: 0 to 2"
+    text = added(Task(F, BACKBONE, 10**30, 1))
+    named = f"decoder F({10**30}, 1)"
+    assert text == f"tick 7, stage 1: {named} has an unknown microbatch; valid: 0 to 2"
+    text = added(Task(B, BACKBONE, 0, 4))
+    assert text == "tick 7, stage 1: decoder B(0, 4) has an unknown chunk; valid: 0 to 1"
+    text = added(Task(B, BACKBONE, 0, 0))
+    assert text == "tick 7, stage 1: decoder B(0, 0) is on a wrong stage; valid: 0"
+    lost = Task(B, "vision", 2, 1)
     text = refusal(mutant(lambda placed: placed.pop([t for _, _, t in placed].index(lost)), VISION))
-    assert text == "vision EB(2, 1) is missing; valid: once"
-    stray = (0, 1, Task(EF, 0, 0, "video"))
+    assert text == "vision B(2, 1) is missing; valid: once"
+    stray = (0, 1, Task(F, "video", 0))
     text = refusal(mutant(lambda placed: placed.append(stray), VISION))
-    reason = "is no task of 'video'; valid: decoder F and B and W, EF and EB of vision"
-    assert text == f"tick 0, stage 1: video EF(0, 0) {reason}"
+    reason = "is of an unknown module; valid: decoder, vision"
+    assert text == f"tick 0, stage 1: video F(0, 0) {reason}"
 
 
 def test_all_problems_of_a_kind_are_listed_up_to_a_bound() -> None:
@@ -247,72 +259,79 @@ def test_all_problems_of_a_kind_are_listed_up_to_a_bound() -> None:
 
 
 def test_encoder_problems_are_named() -> None:
-    first = Task(EF, 0, 2, "vision")
+    first = Task(F, "vision", 0, 2)
     schedule = placing.naive(interleaved(4, 1, 1), [VISION])
     placed = list(schedule)
     tick, stage = schedule.when[first]
     assert stage == 1
     put(placed, (tick, 1, first), (tick, 2, first))
     text = refusal(placing.table(schedule, placed))
-    assert "stage 2: vision EF(0, 2) is on a wrong stage; valid: 1 + n x 2" in text
+    assert "stage 2: vision F(0, 2) is on a wrong stage; valid: 1 + n x 2" in text
     put(placed, (tick, 2, first), (tick, 3, first))
     text = refusal(placing.table(schedule, placed))
-    assert "EF(0, 2) is in another encoder pipeline than vision EF(0, 0) (tick 0, stage 0)" in text
+    named = "F(0, 2) is in another pipeline of the module than vision F(0, 0)"
+    assert f"{named} (tick 0, stage 0)" in text
 
 
 def test_work_ahead_may_not_overwrite_what_waits() -> None:
     schedule = placing.naive(interleaved(2, 1, 3), [FROZEN])
-    task, entry = Task(EF, 4, 1, "audio"), (Task(F, 1), 0)
-    enters = next(t for t, s, other in schedule if (other, s) == entry)
+    task, entry = Task(F, "audio", 4, 1), Task(F, BACKBONE, 1)
+    enters, _ = schedule.when[entry]
 
     def at(tick: int) -> Schedule:
         when, stage = schedule.when[task]
         placed = list(schedule)
         put(placed, (when, stage, task), (tick, stage, task))
-        before = replace(task, part=0)
+        before = task._replace(chunk=0)
         put(placed, (*schedule.when[before], before), (tick - 1, stage, before))
         return placing.table(schedule, placed)
 
     check(at(enters))
     text = refusal(at(enters - 1))
-    assert f"overwrites what F(1, 0) of stage 0 (tick {enters}, stage 0) reads" in text
+    assert f"overwrites what decoder F(1, 0) (tick {enters}, stage 0) reads" in text
 
 
 def test_what_the_step_before_encoded_is_not_encoded_again() -> None:
     schedule = placing.naive(interleaved(2, 1, 3), [FROZEN])
     placed = list(schedule)
-    ahead = Task(EF, 3, 1, "audio")
+    ahead = Task(F, "audio", 3, 1)
     tick, stage = schedule.when[ahead]
-    put(placed, (tick, stage, ahead), (tick, stage, replace(ahead, microbatch=0)))
+    put(placed, (tick, stage, ahead), (tick, stage, ahead._replace(microbatch=0)))
     text = refusal(placing.table(schedule, placed))
-    expected = "audio EF(0, 1) has an unknown microbatch; valid: 2 to 4"
+    expected = "audio F(0, 1) has an unknown microbatch; valid: 2 to 4"
     assert text == f"tick {tick}, stage {stage}: {expected}"
+
+
+def with_modules(schedule: Schedule, *modules: ModuleStages) -> Schedule:
+    feeds = (Feed("vision"),)
+    return replace(schedule, modules=(schedule.backbone, *modules), feeds=feeds)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"stages": 3}, "stages 3 is refused; valid: a divisor of the decoder's 2"),
+        ({"stages": 3}, "stages 3 is refused; valid: a divisor of the backbone's 2"),
         ({"stages": 0}, "stages 0 is refused"),
-        ({"pieces": 3}, "pieces 3 is refused; valid: a multiple of the encoder's 2 stages"),
-        ({"pieces": 0}, "pieces 0 is refused"),
-        ({"backward": 5}, "backward 5 is refused; valid: 0 to 4, the pieces"),
-        ({"ahead": 1}, r"ahead 1 is refused; valid: 0 to 0 \(only without a backward\)"),
-        ({"ahead": 4, "backward": 0}, "ahead 4 is refused; valid: 0 to 3"),
-        ({"name": "decoder"}, "encoder 'decoder': the name is taken"),
+        ({"chunks": 3}, "chunks 3 is refused; valid: a multiple of the module's 2 stages"),
+        ({"chunks": 0}, "chunks 0 is refused"),
+        ({"first_backward": 5}, "first_backward 5 is refused; valid: 0 to 4, the chunks"),
+        ({"prefetch": 1}, r"prefetch 1 is refused; valid: 0 to 0 \(only without a backward\)"),
+        ({"prefetch": 4, "first_backward": 4}, "prefetch 4 is refused; valid: 0 to 3"),
+        ({"name": "decoder"}, "module 'decoder': the name is taken"),
+        ({"name": "audio"}, "module 'audio': 0 feeds are refused; valid: 1"),
     ],
 )
-def test_impossible_cuts_are_refused(change: dict[str, Any], message: str) -> None:
-    schedule = replace(interleaved(2, 1, 3), encoders=(replace(VISION, **change),))
+def test_impossible_divisions_are_refused(change: dict[str, Any], message: str) -> None:
+    schedule = with_modules(interleaved(2, 1, 3), replace(VISION, **change))
     with pytest.raises(ScheduleError, match=message):
         check(schedule)
 
 
 def test_impossible_sizes_are_refused() -> None:
     schedule = interleaved(2, 1, 3)
-    with pytest.raises(ScheduleError, match="tick 0 has 2 bundles; valid: 3, one per stage"):
-        check(replace(schedule, stages=3))
+    with pytest.raises(ScheduleError, match="tick 0 has 2 fused tasks; valid: 3, one per stage"):
+        check(replace(schedule, modules=(ModuleStages(BACKBONE, 3, 3, looped=True),)))
     with pytest.raises(ScheduleError, match="microbatches: 0 is refused; valid: 1 or more"):
         check(replace(schedule, microbatches=0))
     with pytest.raises(ScheduleError, match="'vision': the name is taken"):
-        check(replace(schedule, encoders=(VISION, VISION)))
+        check(with_modules(schedule, VISION, VISION))

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from scheduling.schedules.bubbles import choose_pieces, choose_prefetch, place_encoders
-from scheduling.schedules.costs import EncoderCosts, TaskCosts
-from scheduling.schedules.make import decoder_schedule
-from scheduling.schedules.schedule import SCHEDULES, Schedule, ScheduleError, interleaved
-from scheduling.schedules.tasks import EncoderPieces, Task
+from scheduling.schedules.bubbles import choose_chunks, choose_prefetch, place_modules
+from scheduling.schedules.costs import ChunkCosts, TaskCosts
+from scheduling.schedules.make import SCHEDULES, backbone_schedule
+from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved
+from scheduling.schedules.tasks import ModuleStages, Task
 
-VISION = EncoderPieces("vision", 2, backward=2)
-PIECES = EncoderCosts((0.5, 0.5), (1.0, 1.0))
-COSTS = TaskCosts(1.0, 2.0, encoders={"vision": PIECES})
+VISION = ModuleStages("vision", chunks=2)
+PIECES = ChunkCosts((0.5, 0.5), (1.0, 1.0))
+COSTS = TaskCosts(1.0, 2.0, sources={"vision": PIECES})
 
 
 def with_tasks(schedule: Schedule, change: Callable[[Task], Task | None]) -> Schedule:
@@ -29,7 +29,7 @@ def with_tasks(schedule: Schedule, change: Callable[[Task], Task | None]) -> Sch
 
 def shifted(by: int) -> Callable[[Schedule], Schedule]:
     return lambda schedule: with_tasks(
-        schedule, lambda task: replace(task, microbatch=task.microbatch + by)
+        schedule, lambda task: task._replace(microbatch=task.microbatch + by)
     )
 
 
@@ -38,13 +38,17 @@ WRONG: dict[str, tuple[Callable[[Schedule], Schedule], str]] = {
     "microbatches from one": (shifted(1), "microbatch"),
     "far microbatches": (shifted(40), "microbatch"),
     "negative microbatches": (shifted(-9), "microbatch"),
-    "a chunk too many": (lambda s: with_tasks(s, lambda t: replace(t, part=1)), "unknown part"),
+    "a chunk too many": (
+        lambda s: with_tasks(s, lambda t: t._replace(chunk=t.chunk + 2)),
+        "unknown chunk",
+    ),
+    "a wrong stage": (lambda s: with_tasks(s, lambda t: t._replace(chunk=1)), "wrong stage"),
     "a missing microbatch": (
         lambda s: with_tasks(s, lambda t: None if t.microbatch == 2 else t),
         "missing",
     ),
     "a microbatch twice": (
-        lambda s: with_tasks(s, lambda t: replace(t, microbatch=t.microbatch // 2 * 2)),
+        lambda s: with_tasks(s, lambda t: t._replace(microbatch=t.microbatch // 2 * 2)),
         "already in",
     ),
     "a row without a stage": (lambda s: replace(s, ticks=(s.ticks[0][:1], *s.ticks[1:])), "stage"),
@@ -58,10 +62,10 @@ def test_a_wrong_schedule_is_refused_before_it_is_filled(name: str) -> None:
     change, word = WRONG[name]
     schedule = change(interleaved(2, 1, 4))
     fillers: tuple[Callable[[], Any], ...] = (
-        lambda: place_encoders(schedule, [VISION], COSTS),
-        lambda: place_encoders(schedule, [VISION], COSTS, "first_stage"),
-        lambda: choose_prefetch(schedule, [replace(VISION, backward=0)], COSTS),
-        lambda: choose_pieces(schedule, {VISION: PIECES}, COSTS),
+        lambda: place_modules(schedule, [VISION], COSTS),
+        lambda: place_modules(schedule, [VISION], COSTS, "first_stage"),
+        lambda: choose_prefetch(schedule, [replace(VISION, first_backward=2)], COSTS),
+        lambda: choose_chunks(schedule, {VISION: PIECES}, COSTS),
     )
     for fill in fillers:
         with pytest.raises(ScheduleError, match=word):
@@ -75,27 +79,27 @@ def test_the_function_of_a_wrong_schedule_is_named(
     change, word = WRONG[name]
     monkeypatch.setitem(SCHEDULES, "mine", lambda p, v, m: change(interleaved(p, v, m)))
     with pytest.raises(ScheduleError, match=f"'mine' makes no valid schedule: (?s:.*){word}"):
-        decoder_schedule("mine", 2, 1, 4)
+        backbone_schedule("mine", 2, 1, 4)
 
 
 def test_other_sizes_than_asked_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SCHEDULES, "mine", lambda p, v, m: interleaved(p, m, v))
     with pytest.raises(ScheduleError, match="chunks: 4 is refused; valid: 1"):
-        decoder_schedule("mine", 2, 1, 4)
+        backbone_schedule("mine", 2, 1, 4)
 
 
 def test_a_schedule_with_encoders_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def filled(stages: int, chunks: int, microbatches: int) -> Schedule:
-        return place_encoders(interleaved(stages, chunks, microbatches), [VISION], COSTS)
+        return place_modules(interleaved(stages, chunks, microbatches), [VISION], COSTS)
 
     monkeypatch.setitem(SCHEDULES, "mine", filled)
-    with pytest.raises(ScheduleError, match="encoders: vision are refused"):
-        decoder_schedule("mine", 2, 1, 4)
+    with pytest.raises(ScheduleError, match="modules: vision are refused"):
+        backbone_schedule("mine", 2, 1, 4)
 
 
 def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(ScheduleError, match="'dualpipe' is unknown; valid: 1f1b, gpipe"):
-        decoder_schedule("dualpipe", 2, 1, 4)
+        backbone_schedule("dualpipe", 2, 1, 4)
 
 
 @pytest.mark.parametrize("name", SCHEDULES)

@@ -2,13 +2,16 @@
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduling.schedules.bubbles import place_modules
 from scheduling.schedules.check import check, peak_live
+from scheduling.schedules.costs import ChunkCosts, TaskCosts
 from scheduling.schedules.schedule import (
     Schedule,
     ScheduleError,
@@ -17,8 +20,8 @@ from scheduling.schedules.schedule import (
     one_forward_one_backward,
     zero_bubble,
 )
-from scheduling.schedules.task_kinds import EF, B, F, W
-from scheduling.schedules.tasks import EncoderPieces, Task
+from scheduling.schedules.task_kinds import B, F, W
+from scheduling.schedules.tasks import Feed, ModuleStages, Task
 from tests.scheduling import placing
 
 SIZES = {"stages": st.integers(1, 6), "chunks": st.integers(1, 4)}
@@ -45,8 +48,8 @@ def test_generated_schedules_are_legal(stages: int, chunks: int, microbatches: i
 def test_columns_hold_every_task_in_order(schedule: Schedule) -> None:
     own = schedule.task_arrays
     names = [own.keys[key] for key in own.key]
-    numbers = zip(own.tick, own.stage, own.microbatch, own.part, names, strict=True)
-    tasks = [(t, s, Task(kind, m, v, name)) for t, s, m, v, (name, kind) in numbers]
+    numbers = zip(own.tick, own.stage, own.microbatch, own.chunk, names, strict=True)
+    tasks = [(t, s, Task(kind, name, m, v)) for t, s, m, v, (name, kind) in numbers]
     assert tasks == list(schedule)
 
 
@@ -54,10 +57,10 @@ def test_columns_hold_every_task_in_order(schedule: Schedule) -> None:
 def test_of_those_that_a_unit_feeds_one_is_chosen(data: st.DataObject, microbatches: int) -> None:
     values = data.draw(st.lists(st.integers(0, 99), min_size=microbatches, max_size=microbatches))
     ends = data.draw(placing.feeds(microbatches))
-    cut = EncoderPieces("vision", feeds=ends)
+    feed = Feed("vision", consumers=ends)
     for choose, one in ((np.minimum, min), (np.maximum, max)):
         expected = [one(values[first : last + 1]) for first, last in ends]
-        assert cut.reduce_consumers(np.array(values), choose).tolist() == expected
+        assert feed.reduce_consumers(np.array(values), choose).tolist() == expected
 
 
 @given(**SIZES, microbatches=MICROBATCHES)
@@ -126,7 +129,7 @@ def test_json_round_trip(schedule: Schedule) -> None:
 
 def test_drawing() -> None:
     schedule = placing.naive(
-        one_forward_one_backward(2, 2), [EncoderPieces("vision", pieces=2, stages=2)]
+        one_forward_one_backward(2, 2), [ModuleStages("vision", 2, 2, first_backward=1)]
     )
     assert str(schedule).splitlines() == [
         "tick     0     1       2       3  4  5     6  7  8       9",
@@ -137,10 +140,10 @@ def test_drawing() -> None:
 
 def test_span_is_that_of_the_decoder() -> None:
     decoder = interleaved(2, 2, 3)
-    schedule = placing.naive(decoder, [EncoderPieces("vision", backward=1)])
+    schedule = placing.naive(decoder, [ModuleStages("vision")])
     assert decoder.span == range(len(decoder.ticks))
     assert schedule.span == range(2, 2 + len(decoder.ticks))
-    assert schedule.when[Task(EF, 1, 0, "vision")] == (0, 1)
+    assert schedule.when[Task(F, "vision", 1)] == (0, 1)
 
 
 @pytest.mark.parametrize("name", ["stages", "chunks", "microbatches"])
@@ -161,7 +164,9 @@ def test_docstring_drawing_is_what_is_made() -> None:
         assert " ".join(line.split()) in " ".join((zero_bubble.__doc__ or "").split())
 
 
-@pytest.mark.parametrize("change", [{"ticks": 3}, {"encoders": [{"nom": "x"}]}, {"stages": None}])
+@pytest.mark.parametrize(
+    "change", [{"ticks": 3}, {"modules": [{"nom": "x"}]}, {"microbatches": None}]
+)
 def test_what_is_no_schedule_is_refused(change):
     values = interleaved(2, 1, 2).to_json() | change
     values = {key: value for key, value in values.items() if value is not None}
@@ -169,11 +174,27 @@ def test_what_is_no_schedule_is_refused(change):
         Schedule.from_json(values)
     with pytest.raises(ScheduleError, match="no schedule: JSONDecodeError"):
         Schedule.from_json('{"stages": 2')
-    for wrong in ({"stages": "2"}, {"chunks": 1.0}, {"ticks": [[[["F", "0", 0, "decoder"]]]]}):
+    for wrong in (
+        {"microbatches": "2"},
+        {"modules": [{"name": "decoder", "chunks": 1.0}]},
+        {"ticks": [[[["F", "decoder", "0", 0]]]]},
+    ):
         with pytest.raises(ScheduleError, match=r"no schedule: TypeError: .* is no whole number"):
             Schedule.from_json(interleaved(1, 1, 1).to_json() | wrong)
 
 
 def test_an_encoder_that_is_not_there_is_named():
-    with pytest.raises(ScheduleError, match="'vision' is not in the schedule; valid: none"):
-        interleaved(2, 1, 2).encoder("vision")
+    with pytest.raises(ScheduleError, match="'vision' is not in the schedule; valid: decoder"):
+        interleaved(2, 1, 2).module("vision")
+
+
+def test_a_schedule_of_before_the_common_kinds_is_read() -> None:
+    """`older_schedule.json` was written when encoders had kinds of tasks of their own."""
+    text = Path(__file__).with_name("older_schedule.json").read_text()
+    modules = [ModuleStages("vision", chunks=2, first_backward=1)]
+    modules.append(ModuleStages("audio", first_backward=1, prefetch=1))
+    chunks = {"vision": ChunkCosts((0.5, 0.5), (0.0, 1.0)), "audio": ChunkCosts((0.5,), (0.0,))}
+    feeds = [Feed("vision", consumers=((0, 1),)), Feed("audio")]
+    costs = TaskCosts(1.0, 2.0, sources=chunks)
+    made = place_modules(interleaved(2, 2, 2), modules, costs, feeds=feeds)
+    assert Schedule.from_json(text) == made

@@ -71,7 +71,7 @@ def test_parameters_and_their_sums_are_counted_once() -> None:
     assert times[0].update == times[1].update
     assert times[0].scatter == times[1].scatter
     assert times[0].gather == times[1].gather
-    assert len(times[0].encoders) == 2 * len(times[1].encoders)
+    assert len(times[0].sources) == 2 * len(times[1].sources)
 
 
 def test_lanes_compute_again_what_their_encoder_does() -> None:

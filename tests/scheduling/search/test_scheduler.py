@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
@@ -12,7 +11,8 @@ from scheduling.costs.flops import task_flops
 from scheduling.costs.strategy import Strategy
 from scheduling.schedules.check import check
 from scheduling.schedules.kinds import ScheduleKind
-from scheduling.schedules.schedule import SCHEDULES, Schedule, gpipe, interleaved, zero_bubble
+from scheduling.schedules.make import SCHEDULES
+from scheduling.schedules.schedule import Schedule, gpipe, interleaved, zero_bubble
 from scheduling.search.scheduler import cut_encoders, make_schedule, seconds_on
 from sharding.plan import ParallelPlan
 from tests.configs import config
@@ -47,11 +47,11 @@ def test_another_kind_is_a_function_and_a_name(monkeypatch: pytest.MonkeyPatch) 
     def one_after_the_other(stages: int, chunks: int, microbatches: int) -> Schedule:
         parts = [interleaved(stages, chunks, 1)] * microbatches
         rows = [
-            tuple(tuple(replace(task, microbatch=i) for task in own) for own in row)
+            tuple(tuple(task._replace(microbatch=i) for task in own) for own in row)
             for i, part in enumerate(parts)
             for row in part.ticks
         ]
-        return Schedule(stages, chunks, microbatches, (), tuple(rows))
+        return Schedule.of_backbone(stages, chunks, microbatches, rows)
 
     monkeypatch.setitem(SCHEDULES, "alone", one_after_the_other)
     workload, times = small.workload(), seconds_on(small.hardware())

@@ -20,7 +20,7 @@ from scheduling.costs.strategy import Strategy
 from scheduling.lowering.bounds import ScheduleBounds
 from scheduling.lowering.lower import lower_schedule
 from scheduling.schedules.check import check
-from scheduling.schedules.tasks import Feeds
+from scheduling.schedules.tasks import Consumers
 from scheduling.search.scheduler import PlacementLimits, StepScheduler, make_schedule, seconds_on
 from sharding.plan import ParallelPlan
 from tests.scheduling import workloads as small
@@ -31,7 +31,7 @@ ENCODERS = (("vision", 64, 2), ("audio", 32, 2))
 ROWS, POSITIONS = 2, 64
 #: Numbers of stages and microbatches; and a step of the first that its first way does not fit.
 SIZES = ((2, 4), (2, 6), (4, 8))
-UNEVEN: Mapping[str, Feeds] = {
+UNEVEN: Mapping[str, Consumers] = {
     "vision": ((0, 3),),
     "audio": ((0, 0), (1, 1), (2, 2), (3, 3)),
 }
@@ -79,7 +79,7 @@ def media(rng: np.random.Generator, shares: list[float], longest: int) -> Ints:
     return np.array(found, np.int64).reshape(-1, 5)
 
 
-def fed(load: Mapping[str, list[Ints]], together: bool) -> dict[str, Feeds]:
+def fed(load: Mapping[str, list[Ints]], together: bool) -> dict[str, Consumers]:
     """What the units of a load feed."""
     return {
         name: plan_independent_microbatches(own, ROWS, POSITIONS, together=together).feeds
@@ -87,7 +87,9 @@ def fed(load: Mapping[str, list[Ints]], together: bool) -> dict[str, Feeds]:
     }
 
 
-def fits(sizes: tuple[int, ...], feeds: Mapping[str, Feeds], ways: list[PlacementLimits]) -> bool:
+def fits(
+    sizes: tuple[int, ...], feeds: Mapping[str, Consumers], ways: list[PlacementLimits]
+) -> bool:
     """Whether the schedule of one of the ways fits what is compiled."""
     follow, bounds = compiled(*sizes)
     if any(len(own) > sizes[1] for own in feeds.values()):
@@ -129,7 +131,7 @@ def test_units_that_share_microbatches_fit_where_nothing_waits(sizes: tuple[int,
         assert fits(sizes, feeds, last)
 
 
-def chain(rng: np.random.Generator, microbatches: int, empty: float) -> Feeds:
+def chain(rng: np.random.Generator, microbatches: int, empty: float) -> Consumers:
     """Units of which a microbatch feeds the last one and a new one, if it is not empty."""
     units: list[tuple[int, int]] = []
     for m in range(microbatches):

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.costs.times import Segment, StepTimes, TaskTime
-from scheduling.schedules.bubbles import place_encoders
+from scheduling.schedules.bubbles import place_modules
 from scheduling.schedules.schedule import (
     Schedule,
     ScheduleError,
@@ -21,8 +21,8 @@ from scheduling.schedules.schedule import (
     interleaved,
     one_forward_one_backward,
 )
-from scheduling.schedules.task_kinds import EB, EF, F, TaskKind, W
-from scheduling.schedules.tasks import EncoderPieces
+from scheduling.schedules.task_kinds import B, F, TaskKind, W
+from scheduling.schedules.tasks import ModuleStages
 from scheduling.simulate.bundle import bundle_time, scale
 from scheduling.simulate.events import Node, run
 from scheduling.simulate.lockstep import simulate
@@ -53,7 +53,7 @@ def times_of(draw: st.DrawFn, schedule: Schedule, *, collectives: bool = True) -
     pieces: Pieces = {}
     for _, _, task in schedule:
         if task.module != "decoder":
-            pieces.setdefault((task.kind, task.module, task.part), draw(own))
+            pieces.setdefault((task.kind, task.module, task.chunk), draw(own))
     update = whole if collectives else st.just(0.0)
     ends: dict[str, Any] = {name: draw(link) for name in ("send", "deliver", "gather", "scatter")}
     more = {"weights": draw(own)} if W in schedule.kinds else {}
@@ -65,9 +65,9 @@ def times_of(draw: st.DrawFn, schedule: Schedule, *, collectives: bool = True) -
 @st.composite
 def replicas_of(draw: st.DrawFn, schedule: Schedule, times: StepTimes) -> Replica:
     """Replicas with some slow stages, and some modules with lengths."""
-    modules = sorted({"decoder", *(module for _, module, _ in times.encoders)})
+    modules = sorted({"decoder", *times.modules})
     counts = dict.fromkeys(modules, schedule.microbatches)
-    counts |= {cut.name: cut.units(schedule.microbatches) for cut in schedule.encoders}
+    counts |= {own.name: schedule.microbatches_of(own.name) for own in schedule.sources}
     slow = st.dictionaries(st.integers(0, schedule.stages - 1), st.just(1.5), max_size=2)
     factor, lengths = st.sampled_from([0.5, 1.0, 2.0]), {}
     for name in sorted(draw(st.sets(st.sampled_from(modules)))):
@@ -133,8 +133,9 @@ def test_without_communication_it_is_the_timeline(
 def graph(schedule: Schedule, times: StepTimes, replica: Replica) -> list[Node]:
     """The step in lockstep without any overlap as a graph of nodes, one after the other."""
     stages, meets = range(schedule.stages), schedule.stage_syncs.tolist()
-    moving = {"decoder", *(cut.name for cut in schedule.encoders if cut.stages > 1)}
-    enters = [any(t.kind == F and not t.part for t in row[0]) for row in schedule.ticks]
+    moving = {"decoder", *(own.name for own in schedule.sources if own.stages > 1)}
+    first = F, "decoder", 0
+    enters = [any((t.kind, t.module, t.chunk) == first for t in row[0]) for row in schedule.ticks]
     nodes: list[Node] = []
 
     def add(seconds: float, *after: int) -> int:
@@ -157,7 +158,8 @@ def graph(schedule: Schedule, times: StepTimes, replica: Replica) -> list[Node]:
         moves = any(t.kind.passes and t.module in moving for bundle in row for t in bundle)
         clocks = [add(times.send * moves, *clocks)] * len(stages)
         for task in row[-1]:
-            if (task.kind, task.part) == (F, schedule.chunks - 1):
+            last = F, "decoder", schedule.backbone.chunks - 1
+            if (task.kind, task.module, task.chunk) == last:
                 length = replica.length("decoder", task.microbatch)
                 clocks = [add(compute(times.head, s, length), clocks[s]) for s in stages]
         following = next((t for t in range(tick + 1, len(meets)) if meets[t]), len(meets))
@@ -218,7 +220,7 @@ def test_faster_links_never_slow_a_step_whose_tasks_run_one_by_one(
         forward=faster(times.forward),
         backward=faster(times.backward),
         head=faster(times.head),
-        encoders={key: faster(own) for key, own in times.encoders.items()},
+        sources={key: faster(own) for key, own in times.sources.items()},
         more={name: faster(own) for name, own in times.more.items()},
         send=times.send * factor,
         gather=times.gather * factor,
@@ -273,13 +275,13 @@ def test_co_issue_hides_collectives(co_issue: bool, seconds: float) -> None:
 
 
 def test_encoder_work_fills_gather_and_scatter() -> None:
-    cut = EncoderPieces("vision")
-    pieces: Pieces = {(EF, "vision", 0): alone(2.0, 1.0), (EB, "vision", 0): alone(2.0, 1.0)}
-    times = replace(PLAIN, encoders=pieces, gather=3.0, scatter=1.0)
+    cut = ModuleStages("vision")
+    pieces: Pieces = {(F, "vision", 0): alone(2.0, 1.0), (B, "vision", 0): alone(2.0, 1.0)}
+    times = replace(PLAIN, sources=pieces, gather=3.0, scatter=1.0)
     decoder = one_forward_one_backward(2, 2)
-    schedule = place_encoders(decoder, [cut], times.costs, "prologue")
+    schedule = place_modules(decoder, [cut], times.costs, "prologue")
     beside, before = (simulate(schedule, times, Options(overlap_gather=on)) for on in (True, False))
-    bare = simulate(decoder, replace(times, encoders={})).makespan - 4
+    bare = simulate(decoder, replace(times, sources={})).makespan - 4
     assert before.makespan == bare + 3 + 3 + 3 + 1
     # The forward is as long as the gather; the backward is 2 s longer than the scatter.
     assert beside.makespan == bare + 3 + 3
@@ -289,18 +291,18 @@ def test_encoder_work_fills_gather_and_scatter() -> None:
 
 
 def test_collectives_of_encoders_do_not_slow_gather_and_scatter() -> None:
-    pieces: Pieces = {(kind, "vision", 0): alone(2.0, 1.0) for kind in (EF, EB)}
-    times = replace(PLAIN, encoders=pieces, gather=50.0, scatter=100.0)
+    pieces: Pieces = {(kind, "vision", 0): alone(2.0, 1.0) for kind in (F, B)}
+    times = replace(PLAIN, sources=pieces, gather=50.0, scatter=100.0)
     decoder = one_forward_one_backward(2, 2)
-    schedule = place_encoders(decoder, [EncoderPieces("vision")], times.costs, "prologue")
-    bare = simulate(decoder, replace(times, encoders={}))
+    schedule = place_modules(decoder, [ModuleStages("vision")], times.costs, "prologue")
+    bare = simulate(decoder, replace(times, sources={}))
     assert simulate(schedule, times).makespan == bare.makespan
 
 
 def test_hidden_encoder_work_costs_nothing() -> None:
-    pieces: Pieces = {(EF, "vision", 0): alone(1.0), (EB, "vision", 0): alone(2.0)}
-    times = replace(PLAIN, encoders=pieces, gather=100.0, scatter=100.0)
-    schedule = place_encoders(interleaved(2, 1, 4), [EncoderPieces("vision")], times.costs)
+    pieces: Pieces = {(F, "vision", 0): alone(1.0), (B, "vision", 0): alone(2.0)}
+    times = replace(PLAIN, sources=pieces, gather=100.0, scatter=100.0)
+    schedule = place_modules(interleaved(2, 1, 4), [ModuleStages("vision")], times.costs)
     assert simulate(schedule, times).encoder_hidden == 1
     assert simulate(interleaved(2, 1, 4), times).encoder_hidden is None
 
@@ -355,10 +357,10 @@ def test_the_slowest_replica_decides_and_the_others_wait_for_it() -> None:
 
 
 def test_waiting_for_the_last_encoder_task_of_another_replica_is_of_kind_scatter() -> None:
-    pieces: Pieces = {(EF, "vision", 0): alone(1.0), (EB, "vision", 0): alone(2.0)}
-    times = replace(PLAIN, encoders=pieces)
+    pieces: Pieces = {(F, "vision", 0): alone(1.0), (B, "vision", 0): alone(2.0)}
+    times = replace(PLAIN, sources=pieces)
     decoder = one_forward_one_backward(2, 2)
-    schedule = place_encoders(decoder, [EncoderPieces("vision")], times.costs, "prologue")
+    schedule = place_modules(decoder, [ModuleStages("vision")], times.costs, "prologue")
     twice = Replica(lengths={"vision": [1.0, 2.0]})
     made = simulate(schedule, times, Options(replicas=4, usual=Replica(), distinct=(twice, twice)))
     assert made.makespan == simulate(schedule, times).makespan + 1 + 2
@@ -411,12 +413,12 @@ def test_thousands_of_devices_take_seconds() -> None:
     """8 stages x 12 chunks x tensor 8 x data 48, 96 decoder and 48 encoder layers."""
     pieces: Pieces = {}
     for piece in range(12):
-        pieces[EF, "vision", piece] = alone(5e-3, 2e-3, segments=8)
-        pieces[EB, "vision", piece] = alone(10e-3, 2e-3, segments=8)
+        pieces[F, "vision", piece] = alone(5e-3, 2e-3, segments=8)
+        pieces[B, "vision", piece] = alone(10e-3, 2e-3, segments=8)
     times = StepTimes(
         alone(5e-3, 1e-3, 4), alone(15e-3, 2e-3, 8), pieces, alone(1e-3), 1e-4, 1e-4, 0.17, 0.46
     )
-    cut = EncoderPieces("vision", pieces=12, backward=12)
-    schedule = place_encoders(interleaved(8, 12, 16), [cut], times.costs)
+    cut = ModuleStages("vision", chunks=12)
+    schedule = place_modules(interleaved(8, 12, 16), [cut], times.costs)
     made = within(2, lambda: simulate(schedule, times, Options(replicas=48)))
     assert len(made.stages) == 8

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from scheduling.costs.times import Segment, StepTimes, TaskTime
 from scheduling.schedules.schedule import Schedule, ScheduleError
-from scheduling.schedules.task_kinds import EB, EF, B, F
-from scheduling.schedules.tasks import Task
+from scheduling.schedules.task_kinds import B, F
+from scheduling.schedules.tasks import BACKBONE, Task
 from scheduling.simulate.lockstep import simulate
 from scheduling.simulate.orders import (
     Ordered,
@@ -32,14 +32,16 @@ from tests.scheduling.simulate.test_lockstep import alone, replicas_of, times_of
 
 def seconds(task: Task, stage: int) -> TaskTime:
     """Forwards 1 s, backwards 2 s; encoders' 4 and 8 s."""
-    return alone({F: 1.0, B: 2.0, EF: 4.0, EB: 8.0}[task.kind])
+    return alone((2.0 if task.kind is B else 1.0) * (1 if task.module == BACKBONE else 4))
 
 
 PLAIN = OrderTimes(seconds)
-F0, B0, F1, B1 = (Task(kind, m) for m in (0, 1) for kind in (F, B))
-EF0, EB0 = Task(EF, 0, 0, "vision"), Task(EB, 0, 0, "vision")
+F0, B0, F1, B1 = (Task(kind, BACKBONE, m) for m in (0, 1) for kind in (F, B))
+#: The same on the second stage.
+G0, C0, G1, C1 = (task._replace(chunk=1) for task in (F0, B0, F1, B1))
+EF0, EB0 = Task(F, "vision", 0), Task(B, "vision", 0)
 #: Two stages, one microbatch.
-SHORT: Orders = (((F0,), (B0,)), ((F0,), (B0,)))
+SHORT: Orders = (((F0,), (B0,)), ((G0,), (C0,)))
 
 
 def of_schedule(schedule: Schedule) -> Orders:
@@ -65,7 +67,7 @@ def test_equal_chunks_take_the_time_of_the_formula(stages: int, chunks: int, gro
     assert made.compute == microbatches * chunks * 3
     assert made.encoder_hidden is None
     for task in {task for _, task in step}:
-        assert step.stages_of[task] == tuple(range(stages))
+        assert step.stages_of[task] == (task.chunk % stages,)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,8 @@ def test_equal_chunks_take_the_time_of_the_formula(stages: int, chunks: int, gro
 )
 def test_orders_of_megatron_by_hand(sizes: tuple[int, int, int], stage: int, begin: str) -> None:
     order = megatron_orders(*sizes)[stage]
-    words = [f"{t.kind}{t.microbatch}" + (f".{t.part}" if t.part else "") for (t,) in order]
+    loops = [(t, t.chunk // sizes[0]) for (t,) in order]
+    words = [f"{t.kind}{t.microbatch}" + (f".{loop}" if loop else "") for t, loop in loops]
     assert " ".join(words).startswith(begin)
     assert len(words) == len(set(words)) == 2 * sizes[1] * sizes[2]
 
@@ -99,13 +102,13 @@ def test_sends_take_time_but_not_that_of_the_stages() -> None:
     many = simulate_order(Ordered(megatron_orders(2, 1, 8)), replace(PLAIN, send=0.5))
     # Both stages always have something to do meanwhile, but at the first and the last send.
     assert many.makespan <= 9 * 3 + 8 * 2 * 0.5
-    assert span_of(many, 1, F0) == (1.5, 2.5)
+    assert span_of(many, 1, G0) == (1.5, 2.5)
 
 
 def test_exchanges_hold_a_stage_up() -> None:
     made = simulate_order(Ordered(SHORT), replace(PLAIN, exchange=0.5))
     assert made.makespan == 1 + 0.5 + 1 + 0.5 + 2 + 0.5 + 2
-    assert span_of(made, 1, F0) == (1.5, 2.5)
+    assert span_of(made, 1, G0) == (1.5, 2.5)
     assert made.idle["tensor"] == 0
 
 
@@ -113,8 +116,8 @@ def test_pairs_wait_for_what_both_need_and_hand_on_at_their_end() -> None:
     orders = megatron_orders(2, 2, 4)
     step = exchanged_in_pairs(orders)
     # Stage 0 runs .. F3 B1.1 .., and stage 1 .. F3 B1 ..: both come out of one exchange.
-    assert step.after[0, Task(B, 0, 1)] == ((1, Task(B, 0, 1)),)
-    assert step.after[1, Task(F, 3)] == ((0, Task(B, 1, 1)),)
+    assert step.after[0, Task(B, BACKBONE, 0, 2)] == ((1, Task(B, BACKBONE, 0, 3)),)
+    assert step.after[1, Task(F, BACKBONE, 3, 1)] == ((0, Task(B, BACKBONE, 1, 2)),)
     # Where all forwards come first, nothing alternates.
     assert simulate_order(exchanged_in_pairs(megatron_orders(2, 2, 2)), PLAIN).makespan > 0
     free, paired = (simulate_order(own, PLAIN) for own in (Ordered(orders), step))
@@ -123,35 +126,35 @@ def test_pairs_wait_for_what_both_need_and_hand_on_at_their_end() -> None:
 
 
 def test_one_send_waits_for_another_from_the_same_stage_to_the_same() -> None:
-    orders: Orders = (((F0,), (F1,)), ((F0,), (F1,)))
+    orders: Orders = (((F0,), (F1,)), ((G0,), (G1,)))
     made = simulate_order(Ordered(orders), replace(PLAIN, send=5.0))
-    assert span_of(made, 1, F1) == (11.0, 12.0)
+    assert span_of(made, 1, G1) == (11.0, 12.0)
 
 
 def test_what_is_ready_first_is_sent_first() -> None:
-    orders: Orders = (((F1,), (F0,)), ((F0,), (F1,)))
+    orders: Orders = (((F1,), (F0,)), ((G0,), (G1,)))
     made = simulate_order(Ordered(orders), replace(PLAIN, send=5.0))
     # The send of F1 has begun when F0 is done.
-    assert span_of(made, 1, F0) == (11.0, 12.0)
+    assert span_of(made, 1, G0) == (11.0, 12.0)
 
 
 @pytest.mark.parametrize(
     ("placed", "needed"),
     [
-        ((0, Task(F, 1)), (1, Task(EF, 1, 1, "vision"))),
-        ((1, Task(F, 1)), (0, Task(F, 1))),
-        ((0, Task(F, 1, 1)), (1, Task(F, 1, 0))),
-        ((1, Task(B, 1, 1)), (1, Task(F, 1, 1))),
-        ((0, Task(B, 1, 1)), (1, Task(B, 1, 1))),
-        ((1, Task(B, 1, 0)), (0, Task(B, 1, 1))),
-        ((1, Task(EF, 1, 1, "vision")), (0, Task(EF, 1, 0, "vision"))),
-        ((1, Task(EB, 1, 1, "vision")), (0, Task(B, 1))),
-        ((0, Task(EB, 1, 0, "vision")), (1, Task(EB, 1, 1, "vision"))),
+        ((0, Task(F, BACKBONE, 1)), (1, Task(F, "vision", 1, 1))),
+        ((1, Task(F, BACKBONE, 1, 1)), (0, Task(F, BACKBONE, 1))),
+        ((0, Task(F, BACKBONE, 1, 2)), (1, Task(F, BACKBONE, 1, 1))),
+        ((1, Task(B, BACKBONE, 1, 3)), (1, Task(F, BACKBONE, 1, 3))),
+        ((0, Task(B, BACKBONE, 1, 2)), (1, Task(B, BACKBONE, 1, 3))),
+        ((1, Task(B, BACKBONE, 1, 1)), (0, Task(B, BACKBONE, 1, 2))),
+        ((1, Task(F, "vision", 1, 1)), (0, Task(F, "vision", 1))),
+        ((1, Task(B, "vision", 1, 1)), (0, Task(B, BACKBONE, 1))),
+        ((0, Task(B, "vision", 1)), (1, Task(B, "vision", 1, 1))),
     ],
 )
 def test_what_tasks_need(placed: tuple[int, Task], needed: tuple[int, Task]) -> None:
     pieces = [
-        tuple((Task(kind, m, stage, "vision"),) for kind in (EF, EB) for m in (0, 1))
+        tuple((Task(kind, "vision", m, stage),) for kind in (F, B) for m in (0, 1))
         for stage in (0, 1)
     ]
     both = zip(megatron_orders(2, 2, 2), pieces, strict=True)
@@ -160,10 +163,10 @@ def test_what_tasks_need(placed: tuple[int, Task], needed: tuple[int, Task]) -> 
 
 
 def test_uneven_chunks_by_hand() -> None:
-    times = replace(PLAIN, time=lambda task, stage: alone(10.0 if stage and not task.part else 1.0))
+    times = replace(PLAIN, time=lambda task, stage: alone(10.0 if task.chunk == 1 else 1.0))
     made = simulate_order(Ordered(megatron_orders(2, 2, 2)), times)
     # Stage 1: F0 at 1 to 11, F1 to 21, then short ones until 24 or so, and two backwards of 10.
-    assert span_of(made, 1, Task(F, 1)) == (11.0, 21.0)
+    assert span_of(made, 1, Task(F, BACKBONE, 1, 1)) == (11.0, 21.0)
     assert made.makespan == 1 + 4 * 10 + 4 + 1
 
 
@@ -172,7 +175,7 @@ def test_without_lockstep_a_step_is_never_slower(data: st.DataObject) -> None:
     schedule = data.draw(schedules())
     own = data.draw(times_of(schedule))
     ends: dict[str, Any] = {"gather": own.gather, "scatter": own.scatter, "update": own.update}
-    times = StepTimes(own.forward, own.backward, own.encoders, TaskTime(), **ends, more=own.more)
+    times = StepTimes(own.forward, own.backward, own.sources, TaskTime(), **ends, more=own.more)
     orders = OrderTimes(lambda task, _: times.time(task), **ends)
     options = Options(
         data.draw(st.booleans()),
@@ -181,8 +184,8 @@ def test_without_lockstep_a_step_is_never_slower(data: st.DataObject) -> None:
         data.draw(replicas_of(schedule, times)),
     )
     feeds = {
-        cut.name: tuple((first, last) for first, last in cut.consumers(schedule.microbatches))
-        for cut in schedule.encoders
+        feed.source: tuple(map(tuple, feed.consumer_spans(schedule.microbatches).tolist()))
+        for feed in schedule.feeds
     }
     ordered = simulate_order(Ordered(of_schedule(schedule), feeds=feeds), orders, options)
     lockstep = simulate(schedule, times, options)
@@ -211,28 +214,28 @@ def test_collectives_of_encoders_do_not_slow_gather_and_scatter() -> None:
     usual = simulate_order(Ordered(orders), times)
 
     def communicating(task: Task, stage: int) -> TaskTime:
-        return alone(1.0, 3.0) if task.kind in (EF, EB) else seconds(task, stage)
+        return alone(1.0, 3.0) if task.module == "vision" else seconds(task, stage)
 
     made = simulate_order(Ordered(orders), replace(times, time=communicating))
     assert made.makespan == usual.makespan
 
 
 def test_a_co_issued_task_hands_on_its_result_when_it_is_done() -> None:
-    beside, reader = Task(EF, 1, 0, "vision"), Task(EF, 2, 0, "vision")
-    orders: Orders = (((F0,), (reader,), (B0,)), ((F0, beside), (B0,)))
+    beside, reader = Task(F, "vision", 1), Task(F, "vision", 2)
+    orders: Orders = (((F0,), (reader,), (B0,)), ((G0, beside), (C0,)))
     times = replace(PLAIN, time=lambda task, _: alone(3.0, 1.0))
-    made = simulate_order(Ordered(orders, {(0, reader): ((1, F0),)}), times)
+    made = simulate_order(Ordered(orders, {(0, reader): ((1, G0),)}), times)
     # On stage 1, F0 is done after 4 of the 7 s of its bundle.
-    assert span_of(made, 1, F0) == (4.0, 11.0)
+    assert span_of(made, 1, G0) == (4.0, 11.0)
     assert span_of(made, 0, reader) == (8.0, 12.0)
-    assert span_of(made, 1, B0) == (11.0, 15.0)
+    assert span_of(made, 1, C0) == (11.0, 15.0)
 
 
 def test_more_may_be_waited_for() -> None:
     free = simulate_order(Ordered(SHORT), PLAIN)
     orders: Orders = (SHORT[0], ((EF0,), *SHORT[1]))
     assert simulate_order(Ordered(orders), PLAIN).makespan == free.makespan + 4
-    last = Task(EF, 1, 0, "vision")
+    last = Task(F, "vision", 1)
     orders = (SHORT[0], (*SHORT[1], (last,)))
     assert simulate_order(Ordered(orders), PLAIN).makespan == 1 + 1 + 2 + 4
     bound = {(1, last): ((0, B0),)}
@@ -250,13 +253,13 @@ def test_a_straggler_and_long_microbatches() -> None:
     ("orders", "reason"),
     [
         (
-            (SHORT[0], ((B0,),)),
-            r"B\(0, 0\) on stage 1 waits for F\(0, 0\) on stage 1, which no order holds",
+            (SHORT[0], ((C0,),)),
+            r"B\(0, 1\) on stage 1 waits for decoder F\(0, 1\) on stage 1, which no order holds",
         ),
         (((*SHORT[0], (F0,)), SHORT[1]), r"F\(0, 0\) stands twice on stage 0; valid: once"),
         (
-            (SHORT[0], ((B0,), (F0,))),
-            r"wait for each other: .*\(B\(0, 0\) on stage 1\) <- .*\(F\(0, 0\) on stage 1\)",
+            (SHORT[0], ((C0,), (G0,))),
+            r"wait for each other: .*B\(0, 1\) on stage 1\) <- .*F\(0, 1\) on stage 1\)",
         ),
     ],
 )

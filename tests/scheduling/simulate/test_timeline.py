@@ -17,8 +17,8 @@ from scheduling.schedules.schedule import (
     interleaved,
     one_forward_one_backward,
 )
-from scheduling.schedules.task_kinds import EB, EF, B, F, TaskKind
-from scheduling.schedules.tasks import EncoderPieces, Task
+from scheduling.schedules.task_kinds import B, F, TaskKind
+from scheduling.schedules.tasks import BACKBONE, Feed, ModuleStages, Task
 from scheduling.simulate.timeline import Span, Timeline, measured, timeline
 from tests.timing import within
 
@@ -35,26 +35,25 @@ class Seconds:
 
     def cost_of(self, task: Task) -> float:
         values = (self.forward, self.backward, self.encoder_forward, self.encoder_backward)
-        return dict(zip((F, B, EF, EB), values, strict=True))[task.kind]
+        return values[(task.kind is B) + 2 * (task.module != BACKBONE)]
 
 
 def vision(kind: TaskKind, microbatch: int) -> Task:
-    return Task(kind, microbatch, 0, "vision")
+    return Task(kind, "vision", microbatch)
 
 
 #: Two stages, one microbatch: a prologue, encoder work in idle slots and beside a decoder task.
 BY_HAND = Schedule(
-    stages=2,
-    chunks=1,
+    (ModuleStages(BACKBONE, 2, 2, looped=True), ModuleStages("vision")),
     microbatches=1,
-    encoders=(EncoderPieces("vision"),),
+    feeds=(Feed("vision"),),
     ticks=(
-        ((vision(EF, 0),), ()),
-        ((Task(F, 0),), (vision(EF, 1),)),
-        ((vision(EF, 2),), (Task(F, 0), vision(EB, 1))),
-        ((), (Task(B, 0),)),
-        ((Task(B, 0),), ()),
-        ((), (vision(EB, 0),)),
+        ((vision(F, 0),), ()),
+        ((Task(F, BACKBONE, 0),), (vision(F, 1),)),
+        ((vision(F, 2),), (Task(F, BACKBONE, 0, 1), vision(B, 1))),
+        ((), (Task(B, BACKBONE, 0, 1),)),
+        ((Task(B, BACKBONE, 0),), ()),
+        ((), (vision(B, 0),)),
     ),
 )
 
@@ -69,13 +68,13 @@ def schedules(draw: st.DrawFn) -> Schedule:
     table = decoder(stages, chunks, microbatches)
     empty = ((),) * stages
     rows = [*[empty] * draw(st.integers(0, 2)), *table.ticks, *[empty] * draw(st.integers(0, 2))]
-    kinds = st.sets(st.sampled_from([EF, EB]))
+    kinds = st.sets(st.sampled_from([F, B]))
     extra = draw(st.lists(kinds, min_size=len(rows) * stages, max_size=len(rows) * stages))
     ticks = tuple(
         tuple(
             (
                 *bundle,
-                *(vision(kind, tick) for kind in (EF, EB) if kind in extra[tick * stages + s]),
+                *(vision(kind, tick) for kind in (F, B) if kind in extra[tick * stages + s]),
             )
             for s, bundle in enumerate(row)
         )
@@ -85,12 +84,12 @@ def schedules(draw: st.DrawFn) -> Schedule:
 
 
 def work_table(
-    schedule: Schedule, seconds: Seconds, kinds: tuple[TaskKind, ...] = (F, B, EF, EB)
+    schedule: Schedule, seconds: Seconds, modules: tuple[str, ...] = (BACKBONE, "vision")
 ) -> np.ndarray:
-    """`[ticks, stages]`: seconds of the tasks of `kinds`."""
+    """`[ticks, stages]`: seconds of the tasks of `modules`."""
     table = np.zeros((len(schedule.ticks), schedule.stages))
     for tick, stage, task in schedule:
-        table[tick, stage] += seconds.cost_of(task) * (task.kind in kinds)
+        table[tick, stage] += seconds.cost_of(task) * (task.module in modules)
     return table
 
 
@@ -102,8 +101,8 @@ def by_beat(schedule: Schedule, table: np.ndarray) -> np.ndarray:
 
 def head_ticks(schedule: Schedule) -> list[int]:
     """Ticks in which a microbatch leaves the last stage."""
-    last = (schedule.stages - 1, F, schedule.chunks - 1)
-    return [tick for tick, stage, task in schedule if (stage, task.kind, task.part) == last]
+    last = F, BACKBONE, schedule.backbone.chunks - 1
+    return [tick for tick, _, task in schedule if (task.kind, task.module, task.chunk) == last]
 
 
 def ticks_of(lines: Timeline) -> list[tuple[float, float]]:
@@ -114,12 +113,12 @@ def test_the_example_of_the_documentation() -> None:
     lines = timeline(one_forward_one_backward(2, 1), Seconds())
     assert ticks_of(lines) == [(0, 1), (1, 2.5), (2.5, 4.5), (4.5, 6.5)]
     assert lines.spans == (
-        Span(0, 0, 0, 0.0, 1.0, (Task(F, 0),)),
-        Span(1, 1, 1, 1.0, 2.0, (Task(F, 0),)),
+        Span(0, 0, 0, 0.0, 1.0, (Task(F, BACKBONE, 0),)),
+        Span(1, 1, 1, 1.0, 2.0, (Task(F, BACKBONE, 0, 1),)),
         Span(0, 0, 1, 2.0, 2.5, head=0),
         Span(1, 1, 1, 2.0, 2.5, head=0),
-        Span(1, 1, 2, 2.5, 4.5, (Task(B, 0),)),
-        Span(0, 0, 3, 4.5, 6.5, (Task(B, 0),)),
+        Span(1, 1, 2, 2.5, 4.5, (Task(B, BACKBONE, 0, 1),)),
+        Span(0, 0, 3, 4.5, 6.5, (Task(B, BACKBONE, 0),)),
     )
     assert lines.rows == ("stage 0", "stage 1")
     assert lines.makespan == 6.5
@@ -134,8 +133,8 @@ def test_encoder_work_by_hand() -> None:
     assert ticks_of(lines) == [(0, 3), (3, 6), (6, 12.5), (12.5, 14.5), (14.5, 16.5), (16.5, 21.5)]
     beside = [span for span in lines.spans if (span.tick, span.row) == (2, 1)]
     assert [(str(s), s.start, s.end) for s in beside] == [
-        ("F(0, 0)", 6, 7),
-        ("vision EB(1, 0)", 7, 12),
+        ("decoder F(0, 1)", 6, 7),
+        ("vision B(1, 0)", 7, 12),
         ("head(0)", 12, 12.5),
     ]
     # One second beside F(0) of stage 0, one beside F(0) of stage 1; none beside the decoder's own
@@ -176,20 +175,20 @@ def test_beats_follow_each_other_and_last_as_long_as_their_busiest_stage(
 
 
 def test_stages_wait_for_each_other_only_where_something_moves() -> None:
-    forward, backward = Task(F, 0), Task(B, 0)
+    first, forward = (Task(F, BACKBONE, 0, chunk) for chunk in (0, 1))
+    last, backward = (Task(B, BACKBONE, 0, chunk) for chunk in (0, 1))
     schedule = Schedule(
-        stages=2,
-        chunks=1,
+        BY_HAND.modules,
         microbatches=1,
-        encoders=(EncoderPieces("vision"),),
+        feeds=BY_HAND.feeds,
         ticks=(
-            ((vision(EF, 0),), (vision(EF, 1),)),
-            ((), (vision(EF, 2),)),
-            ((forward,), ()),
-            ((vision(EF, 3),), (forward,)),
+            ((vision(F, 0),), (vision(F, 1),)),
+            ((), (vision(F, 2),)),
+            ((first,), ()),
+            ((vision(F, 3),), (forward,)),
             ((), (backward,)),
-            ((backward,), (vision(EF, 4),)),
-            ((vision(EF, 5),), ()),
+            ((last,), (vision(F, 4),)),
+            ((vision(F, 5),), ()),
         ),
     )
     assert schedule.stage_syncs.tolist() == [True, False, True, True, True, True, False]
@@ -239,8 +238,8 @@ def test_hidden_work_is_what_does_not_make_the_step_longer(
     schedule: Schedule, seconds: Seconds
 ) -> None:
     hidden = timeline(schedule, seconds).encoder_hidden
-    encoder = work_table(schedule, seconds, (EF, EB))
-    decoder = work_table(schedule, seconds, (F, B))
+    encoder = work_table(schedule, seconds, ("vision",))
+    decoder = work_table(schedule, seconds, (BACKBONE,))
     if not encoder.any():
         assert hidden is None
         return
@@ -314,10 +313,10 @@ def test_a_measurement_by_hand() -> None:
     lines = measured(records, schedule)
     assert lines.rows == ("stage 0, device 0", "stage 1, device 0")
     assert lines.spans == (
-        Span(0, 0, 0, 0.0, 2.0, (Task(F, 0),)),
-        Span(1, 1, 1, 2.0, 5.0, (Task(F, 0),)),
-        Span(1, 1, 2, 5.0, 8.0, (Task(B, 0),)),
-        Span(0, 0, 3, 8.0, 12.0, (Task(B, 0),)),
+        Span(0, 0, 0, 0.0, 2.0, (Task(F, BACKBONE, 0),)),
+        Span(1, 1, 1, 2.0, 5.0, (Task(F, BACKBONE, 0, 1),)),
+        Span(1, 1, 2, 5.0, 8.0, (Task(B, BACKBONE, 0, 1),)),
+        Span(0, 0, 3, 8.0, 12.0, (Task(B, BACKBONE, 0),)),
     )
     assert lines.makespan == 12
     assert lines.bubble_share == 1 - 12 / 24

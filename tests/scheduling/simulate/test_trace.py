@@ -23,8 +23,8 @@ from PIL import Image
 
 from scheduling.costs.times import Segment, StepTimes, TaskTime
 from scheduling.schedules.schedule import Schedule, ScheduleError, gpipe, interleaved, zero_bubble
-from scheduling.schedules.task_kinds import EB, EF, B, F
-from scheduling.schedules.tasks import Task
+from scheduling.schedules.task_kinds import B, F
+from scheduling.schedules.tasks import BACKBONE, Feed, ModuleStages, Task
 from scheduling.simulate.boxes import IDLE_COLOUR
 from scheduling.simulate.lockstep import simulate
 from scheduling.simulate.timeline import Timeline, measured, timeline
@@ -44,7 +44,7 @@ class Seconds:
     shared: float = 0.125
 
     def cost_of(self, task: Task) -> float:
-        return {F: 1.0, B: 2.0, EF: 0.5, EB: 1.0}[task.kind]
+        return (2.0 if task.kind is B else 1.0) / (1 if task.module == BACKBONE else 2)
 
 
 def with_encoders(table: Schedule, *names: str) -> Schedule:
@@ -53,16 +53,21 @@ def with_encoders(table: Schedule, *names: str) -> Schedule:
     The first encoder also works beside the decoder's tasks in the second tick.
     """
     rows = [
-        [tuple(Task(kind, stage, 0, name) for stage in range(table.stages)) for name in names]
-        for kind in (EF, EB)
+        [tuple(Task(kind, name, stage) for stage in range(table.stages)) for name in names]
+        for kind in (F, B)
     ]
     before, after = ([tuple((task,) for task in row) for row in part] for part in rows)
-    beside = tuple((*bundle, Task(EF, 9, 1, names[0])) for bundle in table.ticks[1])
-    return replace(table, ticks=(*before, table.ticks[0], beside, *table.ticks[2:], *after))
+    beside = tuple((*bundle, Task(F, names[0], 9, 1)) for bundle in table.ticks[1])
+    return replace(
+        table,
+        modules=(table.backbone, *(ModuleStages(name, chunks=2) for name in names)),
+        feeds=tuple(Feed(name) for name in names),
+        ticks=(*before, table.ticks[0], beside, *table.ticks[2:], *after),
+    )
 
 
 #: Arguments of an event, in the order of `Task`.
-FIELDS = ("kind", "microbatch", "part", "module")
+FIELDS = ("kind", "module", "microbatch", "part")
 
 TABLES = {
     "one stage": gpipe(1, 1, 2),
@@ -110,7 +115,10 @@ def test_a_trace_has_an_event_for_every_span(table: Schedule) -> None:
 @every_table
 def test_arguments_of_events_are_the_tasks_of_the_table(table: Schedule) -> None:
     events = [e for e in chrome_trace(both(table))["traceEvents"] if e["ph"] == "X"]
-    placed = [(tick, s, t.kind.name, t.microbatch, t.part, t.module) for tick, s, t in table]
+    placed = [
+        (tick, s, t.kind.name, t.module, t.microbatch, table.module(t.module).local_chunk(t.chunk))
+        for tick, s, t in table
+    ]
     for process, copies in ((0, 1), (1, 2)):
         arguments = [event["args"] for event in events if event["pid"] == process]
         found = Counter(
@@ -128,7 +136,7 @@ def test_arguments_of_heads_and_bundles() -> None:
     assert head["args"] == {
         "tick": 2, "stage": 0, "module": "head", "kind": "head", "microbatch": 1, "part": 0,
     }  # fmt: skip
-    bundles = [e for e in events if e["name"] == "F(1, 0) + B(0, 0)"]
+    bundles = [e for e in events if e["name"] == "decoder F(1, 1) + decoder B(0, 1)"]
     assert [e["pid"] for e in bundles] == [1, 1]
     assert [task["kind"] for task in bundles[0]["args"]["tasks"]] == ["F", "B"]
     assert bundles[0]["args"].keys() == {"tick", "stage", "tasks"}
@@ -264,7 +272,8 @@ def test_the_legend_explains_every_shade_and_band(table: Schedule) -> None:
 def with_phases(table: Schedule = TABLES["two encoders"]) -> Timeline:
     """A simulated step that has everything."""
     one = TaskTime((Segment(1.0, 0.5),))
-    pieces = {(task.kind, task.module, task.part): one for _, _, task in table}
+    every = (task for _, _, task in table if task.module != BACKBONE)
+    pieces = {(task.kind, task.module, task.chunk): one for task in every}
     times = StepTimes(one, one, pieces, one, gather=8.0, scatter=9.0, update=2.0)
     return simulate(table, times).timeline
 
@@ -333,8 +342,9 @@ def contrast(first: Any, second: Any) -> float:
 
 
 def test_thin_lanes_have_no_numbers() -> None:
-    full = (Task(F, 0), Task(B, 0), Task(EF, 0, 0, "vision"), Task(EB, 0, 0, "vision"))
-    table = Schedule(1, 2, 1, (), ((full[:3],), (full,)))
+    full = (Task(F, BACKBONE, 0), Task(B, BACKBONE, 0), Task(F, "vision", 0), Task(B, "vision", 0))
+    modules = ModuleStages(BACKBONE, looped=True), ModuleStages("vision")
+    table = Schedule(modules, 1, (Feed("vision"),), ((full[:3],), (full,)))
     (axes,) = draw({"measured": as_measured(table, devices=1)}).axes
     assert sum(1 for _ in drawn(axes)) == len(full[:3] + full)
     assert len(axes.texts) == 3

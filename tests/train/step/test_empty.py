@@ -16,10 +16,10 @@ from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.pipeline import PipelineProgram
 from scheduling.lowering import bounds
-from scheduling.schedules.bubbles import place_encoders
-from scheduling.schedules.costs import EncoderCosts, TaskCosts
+from scheduling.schedules.bubbles import place_modules
+from scheduling.schedules.costs import ChunkCosts, TaskCosts
 from scheduling.schedules.schedule import interleaved
-from scheduling.schedules.tasks import EncoderPieces
+from scheduling.schedules.tasks import ModuleStages
 from sharding.plan import ParallelPlan
 from tests.train.models import small_model, without_media
 from tests.train.step.gradients import CompiledOnce
@@ -38,7 +38,7 @@ STAGED = {
     "vision": ParallelPlan(data=2, fsdp=2),
     "audio": ParallelPlan(stage=2, data=2),
 }
-CUTS = EncoderPieces("vision", 2, 1, 2), EncoderPieces("audio", 2, 2, 2)
+CUTS = ModuleStages("vision", chunks=2), ModuleStages("audio", 2, 2)
 
 
 def model() -> ModelConfig:
@@ -72,15 +72,15 @@ def on_one_device() -> CompiledOnce:
 def gradients(request: pytest.FixtureRequest) -> CompiledOnce:
     if request.param == "whole":
         return CompiledOnce.under(model(), WHOLE, parameters())
-    encoders = {cut.name: EncoderCosts((1.0,) * cut.pieces, (2.0,) * cut.pieces) for cut in CUTS}
+    encoders = {cut.name: ChunkCosts((1.0,) * cut.chunks, (2.0,) * cut.chunks) for cut in CUTS}
     costs = TaskCosts(4.0, 8.0, 1.0, encoders)
-    schedule = place_encoders(interleaved(2, 1, MICROBATCHES), CUTS, costs, live=MICROBATCHES)
+    schedule = place_modules(interleaved(2, 1, MICROBATCHES), CUTS, costs, live=MICROBATCHES)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(bounds, "RARE_SHARE", 0.0)
         step = build_step(model(), STAGED, PipelinePlan(schedule))
     assert isinstance(step.program, PipelineProgram)
     kinds = set(map(str, step.program.bounds.without_encoders))
-    assert {"vision_EF", "F+vision_EF", "B+vision_EB"} <= kinds
+    assert {"vision_F", "decoder_F+vision_F", "decoder_B+vision_B"} <= kinds
     return CompiledOnce(parameters(), step)
 
 

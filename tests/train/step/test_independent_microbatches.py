@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -34,10 +34,10 @@ from mllm_jax.train.step.step import TrainStep
 from scheduling.lowering.bounds import ScheduleBounds
 from scheduling.lowering.lower import lower_schedule
 from scheduling.lowering.lowered import LoweredSchedule
-from scheduling.schedules.bubbles import place_encoders
-from scheduling.schedules.costs import EncoderCosts, TaskCosts
+from scheduling.schedules.bubbles import place_modules
+from scheduling.schedules.costs import ChunkCosts, TaskCosts
 from scheduling.schedules.schedule import Schedule, ScheduleError, interleaved
-from scheduling.schedules.tasks import EncoderPieces, Feeds
+from scheduling.schedules.tasks import Consumers, Feed, ModuleStages
 from scheduling.search.scheduler import PlacementLimits
 from sharding.exchange_kinds import Exchanges
 from sharding.grid import JointGrid
@@ -51,7 +51,7 @@ ROWS, TOKENS, MICROBATCHES = 2, 24, 4
 #: Room for the media of this many of the microbatches below.
 ROOM = 4
 MEDIA = {"vision": 16, "audio": 32}
-CUTS = EncoderPieces("vision", 2, 1, 2), EncoderPieces("audio", 2, 2, 2)
+CUTS = ModuleStages("vision", chunks=2), ModuleStages("audio", 2, 2)
 SCHEDULE = interleaved(2, 2, MICROBATCHES)
 PLANS = {
     "decoder": ParallelPlan(stage=2, context=2),
@@ -81,12 +81,13 @@ class Following:
     rows: int = 1
     most: tuple[int, ...] = (4, 3, 2)
 
-    def __call__(self, feeds: Mapping[str, Feeds], way: PlacementLimits) -> Schedule:
-        return placed([replace(cut, feeds=feeds[cut.name]) for cut in self.cuts], way.live)
+    def __call__(self, feeds: Mapping[str, Consumers], way: PlacementLimits) -> Schedule:
+        own = [replace(feed, consumers=feeds[feed.source]) for feed in self.feeds]
+        return placed(CUTS, way.live, own)
 
     @property
-    def cuts(self) -> list[EncoderPieces]:
-        return [replace(cut, each=self.each) for cut in CUTS]
+    def feeds(self) -> list[Feed]:
+        return [Feed(cut.name, per_target=self.each) for cut in CUTS]
 
     @property
     def positions(self) -> dict[str, int]:
@@ -96,7 +97,7 @@ class Following:
     def spread(self) -> dict[str, int]:
         return dict.fromkeys(MEDIA, self.rows)
 
-    def ways(self) -> list[PlacementLimits]:
+    def placement_limits(self) -> list[PlacementLimits]:
         return [PlacementLimits(live) for live in self.most]
 
 
@@ -110,9 +111,10 @@ WAYS: dict[int, Exchanges] = {
 SMALL = Following(room=1, each=2, rows=2)
 
 
-def placed(cuts: Any, live: int = 4) -> Schedule:
-    own = {cut.name: EncoderCosts((1.0,) * cut.pieces, (2.0,) * cut.pieces) for cut in cuts}
-    return place_encoders(SCHEDULE, cuts, TaskCosts(4.0, 8.0, 1.0, own), live=live)
+def placed(cuts: Any, live: int = 4, feeds: Sequence[Feed] = ()) -> Schedule:
+    own = {cut.name: ChunkCosts((1.0,) * cut.chunks, (2.0,) * cut.chunks) for cut in cuts}
+    costs = TaskCosts(4.0, 8.0, 1.0, own)
+    return place_modules(SCHEDULE, cuts, costs, live=live, feeds=feeds)
 
 
 @cache
@@ -130,7 +132,8 @@ def model() -> ModelConfig:
 
 @cache
 def step(follow: Any = Following()) -> TrainStep:
-    plan = PipelinePlan(placed(follow.cuts), co_issue=False, independent_microbatches=follow)
+    schedule = placed(CUTS, feeds=follow.feeds)
+    plan = PipelinePlan(schedule, co_issue=False, independent_microbatches=follow)
     plans = WIDE if follow.rows > 1 else PLANS
     return build_step(model(), plans, plan, exchanges=WAYS[follow.each])
 
@@ -241,7 +244,8 @@ def test_many_plans_equal_one_device(
     plans: dict[str, ParallelPlan], load: int, co_issue: bool
 ) -> None:
     follow: Any = Following()
-    plan = PipelinePlan(placed(follow.cuts), co_issue=co_issue, independent_microbatches=follow)
+    schedule = placed(CUTS, feeds=follow.feeds)
+    plan = PipelinePlan(schedule, co_issue=co_issue, independent_microbatches=follow)
     own = build_step(model(), plans, plan, exchanges=WAYS[1])
     batch = place(scattered_load(load)[1], own)
     equals_one_device(load, own, own.gradients.lower(own.abstract["params"], batch).compile())
@@ -278,7 +282,7 @@ def test_no_rows_are_computed_that_hold_nothing() -> None:
         for cut in CUTS:
             entry = program.bounds.own.index(("encoders", cut.name, "forward", "microbatch"))
             tasks = np.count_nonzero(np.asarray(tables.own)[:, ticks, entry] >= 0)
-            assert tasks == count * cut.pieces
+            assert tasks == count * cut.chunks
 
 
 def test_what_fits_no_slots_runs_with_the_decoders_microbatches() -> None:
@@ -316,9 +320,9 @@ def test_rows_go_on_together_where_units_feed_too_many(
         )
         for m in range(MICROBATCHES)
     ]
-    asked: list[Feeds] = []
+    asked: list[Consumers] = []
 
-    def tables(feeds: Mapping[str, Feeds]) -> PlacedSchedule | str:
+    def tables(feeds: Mapping[str, Consumers]) -> PlacedSchedule | str:
         asked.append(feeds["vision"])
         return "no slots" if len(asked) % 2 else step().program.tables
 
@@ -335,7 +339,7 @@ def test_rows_go_on_together_where_units_feed_too_many(
 class Broken(Following):
     """Runs the schedules of loads from their last tick to their first."""
 
-    def __call__(self, feeds: Mapping[str, Feeds], way: PlacementLimits) -> Schedule:
+    def __call__(self, feeds: Mapping[str, Consumers], way: PlacementLimits) -> Schedule:
         made = super().__call__(feeds, way)
         return replace(made, ticks=made.ticks[::-1])
 
@@ -379,13 +383,13 @@ def test_groups_that_know_their_own_media_alone_run_the_schedule_of_all() -> Non
     def planned(own: list[PackedBatch], among: Among = ALONE) -> tuple[Any, Any, Any]:
         return in_units(program, follow, own, rows, rows, ROWS, among)
 
-    groups, fed = [of_row(batches, row) for row in range(ROWS)], list[Mapping[str, Feeds]]()
+    groups, fed = [of_row(batches, row) for row in range(ROWS)], list[Mapping[str, Consumers]]()
 
-    def overheard(feeds: Mapping[str, Feeds]) -> Mapping[str, Feeds]:
+    def overheard(feeds: Mapping[str, Consumers]) -> Mapping[str, Consumers]:
         fed.append(feeds)
         return feeds
 
-    def told(feeds: Mapping[str, Feeds]) -> Mapping[str, Feeds]:
+    def told(feeds: Mapping[str, Consumers]) -> Mapping[str, Consumers]:
         assert feeds in fed
         return {name: feeds_of_all([own[name] for own in fed]) for name in feeds}
 

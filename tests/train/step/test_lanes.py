@@ -17,10 +17,10 @@ from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.step.build import build_step
-from scheduling.schedules.bubbles import place_encoders
-from scheduling.schedules.costs import EncoderCosts, TaskCosts
+from scheduling.schedules.bubbles import place_modules
+from scheduling.schedules.costs import ChunkCosts, TaskCosts
 from scheduling.schedules.schedule import Schedule, interleaved
-from scheduling.schedules.tasks import EncoderPieces
+from scheduling.schedules.tasks import ModuleStages
 from sharding.plan import ParallelPlan, PlanError
 from tests.train.models import small_model
 from tests.train.step.gradients import CompiledOnce
@@ -104,17 +104,17 @@ def emptied(batch: PackedBatch, lane: str, rows: list[int], blank: float = 0.0) 
 def schedule(frozen: bool = False) -> Schedule:
     """A schedule with both lanes in the bubbles of two stages; the short one has more pieces."""
     cuts = tuple(
-        EncoderPieces(name, pieces, 1, 1 if frozen else pieces)
+        ModuleStages(name, chunks=pieces, first_backward=pieces - 1 if frozen else 0)
         for name, pieces in (("short", 4), ("long", 2))
     )
     costs = {
-        cut.name: EncoderCosts(
-            (1.0,) * cut.pieces,
-            tuple(2.0 * (piece in cut.backward_pieces) for piece in range(cut.pieces)),
+        cut.name: ChunkCosts(
+            (1.0,) * cut.chunks,
+            tuple(2.0 * (chunk >= cut.first_backward) for chunk in range(cut.chunks)),
         )
         for cut in cuts
     }
-    return place_encoders(
+    return place_modules(
         interleaved(2, 1, MICROBATCHES), cuts, TaskCosts(4.0, 8.0, 1.0, costs), "bubbles"
     )
 

@@ -23,7 +23,7 @@ from mllm_jax.models.work.profile import tower_profiles
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step
 from scheduling.schedules.schedule import Schedule, interleaved, zero_bubble
-from scheduling.schedules.tasks import EncoderPieces
+from scheduling.schedules.tasks import ModuleStages
 from sharding.grid import View
 from sharding.layerstack.run import LayerStack, LayerStackSpec
 from sharding.plan import ParallelPlan
@@ -135,7 +135,7 @@ def test_layers_with_inputs_of_their_own_are_those_of_one_device(
     options: dict[str, Any],
 ) -> None:
     """Outputs of two of the encoder's layers are added behind the decoder's first two."""
-    cuts = (EncoderPieces("vision", 2, 1, 2),)
+    cuts = (ModuleStages("vision", chunks=2),)
     pipeline = None
     if schedule:
         placed = naive(interleaved(*schedule, MICROBATCHES), cuts)

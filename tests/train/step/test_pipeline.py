@@ -27,10 +27,10 @@ from mllm_jax.train.step.build import build_step
 from mllm_jax.train.step.pipeline import PipelineProgram
 from scheduling.lowering.bounds import ScheduleBounds
 from scheduling.lowering.lower import lower_schedule
-from scheduling.schedules.bubbles import place_encoders
-from scheduling.schedules.costs import EncoderCosts, TaskCosts
+from scheduling.schedules.bubbles import place_modules
+from scheduling.schedules.costs import ChunkCosts, TaskCosts
 from scheduling.schedules.schedule import Schedule, gpipe, interleaved, zero_bubble
-from scheduling.schedules.tasks import EncoderPieces, Task
+from scheduling.schedules.tasks import ModuleStages, Task
 from sharding.exchange_kinds import EXCHANGES, Exchanges
 from sharding.grid import JointGrid
 from sharding.plan import ParallelPlan, PlanError, factorizations
@@ -83,15 +83,15 @@ class Case:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(cut.name for cut in self.schedule.encoders)
+        return tuple(own.name for own in self.schedule.sources)
 
     @property
     def frozen(self) -> Frozen:
         frozen = ["decoder"] * self.still
-        for cut in self.schedule.encoders:
-            if cut.backward < cut.pieces or cut.backward == 0:
+        for cut in self.schedule.sources:
+            if cut.first_backward > 0:
                 frozen.append(cut.name)
-            if cut.backward == 0:
+            if not cut.trains:
                 frozen.append(f"{cut.name}.connector")
         return Frozen.of(frozen, self.adapted)
 
@@ -101,7 +101,7 @@ class Case:
         inner = {"context": self.context, "tensor": self.tensor}
         decoder = ParallelPlan(data=self.data, fsdp=self.fsdp, stage=stages, **inner)
         plans = {"decoder": decoder}
-        for cut in self.schedule.encoders:
+        for cut in self.schedule.sources:
             own = stages // cut.stages
             batch = "fsdp" if self.sharded else "data"
             if cut.stages > 1:
@@ -191,12 +191,12 @@ COSTS = TaskCosts(
     4.0,
     8.0,
     1.0,
-    {name: EncoderCosts((1.0,) * 6, (2.0,) * 6) for name in ENCODERS},
+    {name: ChunkCosts((1.0,) * 6, (2.0,) * 6) for name in ENCODERS},
     more={"weights": 4.0},
 )
 
 
-def placed(decoder: Schedule, cuts: tuple[EncoderPieces, ...], placement: str) -> Schedule:
+def placed(decoder: Schedule, cuts: tuple[ModuleStages, ...], placement: str) -> Schedule:
     if placement == "naive":
         return naive(decoder, cuts)
     if placement == "random":
@@ -204,21 +204,21 @@ def placed(decoder: Schedule, cuts: tuple[EncoderPieces, ...], placement: str) -
     where: Any = placement
     costs = replace(
         COSTS,
-        encoders={
-            cut.name: EncoderCosts(
-                (1.0,) * cut.pieces,
-                tuple(2.0 * (piece in cut.backward_pieces) for piece in range(cut.pieces)),
+        sources={
+            cut.name: ChunkCosts(
+                (1.0,) * cut.chunks,
+                tuple(2.0 * (chunk >= cut.first_backward) for chunk in range(cut.chunks)),
             )
             for cut in cuts
         },
     )
-    return place_encoders(decoder, cuts, costs, where)
+    return place_modules(decoder, cuts, costs, where)
 
 
 @st.composite
 def encoder_cuts(
     draw: st.DrawFn, stages: int, microbatches: int, placement: str
-) -> tuple[EncoderPieces, ...]:
+) -> tuple[ModuleStages, ...]:
     cuts = []
     for name in draw(st.sampled_from([ENCODERS, ENCODERS[:1]])):
         own = [n for n in range(1, stages + 1) if stages % n == 0 and LAYERS[name] % n == 0]
@@ -230,7 +230,9 @@ def encoder_cuts(
         backward = draw(st.sampled_from([pieces, pieces, 1, 0]))
         works_ahead = backward == 0 and placement in ("bubbles", "naive", "random")
         ahead = draw(st.integers(0, microbatches)) if works_ahead else 0
-        cuts.append(EncoderPieces(name, pieces, count, backward, ahead))
+        cuts.append(
+            ModuleStages(name, count, pieces, first_backward=pieces - backward, prefetch=ahead)
+        )
     return tuple(cuts)
 
 
@@ -275,11 +277,11 @@ def cases(draw: st.DrawFn) -> Case:
         exchanges={name: draw(st.sampled_from(EXCHANGES)) for name in ENCODERS},
     )
     names = draw(st.sets(st.sampled_from(case.names)))
-    others = [cut for cut in case.schedule.encoders if cut.name in names]
+    others = [cut for cut in case.schedule.sources if cut.name in names]
     return replace(case, own={cut.name: draw(own_plans(case, cut)) for cut in others})
 
 
-def own_plans(case: Case, cut: EncoderPieces) -> st.SearchStrategy[ParallelPlan]:
+def own_plans(case: Case, cut: ModuleStages) -> st.SearchStrategy[ParallelPlan]:
     """All plans that an encoder can have beside the decoder's, but for context above 2."""
     decoder = case.plans["decoder"]
     found = []
@@ -306,8 +308,8 @@ def all_before(schedule: Schedule) -> Schedule:
     return replace(schedule, prologue=schedule.span.start)
 
 
-VISION, AUDIO = EncoderPieces("vision", 2, 1, 2), EncoderPieces("audio", 2, 2, 2)
-AHEAD = replace(AUDIO, backward=0, ahead=3)
+VISION, AUDIO = ModuleStages("vision", chunks=2), ModuleStages("audio", 2, 2)
+AHEAD = replace(AUDIO, first_backward=2, prefetch=3)
 SUMMED: Exchanges = dict.fromkeys(ENCODERS, "reduce_scatter")
 #: Every example takes half a minute: no time for shrinking.
 QUIET: dict[str, Any] = {
@@ -324,7 +326,7 @@ QUIET: dict[str, Any] = {
             {"remat": "none", "context": 2},
         ),
         pytest.param(
-            placed(interleaved(2, 1, 5), (replace(VISION, backward=1), AHEAD), "bubbles"),
+            placed(interleaved(2, 1, 5), (replace(VISION, first_backward=1), AHEAD), "bubbles"),
             {"tensor": 2, "split": ("vision",), "still": True},
             marks=pytest.mark.slow,
         ),

@@ -13,13 +13,13 @@ from mllm_jax.check.verify import initial_parameters
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import ShardedModule
 from scheduling.schedules.schedule import Schedule, zero_bubble
-from scheduling.schedules.tasks import EncoderPieces
+from scheduling.schedules.tasks import ModuleStages
 from sharding.grid import View
 from sharding.layerstack.run import LayerStack
 from tests.train.models import small_model
 from tests.train.step.test_pipeline import Case, check, placed
 
-VISION = EncoderPieces("vision", 2, 1, 2)
+VISION = ModuleStages("vision", chunks=2)
 
 
 @pytest.mark.parametrize(
