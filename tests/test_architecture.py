@@ -156,6 +156,31 @@ def test_fields_of_a_batch_are_attributes() -> None:
     assert found == {(file, read) for file, read, _ in OTHERS}
 
 
+#: Rooms and files in which no module is special: what a module is called comes from the graph.
+WITHOUT_NAMES = (
+    "mllm_jax/models/work",
+    "mllm_jax/train/step",
+    *(f"mllm_jax/models/{name}.py" for name in ("batch", "freeze", "merge", "model", "module")),
+)
+
+
+def test_names_of_modules_come_from_the_graph() -> None:
+    """Nothing is compared with the literals of the graph's short form."""
+    files = [
+        path
+        for name in WITHOUT_NAMES
+        for path in ([ROOT / name] if name.endswith(".py") else [*(ROOT / name).rglob("*.py")])
+    ]
+    found = {
+        (str(path.relative_to(ROOT)), node.lineno)
+        for path in files
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and node.value in ("decoder", "encoders")
+    }
+    assert len(files) > len(WITHOUT_NAMES)
+    assert not found
+
+
 def test_no_room_holds_too_many_files() -> None:
     """About fifteen that are not alike; benchmarks are alike."""
     counts = {

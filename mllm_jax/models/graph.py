@@ -185,7 +185,7 @@ class ModelConfig(Section):
         """
         extra = ("decoder.extra",) if self.decoder.extra_tokens else ()
         connectors = (f"{name}.connector" for name in self.encoders)
-        return ("decoder", *extra, *self.encoders, *connectors)
+        return (self.backbone, *extra, *self.encoders, *connectors)
 
     @property
     def sources(self) -> dict[str, str | None]:
@@ -201,7 +201,7 @@ class ModelConfig(Section):
         return "float32" if platform == "cpu" else "bfloat16"
 
     def requirements(self, module: str) -> tuple[Requirement, ...]:
-        """Sizes that the plan of `module` ("decoder" or the name of a lane) must divide."""
-        if module == "decoder":
+        """Sizes that the plan of `module`, the backbone or a lane, must divide."""
+        if module == self.backbone:
             return self.decoder.requirements()
         return self.encoder(module).requirements(self.decoder.d_model)

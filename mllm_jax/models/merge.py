@@ -17,7 +17,7 @@ from mllm_jax.models.batch import ModuleRows
 from sharding.collectives import psum, vary
 from sharding.exchange import RouteArrays, all_to_all, gather, reduce_scatter, shared_axes
 from sharding.exchange_kinds import USUAL, Exchange
-from sharding.grid import Axes, Views
+from sharding.grid import Axes, View
 
 
 def land(
@@ -25,7 +25,8 @@ def land(
     name: str,
     routes: RouteArrays | None,
     decoder_rows: ModuleRows,
-    views: Views,
+    source: View,
+    target: View,
     exchange: Exchange = USUAL,
 ) -> jax.Array:
     """Outputs of a lane of an encoder where they land in the decoder's rows, else zero.
@@ -35,14 +36,13 @@ def land(
         name: name of the lane.
         routes: routes of this device; None if media are in the rows of their samples.
         decoder_rows: local rows of the decoder.
-        views: views of all modules.
+        source, target: views of the lane and of the decoder.
         exchange: the lane's exchange. Outputs without routes are gathered within blocks in the
             place of an all-to-all.
 
     Returns:
         `[decoder rows, tokens / shards, d_model]`.
     """
-    source, target = views[name], views["decoder"]
     move = reduce_scatter if exchange == "reduce_scatter" else gather
     shared: Axes = shared_axes(source, target) if routes is None else ()
     if routes is None:

@@ -49,7 +49,7 @@ class Model:
         frozen: Frozen = NOTHING_FROZEN,
         exchanges: Exchanges = AS_USUAL,
     ) -> None:
-        self.config, self._views, self._exchanges = config, views, exchanges
+        self.config, self._exchanges = config, exchanges
         own = config.backbone
         self.backbone = modules.ShardedModule(config, own, views[own], frozen)
         self.others = {
@@ -64,7 +64,8 @@ class Model:
         """See `sharding.layerstack.module.Merge`; `rows` are the backbone's."""
         with jax.named_scope(f"exchange_{bucket}"):
             exchange = self._exchanges.get(bucket, USUAL)
-            landed = land(outputs, bucket, routes, rows, self._views, exchange)
+            views = self.others[bucket].view, self.backbone.view
+            landed = land(outputs, bucket, routes, rows, *views, exchange)
             return landed.astype(self.backbone.dtype)
 
     def merged(

@@ -19,16 +19,16 @@ NOTHING = FrozenParts()
 
 
 def tower_work(config: ModelConfig, module: str) -> TowerWork:
-    """Forward work of `"decoder"` (with its head) or of a lane (with its encoder's connector)."""
+    """Forward work of the backbone (with its head) or of a lane (with its encoder's connector)."""
     parts = work_parts(config, module)
-    if module == "decoder":
+    if module == config.backbone:
         return _total(parts, config.decoder.layers)
     return _encoder_total(parts, config.encoder(module))
 
 
 def tower_works(config: ModelConfig) -> dict[str, TowerWork]:
     """Forward work of the decoder and of every lane, by name."""
-    return {name: tower_work(config, name) for name in ("decoder", *config.lanes)}
+    return {name: tower_work(config, name) for name in (config.backbone, *config.lanes)}
 
 
 def model_flops(
@@ -41,15 +41,15 @@ def model_flops(
 
     Args:
         config: configuration of the model.
-        lengths: segment lengths of the decoder and of every lane in input positions, e.g.
-            `{"decoder": [90, 38], "vision": [64]}`.
+        lengths: segment lengths of the backbone and of every lane in input positions, e.g.
+            `[90, 38]` of the backbone and `[64]` of `vision`.
         frozen: parts that do not train; gradients go through a frozen decoder to its inputs, and
             into a frozen encoder not at all.
         targets: tokens that have a loss: the head is computed for these.
     """
     towers = sum(_trained_flops(config, name, n, frozen) for name, n in lengths.items())
-    parts = work_parts(config, "decoder")
-    head = 2 + _weights(frozen, "decoder", parts.end_adapters)
+    parts = work_parts(config, config.backbone)
+    head = 2 + _weights(frozen, config.backbone, parts.end_adapters)
     return towers + targets * parts.end.linear * head
 
 
@@ -58,7 +58,7 @@ def _trained_flops(
 ) -> float:
     """FLOPs of a step in the decoder without its head, or in a lane with its connector."""
     parts = work_parts(config, name)
-    if name == "decoder":
+    if name == config.backbone:
         weights = _weights(frozen, name, parts.layer_adapters)
         return config.decoder.layers * _passes(parts.layer, lengths, weights)
     encoder = config.lanes[name]
@@ -115,7 +115,7 @@ class WorkParts:
 def work_parts(config: ModelConfig, module: str) -> WorkParts:
     """Parts of `tower_work(config, module)`."""
     adapters = config.adapters
-    if module == "decoder":
+    if module == config.backbone:
         parts, stride, reduction = _decoder_parts(config.decoder), 1, 1
     else:
         own = config.encoder(module)

@@ -13,8 +13,8 @@ from scheduling.costs.work import ExpertWork, Part, TowerProfile
 
 
 def tower_profiles(config: ModelConfig) -> Mapping[str, TowerProfile]:
-    """Profiles of `"decoder"` and of every lane's encoder with its connector, by name."""
-    return {name: _profile(config, name) for name in ("decoder", *config.lanes)}
+    """Profiles of the backbone and of every lane's encoder with its connector, by name."""
+    return {name: _profile(config, name) for name in (config.backbone, *config.lanes)}
 
 
 def tower_parameters(config: ModelConfig) -> dict[str, int]:
@@ -25,13 +25,14 @@ def tower_parameters(config: ModelConfig) -> dict[str, int]:
 
 def _profile(config: ModelConfig, name: str) -> TowerProfile:
     tower: DecoderConfig | EncoderConfig
-    if name == "decoder":
+    if name == config.backbone:
         tower, stride, reduction, features = config.decoder, 1, 1, 0
         outputs, rest = tower.vocab_size, tower.rest_elements
+        beside = config.layer_inputs
     else:
         tower = config.encoder(name)
         stride, reduction, features = tower.stride, tower.reduction, tower.features
-        outputs = config.decoder.d_model
+        outputs, beside = config.decoder.d_model, len(tower.deepstack)
         rest = tower.rest_elements + tower.connectors_elements(outputs)
     parts, adapters, part = work_parts(config, name), config.adapters, config.lanes.get(name, name)
     return TowerProfile(
@@ -51,7 +52,7 @@ def _profile(config: ModelConfig, name: str) -> TowerProfile:
         layer_parameters=dict(tower.layer_elements),
         rest_parameters=dict(rest),
         period=tower.period if isinstance(tower, DecoderConfig) else 1,
-        beside=config.layer_inputs if name == "decoder" else len(config.encoder(name).deepstack),
+        beside=beside,
         experts=_experts(tower) if isinstance(tower, DecoderConfig) else None,
         layer_adapters=adapters.layer_elements(part) if adapters else {},
         rest_adapters=adapters.end_elements(part) if adapters else {},

@@ -77,7 +77,7 @@ def place_batch(
     rows = NamedSharding(step.mesh, PartitionSpec(view.batch or None))
     local = len(every[0].decoder.inputs)
     total = _total_rows(rows, view.degree(view.batch), local)
-    ragged = is_ragged(step.mesh, views["decoder"].positions)
+    ragged = is_ragged(step.mesh, view.positions)
     own, encoders, units = tables or program.tables, dict[str, ModuleRows](), dict[str, int]()
     if program.follow and tables is None:
         shared, here = local_rows(step, total), _rows_of_units(step, total)
@@ -90,7 +90,7 @@ def place_batch(
     pairs |= own.pairs
     stacked = _stacked([_without(batch.rows, encoders) for batch in every]) | encoders
     sizes = _sizes(step, stacked, total)
-    routes = lane_routes(microbatches, pairs, sizes, views, total, ragged, program.exchanges)
+    routes = lane_routes(microbatches, pairs, sizes, views, view, total, ragged, program.exchanges)
     counts = among.counts({name: lane.counts for name, lane in routes.items()})
     routes = {name: replace(lane, counts=counts[name]) for name, lane in routes.items()}
     shapes = {name: lane.shapes for name, lane in routes.items()}
@@ -191,13 +191,14 @@ def abstract_batch(
     )
     if by_routes:
         nothing = dict.fromkeys(program.model.lanes, np.zeros((0, 5), np.int64))
-        ragged = is_ragged(step.mesh, program.views["decoder"].positions)
+        ragged = is_ragged(step.mesh, program.grid.decoder.positions)
         pairs: dict[str, Sequence[Pair]]
         pairs = {name: [None] * microbatches for name in program.model.lanes}
         pairs |= {name: [None] * len(own) for name, own in program.tables.pairs.items()}
         empty = [replace(microbatch, runs=nothing)]
         sizes = _sizes(step, batch.rows, rows)
-        routes = lane_routes(empty, pairs, sizes, program.views, rows, ragged, program.exchanges)
+        own = program.views, program.grid.decoder
+        routes = lane_routes(empty, pairs, sizes, *own, rows, ragged, program.exchanges)
         batch = replace(batch, routes={name: own.shapes for name, own in routes.items()})
     return step.abstract_primed(laid_out(batch, step.mesh, program.layout.specs(batch)))
 

@@ -256,7 +256,7 @@ class PipelineProgram(GradientProgram):
 
     @cached_property
     def _pipeline(self) -> Pipeline:
-        layers = {"decoder": self.stack.per_chunk}
+        layers = {self.model.backbone: self.stack.per_chunk}
         for module in self.schedule.sources:
             layers[module.name] = self.model.encoder(module.name).layers // module.chunks
         return Pipeline(

@@ -49,7 +49,8 @@ class LaneRoutes:
         microbatches: Sequence[PackedBatch],
         pairs: Sequence[Pair],
         size: tuple[int, int],
-        views: Views,
+        view: View,
+        target: View,
         rows: int,
         ragged: bool,
         exchange: Exchange = USUAL,
@@ -58,12 +59,12 @@ class LaneRoutes:
 
         Args:
             size: rows of the encoder's microbatches, and outputs of a row.
+            view, target: views of the lane and of the decoder.
         """
         tokens = microbatches[0].decoder.inputs.shape[1]
-        source = Side(views[name], *size)
-        target = Side(views["decoder"], rows, tokens)
+        sides = Side(view, *size), Side(target, rows, tokens)
         runs = [_runs(microbatches, name, pair) for pair in pairs]
-        routes = [Routes.build(source, target, own, ragged) for own in runs]
+        routes = [Routes.build(*sides, own, ragged) for own in runs]
         return cls(routes, [int(own[:, 4].sum()) for own in runs], exchange)
 
     @property
@@ -146,6 +147,7 @@ def lane_routes(
     pairs: Mapping[str, Sequence[Pair]],
     sizes: Mapping[str, tuple[int, int]],
     views: Views,
+    target: View,
     rows: int,
     ragged: bool,
     exchanges: Exchanges,
@@ -154,6 +156,7 @@ def lane_routes(
 
     Args:
         sizes: by lane, rows of its microbatches, and outputs of a row.
+        target: view of the decoder.
         ragged: see `sharding.exchange.is_ragged`.
         exchanges: the exchanges of lanes, `USUAL` if not named.
 
@@ -171,7 +174,8 @@ def lane_routes(
             microbatches,
             pairs[name],
             size,
-            views,
+            views[name],
+            target,
             rows,
             ragged,
             exchanges.get(name, USUAL),

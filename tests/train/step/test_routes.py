@@ -50,7 +50,15 @@ def inputs(grid: JointGrid, exchange: Exchange, apart: bool, index: np.ndarray) 
     routes = None
     if apart:
         batch = listing(index, runs_of(index, OUTPUTS))
-        parts = [batch], {"vision": [(0, 0)]}, {"vision": (ROWS, OUTPUTS)}, grid.views, ROWS, False
+        parts = (
+            [batch],
+            {"vision": [(0, 0)]},
+            {"vision": (ROWS, OUTPUTS)},
+            grid.views,
+            grid.decoder,
+            ROWS,
+            False,
+        )
         routes = whole(grid, lane_routes(*parts, {"vision": exchange})["vision"])
     return {"outputs": outputs, "weights": weights, "index": index, "routes": routes}
 
@@ -79,7 +87,9 @@ def landed(grid: JointGrid, exchange: Exchange, values: dict[str, Any]) -> Any:
         rows = ModuleRows(None, None, None, merges={"vision": values["index"]})
 
         def loss(outputs: Any) -> Any:
-            moved = land(outputs, "vision", routes, rows, grid.views, exchange)
+            moved = land(
+                outputs, "vision", routes, rows, grid.views["vision"], grid.decoder, exchange
+            )
             return psum(jnp.sum(moved * values["weights"]), target.all), moved
 
         return jax.grad(loss, has_aux=True)(values["outputs"])
@@ -157,7 +167,9 @@ def test_runs_from_several_units_go_each_with_its_own(apart: bool) -> None:
 
     def routes(microbatches: list[PackedBatch], pairs: list[Pair]) -> RouteArrays:
         named = {"vision": pairs}
-        (own,) = lane_routes(microbatches, named, size, grid.views, ROWS, apart, {}).values()
+        (own,) = lane_routes(
+            microbatches, named, size, grid.views, grid.decoder, ROWS, apart, {}
+        ).values()
         return whole(grid, own)
 
     marked = [of_runs(np.column_stack([runs, unit]))]
