@@ -28,7 +28,7 @@ from data.sources.distributions import REDUCTION, draw
 from data.sources.make import make_source
 from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ConfigError, ExperimentConfig
-from mllm_jax.train.feed.feed import lone_loader
+from mllm_jax.train.feed.feed import open_single_loader
 
 #: Samples of the folder, and how much shorter they are than those of the distribution.
 SAMPLES, SCALE = 256, 1 / 8
@@ -165,7 +165,9 @@ def _words(length: int, rng: np.random.Generator) -> str:
 def packed_loader(config: ExperimentConfig, processor: Processor, workers: int) -> MicrobatchLoader:
     """Our loader, with all rows of every tower."""
     data = config.data.model_copy(update={"workers": workers})
-    return lone_loader(config.model_copy(update={"data": data}), make_source(data), processor)
+    return open_single_loader(
+        config.model_copy(update={"data": data}), make_source(data), processor
+    )
 
 
 def make_reader(config: ExperimentConfig, processor: Processor) -> Reader:

@@ -36,16 +36,16 @@ def answer_prompts(request: Request) -> Answer:
     if args.batch and not args.output:
         # Answers are lines of JSON on the standard output, which nothing else goes to.
         request = replace(request, console=open_console(as_json=True))
-    generator, wanted = _open_generator(request)
+    generator, settings = _open_generator(request)
     if args.batch is None:
-        answers = generator({"prompt": args.prompt, **media_of(args)}, wanted)
+        answers = generator({"prompt": args.prompt, **media_of(args)}, settings)
         text = answers.replies[0].text or ""
         return Answer(answers.to_json(), lines=[text, "", str(answers.timing)])
     questions = generator.questions(Path(args.batch), request.path_of("media"))
     if args.output is None:
-        answers = generator.answers(questions, wanted).checked(args.batch)
+        answers = generator.answers(questions, settings).checked(args.batch)
         return Answer(answers.to_json(), lines=_print_answers(request, answers))
-    answers = _write_answers(request, generator, questions, wanted)
+    answers = _write_answers(request, generator, questions, settings)
     return Answer(answers.to_json(), lines=[*_summarize(answers), f"written: {args.output}"])
 
 
@@ -53,9 +53,9 @@ def evaluate_questions(request: Request) -> Answer:
     """Answer the questions of a file, and compute the metrics of the answers."""
     args = request.args
     metrics = named_metrics(args.metrics)
-    generator, wanted = _open_generator(request)
+    generator, settings = _open_generator(request)
     media = request.path_of("media")
-    result = evaluate(generator, Path(args.questions), metrics, wanted, media)
+    result = evaluate(generator, Path(args.questions), metrics, settings, media)
     lines = [str(result.timing)]
     if args.output and peers().index == 0:
         result.write(Path(args.output))
@@ -64,19 +64,19 @@ def evaluate_questions(request: Request) -> Answer:
 
 
 def _open_generator(request: Request) -> tuple[Generator, Wanted]:
-    """The model on its devices, and what answers are wanted."""
+    """The model on its devices, and the settings of its answers."""
     args, tell = request.args, request.print_line
     sampling = Sampling(
         **_options_set(
             temperature=args.temperature, top_k=args.top_k, top_p=args.top_p, seed=args.seed
         )
     )
-    wanted = Wanted(sampling, **_options_set(new_tokens=args.max_new_tokens, rows=args.rows))
+    settings = Wanted(sampling, **_options_set(new_tokens=args.max_new_tokens, rows=args.rows))
     opened = open_model(args.run, args.release, args.overrides, alone=bool(args.alone), tell=tell)
     start_configured(args, opened.config, keep=True)
     if opened.stages > 1:
         tell(f"answers are written without stages: the plan's {opened.stages} are part of fsdp")
-    return Generator(opened, tell=tell, **_options_set(gather=args.gather)), wanted
+    return Generator(opened, tell=tell, **_options_set(gather=args.gather)), settings
 
 
 def _options_set(**values: Any) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def _options_set(**values: Any) -> dict[str, Any]:
 
 
 def _write_answers(
-    request: Request, generator: Generator, questions: QuestionSet, wanted: Wanted
+    request: Request, generator: Generator, questions: QuestionSet, settings: Wanted
 ) -> Answers:
     """Write the answers to the prompts of `--batch`, batch by batch, and at the end in order.
 
@@ -97,8 +97,8 @@ def _write_answers(
     conditions = {
         "model": generator.opened.named,
         "overrides": list(args.overrides),
-        "sampling": str(wanted.sampling),
-        "new_tokens": wanted.new_tokens,
+        "sampling": str(settings.sampling),
+        "new_tokens": settings.new_tokens,
         "prompts": hashlib.sha256(fingerprint).hexdigest(),
     }
     file, is_writer = AnswerFile(Path(args.output), conditions), peers().index == 0
@@ -112,7 +112,7 @@ def _write_answers(
     # Other processes write none, and need not know what the answers are.
     replies = {index: stored.get(index) or Reply(questions.name(index), "") for index in indices}
     add = file.add if is_writer else _ignore_replies
-    answers = generator.answers(questions, wanted, kept=replies, answered=add)
+    answers = generator.answers(questions, settings, kept=replies, answered=add)
     answers.checked(args.batch)
     if is_writer:
         file.finish(answers.replies)

@@ -79,7 +79,7 @@ class Measurement(Protocol):
 
 
 @cache
-def registered() -> Mapping[str, Benchmark]:
+def load_registry() -> Mapping[str, Benchmark]:
     """Every benchmark by its name; none where this package is no checkout."""
     registry = load_benchmarks("registry")
     return {} if registry is None else registry.BENCHMARKS
@@ -87,7 +87,7 @@ def registered() -> Mapping[str, Benchmark]:
 
 def select_benchmark(args: argparse.Namespace) -> Call:
     """What `bench` calls for the benchmark that is named."""
-    return registered().get(args.benchmark, Benchmark(args.benchmark)).call
+    return load_registry().get(args.benchmark, Benchmark(args.benchmark)).call
 
 
 def check_benchmark(request: Request) -> None:
@@ -101,14 +101,14 @@ def check_benchmark(request: Request) -> None:
     require_benchmarks("registry", f"bench {args.benchmark}")
     _check_options(args)
     needs = require_benchmarks("needs", f"bench {args.benchmark}")
-    needs.check_needs(registered()[args.benchmark], request.config)
+    needs.check_needs(load_registry()[args.benchmark], request.config)
 
 
 def _check_options(args: argparse.Namespace) -> None:
     """Raise ConfigError for an option of another benchmark."""
     from mllm_jax.config.sections import ConfigError
 
-    for name, benchmark in registered().items():
+    for name, benchmark in load_registry().items():
         names = [option.name for option in benchmark.options]
         present = [f"--{option}" for option in names if getattr(args, option) is not None]
         if present and args.benchmark != name:
@@ -119,7 +119,7 @@ def _check_options(args: argparse.Namespace) -> None:
 def benchmark_arguments(request: Request) -> Mapping[str, Any]:
     """Arguments of a benchmark: those of all, and its options that are set."""
     args = request.args
-    names = [option.name for option in registered()[args.benchmark].options]
+    names = [option.name for option in load_registry()[args.benchmark].options]
     options = {name: value for name in names if (value := getattr(args, name)) is not None}
     return {"config": request.config, "tell": request.print_line, **options}
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from data.places import local
 from mllm_jax.checkout import ADVICE, ROOT
-from mllm_jax.cli.benchmark import registered
+from mllm_jax.cli.benchmark import load_registry
 from mllm_jax.cli.command import Call, Command
 from mllm_jax.evaluation.metrics import METRICS
 from mllm_jax.plan.mixtures import Mixture, mixtures
@@ -47,22 +47,22 @@ def parse_arguments(argv: Sequence[str], commands: Commands) -> argparse.Namespa
         The options, with the row of the table as `command` and what it calls as `call`.
     """
     parser = make_parser(commands)
-    args, rest = parser.parse_known_args(argv)
+    args, words = parser.parse_known_args(argv)
     command: Command = args.command
     if not command.has_overrides:
-        if rest:
-            parser.error(f"{rest[0]!r} is no option of {args.name}")
+        if words:
+            parser.error(f"{words[0]!r} is no option of {args.name}")
         args.call = command.select_call(args)
         return args
-    benchmark = registered().get(getattr(args, "benchmark", ""))
+    benchmark = load_registry().get(getattr(args, "benchmark", ""))
     if benchmark and benchmark.config and args.config is None:
         args.config = ROOT / benchmark.config
     if args.name == "config":
-        args.upgrade = [Path(file) for file in rest[1:]] if rest[:1] == [UPGRADE] else None
+        args.upgrade = [Path(file) for file in words[1:]] if words[:1] == [UPGRADE] else None
         if args.upgrade == []:
             parser.error("config upgrade needs the names of files: config upgrade FILE [FILE ...]")
-        rest = [] if args.upgrade else rest
-    args.call, args.overrides = command.select_call(args), rest
+        words = [] if args.upgrade else words
+    args.call, args.overrides = command.select_call(args), words
     if problem := _find_problem(args, args.call):
         parser.error(problem)
     return args
@@ -231,7 +231,7 @@ def _name_list(text: str) -> list[str]:
 
 
 def _add_bench(parser: argparse.ArgumentParser) -> None:
-    benchmarks = registered()
+    benchmarks = load_registry()
     names = ", ".join(name for name, benchmark in benchmarks.items() if benchmark.config)
     help_text = f"what to measure; {names} bring their own configuration" if benchmarks else ADVICE
     parser.add_argument("benchmark", choices=tuple(benchmarks) or None, help=help_text)

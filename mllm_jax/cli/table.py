@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mllm_jax.cli import configuration, drawing, models, planning, training
-from mllm_jax.cli.benchmark import registered, select_benchmark
+from mllm_jax.cli.benchmark import load_registry, select_benchmark
 from mllm_jax.cli.command import Call, Command
 
 _ANSWERING = "mllm_jax.cli.answering"
@@ -124,7 +124,7 @@ _ROWS = (
         "bench",
         "Measure parts of a step one by one.",
         select_benchmark,
-        inputs="{" + ",".join(registered()) + "} [--config FILE]",
+        inputs="{" + ",".join(load_registry()) + "} [--config FILE]",
     ),
     Command(
         "trace",

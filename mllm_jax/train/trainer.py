@@ -30,7 +30,7 @@ from mllm_jax.train.components.components import Components, due_work
 from mllm_jax.train.components.evaluator import StoppedError
 from mllm_jax.train.components.guard import DivergedError
 from mllm_jax.train.components.replica_check import ReplicaCheck, check_replicas
-from mllm_jax.train.components.start import announce, check_health, claimed, restore_or_init
+from mllm_jax.train.components.start import check_health, locked_run, print_start, restore_or_init
 from mllm_jax.train.components.traced_step import take_traced_step
 from mllm_jax.train.events import (
     Listener,
@@ -311,12 +311,12 @@ class Trainer:
         due, is_last = due_work(self.config, step), self.is_done
         stop.listen()
         set_interrupt_status(status_unsaved(self.config))
-        guard.watch(ended)
+        guard.watch_step(ended)
         self.notify(ended)
         with self.phase("agree", step):
             stopping = stop.agree_on_stop(step)
         if stopping or due.report or due.save or due.copy:
-            guard.settle()
+            guard.check_all()
         if due.copy and not stopping:
             self.copy()
         if stopping or due.save:
@@ -326,7 +326,7 @@ class Trainer:
             evaluation = self.evaluate(stop.requested)
             stopping = stop.requested()
             if stopping:
-                guard.settle()
+                guard.check_all()
                 self.save(is_last=True)
         if stopping and not is_last:
             set_interrupt_status(status_after_step(self.config, step))
@@ -415,7 +415,7 @@ def train(config: ExperimentConfig, console: Console, from_step: int | None = No
         HealthError: a self-check (`run.self_check`) has found something wrong with this process.
     """
     ledger = TimeLedger(process_age())
-    with claimed(config.run.path):
+    with locked_run(config.run.path):
         record, sources = begin_record(ledger, config)
         record.spend("data", "build")
         experiment = Experiment.build(config)
@@ -438,7 +438,7 @@ def training(experiment: Experiment, console: Console, from_step: int | None = N
         Exception: as of `train`.
     """
     config, ledger = experiment.config, TimeLedger(0.0, shared=True)
-    with claimed(config.run.path):
+    with locked_run(config.run.path):
         record, sources = begin_record(ledger, config)
         record.spend("data", "restore")
         with open_trainer(experiment, console, sources, from_step, record) as trainer:
@@ -478,7 +478,7 @@ def open_trainer(
     check_loggers(config.run)
     stored = (config.checkpoint.keep + 1) * config.checkpoint.enabled
     check_room(config.run.path, stored * experiment.state_bytes(), lenient=was_restarted())
-    announce(experiment, console)
+    print_start(experiment, console)
     if is_primary():
         keep(config, lenient=was_restarted())
     offers = offered(config, from_step)

@@ -11,7 +11,7 @@ import pytest
 
 import launch
 from mllm_jax import checkout
-from mllm_jax.cli.benchmark import registered
+from mllm_jax.cli.benchmark import load_registry
 from mllm_jax.runtime.exits import ExitCode
 from tests.plan.test_report import small, written
 
@@ -20,9 +20,9 @@ from tests.plan.test_report import small, written
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The file of a small configuration, in an installation that is no checkout."""
     monkeypatch.setattr(checkout, "ROOT", tmp_path)
-    registered.cache_clear()
+    load_registry.cache_clear()
     yield written(tmp_path, small())
-    registered.cache_clear()
+    load_registry.cache_clear()
 
 
 def test_bench_says_where_benchmarks_are(

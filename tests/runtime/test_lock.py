@@ -19,7 +19,7 @@ from mllm_jax.runtime.lock import (
     run_lock,
 )
 from mllm_jax.train.components import start
-from mllm_jax.train.components.start import claimed
+from mllm_jax.train.components.start import locked_run
 from tests.configs import ROOT
 
 HOLD = (
@@ -62,14 +62,14 @@ def test_only_a_supervised_start_takes_the_folder_of_a_supervisor_between_two_at
 ) -> None:
     with run_lock(tmp_path, name):
         told = f"{tmp_path} is in use by process {os.getpid()} on"
-        with pytest.raises(LockedError, match=told), claimed(tmp_path):
+        with pytest.raises(LockedError, match=told), locked_run(tmp_path):
             pass
         check_unlocked(tmp_path)
         monkeypatch.setattr(start, "supervisor_settings", lambda: "told")
-        with claimed(tmp_path):
+        with locked_run(tmp_path):
             pass
     monkeypatch.undo()
-    with claimed(tmp_path):
+    with locked_run(tmp_path):
         pass
 
 
@@ -110,7 +110,7 @@ def test_a_run_that_fails_leaves_no_folder_unless_there_is_something_in_it(
     tmp_path: Path, file: str | None
 ) -> None:
     def fail(folder: Path) -> None:
-        with claimed(folder):
+        with locked_run(folder):
             if file:
                 (folder / file).touch()
             raise ValueError("no data")
@@ -120,6 +120,6 @@ def test_a_run_that_fails_leaves_no_folder_unless_there_is_something_in_it(
             fail(folder)
     assert (tmp_path / "runs" / "new").exists() == bool(file)
     assert tmp_path.exists()
-    with claimed(tmp_path / "runs" / "good"):
+    with locked_run(tmp_path / "runs" / "good"):
         pass
     assert (tmp_path / "runs" / "good").exists()

@@ -19,7 +19,7 @@ from mllm_jax.train import events
 from mllm_jax.train import trainer as loop
 from mllm_jax.train.components import components
 from mllm_jax.train.components.evaluator import StoppedError
-from mllm_jax.train.components.start import announce, warn_of_passed_trace
+from mllm_jax.train.components.start import print_start, warn_of_passed_trace
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import open_loader
 from mllm_jax.train.records.metrics import Sums, Totals
@@ -71,7 +71,7 @@ def test_the_start_tells_what_a_run_is_too_short_for(experiment, caplog):
     train = experiment.config.train.model_copy(update={"warmup_steps": 20})
     run = experiment.config.run.model_copy(update={"log_every": 20})
     config = experiment.config.model_copy(update={"train": train, "run": run})
-    announce(replace(experiment, config=config), Console(quiet=True))
+    print_start(replace(experiment, config=config), Console(quiet=True))
     assert f"run.log_every {20} is not reached" in caplog.text
     assert f"train.warmup_steps {20} leaves no step" in caplog.text
 
@@ -81,7 +81,7 @@ def test_the_start_tells_what_trains_where_not_all_does(experiment):
         trained = SimpleNamespace(frozen=SimpleNamespace(apart=lambda params: (params, frozen)))
         step = SimpleNamespace(program=trained, abstract=experiment.step.abstract)
         console = Console(file=StringIO())
-        announce(replace(experiment, step=step), console)
+        print_start(replace(experiment, step=step), console)
         return console.file.getvalue()
 
     assert "M parameters on\n" in told({})

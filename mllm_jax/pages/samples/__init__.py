@@ -2,6 +2,7 @@
 
 ::
 
-    config -> the loader that trains (`mllm_jax.train.feed.feed.lone_loader`) -> Preview (`seen.py`)
-        -> panels (`panels/`), drawn with `mllm_jax.pages.html` -> page (`page.py`)
+    config -> the loader that trains (`mllm_jax.train.feed.feed.open_single_loader`)
+        -> Preview (`seen.py`) -> panels (`panels/`), drawn with `mllm_jax.pages.html`
+        -> page (`page.py`)
 """

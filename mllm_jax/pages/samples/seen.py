@@ -28,7 +28,7 @@ from data.sources.source import Source
 from mllm_jax.config.buckets import planned
 from mllm_jax.config.inputs import token_spec
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.train.feed.feed import lone_loader
+from mllm_jax.train.feed.feed import open_single_loader
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ def see(config: ExperimentConfig, samples: int) -> Preview:
     microbatches: list[Microbatch] = []
     sizes = _sizes(source, config)
     try:
-        with lone_loader(config, source, processor) as loader:
+        with open_single_loader(config, source, processor) as loader:
             while sum(own.stats.samples for own in microbatches) < samples:
                 microbatches.append(next(loader))
     except UnusableError as error:

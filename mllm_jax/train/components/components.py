@@ -55,7 +55,7 @@ class Components:
         policy = CheckpointPolicy(checkpoints, config, progress)
         layers = config.model.decoder.layers_with_experts
         names = experiment.step.form.names
-        guard = Guard(config.train.guard, progress, policy.advice, layers, names)
+        guard = Guard(config.train.guard, progress, policy.give_advice, layers, names)
         evaluator = Evaluator(experiment) if config.evaluate.enabled else None
         return cls(listeners, StopSignal(), guard, policy, snapshots, evaluator, offers)
 

@@ -42,7 +42,7 @@ from mllm_jax.train.decoding.columns import Columns
 from mllm_jax.train.decoding.programs import Decoding
 from mllm_jax.train.decoding.sampling import Sampling
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed.feed import check_heldout_data, evaluate_with, together
+from mllm_jax.train.feed.feed import check_heldout_data, check_tokenizer, run_on_all
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.copies.offers import fetch
 from mllm_jax.train.step.batch import local_rows, place
@@ -101,26 +101,26 @@ class Evaluator:
             stopping: called before every batch, on all processes alike: whether to stop.
 
         Returns:
-            As `losses` and as `matches` return it, and `evaluate_skipped`, number of unusable
-            samples by kind of fault.
+            As `evaluate_losses` and as `compare_answers` return it, and `evaluate_skipped`, number
+            of unusable samples by kind of fault.
 
         Raises:
             StoppedError: `stopping` has held.
             RunError: no held-out sample can be used.
         """
         self._skipped, self._stopping = {}, stopping
-        params, section = self.converted(params), self._config.evaluate
-        result = self.losses(params) if section.loss else {}
-        result |= self.matches(params) if section.exact_match else {}
+        params, section = self.convert_params(params), self._config.evaluate
+        result = self.evaluate_losses(params) if section.loss else {}
+        result |= self.compare_answers(params) if section.exact_match else {}
         return result | {
             "evaluate_skipped": dict(Counter(f.kind.value for f in self._skipped.values()))
         }
 
-    def losses(self, params: Any) -> dict[str, Any]:
+    def evaluate_losses(self, params: Any) -> dict[str, Any]:
         """Mean cross entropy of the tokens that have a loss, as in training.
 
         Args:
-            params: parameters that `converted` returned.
+            params: parameters that `convert_params` returned.
 
         Returns:
             `heldout_loss`; `heldout_losses`, by member of a mixture, else empty, None for a member
@@ -132,7 +132,7 @@ class Evaluator:
         sums = {name: self._add_losses(params, member) for name, member in members.items()}
         total = np.sum([*sums.values()], axis=0)
         if not total[1]:
-            self._refuse()
+            self._raise_unusable()
         for name, (_, tokens) in sums.items():
             if not tokens:
                 self._warn_of_member(name, len(members[name]))
@@ -155,7 +155,7 @@ class Evaluator:
             logger.warning(
                 "data.source.members.%s has no heldout_loss: %s",
                 member,
-                _reasons(faults) if samples else few,
+                _join_reasons(faults) if samples else few,
             )
         self._warned.add(member)
 
@@ -172,11 +172,11 @@ class Evaluator:
                 total += [float(value) for value in sums]
         return total
 
-    def matches(self, params: Any) -> dict[str, Any]:
+    def compare_answers(self, params: Any) -> dict[str, Any]:
         """Exact match of whole answers that are decoded greedily.
 
         Args:
-            params: parameters that `converted` returned.
+            params: parameters that `convert_params` returned.
 
         Returns:
             `exact_match` by encoder ("text" for samples without media), and `evaluated`, the number
@@ -184,16 +184,18 @@ class Evaluator:
         """
         right: Counter[str] = Counter()
         total: Counter[str] = Counter()
-        prepared = self.prepared(params)
-        for prompts in self.prompts():
+        prepared = self.prepare_params(params)
+        for prompts in self.read_prompts():
             self._begin_batch(prompts.skipped)
-            for slot, ids in zip(prompts.slots, self.decode(prepared, prompts), strict=True):
+            for slot, ids in zip(
+                prompts.slots, self.decode_answers(prepared, prompts), strict=True
+            ):
                 names = slot.encoders or ("text",)
                 total.update(names)
-                if self._processor.decode(ids) == self._expected(slot.index):
+                if self._processor.decode(ids) == self._expected_answer(slot.index):
                     right.update(names)
         if not total:
-            self._refuse()
+            self._raise_unusable()
         return {
             "exact_match": {name: right[name] / total[name] for name in sorted(total)},
             "evaluated": dict(sorted(total.items())),
@@ -213,54 +215,54 @@ class Evaluator:
             self._warned.add(name)
             self._skipped.setdefault(name, fault)
 
-    def _refuse(self) -> NoReturn:
-        reasons = _reasons(self._skipped.values()) or "the held-out split is empty"
+    def _raise_unusable(self) -> NoReturn:
+        reasons = _join_reasons(self._skipped.values()) or "the held-out split is empty"
         raise RunError(f"no held-out sample can be evaluated: {reasons}")
 
-    def _expected(self, index: int) -> str:
+    def _expected_answer(self, index: int) -> str:
         """The answer of a held-out sample, with a warning if it is too long to be generated."""
         ids = self._processor.answer_ids(self._source[index, 0])
         needed = len(ids)
-        if needed > self._most:
+        if needed > self._most_tokens:
             logger.warning(
                 "held-out sample %s needs %d tokens for its answer, evaluate.max_new_tokens is %d",
                 self._source.name(index),
                 needed,
-                self._most,
+                self._most_tokens,
             )
         return self._processor.decode(ids)
 
-    def converted(self, params: Any) -> Any:
+    def convert_params(self, params: Any) -> Any:
         """Parameters of the train step laid out for forward passes."""
         return params if self._step is self._trained else self._convert(params)
 
-    def prepared(self, params: Any) -> Any:
-        """Parameters that `converted` returned, laid out for `decode`."""
+    def prepare_params(self, params: Any) -> Any:
+        """Parameters that `convert_params` returned, laid out for `decode_answers`."""
         return self._decoding.prepared(params)
 
-    def prompts(self) -> Iterator[PromptBatch]:
+    def read_prompts(self) -> Iterator[PromptBatch]:
         """Held-out prompts, every sample once."""
         limit = self._config.evaluate.samples
         return prompt_batches(self._source, self._processor, self._data, self._rows, limit)
 
-    def decode(self, prepared: Any, prompts: PromptBatch) -> list[list[int]]:
+    def decode_answers(self, prepared: Any, prompts: PromptBatch) -> list[list[int]]:
         """Tokens of the answers of a batch, the token of their end included, on every process.
 
         Args:
-            prepared: parameters that `prepared` returned.
+            prepared: parameters that `prepare_params` returned.
         """
         longest = self._config.model.decoder.max_positions
-        limits = [min(self._most, 1 + longest - slot.tokens) for slot in prompts.slots]
+        limits = [min(self._most_tokens, 1 + longest - slot.tokens) for slot in prompts.slots]
         fewest = min(self._data.budgets["segments"], COLUMNS)
         columns = Columns.of(
             prompts.slots, self._rows["decoder"], self._decoding.columns_unit, limits, fewest
         )
         return self._decoding.write(
-            prepared, prompts.batch, columns, self._most, Sampling()
+            prepared, prompts.batch, columns, self._most_tokens, Sampling()
         ).answers
 
     @property
-    def _most(self) -> int:
+    def _most_tokens(self) -> int:
         return self._config.evaluate.max_new_tokens
 
     def _sum_loss(self, params: Any, batch: Batch) -> tuple[jax.Array, jax.Array]:
@@ -272,7 +274,7 @@ class Evaluator:
         return loss, weights
 
 
-def _reasons(faults: Iterable[Fault]) -> str:
+def _join_reasons(faults: Iterable[Fault]) -> str:
     """The reasons of faults, each listed once."""
     return "; ".join(dict.fromkeys(map(str, faults)))
 
@@ -291,7 +293,7 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
     if not folder.is_dir():
         raise RunError(f"run {config.run.path} has no checkpoint; train it first")
     peers().note("looking at the held-out samples", limited=False, key=SOURCE)
-    processor = together(
+    processor = run_on_all(
         lambda: make_processor(
             config.data,
             planned(config),
@@ -307,7 +309,7 @@ def evaluate_run(config: ExperimentConfig) -> dict[str, Any]:
     try:
         restored = checkpoints.restore(
             experiment.step.abstract,
-            accept=lambda candidate: evaluate_with(config, candidate.progress),
+            accept=lambda candidate: check_tokenizer(config, candidate.progress),
         )
     finally:
         checkpoints.close()

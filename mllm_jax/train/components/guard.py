@@ -90,7 +90,7 @@ class Guard:
         self._waiting: deque[GuardFigures] = deque()
         self.sane = 0
 
-    def watch(self, figures: GuardFigures) -> None:
+    def watch_step(self, figures: GuardFigures) -> None:
         """Add a step, and check those that must be over.
 
         Raises:
@@ -100,11 +100,11 @@ class Guard:
         while len(self._waiting) > _IN_FLIGHT:
             self._check_step(self._waiting.popleft())
 
-    def settle(self) -> None:
+    def check_all(self) -> None:
         """Check all steps, the last one included.
 
         Raises:
-            DivergedError: as of `watch`.
+            DivergedError: as of `watch_step`.
         """
         while self._waiting:
             self._check_step(self._waiting.popleft())

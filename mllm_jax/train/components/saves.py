@@ -60,7 +60,7 @@ class CheckpointPolicy:
         Raises:
             SaveError: more saves in a row have failed than may.
         """
-        self.settle()
+        self.wait_for_save()
         self._mark_good(sane)
         progress.good = self._checkpoints.retention.good
         if self._newest != progress.step:
@@ -68,7 +68,7 @@ class CheckpointPolicy:
         if last:
             self._save_until_done(progress.step, state, progress.to_json())
 
-    def settle(self) -> None:
+    def wait_for_save(self) -> None:
         """Wait for the save that is running.
 
         Raises:
@@ -78,13 +78,13 @@ class CheckpointPolicy:
         if step is not None and self._try_action(step, self._checkpoints.wait):
             self._newest, self._failures = step, 0
 
-    def advice(self, sane: int) -> str:
+    def give_advice(self, sane: int) -> str:
         """Advice for a run that has diverged.
 
         Args:
             sane: newest step whose loss was as it should be.
         """
-        self.settle()
+        self.wait_for_save()
         self._mark_good(sane)
         good = self._checkpoints.retention.good
         if good not in self._checkpoints.steps:
@@ -104,13 +104,13 @@ class CheckpointPolicy:
 
     def _save_until_done(self, step: int, state: Any, progress: dict[str, Any]) -> None:
         """Wait for the last save, and try it again until it is done."""
-        self.settle()
+        self.wait_for_save()
         while self._newest != step:
             pause = _PAUSE * 2 ** (self._failures - 1)
             with peers().doing(f"saving step {step} again in {pause:g} s", limited=False):
                 time.sleep(pause)
             self._begin_save(step, state, progress)
-            self.settle()
+            self.wait_for_save()
 
     def _begin_save(self, step: int, state: Any, progress: dict[str, Any]) -> None:
         """Begin one save, or count a failure."""

@@ -25,7 +25,7 @@ from mllm_jax.runtime.lock import NAME as LOCK
 from mllm_jax.runtime.part import peers
 from mllm_jax.runtime.supervised.process import PATIENCE, supervisor_settings, was_restarted
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.feed.feed import go_on_with
+from mllm_jax.train.feed.feed import check_continuation
 from mllm_jax.train.state.changes import tell_changes
 from mllm_jax.train.state.checkpoint import Checkpoints, Restored
 from mllm_jax.train.state.copies.offers import Offers
@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 @contextmanager
-def claimed(folder: Path) -> Iterator[None]:
+def locked_run(folder: Path) -> Iterator[None]:
     """Context in which the run's folder is there, takes files, and no other run writes to it.
 
     A run that ends with an error before it has written anything leaves no new folder behind. One
@@ -102,7 +102,7 @@ def restore_or_init(
     config, restored = experiment.config, None
 
     def accept(candidate: Restored) -> None:
-        go_on_with(config, candidate.progress, sources)
+        check_continuation(config, candidate.progress, sources)
 
     if config.checkpoint.enabled:
         restored = checkpoints.restore(experiment.step.abstract, from_step, accept, memory, offers)
@@ -166,7 +166,7 @@ def initial_state(experiment: Experiment, console: Console) -> Any:
     return state | {"params": params}
 
 
-def announce(experiment: Experiment, console: Console) -> None:
+def print_start(experiment: Experiment, console: Console) -> None:
     """Print the size of the model and the plans, on process 0; warn of what a short run lacks."""
     if is_primary():
         for note in notes(experiment.config):

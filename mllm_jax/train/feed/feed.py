@@ -80,7 +80,7 @@ def open_loader(experiment: Experiment, state: LoaderState) -> MicrobatchLoader:
         hosts = ProcessCluster(synchronize_program, group.hosts or None, waiting)
         group_rows = [rows[host] for host in hosts.members]
         start = _start_of_group(state, group)
-        reading = together(lambda: ReadingLoader(*common, group_rows, start, demand, hosts))
+        reading = run_on_all(lambda: ReadingLoader(*common, group_rows, start, demand, hosts))
         return _take_turns(reading, state, demand, source)
     local_rows = rows[jax.process_index()]
     is_drawn = experiment.processor.is_drawn  # lengths are known once a step is planned
@@ -91,7 +91,7 @@ def open_loader(experiment: Experiment, state: LoaderState) -> MicrobatchLoader:
     group = _choose_group(experiment, rows, samples)
     demand = training_demand(experiment, group)
     start = _start_of_group(state, group)
-    loader = together(lambda: Loader(*common, local_rows, start, demand, lengths))
+    loader = run_on_all(lambda: Loader(*common, local_rows, start, demand, lengths))
     return _take_turns(loader, state, demand, source)
 
 
@@ -134,7 +134,7 @@ def _choose_group(
         ranks = {name: view.degree(view.batch) for name, view in views}
         return choose_group_size(config, capacity, samples(), ranks, len(rows), sizes).hosts
 
-    size = together(lambda: choose_size() if is_primary() else None)
+    size = run_on_all(lambda: choose_size() if is_primary() else None)
     return find_group(config.data, rows, peers().gather("hosts that balance together", size)[0])
 
 
@@ -171,7 +171,7 @@ def check_sources(config: ExperimentConfig) -> Identities:
     source = shared_source(config.data)
     if not len(source):
         raise DataError("data.source has no samples; valid: at least one")
-    processor = together(
+    processor = run_on_all(
         lambda: make_processor(
             config.data,
             planned(config),
@@ -179,7 +179,7 @@ def check_sources(config: ExperimentConfig) -> Identities:
             token_spec(config.model.decoder),
         )
     )
-    for message in together(processor.chat.check_training):
+    for message in run_on_all(processor.chat.check_training):
         if is_primary():
             logger.warning("%s", message)
     is_measured = config.data.lengths == "cached" and not processor.is_drawn
@@ -189,7 +189,7 @@ def check_sources(config: ExperimentConfig) -> Identities:
         refuse(source, unusable_samples(lengths, capacity, config.data.rows_apart))
     if config.evaluate.enabled:
         check_heldout_data(config, processor)
-    sources = together(lambda: identities(source) | processing(config.data))
+    sources = run_on_all(lambda: identities(source) | processing(config.data))
     _agree_on("training data", sources)
     return sources
 
@@ -201,9 +201,9 @@ def check_heldout_data(config: ExperimentConfig, processor: Processor) -> None:
         DataError: no sample can be used. SampleError: one cannot, with `data.on_error: raise`.
         AgreementError: the processes have others, or another tokenizer.
     """
-    source = together(lambda: make_source(config.data, "heldout"))
-    together(lambda: _check_evaluated(source, config, processor))
-    sources = together(lambda: identities(source) | processing(config.data))
+    source = run_on_all(lambda: make_source(config.data, "heldout"))
+    run_on_all(lambda: _check_evaluated(source, config, processor))
+    sources = run_on_all(lambda: identities(source) | processing(config.data))
     _agree_on("held-out data", sources)
 
 
@@ -222,25 +222,25 @@ def _check_evaluated(source: Source, config: ExperimentConfig, processor: Proces
         check_heldout(source, processor, config.data, indices, prompts=True)
 
 
-def go_on_with(config: ExperimentConfig, progress: Progress, sources: Identities) -> None:
+def check_continuation(config: ExperimentConfig, progress: Progress, sources: Identities) -> None:
     """See that a run goes on with the data that it was trained on, and note which they are.
 
     Raises:
         DataError: the data are others, and `data.accept_changes` does not allow that.
     """
     if progress.sources:
-        for change in together(lambda: check_same_data(progress.sources, sources, config.data)):
+        for change in run_on_all(lambda: check_same_data(progress.sources, sources, config.data)):
             logger.warning("going on with other data: %s", change)
     progress.sources = sources
 
 
-def evaluate_with(config: ExperimentConfig, progress: Progress) -> None:
+def check_tokenizer(config: ExperimentConfig, progress: Progress) -> None:
     """See that a checkpoint is evaluated with the tokenizer or processor that it was trained with.
 
     Raises:
         DataError: tokenizer or processor is another; `data.accept_changes` does not allow that.
     """
-    for change in together(lambda: check_same_processing(progress.sources, config.data)):
+    for change in run_on_all(lambda: check_same_processing(progress.sources, config.data)):
         logger.warning("evaluating with another one: %s", change)
 
 
@@ -270,7 +270,9 @@ def _demand_of(
     )
 
 
-def lone_loader(config: ExperimentConfig, source: Source, processor: Processor) -> MicrobatchLoader:
+def open_single_loader(
+    config: ExperimentConfig, source: Source, processor: Processor
+) -> MicrobatchLoader:
     """The batches of a run from its beginning, as one process has them with all rows; close it.
 
     No device is needed. With `data.balance_group` all hosts are taken for one group.
@@ -290,8 +292,8 @@ def shared_source(config: DataConfig) -> Source:
     """The training split, whose index one process makes for all that see its folder."""
     if jax.process_count() == 1:
         return make_source(config, "train")
-    first = together(lambda: make_source(config, "train") if is_primary() else None)
-    return together(lambda: make_source(config, "train") if first is None else first)
+    first = run_on_all(lambda: make_source(config, "train") if is_primary() else None)
+    return run_on_all(lambda: make_source(config, "train") if first is None else first)
 
 
 def shared_lengths(config: ExperimentConfig, processor: Processor, source: Source) -> LengthTable:
@@ -299,13 +301,13 @@ def shared_lengths(config: ExperimentConfig, processor: Processor, source: Sourc
     arguments = source, processor, config.data
     if jax.process_count() == 1:
         return open_lengths(*arguments)
-    first = together(lambda: open_lengths(*arguments) if is_primary() else None)
-    table = together(lambda: first or open_lengths(*arguments))
+    first = run_on_all(lambda: open_lengths(*arguments) if is_primary() else None)
+    table = run_on_all(lambda: first or open_lengths(*arguments))
     check_same(table)
     return table
 
 
-def together(action: Callable[[], T]) -> T:
+def run_on_all(action: Callable[[], T]) -> T:
     """The result of `action` on every process; an error on one of them ends all.
 
     Raises:

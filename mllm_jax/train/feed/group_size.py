@@ -6,7 +6,7 @@ more to each other, and each of them plans more. The seconds of these are added 
     work        3 x forward FLOPs of the heaviest rank at the speed of products, by phase, of those
                 phases that `data.balance` deals
     outputs     of encoders and their gradients to other hosts, by the network of the devices
-    told, sent  `data.lengths: on_read`: lengths and samples, by the network of one device of a host
+    exchange    `data.lengths: on_read`: lengths and samples, by the network of one device of a host
     planning    what it takes longer than the step, which it is done beside
 """
 

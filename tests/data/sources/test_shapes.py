@@ -22,7 +22,7 @@ from data.sources.shapes import (
     write_example,
 )
 from mllm_jax.config.load import load
-from mllm_jax.train.feed.feed import lone_loader
+from mllm_jax.train.feed.feed import open_single_loader
 from tests.configs import ROOT
 
 IMAGES = 12
@@ -111,7 +111,7 @@ def test_the_configuration_of_the_readme_reads_it(made: ExampleData) -> None:
     learnt = processor.pieces(example.targets[example.loss_weight > 0].tolist())
     assert learnt.count("<|im_end|>") == 4
     assert len(example.media["vision"][0].inputs) == 17
-    with lone_loader(config, make_source(config.data, "train"), processor) as loader:
+    with open_single_loader(config, make_source(config.data, "train"), processor) as loader:
         assert next(iter(loader)).stats.samples >= 2
 
 

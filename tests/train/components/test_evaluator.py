@@ -118,10 +118,12 @@ def _ended(ids: list[int], ends: tuple[int, ...]) -> list[int]:
 
 
 def packed(evaluator: Evaluator, params: Any, wanted: range) -> dict[int, list[int]]:
-    prepared = evaluator.prepared(params)
+    prepared = evaluator.prepare_params(params)
     found = {}
-    for prompts in evaluator.prompts():
-        for slot, ids in zip(prompts.slots, evaluator.decode(prepared, prompts), strict=True):
+    for prompts in evaluator.read_prompts():
+        for slot, ids in zip(
+            prompts.slots, evaluator.decode_answers(prepared, prompts), strict=True
+        ):
             if slot.index in wanted:
                 found[slot.index] = ids
     return found

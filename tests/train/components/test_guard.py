@@ -58,57 +58,57 @@ def guarded(losses: Sequence[float], **config: Any) -> Guard:
     """A guard that has seen these losses."""
     guard = Guard(GuardConfig(**config), Progress(0, LoaderState(0)), "sane: {}".format)
     for step, loss in enumerate(losses, 1):
-        guard.watch(record(step, loss))
-    guard.settle()
+        guard.watch_step(record(step, loss))
+    guard.check_all()
     return guard
 
 
 @pytest.mark.parametrize(("loss", "norm"), [(NAN, 1.0), (math.inf, 1.0), (1.0, NAN)])
 def test_a_step_that_is_not_finite_ends_the_run(loss, norm):
     guard = guarded([2.0, 1.0])
-    guard.watch(record(3, loss, norm))
+    guard.watch_step(record(3, loss, norm))
     with pytest.raises(DivergedError, match=r"is (nan|inf) at step 3\. sane: 2"):
-        guard.settle()
+        guard.check_all()
 
 
 def test_a_router_whose_logits_are_not_finite_is_told_by_its_layer():
     guard = Guard(GuardConfig(), Progress(0, LoaderState(0)), str, expert_layers=(1, 3, 5))
     loads = np.array([[1.0, 1.0], [NAN, NAN], [NAN, NAN]])
-    guard.watch(replace(record(3, NAN), expert_loads=loads))
+    guard.watch_step(replace(record(3, NAN), expert_loads=loads))
     with pytest.raises(DivergedError, match="step 3, logits of the router of layer 3 are not fin"):
-        guard.settle()
+        guard.check_all()
 
 
 def test_a_router_without_finite_logits_makes_a_bad_step_though_the_loss_is_finite(caplog):
     guard = Guard(GuardConfig(skip=1), Progress(0, LoaderState(0)), str, expert_layers=(1, 3, 5))
     sane, insane = np.ones((3, 2)), np.array([[1.0, 1.0], [NAN, NAN], [1.0, 1.0]])
     for step, loads in enumerate((sane, insane, sane, insane), 1):
-        guard.watch(replace(record(step, 2.0), expert_loads=loads))
-    guard.settle()
+        guard.watch_step(replace(record(step, 2.0), expert_loads=loads))
+    guard.check_all()
     assert (guard.sane, guard._progress.skipped_updates) == (3, 2)
     told = "logits of the router of layer 3 are not finite at step {}".format
     assert f"{told(4)}: its update is left out (1 of 1 in a row)" in caplog.text
-    guard.watch(replace(record(5, 2.0), expert_loads=insane))
+    guard.watch_step(replace(record(5, 2.0), expert_loads=insane))
     with pytest.raises(DivergedError, match=rf"^{told(5)}, after 1 updates left out\. 3$"):
-        guard.settle()
+        guard.check_all()
 
 
 def test_updates_that_are_left_out_before_a_cut_count_behind_it(caplog):
     progress = guarded([2.0, NAN, NAN], skip=2)._progress
     progress.step = 3
     resumed = Guard(GuardConfig(skip=2), Progress.from_json(progress.to_json()), str)
-    resumed.watch(record(4, NAN))
+    resumed.watch_step(record(4, NAN))
     with pytest.raises(DivergedError, match="nan at step 4, after 2 updates left out"):
-        resumed.settle()
+        resumed.check_all()
 
 
 def test_a_bounded_number_of_updates_in_a_row_is_left_out(caplog):
     guard = guarded([2.0, NAN, NAN, 2.0, NAN, NAN], skip=2)
     assert guard._progress.skipped_updates == 4
     assert "the loss is nan at step 3: its update is left out (2 of 2 in a row)" in caplog.text
-    guard.watch(record(7, NAN))
+    guard.watch_step(record(7, NAN))
     with pytest.raises(DivergedError, match="nan at step 7, after 2 updates left out"):
-        guard.settle()
+        guard.check_all()
 
 
 def test_a_spike_ends_the_run_if_it_is_asked_to():
@@ -134,7 +134,7 @@ def test_a_step_is_looked_at_when_it_must_be_over():
             return 1.0
 
     for step in range(1, 6):
-        guard.watch(record(step, Loss(step)))
+        guard.watch_step(record(step, Loss(step)))
         assert max(looked, default=0) == max(0, step - 2)
 
 

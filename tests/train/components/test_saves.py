@@ -96,7 +96,7 @@ def test_only_failures_in_a_row_end_a_run(
     def run() -> None:
         for step in range(1, len(fates) + 1):
             save(own, step)
-            own.settle()
+            own.wait_for_save()
 
     if over is None:
         run()
@@ -125,14 +125,14 @@ def test_what_becomes_of_a_save_is_seen_at_the_next(
         "the next one"
     )
     assert written.steps == []
-    own.settle()
+    own.wait_for_save()
     assert written.steps == [2]
 
 
 def test_a_step_is_saved_once(tmp_path: Path) -> None:
     own, written = made(tmp_path, [], whole=(4, 7), resumed=4)
     save(own, 4)
-    own.settle()
+    own.wait_for_save()
     assert written.steps == [4, 7]
     save(own, 5)
     save(own, 5, last=True)
@@ -156,10 +156,10 @@ def test_a_checkpoint_is_good_once_a_later_step_has_a_sane_loss(tmp_path: Path) 
     assert written.retention.good == 1
     assert save(own, 4, sane=3).good == 1
     assert save(own, 5, sane=5).good == 4
-    own.settle()
-    assert "is that of step 5: go on from it with --from-step 5" in own.advice(sane=6)
+    own.wait_for_save()
+    assert "is that of step 5: go on from it with --from-step 5" in own.give_advice(sane=6)
     written.steps.clear()
-    assert "No checkpoint of the run is known to be good" in own.advice(sane=6)
+    assert "No checkpoint of the run is known to be good" in own.give_advice(sane=6)
 
 
 @pytest.mark.parametrize(("free", "fits"), [(31, False), (32, True)])
@@ -174,7 +174,7 @@ def test_a_save_needs_room_for_the_whole_state(
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage)
     own, written = made(tmp_path, [])
     save(own, 1)
-    own.settle()
+    own.wait_for_save()
     assert bool(written.steps) == fits
     assert ("No space left on device: 0 MiB are free, and 0 MiB needed" in caplog.text) != fits
 

@@ -68,9 +68,9 @@ def full_disk() -> NoReturn:
 def test_the_others_are_told_of_an_error_before_this_process_gives_up(
     told: Told, action: Any, kind: type[Exception], says: str
 ) -> None:
-    assert feed.together(lambda: 7) == 7
+    assert feed.run_on_all(lambda: 7) == 7
     with pytest.raises(kind, match=r"no such file|a\[0\]: gone|No space left"):
-        feed.together(action)
+        feed.run_on_all(action)
     assert told.told == ["read", says]
 
 
@@ -81,7 +81,7 @@ def test_an_error_elsewhere_ends_this_process(told: Told, other: str, code: Exit
     """What may pass there is no reason to start no other attempt."""
     told.other = other
     with pytest.raises(DataError, match="another process cannot read the data") as found:
-        feed.together(lambda: 7)
+        feed.run_on_all(lambda: 7)
     assert exit_code_of(found.value) == code
 
 

@@ -81,6 +81,6 @@ def test_steps_and_their_figures_are_waited_for_by_their_numbers(events):
     trainer.wait_for_steps()
     progress: Any = SimpleNamespace(usual_loss=None)
     own = Guard(GuardConfig(), progress, str)
-    own.watch(SimpleNamespace(step=6, loss=1.0, gradient_norm=1.0, expert_loads=None))
-    own.settle()
+    own.watch_step(SimpleNamespace(step=6, loss=1.0, gradient_norm=1.0, expert_loads=None))
+    own.check_all()
     assert events[-2:] == ["wait: step 7", "wait: step 6"]

@@ -36,7 +36,7 @@ OFTEN, OF = 4, 5
 HISTORY, FEWEST = 200, 6
 #: Windows for one of lag in these differences.
 WINDOWS_PER_LAG = 4
-#: Newest windows by which is told whether a place gets slower.
+#: Newest windows that show whether a place gets slower.
 RECENT = 40
 #: Fewest values that tell how unlike healthy processes are.
 ENOUGH = 6

@@ -75,7 +75,7 @@ def run(index: int, clock: Clock, device: float, factor: float) -> None:
             clock.now += WORK * factor
 
     own = config(train__steps=1000, checkpoint__enabled=False, evaluate__enabled=False)
-    guard: Any = SimpleNamespace(watch=lambda taken: None, settle=lambda: None)
+    guard: Any = SimpleNamespace(watch_step=lambda ended: None, check_all=lambda: None)
     trainer: Any = Trainer.__new__(Trainer)
     trainer.config, trainer.state, trainer.notify = own, None, tell
     stop, since = StopSignal(), Stopwatch()
