@@ -184,7 +184,7 @@ class PipelineProgram(GradientProgram):
         bounds = ScheduleBounds.of(ahead)
         schedule = jax.tree.map(jnp.asarray, bounds.instructions(ahead))
         of_stage = partial(lax.dynamic_index_in_dim, index=axis_index(self.grid.decoder.stage))
-        own, merges = jax.tree.map(of_stage, (schedule.own, schedule.pairs))
+        own, merges = jax.tree.map(of_stage, (schedule.own, schedule.merges))
         schedule = replace(schedule, own=own, merges=merges)
         pipeline = replace(self._pipeline, bounds=bounds)
         return pipeline.prefetch_outputs(
