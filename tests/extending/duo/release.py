@@ -1,0 +1,61 @@
+"""The release format of the model: two modules of other families, and a linear layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mllm_jax.families.releases import decoder_rules, read_text_decoder, write_decoder
+from mllm_jax.families.siglip.config import SiglipConfig
+from mllm_jax.families.siglip.release import read_siglip, siglip_rules, write_siglip
+from mllm_jax.hf_format.connector_rules import connector_rules
+from mllm_jax.hf_format.files import PretrainedError
+from mllm_jax.hf_format.release_format import ReleasedModel, ReleaseFormat, Values
+from mllm_jax.hf_format.tensor_rules import TensorRule
+from mllm_jax.layers.config.decoder import DecoderConfig
+
+_CONNECTOR = {"kind": "linear"}
+
+
+def _read_model(values: Values) -> ReleasedModel:
+    vision = read_siglip(values).model_dump() | {"connector": _CONNECTOR}
+    encoders = {"vision": SiglipConfig.model_validate(vision)}
+    placeholders = {"vision": values["image_token_id"]}
+    return ReleasedModel(read_text_decoder(values, "llama"), encoders, placeholders)
+
+
+def _tensor_rules(model: ReleasedModel) -> dict[str, list[TensorRule]]:
+    decoder, vision = _modules(model)
+    connector = connector_rules(vision.connector, vision.connected, decoder.d_model, "projector")
+    return {
+        "decoder": decoder_rules(decoder, "text.model.", "text.lm_head."),
+        "vision": [*siglip_rules(vision, "vision."), *connector],
+    }
+
+
+def _write_config(model: ReleasedModel) -> dict[str, Any]:
+    decoder, vision = _modules(model)
+    if vision.connector.kind != "linear" or vision.stack != 1:
+        raise PretrainedError(f"connector {vision.connector} is not supported; valid: linear")
+    return {
+        "model_type": "duo",
+        "image_token_id": model.placeholders["vision"],
+        "text_config": write_decoder(decoder),
+        "vision_config": write_siglip(vision),
+    }
+
+
+def _modules(model: ReleasedModel) -> tuple[DecoderConfig, SiglipConfig]:
+    decoder, vision = model.decoder, model.encoders["vision"]
+    assert decoder is not None
+    assert isinstance(vision, SiglipConfig)
+    return decoder, vision
+
+
+DUO = ReleaseFormat(
+    "duo",
+    {"decoder": DecoderConfig, "vision": SiglipConfig},
+    _read_model,
+    _tensor_rules,
+    _write_config,
+)
+FORMATS = (DUO,)
