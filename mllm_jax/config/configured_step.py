@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,10 +17,13 @@ from mllm_jax.layers.attention.limits import (
     PREFERRED,
     Backend,
     able_backends,
-    causal_share,
+    pair_share,
 )
-from mllm_jax.layers.config.kinds import has_spans
+from mllm_jax.layers.config.decoder import DecoderConfig
+from mllm_jax.layers.config.encoder import EncoderConfig
+from mllm_jax.layers.config.kinds import MaskKind, has_spans
 from mllm_jax.models.graph import ModelConfig
+from mllm_jax.models.work.flops import near_sizes
 from mllm_jax.models.work.profile import tower_profiles
 from scheduling.costs.exchange import exchange_of
 from scheduling.costs.flops import task_flops
@@ -205,8 +209,8 @@ def workload(config: ExperimentConfig) -> Workload:
         units={name: _units(config, name) for name in model.lanes},
         spread={name: own_rows(config, name) for name in model.lanes},
         loss_chunk=model.loss_chunk,
-        pairs={"decoder": causal_share(model.attention, positions["decoder"])},
-        windowed_pairs=_windowed(model, positions["decoder"]),
+        pairs={"decoder": _full_pairs(model, positions["decoder"])},
+        near_pairs=_near_pairs(model, positions),
         media_apart=data.balance == "per_phase",
         exchange=config.parallel.exchange,
         by_segment=LIMITS[model.attention].by_segment,
@@ -223,10 +227,31 @@ def _units(config: ExperimentConfig, name: str) -> int:
     )
 
 
-def _windowed(model: ModelConfig, tokens: int) -> dict[str, float]:
-    """Share of all pairs that layers with a window compute, of towers that have any."""
-    window = model.decoder.window
-    return {} if window is None else {"decoder": causal_share(model.attention, tokens, window)}
+def _full_pairs(model: ModelConfig, tokens: int) -> float:
+    """Share of all pairs of a row that the decoder's layers without window and chunks compute."""
+    masks = near_sizes(model.decoder.layer_kinds, {})
+    return pair_share(model.attention, tokens, masks.get((None, None), MaskKind()))
+
+
+def _near_pairs(model: ModelConfig, positions: Mapping[str, int]) -> dict[str, tuple[float, ...]]:
+    """The same of layers with windows or chunks, in the order of `TowerWork.near`."""
+    found = {"decoder": _near_shares(model.attention, positions["decoder"], model.decoder)}
+    for name in model.lanes:
+        encoder = model.encoder(name)
+        tokens = positions[name] // encoder.stride
+        found[name] = _near_shares(model.attention, tokens, encoder)
+    return {name: shares for name, shares in found.items() if shares}
+
+
+def _near_shares(
+    backend: str, tokens: int, module: DecoderConfig | EncoderConfig
+) -> tuple[float, ...]:
+    masks = near_sizes(module.layer_kinds, module.bound_sizes)
+    return tuple(
+        pair_share(backend, tokens, mask, module.bound_sizes.get(mask.bounds))
+        for sizes, mask in masks.items()
+        if sizes != (None, None)
+    )
 
 
 def strategy(config: ExperimentConfig, platform: str) -> Strategy:

@@ -32,7 +32,7 @@ def task_flops(workload: Workload, strategy: Strategy) -> TaskCosts:
         backward += per_chunk * own.share * own.flops * sum(rows)
     if strategy.weights_apart:
         # Attention has no weights.
-        linear = replace(tower.layer.work, quadratic=0, windowed=0).flops(rows)
+        linear = replace(tower.layer.work, quadratic=0, near=()).flops(rows)
         more = {W.cost: per_chunk * weights * linear}
         backward -= more[W.cost]
     full = "decoder" not in workload.frozen | workload.adapted

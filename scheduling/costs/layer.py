@@ -151,9 +151,9 @@ class LayerTiming(Tower):
         """
         length, own, size = self.workload.positions[self.name], self.efficiency, self.workload.size
         peak = self.hardware.peak(self.workload.dtype)
-        whole, near = self.workload.pairs, self.workload.windowed_pairs
-        pairs = part.work.quadratic * length**2 * whole.get(self.name, 1.0)
-        pairs += part.work.windowed * length**2 * near.get(self.name, 1.0)
+        pairs = part.work.quadratic * length**2 * self.workload.pairs.get(self.name, 1.0)
+        for number, near in enumerate(part.work.near):
+            pairs += near.flops * length**2 * self.workload.near_share(self.name, number)
         attention = pairs / (peak * own.attention)
         moved = part.moved * size * length / self.tower.stride
         moving = moved / (self.hardware.memory_bandwidth * own.memory)

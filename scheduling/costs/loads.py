@@ -63,12 +63,17 @@ def loaded(workload: Workload, load: Load) -> Workload:
         raise ValueError(f"no load for {', '.join(short)}; valid: 1 position of a row or more")
     ratio = {name: load[name] / workload.positions[name] for name in workload.encoders}
     pairs = {name: workload.pairs.get(name, 1.0) / own for name, own in ratio.items()}
+    near = {
+        name: tuple(share / ratio.get(name, 1.0) for share in shares)
+        for name, shares in workload.near_pairs.items()
+    }
     kept = {split: size * ratio.get(split.tower, 1.0) for split, size in workload.kept.items()}
     positions = {name: load.get(name, own) for name, own in workload.positions.items()}
     return replace(
         workload,
         positions=positions,
         pairs={**workload.pairs, **pairs},
+        near_pairs=near,
         kept=kept,
         units={},
         spread={},

@@ -7,7 +7,7 @@ Balancer, packer, simulator, model FLOPs utilisation and plan search all count w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -21,25 +21,55 @@ TRAINING_FACTOR = 3.0
 
 
 @dataclass(frozen=True)
+class NearPairs:
+    """Attention of layers in which a position sees a part of its segment.
+
+    Attributes:
+        flops: forward FLOPs per pair.
+        window: size of the window in positions; pairs at this distance are not seen. None: all of
+            the chunk are.
+        chunk: size of the parts of a segment that do not see each other; None: the whole segment is
+            one.
+    """
+
+    flops: float
+    window: int | None = None
+    chunk: int | None = None
+
+    def pairs(self, lengths: Lengths) -> Lengths:
+        """Number of pairs in segments of `lengths` positions, both ways."""
+        if self.chunk is None:
+            return self._within(lengths)
+        whole, rest = np.divmod(lengths, self.chunk)
+        found: Lengths = whole * self._within(float(self.chunk)) + self._within(rest)
+        return found
+
+    def _within(self, lengths: Lengths) -> Lengths:
+        """The same without chunks."""
+        near = lengths if self.window is None else np.minimum(lengths, self.window)
+        # A position is near itself, and to each side near as many as there are, less those beyond.
+        found: Lengths = (2 * near - 1) * lengths - near * (near - 1)
+        return found
+
+
+@dataclass(frozen=True)
 class TowerWork:
     """Forward FLOPs of one tower as a function of segment lengths.
 
-    A segment of n input positions costs `linear * n + quadratic * n^2`, and with layers of a window
-    `windowed` for each pair that is nearer than the window. Products count two FLOPs per
-    multiply-add; attention counts all pairs of a segment, or of a window, causal or not (PaLM,
-    arXiv 2204.02311, appendix B); other operations are not counted.
+    A segment of n input positions costs `linear * n + quadratic * n^2`, and with layers that see a
+    part of it what `near` says. Products count two FLOPs per multiply-add; attention counts all
+    pairs of a segment, or of a window or a chunk, causal or not (PaLM, arXiv 2204.02311, appendix
+    B); other operations are not counted.
 
     Attributes:
         linear: FLOPs per input position (token, patch or frame).
         quadratic: FLOPs per pair of input positions of one segment.
-        windowed: FLOPs per pair whose distance is less than `window`.
-        window: size of the window in positions.
+        near: attention of layers with windows and chunks, by their sizes.
     """
 
     linear: float
     quadratic: float
-    windowed: float = 0.0
-    window: int = 0
+    near: tuple[NearPairs, ...] = ()
 
     def flops(self, lengths: ArrayLike) -> float:
         """Sum of the forward FLOPs of segments of `lengths` input positions."""
@@ -56,12 +86,15 @@ class TowerWork:
 
     def attention(self, lengths: Lengths) -> Lengths:
         """Forward FLOPs of the attention of each segment of `lengths` input positions."""
-        pairs = self.quadratic * lengths * lengths
-        if not self.windowed:
-            return pairs
-        near = np.minimum(lengths, self.window)
-        # A position is near itself, and to each side near as many as there are, less those beyond.
-        return pairs + self.windowed * ((2 * near - 1) * lengths - near * (near - 1))
+        return sum(
+            (own.flops * own.pairs(lengths) for own in self.near),
+            self.quadratic * lengths * lengths,
+        )
+
+    def times(self, layers: int) -> TowerWork:
+        """The work of so many such layers."""
+        near = tuple(replace(own, flops=layers * own.flops) for own in self.near)
+        return TowerWork(layers * self.linear, layers * self.quadratic, near)
 
 
 #: Elements by logical axes (`sharding.rules`), without the axis that stacks layers; a mean where

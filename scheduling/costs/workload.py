@@ -58,7 +58,7 @@ class Workload:
         constant: bytes of a parameter that does not train.
         loss_chunk: tokens whose logits exist at a time.
         pairs: by tower, the share of all pairs of a row that attention computes; 1 if not named.
-        windowed_pairs: the same share of layers with a window.
+        near_pairs: by tower, the same share for each of `TowerWork.near`; 1 if not named.
         by_segment: whether attention computes no pairs of unlike segments of a row.
         follows: whether encoders that fill bubbles have microbatches of their own, which every step
             places anew.
@@ -86,7 +86,7 @@ class Workload:
     constant: int = WIDE
     loss_chunk: int = 1024
     pairs: Mapping[str, float] = field(default_factory=dict)
-    windowed_pairs: Mapping[str, float] = field(default_factory=dict)
+    near_pairs: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     kept: Mapping[Split, float] = field(default_factory=dict)
     apart: Mapping[Split, float] = field(default_factory=dict)
     lanes: Mapping[str, str] = field(default_factory=dict)
@@ -101,6 +101,10 @@ class Workload:
         """Whether the parameters of an encoder are counted with this lane of it: with its first."""
         own = self.lanes.get(name)
         return own is None or name == next(n for n in self.towers if self.lanes.get(n) == own)
+
+    def near_share(self, name: str, number: int) -> float:
+        """Share of all pairs of a row that layers of one kind of `TowerWork.near` compute."""
+        return self.near_pairs[name][number] if name in self.near_pairs else 1.0
 
     def rows_of(self, name: str, microbatches: int) -> float:
         """Rows of a microbatch of tower `name`, in a step of `microbatches` of the decoder's."""

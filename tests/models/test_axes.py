@@ -18,7 +18,7 @@ from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.graph import ModelConfig
 from scheduling.schedules.schedule import interleaved
 from sharding.plan import ParallelPlan
-from tests.models.three_axes import three_axes
+from tests.models.layer_kinds import three_axes
 from tests.train.step.gradients import CompiledOnce
 
 TOKENS, MICROBATCHES = 24, 2

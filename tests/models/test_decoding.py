@@ -20,7 +20,7 @@ from mllm_jax.models.graph import ModelConfig
 from sharding.grid import View
 from sharding.layerstack.run import LayerStackSpec
 from tests.models import towers
-from tests.models.three_axes import three_axes
+from tests.models.layer_kinds import three_axes
 
 SIZES = {"layers": 2, "d_model": 16, "heads": 4, "d_ff": 24, "vocab": 32}
 #: Its outputs go to the inputs of two layers.

@@ -14,11 +14,14 @@ from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from sharding.grid import View
 from tests.models import towers
+from tests.models.layer_kinds import windowed
 
 VIEW = View()
 TEXTS = [7, 1, 12]
 #: Images of 2x2, 3x4 (the learned grid) and 2x3 patches; clips of odd and even lengths.
 MEDIA = {"image": ([4, 12, 6], [2, 4, 3]), "audio": ([5, 8, 3], [1, 1, 1])}
+#: An encoder of two kinds of layers, of which one sees windows.
+WINDOWED = "siglip windows"
 
 
 def decoder_loss(config: ModelConfig) -> Callable[..., Any]:
@@ -61,9 +64,13 @@ def test_packed_text_equals_text_alone(family: str) -> None:
     assert error < 1e-5, leaf
 
 
-@pytest.mark.parametrize("family", towers.ENCODERS + towers.VARIANTS)
+@pytest.mark.parametrize("family", [*towers.ENCODERS, *towers.VARIANTS, WINDOWED])
 def test_packed_media_equal_media_alone(family: str) -> None:
-    config = towers.model(encoder=family)
+    config = (
+        windowed(towers.model(encoder="siglip"))
+        if family == WINDOWED
+        else towers.model(encoder=family)
+    )
     settings = config.encoders["media"]
     params = towers.parameters(config)["media"]
     lengths, columns = MEDIA[settings.modality]
@@ -77,6 +84,9 @@ def test_packed_media_equal_media_alone(family: str) -> None:
         for span, target in zip(media_spans(config, rows), targets, strict=True):
             weight[span] = target
         batch = towers.media_rows(config, rows, media, columns)
+        if family == WINDOWED:  # of four patches, numbered as the data pipeline does
+            ids = np.where(rows.ids > 0, np.arange(32) - rows.index + 1 + rows.index // 4, 0)
+            batch = replace(batch, arrays={**batch.arrays, "window_ids": ids})
         (_, outputs), gradients = step(params, batch, weight)
         picked = [outputs[span] for span in media_spans(config, rows)]
         results.append((np.concatenate(picked), gradients))

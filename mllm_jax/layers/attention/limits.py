@@ -6,8 +6,10 @@ Known without loading any of them: configurations are checked by it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
+
+from mllm_jax.layers.config.kinds import MaskKind
 
 Backend = Literal["auto", "reference", "windowed", "cudnn", "pallas_gpu", "splash"]
 
@@ -124,23 +126,35 @@ def reference_block(tokens: int) -> int:
     return max(64, tokens // 8)
 
 
-def causal_share(backend: str, tokens: int, window: int | None = None) -> float:
-    """Share of all pairs of a causal row that `backend` computes.
+def pair_share(backend: str, tokens: int, mask: MaskKind, bound: int | None = None) -> float:
+    """Share of all pairs of a full row that `backend` computes.
 
     Blocks of keys behind the end of a block of queries are left out, by flash attention in blocks
     of `FLASH_BLOCK`: of n blocks (n + 1) / 2n is computed. So are those before the window of its
-    first query, but for cudnn, to which a window is a mask.
+    first query, but for cudnn, to which a window is a mask. Chunks and other ids are masks to
+    backends that compute all pairs of a row. A span lets some backends leave out nothing behind a
+    block; those that read it on the device compute a little more than is counted here.
 
     Args:
         tokens: number of tokens of the row.
-        window: tokens that a token sees; None = all before it.
+        mask: which of them see which.
+        bound: number of tokens of the same id, where `mask.bounds` are not segments.
     """
-    block = min(tokens, reference_block(tokens) if backend == "reference" else FLASH_BLOCK)
-    near = tokens if window is None or backend == "cudnn" else window
+    by_segment, dense = LIMITS[backend].by_segment, backend == "cudnn"
+    size = min(tokens, reference_block(tokens) if backend == "reference" else FLASH_BLOCK)
     # The reference cuts keys where the window begins, others at a block.
-    unit = 1 if backend == "reference" else block
+    unit = 1 if backend == "reference" else size
+    part = (mask.chunk or bound) if by_segment else None
+    seen = replace(mask, window=None) if dense else mask
+    if mask.spans:
+        seen = MaskKind(causal=False) if dense else replace(seen, spans=not by_segment)
     pairs = 0
-    for begin in range(0, tokens, block):
-        end = min(begin + block, tokens)
-        pairs += (end - begin) * (end - max(0, begin - near + 1) // unit * unit)
+    for begin in range(0, tokens, size):
+        end = min(begin + size, tokens)
+        near = seen.key_range(begin, end, tokens)
+        first, last = near.start // unit * unit, near.stop
+        if part is not None:
+            first = max(first, begin // part * part // unit * unit)
+            last = min(last, -(-end // part) * part)
+        pairs += (end - begin) * (last - first)
     return pairs / tokens**2

@@ -169,6 +169,11 @@ class DecoderConfig(Section):
         )
 
     @property
+    def bound_sizes(self) -> Mapping[str, int]:
+        """Most tokens of the same id, by the ids that bound attention beside segments: none."""
+        return {}
+
+    @property
     def position_axes(self) -> int:
         """Number of axes of a token's position."""
         return max((spec.axes for spec in rotary_specs(self.layer_kinds)), default=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -131,6 +132,11 @@ class EncoderConfig(Section):
     def layer_kinds(self) -> tuple[LayerKind, ...]:
         """Mask and rotary positions of every layer of a period."""
         return (LayerKind(MaskKind(causal=False)),)
+
+    @property
+    def bound_sizes(self) -> Mapping[str, int]:
+        """Most positions of the same id, by the ids that bound attention beside segments."""
+        return {}
 
     @property
     def period(self) -> int:

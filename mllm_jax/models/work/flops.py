@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mllm_jax.layers.config.decoder import DecoderConfig
 from mllm_jax.layers.config.encoder import EncoderConfig
+from mllm_jax.layers.config.kinds import LayerKind, MaskKind
 from mllm_jax.layers.trainable import FrozenParts
 from mllm_jax.models.graph import ModelConfig
-from scheduling.costs.work import TRAINING_FACTOR, TowerWork
+from scheduling.costs.work import TRAINING_FACTOR, NearPairs, TowerWork
 
 #: All parts train.
 NOTHING = FrozenParts()
@@ -67,9 +69,8 @@ def _trained_flops(
     of_end = _weights(frozen, f"{encoder}.connector", parts.end_adapters)
     start, end = parts.start.flops(lengths), parts.end.flops(lengths)
     whole = tower_work(config, name)
-    layers = TowerWork(
-        whole.linear - parts.start.linear - parts.end.linear, whole.quadratic, whole.windowed
-    )
+    linear = whole.linear - parts.start.linear - parts.end.linear
+    layers = replace(whole, linear=linear)
     return (
         (_passes(layers, lengths, weights) if into else layers.flops(lengths))
         + (TRAINING_FACTOR if frozen.trains(encoder) else 1) * start
@@ -152,13 +153,14 @@ def _encoder_total(parts: WorkParts, config: EncoderConfig) -> TowerWork:
     work = _total(parts, config.layers)
     if not config.tile_inputs:
         return work
-    return TowerWork(work.linear + work.quadratic * config.tile_inputs, 0)
+    tile = config.tile_inputs
+    near = sum(own.flops * own.pairs(float(tile)) for own in work.near) / tile
+    return TowerWork(work.linear + work.quadratic * tile + near, 0)
 
 
 def _total(parts: WorkParts, layers: int) -> TowerWork:
     linear = parts.start.linear + layers * parts.layer.linear + parts.end.linear
-    layer = parts.layer
-    return TowerWork(linear, layers * layer.quadratic, layers * layer.windowed, layer.window)
+    return replace(parts.layer.times(layers), linear=linear)
 
 
 def _decoder_parts(config: DecoderConfig) -> WorkParts:
@@ -169,10 +171,48 @@ def _decoder_parts(config: DecoderConfig) -> WorkParts:
         + sum(_mlp(config, kind.mlp == "experts") for kind in config.layer_kinds) / config.period
     )
     head = 2 * config.d_model * config.vocab_size
-    near = sum(kind.mask.window is not None for kind in config.layer_kinds) / config.period
-    pairs = 4 * width * (1 - near), 4 * width * near
-    own = TowerWork(layer, *pairs, config.window or 0)
+    own = _layer_work(layer, 4 * width, config.layer_kinds)
     return WorkParts(TowerWork(0, 0), own, TowerWork(head, 0))
+
+
+def near_sizes(
+    kinds: Sequence[LayerKind], bounds: Mapping[str, int]
+) -> dict[tuple[int | None, int | None], MaskKind]:
+    """Windows and chunks of the masks of a period, each pair once, with the first such mask.
+
+    Args:
+        bounds: most positions of the same id, of ids that are not segments.
+    """
+    found: dict[tuple[int | None, int | None], MaskKind] = {}
+    for mask in (kind.mask for kind in kinds):
+        found.setdefault((mask.window, mask.chunk or bounds.get(mask.bounds)), mask)
+    return found
+
+
+def _layer_work(
+    linear: float,
+    pair: float,
+    kinds: Sequence[LayerKind],
+    bounds: Mapping[str, int] = MappingProxyType({}),
+    stride: int = 1,
+) -> TowerWork:
+    """Work of a layer, the mean over a period.
+
+    Args:
+        linear: FLOPs per input position.
+        pair: FLOPs of attention per pair of input positions.
+        kinds, bounds: as of `near_sizes`.
+        stride: input positions per position between the layers, of which windows are sizes.
+    """
+    near = []
+    for sizes in near_sizes(kinds, bounds):
+        if sizes == (None, None):
+            continue
+        count = sum(near_sizes([kind], bounds).keys() == {sizes} for kind in kinds)
+        window, chunk = (None if size is None else size * stride for size in sizes)
+        near.append((count / len(kinds), window, chunk))
+    far = 1 - sum(share for share, _, _ in near)
+    return TowerWork(linear, pair * far, tuple(NearPairs(pair * s, w, c) for s, w, c in near))
 
 
 def _mlp(config: DecoderConfig, experts: bool) -> float:
@@ -194,7 +234,7 @@ def _encoder_parts(config: EncoderConfig, d_decoder: int) -> WorkParts:
     layer = (8 * d_model * width + 2 * config.products * d_model * config.d_ff) / stride
     return WorkParts(
         TowerWork(config.stem_flops, 0),
-        TowerWork(layer, 4 * width / stride**2),
+        _layer_work(layer, 4 * width / stride**2, config.layer_kinds, config.bound_sizes, stride),
         TowerWork((1 + len(config.deepstack)) * _connector(config, d_decoder), 0),
     )
 

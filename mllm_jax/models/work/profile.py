@@ -51,7 +51,7 @@ def _profile(config: ModelConfig, name: str) -> TowerProfile:
         end=Part(parts.end, 8 * tower.d_model, parts.end_adapters),
         layer_parameters=dict(tower.layer_elements),
         rest_parameters=dict(rest),
-        period=tower.period if isinstance(tower, DecoderConfig) else 1,
+        period=tower.period,
         beside=beside,
         experts=_experts(tower) if isinstance(tower, DecoderConfig) else None,
         layer_adapters=adapters.layer_elements(part) if adapters else {},

@@ -163,7 +163,8 @@ class Decoding:
             most: largest limit that there can be: the length of the answers' arrays.
             sampling: how tokens are chosen.
         """
-        prompts = replace(batch.decoder, arrays=columns.arrays)
+        arrays = {**batch.decoder.arrays, **columns.arrays}
+        prompts = replace(batch.decoder, arrays=arrays)
         placed = place([replace(batch, rows={**batch.rows, DECODER: prompts})], self._step)
         draw = sampling.draw
         prefill = self._program("prefill", most, sampling.greedy)

@@ -13,11 +13,12 @@ from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.layers.config.encoder import ImageEncoderConfig
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.graph import ModelConfig
-from mllm_jax.models.work.flops import encoder_work, model_flops, tower_work
+from mllm_jax.models.work.flops import decoder_work, encoder_work, model_flops, tower_work
 from mllm_jax.runtime.hardware.peak import peak_flops
-from scheduling.costs.work import TRAINING_FACTOR, TowerWork
+from scheduling.costs.work import TRAINING_FACTOR, NearPairs, TowerWork
 from sharding.grid import View
 from tests.models import towers
+from tests.models.layer_kinds import three_axes, windowed
 
 TOKENS = 64
 #: Wide enough that products outweigh all else.
@@ -82,7 +83,7 @@ def test_encoder(family: str) -> None:
 
 
 def test_a_window_counts_the_pairs_that_are_near() -> None:
-    work = TowerWork(linear=0.0, quadratic=2.0, windowed=3.0, window=5)
+    work = TowerWork(linear=0.0, quadratic=2.0, near=(NearPairs(3.0, 5),))
     for n in (0, 1, 4, 5, 6, 17):
         place = np.arange(n)
         near = (np.abs(place[:, None] - place) < 5).sum()
@@ -95,6 +96,21 @@ def test_a_window_counts_the_pairs_that_are_near() -> None:
     assert mixed.flops([8, 3]) == plain.flops([8, 3])
     per_pair = plain.quadratic / 2
     assert plain.flops([20]) - mixed.flops([20]) == per_pair * 12 * 13
+
+
+def test_each_kind_of_layer_counts_the_pairs_that_it_sees() -> None:
+    """One of two layers of a decoder has a window, the other chunks; one of an encoder windows."""
+    decoder = three_axes().decoder
+    (windows, chunks) = decoder_work(decoder).near
+    assert [(own.window, own.chunk) for own in (windows, chunks)] == [(4, None), (None, 7)]
+    assert decoder_work(decoder).quadratic == 0
+    encoder = windowed(towers.model(encoder="siglip")).encoders["media"]
+    alike = SiglipConfig.model_validate(encoder.model_dump())
+    work, plain = encoder_work(encoder, 32), encoder_work(alike, 32)
+    assert work.near == (NearPairs(plain.quadratic / 2, None, 4),)
+    assert work.quadratic == plain.quadratic / 2
+    assert work.flops([4, 3]) == plain.flops([4, 3])
+    assert work.flops([8]) == plain.flops([8]) - plain.quadratic / 2 * 32
 
 
 def test_layers_add_up() -> None:

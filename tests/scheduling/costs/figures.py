@@ -25,7 +25,7 @@ from scheduling.costs.flops import task_flops
 from scheduling.costs.hardware import Efficiency, Hardware, Link
 from scheduling.costs.memory import least_memory, step_memory
 from scheduling.costs.strategy import Strategy
-from scheduling.costs.work import Parameters, Part, TowerProfile, TowerWork
+from scheduling.costs.work import NearPairs, Parameters, Part, TowerProfile, TowerWork
 from scheduling.costs.workload import Workload
 from scheduling.lowering.lowered import DecoderSizes, EncoderSizes
 from scheduling.schedules.schedule import ScheduleError
@@ -144,7 +144,7 @@ def _workload(draw: random.Random) -> Workload:
         adapted_connectors=chosen[3] - chosen[1] - {"decoder"},
         constant=draw.choice([2, 4]),
         pairs={"decoder": 0.5} if draw.random() < 0.5 else {},
-        windowed_pairs={"vision": 0.25} if draw.random() < 0.5 else {},
+        near_pairs={"vision": (0.25,)} if draw.random() < 0.5 else {},
         lanes={"vision": "eyes", "audio": "eyes"} if draw.random() < 0.2 else {},
         units={"vision": 2} if draw.random() < 0.3 else {},
         spread={"audio": 2} if draw.random() < 0.3 else {},
@@ -159,7 +159,11 @@ def _tower(draw: random.Random, name: str, own: TowerProfile) -> TowerProfile:
     """A tower with what towers by hand lack."""
     adapters: Parameters = {("embed", None): 3.0 * own.width, (None, "heads"): 2.0 * own.width}
     work = own.layer.work
-    layer = Part(TowerWork(work.linear, work.quadratic, 7.0 * own.width, 8), own.layer.moved, 0.125)
+    layer = Part(
+        TowerWork(work.linear, work.quadratic, (NearPairs(7.0 * own.width, 8),)),
+        own.layer.moved,
+        0.125,
+    )
     return replace(
         own,
         start=Part(TowerWork(3.0 * own.width, 0), own.start.moved),

@@ -1,10 +1,12 @@
-"""A decoder with positions on three axes, and layers of two kinds whose masks have every field."""
+"""A decoder with positions on three axes and masks of every field, an encoder with windows."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from mllm_jax.layers.config.decoder import DecoderConfig
+from mllm_jax.families.llama.config import LlamaConfig
+from mllm_jax.families.siglip.config import SiglipConfig
 from mllm_jax.layers.config.kinds import LayerKind, MaskKind, RotarySpec
 from mllm_jax.models.graph import ModelConfig
 
@@ -16,7 +18,7 @@ KINDS = (
 )
 
 
-class ThreeAxesConfig(DecoderConfig):
+class ThreeAxesConfig(LlamaConfig):
     """A llama whose layers are of `KINDS`."""
 
     @property
@@ -35,7 +37,26 @@ class ThreeAxesConfig(DecoderConfig):
 def three_axes(encoders: dict[str, Any] | None = None, **changes: Any) -> ModelConfig:
     """A model with such a decoder of four layers."""
     sizes = {"layers": 4, "d_model": 16, "heads": 4, "kv_heads": 2, "head_dim": 8, "d_ff": 24}
-    decoder = {**sizes, "vocab": 32, "max_positions": 64}
+    decoder = {**sizes, "family": "llama", "vocab": 32, "max_positions": 64}
     values = {"dtype": "float32", "loss_chunk": 8, **changes}
     model = ModelConfig.model_validate({"decoder": decoder, "encoders": encoders or {}, **values})
     return model.model_copy(update={"decoder": ThreeAxesConfig.model_validate(decoder)})
+
+
+class WindowedConfig(SiglipConfig):
+    """A siglip every other layer of which sees windows of four patches."""
+
+    @property
+    def layer_kinds(self) -> tuple[LayerKind, ...]:
+        masks = MaskKind(causal=False, bounds="window_ids"), MaskKind(causal=False)
+        return tuple(map(LayerKind, masks))
+
+    @property
+    def bound_sizes(self) -> Mapping[str, int]:
+        return {"window_ids": 4}
+
+
+def windowed(plain: ModelConfig) -> ModelConfig:
+    """The same model, whose encoder `media` has two layers, of two kinds."""
+    values = plain.encoders["media"].model_dump() | {"layers": 2}
+    return plain.model_copy(update={"encoders": {"media": WindowedConfig.model_validate(values)}})
