@@ -155,12 +155,14 @@ def layer_probes(config: ExperimentConfig, devices: list[jax.Device]) -> Iterato
 
 
 def _short(config: ExperimentConfig) -> ExperimentConfig:
-    """`config` with `LAYERS` layers in every tower, or a decoder's period if that is longer."""
+    """`config` with `LAYERS` layers in every module, rounded up to whole periods."""
     model = config.model
-    short = {"layers": LAYERS}
-    encoders = {n: encoder.model_copy(update=short) for n, encoder in model.encoders.items()}
-    period = model.decoder.period
-    decoder = model.decoder.model_copy(update={"layers": -(-LAYERS // period) * period})
+
+    def layers(period: int) -> dict[str, int]:
+        return {"layers": -(-LAYERS // period) * period}
+
+    encoders = {n: own.model_copy(update=layers(own.period)) for n, own in model.encoders.items()}
+    decoder = model.decoder.model_copy(update=layers(model.decoder.period))
     changed = model.model_copy(update={"decoder": decoder, "encoders": encoders})
     return config.model_copy(update={"model": changed})
 

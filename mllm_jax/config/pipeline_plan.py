@@ -98,10 +98,10 @@ def check_layers(model: ModelConfig, schedule: Schedule, pad: bool) -> None:
             "schedule.pad_layers: true"
         )
     for module in schedule.sources:
-        layers = model.encoder(module.name).layers
-        if layers % module.chunks or module.chunks % module.stages:
+        encoder, own = model.lanes[module.name], model.encoder(module.name)
+        if own.layers % (module.chunks * own.period) or module.chunks % module.stages:
             raise ScheduleError(
-                f"model.encoders.{model.lanes[module.name]}.layers: {layers} cannot be cut into "
+                f"model.encoders.{encoder}.layers: {own.layers} cannot be cut into "
                 f"{module.chunks} chunks over {module.stages} stages; chunks divide the layers, "
                 "stages the chunks"
             )

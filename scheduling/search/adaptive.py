@@ -284,7 +284,7 @@ def _pieces(workload: Workload, strategy: Strategy, hardware: Hardware, name: st
     """The fewest pieces of which each is as short as a chunk of the decoder; else the most."""
     decoder = Timing(workload, strategy, hardware, "decoder")
     slot = decoder.forward(decoder.layers_per_task).seconds
-    valid = valid_chunks(workload.towers[name].layers, strategy.plans[name].stage)
+    valid = valid_chunks(workload.towers[name].periods, strategy.plans[name].stage)
     for pieces in valid:
         own = Timing(workload, replace(strategy, pieces={name: pieces}), hardware, name)
         if own.forward(own.layers_per_task).seconds <= slot:

@@ -159,8 +159,8 @@ def cut_encoders(workload: Workload, strategy: Strategy, times: Times) -> Strate
 
 def _cut(workload: Workload, strategy: Strategy, name: str, times: Times) -> int:
     """Number of pieces of an encoder: as named, else so that a piece fits the decoder's bubbles."""
-    stages, layers = strategy.plans[name].stage, workload.towers[name].layers
-    encoder, valid = workload.lanes.get(name, name), valid_chunks(layers, stages)
+    stages, tower = strategy.plans[name].stage, workload.towers[name]
+    encoder, valid = workload.lanes.get(name, name), valid_chunks(tower.periods, stages)
     bubbles = strategy.placement == "bubbles" and strategy.decoder.stage > 1
     if name in strategy.pieces or not bubbles:
         pieces = strategy.pieces.get(name, stages)
@@ -169,13 +169,13 @@ def _cut(workload: Workload, strategy: Strategy, name: str, times: Times) -> int
             each = each or "none: choose a stage that divides the layers"
             raise ScheduleError(
                 f"schedule.chunks.{name}: {pieces / stages:g} on each of {stages} stages do not "
-                f"split the {layers} layers of model.encoders.{encoder} evenly; valid: {each}"
+                f"split the {tower.layers} layers of model.encoders.{encoder} evenly; valid: {each}"
             )
         return pieces
     if not valid:
         raise ScheduleError(
-            f"model.encoders.{encoder}.layers: {layers} layers cannot be cut over {stages} stages; "
-            f"choose a parallel.encoders.{name}.stage that divides them"
+            f"model.encoders.{encoder}.layers: {tower.layers} layers cannot be cut over {stages} "
+            f"stages; choose a parallel.encoders.{name}.stage that divides them"
         )
     return _fitting(workload, strategy, name, valid, times)
 

@@ -199,7 +199,7 @@ def encoder_plans(
         own = {"stage": stage, "context": context, "tensor": tensor}
         batch = decoder.devices // (stage * context * tensor)
         inside = batch * stage // decoder.stage
-        if workload.encoders[name].layers % stage or (rows % inside and not space.spreads):
+        if workload.encoders[name].periods % stage or (rows % inside and not space.spreads):
             continue
         for fsdp in sorted({1, decoder.fsdp, decoder.fsdp * decoder.expert, batch}):
             if batch % fsdp:

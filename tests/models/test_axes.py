@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 
 from data.batch import DECODER, NEXT_TOKEN, PackedBatch
 from data.rows.tokens import TextSpan
@@ -14,11 +15,14 @@ from data.sample import Grid
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
 from mllm_jax.config.inputs import token_spec
-from mllm_jax.config.pipeline_plan import PipelinePlan
+from mllm_jax.config.pipeline_plan import PipelinePlan, check_layers
 from mllm_jax.models.graph import ModelConfig
-from scheduling.schedules.schedule import interleaved
+from scheduling.schedules.schedule import ScheduleError, interleaved
+from scheduling.schedules.tasks import ModuleStages
 from sharding.plan import ParallelPlan
-from tests.models.layer_kinds import three_axes
+from tests.models.layer_kinds import WindowedConfig, three_axes
+from tests.scheduling.placing import naive
+from tests.train.models import small_model
 from tests.train.step.gradients import CompiledOnce
 
 TOKENS, MICROBATCHES = 24, 2
@@ -92,3 +96,49 @@ def test_a_pipeline_with_context_ranks_is_one_device() -> None:
     result = compare(found, on_one_device()(batches))
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
+
+
+@cache
+def with_windows() -> ModelConfig:
+    """A small model whose encoder of images has four layers, of two kinds in turn."""
+    plain = small_model().model_dump(mode="json")
+    vision = WindowedConfig.model_validate(plain["encoders"]["vision"] | {"layers": 4})
+    model = ModelConfig.model_validate(
+        plain | {"encoders": {"vision": plain["encoders"]["vision"]}}
+    )
+    return model.model_copy(update={"encoders": {"vision": vision}})
+
+
+def media_batch(seed: int) -> PackedBatch:
+    """Random rows, whose media have windows of four positions."""
+    made = synthetic_batch(with_windows(), 2, TOKENS, {"vision": 16}, seed)
+    rows = made.rows["vision"]
+    place = np.arange(16)
+    starts = np.pad(rows.segment_ids[:, 1:] != rows.segment_ids[:, :-1], ((0, 0), (1, 0)))
+    index = place - np.maximum.accumulate(np.where(starts, place, 0), axis=1)
+    windows = np.where(rows.segment_ids > 0, 1 + place - index % 4, 0).astype(np.int32)
+    rows = replace(rows, arrays={**rows.arrays, "window_ids": windows})
+    return replace(made, rows={**made.rows, "vision": rows})
+
+
+def test_chunks_of_an_encoder_of_two_kinds_of_layers_are_one_device() -> None:
+    model, batches = with_windows(), [media_batch(seed) for seed in range(MICROBATCHES)]
+    params = initial_parameters(model, seed=0)
+    alone = dict.fromkeys(("decoder", "vision"), ParallelPlan())
+    expected = loss_and_gradients(model, alone, params, batches)
+    cuts = (ModuleStages("vision", chunks=2),)
+    pipeline = PipelinePlan(naive(interleaved(2, 1, MICROBATCHES), cuts))
+    plans = {"decoder": ParallelPlan(stage=2), "vision": ParallelPlan(data=2)}
+    result = compare(loss_and_gradients(model, plans, params, batches, pipeline), expected)
+    assert result.loss_error < 1e-6, result
+    assert max(result.worst.values()) < 2e-5, result
+
+
+def test_chunks_of_an_encoder_are_whole_periods() -> None:
+    schedule = naive(interleaved(2, 1, MICROBATCHES), (ModuleStages("vision", chunks=4),))
+    with pytest.raises(ScheduleError, match=r"vision\.layers: 4 cannot be cut into 4 chunks"):
+        check_layers(with_windows(), schedule, pad=False)
+    with pytest.raises(ValueError, match="layers 3 are not a multiple of the 2 layers of a period"):
+        WindowedConfig.model_validate(
+            with_windows().encoders["vision"].model_dump() | {"layers": 3}
+        )

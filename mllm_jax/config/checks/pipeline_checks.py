@@ -225,13 +225,13 @@ def _cuts(config: ExperimentConfig) -> Iterator[Problem]:
     """Every encoder's layers can be cut over its stages, in as many pieces as are configured."""
     chosen = config.schedule
     for name, plan in _encoder_plans(config).items():
-        stages, layers = plan.stage, config.model.encoder(name).layers
-        encoder = config.model.lanes[name]
-        if layers % stages:
+        stages, own = plan.stage, config.model.encoder(name)
+        encoder, layers, periods = config.model.lanes[name], own.layers, own.layers // own.period
+        if periods % stages:
             key = f"model.encoders.{encoder}.layers"
             reason = f"{layers} cannot be cut over the {stages} stages of {module_path(name)}"
             yield Problem(key, reason, partial(_other_layers, config, name), 2)
-        elif (chunks := chosen.chunks.get(name, 1)) not in (valid := _chunks(layers, stages)):
+        elif (chunks := chosen.chunks.get(name, 1)) not in (valid := _chunks(periods, stages)):
             key = f"schedule.chunks.{name}"
             reason = (
                 f"{chunks} on each of {stages} stages do not split the {layers} layers of "
@@ -240,16 +240,16 @@ def _cuts(config: ExperimentConfig) -> Iterator[Problem]:
             yield Problem(key, reason, partial(_values, key, valid))
 
 
-def _chunks(layers: int, stages: int) -> list[int]:
-    """Numbers of chunks on every stage that split layers evenly."""
-    return [pieces // stages for pieces in valid_chunks(layers, stages)]
+def _chunks(periods: int, stages: int) -> list[int]:
+    """Numbers of chunks on every stage that split periods of layers evenly."""
+    return [chunks // stages for chunks in valid_chunks(periods, stages)]
 
 
 def _other_layers(config: ExperimentConfig, name: str) -> list[Side]:
     key = f"model.encoders.{config.model.lanes[name]}.layers"
-    layers = config.model.encoder(name).layers
-    unit = config.parallel.encoders[name].stage
-    return [plans_for(config, name), *_near_layers(config, key, layers, unit)]
+    own = config.model.encoder(name)
+    unit = config.parallel.encoders[name].stage * own.period
+    return [plans_for(config, name), *_near_layers(config, key, own.layers, unit)]
 
 
 def _values(key: str, valid: Sequence[object]) -> list[Side]:

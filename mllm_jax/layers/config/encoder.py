@@ -123,6 +123,16 @@ class EncoderConfig(Section):
             )
         return self
 
+    @model_validator(mode="after")
+    def _whole_periods(self) -> EncoderConfig:
+        if self.layers % self.period:
+            more = -(-self.layers // self.period) * self.period
+            raise ValueError(
+                f"layers {self.layers} are not a multiple of the {self.period} layers of a period; "
+                f"choose layers {more}"
+            )
+        return self
+
     @model_validator(mode="before")
     @classmethod
     def _defaults(cls, values: Any) -> Any:
