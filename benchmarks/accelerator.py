@@ -22,13 +22,13 @@ from benchmarks.emulated import emulated_rows
 from benchmarks.findings import Findings, line_of, row
 from benchmarks.pipeline import Row, Tell
 from data.batch import DECODER, NEXT_TOKEN, PackedBatch
-from mllm_jax.calibrate.measure import REPETITIONS, Bench
-from mllm_jax.calibrate.probes import InPlace, copy, matmul
+from mllm_jax.calibrate.measure import REPETITIONS, CalibrationPrograms
+from mllm_jax.calibrate.probes import InPlaceProgram, make_copy, make_matmul
 from mllm_jax.calibrate.timing import lower_quartiles
 from mllm_jax.check import attention as check_attention
 from mllm_jax.check import grouped as check_grouped
-from mllm_jax.check.attention import Case
-from mllm_jax.check.exchange import Landing
+from mllm_jax.check.attention import AttentionCase
+from mllm_jax.check.exchange import MergeCase
 from mllm_jax.check.grouped import GroupedCase
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.compile.report import temporary_bytes
@@ -38,8 +38,8 @@ from mllm_jax.layers.attention.limits import PREFERRED, able_backends
 from mllm_jax.layers.config.kinds import MaskKind
 from mllm_jax.models.module import model_flops
 from mllm_jax.models.work.profile import tower_parameters
-from mllm_jax.plan.memory import memory
-from mllm_jax.plan.simulate import simulated_step
+from mllm_jax.plan.memory import predict_memory
+from mllm_jax.plan.simulate import simulate_step
 from mllm_jax.runtime.hardware.peak import peak_flops
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import train_step
@@ -75,7 +75,7 @@ class Sizes:
     """
 
     matrices: tuple[int, ...]
-    attention: Case
+    attention: AttentionCase
     exchange: tuple[int, int, int, int]
     grouped: GroupedCase
     repetitions: int
@@ -83,14 +83,18 @@ class Sizes:
 
 SIZES = Sizes(
     (2048, 4096, 8192),
-    Case(4096, 16, 8, 128),
+    AttentionCase(4096, 16, 8, 128),
     (4, 2048, 4096, 2048),
     # Widths of Qwen3-30B-A3B, and half of its experts.
     GroupedCase(rows=32768, behind=0, groups=64, inputs=2048, outputs=768),
     REPETITIONS,
 )
 SMALL_SIZES = Sizes(
-    (128,), Case(512, 2, 1, 16), (2, 16, 32, 8), GroupedCase(96, 0, 4, inputs=16, outputs=8), 2
+    (128,),
+    AttentionCase(512, 2, 1, 16),
+    (2, 16, 32, 8),
+    GroupedCase(96, 0, 4, inputs=16, outputs=8),
+    2,
 )
 
 
@@ -220,11 +224,16 @@ def products(setting: Setting) -> Iterator[tuple[str, Measure]]:
     peak = known.peak(dtype) / 1e12 if known else None
     for size in setting.sizes.matrices:
         what = f"product of matrices of {size}, {dtype}"
-        run = partial(_rate, setting, what, partial(matmul, setting.devices, dtype, size), peak)
+        run = partial(
+            _rate, setting, what, partial(make_matmul, setting.devices, dtype, size), peak
+        )
         yield what, partial(run, "TFLOP/s", 1e12)
     peak = known.memory_bandwidth / 1e9 if known else None
     what = "copy in place, float32"
-    yield what, partial(_rate, setting, what, partial(copy, setting.devices), peak, "GB/s", 1e9)
+    yield (
+        what,
+        partial(_rate, setting, what, partial(make_copy, setting.devices), peak, "GB/s", 1e9),
+    )
 
 
 def _rate(
@@ -272,7 +281,7 @@ def _step(setting: Setting, backend: str) -> Iterator[Row]:
     placed = place([batch], step)
     program = step.update.lower(state, placed).compile()
     yield row("", f"{what}: initialise, lower, compile", time.perf_counter() - begin)
-    run = InPlace(lambda *inputs: program(*inputs)[0], state, (placed,))
+    run = InPlaceProgram(lambda *inputs: program(*inputs)[0], state, (placed,))
     seconds = setting.seconds({0: run.run})[0]
     loss = float(program(run.state, placed)[1]["loss"])
     if not math.isfinite(loss):
@@ -359,7 +368,7 @@ def predictions(setting: Setting) -> Iterator[tuple[str, Measure]]:
 
 
 def _calibrated(setting: Setting) -> Iterator[Row]:
-    bench = Bench.build(setting.config, setting.tell)
+    bench = CalibrationPrograms.build(setting.config, setting.tell)
     found = bench.fit(setting.seconds(bench.programs), "calibrated")
     for name, value in found.constants.items():
         note = "kept as it was" if name.rpartition(".")[2] in found.kept else ""
@@ -371,9 +380,9 @@ def _calibrated(setting: Setting) -> Iterator[Row]:
 
 def _predicted(setting: Setting, hardware: Hardware, what: str) -> Iterator[Row]:
     """Seconds and bytes of the configured step: measured, and beside it predicted."""
-    seconds = simulated_step(setting.config, hardware).makespan
+    seconds = simulate_step(setting.config, hardware).makespan
     yield _beside(f"{what}: seconds", setting.steps.get("seconds"), seconds, "s")
-    size, scale = memory(setting.config, hardware).total, 2**30
+    size, scale = predict_memory(setting.config, hardware).total, 2**30
     measured = setting.steps.get("bytes")
     own = None if measured is None else measured / scale
     yield _beside(f"{what}: memory", own, size / scale, "GiB of a device")
@@ -406,11 +415,11 @@ def exchanges(setting: Setting) -> Iterator[tuple[str, Measure]]:
     """Outputs to random tokens of all devices, padded, and ragged where the platform can."""
     ways = {"padded": False} if setting.platform == "cpu" else {"ragged": True, "padded": False}
     for name, ragged in ways.items():
-        landing = Landing(setting.devices, *setting.sizes.exchange, ragged)
+        landing = MergeCase(setting.devices, *setting.sizes.exchange, ragged)
         yield name, partial(_exchange, setting, name, landing)
 
 
-def _exchange(setting: Setting, name: str, landing: Landing) -> Iterator[Row]:
+def _exchange(setting: Setting, name: str, landing: MergeCase) -> Iterator[Row]:
     run = landing.program()
     error, seconds = landing.error(run()), setting.seconds({0: run})[0]
     count = len(setting.devices)
@@ -438,7 +447,7 @@ def attentions(setting: Setting) -> Iterator[tuple[str, Measure]]:
 
 def _attention(setting: Setting, what: str, backend: str, causal: bool) -> Iterator[Row]:
     if backend != "reference":
-        small = replace(Case(), width=setting.sizes.attention.width)
+        small = replace(AttentionCase(), width=setting.sizes.attention.width)
         ways = (small.program(name, MaskKind(causal)) for name in (backend, "reference"))
         found, expected = (run(small.inputs()) for run in ways)
         yield from _errors(what, small.errors(found, expected), check_attention.LIMIT)

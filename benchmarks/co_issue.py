@@ -10,9 +10,14 @@ import time
 from functools import partial
 
 from benchmarks.pipeline import Row, Tell
-from mllm_jax.compile.hlo import parse
-from mllm_jax.compile.overlap import Groups, Overlap, Speeds, loop_share, overlap
-from mllm_jax.compile.target import Target, check_installed, for_target, training_batch
+from mllm_jax.compile.hlo import parse_hlo
+from mllm_jax.compile.overlap import DeviceSpeeds, Groups, HloOverlap, loop_share, measure_overlap
+from mllm_jax.compile.target import (
+    CompileTarget,
+    check_installed,
+    configure_for_target,
+    training_batch,
+)
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.devices import DeviceError
 from mllm_jax.train.step.build import train_step, with_plan
@@ -20,7 +25,7 @@ from mllm_jax.train.step.pipeline import PipelineProgram
 from mllm_jax.train.step.step import TrainStep
 from sharding.grid import JointGrid
 
-TARGETS = (Target("v5p", (4, 4, 2)), Target("h100", (4, 8)))
+TARGETS = (CompileTarget("v5p", (4, 4, 2)), CompileTarget("h100", (4, 8)))
 
 
 def bench_co_issue(config: ExperimentConfig, tell: Tell) -> list[Row]:
@@ -42,22 +47,22 @@ def bench_co_issue(config: ExperimentConfig, tell: Tell) -> list[Row]:
     return rows
 
 
-def measured(config: ExperimentConfig, target: Target, co_issue: bool) -> Row:
+def measured(config: ExperimentConfig, target: CompileTarget, co_issue: bool) -> Row:
     """One row of `bench_co_issue`."""
-    config = for_target(config, target)
+    config = configure_for_target(config, target)
     step = co_issuing(config, target, co_issue)
     lowered = step.gradients.lower(step.abstract["params"], training_batch(config, step))
     begin = time.perf_counter()
     compiled = lowered.compile(compiler_options=dict(target.compiler.options))
     seconds = time.perf_counter() - begin
     assert isinstance(step.program, PipelineProgram)
-    by_kind = overlap(
-        parse(compiled.as_text() or ""),
-        Speeds.of(target.hardware),
+    by_kind = measure_overlap(
+        parse_hlo(compiled.as_text() or ""),
+        DeviceSpeeds.of(target.hardware),
         partial(within_tensor, step.program.grid),
         loop_share(step.program.full_load_schedule, step.program.bounds),
     )
-    found = sum(by_kind.values(), Overlap())
+    found = sum(by_kind.values(), HloOverlap())
     return {
         "target": str(target),
         "co_issue": co_issue,
@@ -69,7 +74,7 @@ def measured(config: ExperimentConfig, target: Target, co_issue: bool) -> Row:
     }
 
 
-def co_issuing(config: ExperimentConfig, target: Target, co_issue: bool) -> TrainStep:
+def co_issuing(config: ExperimentConfig, target: CompileTarget, co_issue: bool) -> TrainStep:
     """The step on the devices of `target`, with the same tasks side by side or not.
 
     Raises:

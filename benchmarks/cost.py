@@ -16,8 +16,8 @@ import jax
 from benchmarks.pipeline import Row, Tell
 from benchmarks.tokens import token_exchanges
 from data.batch import PackedBatch
-from mllm_jax.calibrate.measure import REPETITIONS, Bench, Calibration
-from mllm_jax.calibrate.probes import InPlace, Probe
+from mllm_jax.calibrate.measure import REPETITIONS, CalibrationPrograms, HardwareCalibration
+from mllm_jax.calibrate.probes import InPlaceProgram, TimedProbe
 from mllm_jax.calibrate.timing import lower_quartiles
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.compile.report import temporary_bytes
@@ -25,8 +25,8 @@ from mllm_jax.config.checks.checks import check
 from mllm_jax.config.configured_step import on_platform
 from mllm_jax.config.hardware import named
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.plan.memory import memory
-from mllm_jax.plan.simulate import simulated_step
+from mllm_jax.plan.memory import predict_memory
+from mllm_jax.plan.simulate import simulate_step
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import train_step
 from scheduling.costs.hardware import Hardware
@@ -52,7 +52,10 @@ def bench_cost(config: ExperimentConfig, tell: Tell, hardware: str | None = None
     for name, own in configs.items():
         tell(f"{name}: compiling")
         steps[name] = compiled_steps(own, jax.devices()[: config.parallel.devices])
-    bench, probes = None if hardware else Bench.build(config, tell), _exchanges(config)
+    bench, probes = (
+        None if hardware else CalibrationPrograms.build(config, tell),
+        _exchanges(config),
+    )
     tell(f"timing steps and what predicts them in turns, {REPETITIONS} times")
     runs = {name: at_once(own) for name, own in steps.items()}
     seconds = lower_quartiles(runs | (bench.programs if bench else {}), REPETITIONS)
@@ -63,14 +66,14 @@ def bench_cost(config: ExperimentConfig, tell: Tell, hardware: str | None = None
     for probe in probes:
         rows.append(_row(probe.name, "seconds", config, probe.predict(found), seconds[probe.name]))
     for name, own in configs.items():
-        predicted = simulated_step(own, found).makespan
+        predicted = simulate_step(own, found).makespan
         rows.append(_row(name, "seconds", own, predicted, seconds[name]))
         measured = float(steps[name][0].bytes)
-        rows.append(_row(name, "bytes", own, memory(own, found).total, measured))
+        rows.append(_row(name, "bytes", own, predict_memory(own, found).total, measured))
     return rows
 
 
-def _exchanges(config: ExperimentConfig) -> list[Probe]:
+def _exchanges(config: ExperimentConfig) -> list[TimedProbe]:
     """Exchanges of tokens over all devices, of a decoder with experts that these divide."""
     own, devices = config.model.decoder.experts, jax.devices()[: config.parallel.devices]
     if own is None or len(devices) == 1 or own.count % len(devices):
@@ -78,7 +81,7 @@ def _exchanges(config: ExperimentConfig) -> list[Probe]:
     return list(token_exchanges(on_platform(config, devices[0].platform), devices))
 
 
-def told(calibration: Calibration, tell: Tell) -> Hardware:
+def told(calibration: HardwareCalibration, tell: Tell) -> Hardware:
     """The calibrated description, after reporting the fit."""
     for row in calibration.rows:
         tell(f"{row['what']}: {row['measured']:.4g} s, fitted {row['error']:+.1%}")
@@ -166,7 +169,7 @@ def _compile(config: ExperimentConfig, devices: Sequence[jax.Device]) -> Compile
     sizes = program.memory_analysis()
     assert sizes is not None  # every backend that we compile for tells
     taken = sizes.argument_size_in_bytes + temporary_bytes(sizes, devices[0].platform)
-    run = InPlace(lambda *inputs: program(*inputs)[0], state, (batch,)).run
+    run = InPlaceProgram(lambda *inputs: program(*inputs)[0], state, (batch,)).run
     return CompiledStep(run, taken, program)
 
 

@@ -9,13 +9,18 @@ from __future__ import annotations
 import time
 
 from benchmarks.pipeline import Row, Tell
-from mllm_jax.compile.hlo import parse
-from mllm_jax.compile.overlap import Speeds, overlap
-from mllm_jax.compile.target import Target, check_installed, for_target, training_batch
+from mllm_jax.compile.hlo import parse_hlo
+from mllm_jax.compile.overlap import DeviceSpeeds, measure_overlap
+from mllm_jax.compile.target import (
+    CompileTarget,
+    check_installed,
+    configure_for_target,
+    training_batch,
+)
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.train.step.build import gradient_step
 
-TARGETS = (Target("v5p", (2, 2, 2)), Target("h100", (1, 8)))
+TARGETS = (CompileTarget("v5p", (2, 2, 2)), CompileTarget("h100", (1, 8)))
 #: The smallest share of the exchanged bytes that has compute beside it.
 LIMIT = 0.5
 
@@ -43,22 +48,22 @@ def bench_dispatch(config: ExperimentConfig, tell: Tell) -> list[Row]:
     return rows
 
 
-def measured(config: ExperimentConfig, target: Target) -> Row:
+def measured(config: ExperimentConfig, target: CompileTarget) -> Row:
     """One row of `bench_dispatch`."""
-    config = for_target(config, target)
+    config = configure_for_target(config, target)
     step = gradient_step(config, target.devices())
     lowered = step.gradients.lower(step.abstract["params"], training_batch(config, step))
     begin = time.perf_counter()
     compiled = lowered.compile(compiler_options=dict(target.compiler.options))
     seconds = time.perf_counter() - begin
-    by_kind = overlap(parse(compiled.as_text() or ""), Speeds.of(target.hardware))
+    by_kind = measure_overlap(parse_hlo(compiled.as_text() or ""), DeviceSpeeds.of(target.hardware))
     found = by_kind["ragged-all-to-all"]
     return {
         "target": str(target),
         "exchanges": found.collectives,
         "gib": found.bytes / 2**30,
         "seconds": found.seconds,
-        "beside": found.share_beside,
+        "beside": found.share_with_compute,
         "limit": LIMIT,
         "hidden": found.hidden_share,
         "compile_seconds": seconds,

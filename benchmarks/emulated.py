@@ -26,10 +26,10 @@ from benchmarks.pipeline import (
 from mllm_jax.check.synthetic import synthetic_batch
 from mllm_jax.check.verify import (
     LIMIT,
-    compare,
+    compare_gradients,
     initial_parameters,
     loss_and_gradients,
-    shrink,
+    shrink_experiment,
 )
 from mllm_jax.config.configured_step import lower
 from mllm_jax.config.load import ExperimentConfig
@@ -118,7 +118,7 @@ def errors(config: ExperimentConfig) -> Iterator[Figures]:
         dict.fromkeys(small.parallel.plans, ParallelPlan()),
     )
     got = run(small.parallel.plans, params, batches, plan_of(small))
-    found = compare(got, run(single, params, batches))
+    found = compare_gradients(got, run(single, params, batches))
     for name, error in {"loss": found.loss_error, **found.worst}.items():
         good = error < LIMIT
         note = "" if good else f"FAILED: above {LIMIT:g}"
@@ -127,7 +127,7 @@ def errors(config: ExperimentConfig) -> Iterator[Figures]:
 
 def _small(config: ExperimentConfig) -> ExperimentConfig:
     """A batch as `verify` makes it, in the microbatches of `config`."""
-    small = shrink(config)
+    small = shrink_experiment(config)
     shallow = {"layers": STAGES}
     model = small.model
     encoders = {name: own.model_copy(update=shallow) for name, own in model.encoders.items()}

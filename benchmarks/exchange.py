@@ -13,10 +13,10 @@ import jax
 import numpy as np
 
 from benchmarks.pipeline import Row, Tell
-from mllm_jax.calibrate.measure import REPETITIONS, unknown_hardware
+from mllm_jax.calibrate.measure import REPETITIONS, measure_unknown_hardware
 from mllm_jax.calibrate.probes import collective_probes
 from mllm_jax.calibrate.timing import lower_quartiles
-from mllm_jax.check.exchange import Landing
+from mllm_jax.check.exchange import MergeCase
 from mllm_jax.config.hardware import of_kind
 from mllm_jax.config.load import ExperimentConfig
 from scheduling.costs.exchange import Exchanged
@@ -52,7 +52,7 @@ def bench_exchange(
     hardware = _linked(devices, dtype, repetitions)
     ragged = devices[0].platform != "cpu"
     landings = {
-        (what, name): Landing(devices, 1, *sizes, width, ragged, name, dtype)
+        (what, name): MergeCase(devices, 1, *sizes, width, ragged, name, dtype)
         for what, sizes in workloads.items()
         for name in EXCHANGES
     }
@@ -76,7 +76,7 @@ def bench_exchange(
     return rows
 
 
-def _exchanged(landing: Landing) -> Exchanged:
+def _exchanged(landing: MergeCase) -> Exchanged:
     count, tokens = len(landing.devices), landing.bytes * landing.tokens / landing.outputs
     return Exchanged(count, ((1, count),), landing.bytes, tokens, apart=True)
 
@@ -84,7 +84,7 @@ def _exchanged(landing: Landing) -> Exchanged:
 def _linked(devices: list[jax.Device], dtype: str, repetitions: int) -> Hardware:
     """The devices with their links as measured."""
     known = of_kind(devices[0].device_kind)
-    start = known or unknown_hardware(devices, dtype)
+    start = known or measure_unknown_hardware(devices, dtype)
     probes = collective_probes(np.array(devices).reshape(1, -1), 1) if len(devices) > 1 else []
     seconds = lower_quartiles({probe.name: probe.run for probe in probes}, repetitions)
     timed = [Timed(probe.name, seconds[probe.name], probe.predict) for probe in probes]

@@ -23,9 +23,9 @@ from mllm_jax.check.verify import initial_parameters
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.families.releases import format_named
 from mllm_jax.hf_format.release_format import ReleasedModel
-from mllm_jax.train.decoding.columns import Columns
-from mllm_jax.train.decoding.programs import Decoding, Written
-from mllm_jax.train.decoding.sampling import Sampling
+from mllm_jax.train.decoding.columns import AnswerColumns
+from mllm_jax.train.decoding.programs import DecodingPrograms, WrittenAnswers
+from mllm_jax.train.decoding.sampling import TokenSampling
 from mllm_jax.train.experiment import Experiment
 
 Tell = Callable[[str], None]
@@ -97,18 +97,18 @@ class Ours:
 
     def __init__(self, config: ExperimentConfig, params: Any) -> None:
         step = Experiment.build(config).forward
-        self._decoding = Decoding(step, ())
+        self._decoding = DecodingPrograms(step, ())
         layout = jax.tree.map(lambda leaf: leaf.sharding, step.abstract["params"])
         stored = jax.device_put(step.form.stored(params), layout)
         self._params = self._decoding.prepared(stored)
 
-    def answer(self, prompts: Tokens) -> tuple[Written, float]:
+    def answer(self, prompts: Tokens) -> tuple[WrittenAnswers, float]:
         """Answers to prompts `[rows, tokens]`, and seconds of the call without compiling."""
         began = time.perf_counter()
         batch, slots = _rows(prompts)
         limits = [ANSWER] * len(slots)
-        columns = Columns.of(slots, range(len(slots)), self._decoding.columns_unit, limits)
-        written = self._decoding.write(self._params, batch, columns, ANSWER, Sampling())
+        columns = AnswerColumns.of(slots, range(len(slots)), self._decoding.columns_unit, limits)
+        written = self._decoding.write(self._params, batch, columns, ANSWER, TokenSampling())
         return written, time.perf_counter() - began - written.compile_seconds
 
 
@@ -141,7 +141,7 @@ def compared(ours: Ours, peer: Worker, batch: int, tell: Tell) -> dict[str, Any]
 
 
 def _turn(
-    written: Written, seconds: float, theirs: Mapping[str, Any], first: Mapping[str, Any]
+    written: WrittenAnswers, seconds: float, theirs: Mapping[str, Any], first: Mapping[str, Any]
 ) -> dict[str, float]:
     """Seconds of a turn."""
     return {

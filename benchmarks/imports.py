@@ -21,8 +21,8 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.families.releases import decoder_rules, write_decoder
 from mllm_jax.hf_format.files import ReleasedTensors, open_tensors
 from mllm_jax.hf_format.tensor_rules import TensorRule
-from mllm_jax.models.pretrained.load import load
-from mllm_jax.models.pretrained.write import Draft
+from mllm_jax.models.pretrained.load import load_tensors
+from mllm_jax.models.pretrained.write import TensorDraft
 from mllm_jax.train.state.regroup import leaf_name
 from mllm_jax.train.step.build import train_step
 
@@ -97,7 +97,7 @@ def _forget(tensors: ReleasedTensors) -> None:
 def _write(folder: Path, rules: list[TensorRule]) -> None:
     random = np.random.default_rng(0)
     specs = {name: (rule.transform.released, "BF16") for rule in rules for name in rule.names}
-    draft = Draft.begin(folder, specs, FILE)
+    draft = TensorDraft.begin(folder, specs, FILE)
     for name, (shape, _) in specs.items():
         draft.put(name, random.standard_normal(shape, np.float32).astype(ml_dtypes.bfloat16))
 
@@ -115,7 +115,7 @@ def _load(tensors: ReleasedTensors, rules: list[TensorRule], target: Any) -> tup
     before = _anonymous()
     with _peak() as most:
         began = time.perf_counter()
-        loaded = load(tensors, rules, target)
+        loaded = load_tensors(tensors, rules, target)
         jax.block_until_ready(loaded)
         seconds = time.perf_counter() - began
     held = sum(leaf.nbytes for leaf in loaded.values())

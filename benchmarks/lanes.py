@@ -29,7 +29,15 @@ from mllm_jax.calibrate.timing import medians
 from mllm_jax.config.buckets import lane_cost
 from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ExperimentConfig, load
-from mllm_jax.plan.lanes import WAYS, Found, Way, alone, median, sample, simulated
+from mllm_jax.plan.lanes import (
+    WAYS,
+    BucketVariant,
+    Found,
+    make_sample,
+    median_positions,
+    simulate_variants,
+    single_lane,
+)
 from mllm_jax.runtime.folder import prepare_folder
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import gradient_step
@@ -52,7 +60,7 @@ def bench_lanes(config: ExperimentConfig, tell: Tell) -> dict[str, Any]:
     """
     folder = config.run.path
     prepare_folder(folder)
-    drawn = simulated(load(SIMULATED), folder / "lanes.png")
+    drawn = simulate_variants(load(SIMULATED), folder / "lanes.png")
     return {"real": timed(config, tell), "simulated": drawn}
 
 
@@ -63,7 +71,7 @@ def timed(config: ExperimentConfig, tell: Tell) -> Found:
     """
     tell("compiling steps with lanes, and timing full rows of each lane")
     text, whole, costs, run_lanes = calibrated(config)
-    (step,) = Way.of(config, "lanes", costs).plans(of_medians(config, MEDIANS), 1)
+    (step,) = BucketVariant.of(config, "lanes", costs).plans(of_medians(config, MEDIANS), 1)
     rows = config.data.rows
     predicted = {
         "lanes": text + sum(bucket_seconds(own, costs[n]) for n, own in by_lane(config, step)),
@@ -73,7 +81,7 @@ def timed(config: ExperimentConfig, tell: Tell) -> Found:
     runs = {"lanes": run_lanes(step)}
     for name in WAYS[1:]:
         tell(f"{name}: compiling")
-        way = Way.of(alone(config, name), name, {})
+        way = BucketVariant.of(single_lane(config, name), name, {})
         (plan,) = way.plans(of_medians(config, MEDIANS), 1)
         runs[name] = compiled(way, plan)(plan)
     for name, seconds in predicted.items():
@@ -87,7 +95,7 @@ def of_medians(config: ExperimentConfig, lengths: Sequence[int]) -> list[Lengths
     """Samples with a medium each, of so many medians."""
     (encoder,) = {own.module for own in row_specs(config.model)}
     (reduction,) = {own.reduction for own in row_specs(config.model)}
-    return [sample(encoder, n * median(config), reduction) for n in lengths]
+    return [make_sample(encoder, n * median_positions(config), reduction) for n in lengths]
 
 
 def by_lane(config: ExperimentConfig, plan: MicrobatchPlan) -> list[tuple[str, np.ndarray]]:
@@ -96,7 +104,7 @@ def by_lane(config: ExperimentConfig, plan: MicrobatchPlan) -> list[tuple[str, n
     return [(name, used[name]) for name in config.model.lanes]
 
 
-def compiled(way: Way, plan: MicrobatchPlan) -> Runs:
+def compiled(way: BucketVariant, plan: MicrobatchPlan) -> Runs:
     """The compiled gradients of steps that are shaped like a planned one."""
     step = gradient_step(way.config)
     params = parameters(way.config, step)
@@ -108,7 +116,7 @@ def compiled(way: Way, plan: MicrobatchPlan) -> Runs:
     return lambda plan: partial(program, params, placed(plan))
 
 
-def batch_of(way: Way, plan: MicrobatchPlan) -> PackedBatch:
+def batch_of(way: BucketVariant, plan: MicrobatchPlan) -> PackedBatch:
     """All rows of a planned step, with noise for media and text."""
     rng, rows = np.random.default_rng(0), range(way.config.data.rows)
     capacity = make_capacity(way.config.data.budgets, way.lanes)
@@ -138,10 +146,13 @@ def calibrated(config: ExperimentConfig) -> tuple[float, float, Mapping[str, Buc
     data, encoders = config.data, config.parallel.encoders
     short = encoders["short"].batch
     rows = {name: data.budgets[name] for name in ("short", "long")}
-    longest, full = rows["long"] // median(config), rows["short"] // median(config)
-    way = Way.of(config, "lanes", {})
+    longest, full = (
+        rows["long"] // median_positions(config),
+        rows["short"] // median_positions(config),
+    )
+    way = BucketVariant.of(config, "lanes", {})
     loads: dict[str, list[Lengths]] = {
-        "text": [Lengths(median(config))] * short,
+        "text": [Lengths(median_positions(config))] * short,
         "short": of_medians(config, [full] * short),
         "long": of_medians(config, [longest]),
         "longer": of_medians(config, [longest] * 2),
@@ -149,7 +160,7 @@ def calibrated(config: ExperimentConfig) -> tuple[float, float, Mapping[str, Buc
     plans = {name: way.plans(own, 1)[0] for name, own in loads.items()}
     run = compiled(way, plans["long"])
     as_long = changed(config, "data", budgets={**data.budgets, "short": rows["long"]})
-    other = Way.of(as_long, "lanes", {})
+    other = BucketVariant.of(as_long, "lanes", {})
     (plan,) = other.plans(of_medians(config, [longest] * short), 1)
     runs = {name: run(own) for name, own in plans.items()}
     seconds = medians(runs | {"whole": compiled(other, plan)(plan)}, REPETITIONS)

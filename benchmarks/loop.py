@@ -18,7 +18,7 @@ from mllm_jax.runtime.hardware.peak import peak_flops
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import open_loader
 from mllm_jax.train.listeners.figures import StepRecorder
-from mllm_jax.train.records.metrics import Meter
+from mllm_jax.train.records.metrics import FigureMeter
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.trainer import Trainer
 from sharding.plan import ParallelPlan
@@ -89,7 +89,7 @@ def _measured(config: ExperimentConfig) -> dict[str, float]:
     train = config.train.model_copy(update={"steps": WARM_UP + STEPS})
     experiment = Experiment.build(config.model_copy(update={"train": train}))
     peak = peak_flops(experiment.mesh.devices.flat[0])
-    meter = Meter(STEPS, None if peak is None else peak * experiment.grid.devices)
+    meter = FigureMeter(STEPS, None if peak is None else peak * experiment.grid.devices)
     seed = config.train.seed
     first = None
     begin = time.perf_counter()

@@ -13,13 +13,13 @@ import jax
 
 from benchmarks.cost import CompiledStep, at_once, compiled_steps, told
 from benchmarks.pipeline import Row, Tell
-from mllm_jax.calibrate.measure import REPETITIONS, Bench
+from mllm_jax.calibrate.measure import REPETITIONS, CalibrationPrograms
 from mllm_jax.calibrate.timing import lower_quartiles
-from mllm_jax.compile.hlo import parse, total_flops
+from mllm_jax.compile.hlo import parse_hlo, total_flops
 from mllm_jax.config.configured_step import on_platform, strategy, workload
 from mllm_jax.config.load import ConfigError, ExperimentConfig
-from mllm_jax.plan.memory import memory
-from mllm_jax.plan.simulate import simulated_step
+from mllm_jax.plan.memory import predict_memory
+from mllm_jax.plan.simulate import simulate_step
 from scheduling.costs.flops import task_flops
 from scheduling.costs.hardware import Hardware
 
@@ -41,7 +41,7 @@ def bench_lora(config: ExperimentConfig, tell: Tell) -> list[Row]:
     for name, own in configs.items():
         tell(f"{name}: compiling")
         steps[name] = compiled_steps(own, jax.devices()[: own.parallel.devices])
-    bench = Bench.build(configs["all"], tell)
+    bench = CalibrationPrograms.build(configs["all"], tell)
     tell(f"timing steps and what predicts them in turns, {REPETITIONS} times")
     seconds = lower_quartiles(
         {n: at_once(s) for n, s in steps.items()} | bench.programs, REPETITIONS
@@ -76,8 +76,8 @@ def _predicted(config: ExperimentConfig, hardware: Hardware) -> Values:
     tasks = task_flops(workload(settled), strategy(settled, hardware.platform))
     devices = config.parallel.decoder.devices
     return {
-        "seconds": simulated_step(config, hardware).makespan,
-        "bytes": memory(config, hardware).total,
+        "seconds": simulate_step(config, hardware).makespan,
+        "bytes": predict_memory(config, hardware).total,
         "FLOPs": config.train.accumulate * (tasks.forward + tasks.backward) / devices,
     }
 
@@ -85,7 +85,7 @@ def _predicted(config: ExperimentConfig, hardware: Hardware) -> Values:
 def _measured(step: CompiledStep, seconds: float) -> Values:
     text = step.program.as_text()
     assert text is not None  # every backend that we compile for tells
-    flops = total_flops(parse(text))
+    flops = total_flops(parse_hlo(text))
     return {"seconds": seconds, "bytes": float(step.bytes), "FLOPs": flops}
 
 

@@ -10,13 +10,18 @@ import time
 from collections.abc import Sequence
 
 from benchmarks.pipeline import Row, Tell
-from mllm_jax.compile.hlo import parse
-from mllm_jax.compile.overlap import Overlap, Speeds, overlap
-from mllm_jax.compile.target import Target, check_installed, for_target, training_batch
+from mllm_jax.compile.hlo import parse_hlo
+from mllm_jax.compile.overlap import DeviceSpeeds, HloOverlap, measure_overlap
+from mllm_jax.compile.target import (
+    CompileTarget,
+    check_installed,
+    configure_for_target,
+    training_batch,
+)
 from mllm_jax.config.load import ConfigError, ExperimentConfig
 from mllm_jax.train.step.build import gradient_step
 
-TARGETS = (Target("v5p", (4, 4, 2)), Target("h100", (4, 8)))
+TARGETS = (CompileTarget("v5p", (4, 4, 2)), CompileTarget("h100", (4, 8)))
 #: Values of `parallel.overlap`, the first without any, the last as it is by default.
 SETTINGS: tuple[str | list[str], ...] = (
     "off",
@@ -64,16 +69,16 @@ def _gain(row: Row, before: Row, setting: str | Sequence[str]) -> Row:
     return {"gain": gain, "limit": LIMIT if setting == SETTINGS[-1] else None}
 
 
-def measured(config: ExperimentConfig, target: Target, setting: str | list[str]) -> Row:
+def measured(config: ExperimentConfig, target: CompileTarget, setting: str | list[str]) -> Row:
     """One row of `bench_overlap`, without its gain."""
-    config = for_target(config, target, overlap=setting)
+    config = configure_for_target(config, target, overlap=setting)
     step = gradient_step(config, target.devices())
     lowered = step.gradients.lower(step.abstract["params"], training_batch(config, step))
     begin = time.perf_counter()
     compiled = lowered.compile(compiler_options=dict(target.compiler.options))
     seconds = time.perf_counter() - begin
-    found = overlap(parse(compiled.as_text() or ""), Speeds.of(target.hardware))
-    total = sum(found.values(), Overlap())
+    found = measure_overlap(parse_hlo(compiled.as_text() or ""), DeviceSpeeds.of(target.hardware))
+    total = sum(found.values(), HloOverlap())
     sizes = compiled.memory_analysis()
     assert sizes is not None  # both compilers tell
     return {
@@ -81,7 +86,7 @@ def measured(config: ExperimentConfig, target: Target, setting: str | list[str])
         "overlap": _name(setting),
         "collectives": total.collectives,
         "gib": total.bytes / 2**30,
-        "beside": total.share_beside,
+        "beside": total.share_with_compute,
         "hidden": total.hidden_share,
         "temporaries": sizes.temp_size_in_bytes / 2**30,
         "compile_seconds": seconds,

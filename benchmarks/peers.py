@@ -29,7 +29,7 @@ from mllm_jax.families.clip.config import ClipConfig
 from mllm_jax.families.llava.release import LLAVA
 from mllm_jax.hf_format.configs import CONFIG
 from mllm_jax.hf_format.release_format import ReleasedModel, ReleaseFormat
-from mllm_jax.models.pretrained.write import Draft
+from mllm_jax.models.pretrained.write import TensorDraft
 from mllm_jax.runtime.devices import use_cpu_only
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.state.regroup import leaf_name
@@ -239,7 +239,9 @@ def write_tensors(
             released = [rule.transform.to_released(part) for part in parts]
             tensors |= dict(zip(rule.names, released, strict=True))
     folder.mkdir(exist_ok=True)
-    draft = Draft.begin(folder, {name: (array.shape, "F32") for name, array in tensors.items()})
+    draft = TensorDraft.begin(
+        folder, {name: (array.shape, "F32") for name, array in tensors.items()}
+    )
     for name, array in tensors.items():
         draft.put(name, array)
     (folder / CONFIG).write_text(json.dumps(family.config_for(composition)), encoding="utf-8")

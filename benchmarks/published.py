@@ -16,9 +16,9 @@ from benchmarks.systems.chain import Baseline, Chain, balanced, decoder_alone, m
 from benchmarks.systems.optimus import Optimus, optimus
 from mllm_jax.config.hardware import named
 from mllm_jax.config.load import ExperimentConfig, load
-from mllm_jax.plan.planner import Planner
-from mllm_jax.plan.prediction import utilisation
-from mllm_jax.plan.simulate import simulated_step
+from mllm_jax.plan.planner import PlanSearch
+from mllm_jax.plan.prediction import model_utilisation
+from mllm_jax.plan.simulate import simulate_step
 from scheduling.costs.strategy import Strategy
 from scheduling.simulate.simulation import IDLE_KINDS, Simulation
 
@@ -93,7 +93,7 @@ class Setting:
 
     def __init__(self, path: str, hardware: str) -> None:
         self.config = load(CONFIGS / path, planned=False)
-        self.planner = Planner(self.config, named(hardware), hardware)
+        self.planner = PlanSearch(self.config, named(hardware), hardware)
 
     @cached_property
     def chain(self) -> Chain:
@@ -122,7 +122,7 @@ class Setting:
     def mfu(self, seconds: float) -> float:
         """MFU of a step of `seconds`, recomputation not counted."""
         own = self.chain
-        return utilisation(self.planner, own.strategy, seconds, own.workload)[0]
+        return model_utilisation(self.planner, own.strategy, seconds, own.workload)[0]
 
 
 def _optimus(tell: Tell) -> Iterator[Figure]:
@@ -174,5 +174,5 @@ def _orchmllm(tell: Tell) -> Iterator[Figure]:
     """MLLM-84B on 2560 GPUs (arXiv 2503.23830), balanced."""
     tell("MLLM-84B on 2560 GPUs")
     own = Setting("orchmllm/84b.yaml", "h100")
-    made = simulated_step(own.config, own.planner.hardware)
+    made = simulate_step(own.config, own.planner.hardware)
     yield "orchmllm 2560", "MFU", 0.416, own.mfu(made.makespan)

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from mllm_jax.calibrate.probes import Probe
+from mllm_jax.calibrate.probes import TimedProbe
 from mllm_jax.config.configured_step import workload
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.layers.experts.block import dispatch
@@ -30,7 +30,9 @@ from sharding.mesh import make_mesh
 from sharding.plan import ParallelPlan
 
 
-def token_exchanges(config: ExperimentConfig, devices: Sequence[jax.Device]) -> Iterator[Probe]:
+def token_exchanges(
+    config: ExperimentConfig, devices: Sequence[jax.Device]
+) -> Iterator[TimedProbe]:
     """The exchange of a layer for one microbatch over all devices: forward, and with its backward.
 
     Args:
@@ -50,7 +52,7 @@ def token_exchanges(config: ExperimentConfig, devices: Sequence[jax.Device]) -> 
 
         what = "forward and backward" if backward else "forward"
         name = f"exchange of tokens over expert {len(devices)}, {what}"
-        yield Probe(name, _compiled(config, devices, plan, backward), predict)
+        yield TimedProbe(name, _compiled(config, devices, plan, backward), predict)
 
 
 def _compiled(

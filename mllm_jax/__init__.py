@@ -21,26 +21,26 @@ from mllm_jax.api import build, evaluate, find_plans, generator, load, steps, ve
 if TYPE_CHECKING:  # which `import mllm_jax` does not need
     from mllm_jax.check.verify import Verification
     from mllm_jax.config.sections import ConfigError, ExperimentConfig
-    from mllm_jax.evaluation.evaluate import Evaluated
-    from mllm_jax.generate.answers import Answers
-    from mllm_jax.generate.generator import Generator, Wanted
-    from mllm_jax.plan.report import Planned
-    from mllm_jax.train.decoding.sampling import Sampling
+    from mllm_jax.evaluation.evaluate import EvaluationResult
+    from mllm_jax.generate.answers import AnswerSet
+    from mllm_jax.generate.generator import AnswerGenerator, AnswerOptions
+    from mllm_jax.plan.report import PlannedRun
+    from mllm_jax.train.decoding.sampling import TokenSampling
     from mllm_jax.train.experiment import Experiment
     from mllm_jax.train.trainer import StepResult
 
 __all__ = [
-    "Answers",
+    "AnswerGenerator",
+    "AnswerOptions",
+    "AnswerSet",
     "ConfigError",
-    "Evaluated",
+    "EvaluationResult",
     "Experiment",
     "ExperimentConfig",
-    "Generator",
-    "Planned",
-    "Sampling",
+    "PlannedRun",
     "StepResult",
+    "TokenSampling",
     "Verification",
-    "Wanted",
     "build",
     "evaluate",
     "find_plans",
@@ -52,17 +52,17 @@ __all__ = [
 
 #: Where the classes are.
 _HOMES = {
-    "Answers": "mllm_jax.generate.answers",
+    "AnswerSet": "mllm_jax.generate.answers",
     "ConfigError": "mllm_jax.config.sections",
-    "Evaluated": "mllm_jax.evaluation.evaluate",
+    "EvaluationResult": "mllm_jax.evaluation.evaluate",
     "Experiment": "mllm_jax.train.experiment",
     "ExperimentConfig": "mllm_jax.config.sections",
-    "Generator": "mllm_jax.generate.generator",
-    "Planned": "mllm_jax.plan.report",
-    "Sampling": "mllm_jax.train.decoding.sampling",
+    "AnswerGenerator": "mllm_jax.generate.generator",
+    "PlannedRun": "mllm_jax.plan.report",
+    "TokenSampling": "mllm_jax.train.decoding.sampling",
     "StepResult": "mllm_jax.train.trainer",
     "Verification": "mllm_jax.check.verify",
-    "Wanted": "mllm_jax.generate.generator",
+    "AnswerOptions": "mllm_jax.generate.generator",
 }
 
 

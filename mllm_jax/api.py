@@ -16,9 +16,9 @@ from mllm_jax.evaluation.metrics import METRICS
 if TYPE_CHECKING:  # which `import mllm_jax` does not need
     from mllm_jax.check.verify import Verification
     from mllm_jax.config.sections import ExperimentConfig
-    from mllm_jax.evaluation.evaluate import Evaluated
-    from mllm_jax.generate.generator import Generator, Wanted
-    from mllm_jax.plan.report import Planned
+    from mllm_jax.evaluation.evaluate import EvaluationResult
+    from mllm_jax.generate.generator import AnswerGenerator, AnswerOptions
+    from mllm_jax.plan.report import PlannedRun
     from mllm_jax.train.experiment import Experiment
     from mllm_jax.train.trainer import StepResult
 
@@ -52,12 +52,12 @@ def build(config: ExperimentConfig) -> Experiment:
         DeviceError: the devices are not there.
         PlanError, ScheduleError, DataError: as of `Experiment.build`.
     """
-    from mllm_jax.plan.settled import settled
+    from mllm_jax.plan.settled import settle_budgets
     from mllm_jax.runtime.devices import start_in_process
     from mllm_jax.train.experiment import Experiment
 
     start_in_process(config.parallel)
-    return Experiment.build(settled(config))
+    return Experiment.build(settle_budgets(config))
 
 
 def steps(
@@ -91,7 +91,7 @@ def generator(
     alone: bool = False,
     gather: Literal["step", "layer"] = "step",
     tell: Callable[[str], None] = lambda line: None,
-) -> Generator:
+) -> AnswerGenerator:
     """Open a model that answers prompts with media, as `launch.py generate` does.
 
     Args:
@@ -108,22 +108,22 @@ def generator(
         PretrainedError, DataError: of the release or its tokenizer.
         DeviceError: the devices are not there.
     """
-    from mllm_jax.generate.generator import Generator
+    from mllm_jax.generate.generator import AnswerGenerator
     from mllm_jax.generate.opened import open_model
     from mllm_jax.runtime.devices import start_in_process
 
-    opened = open_model(run, release, overrides, alone=alone, tell=tell)
+    opened = open_model(run, release, overrides, one_device=alone, notify=tell)
     start_in_process(opened.config.parallel)
-    return Generator(opened, gather, tell)
+    return AnswerGenerator(opened, gather, tell)
 
 
 def evaluate(
-    generator: Generator,
+    generator: AnswerGenerator,
     questions: str | Path,
     metrics: Sequence[str] = tuple(METRICS),
-    wanted: Wanted | None = None,
+    wanted: AnswerOptions | None = None,
     media: str | Path | None = None,
-) -> Evaluated:
+) -> EvaluationResult:
     """Answer the questions of a file and compare the answers, as `launch.py evaluate` does.
 
     Args:
@@ -138,10 +138,10 @@ def evaluate(
         DataError: the file cannot be read, or none of its questions can be used.
     """
     from mllm_jax.evaluation.evaluate import evaluate as run
-    from mllm_jax.generate.generator import Wanted
+    from mllm_jax.generate.generator import AnswerOptions
 
     folder = None if media is None else Path(media)
-    return run(generator, Path(questions), metrics, wanted or Wanted(), folder)
+    return run(generator, Path(questions), metrics, wanted or AnswerOptions(), folder)
 
 
 def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
@@ -151,11 +151,11 @@ def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
         DeviceError: the devices are not there.
     """
     from mllm_jax.check.verify import verify as run
-    from mllm_jax.plan.settled import settled
+    from mllm_jax.plan.settled import settle_budgets
     from mllm_jax.runtime.devices import start_in_process
 
     start_in_process(config.parallel)
-    return run(settled(config), seed)
+    return run(settle_budgets(config), seed)
 
 
 def find_plans(
@@ -167,7 +167,7 @@ def find_plans(
     top: int = 1,
     file: str | Path | None = None,
     tell: Callable[[str], None] = lambda line: None,
-) -> Planned:
+) -> PlannedRun:
     """Search the fastest plans for the model, the rows of a step and the devices, as `plan` does.
 
     Args:
@@ -185,14 +185,14 @@ def find_plans(
     """
     from mllm_jax.config.hardware import named
     from mllm_jax.plan.comparison import other_systems
-    from mllm_jax.plan.planner import Planner
-    from mllm_jax.plan.report import plan as run
-    from mllm_jax.plan.settled import settled
+    from mllm_jax.plan.planner import PlanSearch
+    from mllm_jax.plan.report import plan_run as run
+    from mllm_jax.plan.settled import settle_budgets
     from mllm_jax.runtime.devices import use_cpu_only
 
     use_cpu_only()
-    config = settled(config, planned=False)
+    config = settle_budgets(config, planned=False)
     name = hardware or config.schedule.hardware or "h100"
-    planner = Planner(config, named(name), name, memory, within)
+    planner = PlanSearch(config, named(name), name, memory, within)
     target = config.run.path / "plan.yaml" if file is None else Path(file)
     return run(planner, top, target, time.perf_counter, tell, systems=other_systems())

@@ -48,7 +48,7 @@ def test_the_page_trains_verifies_and_plans(page):
     summary = json.loads((page["folder"] / "summary.json").read_text())
     assert summary["heldout_loss"] == page["result"].evaluation["heldout_loss"]
     assert isinstance(page["verification"], mllm_jax.Verification)
-    assert isinstance(page["planned"], mllm_jax.Planned)
+    assert isinstance(page["planned"], mllm_jax.PlannedRun)
     assert mllm_jax.load(page["folder"] / "plan.yaml").run.name == "notebook"
 
 
@@ -103,12 +103,12 @@ def test_options_go_where_they_are_for(monkeypatch, tmp_path):
     told_of("mllm_jax.check.verify", "verify")
     assert mllm_jax.verify(config, seed=9) == "from verify"
     assert told == [(config, 9)]
-    told_of("mllm_jax.plan.planner", "Planner")
-    told_of("mllm_jax.plan.report", "plan")
+    told_of("mllm_jax.plan.planner", "PlanSearch")
+    told_of("mllm_jax.plan.report", "plan_run")
     mllm_jax.find_plans(config, hardware="a100", memory=5e9, within=0.5, top=4, file=tmp_path)
     (given, hardware, *others), (planner, top, target, *_) = told[1:]
     assert (given, hardware, *others) == (config, named("a100"), "a100", 5e9, 0.5)
-    assert (planner, top, target) == ("from Planner", 4, tmp_path)
+    assert (planner, top, target) == ("from PlanSearch", 4, tmp_path)
 
 
 def test_what_computes_is_loaded_when_it_is_used():

@@ -19,10 +19,10 @@ from mllm_jax.config.load import ConfigError, ExperimentConfig, load
 from mllm_jax.layers.config.encoder import AudioEncoderConfig, ImageEncoderConfig
 from mllm_jax.models.freeze import Frozen
 from mllm_jax.models.module import abstract_parameters
-from mllm_jax.models.pretrained.release import composed
+from mllm_jax.models.pretrained.release import compose_model
 from mllm_jax.models.work.flops import decoder_work
-from mllm_jax.plan.memory import memory
-from mllm_jax.plan.simulate import simulated_step
+from mllm_jax.plan.memory import predict_memory
+from mllm_jax.plan.simulate import simulate_step
 from tests.configs import ROOT
 
 RECIPES = sorted((ROOT / "configs" / "recipes").glob("*.yaml"))
@@ -117,7 +117,7 @@ def test_a_recipe_has_the_parameters_that_were_released(path: Path) -> None:
 def test_a_recipe_is_what_import_reads(name: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(CONFIGS[name]))
     model = recipe(name).model.model_dump(mode="json")
-    assert composed(str(tmp_path)) == {key: model[key] for key in ("decoder", "encoders")}
+    assert compose_model(str(tmp_path)) == {key: model[key] for key in ("decoder", "encoders")}
 
 
 def test_parts_of_a_recipe_are_what_import_reads(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_parts_of_a_recipe_are_what_import_reads(tmp_path: Path) -> None:
         folders[name] = str(tmp_path / name)
     model = recipe("qwen3_moe_64").model.model_dump(mode="json")
     model["decoder"]["experts"]["balance_weight"] = 0.0
-    assert composed(folders) == {key: model[key] for key in ("decoder", "encoders")}
+    assert compose_model(folders) == {key: model[key] for key in ("decoder", "encoders")}
     sources = recipe("qwen3_moe_64").model.sources
     assert [part for part, folder in sources.items() if folder is None] == ["vision.connector"]
 
@@ -183,8 +183,8 @@ def test_the_head_states_what_is_predicted(path: Path) -> None:
     said = re.search(r"predicted ([\d.]+) s a step, [\d.]+ % MFU and ([\d.]+) GiB", text)
     config, h100 = load(path), named("h100")
     assert said is not None
-    assert float(said[1]) == pytest.approx(simulated_step(config, h100).makespan, rel=0.01)
-    assert float(said[2]) == pytest.approx(memory(config, h100).total / 2**30, rel=0.01)
+    assert float(said[1]) == pytest.approx(simulate_step(config, h100).makespan, rel=0.01)
+    assert float(said[2]) == pytest.approx(predict_memory(config, h100).total / 2**30, rel=0.01)
 
 
 QWEN2_AUDIO = ROOT / "configs" / "recipes" / "qwen2_audio.yaml"

@@ -17,7 +17,7 @@ from benchmarks.systems.chain import Chain, decoder_alone, megatron
 from mllm_jax.config.configured_step import on_platform, workload
 from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve
 from mllm_jax.plan.prediction import model_step_flops
-from mllm_jax.plan.simulate import Variation, simulated_step
+from mllm_jax.plan.simulate import TimeVariation, simulate_step
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
@@ -239,14 +239,14 @@ def _rows(base: Setting) -> Iterator[Row]:
 
 def _own_rows(base: Setting, last: Setting, mfu: float) -> Iterator[Row]:
     """This project's step with the techniques that it has, and what uneven work would cost it."""
-    even = _mfu(base, last, simulated_step(last.config, last.hardware).makespan)
+    even = _mfu(base, last, simulate_step(last.config, last.hardware).makespan)
     why = (
         "stages meet in every tick, and sums of tensor ranks are float32; no rings and no gathers "
         "by chunk"
     )
     yield Row("this project's step", even, even - mfu, None, why)
-    vary = Variation({}, SPREAD, last.config.train.seed)
-    uneven = _mfu(base, last, simulated_step(last.config, last.hardware, vary).makespan)
+    vary = TimeVariation({}, SPREAD, last.config.train.seed)
+    uneven = _mfu(base, last, simulate_step(last.config, last.hardware, vary).makespan)
     why = (
         f"microbatches whose work varies by {SPREAD:.0%} (log-normal) are what balancing evens out"
     )

@@ -9,8 +9,8 @@ from math import inf
 from benchmarks.systems.chain import Baseline, Chain, balanced, decoder_alone, megatron
 from benchmarks.systems.optimus import optimus
 from benchmarks.systems.plans import chains
-from mllm_jax.plan.planner import Planner
-from mllm_jax.plan.prediction import Prediction, counted, of_simulation, utilisation
+from mllm_jax.plan.planner import PlanSearch
+from mllm_jax.plan.prediction import PlanPrediction, format_count, model_utilisation, prediction_of
 from scheduling.costs.strategy import Strategy
 from scheduling.schedules.schedule import ScheduleError
 
@@ -18,7 +18,7 @@ from scheduling.schedules.schedule import ScheduleError
 TRIED = 8
 
 
-def predictions(planner: Planner) -> dict[str, Prediction]:
+def predictions(planner: PlanSearch) -> dict[str, PlanPrediction]:
     """Predictions with the decoder's configured plan, or each system's best one, by its name."""
     choice = _Choice.of(planner)
     results = {}
@@ -26,12 +26,12 @@ def predictions(planner: Planner) -> dict[str, Prediction]:
         try:
             results[name] = choice.best(planner, name, make)
         except ScheduleError as error:
-            results[name] = Prediction(name, "", reason=str(error))
+            results[name] = PlanPrediction(name, "", reason=str(error))
     return results
 
 
 #: Makes a baseline's step of a chain.
-Make = Callable[[Planner, Chain], Prediction]
+Make = Callable[[PlanSearch, Chain], PlanPrediction]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class _Choice:
     whose: str
 
     @classmethod
-    def of(cls, planner: Planner) -> _Choice:
+    def of(cls, planner: PlanSearch) -> _Choice:
         """The configured plan if it fits the devices, otherwise the plans to choose from."""
         workload, hardware = planner.plain, planner.hardware
         configured = _configured(planner)
@@ -51,13 +51,13 @@ class _Choice:
         found = chains(planner.space, workload, hardware)
         return cls(found, f"its own plan, the fastest of {min(TRIED, len(found))}")
 
-    def best(self, planner: Planner, name: str, make: Make) -> Prediction:
+    def best(self, planner: PlanSearch, name: str, make: Make) -> PlanPrediction:
         """The fastest of the first `TRIED` that can be run and have room; the leanest if none has.
 
         Raises:
             ScheduleError: no plan can be run.
         """
-        made: list[Prediction] = []
+        made: list[PlanPrediction] = []
         problem = ScheduleError("no degrees divide the devices, the rows and the model")
         for chain in self.chains:
             if sum(self._has_room(planner, own) for own in made) == TRIED:
@@ -75,11 +75,11 @@ class _Choice:
             best = min(made, key=lambda own: own.memory or inf)
         return replace(best, name=name, plan=f"{best.plan}; {self.whose}")
 
-    def _has_room(self, planner: Planner, own: Prediction) -> bool:
+    def _has_room(self, planner: PlanSearch, own: PlanPrediction) -> bool:
         return own.memory is not None and own.memory <= planner.space.memory
 
 
-def _configured(planner: Planner) -> Strategy | None:
+def _configured(planner: PlanSearch) -> Strategy | None:
     """The configured strategy of the decoder, if it fits the devices, the model and the rows.
 
     The systems that are compared share no experts between ranks.
@@ -101,27 +101,27 @@ def _configured(planner: Planner) -> Strategy | None:
     )
 
 
-def _megatron(planner: Planner, chain: Chain) -> Prediction:
+def _megatron(planner: PlanSearch, chain: Chain) -> PlanPrediction:
     return _chained(planner, chain, megatron(chain))
 
 
-def _balanced(planner: Planner, chain: Chain) -> Prediction:
+def _balanced(planner: PlanSearch, chain: Chain) -> PlanPrediction:
     return _chained(planner, chain, balanced(chain))
 
 
-def _chained(planner: Planner, chain: Chain, made: Baseline) -> Prediction:
-    own = of_simulation(planner, "", chain.strategy, made.simulation, chain.workload)
+def _chained(planner: PlanSearch, chain: Chain, made: Baseline) -> PlanPrediction:
+    own = prediction_of(planner, "", chain.strategy, made.simulation, chain.workload)
     return replace(own, memory=made.memory)
 
 
-def _optimus(planner: Planner, chain: Chain) -> Prediction:
+def _optimus(planner: PlanSearch, chain: Chain) -> PlanPrediction:
     alone = decoder_alone(chain)
     room = max(0.0, planner.space.memory - alone.memory)
     made = optimus(chain, alone.simulation, room)
-    own = of_simulation(planner, "", chain.strategy, alone.simulation, chain.workload)
-    mfu, recomputed = utilisation(planner, chain.strategy, made.seconds, chain.workload)
+    own = prediction_of(planner, "", chain.strategy, alone.simulation, chain.workload)
+    mfu, recomputed = model_utilisation(planner, chain.strategy, made.seconds, chain.workload)
     encoders = (
-        f"; encoders in {counted(made.stages, 'stage', 'stages')} x tensor {made.tensor}; "
+        f"; encoders in {format_count(made.stages, 'stage', 'stages')} x tensor {made.tensor}; "
         f"{made.coarse:.1%} hidden without packing"
     )
     plan = own.plan + (encoders if planner.workload.encoders else "")

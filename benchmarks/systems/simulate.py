@@ -12,7 +12,7 @@ from mllm_jax.cli.drawing import output_folder
 from mllm_jax.cli.planning import hardware_name, seed_of
 from mllm_jax.config.hardware import named
 from mllm_jax.config.sections import ConfigError
-from mllm_jax.plan.report import own_run
+from mllm_jax.plan.report import run_command
 from mllm_jax.runtime.devices import use_cpu_only
 from mllm_jax.runtime.folder import prepare_folder
 
@@ -44,6 +44,6 @@ def mixture(request: Request) -> Answer:
     tell = request.print_line
     result = compare(request.config, named(name), name, args.mixture, draw, tell)
     files = write(result, folder)
-    notes = [*result.notes, *(f"written: {file}" for file in files), own_run(files[0])]
+    notes = [*result.notes, *(f"written: {file}" for file in files), run_command(files[0])]
     value = result.to_json() | {"files": [str(file) for file in files]}
     return Answer(value, [(result.columns, result.rows)], notes)

@@ -21,7 +21,7 @@ import numpy as np
 from data.planning.balance import deal
 from data.planning.packing import pack
 from data.planning.problem import BalanceProblem, Ints
-from mllm_jax.pages.html.markup import Markup, joined, tag
+from mllm_jax.pages.html.markup import Markup, join_markup, tag
 from scheduling.costs.work import TowerWork
 from sharding.grid import JointGrid, View
 from sharding.plan import AXES, ParallelPlan
@@ -66,7 +66,7 @@ def box(x: float, y: float, width: float, height: float, fill: str, text: str = 
     shape = tag("rect", x=x, y=y, width=width, height=height, fill=fill, stroke=GROUND)
     if not text:
         return shape
-    return joined([shape, words(x + width / 2, y + height / 2 + 4.5, text, anchor="middle")])
+    return join_markup([shape, words(x + width / 2, y + height / 2 + 4.5, text, anchor="middle")])
 
 
 def words(x: float, y: float, text: str, *, anchor: str = "start", fill: str = INK) -> Markup:
@@ -143,7 +143,7 @@ def _line(y: float, texts: Sequence[str], colours: Sequence[str]) -> Markup:
         count = len([*run])
         boxes.append(box(LEFT + at * each, y, count * each, LINE - 4, colour, text))
         at += count
-    return joined(boxes)
+    return join_markup(boxes)
 
 
 # ---- packing -------------------------------------------------------------------------------------

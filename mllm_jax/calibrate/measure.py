@@ -19,15 +19,15 @@ import numpy as np
 import yaml
 
 from mllm_jax.calibrate.probes import (
-    Probe,
+    TimedProbe,
     collective_probes,
-    copy,
     gather_probes,
     layer_probes,
-    matmul,
+    make_copy,
+    make_matmul,
     update_probe,
 )
-from mllm_jax.calibrate.timing import lower_quartiles, samples
+from mllm_jax.calibrate.timing import lower_quartiles, time_samples
 from mllm_jax.config.configured_step import on_platform
 from mllm_jax.config.hardware import of_kind
 from mllm_jax.config.load import ExperimentConfig
@@ -44,11 +44,11 @@ USUAL = Efficiency(matmul=0.8, attention=0.3, memory=0.8, link=1.0, network=1.0)
 UNKNOWN_LINK = Link(bandwidth=1e9, latency=1e-5)
 
 #: Shows a line of progress.
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Calibration:
+class HardwareCalibration:
     """Measured times, and the constants that were fitted to them.
 
     Attributes:
@@ -67,31 +67,34 @@ class Calibration:
     def rows(self) -> list[dict[str, Any]]:
         """`{"what", "measured", "fitted", "error"}` of every time, in seconds and as a fraction."""
         rows = []
-        for each in self.timed:
-            fitted = each.predict(self.hardware)
-            error = fitted / each.seconds - 1
+        for timed in self.timed:
+            fitted = timed.predict(self.hardware)
+            error = fitted / timed.seconds - 1
             rows.append(
-                {"what": each.name, "measured": each.seconds, "fitted": fitted, "error": error}
+                {"what": timed.name, "measured": timed.seconds, "fitted": fitted, "error": error}
             )
         return rows
 
     @property
     def constants(self) -> dict[str, float]:
         """Measured or fitted constants, by their keys in the file."""
-        own, dtype = self.hardware, next(iter(self.hardware.flops))
-        values = {f"flops.{dtype}": own.flops[dtype], "memory_bandwidth": own.memory_bandwidth}
+        hardware, dtype = self.hardware, next(iter(self.hardware.flops))
+        values = {
+            f"flops.{dtype}": hardware.flops[dtype],
+            "memory_bandwidth": hardware.memory_bandwidth,
+        }
         for name in ("link", "network"):
-            link: Link = getattr(own, name)
+            link: Link = getattr(hardware, name)
             values |= {f"{name}.bandwidth": link.bandwidth, f"{name}.latency": link.latency}
-        return values | {f"efficiency.{k}": v for k, v in own.efficiency.model_dump().items()}
+        return values | {f"efficiency.{k}": v for k, v in hardware.efficiency.model_dump().items()}
 
     @property
     def notes(self) -> list[str]:
         """Lines below the table."""
         lines = [f"{name}: kept as it was; the times do not tell it" for name in self.kept]
         for name, bound in self.bounds.items():
-            asked = "more" if bound else "less"
-            lines.append(f"{name}: left at {bound:.4g}, its bound; the times ask for {asked}")
+            direction = "more" if bound else "less"
+            lines.append(f"{name}: left at {bound:.4g}, its bound; the times ask for {direction}")
         return lines
 
     def to_json(self) -> dict[str, Any]:
@@ -105,7 +108,7 @@ class Calibration:
         }
 
 
-def calibrate(config: ExperimentConfig, output: Path, tell: Tell) -> Calibration:
+def calibrate(config: ExperimentConfig, output: Path, notify: Notify) -> HardwareCalibration:
     """Measure, fit, and write the description to `output`.
 
     Raises:
@@ -118,16 +121,16 @@ def calibrate(config: ExperimentConfig, output: Path, tell: Tell) -> Calibration
         )
     if is_primary():
         prepare_folder(output.parent)
-    bench = Bench.build(config, tell)
-    tell(f"timing {len(bench.programs)} programs in turns, {REPETITIONS} times")
-    found = bench.fit(lower_quartiles(bench.programs, REPETITIONS), output.stem)
+    bench = CalibrationPrograms.build(config, notify)
+    notify(f"timing {len(bench.programs)} programs in turns, {REPETITIONS} times")
+    calibration = bench.fit(lower_quartiles(bench.programs, REPETITIONS), output.stem)
     if is_primary():
-        write(found.hardware, output)
-    return found
+        write_hardware(calibration.hardware, output)
+    return calibration
 
 
 @dataclass(frozen=True)
-class Bench:
+class CalibrationPrograms:
     """The compiled programs of a calibration.
 
     Attributes:
@@ -140,24 +143,24 @@ class Bench:
 
     hardware: Hardware
     measured_peaks: bool
-    tasks: Sequence[Probe]
-    gathers: Sequence[Probe]
-    link: Sequence[Probe]
-    network: Sequence[Probe]
+    tasks: Sequence[TimedProbe]
+    gathers: Sequence[TimedProbe]
+    link: Sequence[TimedProbe]
+    network: Sequence[TimedProbe]
 
     @classmethod
-    def build(cls, config: ExperimentConfig, tell: Tell) -> Bench:
+    def build(cls, config: ExperimentConfig, notify: Notify) -> CalibrationPrograms:
         """Measure peaks if they are not known, and compile everything."""
         devices = jax.devices()[: config.parallel.devices]
-        settled = on_platform(config, devices[0].platform)
+        platform_config = on_platform(config, devices[0].platform)
         known = of_kind(devices[0].device_kind)
         if known is None:
-            tell("measuring peaks")
-        start = known or unknown_hardware(devices, settled.model.dtype)
+            notify("measuring peaks")
+        start = known or measure_unknown_hardware(devices, platform_config.model.dtype)
         grid = _domains(devices, start.domain)
-        tell("compiling layers, the optimizer, gathers and collectives")
-        tasks = [*layer_probes(settled, devices), update_probe(settled, devices)]
-        gathers = list(gather_probes(settled, devices))
+        notify("compiling layers, the optimizer, gathers and collectives")
+        tasks = [*layer_probes(platform_config, devices), update_probe(platform_config, devices)]
+        gathers = list(gather_probes(platform_config, devices))
         links = [
             tuple(collective_probes(grid, axis)) if grid.shape[axis] > 1 else () for axis in (0, 1)
         ]
@@ -166,13 +169,13 @@ class Bench:
     @property
     def programs(self) -> dict[str, Callable[[], Any]]:
         """All programs, by name."""
-        return {each.name: each.run for each in self._every}
+        return {probe.name: probe.run for probe in self._every}
 
     @property
-    def _every(self) -> tuple[Probe, ...]:
+    def _every(self) -> tuple[TimedProbe, ...]:
         return (*self.tasks, *self.gathers, *self.link, *self.network)
 
-    def fit(self, seconds: Mapping[str, float], name: str) -> Calibration:
+    def fit(self, seconds: Mapping[str, float], name: str) -> HardwareCalibration:
         """The constants that fit best.
 
         Args:
@@ -180,34 +183,38 @@ class Bench:
             name: name of the description.
         """
 
-        def timed(probes: Sequence[Probe]) -> list[Timed]:
-            return [Timed(each.name, seconds[each.name], each.predict) for each in probes]
+        def timed(probes: Sequence[TimedProbe]) -> list[Timed]:
+            return [Timed(probe.name, seconds[probe.name], probe.predict) for probe in probes]
 
-        hardware, kept, bounds = self.hardware, list[str](), dict[str, float]()
+        hardware, undetermined, bounds = self.hardware, list[str](), dict[str, float]()
         for link in ("link", "network"):
             probes = timed(getattr(self, link))
             if not probes:
-                kept.append(link)
+                undetermined.append(link)
                 continue
-            done = fit_link(probes, hardware, link, raise_peaks=self.measured_peaks)
-            hardware, kept = done.hardware, [*kept, *done.kept]
-            bounds |= done.bounds
-        done = fit_efficiency(timed(self.tasks), hardware, raise_peaks=self.measured_peaks)
-        rows = fit_rows(timed(self.gathers), done.hardware)
+            fitted = fit_link(probes, hardware, link, raise_peaks=self.measured_peaks)
+            hardware, undetermined = fitted.hardware, [*undetermined, *fitted.kept]
+            bounds |= fitted.bounds
+        fitted = fit_efficiency(timed(self.tasks), hardware, raise_peaks=self.measured_peaks)
+        rows = fit_rows(timed(self.gathers), fitted.hardware)
         title = hardware.title if self.measured_peaks else f"{hardware.title}, calibrated"
         named = rows.hardware.model_copy(update={"name": name, "title": title, "kinds": ()})
-        bounds |= {**done.bounds, **rows.bounds}
-        return Calibration(_rounded(named), timed(self._every), (*kept, *done.kept), bounds)
+        bounds |= {**fitted.bounds, **rows.bounds}
+        return HardwareCalibration(
+            _round_numbers(named), timed(self._every), (*undetermined, *fitted.kept), bounds
+        )
 
 
-def unknown_hardware(devices: Sequence[jax.Device], dtype: str) -> Hardware:
+def measure_unknown_hardware(devices: Sequence[jax.Device], dtype: str) -> Hardware:
     """A description of devices of a kind that configs/hardware/ lacks; its peaks are measured."""
     device, local = devices[0], len(devices) // jax.process_count()
-    product, flops = matmul(list(devices), dtype)
-    copied, moved = copy(list(devices))
+    product, flops = make_matmul(list(devices), dtype)
+    copy_run, moved_bytes = make_copy(list(devices))
     seconds = {
-        name: min(taken)
-        for name, taken in samples({"product": product, "copy": copied}, REPETITIONS).items()
+        name: min(seconds_of_runs)
+        for name, seconds_of_runs in time_samples(
+            {"product": product, "copy": copy_run}, REPETITIONS
+        ).items()
     }
     return Hardware(
         name="unknown",
@@ -216,7 +223,7 @@ def unknown_hardware(devices: Sequence[jax.Device], dtype: str) -> Hardware:
         kinds=(),
         flops={dtype: flops / seconds["product"]},
         memory=_memory(device, local),
-        memory_bandwidth=moved / seconds["copy"],
+        memory_bandwidth=moved_bytes / seconds["copy"],
         host=local,
         domain=local,
         link=UNKNOWN_LINK,
@@ -244,7 +251,7 @@ def _domains(devices: Sequence[jax.Device], domain: int) -> np.ndarray:
     return np.array(devices).reshape(-1, inside)
 
 
-def _rounded(hardware: Hardware) -> Hardware:
+def _round_numbers(hardware: Hardware) -> Hardware:
     """Four digits of every number, which is more than is known; checked as a file would be."""
 
     def number(value: Any) -> Any:
@@ -257,7 +264,7 @@ def _rounded(hardware: Hardware) -> Hardware:
     return Hardware.model_validate(number(hardware.model_dump()))
 
 
-def write(hardware: Hardware, path: Path) -> None:
+def write_hardware(hardware: Hardware, path: Path) -> None:
     """A file that `mllm_jax.config.hardware.read` reads."""
     device = jax.devices()[0]
     head = (

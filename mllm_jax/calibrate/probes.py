@@ -23,7 +23,7 @@ from mllm_jax.config.load import AdamWConfig, ExperimentConfig
 from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import ShardedModule, abstract_parameters, compute_dtype
-from mllm_jax.plan.activation_bytes import between
+from mllm_jax.plan.activation_bytes import layer_input_shape
 from mllm_jax.train.state.stored import StoredForm
 from mllm_jax.train.step.build import build_step
 from scheduling.costs.estimate import Timing
@@ -52,7 +52,7 @@ REPEATED, LEAST_FLOPS = 8, 2.0**43
 
 
 @dataclass(frozen=True)
-class Probe:
+class TimedProbe:
     """A compiled program with its prediction by the cost model.
 
     Attributes:
@@ -67,7 +67,7 @@ class Probe:
 
 
 @dataclass
-class InPlace:
+class InPlaceProgram:
     """A compiled program that replaces its first argument, as a train step does its state.
 
     Attributes:
@@ -88,7 +88,7 @@ class InPlace:
 # ---- peaks ---------------------------------------------------------------------------------------
 
 
-def matmul(
+def make_matmul(
     devices: list[jax.Device], dtype: str, size: int | None = None
 ) -> tuple[Callable[[], Any], float]:
     """Products of matrices `[size, size]` on every device, and the FLOPs of one device.
@@ -107,14 +107,14 @@ def matmul(
 
         return lax.scan(one, x[0], length=count)[0][None]
 
-    x = _filled(mesh, (len(devices), size, size), jnp.dtype(dtype))
-    return _compiled(mesh, products, x), flops * count
+    x = _fill_array(mesh, (len(devices), size, size), jnp.dtype(dtype))
+    return _compile_mapped(mesh, products, x), flops * count
 
 
-def copy(devices: list[jax.Device]) -> tuple[Callable[[], Any], float]:
+def make_copy(devices: list[jax.Device]) -> tuple[Callable[[], Any], float]:
     """Sums of large arrays on every device, and the bytes that one device reads and writes."""
     mesh, size = Mesh(np.array(devices), ("data",)), COPY_BYTES[devices[0].platform == "cpu"]
-    x = _filled(mesh, (len(devices), size // 4), jnp.dtype("float32"))
+    x = _fill_array(mesh, (len(devices), size // 4), jnp.dtype("float32"))
     spec = PartitionSpec(*mesh.axis_names)
 
     def sums(x: jax.Array) -> jax.Array:
@@ -122,16 +122,16 @@ def copy(devices: list[jax.Device]) -> tuple[Callable[[], Any], float]:
 
     body = jax.shard_map(sums, mesh=mesh, in_specs=spec, out_specs=spec)
     program = jax.jit(body, donate_argnums=0).lower(x).compile()
-    return InPlace(program, x).run, 2.0 * size * REPEATED
+    return InPlaceProgram(program, x).run, 2.0 * size * REPEATED
 
 
-def _filled(mesh: Mesh, shape: tuple[int, ...], dtype: jnp.dtype) -> jax.Array:
+def _fill_array(mesh: Mesh, shape: tuple[int, ...], dtype: jnp.dtype) -> jax.Array:
     """An array of ones whose first dimensions lie along the axes of `mesh`."""
     layout = NamedSharding(mesh, PartitionSpec(*mesh.axis_names))
     return jax.jit(lambda: jnp.ones(shape, dtype), out_shardings=layout)()
 
 
-def _compiled(mesh: Mesh, body: Callable[..., Any], x: jax.Array) -> Callable[[], Any]:
+def _compile_mapped(mesh: Mesh, body: Callable[..., Any], x: jax.Array) -> Callable[[], Any]:
     spec = PartitionSpec(*mesh.axis_names)
     run = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=spec))
     return partial(run.lower(x).compile(), x)
@@ -140,7 +140,7 @@ def _compiled(mesh: Mesh, body: Callable[..., Any], x: jax.Array) -> Callable[[]
 # ---- layers --------------------------------------------------------------------------------------
 
 
-def layer_probes(config: ExperimentConfig, devices: list[jax.Device]) -> Iterator[Probe]:
+def layer_probes(config: ExperimentConfig, devices: list[jax.Device]) -> Iterator[TimedProbe]:
     """Runs of layers of every tower, forwards and with their backwards, of several sizes.
 
     Args:
@@ -149,12 +149,12 @@ def layer_probes(config: ExperimentConfig, devices: list[jax.Device]) -> Iterato
     """
     for name in ("decoder", *config.model.lanes):
         for rows, positions in _sizes(config, name):
-            run = _LayerRun(_short(config), name, rows, positions, devices)
+            run = _LayerProbe(_shorten(config), name, rows, positions, devices)
             yield run.probe(backward=False)
             yield run.probe(backward=True)
 
 
-def _short(config: ExperimentConfig) -> ExperimentConfig:
+def _shorten(config: ExperimentConfig) -> ExperimentConfig:
     """`config` with `LAYERS` layers in every module, rounded up to whole periods."""
     model = config.model
 
@@ -167,7 +167,7 @@ def _short(config: ExperimentConfig) -> ExperimentConfig:
     return config.model_copy(update={"model": changed})
 
 
-def _plans(model: ModelConfig, plan: ParallelPlan) -> dict[str, ParallelPlan]:
+def _same_plans(model: ModelConfig, plan: ParallelPlan) -> dict[str, ParallelPlan]:
     """All towers under one plan."""
     return dict.fromkeys(("decoder", *model.lanes), plan)
 
@@ -184,7 +184,7 @@ def _sizes(config: ExperimentConfig, name: str) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True)
-class _LayerRun:
+class _LayerProbe:
     """Layers of the decoder or of a lane on rows of one size, on all devices."""
 
     config: ExperimentConfig
@@ -209,16 +209,18 @@ class _LayerRun:
         """The cost model's timing of one microbatch."""
         plans = {"decoder": self.plan, self.name: self.plan}
         strategy = Strategy(plans, remat=self.config.model.remat)
-        whole = workload(self.config)
-        positions = {**whole.positions, self.name: self.positions}
-        own = replace(whole, rows=self.rows * self.plan.batch, positions=positions)
-        return lambda hardware: Timing(own, strategy, hardware, self.name)
+        workload_of_config = workload(self.config)
+        positions = {**workload_of_config.positions, self.name: self.positions}
+        workload_of_run = replace(
+            workload_of_config, rows=self.rows * self.plan.batch, positions=positions
+        )
+        return lambda hardware: Timing(workload_of_run, strategy, hardware, self.name)
 
-    def probe(self, *, backward: bool) -> Probe:
+    def probe(self, *, backward: bool) -> TimedProbe:
         """The forward alone, or with its backward."""
         what = "forward and backward" if backward else "forward"
         name = f"{self.name}: {self._layers} layers, {self.rows} x {self.positions}, {what}"
-        return Probe(name, self._compiled(backward), partial(self._predict, backward))
+        return TimedProbe(name, self._compile(backward), partial(self._predict, backward))
 
     def _predict(self, backward: bool, hardware: Hardware) -> float:
         timing = self.timing(hardware)
@@ -230,9 +232,9 @@ class _LayerRun:
         model = self.config.model
         return (model.decoder if self.name == "decoder" else model.encoders[self.name]).layers
 
-    def _compiled(self, backward: bool) -> Callable[[], Any]:
+    def _compile(self, backward: bool) -> Callable[[], Any]:
         model, name, plan = self.config.model, self.name, self.plan
-        grid = JointGrid.build(_plans(model, plan), model.decoder.kv_heads)
+        grid = JointGrid.build(_same_plans(model, plan), model.decoder.kv_heads)
         view, mesh = grid.views[name], make_mesh(grid, self.devices)
         module = ShardedModule(model, self.tower, view)
 
@@ -241,12 +243,14 @@ class _LayerRun:
             return jnp.sum(out.astype(jnp.float32))
 
         def body(stack: Any, x: jax.Array, rows: ModuleRows) -> Any:
-            own = vary((stack, x), view.all)
+            varied = vary((stack, x), view.all)
             if not backward:
-                return total(*own, rows)[None]
-            grads, dx = jax.grad(total, (0, 1))(*own, rows)
+                return total(*varied, rows)[None]
+            grads, dx = jax.grad(total, (0, 1))(*varied, rows)
             # Gradients are added to sums of earlier microbatches, for which the stack stands in.
-            return jax.tree.map(lambda leaf: leaf[None], (jax.tree.map(jnp.add, own[0], grads), dx))
+            return jax.tree.map(
+                lambda leaf: leaf[None], (jax.tree.map(jnp.add, varied[0], grads), dx)
+            )
 
         specs, arrays = self._inputs(grid, mesh)
         mapped = shard_map(body, mesh=mesh, in_specs=specs, out_specs=PartitionSpec(view.all))
@@ -260,7 +264,7 @@ class _LayerRun:
         rows = self.rows * self.plan.batch
         packed = packing(model, name, rows, self.positions)
         x = jax.ShapeDtypeStruct(
-            between(model, self.tower, rows, self.positions, 1), compute_dtype(model)
+            layer_input_shape(model, self.tower, rows, self.positions, 1), compute_dtype(model)
         )
         by_row = view.batch or None
         specs = (
@@ -287,41 +291,43 @@ def _random(shape: jax.ShapeDtypeStruct, layout: NamedSharding) -> jax.Array:
 # ---- optimizer -----------------------------------------------------------------------------------
 
 
-def update_probe(config: ExperimentConfig, devices: list[jax.Device]) -> Probe:
+def update_probe(config: ExperimentConfig, devices: list[jax.Device]) -> TimedProbe:
     """AdamW on the parameters of the model with few layers, the same on every device.
 
     It moves memory and computes little, which tells the memory's fraction from that of products.
     """
-    config = _short(config)
+    config = _shorten(config)
     train = config.train.model_copy(update={"optimizer": AdamWConfig(), "freeze": ()})
-    plans = _plans(config.model, ParallelPlan(data=len(devices)))
+    plans = _same_plans(config.model, ParallelPlan(data=len(devices)))
     step = build_step(config.model, plans, train=train, devices=devices)
 
-    own = step.state_specs
+    state_specs = step.state_specs
 
     def body(state: Any, grads: Any) -> Any:
         updates, optimizer = step.optimizer.update(grads, state["optimizer"], state["params"])
         params = optax.apply_updates(state["params"], updates)
         return state | {"params": params, "optimizer": optimizer}
 
-    sharded = shard_map(body, mesh=step.mesh, in_specs=(own, own["params"]), out_specs=own)
+    sharded = shard_map(
+        body, mesh=step.mesh, in_specs=(state_specs, state_specs["params"]), out_specs=state_specs
+    )
     state = step.init(jax.random.key(0))
     grads = jax.tree.map(jnp.ones_like, state["params"])
     program = jax.jit(sharded, donate_argnums=0).lower(state, grads).compile()
-    run = InPlace(program, state, (grads,)).run
-    whole = replace(workload(config), moments=2, frozen=frozenset())
+    run = InPlaceProgram(program, state, (grads,)).run
+    full_workload = replace(workload(config), moments=2, frozen=frozenset())
     strategy = Strategy(plans)
 
     def predict(hardware: Hardware) -> float:
-        return sum(Timing(whole, strategy, hardware, name).update() for name in plans)
+        return sum(Timing(full_workload, strategy, hardware, name).update() for name in plans)
 
-    return Probe("optimizer: AdamW on these layers", run, predict)
+    return TimedProbe("optimizer: AdamW on these layers", run, predict)
 
 
 # ---- gathers of rows -----------------------------------------------------------------------------
 
 
-def gather_probes(config: ExperimentConfig, devices: list[jax.Device]) -> Iterator[Probe]:
+def gather_probes(config: ExperimentConfig, devices: list[jax.Device]) -> Iterator[TimedProbe]:
     """Gathers of a microbatch's activations in a random order of their rows, on every device.
 
     Args:
@@ -334,12 +340,12 @@ def gather_probes(config: ExperimentConfig, devices: list[jax.Device]) -> Iterat
     rng = np.random.default_rng(0)
     for times in GATHERED:
         rows = times * config.data.rows * config.data.budgets["tokens"]
-        x = _filled(mesh, (len(devices), rows, width), dtype)
+        x = _fill_array(mesh, (len(devices), rows, width), dtype)
         orders = np.stack([rng.permutation(rows) for _ in devices]).astype(np.int32)
         inputs = x, jax.device_put(orders, layout)
         program = jax.jit(body).lower(*inputs).compile()
         predict = partial(_gather_seconds, 2.0 * x.nbytes / len(devices))
-        yield Probe(f"gather of {rows} rows of {width}", partial(program, *inputs), predict)
+        yield TimedProbe(f"gather of {rows} rows of {width}", partial(program, *inputs), predict)
 
 
 def _gather_seconds(moved: float, hardware: Hardware) -> float:
@@ -349,7 +355,7 @@ def _gather_seconds(moved: float, hardware: Hardware) -> float:
 # ---- collectives ---------------------------------------------------------------------------------
 
 
-def collective_probes(devices: np.ndarray, axis: int) -> Iterator[Probe]:
+def collective_probes(devices: np.ndarray, axis: int) -> Iterator[TimedProbe]:
     """All-gathers, reduce-scatters and sends over one axis of `devices`, of several sizes.
 
     Args:
@@ -367,11 +373,11 @@ def collective_probes(devices: np.ndarray, axis: int) -> Iterator[Probe]:
     for kind, body in bodies.items():
         for size in COLLECTIVE_BYTES:
             width = size // WIDE // (count if kind == "all_gather" else 1)
-            x = _filled(mesh, (*devices.shape, width), jnp.dtype("float32"))
+            x = _fill_array(mesh, (*devices.shape, width), jnp.dtype("float32"))
             run = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=spec))
             predict = partial(_collective_seconds, kind, size, count, domain if axis == 0 else 1)
             name = f"{kind}: {size / 2**20:g} MiB over {count} devices"
-            yield Probe(name, partial(run.lower(x).compile(), x), predict)
+            yield TimedProbe(name, partial(run.lower(x).compile(), x), predict)
 
 
 def _collective_seconds(kind: str, size: int, count: int, stride: int, hardware: Hardware) -> float:

@@ -14,7 +14,8 @@ import jax
 def medians(programs: Mapping[Any, Callable[[], Any]], repetitions: int) -> dict[Any, float]:
     """Median seconds of every program, run in turns after one run that does not count."""
     return {
-        name: statistics.median(taken) for name, taken in samples(programs, repetitions).items()
+        name: statistics.median(seconds)
+        for name, seconds in time_samples(programs, repetitions).items()
     }
 
 
@@ -38,17 +39,19 @@ def lower_quartiles(
     Beside other work on the machine, which only slows, it moves less than the median, and one lucky
     run does not decide as it does for the minimum.
     """
-    taken = samples(programs, repetitions)
-    return {name: sorted(own)[len(own) // 4] for name, own in taken.items()}
+    samples_of = time_samples(programs, repetitions)
+    return {name: sorted(seconds)[len(seconds) // 4] for name, seconds in samples_of.items()}
 
 
-def samples(programs: Mapping[Any, Callable[[], Any]], repetitions: int) -> dict[Any, list[float]]:
+def time_samples(
+    programs: Mapping[Any, Callable[[], Any]], repetitions: int
+) -> dict[Any, list[float]]:
     """Seconds of every run, as of `medians`."""
-    taken: dict[Any, list[float]] = {name: [] for name in programs}
+    seconds: dict[Any, list[float]] = {name: [] for name in programs}
     for repetition in range(repetitions + 1):
         for name, run in programs.items():
             begin = time.perf_counter()
             jax.block_until_ready(run())
             if repetition:
-                taken[name].append(time.perf_counter() - begin)
-    return taken
+                seconds[name].append(time.perf_counter() - begin)
+    return seconds

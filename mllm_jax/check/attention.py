@@ -22,7 +22,7 @@ LIMIT = 0.02
 
 
 @dataclass(frozen=True)
-class Case:
+class AttentionCase:
     """Packed rows of bfloat16 for attention.
 
     Attributes:
@@ -91,20 +91,20 @@ class Case:
 
         return jax.jit(both)
 
-    def errors(self, found: Any, expected: Any) -> tuple[float, float]:
+    def errors(self, actual: Any, expected: Any) -> tuple[float, float]:
         """Largest error over the largest value, of the outputs and gradients of a `program`.
 
         Padding, whose values mean nothing, is left out. A value that is not finite is infinitely
         wrong.
         """
         inside = self.segment_ids > 0
-        out = _error(found[0], expected[0], inside)
-        pairs = zip(found[1], expected[1], strict=True)
-        return out, max(_error(own, other, inside) for own, other in pairs)
+        out = _error(actual[0], expected[0], inside)
+        pairs = zip(actual[1], expected[1], strict=True)
+        return out, max(_error(values, other, inside) for values, other in pairs)
 
 
-def _error(found: Any, expected: Any, inside: NDArray[np.bool_]) -> float:
-    a, b = (np.asarray(x, np.float32)[inside] for x in (found, expected))
+def _error(actual: Any, expected: Any, inside: NDArray[np.bool_]) -> float:
+    a, b = (np.asarray(x, np.float32)[inside] for x in (actual, expected))
     if not np.isfinite(a).all():
         return float("inf")
     return float(np.abs(a - b).max() / np.abs(b).max())

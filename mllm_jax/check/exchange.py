@@ -23,7 +23,7 @@ from sharding.routes import Routes, Side, runs_of
 
 
 @dataclass(frozen=True)
-class Landing:
+class MergeCase:
     """Encoder outputs that land on tokens anywhere, by routes over all of `devices`.
 
     Attributes:
@@ -50,8 +50,8 @@ class Landing:
         """`[rows of all devices, tokens]`: a random output lands on each token, or none (-1)."""
         rows = self.rows * len(self.devices)
         most = rows * max(self.outputs, self.tokens)
-        drawn = np.random.default_rng(0).permutation(most)[: rows * self.tokens]
-        return np.where(drawn < rows * self.outputs, drawn, -1).reshape(rows, -1).astype(np.int32)
+        draws = np.random.default_rng(0).permutation(most)[: rows * self.tokens]
+        return np.where(draws < rows * self.outputs, draws, -1).reshape(rows, -1).astype(np.int32)
 
     @property
     def bytes(self) -> int:
@@ -81,7 +81,7 @@ class Landing:
 
         spec = PartitionSpec(axes)
         run = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=spec))
-        inputs = self._placed(mesh, spec, grid)
+        inputs = self._place_inputs(mesh, spec, grid)
         return partial(run.lower(*inputs).compile(), *inputs)
 
     def expected(self) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -93,9 +93,9 @@ class Landing:
         gradient[self.index[lands]] = weights[lands]
         return moved, gradient.reshape(outputs.shape)
 
-    def error(self, found: Any) -> float:
+    def error(self, actual: Any) -> float:
         """The largest difference between the result of `program` and `expected`; right is 0."""
-        pairs = zip(found, self.expected(), strict=True)
+        pairs = zip(actual, self.expected(), strict=True)
         return max(float(np.abs(np.asarray(a, np.float32) - b).max()) for a, b in pairs)
 
     @property
@@ -109,7 +109,7 @@ class Landing:
         first, second = (rng.standard_normal(shape, np.float32) for shape in shapes)
         return first.astype(self.dtype), second.astype(self.dtype)
 
-    def _placed(self, mesh: Mesh, spec: PartitionSpec, grid: JointGrid) -> Any:
+    def _place_inputs(self, mesh: Mesh, spec: PartitionSpec, grid: JointGrid) -> Any:
         if self.exchange != "all_to_all":
             inputs: Any = (*self._values(), RouteArrays(None, self.index))
             return jax.device_put(inputs, shardings(mesh, jax.tree.map(lambda _: spec, inputs)))
@@ -118,11 +118,11 @@ class Landing:
         target = Side(grid.views["decoder"], rows, self.tokens)
         runs = runs_of(self.index, self.outputs)
         routes = Routes.build(source, target, runs, self.ragged)
-        made = RouteArrays(
+        route_arrays = RouteArrays(
             None,
             picks=np.stack([routes.send(device) for device in numbers]),
             slices=np.stack([routes.slices(device) for device in numbers]) if self.ragged else None,
             receive=np.concatenate([routes.receive(device) for device in numbers]),
         )
-        inputs = (*self._values(), made)
+        inputs = (*self._values(), route_arrays)
         return jax.device_put(inputs, shardings(mesh, jax.tree.map(lambda _: spec, inputs)))

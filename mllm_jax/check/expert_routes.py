@@ -21,7 +21,7 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.layers.config.experts import ExpertsConfig
 from mllm_jax.layers.experts.router import choose
 from mllm_jax.runtime.folder import RunError, prepare_folder
-from mllm_jax.train.records.expert_history import drawn_experts
+from mllm_jax.train.records.expert_history import find_experts
 
 if TYPE_CHECKING:  # which routes need not
     from matplotlib.axes import Axes
@@ -39,7 +39,7 @@ TITLES = ("tokens", "copies, sorted\nby expert", "on the experts' ranks", "resul
 STEPS = ("router", "exchange", "exchange", "weights")
 
 
-class Copy(NamedTuple):
+class TokenCopy(NamedTuple):
     """A copy of a token: its expert, the rank and the number of the token there, and its weight."""
 
     expert: int
@@ -49,7 +49,7 @@ class Copy(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Routes:
+class ExpertRoutes:
     """The choices of the tokens of some ranks that share experts.
 
     Attributes:
@@ -63,7 +63,7 @@ class Routes:
     weights: NDArray[np.float64]
 
     @classmethod
-    def drawn(cls, config: ExpertsConfig, ranks: int, seed: int) -> Routes:
+    def drawn(cls, config: ExpertsConfig, ranks: int, seed: int) -> ExpertRoutes:
         """Choices of the configured router with random logits."""
         logits = np.random.default_rng(seed).normal(size=(ranks, TOKENS, config.count))
         choice, weights = choose(jnp.asarray(logits, jnp.float32), config)
@@ -78,39 +78,39 @@ class Routes:
         """The rank that has an expert."""
         return expert * self.ranks // self.experts
 
-    def sent(self, rank: int) -> list[Copy]:
+    def sent(self, rank: int) -> list[TokenCopy]:
         """Copies of the tokens of a rank, sorted by expert, then by token."""
         places = np.ndindex(self.choice[rank].shape)
-        found = [
-            Copy(int(self.choice[rank][at]), rank, at[0], float(self.weights[rank][at]))
+        copies = [
+            TokenCopy(int(self.choice[rank][at]), rank, at[0], float(self.weights[rank][at]))
             for at in places
         ]
-        return sorted(found)
+        return sorted(copies)
 
-    def arrived(self, rank: int) -> list[Copy]:
+    def arrived(self, rank: int) -> list[TokenCopy]:
         """Copies that a rank computes, sorted by expert, then by the rank they come from."""
         sent = (copy for source in range(self.ranks) for copy in self.sent(source))
         return sorted(copy for copy in sent if self.owner(copy.expert) == rank)
 
 
-def routes(config: ExperimentConfig) -> Routes:
+def draw_routes(config: ExperimentConfig) -> ExpertRoutes:
     """Those of the configured layers and ranks.
 
     Raises:
         RunError: the decoder has no experts, or its ranks make more copies than a picture has.
     """
-    own = drawn_experts(config.model.decoder)
+    experts = find_experts(config.model.decoder)
     ranks = config.parallel.decoder.expert
-    most = max(COPIES // (TOKENS * own.top_k), 1)
+    most = max(COPIES // (TOKENS * experts.top_k), 1)
     if ranks > most:
         raise RunError(
-            f"parallel.decoder.expert: {ranks} ranks, each with {own.top_k} copies of {TOKENS} "
+            f"parallel.decoder.expert: {ranks} ranks, each with {experts.top_k} copies of {TOKENS} "
             f"tokens, are too many for a picture of {COPIES} copies; valid: at most {most}"
         )
-    return Routes.drawn(own, ranks, config.train.seed)
+    return ExpertRoutes.drawn(experts, ranks, config.train.seed)
 
 
-def draw(routes: Routes, folder: Path) -> Path:
+def draw_picture(routes: ExpertRoutes, folder: Path) -> Path:
     """Write `routes.png`: the ranks below one another, the steps of a layer from left to right.
 
     Raises:
@@ -136,7 +136,7 @@ def draw(routes: Routes, folder: Path) -> Path:
 class _Drawing:
     """The squares of all columns and the lines between them; `tops` are those of the ranks."""
 
-    routes: Routes
+    routes: ExpertRoutes
     tops: Sequence[float]
     axes: Axes
 
@@ -152,7 +152,7 @@ class _Drawing:
             self._line(3, here, token, color, 4.0 * copy.weight)
         self._titles()
 
-    def _ways(self) -> Iterator[tuple[Copy, float, float]]:
+    def _ways(self) -> Iterator[tuple[TokenCopy, float, float]]:
         """Every copy with its height where it is sent from, and where it is computed."""
         for rank in range(self.routes.ranks):
             arrived = self.routes.arrived(rank)
@@ -165,8 +165,12 @@ class _Drawing:
         """Frame, name and squares of a rank."""
         top, bottom = self.tops[rank], self.tops[rank + 1] - GAP
         self.axes.axhspan(top - 0.4, bottom + 0.4, color="0.95", zorder=0)
-        own = [n for n in range(self.routes.experts) if self.routes.owner(n) == rank]
-        name = f"rank {rank}\nexperts\n{own[0]} to {own[-1]}" if own[1:] else f"rank {rank}"
+        rank_experts = [n for n in range(self.routes.experts) if self.routes.owner(n) == rank]
+        name = (
+            f"rank {rank}\nexperts\n{rank_experts[0]} to {rank_experts[-1]}"
+            if rank_experts[1:]
+            else f"rank {rank}"
+        )
         self.axes.text(-0.7, (top + bottom) / 2, name, ha="right", va="center", fontsize=8)
         for column in (0, 4):
             for token in range(TOKENS):
@@ -186,9 +190,18 @@ class _Drawing:
         for copy, height in zip(arrived, heights, strict=True):
             self._square(2, height, copy.rank, str(copy.expert))
         for expert in {copy.expert for copy in arrived}:
-            own = [y for copy, y in zip(arrived, heights, strict=True) if copy.expert == expert]
-            corner = COLUMNS[2] - 0.5, own[0] - 0.5
-            frame = Rectangle(corner, 1.0, own[-1] - own[0] + 1, fill=False, color="0.2", zorder=3)
+            expert_heights = [
+                y for copy, y in zip(arrived, heights, strict=True) if copy.expert == expert
+            ]
+            corner = COLUMNS[2] - 0.5, expert_heights[0] - 0.5
+            frame = Rectangle(
+                corner,
+                1.0,
+                expert_heights[-1] - expert_heights[0] + 1,
+                fill=False,
+                color="0.2",
+                zorder=3,
+            )
             self.axes.add_patch(frame)
 
     def _middle(self, rank: int, number: int, count: int) -> float:

@@ -67,26 +67,26 @@ class GroupedCase:
 
         def loss(arrays: list[jax.Array]) -> tuple[jax.Array, jax.Array]:
             rows, kernels = arrays
-            made = _product(way, rows, kernels, counts)
-            return jnp.sum(jnp.sin(made.astype(jnp.float32))), made
+            output = _product(way, rows, kernels, counts)
+            return jnp.sum(jnp.sin(output.astype(jnp.float32))), output
 
         def both(arrays: list[jax.Array]) -> tuple[jax.Array, list[jax.Array]]:
-            (_, made), gradients = jax.value_and_grad(loss, has_aux=True)(arrays)
-            return made, gradients
+            (_, output), gradients = jax.value_and_grad(loss, has_aux=True)(arrays)
+            return output, gradients
 
         return jax.jit(both)
 
-    def errors(self, found: Any, expected: Any) -> tuple[float, float]:
+    def errors(self, actual: Any, expected: Any) -> tuple[float, float]:
         """Largest error over the largest value, of the outputs and gradients of a `program`.
 
         A value that is not finite is infinitely wrong, and so is one behind the groups that is not
         zero.
         """
-        behind = (found[0][self.rows :], found[1][0][self.rows :])
-        if any(np.any(np.asarray(own, np.float32) != 0) for own in behind):
+        trailing = (actual[0][self.rows :], actual[1][0][self.rows :])
+        if any(np.any(np.asarray(values, np.float32) != 0) for values in trailing):
             return float("inf"), float("inf")
-        pairs = zip(found[1], expected[1], strict=True)
-        return _error(found[0], expected[0]), max(_error(own, other) for own, other in pairs)
+        pairs = zip(actual[1], expected[1], strict=True)
+        return _error(actual[0], expected[0]), max(_error(values, other) for values, other in pairs)
 
 
 def _product(way: str, rows: jax.Array, kernels: jax.Array, counts: jax.Array) -> jax.Array:
@@ -103,15 +103,15 @@ def _reference(rows: jax.Array, kernels: jax.Array, counts: jax.Array) -> jax.Ar
     """All rows of each group times its kernel, in float32."""
     ends = jnp.cumsum(counts)
     owner = jnp.searchsorted(ends, jnp.arange(len(rows)), side="right")[:, None]
-    made = jnp.zeros((len(rows), kernels.shape[2]), jnp.float32)
+    product = jnp.zeros((len(rows), kernels.shape[2]), jnp.float32)
     for group in range(len(kernels)):
-        own = jnp.where(owner == group, rows, 0).astype(jnp.float32)
-        made += jnp.matmul(own, kernels[group].astype(jnp.float32), precision="highest")
-    return made
+        group_rows = jnp.where(owner == group, rows, 0).astype(jnp.float32)
+        product += jnp.matmul(group_rows, kernels[group].astype(jnp.float32), precision="highest")
+    return product
 
 
-def _error(found: Any, expected: Any) -> float:
-    a, b = (np.asarray(x, np.float32) for x in (found, expected))
+def _error(actual: Any, expected: Any) -> float:
+    a, b = (np.asarray(x, np.float32) for x in (actual, expected))
     if not np.isfinite(a).all():
         return float("inf")
     return float(np.abs(a - b).max() / np.abs(b).max())

@@ -25,7 +25,7 @@ LOADS: dict[str, Holds] = {
 }
 
 
-def part_loads(
+def make_loads(
     microbatches: Sequence[PackedBatch], model: ModelConfig
 ) -> Iterator[tuple[str, list[PackedBatch]]]:
     """Names of `LOADS`, and the microbatches with these media alone.
@@ -41,14 +41,14 @@ def part_loads(
 def _with(batch: PackedBatch, model: ModelConfig, m: int, holds: Holds) -> PackedBatch:
     """A microbatch with the media of some rows of each lane alone."""
     batch = deepcopy(batch)
-    kept = {}
-    for lane, (name, own) in enumerate(batch.encoders.items()):
-        rows = len(own.segment_ids)
-        outputs = own.segment_ids.shape[1] // model.encoder(name).reduction
+    places_of_lane = {}
+    for lane, (name, module_rows) in enumerate(batch.encoders.items()):
+        rows = len(module_rows.segment_ids)
+        outputs = module_rows.segment_ids.shape[1] // model.encoder(name).reduction
         index, places = batch.decoder.merges[name], (batch.places or {})[name]
         for row in (row for row in range(rows) if not holds(lane, m, row)):
-            own.segment_ids[row] = 0
+            module_rows.segment_ids[row] = 0
             index[(index >= 0) & (index // outputs == row)] = -1
             places = places[places[:, 0] != row]
-        kept[name] = places
-    return replace(batch, places=kept)
+        places_of_lane[name] = places
+    return replace(batch, places=places_of_lane)

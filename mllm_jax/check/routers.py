@@ -21,7 +21,9 @@ BIAS = np.float32(4.0)
 ONE_EXPERT, ONE_RANK = "all to one expert", "all to experts of one rank"
 
 
-def routed(model: ModelConfig, plan: ParallelPlan, params: Any) -> Iterator[tuple[str, Any]]:
+def preferred_routers(
+    model: ModelConfig, plan: ParallelPlan, params: Any
+) -> Iterator[tuple[str, Any]]:
     """Names of routers and parameters with them; nothing where the decoder has no experts.
 
     Routers: a `random` one, which has the parameters as they are; one whose tokens all choose the
@@ -36,12 +38,12 @@ def routed(model: ModelConfig, plan: ParallelPlan, params: Any) -> Iterator[tupl
     if experts is None:
         return
     yield "random", params
-    yield ONE_EXPERT, _preferring(params, 1)
+    yield ONE_EXPERT, _prefer_last(params, 1)
     if plan.expert > 1:
-        yield ONE_RANK, _preferring(params, experts.count // plan.expert)
+        yield ONE_RANK, _prefer_last(params, experts.count // plan.expert)
 
 
-def _preferring(params: Any, last: int) -> Any:
+def _prefer_last(params: Any, last: int) -> Any:
     """`params` whose routers prefer the `last` experts of all layers."""
 
     def changed(path: tuple[Any, ...], leaf: np.ndarray) -> np.ndarray:

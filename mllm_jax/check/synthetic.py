@@ -69,7 +69,7 @@ def synthetic_batch(
     return PackedBatch({DECODER: decoder, **encoders}, places=places)
 
 
-def scattered(batch: PackedBatch, model: ModelConfig, seed: int) -> PackedBatch:
+def scatter_rows(batch: PackedBatch, model: ModelConfig, seed: int) -> PackedBatch:
     """The same batch with every encoder's rows in another order, as balancing may deal them.
 
     Args:
@@ -83,10 +83,12 @@ def scattered(batch: PackedBatch, model: ModelConfig, seed: int) -> PackedBatch:
     rng = np.random.default_rng(seed)
     rows = len(batch.decoder.inputs)
     encoders, merges, runs, places = {}, {}, {}, {}
-    for name, own in batch.encoders.items():
+    for name, module_rows in batch.encoders.items():
         order = rng.permutation(rows)
-        outputs = own.segment_ids.shape[1] // model.encoder(name).reduction
-        encoders[name] = of_names({key: array[order] for key, array in by_name(own).items()})
+        outputs = module_rows.segment_ids.shape[1] // model.encoder(name).reduction
+        encoders[name] = of_names(
+            {key: array[order] for key, array in by_name(module_rows).items()}
+        )
         index = batch.decoder.merges[name]
         row, offset = np.divmod(index, outputs)
         moved = np.argsort(order)[row] * outputs + offset
@@ -136,17 +138,21 @@ def _media(
 
     The positions between media are random, too.
     """
-    found, places = empty_rows(spec, rows, budget), []
+    module_rows, places = empty_rows(spec, rows, budget), []
     for row in range(rows):
         start = 0
         parts = [_media_outputs(rng, spec, most) for _ in range(budget // most)]
         for i, outputs in enumerate(chain.from_iterable(parts)):
-            write_medium(found, spec, row, start, i + 1, spec.sketch(rng, outputs))
+            write_medium(module_rows, spec, row, start, i + 1, spec.sketch(rng, outputs))
             places.append((row, start, outputs * spec.reduction, i + 1, 1))
             start += outputs * spec.reduction
-    found = replace(found, inputs=rng.normal(size=found.inputs.shape).astype(np.float32))
-    found = replace(found, arrays={**found.arrays, **spec.remixed(rng, found)})
-    return found, np.array(places, np.int64).reshape(-1, 5)
+    module_rows = replace(
+        module_rows, inputs=rng.normal(size=module_rows.inputs.shape).astype(np.float32)
+    )
+    module_rows = replace(
+        module_rows, arrays={**module_rows.arrays, **spec.remixed(rng, module_rows)}
+    )
+    return module_rows, np.array(places, np.int64).reshape(-1, 5)
 
 
 def _media_outputs(rng: np.random.Generator, spec: RowSpec, budget: int) -> list[int]:
@@ -160,9 +166,9 @@ def _index(rng: np.random.Generator, landing: NDArray[np.bool_], free: NDArray[n
     rows, outputs = landing.shape
     index = np.full(free.shape, -1, np.int32)
     for row in range(rows):
-        whole = np.flatnonzero(landing[row])
+        merged_outputs = np.flatnonzero(landing[row])
         places = np.flatnonzero(free[row])
-        count = min(len(whole), len(places) // 2)
+        count = min(len(merged_outputs), len(places) // 2)
         chosen = np.sort(rng.choice(places, size=count, replace=False))
-        index[row, chosen] = row * outputs + whole[:count]
+        index[row, chosen] = row * outputs + merged_outputs[:count]
     return index

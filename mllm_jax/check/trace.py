@@ -16,9 +16,9 @@ from mllm_jax.runtime.folder import RunError, prepare_folder
 from mllm_jax.runtime.hardware.peak import device_peak
 from mllm_jax.train.records.recorder import (
     UNKNOWN_RATE,
-    Recorder,
-    Written,
-    own_name,
+    TaskRecorder,
+    WrittenTimelines,
+    name_by_process,
     write_timelines,
 )
 from mllm_jax.train.step.batch import local_rows, place, select_rows
@@ -27,14 +27,14 @@ from mllm_jax.train.step.step import TrainStep
 
 
 @dataclass(frozen=True)
-class Trace:
+class TraceResult:
     """Files that `trace` wrote, and the schedule's figures by name of the timeline.
 
     Attributes:
         hardware: the devices whose FLOP/s the prediction has, and where that number comes from.
     """
 
-    written: Written
+    written: WrittenTimelines
     hardware: str
 
     @property
@@ -66,7 +66,7 @@ class Trace:
         }
 
 
-def trace(config: ExperimentConfig, folder: Path, *, measure: bool) -> Trace:
+def write_trace(config: ExperimentConfig, folder: Path, *, measure: bool) -> TraceResult:
     """Write the timeline of the configured pipeline into `folder`.
 
     Args:
@@ -90,33 +90,33 @@ def trace(config: ExperimentConfig, folder: Path, *, measure: bool) -> Trace:
         )
     prepare_folder(folder)
     costs = lower(config).costs
-    records = _records(config) if measure else None
-    rate, hardware = _rate(config, measured=measure)
-    name = own_name("schedule")
-    return Trace(write_timelines(folder, name, plan.schedule, costs, rate, records), hardware)
+    records = _record_step(config) if measure else None
+    rate, hardware = _choose_rate(config, measured=measure)
+    name = name_by_process("schedule")
+    return TraceResult(write_timelines(folder, name, plan.schedule, costs, rate, records), hardware)
 
 
-def _rate(config: ExperimentConfig, *, measured: bool) -> tuple[float, str]:
+def _choose_rate(config: ExperimentConfig, *, measured: bool) -> tuple[float, str]:
     """FLOP/s of one device for the prediction, and what they are, in words.
 
     Args:
         measured: whether the prediction has the rate of a measured step instead.
     """
     device, count = jax.devices()[0], config.parallel.devices
-    found = device_peak(device)
-    rate = UNKNOWN_RATE if found is None else found.flops_of_device(device)
+    peak = device_peak(device)
+    rate = UNKNOWN_RATE if peak is None else peak.flops_of_device(device)
     if measured:
         return rate, f"{count} devices at the rate of the measured step"
-    if found is None:
+    if peak is None:
         return rate, f"{count} x {device.device_kind}: {rate / 1e12:g} TFLOP/s are assumed"
     emulated = device.platform == "cpu"
-    return rate, f"{count} emulated devices on {found}" if emulated else f"{count} x {found}"
+    return rate, f"{count} emulated devices on {peak}" if emulated else f"{count} x {peak}"
 
 
-def _records(config: ExperimentConfig) -> np.ndarray:
+def _record_step(config: ExperimentConfig) -> np.ndarray:
     """Times of the second of two steps on synthetic data; the first one warms up."""
     step = gradient_step(config)
-    recorder = Recorder(step.program.grid)
+    recorder = TaskRecorder(step.program.grid)
     step = with_plan(step, observe=recorder)
     params = step.init(jax.random.key(config.train.seed))["params"]
     batch = step.primed(params, place(_microbatches(config, step), step))

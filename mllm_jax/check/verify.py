@@ -19,9 +19,9 @@ import numpy as np
 
 from data.batch import PackedBatch
 from mllm_jax.check.hashed import HASHED
-from mllm_jax.check.loads import part_loads
-from mllm_jax.check.routers import routed
-from mllm_jax.check.synthetic import scattered, synthetic_batch
+from mllm_jax.check.loads import make_loads
+from mllm_jax.check.routers import preferred_routers
+from mllm_jax.check.synthetic import scatter_rows, synthetic_batch
 from mllm_jax.config.configured_step import lower
 from mllm_jax.config.inputs import own_positions, own_rows
 from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
@@ -75,8 +75,8 @@ class Verification:
         """The largest errors of all routers and loads."""
         every, worst = [*routers.values(), *loads.values()], {}
         for module in every[0].worst:
-            own = max(every, key=lambda each: each.worst[module])
-            worst[module] = own.worst[module], own.leaves[module]
+            worst_run = max(every, key=lambda each: each.worst[module])
+            worst[module] = worst_run.worst[module], worst_run.leaves[module]
         return cls(
             max(each.loss_error for each in every),
             {module: error for module, (error, _) in worst.items()},
@@ -106,9 +106,9 @@ class Verification:
 
     def to_json(self) -> dict[str, Any]:
         """`{"ok", "loss_error", "worst": {module: error}}`, with `routers` and `loads` if any."""
-        found = {"ok": self.ok, "loss_error": self.loss_error, "worst": self.worst}
+        result = {"ok": self.ok, "loss_error": self.loss_error, "worst": self.worst}
         cases = {"routers": self.routers, "loads": self.loads}
-        return found | {name: errors for name, errors in cases.items() if errors}
+        return result | {name: errors for name, errors in cases.items() if errors}
 
 
 def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
@@ -119,7 +119,7 @@ def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
     of one rank. Encoders with independent microbatches have all their media, and then a part of
     them or none.
     """
-    small = shrink(config)
+    small = shrink_experiment(config)
     model, plans, rows = small.model, small.parallel.plans, small.data.rows
     budgets = {name: small.data.budgets[name] for name in model.lanes}
     longest = {name: own_positions(small, name) for name in model.lanes}
@@ -135,34 +135,45 @@ def verify(config: ExperimentConfig, seed: int = 0) -> Verification:
     pipeline = lower(small).pipeline
     how: dict[str, Any] = {"exchanges": lower(config).exchanges, "overlap": overlap_of(config)}
 
-    def dealt(batches: Sequence[Any]) -> Sequence[Any]:
+    def deal(batches: Sequence[Any]) -> Sequence[Any]:
         if small.data.balance != "per_phase":
             return batches
-        return [scattered(batch, model, seed + i) for i, batch in enumerate(batches)]
+        return [scatter_rows(batch, model, seed + i) for i, batch in enumerate(batches)]
 
-    got = gradients_of(model, plans, dealt(microbatches), pipeline, frozen, **how)
-    expected = gradients_of(model, single, microbatches, frozen=frozen)
-    ways = dict(routed(model, plans["decoder"], params))
-    routers = {name: compare(got(own), expected(own)) for name, own in ways.items()}
+    got = make_gradient_function(model, plans, deal(microbatches), pipeline, frozen, **how)
+    expected = make_gradient_function(model, single, microbatches, frozen=frozen)
+    router_params_by_name = dict(preferred_routers(model, plans["decoder"], params))
+    routers = {
+        name: compare_gradients(got(router_params), expected(router_params))
+        for name, router_params in router_params_by_name.items()
+    }
     if pipeline is None or pipeline.independent_microbatches is None:
-        return Verification.of(routers, {}) if routers else compare(got(params), expected(params))
-    loads = {"full": microbatches} | dict(part_loads(microbatches, model))
-    found = {
-        name: compare(got(params, dealt(load)), expected(params, load))
+        return (
+            Verification.of(routers, {})
+            if routers
+            else compare_gradients(got(params), expected(params))
+        )
+    loads = {"full": microbatches} | dict(make_loads(microbatches, model))
+    errors = {
+        name: compare_gradients(got(params, deal(load)), expected(params, load))
         for name, load in loads.items()
     }
-    return Verification.of(routers, found)
+    return Verification.of(routers, errors)
 
 
 def initial_parameters(model: ModelConfig, seed: int) -> Any:
     """Parameters of `model` as numpy arrays, the same on every process."""
     key = jax.device_put(jax.random.key(seed, impl=HASHED), jax.local_devices()[0])
     make = jax.jit(partial(init_parameters, model)).lower(key).compile(_run_once())
-    made = jax.tree.map(np.asarray, make(key))
-    return jax.tree_util.tree_map_with_path(partial(_trained, np.random.default_rng(seed)), made)
+    params = jax.tree.map(np.asarray, make(key))
+    return jax.tree_util.tree_map_with_path(
+        partial(_train_a_little, np.random.default_rng(seed)), params
+    )
 
 
-def _trained(rng: np.random.Generator, path: tuple[Any, ...], leaf: np.ndarray) -> np.ndarray:
+def _train_a_little(
+    rng: np.random.Generator, path: tuple[Any, ...], leaf: np.ndarray
+) -> np.ndarray:
     """The parameter as if it had trained a little.
 
     The second matrix of an adapter begins at zero, where the first one has no gradient.
@@ -172,7 +183,7 @@ def _trained(rng: np.random.Generator, path: tuple[Any, ...], leaf: np.ndarray) 
     return rng.normal(scale=1e-2, size=leaf.shape).astype(np.float32)
 
 
-class Gradients(Protocol):
+class GradientFunction(Protocol):
     """From parameters of the model to loss and gradients."""
 
     def __call__(
@@ -196,10 +207,12 @@ def loss_and_gradients(
     Parameters and gradients are those of the model, layers stacked in their order; gradients have
     no leaves of what is frozen.
     """
-    return gradients_of(model, plans, microbatches, pipeline, frozen, exchanges, overlap)(params)
+    return make_gradient_function(model, plans, microbatches, pipeline, frozen, exchanges, overlap)(
+        params
+    )
 
 
-def gradients_of(
+def make_gradient_function(
     model: ModelConfig,
     plans: dict[str, ParallelPlan],
     microbatches: Sequence[PackedBatch],
@@ -207,17 +220,17 @@ def gradients_of(
     frozen: Frozen = NOTHING_FROZEN,
     exchanges: Exchanges = AS_USUAL,
     overlap: Overlap = NO_OVERLAP,
-) -> Gradients:
+) -> GradientFunction:
     """`loss_and_gradients` of any parameters, by one program that the first of them compile."""
-    alone = plans["decoder"].devices == 1
-    own = jax.local_devices()[:1] if alone else None
+    single_device = plans["decoder"].devices == 1
+    devices = jax.local_devices()[:1] if single_device else None
     how: dict[str, Any] = {"exchanges": exchanges, "overlap": overlap}
-    step = build_step(model, plans, pipeline, frozen, devices=own, **how)
+    step = build_step(model, plans, pipeline, frozen, devices=devices, **how)
     rows = len(microbatches[0].decoder.inputs)
     chosen = local_rows(step, rows)
 
     def placed_batch(microbatches: Sequence[PackedBatch]) -> Batch:
-        return place([b if alone else select_rows(b, chosen) for b in microbatches], step)
+        return place([b if single_device else select_rows(b, chosen) for b in microbatches], step)
 
     own_batch = placed_batch(microbatches)
     programs: list[Any] = []
@@ -250,7 +263,9 @@ def _run_once() -> dict[str, Any]:
     return {"xla_backend_optimization_level": 0} if on_cpu else {}
 
 
-def compare(got: tuple[np.ndarray, Any], expected: tuple[np.ndarray, Any]) -> Verification:
+def compare_gradients(
+    got: tuple[np.ndarray, Any], expected: tuple[np.ndarray, Any]
+) -> Verification:
     """Largest relative error of every module, leaf by leaf."""
     worst, leaves = {}, {}
     for module, own in expected[1].items():
@@ -285,7 +300,7 @@ def relative_error(got: np.ndarray, expected: np.ndarray, largest: float = 0.0) 
     return error / scale if scale else (0.0 if error == 0 else math.inf)
 
 
-def shrink(config: ExperimentConfig) -> ExperimentConfig:
+def shrink_experiment(config: ExperimentConfig) -> ExperimentConfig:
     """The smallest experiment with the same families, plans and schedule, encoders cut alike."""
     plans = config.parallel.plans
     if plans["decoder"].stage > 1:
@@ -299,24 +314,27 @@ def shrink(config: ExperimentConfig) -> ExperimentConfig:
         name: config.model.encoder(name).reduction * math.lcm(4, plans[name].sequence)
         for name in config.model.lanes
     }
-    own = {name: budgets[name] for name in config.schedule.budgets}
+    own_budgets = {name: budgets[name] for name in config.schedule.budgets}
     # Encoders that have several units for one of the decoder's microbatches still have.
-    apart = [n for n in budgets if own_positions(config, n) < config.data.budgets[n]]
-    budgets |= {name: 2 * own_rows(config, name) * budgets[name] for name in apart}
+    several_microbatches = [n for n in budgets if own_positions(config, n) < config.data.budgets[n]]
+    budgets |= {name: 2 * own_rows(config, name) * budgets[name] for name in several_microbatches}
     budgets |= {"tokens": math.lcm(16, plans["decoder"].sequence), "segments": 8}
     data = config.data.model_copy(update={"rows": max(shares, 2), "budgets": budgets})
     # Some microbatches more than a pipeline holds at a time: all that its tables can do happens.
     enough = 3 * plans["decoder"].stage if plans["decoder"].stage > 1 else 1
     train = config.train.model_copy(update={"accumulate": min(config.train.accumulate, enough)})
     model = shrink_model(config.model, plans, config.schedule)
-    schedule = config.schedule.model_copy(update={"budgets": own})
+    schedule = config.schedule.model_copy(update={"budgets": own_budgets})
     update = {"model": model, "data": data, "train": train, "schedule": schedule}
     return config.model_copy(update=update)
 
 
 def shrink_model(model: ModelConfig, plans: Plans, schedule: ScheduleConfig) -> ModelConfig:
     """The smallest model of the same families that every plan and the schedule can split."""
-    lanes = {name: [n for n, own in model.lanes.items() if own == name] for name in model.encoders}
+    lanes = {
+        name: [n for n, encoder_name in model.lanes.items() if encoder_name == name]
+        for name in model.encoders
+    }
     encoders = {
         name: _shrink_encoder(
             encoder,
@@ -367,11 +385,11 @@ def _fewer_layers(decoder: DecoderConfig, runs: int) -> int:
 
 def _shrink_experts(decoder: DecoderConfig, tensor: int) -> dict[str, Any] | None:
     """As many experts, of smaller widths."""
-    own, width = decoder.experts, math.lcm(16, tensor)
-    if own is None:
+    experts, width = decoder.experts, math.lcm(16, tensor)
+    if experts is None:
         return None
-    shared = width if own.shared_d_ff else 0
-    return own.model_dump(mode="json") | {"d_ff": width, "shared_d_ff": shared}
+    shared = width if experts.shared_d_ff else 0
+    return experts.model_dump(mode="json") | {"d_ff": width, "shared_d_ff": shared}
 
 
 def _shrink_encoder(

@@ -17,14 +17,14 @@ from mllm_jax.cli.devices import start_configured
 from mllm_jax.cli.inputs import media_of
 from mllm_jax.console import open_console
 from mllm_jax.evaluation.evaluate import evaluate
-from mllm_jax.evaluation.metrics import named_metrics
-from mllm_jax.generate.answers import Answers, Reply
-from mllm_jax.generate.generator import Generator, Wanted
+from mllm_jax.evaluation.metrics import parse_metrics
+from mllm_jax.generate.answers import AnswerSet, Reply
+from mllm_jax.generate.generator import AnswerGenerator, AnswerOptions
 from mllm_jax.generate.kept import AnswerFile
 from mllm_jax.generate.opened import open_model
 from mllm_jax.runtime.interrupt import set_interrupt_status
 from mllm_jax.runtime.part import peers
-from mllm_jax.train.decoding.sampling import Sampling
+from mllm_jax.train.decoding.sampling import TokenSampling
 
 #: Reasons for which prompts have no answer that are shown.
 SHOWN = 5
@@ -52,7 +52,7 @@ def answer_prompts(request: Request) -> Answer:
 def evaluate_questions(request: Request) -> Answer:
     """Answer the questions of a file, and compute the metrics of the answers."""
     args = request.args
-    metrics = named_metrics(args.metrics)
+    metrics = parse_metrics(args.metrics)
     generator, settings = _open_generator(request)
     media = request.path_of("media")
     result = evaluate(generator, Path(args.questions), metrics, settings, media)
@@ -63,20 +63,24 @@ def evaluate_questions(request: Request) -> Answer:
     return Answer(result.to_json(), [(result.columns, result.rows)], lines)
 
 
-def _open_generator(request: Request) -> tuple[Generator, Wanted]:
+def _open_generator(request: Request) -> tuple[AnswerGenerator, AnswerOptions]:
     """The model on its devices, and the settings of its answers."""
     args, tell = request.args, request.print_line
-    sampling = Sampling(
+    sampling = TokenSampling(
         **_options_set(
             temperature=args.temperature, top_k=args.top_k, top_p=args.top_p, seed=args.seed
         )
     )
-    settings = Wanted(sampling, **_options_set(new_tokens=args.max_new_tokens, rows=args.rows))
-    opened = open_model(args.run, args.release, args.overrides, alone=bool(args.alone), tell=tell)
+    settings = AnswerOptions(
+        sampling, **_options_set(new_tokens=args.max_new_tokens, rows=args.rows)
+    )
+    opened = open_model(
+        args.run, args.release, args.overrides, one_device=bool(args.alone), notify=tell
+    )
     start_configured(args, opened.config, keep=True)
     if opened.stages > 1:
         tell(f"answers are written without stages: the plan's {opened.stages} are part of fsdp")
-    return Generator(opened, tell=tell, **_options_set(gather=args.gather)), settings
+    return AnswerGenerator(opened, notify=tell, **_options_set(gather=args.gather)), settings
 
 
 def _options_set(**values: Any) -> dict[str, Any]:
@@ -85,8 +89,8 @@ def _options_set(**values: Any) -> dict[str, Any]:
 
 
 def _write_answers(
-    request: Request, generator: Generator, questions: QuestionSet, settings: Wanted
-) -> Answers:
+    request: Request, generator: AnswerGenerator, questions: QuestionSet, settings: AnswerOptions
+) -> AnswerSet:
     """Write the answers to the prompts of `--batch`, batch by batch, and at the end in order.
 
     Raises:
@@ -112,7 +116,7 @@ def _write_answers(
     # Other processes write none, and need not know what the answers are.
     replies = {index: stored.get(index) or Reply(questions.name(index), "") for index in indices}
     add = file.add if is_writer else _ignore_replies
-    answers = generator.answers(questions, settings, kept=replies, answered=add)
+    answers = generator.answers(questions, settings, known_replies=replies, on_answered=add)
     answers.checked(args.batch)
     if is_writer:
         file.finish(answers.replies)
@@ -124,14 +128,14 @@ def _ignore_replies(replies: Mapping[int, Reply]) -> None:
     del replies
 
 
-def _print_answers(request: Request, answers: Answers) -> list[str]:
+def _print_answers(request: Request, answers: AnswerSet) -> list[str]:
     """Lines of JSON; what else there is to say goes to the console, which programs do not read."""
     for line in [] if request.args.json else _summarize(answers):
         request.console.print(line, markup=False, soft_wrap=True)
     return [json.dumps(reply.to_json(), ensure_ascii=False) for reply in answers.replies]
 
 
-def _summarize(answers: Answers) -> list[str]:
+def _summarize(answers: AnswerSet) -> list[str]:
     """How fast the answers were, and why some prompts have none."""
     reasons = Counter(reply.error for reply in answers.replies if reply.error is not None)
     lines = [f"{count} of the prompts have no answer: {why}" for why, count in reasons.items()]

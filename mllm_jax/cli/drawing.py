@@ -80,23 +80,23 @@ def answer_trace(result: Any, request: Request) -> Answer:
 
 def check_experts(request: Request) -> None:
     """Raise ConfigError for a model without experts."""
-    from mllm_jax.train.records.expert_history import drawn_experts
+    from mllm_jax.train.records.expert_history import find_experts
 
-    drawn_experts(request.config.model.decoder)
+    find_experts(request.config.model.decoder)
 
 
 def draw_loads(request: Request) -> Answer:
     """Draw the load of every expert in a run."""
-    from mllm_jax.train.records.expert_history import COLUMNS, draw, expert_history
+    from mllm_jax.train.records.expert_history import COLUMNS, draw_history, read_expert_history
 
-    history = expert_history(request.run_folder / "metrics.jsonl")
-    file = draw(history, output_folder(request))
+    history = read_expert_history(request.run_folder / "metrics.jsonl")
+    file = draw_history(history, output_folder(request))
     value = history.to_json() | {"file": str(file)}
     return Answer(value, [(COLUMNS, history.rows)], [f"written: {file}"])
 
 
 def draw_routes(request: Request) -> Path:
     """Draw the way of a few tokens through a layer with experts."""
-    from mllm_jax.check.expert_routes import draw, routes
+    from mllm_jax.check.expert_routes import draw_picture, draw_routes
 
-    return draw(routes(request.config), output_folder(request))
+    return draw_picture(draw_routes(request.config), output_folder(request))

@@ -54,9 +54,9 @@ def _check_generate(args: argparse.Namespace) -> None:
 def _check_evaluate(args: argparse.Namespace) -> None:
     if args.questions is None:
         return
-    from mllm_jax.evaluation.metrics import named_metrics
+    from mllm_jax.evaluation.metrics import parse_metrics
 
-    named_metrics(args.metrics)
+    parse_metrics(args.metrics)
     _check_output(args, "evaluate")
     _check_file(Path(args.questions), args.media)
 
@@ -211,7 +211,7 @@ def _newest_config(run: Path) -> dict[str, Any]:
 def _check_part(args: argparse.Namespace, config: Mapping[str, Any]) -> None:
     """See that a run has the part, or the adapters, that are to be exported."""
     from mllm_jax.hf_format.files import PretrainedError, list_names
-    from mllm_jax.release.parts import NO_ADAPTERS, parts_of
+    from mllm_jax.release.parts import NO_ADAPTERS, list_parts
 
     model, train = config.get("model"), config.get("train")
     if args.adapters and isinstance(train, dict) and not train.get("lora"):
@@ -219,7 +219,7 @@ def _check_part(args: argparse.Namespace, config: Mapping[str, Any]) -> None:
     encoders = model.get("encoders") if isinstance(model, dict) else None
     if args.part is None or not isinstance(encoders, dict):
         return
-    valid = parts_of(encoders)
+    valid = list_parts(encoders)
     if args.part not in valid:
         raise PretrainedError(
             f"--part {args.part} is none of the model; valid: {list_names(valid)}"

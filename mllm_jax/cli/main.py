@@ -87,9 +87,9 @@ def prepare_request(call: Call, request: Request) -> Request:
     if call.pulse:
         pulse.start_pulse()
     if call.budgets:
-        from mllm_jax.plan.settled import settled
+        from mllm_jax.plan.settled import settle_budgets
 
-        request = replace(request, loaded=settled(request.config, request.print_line))
+        request = replace(request, loaded=settle_budgets(request.config, request.print_line))
     return request
 
 

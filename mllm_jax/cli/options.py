@@ -15,7 +15,7 @@ from mllm_jax.checkout import ADVICE, ROOT
 from mllm_jax.cli.benchmark import load_registry
 from mllm_jax.cli.command import Call, Command
 from mllm_jax.evaluation.metrics import METRICS
-from mllm_jax.plan.mixtures import Mixture, mixtures
+from mllm_jax.plan.mixtures import TokenMixture, parse_mixtures
 from mllm_jax.runtime.exits import exit_code_table
 
 EPILOG = """\
@@ -184,10 +184,10 @@ def _slow_stage(text: str) -> tuple[int, float]:
         raise argparse.ArgumentTypeError(f"{text} is not STAGE=FACTOR, e.g. 0=1.5") from None
 
 
-def _mixture_list(text: str) -> tuple[Mixture, ...]:
+def _mixture_list(text: str) -> tuple[TokenMixture, ...]:
     """Mixtures of media and text, for argparse."""
     try:
-        return mixtures(text)
+        return parse_mixtures(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 

@@ -12,7 +12,7 @@ from mllm_jax.cli.command import Request
 from mllm_jax.cli.drawing import output_folder
 
 if TYPE_CHECKING:  # which --help does not need
-    from mllm_jax.plan.budgets import Advice
+    from mllm_jax.plan.budgets import BudgetAdvice
 
 
 def hardware_name(request: Request) -> str:
@@ -40,14 +40,14 @@ def check_simulation(request: Request) -> None:
 def simulation_arguments(request: Request) -> Mapping[str, Any]:
     """Arguments of `plan.simulate.simulate`."""
     from mllm_jax.config.hardware import named
-    from mllm_jax.plan.simulate import Variation
+    from mllm_jax.plan.simulate import TimeVariation
 
     args = request.args
     return {
         "config": request.config,
         "hardware": named(hardware_name(request)),
         "folder": output_folder(request),
-        "variation": Variation(dict(args.slow), args.vary or 0.0, seed_of(request)),
+        "variation": TimeVariation(dict(args.slow), args.vary or 0.0, seed_of(request)),
     }
 
 
@@ -73,21 +73,21 @@ def simulate_systems(request: Request) -> Answer:
 def plan_arguments(request: Request) -> Mapping[str, Any]:
     """Arguments of `plan.report.plan`; budgets are chosen first where they are asked for."""
     from mllm_jax.config.hardware import named
-    from mllm_jax.plan.budgets import advise
+    from mllm_jax.plan.budgets import advise_budgets
     from mllm_jax.plan.comparison import other_systems
-    from mllm_jax.plan.planner import Planner
-    from mllm_jax.plan.settled import settled
+    from mllm_jax.plan.planner import PlanSearch
+    from mllm_jax.plan.settled import settle_budgets
 
     args, tell = request.args, request.print_line
-    advice = advise(request.config) if args.budgets else None
+    advice = advise_budgets(request.config) if args.budgets else None
     if advice is None:
-        config = settled(request.config, tell, planned=False)
+        config = settle_budgets(request.config, tell, planned=False)
     else:
-        config = advice.applied(request.config)
+        config = advice.apply(request.config)
     memory = None if args.memory is None else args.memory * 2**30
     name = hardware_name(request)
     return {
-        "planner": Planner(config, named(name), name, memory, args.within, args.all_devices),
+        "planner": PlanSearch(config, named(name), name, memory, args.within, args.all_devices),
         "top": args.top,
         "file": request.path_of("output") or config.run.path / "plan.yaml",
         "clock": time.perf_counter,
@@ -110,7 +110,7 @@ def budget_arguments(request: Request) -> Mapping[str, Any]:
     return {"config": request.config, "samples": request.args.samples}
 
 
-def answer_budgets(advice: Advice, request: Request) -> Answer:
+def answer_budgets(advice: BudgetAdvice, request: Request) -> Answer:
     """The budgets that fit, as an override to paste."""
     del request
     columns = ("budget", "now", "padding now", "suggested", "padding then")
@@ -161,11 +161,11 @@ def check_compilation(request: Request) -> None:
 
 def compilation_arguments(request: Request) -> Mapping[str, Any]:
     """Arguments of `compile.report.compile_ahead`."""
-    from mllm_jax.compile.target import Target
+    from mllm_jax.compile.target import CompileTarget
 
     return {
         "config": request.config,
-        "target": Target.parse(request.args.topology),
+        "target": CompileTarget.parse(request.args.topology),
         "tell": request.print_line,
     }
 

@@ -108,7 +108,7 @@ _ROWS = (
         "preview",
         "Write a page of what the model sees: the first samples, as the loader packs them.",
         Call(
-            "mllm_jax.pages.samples.page:preview",
+            "mllm_jax.pages.samples.page:write_preview",
             drawing.preview_arguments,
             drawing.answer_preview,
             devices="host",
@@ -118,7 +118,11 @@ _ROWS = (
     Command(
         "budgets",
         "Suggest data.budgets that fit the data and the plans, with the padding to expect.",
-        Call("mllm_jax.plan.budgets:advise", planning.budget_arguments, planning.answer_budgets),
+        Call(
+            "mllm_jax.plan.budgets:advise_budgets",
+            planning.budget_arguments,
+            planning.answer_budgets,
+        ),
     ),
     Command(
         "bench",
@@ -130,7 +134,7 @@ _ROWS = (
         "trace",
         "Draw the pipeline's schedule, and write it as a trace for Perfetto.",
         Call(
-            "mllm_jax.check.trace:trace",
+            "mllm_jax.check.trace:write_trace",
             drawing.trace_arguments,
             drawing.answer_trace,
             devices="configured",
@@ -154,7 +158,7 @@ _ROWS = (
         "report",
         "Write a page about a run: its figures, time, schedule, plan, samples and configuration.",
         Call(
-            "mllm_jax.pages.run.page:report",
+            "mllm_jax.pages.run.page:write_report",
             drawing.report_arguments,
             drawing.answer_file,
             config="none",
@@ -167,7 +171,7 @@ _ROWS = (
         "simulate",
         "Predict a step on hardware that need not be here, with idle time by kind.",
         Call(
-            "mllm_jax.plan.simulate:simulate",
+            "mllm_jax.plan.simulate:simulate_config",
             planning.simulation_arguments,
             planning.answer_simulation,
             budgets=True,
@@ -194,7 +198,7 @@ _ROWS = (
         "plan",
         "Search the fastest plans for the model, the rows of a step and the devices.",
         Call(
-            "mllm_jax.plan.report:plan",
+            "mllm_jax.plan.report:plan_run",
             planning.plan_arguments,
             planning.answer_plan,
             config="unplanned",
@@ -205,7 +209,7 @@ _ROWS = (
         "compile",
         "Compile the train step for accelerators that are not here, or for later runs (--save).",
         Call(
-            "mllm_jax.compile.report:compile_ahead",
+            "mllm_jax.compile.report:compile_for_target",
             planning.compilation_arguments,
             planning.answer_compilation,
             devices="compiler",
@@ -251,7 +255,7 @@ _ROWS = (
         "export",
         "Write the newest checkpoint of a run as a released one: safetensors, config, tokenizer.",
         Call(
-            "mllm_jax.release.export_weights:export",
+            "mllm_jax.release.export_weights:export_weights",
             models.export_arguments,
             models.answer_export,
             config="none",

@@ -29,7 +29,7 @@ class HloError(ValueError):
 
 
 @dataclass(frozen=True)
-class Instruction:
+class HloInstruction:
     """One line of a computation.
 
     Attributes:
@@ -55,8 +55,8 @@ class Instruction:
 
     def called(self, role: str) -> str | None:
         """Name of the computation with the role `calls`, `to_apply`, `body` or `condition`."""
-        found = re.search(rf"\b{role}=%?([\w.\-]+)", self.rest)
-        return found[1] if found else None
+        match = re.search(rf"\b{role}=%?([\w.\-]+)", self.rest)
+        return match[1] if match else None
 
     @property
     def branches(self) -> list[str]:
@@ -68,35 +68,35 @@ class Instruction:
     @property
     def scopes(self) -> list[str]:
         """Scopes and operations of the source around it, the outermost first."""
-        found = re.search(r'\bop_name="([^"]*)"', self.rest)
-        return found[1].split("/") if found else []
+        match = re.search(r'\bop_name="([^"]*)"', self.rest)
+        return match[1].split("/") if match else []
 
     def numbers(self, attribute: str) -> list[int]:
         """`attribute={1,2}` as numbers, empty if there is none."""
-        found = re.search(rf"\b{attribute}=\{{([\d,]*)\}}", self.rest)
-        return [int(n) for n in found[1].split(",") if n] if found else []
+        match = re.search(rf"\b{attribute}=\{{([\d,]*)\}}", self.rest)
+        return [int(n) for n in match[1].split(",") if n] if match else []
 
 
 @dataclass(frozen=True)
-class Computation:
+class HloComputation:
     """Instructions in the order in which the device starts them."""
 
     name: str
-    instructions: tuple[Instruction, ...]
+    instructions: tuple[HloInstruction, ...]
 
     @cached_property
-    def by_name(self) -> dict[str, Instruction]:
+    def by_name(self) -> dict[str, HloInstruction]:
         """Instructions by name."""
         return {instruction.name: instruction for instruction in self.instructions}
 
     @property
-    def root(self) -> Instruction:
+    def root(self) -> HloInstruction:
         """The instruction that is the result."""
         return next(i for i in reversed(self.instructions) if i.root)
 
 
 @dataclass(frozen=True)
-class Module:
+class HloModule:
     """A parsed module.
 
     Attributes:
@@ -104,17 +104,17 @@ class Module:
         entry: name of the one that runs.
     """
 
-    computations: Mapping[str, Computation]
+    computations: Mapping[str, HloComputation]
     entry: str
 
-    def __getitem__(self, name: str | None) -> Computation:
+    def __getitem__(self, name: str | None) -> HloComputation:
         try:
             return self.computations[name or ""]
         except KeyError:
             raise HloError(f"computation {name!r} is called, but not in the text") from None
 
 
-def parse(text: str) -> Module:
+def parse_hlo(text: str) -> HloModule:
     """The computations of `Compiled.as_text()`.
 
     Raises:
@@ -125,7 +125,7 @@ def parse(text: str) -> Module:
         raise HloError("the text does not begin with 'HloModule': it is no HLO module")
     if "is_scheduled=true" not in lines[0]:
         raise HloError(f"{_shortened(lines[0])}: not scheduled; give the text of a compiled module")
-    computations: dict[str, Computation] = {}
+    computations: dict[str, HloComputation] = {}
     entry, name, body = None, None, list[str]()
     for line in lines[1:]:
         header = _HEADER.match(line)
@@ -133,7 +133,7 @@ def parse(text: str) -> Module:
             name, body = header[2], []
             entry = name if header[1] else entry
         elif _END.match(line) and name is not None:
-            computations[name] = Computation(name, tuple(map(_instruction, body)))
+            computations[name] = HloComputation(name, tuple(map(_instruction, body)))
             name = None
         elif line.startswith("  ") and name is not None:
             body.append(_COMMENT.sub("", line))
@@ -141,22 +141,22 @@ def parse(text: str) -> Module:
             body[-1] += line
     if entry is None:
         raise HloError("the module has no ENTRY computation")
-    return Module(computations, entry)
+    return HloModule(computations, entry)
 
 
-def _instruction(line: str) -> Instruction:
-    found = _INSTRUCTION.match(line)
-    if not found:
+def _instruction(line: str) -> HloInstruction:
+    match = _INSTRUCTION.match(line)
+    if not match:
         raise HloError(f"{_shortened(line)!r} is no instruction")
-    root, name, right = found.groups()
+    root, name, right = match.groups()
     end = _closing(right, 0) if right.startswith("(") else right.find(" ")
     opcode, _, _ = right[end:].strip().partition("(")
     begin = right.find("(", end)
     if min(end, begin) < 0 or not re.fullmatch(r"[a-z][a-z\d\-]*", opcode):
         raise HloError(f"{_shortened(line)!r} is no instruction")
     close = _closing(right, begin)
-    inputs, rest = right[begin + 1 : close - 1], right[close:]
-    return Instruction(name, right[:end], opcode, inputs, rest, bool(root))
+    inputs, attributes = right[begin + 1 : close - 1], right[close:]
+    return HloInstruction(name, right[:end], opcode, inputs, attributes, bool(root))
 
 
 def _closing(text: str, begin: int) -> int:
@@ -177,21 +177,23 @@ def _shortened(text: str) -> str:
 # ---- sizes and work ------------------------------------------------------------------------------
 
 
-def arrays(shape: str) -> list[tuple[float, list[int]]]:
+def parse_arrays(shape: str) -> list[tuple[float, list[int]]]:
     """Bytes of an element and dimensions of every array of a printed shape, tuples flattened."""
-    found = []
+    arrays = []
     for kind, bits, dims in _ARRAY.findall(shape):
         sizes = [int(size.lstrip("<=")) for size in dims.split(",") if size]
-        found.append((1.0 if kind == "pred" else int(bits) / 8, sizes))
-    return found
+        arrays.append((1.0 if kind == "pred" else int(bits) / 8, sizes))
+    return arrays
 
 
 def shape_bytes(shape: str) -> float:
     """Bytes of all arrays of a printed shape without padding: `(bf16[2,8], f32[])` has 36."""
-    return sum(size * math.prod(dims) for size, dims in arrays(shape))
+    return sum(size * math.prod(dims) for size, dims in parse_arrays(shape))
 
 
-def flops(module: Module, computation: Computation, instruction: Instruction) -> float:
+def instruction_flops(
+    module: HloModule, computation: HloComputation, instruction: HloInstruction
+) -> float:
     """FLOPs of the matrix products of one instruction and of the computations that it calls.
 
     Products count two FLOPs per multiply-add. Other kernels than those of products by groups count
@@ -204,18 +206,18 @@ def flops(module: Module, computation: Computation, instruction: Instruction) ->
     if instruction.opcode == "custom-call":
         return _gemm_flops(computation, instruction) + _grouped_flops(computation, instruction)
     if instruction.opcode == "while":
-        return (trips(module, instruction) or 0) * _total(module, instruction.called("body"))
+        return (loop_trips(module, instruction) or 0) * _total(module, instruction.called("body"))
     if instruction.opcode in ("fusion", "call", "async-start"):
         return _total(module, instruction.called("calls") or instruction.called("to_apply"))
     return 0.0
 
 
-def total_flops(module: Module) -> float:
+def total_flops(module: HloModule) -> float:
     """FLOPs of all matrix products that a module runs, as far as `flops` knows them."""
     return _total(module, module.entry)
 
 
-def trips(module: Module, loop: Instruction) -> int | None:
+def loop_trips(module: HloModule, loop: HloInstruction) -> int | None:
     """Number of iterations of a `while`; None if the number is not known when it is compiled."""
     known = _TRIPS.search(loop.rest)
     if known:
@@ -228,36 +230,36 @@ def trips(module: Module, loop: Instruction) -> int | None:
     return int(bound.inputs) if bound is not None and bound.opcode == "constant" else None
 
 
-def _total(module: Module, name: str | None) -> float:
+def _total(module: HloModule, name: str | None) -> float:
     computation = module[name]
-    return sum(flops(module, computation, i) for i in computation.instructions)
+    return sum(instruction_flops(module, computation, i) for i in computation.instructions)
 
 
-def _dims(computation: Computation, name: str) -> list[int]:
+def _dims(computation: HloComputation, name: str) -> list[int]:
     """Dimensions of the first array of the result of `name`."""
     try:
-        return arrays(computation.by_name[name].shape)[0][1]
+        return parse_arrays(computation.by_name[name].shape)[0][1]
     except KeyError:
         raise HloError(f"{name} is read in {computation.name}, but not computed there") from None
 
 
-def _dot_flops(computation: Computation, dot: Instruction) -> float:
+def _dot_flops(computation: HloComputation, dot: HloInstruction) -> float:
     left = _dims(computation, dot.operands[0])
     contracted = math.prod(left[d] for d in dot.numbers("lhs_contracting_dims"))
-    return 2.0 * math.prod(arrays(dot.shape)[0][1]) * contracted
+    return 2.0 * math.prod(parse_arrays(dot.shape)[0][1]) * contracted
 
 
-def _gemm_flops(computation: Computation, call: Instruction) -> float:
+def _gemm_flops(computation: HloComputation, call: HloInstruction) -> float:
     """FLOPs of cuBLAS calls, whose contracted dimensions are in the backend's configuration."""
-    found = re.search(r'"lhs_contracting_dimensions":\[([^\]]*)\]', call.rest)
-    if 'custom_call_target="__cublas' not in call.rest or not found:
+    match = re.search(r'"lhs_contracting_dimensions":\[([^\]]*)\]', call.rest)
+    if 'custom_call_target="__cublas' not in call.rest or not match:
         return 0.0
     left = _dims(computation, call.operands[0])
-    contracted = math.prod(left[int(d)] for d in re.findall(r"\d+", found[1]))
-    return 2.0 * math.prod(arrays(call.shape)[0][1]) * contracted
+    contracted = math.prod(left[int(d)] for d in re.findall(r"\d+", match[1]))
+    return 2.0 * math.prod(parse_arrays(call.shape)[0][1]) * contracted
 
 
-def _grouped_flops(computation: Computation, call: Instruction) -> float:
+def _grouped_flops(computation: HloComputation, call: HloInstruction) -> float:
     """FLOPs of kernels of `mllm_jax.layers.experts.grouped`, as if all their rows were of groups.
 
     Such a kernel has one array of kernels, an operand or the result; both others have its rows.
@@ -265,12 +267,12 @@ def _grouped_flops(computation: Computation, call: Instruction) -> float:
     if not any(scope.startswith("grouped_product") for scope in call.scopes):
         return 0.0
     operands = (_dims(computation, name) for name in call.operands)
-    shapes = [*operands, arrays(call.shape)[0][1]]
+    shapes = [*operands, parse_arrays(call.shape)[0][1]]
     kernels = [shape for shape in shapes if len(shape) == 3]
     return 2.0 * shapes[-3][0] * math.prod(kernels[0][1:]) if kernels else 0.0
 
 
-def _convolution_flops(computation: Computation, convolution: Instruction) -> float:
+def _convolution_flops(computation: HloComputation, convolution: HloInstruction) -> float:
     """FLOPs of a convolution; window positions beside the array do not count, as in XLA.
 
     A batched product is a convolution on TPUs, with the batch as a dilated spatial dimension.
@@ -279,7 +281,7 @@ def _convolution_flops(computation: Computation, convolution: Instruction) -> fl
     if not labels:
         raise HloError(f"convolution {convolution.name} has no dim_labels")
     inputs, kernel = (_dims(computation, name) for name in convolution.operands[:2])
-    outputs = arrays(convolution.shape)[0][1]
+    outputs = parse_arrays(convolution.shape)[0][1]
     left, right, out = labels.groups()
     pairs = math.prod(
         _window_pairs(_window(convolution, int(d)), inputs[left.index(d)], outputs[out.index(d)])
@@ -289,10 +291,10 @@ def _convolution_flops(computation: Computation, convolution: Instruction) -> fl
     return 2.0 * ends * kernel[right.index("i")] * pairs
 
 
-def _window(convolution: Instruction, dimension: int) -> dict[str, int]:
+def _window(convolution: HloInstruction, dimension: int) -> dict[str, int]:
     """Size, stride, padding before and dilations of one spatial dimension."""
-    found = re.search(r"\bwindow=\{([^}]*)\}", convolution.rest)
-    fields = dict(part.split("=") for part in found[1].split()) if found else {}
+    match = re.search(r"\bwindow=\{([^}]*)\}", convolution.rest)
+    fields = dict(part.split("=") for part in match[1].split()) if match else {}
     names = ("size", "stride", "lhs_dilate", "rhs_dilate")
     window = {n: int(fields[n].split("x")[dimension]) if n in fields else 1 for n in names}
     pad = fields.get("pad", "").split("x")[dimension] if "pad" in fields else "0_0"

@@ -22,13 +22,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from mllm_jax.compile.hlo import (
-    Computation,
+    HloComputation,
     HloError,
-    Instruction,
-    Module,
-    flops,
+    HloInstruction,
+    HloModule,
+    instruction_flops,
+    loop_trips,
     shape_bytes,
-    trips,
 )
 from scheduling.costs.hardware import Hardware
 from scheduling.executor.pipeline import ticks_scope
@@ -48,7 +48,7 @@ COLLECTIVES = (
 )
 
 
-def replica_groups(instruction: Instruction) -> Groups:
+def replica_groups(instruction: HloInstruction) -> Groups:
     """Devices that take part together.
 
     They are written as `{{0,1},{2,3}}`, as `[2,2]<=[4]`, as `mesh['stage'=2,'tensor'=2] {'tensor'}`
@@ -87,8 +87,12 @@ def _groups_of_mesh(axes: str, inside: str) -> Groups:
     sizes = re.findall(r"'([^']+)'=(\d+)", axes)
     along = re.findall(r"'([^']+)'", inside)
     names = [name for name, _ in sizes]
-    whole = ",".join(f"'{name}'={size}" for name, size in sizes) == axes
-    if not whole or ",".join(f"'{name}'" for name in along) != inside or not {*along} <= {*names}:
+    complete = ",".join(f"'{name}'={size}" for name, size in sizes) == axes
+    if (
+        not complete
+        or ",".join(f"'{name}'" for name in along) != inside
+        or not {*along} <= {*names}
+    ):
         raise HloError(f"replica groups of mesh [{axes}] along {{{inside}}} are in an unknown form")
     shape = [int(size) for _, size in sizes]
     order = [names.index(name) for name in names if name not in along]
@@ -115,7 +119,7 @@ def ring_bytes(opcode: str, result: float, devices: int) -> float:
 
 
 @dataclass(frozen=True)
-class Overlap:
+class HloOverlap:
     """Collectives of a module, each counted as often as the loops around it run.
 
     Attributes:
@@ -138,12 +142,12 @@ class Overlap:
         return self.hidden_seconds / self.seconds if self.seconds else 0.0
 
     @property
-    def share_beside(self) -> float:
+    def share_with_compute(self) -> float:
         """Share of the bytes with compute beside them; 0 if there are none."""
         return self.beside / self.bytes if self.bytes else 0.0
 
-    def __add__(self, other: Overlap) -> Overlap:
-        return Overlap(
+    def __add__(self, other: HloOverlap) -> HloOverlap:
+        return HloOverlap(
             self.collectives + other.collectives,
             self.seconds + other.seconds,
             self.hidden_seconds + other.hidden_seconds,
@@ -151,9 +155,9 @@ class Overlap:
             self.beside + other.beside,
         )
 
-    def times(self, weight: float) -> Overlap:
+    def times(self, weight: float) -> HloOverlap:
         """The times of `weight` runs."""
-        return Overlap(
+        return HloOverlap(
             self.collectives,
             weight * self.seconds,
             weight * self.hidden_seconds,
@@ -163,11 +167,11 @@ class Overlap:
 
 
 #: Times by opcode of the collective.
-ByKind = dict[str, Overlap]
+ByKind = dict[str, HloOverlap]
 
 
 @dataclass(frozen=True)
-class Speeds:
+class DeviceSpeeds:
     """Speeds of one device.
 
     Attributes:
@@ -183,7 +187,7 @@ class Speeds:
     domain: float = math.inf
 
     @classmethod
-    def of(cls, hardware: Hardware) -> Speeds:
+    def of(cls, hardware: Hardware) -> DeviceSpeeds:
         """Peaks of one kind of device."""
         link, network = hardware.link.bandwidth, hardware.network.bandwidth
         return cls(hardware.flops["bfloat16"], link, network, hardware.domain)
@@ -194,11 +198,11 @@ class Speeds:
         return self.link if within else self.network
 
 
-def overlap(
-    module: Module,
-    speeds: Speeds,
+def measure_overlap(
+    module: HloModule,
+    speeds: DeviceSpeeds,
     counted: Callable[[Groups], bool] = lambda groups: True,
-    runs: Callable[[Instruction], float] = lambda loop: 1.0,
+    runs: Callable[[HloInstruction], float] = lambda loop: 1.0,
 ) -> ByKind:
     """The collectives' time, and its part with compute of other data scheduled inside, by kind.
 
@@ -214,69 +218,72 @@ def overlap(
         HloError: a collective starts and is never done, or is done and never starts.
     """
 
-    def of(name: str | None) -> ByKind:
+    def overlap_of(name: str | None) -> ByKind:
         computation = module[name]
         total = _in_sequence(module, computation, speeds, counted)
         for instruction in computation.instructions:
             times = 1.0
             if instruction.opcode == "while":
-                times = trips(module, instruction) or runs(instruction)
+                times = loop_trips(module, instruction) or runs(instruction)
             for inner in _sequences(instruction):
-                for kind, found in of(inner).items():
-                    _add(total, kind, found.times(times))
+                for kind, inner_overlap in overlap_of(inner).items():
+                    _add(total, kind, inner_overlap.times(times))
         return total
 
-    return of(module.entry)
+    return overlap_of(module.entry)
 
 
 def _in_sequence(
-    module: Module, computation: Computation, speeds: Speeds, counted: Callable[[Groups], bool]
+    module: HloModule,
+    computation: HloComputation,
+    speeds: DeviceSpeeds,
+    counted: Callable[[Groups], bool],
 ) -> ByKind:
     """Overlap of the collectives that stand in `computation` itself."""
-    total, left, alone = ByKind(), dict[str, float](), dict[str, float]()
+    total, remaining, uncovered = ByKind(), dict[str, float](), dict[str, float]()
     events = _events(module, computation)
     kinds = {event.key: event.kind for event in events.values()}
     for instruction in computation.instructions:
         event = events.get(instruction.name)
         if event is None or event.phase == "middle":
-            if any(left.values()):
-                compute = flops(module, computation, instruction) / speeds.flops
-                for key, hidden in _hide(left, compute).items():
-                    beside = alone.pop(key, 0.0) if hidden else 0.0
-                    _add(total, kinds[key], Overlap(hidden_seconds=hidden, beside=beside))
+            if any(remaining.values()):
+                compute = instruction_flops(module, computation, instruction) / speeds.flops
+                for key, hidden in _hide(remaining, compute).items():
+                    covered = uncovered.pop(key, 0.0) if hidden else 0.0
+                    _add(total, kinds[key], HloOverlap(hidden_seconds=hidden, beside=covered))
         elif event.phase == "done":
-            left.pop(event.key, None)
+            remaining.pop(event.key, None)
         elif counted(replica_groups(event.collective)):
             sent = sent_bytes(event.collective, event.result)
             seconds = sent / speeds.sending(replica_groups(event.collective))
-            _add(total, event.kind, Overlap(1, seconds, bytes=sent))
+            _add(total, event.kind, HloOverlap(1, seconds, bytes=sent))
             if event.phase == "start":
-                left[event.key], alone[event.key] = seconds, sent
+                remaining[event.key], uncovered[event.key] = seconds, sent
     return total
 
 
-def _add(total: ByKind, kind: str, more: Overlap) -> None:
-    total[kind] = total.get(kind, Overlap()) + more
+def _add(total: ByKind, kind: str, more: HloOverlap) -> None:
+    total[kind] = total.get(kind, HloOverlap()) + more
 
 
-def _hide(left: dict[str, float], compute: float) -> dict[str, float]:
+def _hide(remaining: dict[str, float], compute: float) -> dict[str, float]:
     """Take `compute` seconds off those that collectives still need, the oldest first.
 
     Returns:
         The time that was taken off each.
     """
-    taken = {}
-    for name, seconds in left.items():
-        taken[name] = min(seconds, compute)
-        left[name] = seconds - taken[name]
-        compute -= taken[name]
-    return taken
+    hidden = {}
+    for name, seconds in remaining.items():
+        hidden[name] = min(seconds, compute)
+        remaining[name] = seconds - hidden[name]
+        compute -= hidden[name]
+    return hidden
 
 
-Phase = Literal["whole", "start", "middle", "done"]
+EventPhase = Literal["whole", "start", "middle", "done"]
 
 
-class Event(NamedTuple):
+class HloEvent(NamedTuple):
     """The part of an instruction in a collective.
 
     Attributes:
@@ -287,9 +294,9 @@ class Event(NamedTuple):
         result: printed shape of what the collective computes.
     """
 
-    phase: Phase
+    phase: EventPhase
     key: str
-    collective: Instruction
+    collective: HloInstruction
     result: str
 
     @property
@@ -298,40 +305,40 @@ class Event(NamedTuple):
         return self.collective.opcode.removesuffix("-start")
 
 
-def _events(module: Module, computation: Computation) -> dict[str, Event]:
+def _events(module: HloModule, computation: HloComputation) -> dict[str, HloEvent]:
     """Collectives of a computation, by the name of the instruction.
 
     Raises:
         HloError: a collective starts and is never done, or is done and never starts.
     """
-    found = {i.name: event for i in computation.instructions if (event := _event(module, i))}
+    events = {i.name: event for i in computation.instructions if (event := _event(module, i))}
     done = {}
     for instruction in computation.instructions:
         if instruction.opcode.endswith("-done"):
-            begin = found.get(_begin(computation, instruction))
+            begin = events.get(_begin(computation, instruction))
             if begin is not None:  # else a copy, or another operation without a network
                 done[instruction.name] = begin._replace(phase="done", result=instruction.shape)
     results = {event.key: event.result for event in done.values()}
-    found = {
+    events = {
         name: event._replace(result=results.get(event.key, event.result))
-        for name, event in (found | done).items()
+        for name, event in (events | done).items()
     }
     keys = {
-        phase: {event.key for event in found.values() if event.phase == phase}
+        phase: {event.key for event in events.values() if event.phase == phase}
         for phase in ("start", "done")
     }
     for key in sorted(keys["start"] ^ keys["done"]):
         what = "starts and is not done" if key in keys["start"] else "is done and does not start"
         raise HloError(f"the collective {key} {what} in {computation.name}")
-    return found
+    return events
 
 
-def _event(module: Module, instruction: Instruction) -> Event | None:
+def _event(module: HloModule, instruction: HloInstruction) -> HloEvent | None:
     """The role of an instruction taken alone: a native `-done` is known by its `-start`."""
     if instruction.opcode in COLLECTIVES:
-        return Event("whole", instruction.name, instruction, instruction.shape)
+        return HloEvent("whole", instruction.name, instruction, instruction.shape)
     if instruction.opcode.removesuffix("-start") in COLLECTIVES:
-        return Event("start", instruction.name, instruction, instruction.shape)
+        return HloEvent("start", instruction.name, instruction, instruction.shape)
     role = {"call-start": "to_apply", "async-start": "calls", "fusion": "calls"}
     if instruction.opcode not in role:
         return None
@@ -340,18 +347,18 @@ def _event(module: Module, instruction: Instruction) -> Event | None:
     if collective is None:
         return None
     if instruction.opcode.endswith("-start"):
-        return Event("start", instruction.name, collective, collective.shape)
+        return HloEvent("start", instruction.name, collective, collective.shape)
     chain = re.search(r'\bchain_id="(\w+)"', collective.rest)
     if not chain:
-        return Event("whole", instruction.name, collective, collective.shape)
-    phase: Phase = "middle"
+        return HloEvent("whole", instruction.name, collective, collective.shape)
+    phase: EventPhase = "middle"
     for name in ("start", "done"):
         if any(f'"AsyncCollective{name.title()}"' in i.rest for i in inside):
             phase = "start" if name == "start" else "done"
-    return Event(phase, f"chain {chain[1]}", collective, collective.shape)
+    return HloEvent(phase, f"chain {chain[1]}", collective, collective.shape)
 
 
-def _begin(computation: Computation, done: Instruction) -> str:
+def _begin(computation: HloComputation, done: HloInstruction) -> str:
     """Name of the `-start` that `done` ends."""
     name = done.operands[0] if done.operands else ""
     begin = computation.by_name.get(name)
@@ -364,7 +371,7 @@ def _begin(computation: Computation, done: Instruction) -> str:
     return name
 
 
-def sent_bytes(collective: Instruction, result: str) -> float:
+def sent_bytes(collective: HloInstruction, result: str) -> float:
     """Bytes that one device sends in a collective whose result has the printed shape `result`.
 
     Raises:
@@ -377,7 +384,7 @@ def sent_bytes(collective: Instruction, result: str) -> float:
     return ring_bytes(opcode, shape_bytes(result), len(groups[0]))
 
 
-def _sequences(instruction: Instruction) -> list[str | None]:
+def _sequences(instruction: HloInstruction) -> list[str | None]:
     """Computations that an instruction runs one instruction after the other."""
     if instruction.opcode == "while":
         return [instruction.called("body")]
@@ -389,7 +396,9 @@ def _sequences(instruction: Instruction) -> list[str | None]:
 # ---- loops of a pipeline -------------------------------------------------------------------------
 
 
-def loop_share(program: LoweredSchedule, bounds: ScheduleBounds) -> Callable[[Instruction], float]:
+def loop_share(
+    program: LoweredSchedule, bounds: ScheduleBounds
+) -> Callable[[HloInstruction], float]:
     """Average number of runs of a loop of the executor in the loop around it.
 
     That is what the compiler does not know: how many ticks there are; bundles, stage syncs and what
@@ -402,7 +411,7 @@ def loop_share(program: LoweredSchedule, bounds: ScheduleBounds) -> Callable[[In
         if program.schedule.phases[phase]
     }
 
-    def share(loop: Instruction) -> float:
+    def share(loop: HloInstruction) -> float:
         *scopes, operation = loop.scopes or [""]
         if operation != "while" or not scopes:
             return 1.0

@@ -16,11 +16,11 @@ from typing import Any
 
 import jax
 
-from mllm_jax.compile.hlo import parse
-from mllm_jax.compile.overlap import ByKind, Speeds, loop_share, overlap
-from mllm_jax.compile.target import Target, for_target, training_batch
+from mllm_jax.compile.hlo import parse_hlo
+from mllm_jax.compile.overlap import ByKind, DeviceSpeeds, loop_share, measure_overlap
+from mllm_jax.compile.target import CompileTarget, configure_for_target, training_batch
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.plan.memory import memory, room
+from mllm_jax.plan.memory import device_room, predict_memory
 from mllm_jax.train.step.build import train_step
 from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.pipeline import PipelineProgram
@@ -43,7 +43,7 @@ Bytes = dict[str, float]
 
 
 @dataclass(frozen=True)
-class Report:
+class CompileReport:
     """Results of a compilation.
 
     Attributes:
@@ -57,7 +57,7 @@ class Report:
         advice: changes that would make the step fit; empty if it does.
     """
 
-    target: Target
+    target: CompileTarget
     bytes: Mapping[str, float]
     predicted: float
     limit: float
@@ -89,12 +89,12 @@ class Report:
         return [
             (
                 kind,
-                found.collectives,
-                f"{found.bytes / GIB:.3f}",
-                f"{found.seconds * 1e3:.2f}",
-                f"{found.hidden_share:.1%}",
+                overlap.collectives,
+                f"{overlap.bytes / GIB:.3f}",
+                f"{overlap.seconds * 1e3:.2f}",
+                f"{overlap.hidden_share:.1%}",
             )
-            for kind, found in sorted(self.collectives.items())
+            for kind, overlap in sorted(self.collectives.items())
         ]
 
     @property
@@ -116,57 +116,59 @@ class Report:
             "compile_seconds": self.seconds,
             "host_bytes": self.host_bytes,
             "collectives": {
-                kind: {"bytes": found.bytes, "overlapped_share": found.hidden_share}
-                for kind, found in sorted(self.collectives.items())
+                kind: {"bytes": overlap.bytes, "overlapped_share": overlap.hidden_share}
+                for kind, overlap in sorted(self.collectives.items())
             },
             "advice": self.advice,
         }
 
 
-def compile_ahead(
-    config: ExperimentConfig, target: Target, tell: Callable[[str], None] = lambda text: None
-) -> Report:
+def compile_for_target(
+    config: ExperimentConfig,
+    target: CompileTarget,
+    notify: Callable[[str], None] = lambda text: None,
+) -> CompileReport:
     """Compile the train step of `config` for `target`.
 
     Args:
-        tell: shows a line of progress.
+        notify: shows a line of progress.
 
     Raises:
         ConfigError: the configuration is for other devices.
         DeviceError: the compiler is not installed, or refuses the topology.
     """
-    config = for_target(config, target)
+    config = configure_for_target(config, target)
     begin = time.perf_counter()
     step = train_step(config, target.devices())
     batch = training_batch(config, step)
-    tell(f"tracing and lowering the step for {target}")
+    notify(f"tracing and lowering the step for {target}")
     lowered = step.update.lower(step.abstract, batch)
-    tell("compiling it")
-    found = argument_bytes(step, batch)
+    notify("compiling it")
+    byte_counts = argument_bytes(step, batch)
     hardware, collectives = target.hardware, ByKind()
-    limit, _ = room(hardware)
+    limit, _ = device_room(hardware)
     try:
         compiled = lowered.compile(compiler_options=dict(target.compiler.options))
     except jax.errors.JaxRuntimeError as error:
-        used, capacity = exhausted(error)
-        found[TEMPORARIES] = max(0.0, used - sum(found.values()))
+        used, capacity = parse_exhausted(error)
+        byte_counts[TEMPORARIES] = max(0.0, used - sum(byte_counts.values()))
         limit = min(limit, capacity)
     else:
-        found = program_bytes(found, compiled.memory_analysis(), hardware.platform)
-        collectives = collectives_of(step, compiled.as_text() or "", target)
+        byte_counts = program_bytes(byte_counts, compiled.memory_analysis(), hardware.platform)
+        collectives = measure_collectives(step, compiled.as_text() or "", target)
     seconds = time.perf_counter() - begin
     host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # Linux counts KiB
-    said = advice(config, found, limit)
-    predicted = memory(config, hardware).total
-    return Report(target, found, predicted, limit, seconds, collectives, host, said)
+    changes = advise(config, byte_counts, limit)
+    predicted = predict_memory(config, hardware).total
+    return CompileReport(target, byte_counts, predicted, limit, seconds, collectives, host, changes)
 
 
-def collectives_of(step: TrainStep, text: str, target: Target) -> ByKind:
+def measure_collectives(step: TrainStep, text: str, target: CompileTarget) -> ByKind:
     """Collectives of the compiled `step`, by kind."""
-    module, speeds = parse(text), Speeds.of(target.hardware)
+    module, speeds = parse_hlo(text), DeviceSpeeds.of(target.hardware)
     if not isinstance(step.program, PipelineProgram):
-        return overlap(module, speeds)
-    return overlap(
+        return measure_overlap(module, speeds)
+    return measure_overlap(
         module, speeds, runs=loop_share(step.program.full_load_schedule, step.program.bounds)
     )
 
@@ -193,24 +195,24 @@ def _on_a_device(tree: Any) -> float:
     )
 
 
-def program_bytes(arguments: Bytes, found: Any, platform: str) -> Bytes:
+def program_bytes(arguments: Bytes, analysis: Any, platform: str) -> Bytes:
     """All bytes of one device.
 
     Args:
         arguments: bytes of the arguments, from `argument_bytes`.
-        found: `Compiled.memory_analysis()`.
+        analysis: `Compiled.memory_analysis()`.
         platform: JAX's name of the device's platform.
     """
-    padding = found.argument_size_in_bytes - sum(arguments.values())
+    padding = analysis.argument_size_in_bytes - sum(arguments.values())
     return arguments | {
         "padding of these": max(0.0, padding),
-        "outputs": float(found.output_size_in_bytes - found.alias_size_in_bytes),
-        TEMPORARIES: temporary_bytes(found, platform),
-        "code": float(found.generated_code_size_in_bytes),
+        "outputs": float(analysis.output_size_in_bytes - analysis.alias_size_in_bytes),
+        TEMPORARIES: temporary_bytes(analysis, platform),
+        "code": float(analysis.generated_code_size_in_bytes),
     }
 
 
-def temporary_bytes(found: Any, platform: str) -> float:
+def temporary_bytes(analysis: Any, platform: str) -> float:
     """Bytes that a program needs beside its arguments and outputs.
 
     The compiler for TPUs counts twice in `temp_size_in_bytes` what only loops use of its heap. Its
@@ -218,47 +220,47 @@ def temporary_bytes(found: Any, platform: str) -> float:
     (docs/measurements/costs.md).
 
     Args:
-        found: `Compiled.memory_analysis()`.
+        analysis: `Compiled.memory_analysis()`.
         platform: JAX's name of the device's platform.
     """
     if platform != "tpu":
-        return float(found.temp_size_in_bytes)
-    outputs = found.output_size_in_bytes - found.alias_size_in_bytes
-    return float(found.peak_memory_in_bytes - found.argument_size_in_bytes - outputs)
+        return float(analysis.temp_size_in_bytes)
+    outputs = analysis.output_size_in_bytes - analysis.alias_size_in_bytes
+    return float(analysis.peak_memory_in_bytes - analysis.argument_size_in_bytes - outputs)
 
 
-def exhausted(error: jax.errors.JaxRuntimeError) -> tuple[float, float]:
+def parse_exhausted(error: jax.errors.JaxRuntimeError) -> tuple[float, float]:
     """Bytes that a program needs and has, as the compiler for TPUs has said.
 
     Raises:
         JaxRuntimeError: `error`, where it is about something else.
     """
     text = str(error)
-    found = [match.groups() for sizes in _SIZES if (match := re.search(sizes, text))]
-    if not found or "RESOURCE_EXHAUSTED" not in text:
+    sizes = [match.groups() for sizes in _SIZES if (match := re.search(sizes, text))]
+    if not sizes or "RESOURCE_EXHAUSTED" not in text:
         raise error
-    used, used_unit, capacity, capacity_unit = found[0]
+    used, used_unit, capacity, capacity_unit = sizes[0]
     return float(used) * _UNITS[used_unit], float(capacity) * _UNITS[capacity_unit]
 
 
-def advice(config: ExperimentConfig, found: Bytes, limit: float) -> str:
+def advise(config: ExperimentConfig, byte_counts: Bytes, limit: float) -> str:
     """Advice: the largest parts, and changes that would make them fit; empty if all fits."""
-    total = sum(found.values())
+    total = sum(byte_counts.values())
     if total <= limit:
         return ""
-    largest = max(found, key=lambda kind: found[kind])
-    changes = [*_smaller_state(config, found, total - limit)]
-    changes += _smaller_temporaries(config, found, total - limit)
+    largest = max(byte_counts, key=lambda kind: byte_counts[kind])
+    changes = [*_smaller_state(config, byte_counts, total - limit)]
+    changes += _smaller_temporaries(config, byte_counts, total - limit)
     return (
         f"needs {_gib(total)} of {_gib(limit)}, {_gib(total - limit)} too much; most of it is "
-        f"{largest}, {_gib(found[largest])}. What would do, or help: "
+        f"{largest}, {_gib(byte_counts[largest])}. What would do, or help: "
         + "; ".join(changes or ["more devices, and shorter rows (data.budgets)"])
     )
 
 
-def _smaller_state(config: ExperimentConfig, found: Bytes, excess: float) -> list[str]:
+def _smaller_state(config: ExperimentConfig, byte_counts: Bytes, excess: float) -> list[str]:
     """Parameters and their optimizer's state dealt over more devices."""
-    state, plan = sum(found[kind] for kind in STATE), config.parallel.decoder
+    state, plan = sum(byte_counts[kind] for kind in STATE), config.parallel.decoder
     factor = _power_of_two(state, excess)
     if factor is None:
         return []
@@ -267,7 +269,7 @@ def _smaller_state(config: ExperimentConfig, found: Bytes, excess: float) -> lis
     return [f"parallel.decoder.fsdp: {degree} {how} (now {plan.fsdp}), and of large encoders"]
 
 
-def _smaller_temporaries(config: ExperimentConfig, found: Bytes, excess: float) -> list[str]:
+def _smaller_temporaries(config: ExperimentConfig, byte_counts: Bytes, excess: float) -> list[str]:
     """Less to keep for the backward, or less at a time."""
     changes = []
     if config.model.remat != "full":
@@ -276,7 +278,7 @@ def _smaller_temporaries(config: ExperimentConfig, found: Bytes, excess: float) 
     once = config.parallel.decoder.stage > 1 and config.schedule.fsdp_gather == "step"
     if gathered and once:
         changes.append("schedule.fsdp_gather: layer (now step)")
-    factor = _power_of_two(found[TEMPORARIES], excess)
+    factor = _power_of_two(byte_counts[TEMPORARIES], excess)
     if factor is not None:
         changes.append(f"data.rows or data.budgets divided by {factor}, with more microbatches")
     return changes

@@ -40,7 +40,7 @@ class SavedStep:
 
 
 def save_step(
-    config: ExperimentConfig, folder: Path, tell: Callable[[str], None] = lambda text: None
+    config: ExperimentConfig, folder: Path, notify: Callable[[str], None] = lambda text: None
 ) -> SavedStep:
     """Compile the step that `train` takes and write it into `folder`, by every process its own.
 
@@ -50,9 +50,9 @@ def save_step(
     """
     begin = time.perf_counter()
     step = train_step(config)
-    tell("tracing and lowering the step")
+    notify("tracing and lowering the step")
     lowered = step.update.lower(step.abstract, training_batch(config, step))
-    tell("compiling it")
-    ahead = PrecompiledPrograms(folder, step.options, [*step.mesh.devices.flat])
-    file = ahead.save(STEP_PROGRAM, lowered)
-    return SavedStep(file, ahead.facts(lowered), time.perf_counter() - begin)
+    notify("compiling it")
+    programs = PrecompiledPrograms(folder, step.options, [*step.mesh.devices.flat])
+    file = programs.save(STEP_PROGRAM, lowered)
+    return SavedStep(file, programs.facts(lowered), time.perf_counter() - begin)

@@ -39,11 +39,11 @@ WITHOUT_TPU = {
     "TPU_WORKER_ID": "0",
 }
 
-Options = Mapping[str, str | bool]
+CompilerOptions = Mapping[str, str | bool]
 
 
 @dataclass(frozen=True)
-class Compiler:
+class TargetCompiler:
     """The compiler for a platform.
 
     Attributes:
@@ -55,18 +55,18 @@ class Compiler:
 
     module: str
     extra: str
-    options: Options
+    options: CompilerOptions
 
     @property
     def installed(self) -> bool:
         """Whether it can be imported."""
         parent = self.module.rpartition(".")[0]
-        found = not parent or importlib.util.find_spec(parent) is not None
-        return found and importlib.util.find_spec(self.module) is not None
+        has_parent = not parent or importlib.util.find_spec(parent) is not None
+        return has_parent and importlib.util.find_spec(self.module) is not None
 
 
 COMPILERS = {
-    "tpu": Compiler(
+    "tpu": TargetCompiler(
         "libtpu",
         "compile",
         {
@@ -76,7 +76,7 @@ COMPILERS = {
             "xla_tpu_enable_deduplicated_calls": True,
         },
     ),
-    "gpu": Compiler(
+    "gpu": TargetCompiler(
         "jax_plugins.xla_cuda13",
         "cuda13",
         {
@@ -90,7 +90,7 @@ COMPILERS = {
 
 
 @dataclass(frozen=True)
-class Target:
+class CompileTarget:
     """Devices to compile for.
 
     Attributes:
@@ -102,20 +102,20 @@ class Target:
     sizes: tuple[int, ...]
 
     @classmethod
-    def parse(cls, text: str) -> Target:
+    def parse(cls, text: str) -> CompileTarget:
         """`tpu:v5p:4x4x4` or `gpu:h100:4x8`, four hosts of eight.
 
         Raises:
             DeviceError: the topology is malformed, or no compiler takes it for this chip.
             HardwareError: the chip is unknown.
         """
-        found = re.fullmatch(r"(tpu|gpu):(.+):([1-9]\d*(?:x[1-9]\d*)*)", text)
-        if not found:
+        match = re.fullmatch(r"(tpu|gpu):(.+):([1-9]\d*(?:x[1-9]\d*)*)", text)
+        if not match:
             raise DeviceError(
                 f"--topology {text!r} is no topology; valid: tpu:CHIP:SIZES, e.g. tpu:v5p:4x4x4, "
                 "or gpu:CHIP:HOSTSxDEVICES, e.g. gpu:h100:4x8"
             )
-        platform, chip, sizes = found.groups()
+        platform, chip, sizes = match.groups()
         target = cls(chip, tuple(map(int, sizes.split("x"))))
         target._check(text, platform)
         return target
@@ -153,7 +153,7 @@ class Target:
         return math.prod(self.sizes)
 
     @property
-    def compiler(self) -> Compiler:
+    def compiler(self) -> TargetCompiler:
         """The compiler for the devices."""
         return COMPILERS[self.hardware.platform]
 
@@ -186,7 +186,7 @@ class Target:
         }
 
 
-def check_installed(targets: Sequence[Target]) -> None:
+def check_installed(targets: Sequence[CompileTarget]) -> None:
     """Raise DeviceError if the compiler of a target is not installed."""
     missing = {t.compiler.extra: str(t) for t in targets if not t.compiler.installed}
     if missing:
@@ -197,8 +197,8 @@ def check_installed(targets: Sequence[Target]) -> None:
         )
 
 
-def for_target(
-    config: ExperimentConfig, target: Target, overlap: str | Sequence[str] | None = None
+def configure_for_target(
+    config: ExperimentConfig, target: CompileTarget, overlap: str | Sequence[str] | None = None
 ) -> ExperimentConfig:
     """The configuration as it would be loaded on `target`.
 

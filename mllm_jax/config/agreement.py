@@ -34,7 +34,7 @@ def _disagreements(config: ExperimentConfig, *, planned: bool) -> list[str]:
 
 def _cut_by_seconds(config: ExperimentConfig) -> list[str]:
     """Lanes of encoders of which one has media below a length that is found from seconds."""
-    every = (own.buckets for own in config.model.encoders.values())
+    every = (encoder.buckets for encoder in config.model.encoders.values())
     return [name for lanes in every if "auto" in lanes.values() for name in lanes]
 
 
@@ -51,21 +51,21 @@ def _with_adapters(config: ExperimentConfig) -> tuple[ExperimentConfig, list[str
 
 
 def _with_fewer(
-    config: ExperimentConfig, given: int, size: int
+    config: ExperimentConfig, vocab: int, size: int
 ) -> tuple[ExperimentConfig, list[str]]:
     """A vocabulary of fewer ids than the tokenizer's, which released weights may have.
 
     Tokens that were added behind it are no problem as long as no text has them.
     """
-    few = f"model.decoder.vocab: {given} is less than the tokenizer's {size} ids; valid: "
+    few = f"model.decoder.vocab: {vocab} is less than the tokenizer's {size} ids; valid: "
     if config.model.sources.get("decoder") is None:
         return config, [f"{few}null, or at least {size}"]
     if config.data.processor is None:
         return config, [
-            f"{few}a data.tokenizer (with placeholders and data.chat) of at most {given} ids, or "
+            f"{few}a data.tokenizer (with placeholders and data.chat) of at most {vocab} ids, or "
             "data.processor, of which ids that no text has may be more"
         ]
-    config = config.model_copy(update={"data": config.data.with_embeddings(given)})
+    config = config.model_copy(update={"data": config.data.with_embeddings(vocab)})
     kinds = [encoder.modality for encoder in config.model.encoders.values()]
     try:
         make_chat(config.data, kinds, read_files(config.data))
@@ -81,9 +81,9 @@ def _with_vocabulary(config: ExperimentConfig) -> tuple[ExperimentConfig, list[s
     never targets, and degrees need not divide it. With a vocabulary that is given, `data.processor`
     may be missing yet: whatever reads data refuses that.
     """
-    data, given = config.data, config.model.decoder.vocab
+    data, vocab = config.data, config.model.decoder.vocab
     try:
-        if given is not None and data.processor is not None and not data.processor.exists():
+        if vocab is not None and data.processor is not None and not data.processor.exists():
             return config, []
         kinds = [encoder.modality for encoder in config.model.encoders.values()]
         size = make_chat(data, kinds, read_files(data)).vocab_size
@@ -92,8 +92,8 @@ def _with_vocabulary(config: ExperimentConfig) -> tuple[ExperimentConfig, list[s
     except OSError as error:  # a name that is too long, or a folder that may not be looked into
         where = f"{error.strerror}: {shown(error.filename)}"
         return config, [f"data.processor, data.tokenizer: cannot be looked for: {where}"]
-    if given is not None:
-        return _with_fewer(config, given, size) if given < size else (config, [])
+    if vocab is not None:
+        return _with_fewer(config, vocab, size) if vocab < size else (config, [])
     decoder = config.model.decoder.model_copy(update={"vocab": -(-size // 64) * 64})
     model = config.model.model_copy(update={"decoder": decoder})
     return config.model_copy(update={"model": model}), []

@@ -27,38 +27,40 @@ def planned(config: ExperimentConfig) -> list[RowSpec]:
     Raises:
         HardwareError: `schedule.hardware` lacks the type of the activations.
     """
-    found = row_specs(config.model)
+    specs = row_specs(config.model)
     shorts = {
         encoder: name
-        for encoder, own in config.model.encoders.items()
-        for name, most in own.buckets.items()
+        for encoder, encoder_config in config.model.encoders.items()
+        for name, most in encoder_config.buckets.items()
         if most == "auto"
     }
-    if config.schedule.hardware is None or not any(own.bucket for own in found):
-        return found
-    price = _pricing(config)
+    if config.schedule.hardware is None or not any(spec.bucket for spec in specs):
+        return specs
+    price = _make_pricing(config)
     return [
-        _priced(config, own, shorts.get(own.module), price(own.name)) if own.bucket else own
-        for own in found
+        _with_cost(config, spec, shorts.get(spec.module), price(spec.name)) if spec.bucket else spec
+        for spec in specs
     ]
 
 
-def _priced(config: ExperimentConfig, own: RowSpec, short: str | None, cost: BucketCost) -> RowSpec:
+def _with_cost(
+    config: ExperimentConfig, spec: RowSpec, short: str | None, cost: BucketCost
+) -> RowSpec:
     """A lane with its cost.
 
     Args:
         short: the lane of short media, of an encoder whose lanes are cut by cost.
     """
-    assert own.bucket is not None
+    assert spec.bucket is not None
     if short is None:
-        return replace(own, bucket=replace(own.bucket, cost=cost, fixed=True))
+        return replace(spec, bucket=replace(spec.bucket, cost=cost, fixed=True))
     most = own_positions(config, short)
     lane = (
-        LengthBucket(own.module, 0, most, cost)
-        if own.name == short
-        else _above(own.bucket, most, cost)
+        LengthBucket(spec.module, 0, most, cost)
+        if spec.name == short
+        else _above(spec.bucket, most, cost)
     )
-    return replace(own, bucket=lane)
+    return replace(spec, bucket=lane)
 
 
 def _above(lane: LengthBucket, most: int, cost: BucketCost) -> LengthBucket:
@@ -75,29 +77,31 @@ def lane_cost(config: ExperimentConfig, name: str) -> BucketCost:
     (Jacobs et al., arXiv 2309.14509). A row with media is computed whole; with
     attention by segments (`models.attention.limits`) without the pairs of unlike media.
     """
-    return _pricing(config)(name)
+    return _make_pricing(config)(name)
 
 
-def _pricing(config: ExperimentConfig) -> Callable[[str], BucketCost]:
+def _make_pricing(config: ExperimentConfig) -> Callable[[str], BucketCost]:
     """The cost of each lane by its name, of a configuration that is lowered once for all."""
     assert config.schedule.hardware is not None
     hardware = named(config.schedule.hardware)
-    own = lower(config, hardware.platform)
-    return partial(cost_of, own.workload, own.chosen, hardware)
+    configured = lower(config, hardware.platform)
+    return partial(compute_lane_cost, configured.workload, configured.chosen, hardware)
 
 
-def cost_of(whole: Workload, chosen: Strategy, hardware: Hardware, name: str) -> BucketCost:
+def compute_lane_cost(
+    work: Workload, chosen: Strategy, hardware: Hardware, name: str
+) -> BucketCost:
     """`lane_cost` of a workload under a strategy; of the decoder, whose rows are its texts."""
-    unit, plan = whole.positions[name], chosen.plans[name]
-    timing = Timing(whole, chosen, hardware, name)
-    one, two, three = _seconds(whole, chosen, hardware, name)
+    unit, plan = work.positions[name], chosen.plans[name]
+    timing = Timing(work, chosen, hardware, name)
+    one, two, three = _seconds(work, chosen, hardware, name)
     quadratic = (one - 2 * two + three) / (2 * unit**2)
     linear = (two - one) / unit - 3 * quadratic * unit
     latency = max(0.0, one - linear * unit - quadratic * unit**2)
     exchanges = 0.0 if name == "decoder" else timing.exchanges
     rows = timing.rows * plan.stage
     # Without stages the rows of a lane are computed one by one, otherwise those of a microbatch.
-    alone = chosen.decoder.stage == 1 and whole.lanes.get(name, name) != name
+    alone = chosen.decoder.stage == 1 and work.lanes.get(name, name) != name
     latency /= 1 if alone else rows
     return BucketCost(
         groups=plan.batch,
@@ -105,26 +109,26 @@ def cost_of(whole: Workload, chosen: Strategy, hardware: Hardware, name: str) ->
         linear=linear / rows + latency / unit,
         quadratic=quadratic / rows,
         row=unit,
-        by_segment=whole.by_segment,
+        by_segment=work.by_segment,
     )
 
 
-def _seconds(whole: Workload, chosen: Strategy, hardware: Hardware, name: str) -> Iterator[float]:
+def _seconds(work: Workload, chosen: Strategy, hardware: Hardware, name: str) -> Iterator[float]:
     """Seconds of all tasks of a lane on one microbatch, with rows of one, two and three times.
 
     Without the exchange of outputs, whose buffers do not depend on media.
     """
     for factor in (1, 2, 3):
-        positions = {**whole.positions, name: factor * whole.positions[name]}
-        own = Timing(replace(whole, positions=positions), chosen, hardware, name)
-        yield _of_decoder(own) if name == "decoder" else _of_media(own)
+        positions = {**work.positions, name: factor * work.positions[name]}
+        timing = Timing(replace(work, positions=positions), chosen, hardware, name)
+        yield _decoder_seconds(timing) if name == "decoder" else _media_seconds(timing)
 
 
-def _of_media(own: Timing) -> float:
-    return sum(time.seconds for time in own.chunk_times().values()) - own.exchanges
+def _media_seconds(timing: Timing) -> float:
+    return sum(time.seconds for time in timing.chunk_times().values()) - timing.exchanges
 
 
-def _of_decoder(own: Timing) -> float:
-    layers = own.layers_per_task
-    tasks = own.forward(layers), own.backward(layers), own.head()
+def _decoder_seconds(timing: Timing) -> float:
+    layers = timing.layers_per_task
+    tasks = timing.forward(layers), timing.backward(layers), timing.head()
     return sum(time.seconds for time in tasks)

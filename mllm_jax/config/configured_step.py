@@ -85,9 +85,11 @@ class Lowered:
     @cached_property
     def exchanges(self) -> Exchanges:
         """By lane, the exchange by which its outputs reach the decoder."""
-        own = self.hardware, self.config.parallel.platform
+        platform_of_cost = self.hardware, self.config.parallel.platform
         names = self.workload.encoders
-        return {name: exchange_of(self.workload, self.chosen, name, *own) for name in names}
+        return {
+            name: exchange_of(self.workload, self.chosen, name, *platform_of_cost) for name in names
+        }
 
     @property
     def costs(self) -> TaskCosts:
@@ -101,25 +103,25 @@ class Lowered:
         Raises:
             ScheduleError: layers, stages, chunks, pieces and microbatches do not fit together.
         """
-        own = self.strategy
-        if own.decoder.stage == 1:
+        chosen_strategy = self.strategy
+        if chosen_strategy.decoder.stage == 1:
             return None
         check_layers(self.config.model, self.schedule, self.config.schedule.pad_layers)
         check(self.schedule)
         follows = self.config.schedule.independent_microbatches
         return PipelinePlan(
             self.schedule,
-            gather=own.gather,
-            co_issue=own.co_issue,
-            overlap_gather="data" in own.fill,
-            independent_microbatches=StepScheduler(self.workload, own, self.times)
+            gather=chosen_strategy.gather,
+            co_issue=chosen_strategy.co_issue,
+            overlap_gather="data" in chosen_strategy.fill,
+            independent_microbatches=StepScheduler(self.workload, chosen_strategy, self.times)
             if follows
             else None,
             checked=self.config.train.check_schedules,
         )
 
 
-_kept: dict[str, Lowered] = {}
+_cache: dict[str, Lowered] = {}
 
 
 def lower(config: ExperimentConfig, platform: str | None = None) -> Lowered:
@@ -136,16 +138,16 @@ def lower(config: ExperimentConfig, platform: str | None = None) -> Lowered:
     # A step without stages has no bubbles to place anything in.
     placed = hardware if config.parallel.decoder.stage > 1 else None
     platform = platform or (placed.platform if placed else config.parallel.platform)
-    whole, chosen = workload(on_platform(config, platform)), strategy(config, platform)
-    asked = config.schedule
-    beside = asked.pad_layers, asked.independent_microbatches, config.train.check_schedules
-    key = repr((whole, chosen, hardware, config.parallel.platform, beside))
-    if key not in _kept:
+    work, chosen = workload(on_platform(config, platform)), strategy(config, platform)
+    schedule = config.schedule
+    further = schedule.pad_layers, schedule.independent_microbatches, config.train.check_schedules
+    key = repr((work, chosen, hardware, config.parallel.platform, further))
+    if key not in _cache:
         times = seconds_on(placed) if placed else task_flops
-        while len(_kept) >= KEPT:
-            del _kept[next(iter(_kept))]
-        _kept[key] = Lowered(config, whole, chosen, times, hardware)
-    return _kept[key]
+        while len(_cache) >= KEPT:
+            del _cache[next(iter(_cache))]
+        _cache[key] = Lowered(config, work, chosen, times, hardware)
+    return _cache[key]
 
 
 def _hardware(config: ExperimentConfig) -> Hardware | None:

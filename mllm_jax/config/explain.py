@@ -32,8 +32,8 @@ def explain(detail: ErrorDetails, values: Mapping[str, Any]) -> str:
     if detail["type"].startswith("union_tag"):
         field = detail["ctx"]["discriminator"].strip("'")
         valid = choices(ExperimentConfig, (*path, field), values)
-        given = detail["ctx"].get("tag")
-        problem = f"{given} is refused" if given else "required, but not given"
+        tag = detail["ctx"].get("tag")
+        problem = f"{tag} is refused" if tag else "required, but not given"
         return f"{name}.{field}: {problem}; valid: {', '.join(valid)}"
     reason = detail["msg"].removeprefix("Value error, ")
     if isinstance(detail["input"], dict):
@@ -61,17 +61,17 @@ def _holds(node: Any, part: int | str) -> bool:
     return isinstance(node, dict) and part in node
 
 
-def coerced(given: Any, taken: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
+def find_coerced(written: Any, converted: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
     """Values that only fit their type after a conversion, such as the text "4" for a number."""
-    if isinstance(given, Mapping) and isinstance(taken, Mapping):
-        for key in given:
-            yield from coerced(given[key], taken.get(str(key)), (*path, str(key)))
-    elif isinstance(given, list) and isinstance(taken, list):
-        for i, (left, right) in enumerate(zip(given, taken, strict=False)):
-            yield from coerced(left, right, (*path, str(i)))
-    elif given is not None and _kind(given) != _kind(taken):
-        wanted = f"a {_kind(taken)}, e.g. {_written(taken)}"
-        yield f"{'.'.join(path)}: {_written(given)} is a {_kind(given)}, not {wanted}"
+    if isinstance(written, Mapping) and isinstance(converted, Mapping):
+        for key in written:
+            yield from find_coerced(written[key], converted.get(str(key)), (*path, str(key)))
+    elif isinstance(written, list) and isinstance(converted, list):
+        for i, (left, right) in enumerate(zip(written, converted, strict=False)):
+            yield from find_coerced(left, right, (*path, str(i)))
+    elif written is not None and _kind(written) != _kind(converted):
+        valid = f"a {_kind(converted)}, e.g. {_written(converted)}"
+        yield f"{'.'.join(path)}: {_written(written)} is a {_kind(written)}, not {valid}"
 
 
 def _kind(value: object) -> str:

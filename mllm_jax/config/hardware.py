@@ -37,13 +37,13 @@ def names() -> list[str]:
     Raises:
         HardwareError: the folder has none.
     """
-    found = sorted(path.stem for path in FOLDER.glob("*.yaml"))
-    if not found:
+    names_found = sorted(path.stem for path in FOLDER.glob("*.yaml"))
+    if not names_found:
         raise HardwareError(
             f"{FOLDER}: holds no descriptions of hardware; they come with the project in "
             "configs/hardware/: install it again"
         )
-    return found
+    return names_found
 
 
 @cache
@@ -96,10 +96,10 @@ def of_kind(device_kind: str) -> Hardware | None:
 
     If several prefixes match, the longest one counts.
     """
-    found = [
+    matches = [
         (len(kind), hardware)
         for hardware in map(named, names())
         for kind in hardware.kinds
         if device_kind.startswith(kind)
     ]
-    return max(found, key=lambda pair: pair[0])[1] if found else None
+    return max(matches, key=lambda pair: pair[0])[1] if matches else None

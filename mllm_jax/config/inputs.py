@@ -50,7 +50,7 @@ def _lanes(whole: RowSpec, encoder: EncoderConfig) -> Iterator[RowSpec]:
     """
     if not encoder.buckets:
         yield whole
-    bounds = sorted(_most(own) for own in encoder.buckets.values() if own is not None)
+    bounds = sorted(_most(edge) for edge in encoder.buckets.values() if edge is not None)
     for name, own in encoder.buckets.items():
         most = None if own is None else _most(own)
         above = max((bound for bound in bounds if most is None or bound < most), default=0)
@@ -68,30 +68,32 @@ def longest(config: ExperimentConfig, name: str) -> int:
 
 def unbounded_by(config: ExperimentConfig, name: str) -> tuple[str, ...]:
     """Keys that may bound media of a lane, if none of its bounds is as small as its budget."""
-    found = _bounds(config, name)
-    known = min(found.values(), default=ANY) <= config.data.budgets[name]
-    return () if known else tuple(key for key in found if key.startswith("data."))
+    bounds = _bounds(config, name)
+    known = min(bounds.values(), default=ANY) <= config.data.budgets[name]
+    return () if known else tuple(key for key in bounds if key.startswith("data."))
 
 
 def _bounds(config: ExperimentConfig, name: str) -> dict[str, int]:
     """By key, bounds on the input positions of a medium of a lane, in whole outputs."""
-    (own,) = (spec for spec in row_specs(config.model) if spec.name == name)
+    (spec,) = (spec for spec in row_specs(config.model) if spec.name == name)
     known = {}
     if config.model.encoder(name).buckets.get(name) == "auto":
         known["lanes"] = own_positions(config, name)
-    if own.bucket is not None and own.bucket.up_to is not None:
-        known["lanes"] = own.span(own.bucket.up_to)
-    if isinstance(own, ImageRowSpec) and own.tiling is None:
+    if spec.bucket is not None and spec.bucket.up_to is not None:
+        known["lanes"] = spec.span(spec.bucket.up_to)
+    if isinstance(spec, ImageRowSpec) and spec.tiling is None:
         images = config.data.image
-        token = 0 if own.class_token == "none" else 1
-        where = f"encoders.{own.module}." if own.module in images.encoders else ""
-        most = images.of(own.module).max_patches + token
-        known[f"data.image.{where}max_patches"] = own.span(most)
-    if isinstance(own, AudioRowSpec):
+        token = 0 if spec.class_token == "none" else 1
+        where = f"encoders.{spec.module}." if spec.module in images.encoders else ""
+        most = images.of(spec.module).max_patches + token
+        known[f"data.image.{where}max_patches"] = spec.span(most)
+    if isinstance(spec, AudioRowSpec):
         audio = config.data.audio
-        known["data.audio.max_seconds"] = own.span(-(-audio.max_samples // audio.hop) + own.behind)
-        if own.longest is not None:
-            known["max_positions"] = own.span(own.longest)
+        known["data.audio.max_seconds"] = spec.span(
+            -(-audio.max_samples // audio.hop) + spec.behind
+        )
+        if spec.longest is not None:
+            known["max_positions"] = spec.span(spec.longest)
     return known
 
 
@@ -141,20 +143,21 @@ def rounded(budgets: Mapping[str, int], config: ExperimentConfig) -> dict[str, i
     Rows have no more tokens than the decoder has learned positions.
     """
     units, decoder = config.budget_units, config.model.decoder
-    found = {
+    assumed = {
         name: -(-own // units.get(name, 1)) * units.get(name, 1) for name, own in budgets.items()
     }
     if not decoder.parts.rotary:
         most = decoder.max_positions // units["tokens"] * units["tokens"]
-        found["tokens"] = min(found["tokens"], most)
-    return found
+        assumed["tokens"] = min(assumed["tokens"], most)
+    return assumed
 
 
 def standing_in(config: ExperimentConfig) -> ExperimentConfig:
     """`config` with budgets of usual sizes, by which all else is checked before data are read."""
-    model, own = config.model, config.schedule.budgets
+    model, own_budgets = config.model, config.schedule.budgets
     media = {
-        name: max(model.encoder(name).usual_row(MEDIA), own.get(name, 0)) for name in model.lanes
+        name: max(model.encoder(name).usual_row(MEDIA), own_budgets.get(name, 0))
+        for name in model.lanes
     }
     budgets = {"tokens": TOKENS, "segments": SEGMENTS, **media}
     return with_budgets(config, rounded(budgets, with_plans(config)))

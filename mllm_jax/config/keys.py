@@ -124,13 +124,15 @@ def nearest(model: type[BaseModel], path: KeyPath, valid: Sequence[str]) -> str:
     A sibling that looks alike comes first, then the same name in another section, then the most
     similar sibling or full path.
     """
-    beside = {".".join([*path[:-1], name]): name for name in valid}
+    full_paths = {".".join([*path[:-1], name]): name for name in valid}
     names = [key.name for key in keys(model) if not _matches(key.path, path)]
     same = [name for name in names if name.split(".")[-1] == path[-1]]
     alike = difflib.get_close_matches(path[-1], valid, n=1)
     if alike:
-        return next(full for full, name in beside.items() if name == alike[0])
-    return (same or difflib.get_close_matches(".".join(path), [*beside, *names], 1, cutoff=0))[0]
+        return next(full for full, name in full_paths.items() if name == alike[0])
+    return (same or difflib.get_close_matches(".".join(path), [*full_paths, *names], 1, cutoff=0))[
+        0
+    ]
 
 
 def table(model: type[BaseModel]) -> str:
@@ -143,11 +145,11 @@ def tables(model: type[BaseModel]) -> dict[str, str]:
     rows: dict[KeyPath, list[Key]] = {}
     for key in keys(model):
         rows.setdefault(key.path, []).append(key)
-    found = dict.fromkeys((path[0] for path in rows), TABLE_HEAD)
-    for section in found:
-        own = [_row(same) for path, same in rows.items() if path[0] == section]
-        found[section] += "\n".join(["|---|---|---|---|", *own, ""])
-    return found
+    pages = dict.fromkeys((path[0] for path in rows), TABLE_HEAD)
+    for section in pages:
+        rows_of_section = [_row(same) for path, same in rows.items() if path[0] == section]
+        pages[section] += "\n".join(["|---|---|---|---|", *rows_of_section, ""])
+    return pages
 
 
 def write_tables(model: type[BaseModel], folder: Path) -> list[Path]:
@@ -257,37 +259,37 @@ def _owners(
 
 def _step(annotation: Any, part: str, data: object) -> Any:
     """Annotation of `part` inside `annotation`."""
-    found: Any = None
+    inner_type: Any = None
     for option in _options(annotation):
         if _is_mapping(get_origin(option)):
-            found = get_args(option)[1]
+            inner_type = get_args(option)[1]
         elif _is_model(option) and part in option.model_fields and _admits(option, data):
             inner = _annotation(option.model_fields[part])
-            found = inner if found is None else Union[found, inner]  # noqa: UP007
-    return found
+            inner_type = inner if inner_type is None else Union[inner_type, inner]  # noqa: UP007
+    return inner_type
 
 
 def _admits(owner: type[BaseModel], data: object) -> bool:
     """Whether the choices in `data` (family, kind, ...) are those of `owner`."""
-    given = data if isinstance(data, Mapping) else {}
+    mapping = data if isinstance(data, Mapping) else {}
     return all(
-        given[name] in get_args(field.annotation)
+        mapping[name] in get_args(field.annotation)
         for name, field in owner.model_fields.items()
-        if get_origin(field.annotation) is Literal and name in given
+        if get_origin(field.annotation) is Literal and name in mapping
     )
 
 
 def _docstring_entry(docstring: str, name: str) -> str:
     """Text of `name: text`, continuation lines included, in a Google-style docstring."""
     entry = rf"^    (?:\w+, )*{re.escape(name)}(?:, \w+)*: (.*(?:\n {{5,}}.*)*)"
-    found = re.search(entry, docstring, flags=re.MULTILINE)
-    return found.group(1) if found else ""
+    match = re.search(entry, docstring, flags=re.MULTILINE)
+    return match.group(1) if match else ""
 
 
 def _comment(model: type[BaseModel], name: str) -> str:
     declaration = rf"^    {re.escape(name)}: .*  # (.*)$"
-    found = re.search(declaration, _source(model), flags=re.MULTILINE)
-    return found.group(1) if found else ""
+    match = re.search(declaration, _source(model), flags=re.MULTILINE)
+    return match.group(1) if match else ""
 
 
 @cache

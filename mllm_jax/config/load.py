@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from data.places import local
-from mllm_jax.config.explain import coerced, explain
+from mllm_jax.config.explain import explain, find_coerced
 from mllm_jax.config.renamed_keys import RenameError, of_command
 from mllm_jax.config.run import RunConfig
 from mllm_jax.config.sections import (
@@ -102,7 +102,7 @@ def resolve(values: Mapping[str, Any], source: str, *, planned: bool = True) -> 
     except ValidationError as error:
         problems = [explain(detail, values) for detail in error.errors(include_url=False)]
         raise ConfigError(source, list(dict.fromkeys(problems))) from None
-    problems = list(coerced(values, config.model_dump(mode="json")))
+    problems = list(find_coerced(values, config.model_dump(mode="json")))
     if problems:
         raise ConfigError(source, problems)
     # Not loaded for a mistake in a key, which is told that much sooner.
@@ -122,10 +122,10 @@ def _as_released(values: Mapping[str, Any], source: str) -> Mapping[str, Any]:
     if not isinstance(model, dict) or not isinstance(pretrained, str | dict) or "decoder" in model:
         return values
     from mllm_jax.hf_format.files import PretrainedError
-    from mllm_jax.models.pretrained.release import composed
+    from mllm_jax.models.pretrained.release import compose_model
 
     try:
-        released = composed(pretrained)
+        released = compose_model(pretrained)
     except (PretrainedError, TypeError) as error:
         raise ConfigError(source, [f"model.pretrained: {error}"]) from None
     except OSError as error:  # a name that is too long, or a folder that may not be looked into

@@ -82,8 +82,10 @@ class Overlap:
         """Lines for people: the pieces, and an option of the compiler each."""
         pieces = ", ".join(name for name in PIECES if name in self.pieces) or "none"
         options = [f"  {name}={_written(value)}" for name, value in self.options.items()]
-        told = "options of XLA's compiler:" if options else "options of XLA's compiler: none"
-        return [f"collectives of layers beside compute: {pieces}", told, *options]
+        options_text = (
+            "options of XLA's compiler:" if options else "options of XLA's compiler: none"
+        )
+        return [f"collectives of layers beside compute: {pieces}", options_text, *options]
 
 
 def overlap(config: ExperimentConfig, platform: str | None = None) -> Overlap:

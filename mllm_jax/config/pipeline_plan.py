@@ -78,8 +78,8 @@ class PipelinePlan:
 
     def stack(self, model: ModelConfig) -> StageLayers:
         """Layers of the decoder over stages and chunks."""
-        own, schedule = model.decoder, self.schedule
-        return StageLayers(own.layers, schedule.stages, schedule.chunks, own.period)
+        decoder, schedule = model.decoder, self.schedule
+        return StageLayers(decoder.layers, schedule.stages, schedule.chunks, decoder.period)
 
 
 def check_layers(model: ModelConfig, schedule: Schedule, pad: bool) -> None:

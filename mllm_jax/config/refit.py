@@ -43,17 +43,20 @@ def fallbacks(config: ExperimentConfig, hosts: int) -> Fallbacks:
             "train --supervise", [f"run.min_hosts {fewest} of {hosts} hosts; valid: 1 to {hosts}"]
         )
     _check_configured(config, hosts)
-    found = {n: words for n in range(fewest, hosts) if (words := _overrides(config, hosts, n))}
-    if fewest < hosts and fewest not in found and config.run.fallback != "plan":
+    overrides_by_hosts = {
+        n: words for n in range(fewest, hosts) if (words := _overrides(config, hosts, n))
+    }
+    if fewest < hosts and fewest not in overrides_by_hosts and config.run.fallback != "plan":
         raise ConfigError(
             "train --supervise",
             [
                 f"run.min_hosts {fewest}: no degrees of data and fsdp make the plans fit "
                 f"{_devices(config, hosts, fewest)} devices and the rows of a step; valid: "
-                f"{', '.join(map(str, [*found, hosts]))}, or a plan for them in run.fallback"
+                f"{', '.join(map(str, [*overrides_by_hosts, hosts]))}, or a plan for them in "
+                "run.fallback"
             ],
         )
-    return found
+    return overrides_by_hosts
 
 
 def searched(config: ExperimentConfig, hosts: int) -> dict[int, int]:
@@ -79,11 +82,11 @@ def planned(config: ExperimentConfig, file: Path, devices: int) -> tuple[str, ..
     Raises:
         ConfigError: the file is no configuration, or one that leaves some of the devices idle.
     """
-    own = load(file)
-    if own.parallel.devices != devices:
-        told = f"the plan has {own.parallel.devices} devices, and the hosts have {devices}"
-        raise ConfigError(str(file), [told])
-    values = own.model_dump(mode="json")
+    plan = load(file)
+    if plan.parallel.devices != devices:
+        problem = f"the plan has {plan.parallel.devices} devices, and the hosts have {devices}"
+        raise ConfigError(str(file), [problem])
+    values = plan.model_dump(mode="json")
     before = config.model_dump(mode="json")
 
     def at(own: Any, key: str) -> Any:
@@ -95,7 +98,11 @@ def planned(config: ExperimentConfig, file: Path, devices: int) -> tuple[str, ..
 
 def _check_configured(config: ExperimentConfig, hosts: int) -> None:
     """See that the plans of `run.fallback` are for fewer hosts, and can run."""
-    valid = [found for n in range(1, hosts) if (found := _devices(config, hosts, n)) is not None]
+    valid = [
+        device_count
+        for n in range(1, hosts)
+        if (device_count := _devices(config, hosts, n)) is not None
+    ]
     for own in _configured(config):
         if own.decoder.devices not in valid:
             raise ConfigError(
@@ -133,8 +140,8 @@ def _overrides(config: ExperimentConfig, hosts: int, fewer: int) -> tuple[str, .
 
 def _devices(config: ExperimentConfig, hosts: int, fewer: int) -> int | None:
     """Devices of fewer hosts; None if hosts do not share the devices evenly."""
-    devices, rest = divmod(config.parallel.devices * fewer, hosts)
-    return None if rest else devices
+    devices, remainder = divmod(config.parallel.devices * fewer, hosts)
+    return None if remainder else devices
 
 
 def _candidates(
@@ -152,8 +159,8 @@ def _candidates(
 
 def _scaled(plan: ParallelPlan, devices: int) -> list[ParallelPlan]:
     """The plan with other degrees of data and fsdp: the same fsdp first, and then larger ones."""
-    replicas, rest = divmod(devices, plan.stage * plan.inner)
-    if rest:
+    replicas, remainder = divmod(devices, plan.stage * plan.inner)
+    if remainder:
         return []
     degrees = sorted(divisors(replicas), key=lambda fsdp: (fsdp != plan.fsdp, -fsdp))
     return [plan.model_copy(update={"data": replicas // fsdp, "fsdp": fsdp}) for fsdp in degrees]

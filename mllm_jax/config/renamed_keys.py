@@ -120,7 +120,7 @@ def of_command(values: Mapping[str, Any]) -> Values:
     Raises:
         RenameError: a value has no counterpart.
     """
-    return translated(values) if is_complete(values) else dict(values)
+    return translate_keys(values) if is_complete(values) else dict(values)
 
 
 def is_complete(values: Mapping[str, Any]) -> bool:
@@ -130,7 +130,7 @@ def is_complete(values: Mapping[str, Any]) -> bool:
     )
 
 
-def translated(values: Mapping[str, Any], around: Mapping[str, Any] | None = None) -> Values:
+def translate_keys(values: Mapping[str, Any], around: Mapping[str, Any] | None = None) -> Values:
     """Values with the keys of today.
 
     Args:
@@ -192,10 +192,10 @@ def _paths(
     if not pattern:
         yield path
         return
-    first, *rest = pattern
+    first, *other_keys = pattern
     for name in _mapping(values):
         if first in (ANY, name):
-            yield from _paths(values[name], tuple(rest), (*path, name))
+            yield from _paths(values[name], tuple(other_keys), (*path, name))
 
 
 def _node(values: Values, path: list[str] | tuple[str, ...]) -> Values:

@@ -158,13 +158,16 @@ class RunConfig(Section):
         if len({*self.loggers}) < len(self.loggers):
             raise ValueError(f"loggers {list(self.loggers)} are refused; valid: each once")
         if self.fallback and self.min_hosts is None:
-            told = "plan" if self.fallback == "plan" else "of plans"
+            source = "plan" if self.fallback == "plan" else "of plans"
             raise ValueError(
-                f"run.fallback {told} has no effect, as run.min_hosts is null (all hosts are "
+                f"run.fallback {source} has no effect, as run.min_hosts is null (all hosts are "
                 "needed); valid: leave it out, or set run.min_hosts"
             )
-        given = {"wandb": self.wandb != WandbConfig(), "mlflow": self.mlflow != MlflowConfig()}
-        for name, set_ in given.items():
+        is_configured = {
+            "wandb": self.wandb != WandbConfig(),
+            "mlflow": self.mlflow != MlflowConfig(),
+        }
+        for name, set_ in is_configured.items():
             if set_ and name not in self.loggers:
                 raise ValueError(
                     f"run.{name} has no effect, as run.loggers is {list(self.loggers)}; valid: "

@@ -120,7 +120,9 @@ class _Loader(yaml.SafeLoader):
         """Values and levels of a node whose parts are complete."""
         if isinstance(node, yaml.ScalarNode):
             return 1, 0
-        parts = [part for own in node.value for part in (own if isinstance(own, tuple) else (own,))]
+        parts = [
+            part for item in node.value for part in (item if isinstance(item, tuple) else (item,))
+        ]
         sizes = [self._sizes[part] for part in parts]
         return 1 + sum(n for n, _ in sizes), 1 + max((deep for _, deep in sizes), default=0)
 
@@ -158,28 +160,28 @@ def _scalar(node: yaml.ScalarNode, read: Callable[[str], Any]) -> Any:
 def _mapping(node: yaml.MappingNode) -> dict[str, Any]:
     """Values by key; those of a merged mapping (`<<: *name`) come after its own."""
     merged: dict[str, Any] = {}
-    own: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, value in node.value:
         if not isinstance(key, yaml.ScalarNode):
             raise _error("a key is a text, not a list or a mapping", key.start_mark)
         if key.tag == f"{_CORE}merge":
             merged = _merged(value) | merged
             continue
-        if key.value in own:
+        if key.value in values:
             raise _error(f"key {shown(key.value)} appears twice", key.start_mark)
-        own[_scalar(key, _text)] = _value(value)
-    return merged | own
+        values[_scalar(key, _text)] = _value(value)
+    return merged | values
 
 
 def _merged(node: yaml.Node) -> dict[str, Any]:
     """Values of one mapping, or of several, of which the first that has a key gives its value."""
     values = _value(node)
-    found: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for mapping in values if isinstance(values, list) else [values]:
         if not isinstance(mapping, dict):
             raise _error(f"{shown(mapping)} cannot be merged: it is no mapping", node.start_mark)
-        found = mapping | found
-    return found
+        merged = mapping | merged
+    return merged
 
 
 def _text(value: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from mllm_jax.config.load import ConfigError, read
-from mllm_jax.config.renamed_keys import RenameError, new_path, translated
+from mllm_jax.config.renamed_keys import RenameError, new_path, translate_keys
 from mllm_jax.config.strict_yaml import YamlError, parse_yaml, read_yaml
 
 
@@ -48,7 +48,7 @@ def _upgraded(file: Path) -> tuple[str, list[str]]:
     """The text of a file with the keys of today, and lines that say what changes."""
     around, before = read(file), read_yaml(file)
     try:
-        after = translated(before, around)
+        after = translate_keys(before, around)
     except RenameError as error:
         raise ConfigError(str(file), [str(error)]) from None
     text = file.read_bytes().decode("utf-8-sig")
@@ -59,7 +59,7 @@ def _upgraded(file: Path) -> tuple[str, list[str]]:
         # Of aliases, of which one text has several places.
         reason = "the text cannot be rewritten; valid: rename by hand the keys that `config` names"
         raise ConfigError(str(file), [reason])
-    return new, [*_changes(before, after)]
+    return new, [*_list_changes(before, after)]
 
 
 def _reads_as(text: str, values: Any) -> bool:
@@ -82,12 +82,12 @@ def _replace(file: Path, text: str) -> None:
         raise ConfigError(str(file), [f"cannot be written: {error.strerror}"]) from None
 
 
-def _changes(before: Any, after: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
+def _list_changes(before: Any, after: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
     """Lines that name the keys that went, came and changed."""
     for key in dict.fromkeys([*before, *after]):
         old, new = before.get(key), after.get(key)
         if isinstance(old, dict) and isinstance(new, dict):
-            yield from _changes(old, new, (*path, key))
+            yield from _list_changes(old, new, (*path, key))
         elif old != new or (key in before) != (key in after):
             name = ".".join((*path, key))
             was = f"- {name}: {_flow(old)}" if key in before else ""

@@ -11,10 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from data.sample import SampleError
-from mllm_jax.evaluation.metrics import METRICS, OF_CHOICES, Reference, Score, check_metrics
+from mllm_jax.evaluation.metrics import (
+    METRICS,
+    OF_CHOICES,
+    AnswerReference,
+    MetricScore,
+    check_metrics,
+)
 from mllm_jax.evaluation.references import ReferencedSet
-from mllm_jax.generate.answers import Reply, Timing
-from mllm_jax.generate.generator import Generator, Wanted
+from mllm_jax.generate.answers import AnswerTiming, Reply
+from mllm_jax.generate.generator import AnswerGenerator, AnswerOptions
 from mllm_jax.runtime.records import write_atomically
 
 logger = logging.getLogger(__name__)
@@ -24,7 +30,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedAnswer:
     """A question with its answer.
 
     Attributes:
@@ -36,21 +42,23 @@ class Judged:
 
     source: str
     reply: Reply
-    reference: Reference | None
-    scores: Mapping[str, Score]
+    reference: AnswerReference | None
+    scores: Mapping[str, MetricScore]
 
     def to_json(self) -> dict[str, Any]:
         """The answer with its references and scores, by name."""
-        found = {"source": self.source, **self.reply.to_json()}
+        record = {"source": self.source, **self.reply.to_json()}
         if self.reference is not None:
-            found["answers"] = list(self.reference.answers)
-            found |= {"choices": list(self.reference.choices)} if self.reference.choices else {}
-        means = {name: own.amount / own.weight for name, own in self.scores.items() if own.weight}
-        return found | means
+            record["answers"] = list(self.reference.answers)
+            record |= {"choices": list(self.reference.choices)} if self.reference.choices else {}
+        means = {
+            name: score.amount / score.weight for name, score in self.scores.items() if score.weight
+        }
+        return record | means
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class EvaluationResult:
     """The results of an evaluation.
 
     Attributes:
@@ -62,28 +70,30 @@ class Evaluated:
 
     named: str
     metrics: Sequence[str]
-    judged: Sequence[Judged]
-    timing: Timing
+    judged: Sequence[JudgedAnswer]
+    timing: AnswerTiming
 
     def means(self, source: str) -> dict[str, float | None]:
         """By metric, the mean of a source; None where nothing has the metric."""
-        own = [each.scores for each in self.judged if source in (ALL, each.source)]
-        found: dict[str, float | None] = {}
+        matching_scores = [
+            answer.scores for answer in self.judged if source in (ALL, answer.source)
+        ]
+        means: dict[str, float | None] = {}
         for name in self.metrics:
-            scores = [scores[name] for scores in own if name in scores]
+            scores = [scores[name] for scores in matching_scores if name in scores]
             weight = sum(score.weight for score in scores)
-            found[name] = sum(score.amount for score in scores) / weight if weight else None
-        return found
+            means[name] = sum(score.amount for score in scores) / weight if weight else None
+        return means
 
     @property
     def sources(self) -> list[str]:
         """Names of the sources in the order of the file, then all together."""
-        named = list(dict.fromkeys(each.source for each in self.judged))
-        return named if ALL in named else [*named, ALL]
+        names = list(dict.fromkeys(answer.source for answer in self.judged))
+        return names if ALL in names else [*names, ALL]
 
     def _count(self, source: str, *, answered: bool) -> int:
-        own = (each for each in self.judged if source in (ALL, each.source))
-        return sum((each.reply.error is None) == answered for each in own)
+        matching = (answer for answer in self.judged if source in (ALL, answer.source))
+        return sum((answer.reply.error is None) == answered for answer in matching)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -115,30 +125,32 @@ class Evaluated:
                 }
                 for source in self.sources
             },
-            "skipped": dict(Counter(own.reply.error for own in self.judged if own.reply.error)),
+            "skipped": dict(
+                Counter(answer.reply.error for answer in self.judged if answer.reply.error)
+            ),
             "timing": self.timing.to_json(),
         }
 
     def write(self, path: Path) -> None:
         """Write every question with its answer and scores, as JSON Lines."""
-        lines = [json.dumps(own.to_json(), ensure_ascii=False) + "\n" for own in self.judged]
+        lines = [json.dumps(answer.to_json(), ensure_ascii=False) + "\n" for answer in self.judged]
         write_atomically(path, "".join(lines))
 
 
 def evaluate(
-    generator: Generator,
+    generator: AnswerGenerator,
     file: Path,
     metrics: Sequence[str],
-    wanted: Wanted,
+    options: AnswerOptions,
     media: Path | None = None,
-) -> Evaluated:
+) -> EvaluationResult:
     """Answer the questions of a file, and compare the answers with their references.
 
     Args:
         generator: the model.
         file: questions with references, see `evaluation.references`.
         metrics: names of metrics.
-        wanted: what answers are wanted.
+        options: what answers are wanted.
         media: folder of images and clips; None: the folder of the file.
 
     Raises:
@@ -147,23 +159,23 @@ def evaluate(
     """
     check_metrics(metrics)
     source = ReferencedSet(generator.questions(file, media), file.stem)
-    answers = generator.answers(source, wanted)
-    judged = [_judged(source, i, reply, metrics) for i, reply in enumerate(answers.replies)]
-    for own in judged:
-        if own.reply.error is not None:
-            logger.warning("skipped %s: %s", own.reply.name, own.reply.error)
+    answers = generator.answers(source, options)
+    judged = [_judge(source, i, reply, metrics) for i, reply in enumerate(answers.replies)]
+    for answer in judged:
+        if answer.reply.error is not None:
+            logger.warning("skipped %s: %s", answer.reply.name, answer.reply.error)
     answers.checked(file)
-    return Evaluated(generator.opened.named, tuple(metrics), judged, answers.timing)
+    return EvaluationResult(generator.opened.named, tuple(metrics), judged, answers.timing)
 
 
-def _judged(source: ReferencedSet, index: int, reply: Reply, metrics: Sequence[str]) -> Judged:
+def _judge(source: ReferencedSet, index: int, reply: Reply, metrics: Sequence[str]) -> JudgedAnswer:
     """A question with the scores of its answer."""
     if reply.error is not None:
-        return Judged(_source(source, index), reply, None, {})
+        return JudgedAnswer(_source(source, index), reply, None, {})
     reference = source.reference(index)
-    named = [name for name in metrics if (name in OF_CHOICES) == bool(reference.choices)]
-    scores = {name: METRICS[name](reply.text or "", reference) for name in named}
-    return Judged(source.source(index), reply, reference, scores)
+    applicable = [name for name in metrics if (name in OF_CHOICES) == bool(reference.choices)]
+    scores = {name: METRICS[name](reply.text or "", reference) for name in applicable}
+    return JudgedAnswer(source.source(index), reply, reference, scores)
 
 
 def _source(source: ReferencedSet, index: int) -> str:

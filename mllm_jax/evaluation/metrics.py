@@ -30,7 +30,7 @@ from data.text.options import LETTERS, plain
 THRESHOLD = 0.5
 
 
-class Score(NamedTuple):
+class MetricScore(NamedTuple):
     """A part of a mean: `amount` out of `weight`."""
 
     amount: float
@@ -38,7 +38,7 @@ class Score(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reference:
+class AnswerReference:
     """What an answer is compared with.
 
     Attributes:
@@ -50,50 +50,58 @@ class Reference:
     choices: tuple[str, ...] = ()
 
 
-def exact_match(answer: str, reference: Reference) -> Score:
+def exact_match(answer: str, reference: AnswerReference) -> MetricScore:
     """1 for a right answer, else 0."""
-    right = {own.strip() for own in reference.answers}
-    return Score(float(answer.strip() in right), 1.0)
+    right = {reference_answer.strip() for reference_answer in reference.answers}
+    return MetricScore(float(answer.strip() in right), 1.0)
 
 
-def anls(answer: str, reference: Reference) -> Score:
+def anls(answer: str, reference: AnswerReference) -> MetricScore:
     """Average normalised Levenshtein similarity of one answer.
 
     ``anls("coat", Reference(("cat",)))`` is 0.75, as one of four letters is too much.
     """
-    return Score(max(_similarity(answer, own) for own in reference.answers), 1.0)
+    return MetricScore(
+        max(_similarity(answer, reference_answer) for reference_answer in reference.answers), 1.0
+    )
 
 
 def _similarity(answer: str, right: str) -> float:
-    own, other = (" ".join(text.lower().split()) for text in (answer, right))
-    longer = max(len(own), len(other))
-    distance = edits(own, other) / longer if longer else 0.0
+    normalised, other = (" ".join(text.lower().split()) for text in (answer, right))
+    longer = max(len(normalised), len(other))
+    distance = edit_distance(normalised, other) / longer if longer else 0.0
     return 1.0 - distance if distance < THRESHOLD else 0.0
 
 
-def wer(answer: str, reference: Reference) -> Score:
+def wer(answer: str, reference: AnswerReference) -> MetricScore:
     """Edits of words from the nearest reference, out of its words."""
-    said = answer.split()
-    found = [(edits(said, right), len(right)) for right in map(str.split, reference.answers)]
-    return Score(*min(found, key=lambda own: own[0] / max(1, own[1])))
+    words = answer.split()
+    distances = [
+        (edit_distance(words, right), len(right)) for right in map(str.split, reference.answers)
+    ]
+    return MetricScore(*min(distances, key=lambda pair: pair[0] / max(1, pair[1])))
 
 
-def wer_normalised(answer: str, reference: Reference) -> Score:
+def wer_normalised(answer: str, reference: AnswerReference) -> MetricScore:
     """`wer` of normalised texts: ``Hello, World!`` has the words of ``hello world``."""
-    return wer(_normalised(answer), Reference(tuple(map(_normalised, reference.answers))))
+    return wer(_normalise(answer), AnswerReference(tuple(map(_normalise, reference.answers))))
 
 
-def _normalised(text: str) -> str:
+def _normalise(text: str) -> str:
     """A text as Whisper's basic normaliser leaves it, but for what stands in brackets."""
     plain = unicodedata.normalize("NFKC", text.lower())
-    return "".join(" " if unicodedata.category(own)[0] in "MSP" else own for own in plain)
+    return "".join(
+        " " if unicodedata.category(character)[0] in "MSP" else character for character in plain
+    )
 
 
-def choice(answer: str, reference: Reference) -> Score:
+def choice(answer: str, reference: AnswerReference) -> MetricScore:
     """1 where the chosen option is a right one, else 0."""
-    right = {option_of(own, reference.choices) for own in reference.answers}
-    chosen = option_of(answer, reference.choices)
-    return Score(float(chosen is not None and chosen in right), 1.0)
+    right = {
+        find_option(reference_answer, reference.choices) for reference_answer in reference.answers
+    }
+    chosen = find_option(answer, reference.choices)
+    return MetricScore(float(chosen is not None and chosen in right), 1.0)
 
 
 #: What sets a letter or a text off and says nothing: emphasis and code of Markdown, boxes of LaTeX.
@@ -107,7 +115,7 @@ _LETTER = r"[(\[{]*([A-Za-z])(?:[)\]}:]|[.,](?=\s|$)|(?=\s|$)|(?=\s*[-\u2013\u20
 _NAMED = tuple(re.compile(lead + _LETTER, re.IGNORECASE | re.DOTALL) for lead in _LEADS)
 
 
-def option_of(text: str, choices: Sequence[str]) -> int | None:
+def find_option(text: str, choices: Sequence[str]) -> int | None:
     """Number of the option that a text names; None if it names none.
 
     A letter by itself comes first, as it is what is asked for; then the text of an option, then a
@@ -115,35 +123,35 @@ def option_of(text: str, choices: Sequence[str]) -> int | None:
     another word is no option, unless the option's text follows: ``option_of("A dog", ("cat",
     "dog"))`` is None.
     """
-    told, alike = _MARKUP.sub("", text).strip(), [plain(own) for own in choices]
+    text_only, plain_choices = _MARKUP.sub("", text).strip(), [plain(choice) for choice in choices]
     letters = LETTERS[: len(choices)]
-    if (match := _ALONE.fullmatch(told)) and match[1].upper() in letters:
+    if (match := _ALONE.fullmatch(text_only)) and match[1].upper() in letters:
         return letters.index(match[1].upper())
-    for whole in (plain(text), plain(told)):
-        if whole in alike:
-            return alike.index(whole)
+    for candidate in (plain(text), plain(text_only)):
+        if candidate in plain_choices:
+            return plain_choices.index(candidate)
     for named in _NAMED:
-        if (match := named.search(told)) and match[1].upper() in letters:
+        if (match := named.search(text_only)) and match[1].upper() in letters:
             number = letters.index(match[1].upper())
-            if not _is_word(match) or plain(match[2]) == alike[number]:
+            if not _is_word(match) or plain(match[2]) == plain_choices[number]:
                 return number
     return None
 
 
 def _is_word(match: re.Match[str]) -> bool:
     """Whether a letter is a word of its own, such as the article of "A dog", and names nothing."""
-    letter, before, behind = match[1], match.string[: match.start(1)], match.string[match.end(1) :]
+    letter, before, after = match[1], match.string[: match.start(1)], match.string[match.end(1) :]
     written = letter in "aI" or (letter in "Ai" and not before.strip())
-    return written and re.match(r"[ \t]+\w", behind) is not None
+    return written and re.match(r"[ \t]+\w", after) is not None
 
 
-def edits(own: Sequence[Hashable], other: Sequence[Hashable]) -> int:
+def edit_distance(items: Sequence[Hashable], other: Sequence[Hashable]) -> int:
     """Levenshtein distance: fewest insertions, deletions and substitutions from one to the other.
 
     ``edits("kitten", "sitting") == 3``.
     """
     row = list(range(len(other) + 1))
-    for number, item in enumerate(own, start=1):
+    for number, item in enumerate(items, start=1):
         before, row[0] = row[0], number
         for place, right in enumerate(other, start=1):
             change = before + (item != right)
@@ -152,7 +160,7 @@ def edits(own: Sequence[Hashable], other: Sequence[Hashable]) -> int:
     return row[-1]
 
 
-Metric = Callable[[str, Reference], Score]
+Metric = Callable[[str, AnswerReference], MetricScore]
 #: All metrics by name.
 METRICS: Mapping[str, Metric] = MappingProxyType(
     {
@@ -167,7 +175,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
 OF_CHOICES = frozenset({"choice"})
 
 
-def named_metrics(text: str | None) -> tuple[str, ...]:
+def parse_metrics(text: str | None) -> tuple[str, ...]:
     """The metrics of `--metrics`, names with commas between; all of them without it.
 
     Raises:

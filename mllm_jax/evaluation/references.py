@@ -20,7 +20,7 @@ from data.sample import Sample
 from data.sources.formats.prompts import QuestionSet, misshapen, texts_in
 from data.sources.source import SampleKey
 from data.text.options import LETTERS
-from mllm_jax.evaluation.metrics import Reference, exact_match, option_of
+from mllm_jax.evaluation.metrics import AnswerReference, exact_match, find_option
 
 #: Fields of right answers, of which a record has one.
 ANSWERS = ("answer", "answers")
@@ -68,7 +68,7 @@ class ReferencedSet:
         self.reference(index)
         return self._questions[key]
 
-    def reference(self, index: int) -> Reference:
+    def reference(self, index: int) -> AnswerReference:
         """What the answer is compared with.
 
         Raises:
@@ -76,61 +76,65 @@ class ReferencedSet:
         """
         record = self._questions.record(index)
         choices = self._questions.choices(index)
-        given = [name for name in ANSWERS if record.get(name) is not None]
-        if len(given) > 1:
-            raise misshapen(self.name(index), f"it has {' and '.join(given)}; valid: one of them")
-        told = self._questions.answer(index)
-        if not given and told is None:
+        fields = [name for name in ANSWERS if record.get(name) is not None]
+        if len(fields) > 1:
+            raise misshapen(self.name(index), f"it has {' and '.join(fields)}; valid: one of them")
+        final_answer = self._questions.answer(index)
+        if not fields and final_answer is None:
             text = "there is no reference; valid: answer, answers, or an answer at the end"
             raise misshapen(self.name(index), text)
         end = (
-            None if told is None else self._checked(Reference((told,), choices), AT_THE_END, index)
+            None
+            if final_answer is None
+            else self._check(AnswerReference((final_answer,), choices), AT_THE_END, index)
         )
-        if not given and end is not None:
+        if not fields and end is not None:
             return end
-        own = Reference(texts_in(record, given[0], self.name(index)), choices)
-        reference = self._checked(own, given[0], index)
-        if end is not None and not _agree(end, reference):
+        reference_given = AnswerReference(texts_in(record, fields[0], self.name(index)), choices)
+        reference = self._check(reference_given, fields[0], index)
+        if end is not None and not _are_consistent(end, reference):
             text = (
-                f"it has {AT_THE_END}, {end.answers[0]!r:.80}, and another one in {given[0]}; "
+                f"it has {AT_THE_END}, {end.answers[0]!r:.80}, and another one in {fields[0]}; "
                 "valid: one of them, or several in answers"
             )
             raise misshapen(self.name(index), text)
         return reference
 
-    def _checked(self, reference: Reference, field: str, index: int) -> Reference:
+    def _check(self, reference: AnswerReference, field: str, index: int) -> AnswerReference:
         """A reference of which no right answer is empty, and each is an option, if there are any.
 
         Raises:
             SampleError: one is empty, or no option.
         """
         choices = reference.choices
-        if not all(own.strip() for own in reference.answers):
+        if not all(answer.strip() for answer in reference.answers):
             text = f"{field}: an empty text; valid: a right answer"
             raise misshapen(self.name(index), text)
-        for own in reference.answers if choices else ():
-            if option_of(own, choices) is None:
+        for answer in reference.answers if choices else ():
+            if find_option(answer, choices) is None:
                 letters = ", ".join(LETTERS[: len(choices)])
-                text = f"{field}: {own!r:.80} is none of the choices; valid: {letters}, or a choice"
+                text = (
+                    f"{field}: {answer!r:.80} is none of the choices; valid: {letters}, or a choice"
+                )
                 raise misshapen(self.name(index), text)
         return reference
 
     def source(self, index: int) -> str:
         """Name of the source that a record counts for. Raises SampleError: it is no text."""
-        found = self._questions.record(index).get(SOURCE)
-        if found is not None and not isinstance(found, str):
-            raise misshapen(self.name(index), f"{SOURCE}: {found!r:.80} is no text")
-        return self._default if found is None else found
+        source = self._questions.record(index).get(SOURCE)
+        if source is not None and not isinstance(source, str):
+            raise misshapen(self.name(index), f"{SOURCE}: {source!r:.80} is no text")
+        return self._default if source is None else source
 
 
-def _agree(end: Reference, reference: Reference) -> bool:
+def _are_consistent(end: AnswerReference, reference: AnswerReference) -> bool:
     """Whether the answer at the end of a conversation is one of the right answers."""
     if reference.choices:
-        (named,) = _options(end)
-        return named in _options(reference)
+        (named,) = _option_numbers(end)
+        return named in _option_numbers(reference)
     return exact_match(end.answers[0], reference).amount == 1
 
 
-def _options(reference: Reference) -> list[int | None]:
+def _option_numbers(reference: AnswerReference) -> list[int | None]:
     """Numbers of the options that right answers name."""
-    return [option_of(own, reference.choices) for own in reference.answers]
+    return [find_option(answer, reference.choices) for answer in reference.answers]

@@ -56,7 +56,7 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Timing:
+class AnswerTiming:
     """Seconds of the devices, and tokens.
 
     Attributes:
@@ -74,9 +74,9 @@ class Timing:
     decode_seconds: float = 0.0
     compile_seconds: float = 0.0
 
-    def __add__(self, other: Timing) -> Timing:
+    def __add__(self, other: AnswerTiming) -> AnswerTiming:
         own, more = vars(self), vars(other)
-        return Timing(**{name: value + more[name] for name, value in own.items()})
+        return AnswerTiming(**{name: value + more[name] for name, value in own.items()})
 
     @property
     def prefill_rate(self) -> float:
@@ -105,7 +105,7 @@ class Timing:
 
 
 @dataclass(frozen=True)
-class Answers:
+class AnswerSet:
     """Answers to prompts, in their order.
 
     Attributes:
@@ -114,17 +114,17 @@ class Answers:
     """
 
     replies: Sequence[Reply]
-    timing: Timing = field(default_factory=Timing)
+    timing: AnswerTiming = field(default_factory=AnswerTiming)
 
-    def checked(self, file: str | Path) -> Answers:
-        """These answers to the prompts of a file.
+    def checked(self, file: str | Path) -> AnswerSet:
+        """Return these answers to the prompts of a file.
 
         Raises:
             DataError: not one of the prompts has an answer, or there is none.
         """
         if not self.replies:
             raise DataError(f"{file} has no prompts; valid: at least one")
-        if all(own.error is not None for own in self.replies):
+        if all(reply.error is not None for reply in self.replies):
             last = self.replies[-1]
             raise DataError(
                 f"none of the {len(self.replies)} prompts of {file} can be used; {last.name}, the "
@@ -134,4 +134,4 @@ class Answers:
 
     def to_json(self) -> dict[str, Any]:
         """`{"replies", **timing}`."""
-        return {"replies": [own.to_json() for own in self.replies], **self.timing.to_json()}
+        return {"replies": [reply.to_json() for reply in self.replies], **self.timing.to_json()}

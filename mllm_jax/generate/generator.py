@@ -18,12 +18,12 @@ from data.sample import Lengths, SampleError
 from data.sources.formats.prompts import Asked, QuestionSet, given_questions, open_questions
 from data.sources.source import Source
 from mllm_jax.config.sections import ConfigError
-from mllm_jax.generate.answers import Answers, Reply, Timing
-from mllm_jax.generate.opened import Opened
+from mllm_jax.generate.answers import AnswerSet, AnswerTiming, Reply
+from mllm_jax.generate.opened import OpenedModel
 from mllm_jax.runtime.part import peers
-from mllm_jax.train.decoding.columns import Columns
-from mllm_jax.train.decoding.programs import Decoding, Gather
-from mllm_jax.train.decoding.sampling import Sampling
+from mllm_jax.train.decoding.columns import AnswerColumns
+from mllm_jax.train.decoding.programs import DecodingPrograms, Gather
+from mllm_jax.train.decoding.sampling import TokenSampling
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.step.batch import local_rows
 
@@ -36,8 +36,8 @@ Prompt = str | Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What answers are wanted.
+class AnswerOptions:
+    """Options of the answers to prompts.
 
     Attributes:
         sampling: how tokens are chosen.
@@ -45,7 +45,7 @@ class Wanted:
         rows: prompts that are answered at a time; rounded up to the ranks that share them.
     """
 
-    sampling: Sampling = field(default_factory=Sampling)
+    sampling: TokenSampling = field(default_factory=TokenSampling)
     new_tokens: int = NEW_TOKENS
     rows: int = ROWS
 
@@ -57,14 +57,14 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class _Measured:
+class _MeasuredPrompt:
     """A prompt that fits: its index in the source, and its lengths."""
 
     index: int
     lengths: Lengths
 
 
-class Generator:
+class AnswerGenerator:
     """A model that answers prompts under its plans.
 
     Args:
@@ -79,45 +79,47 @@ class Generator:
 
     def __init__(
         self,
-        opened: Opened,
+        opened: OpenedModel,
         gather: Gather = "step",
-        tell: Callable[[str], None] = lambda line: None,
+        notify: Callable[[str], None] = lambda line: None,
     ) -> None:
-        self.opened, self.config, self._tell = opened, opened.config, tell
+        self.opened, self.config, self._notify = opened, opened.config, notify
         self.experiment = Experiment.build(opened.config)
         self.processor, self._step = self.experiment.processor, self.experiment.forward
         self.ends = self.processor.end_ids
-        self._decoding = Decoding(self._step, self.ends, gather)
+        self._decoding = DecodingPrograms(self._step, self.ends, gather)
 
     @cached_property
     def _params(self) -> Any:
         """Parameters as `Decoding` takes them, read when the first prompts are known to fit."""
         peers().note("restoring the state", limited=False)
-        self._tell(f"reading {self.opened.named}")
-        found = self._decoding.prepared(self.opened.load(self.experiment))
+        self._notify(f"reading {self.opened.named}")
+        params = self._decoding.prepared(self.opened.load(self.experiment))
         peers().note("answering", limited=False)
-        return found
+        return params
 
     def __call__(
         self,
         prompts: Prompt | Sequence[Prompt],
-        wanted: Wanted | None = None,
+        options: AnswerOptions | None = None,
         folder: Path | None = None,
-    ) -> Answers:
+    ) -> AnswerSet:
         """Answers to prompts of a program.
 
         Args:
             prompts: one or several. Paths of media are relative to `folder`, or the working folder.
-            wanted: what answers are wanted; None: greedy ones of at most `NEW_TOKENS`.
+            options: what answers are wanted; None: greedy ones of at most `NEW_TOKENS`.
             folder: see there.
 
         Raises:
             SampleError: a prompt cannot be used.
         """
-        listed = [prompts] if isinstance(prompts, str | Mapping) else prompts
-        records = [{"prompt": own} if isinstance(own, str) else own for own in listed]
+        prompt_list = [prompts] if isinstance(prompts, str | Mapping) else prompts
+        records = [
+            {"prompt": prompt} if isinstance(prompt, str) else prompt for prompt in prompt_list
+        ]
         source = given_questions(self.config.data, records, folder or Path.cwd())
-        return self.answers(source, wanted or Wanted(), strict=True)
+        return self.answers(source, options or AnswerOptions(), strict=True)
 
     def questions(self, file: Path, media: Path | None = None) -> QuestionSet:
         """Prompts of a file. Raises DataError: it cannot be read."""
@@ -126,47 +128,47 @@ class Generator:
     def answers(
         self,
         source: Asked,
-        wanted: Wanted,
+        options: AnswerOptions,
         *,
         strict: bool = False,
-        kept: Mapping[int, Reply] = MappingProxyType({}),
-        answered: Callable[[Mapping[int, Reply]], None] = lambda replies: None,
-    ) -> Answers:
+        known_replies: Mapping[int, Reply] = MappingProxyType({}),
+        on_answered: Callable[[Mapping[int, Reply]], None] = lambda replies: None,
+    ) -> AnswerSet:
         """Answers to all prompts of a source.
 
         Args:
             source: the prompts; an answer at the end of a conversation is not read.
-            wanted: what answers are wanted.
+            options: what answers are wanted.
             strict: raise the error of a prompt that cannot be used, rather than tell it in place of
                 its answer.
-            kept: answers that are there already, by the indices of their prompts; the same prompts
-                on all processes.
-            answered: is given the replies to the prompts of every batch, by index.
+            known_replies: answers that are there already, by the indices of their prompts; the same
+                prompts on all processes.
+            on_answered: is given the replies to the prompts of every batch, by index.
 
         Raises:
             SampleError: see there.
         """
-        replies = dict(kept)
+        replies = dict(known_replies)
 
         def miss(index: int, error: SampleError) -> None:
             if strict:
                 raise error
             replies[index] = Reply(source.name(index), None, error=str(error.fault))
 
-        left = [index for index in range(len(source)) if index not in kept]
-        fitting = [own for index in left if (own := self._measured(source, index, miss))]
-        fitting.sort(key=lambda own: (own.lengths.tokens, own.index))
-        rows, timing = self._rows(min(len(fitting), wanted.rows)), Timing()
-        told = time.monotonic()
+        unanswered = [index for index in range(len(source)) if index not in known_replies]
+        fitting = [prompt for index in unanswered if (prompt := self._measure(source, index, miss))]
+        fitting.sort(key=lambda prompt: (prompt.lengths.tokens, prompt.index))
+        rows, timing = self._rows(min(len(fitting), options.rows)), AnswerTiming()
+        last_progress = time.monotonic()
         for begin in range(0, len(fitting), rows):
             chosen = fitting[begin : begin + rows]
-            timing += self._answer(source, chosen, rows, wanted, replies, miss)
-            answered({own.index: replies[own.index] for own in chosen})
-            if time.monotonic() - told > TOLD:
-                self._tell(f"{begin + len(chosen)} of {len(fitting)} prompts answered; {timing}")
-                told = time.monotonic()
+            timing += self._answer(source, chosen, rows, options, replies, miss)
+            on_answered({prompt.index: replies[prompt.index] for prompt in chosen})
+            if time.monotonic() - last_progress > TOLD:
+                self._notify(f"{begin + len(chosen)} of {len(fitting)} prompts answered; {timing}")
+                last_progress = time.monotonic()
         every = range(len(source))
-        return Answers([replace(replies[index], id=source.id(index)) for index in every], timing)
+        return AnswerSet([replace(replies[index], id=source.id(index)) for index in every], timing)
 
     # ---- parts -----------------------------------------------------------------------------------
 
@@ -176,9 +178,9 @@ class Generator:
         shares = math.lcm(*(plan.batch for plan in plans))
         return max(1, -(-prompts // shares)) * shares
 
-    def _measured(
+    def _measure(
         self, source: Source, index: int, miss: Callable[[int, SampleError], None]
-    ) -> _Measured | None:
+    ) -> _MeasuredPrompt | None:
         """A prompt with its lengths, unless it cannot be used."""
         longest = self.config.model.decoder.max_positions
         try:
@@ -192,33 +194,35 @@ class Generator:
         except SampleError as error:
             miss(index, error)
             return None
-        return _Measured(index, lengths)
+        return _MeasuredPrompt(index, lengths)
 
     def _answer(
         self,
         source: Source,
-        chosen: Sequence[_Measured],
+        chosen: Sequence[_MeasuredPrompt],
         rows: int,
-        wanted: Wanted,
+        options: AnswerOptions,
         replies: dict[int, Reply],
         miss: Callable[[int, SampleError], None],
-    ) -> Timing:
+    ) -> AnswerTiming:
         """Answer the prompts of a batch."""
-        own = local_rows(self._step, rows)
-        batch = self._read(source, chosen, rows, own)
-        by_name = {source.name(each.index): each.index for each in chosen}
+        rows_here = local_rows(self._step, rows)
+        batch = self._read(source, chosen, rows, rows_here)
+        by_name = {source.name(prompt.index): prompt.index for prompt in chosen}
         for name, fault in batch.skipped:
             miss(by_name[name], SampleError(name, fault))
         longest = self.config.model.decoder.max_positions
-        limits = [min(wanted.new_tokens, 1 + longest - slot.tokens) for slot in batch.slots]
-        columns = Columns.of(batch.slots, own["decoder"], self._decoding.columns_unit, limits)
+        limits = [min(options.new_tokens, 1 + longest - slot.tokens) for slot in batch.slots]
+        columns = AnswerColumns.of(
+            batch.slots, rows_here["decoder"], self._decoding.columns_unit, limits
+        )
         written = self._decoding.write(
-            self._params, batch.batch, columns, wanted.new_tokens, wanted.sampling
+            self._params, batch.batch, columns, options.new_tokens, options.sampling
         )
         for slot, tokens in zip(batch.slots, written.answers, strict=True):
             replies[slot.index] = self._reply(source, slot.index, slot.tokens, tokens)
         count = sum(map(len, written.answers))
-        return Timing(
+        return AnswerTiming(
             sum(slot.tokens for slot in batch.slots),
             len(batch.slots),
             count - len(batch.slots),
@@ -230,18 +234,18 @@ class Generator:
     def _read(
         self,
         source: Source,
-        chosen: Sequence[_Measured],
+        chosen: Sequence[_MeasuredPrompt],
         rows: int,
-        own: Mapping[str, Sequence[int]],
+        rows_here: Mapping[str, Sequence[int]],
     ) -> PromptBatch:
         """The prompts of a batch with their media."""
         config = self.config.data.model_copy(update={"rows": rows, "on_error": "skip"})
-        prompts = [(each.index, each.lengths) for each in chosen]
+        prompts = [(prompt.index, prompt.lengths) for prompt in chosen]
         units = self.config.budget_units
-        return prompt_rows(source, self.processor, config, own, prompts, units)
+        return prompt_rows(source, self.processor, config, rows_here, prompts, units)
 
     def _reply(self, source: Source, index: int, prompt: int, tokens: Sequence[int]) -> Reply:
         ended = bool(tokens) and tokens[-1] in self.ends
         text = self.processor.chat.decode(list(tokens[:-1] if ended else tokens))
-        own = source.name(index), text, tuple(tokens), prompt
-        return Reply(*own, stopped="end" if ended else "length")
+        reply = source.name(index), text, tuple(tokens), prompt
+        return Reply(*reply, stopped="end" if ended else "length")

@@ -56,18 +56,18 @@ class AnswerFile:
             DataError: they are of something else, or the file is something else.
             OSError: the file cannot be written.
         """
-        read = read_record_lines(self.part, _form)
-        if why := read.damage.get(1):
+        answers_read = read_record_lines(self.part, _record_form)
+        if why := answers_read.damage.get(1):
             raise DataError(
                 f"{self.part} is no file of answers: {why}; valid: another --output, or none of "
                 "that file"
             )
-        read.warn()
-        lines = list(read.values)
+        answers_read.warn()
+        lines = list(answers_read.values)
         if lines:
             self._check(lines[0])
         write_atomically(self.part, records_text([self.of, *lines[1:]], ascii_only=False))
-        return {own.pop(_INDEX): Reply.from_json(own) for own in lines[1:]}
+        return {record.pop(_INDEX): Reply.from_json(record) for record in lines[1:]}
 
     def add(self, replies: Mapping[int, Reply]) -> None:
         """Keep the answers to some prompts; those that have none are looked at again next time."""
@@ -81,16 +81,16 @@ class AnswerFile:
 
     def finish(self, replies: Sequence[Reply]) -> None:
         """Write the file whole, in the order of the prompts."""
-        lines = [json.dumps(own.to_json(), ensure_ascii=False) + "\n" for own in replies]
+        lines = [json.dumps(reply.to_json(), ensure_ascii=False) + "\n" for reply in replies]
         write_atomically(self.path, "".join(lines))
         self.part.unlink()
 
-    def _check(self, found: Mapping[str, Any]) -> None:
+    def _check(self, stored: Mapping[str, Any]) -> None:
         """Raise DataError if the answers so far are of something else."""
         others = [
-            f"{name} {found.get(name)!r:.80}, not {own!r:.80}"
-            for name, own in self.of.items()
-            if found.get(name) != own
+            f"{name} {stored.get(name)!r:.80}, not {value!r:.80}"
+            for name, value in self.of.items()
+            if stored.get(name) != value
         ]
         if others:
             raise DataError(
@@ -99,6 +99,6 @@ class AnswerFile:
             )
 
 
-def _form(values: Mapping[str, Any]) -> RecordForm:
+def _record_form(values: Mapping[str, Any]) -> RecordForm:
     """The form of a line: of an answer, or of the first one."""
     return _ANSWER if _INDEX in values else RecordForm({})

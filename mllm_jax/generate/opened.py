@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from mllm_jax.config.load import ConfigError, ExperimentConfig, ScheduleConfig, overridden, resolve
 from mllm_jax.hf_format.dtype_ranges import convert_values
 from mllm_jax.models import module as multimodal
-from mllm_jax.release.import_weights import as_released
+from mllm_jax.release.import_weights import released_experiment
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.train.experiment import Experiment
@@ -32,7 +32,7 @@ Load = Callable[[Experiment], Any]
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedModel:
     """A model that is not loaded yet.
 
     Attributes:
@@ -56,17 +56,17 @@ def open_model(
     release: str | Path | None,
     overrides: Sequence[str] = (),
     *,
-    alone: bool = False,
-    tell: Callable[[str], None] = lambda line: None,
-) -> Opened:
+    one_device: bool = False,
+    notify: Callable[[str], None] = lambda line: None,
+) -> OpenedModel:
     """The model of a run or of a release.
 
     Args:
         run: folder of a run.
         release: folder of a released checkpoint with its tokenizer; one of both is given.
         overrides: `section.key=value`, e.g. of the section `parallel`.
-        alone: on one device, whatever the plans are.
-        tell: shows a line of progress.
+        one_device: on one device, whatever the plans are.
+        notify: shows a line of progress.
 
     Raises:
         ConfigError: both or neither are given, or a value is wrong.
@@ -74,30 +74,32 @@ def open_model(
         PretrainedError: the release cannot be used.
     """
     if (run is None) == (release is None):
-        given = "neither is given" if run is None else "both are given"
-        raise ConfigError("generate", [f"--run and --release: {given}; valid: one of them"])
+        problem = "neither is given" if run is None else "both are given"
+        raise ConfigError("generate", [f"--run and --release: {problem}; valid: one of them"])
     load: Load
     if release is not None:
-        values, named = as_released(Path(release)), f"release {release}"
-        load = partial(_released, tell)
+        values, description = released_experiment(Path(release)), f"release {release}"
+        load = partial(_load_release, notify)
     else:
         assert run is not None  # as one of them is given
         if not Path(run).is_dir():
             raise RunError(f"{run} is no folder of a run; valid: a folder below run.directory")
         saved = saved_parameters(Path(run))
-        values, named = saved.config, f"step {saved.step} of {run}"
-        load = partial(_saved, saved)
-    if alone:
+        values, description = saved.config, f"step {saved.step} of {run}"
+        load = partial(_load_checkpoint, saved)
+    if one_device:
         values = _on_one_device(values)
-    return Opened(resolve(_with_rows(overridden(values, overrides)), named), load, named)
+    return OpenedModel(
+        resolve(_with_rows(overridden(values, overrides)), description), load, description
+    )
 
 
 def _on_one_device(values: Mapping[str, Any]) -> dict[str, Any]:
     """A configuration without a plan."""
-    own = values.get("parallel", {})
+    parallel_values = values.get("parallel", {})
     plans: dict[str, Any] = {"devices": 1, "decoder": {}, "encoders": {}}
-    plans["encoders"] = {name: {} for name in own.get("encoders", {})}
-    parallel = {**own, **plans, "exchange": "auto", "overlap": "auto"}
+    plans["encoders"] = {name: {} for name in parallel_values.get("encoders", {})}
+    parallel = {**parallel_values, **plans, "exchange": "auto", "overlap": "auto"}
     schedule = ScheduleConfig().model_dump(mode="json")
     return {**values, "parallel": parallel, "schedule": schedule}
 
@@ -107,28 +109,28 @@ def _with_rows(values: Mapping[str, Any]) -> dict[str, Any]:
     parallel, data = (dict(values.get(name) or {}) for name in ("parallel", "data"))
     plans = [parallel.get("decoder", {}), *(parallel.get("encoders") or {}).values()]
     try:
-        shares = math.lcm(*(ParallelPlan.model_validate(own).batch for own in plans))
+        shares = math.lcm(*(ParallelPlan.model_validate(plan).batch for plan in plans))
     except ValidationError:  # which is told with all else that is wrong
         return dict(values)
     rows = -(-int(data.get("rows", 1)) // shares) * shares
     return {**values, "data": {**data, "rows": rows}}
 
 
-def _released(tell: Callable[[str], None], experiment: Experiment) -> Any:
+def _load_release(notify: Callable[[str], None], experiment: Experiment) -> Any:
     """Parameters of `model.pretrained`."""
     step, model = experiment.forward, experiment.config.model
     target = step.abstract["params"]
     layout = jax.tree.map(lambda leaf: leaf.sharding, target)
 
     def initial(key: jax.Array) -> Any:
-        made = multimodal.init_parameters(model, key)
-        return step.form.stored(without_released(model, made))
+        params = multimodal.init_parameters(model, key)
+        return step.form.stored(without_released(model, params))
 
     make = synchronize_program("the parameters", jax.jit(initial, out_shardings=layout))
-    return start_from(model, make(jax.random.key(0)), target, tell)
+    return start_from(model, make(jax.random.key(0)), target, notify)
 
 
-def _saved(saved: SavedParameters, experiment: Experiment) -> Any:
+def _load_checkpoint(saved: SavedParameters, experiment: Experiment) -> Any:
     """Parameters of a checkpoint, without the state of its optimizer.
 
     Raises:
@@ -140,10 +142,12 @@ def _saved(saved: SavedParameters, experiment: Experiment) -> Any:
     target = {"params": names.stored(step.abstract["params"])}
     check_same_model(saved.named, saved.shapes, target, regrouping, saved.config)
 
-    def leaf(path: Any, wanted: jax.ShapeDtypeStruct) -> jax.Array:
+    def leaf(path: Any, target_leaf: jax.ShapeDtypeStruct) -> jax.Array:
         name = leaf_name(path)
-        value = np.asarray(regrouping.leaf(name, saved[name.partition(".")[2]], wanted.shape))
-        value = convert_values(f"{saved.named}: {name}", value, wanted.dtype)
-        return jax.make_array_from_callback(wanted.shape, wanted.sharding, value.__getitem__)
+        value = np.asarray(regrouping.leaf(name, saved[name.partition(".")[2]], target_leaf.shape))
+        value = convert_values(f"{saved.named}: {name}", value, target_leaf.dtype)
+        return jax.make_array_from_callback(
+            target_leaf.shape, target_leaf.sharding, value.__getitem__
+        )
 
     return names.in_memory(jax.tree_util.tree_map_with_path(leaf, target)["params"])

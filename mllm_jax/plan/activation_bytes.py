@@ -34,7 +34,7 @@ Trained = Literal["all", "adapters", "nothing"]
 Values = Callable[[LayerStack, jax.Array, Any], Any]
 
 
-def kept_bytes(
+def saved_bytes(
     config: ModelConfig,
     split: Split,
     positions: int,
@@ -56,13 +56,13 @@ def kept_bytes(
         trained: parameters of which the backward makes gradients, beside that of the input.
     """
 
-    def kept(run: LayerStack, x: jax.Array, context: Any) -> Any:
+    def saved(run: LayerStack, x: jax.Array, context: Any) -> Any:
         return run.forward(jnp.int32(0), x, context).run()[1]
 
-    return _bytes(config, split, positions, rows, trained, kept)
+    return _measure_bytes(config, split, positions, rows, trained, saved)
 
 
-def pairs_bytes(
+def operand_bytes(
     config: ModelConfig,
     split: Split,
     positions: int,
@@ -74,13 +74,13 @@ def pairs_bytes(
     Args: as of `kept_bytes`.
     """
 
-    def pairs(run: LayerStack, x: jax.Array, context: Any) -> Any:
+    def operands(run: LayerStack, x: jax.Array, context: Any) -> Any:
         return run.split_backward(run.split_features(x)[0], context).saved_operands(x, context)
 
-    return _bytes(config, split, positions, rows, trained, pairs)
+    return _measure_bytes(config, split, positions, rows, trained, operands)
 
 
-def _bytes(
+def _measure_bytes(
     config: ModelConfig,
     split: Split,
     positions: int,
@@ -96,19 +96,24 @@ def _bytes(
     experts = config.decoder.experts.count if shares and config.decoder.experts else 1
     grid = JointGrid.build({"decoder": ParallelPlan(expert=experts, tensor=tensor)}, heads)
     view = grid.decoder if grid.devices > 1 else View()
-    tower = ShardedModule(config, module, view)
-    stack, specs = _layer(tower.tower["layers"], view)
-    found: list[int] = []
+    module_functions = ShardedModule(config, module, view)
+    stack, specs = _layer(module_functions.tower["layers"], view)
+    sizes_found: list[int] = []
 
     def trace(stack: Any, rows: Any) -> jax.Array:
         axes = view.all
-        own, constant = _apart(vary(stack, axes), trained)
-        sizes = tower.traits.period, "none", axes, None, tower.traits
-        run = LayerStack(tower.layer, own, *sizes, constant=constant)
-        context = vary(tower.context(rows), axes)
-        x = vary(jnp.zeros(between(config, module, 1, positions, tensor), tower.dtype), axes)
+        trainable, constant = _partition(vary(stack, axes), trained)
+        sizes = module_functions.traits.period, "none", axes, None, module_functions.traits
+        run = LayerStack(module_functions.layer, trainable, *sizes, constant=constant)
+        context = vary(module_functions.context(rows), axes)
+        x = vary(
+            jnp.zeros(
+                layer_input_shape(config, module, 1, positions, tensor), module_functions.dtype
+            ),
+            axes,
+        )
         leaves = jax.tree.leaves(values(run, x, context))
-        found.append(sum(leaf.size * leaf.dtype.itemsize for leaf in leaves))
+        sizes_found.append(sum(leaf.size * leaf.dtype.itemsize for leaf in leaves))
         return jnp.zeros(())
 
     if not view.all:
@@ -116,14 +121,16 @@ def _bytes(
     else:
         names, sizes = zip(*grid.axes, strict=True)
         mesh = AbstractMesh(sizes, names, axis_types=(AxisType.Auto,) * len(names))
-        whole = PartitionSpec()
+        replicated = PartitionSpec()
         jax.eval_shape(
-            jax.shard_map(trace, mesh=mesh, in_specs=(specs, whole), out_specs=whole), stack, rows
+            jax.shard_map(trace, mesh=mesh, in_specs=(specs, replicated), out_specs=replicated),
+            stack,
+            rows,
         )
-    return found[0] / tower.traits.period
+    return sizes_found[0] / module_functions.traits.period
 
 
-def _apart(stack: Any, trained: Trained) -> tuple[Any, Any]:
+def _partition(stack: Any, trained: Trained) -> tuple[Any, Any]:
     """Parameters with gradients, and those without."""
     if trained == "all":
         return stack, {}
@@ -134,11 +141,11 @@ def _layer(layers: Block, view: View) -> tuple[Any, Any]:
     """Shapes of a stack of one period of layers, and how it lies."""
     period = replace(layers, layers=layers.period)
     shapes = jax.eval_shape(lambda: period.init(jax.random.key(0)))
-    lying = layouts(period.stacked_axes(), view)
-    return shapes, jax.tree.map(lambda leaf: leaf.spec, lying)
+    layout = layouts(period.stacked_axes(), view)
+    return shapes, jax.tree.map(lambda leaf: leaf.spec, layout)
 
 
-def between(
+def layer_input_shape(
     config: ModelConfig, module: str, rows: int, positions: int, tensor: int
 ) -> tuple[int, int, int]:
     """Shape of the input of the layers on one of `tensor` ranks, see `LayerStackSpec`."""

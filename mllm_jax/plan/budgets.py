@@ -42,7 +42,7 @@ WIDER = 2
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusedSamples:
     """Samples that cannot be used for one kind of reason: how many, and the names of the first."""
 
     samples: int
@@ -50,7 +50,7 @@ class Refused:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class BudgetOutcome:
     """Results of budgets over some microbatches.
 
     Attributes:
@@ -66,7 +66,7 @@ class Outcome:
     samples: float
     padding: dict[str, float]
     skipped: int
-    reasons: dict[str, Refused]
+    reasons: dict[str, RefusedSamples]
     total: int
 
     @property
@@ -85,21 +85,24 @@ class Outcome:
     @property
     def lost(self) -> list[str]:
         """A line for each kind of unusable samples."""
-        return [f"  {kind}: {own.samples}: {own.first}" for kind, own in self.reasons.items()]
+        return [
+            f"  {kind}: {refused.samples}: {refused.first}"
+            for kind, refused in self.reasons.items()
+        ]
 
 
 @dataclass(frozen=True)
-class Advice:
+class BudgetAdvice:
     """The present budgets and those suggested; `present` is None if no sample fits into them."""
 
-    present: Outcome | None
-    suggested: Outcome
+    present: BudgetOutcome | None
+    suggested: BudgetOutcome
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dict."""
         return asdict(self)
 
-    def applied(self, config: ExperimentConfig) -> ExperimentConfig:
+    def apply(self, config: ExperimentConfig) -> ExperimentConfig:
         """`config` with the suggested budgets, for whatever plans.
 
         Raises:
@@ -142,7 +145,7 @@ class Advice:
 
 
 @dataclass(frozen=True)
-class _Measured:
+class _MeasuredSamples:
     """The samples of a configuration, whose encoders all have plans.
 
     Attributes:
@@ -155,7 +158,7 @@ class _Measured:
     encoders: tuple[RowSpec, ...]
 
     @classmethod
-    def of(cls, config: ExperimentConfig) -> _Measured:
+    def of(cls, config: ExperimentConfig) -> _MeasuredSamples:
         """Measure all samples, if that has not been done.
 
         Raises:
@@ -171,17 +174,17 @@ class _Measured:
         lengths = open_lengths(source, processor, config.data)
         return cls(config, source, lengths, tuple(processor.specs.values()))
 
-    def outcome(self, budgets: dict[str, int]) -> Outcome:
+    def assess(self, budgets: dict[str, int]) -> BudgetOutcome:
         """What the first steps hold with these budgets. Raises DataError: no sample is usable."""
-        return outcome(self.config, self.source, self.lengths, self.encoders, budgets)
+        return assess_budgets(self.config, self.source, self.lengths, self.encoders, budgets)
 
-    def suggested(self, samples: int) -> Outcome:
+    def suggested(self, samples: int) -> BudgetOutcome:
         """Budgets by which a microbatch holds about so many samples."""
         rows, common = self.config.data.rows, (self.lengths, self.encoders)
         budgets = suggest_budgets(*common, rows, samples, order=self.order, longest=self.longest)
-        return self.outcome(rounded(budgets, self.config))
+        return self.assess(rounded(budgets, self.config))
 
-    def chosen(self) -> Outcome:
+    def chosen(self) -> BudgetOutcome:
         """Budgets that nobody has given: see `usual_samples`."""
         data, each = self.config.data, self.config.train.accumulate
         if data.samples is not None:
@@ -189,15 +192,21 @@ class _Measured:
         usual = usual_samples(
             needs_of(self.lengths, self.encoders, order=self.order, longest=self.longest)
         )
-        own = self.suggested(data.rows * usual)
-        return min(own, *self._wider(own), key=lambda one: round(max(one.padding.values()), 2))
+        suggestion = self.suggested(data.rows * usual)
+        return min(
+            suggestion,
+            *self._wider(suggestion),
+            key=lambda candidate: round(max(candidate.padding.values()), 2),
+        )
 
-    def _wider(self, own: Outcome) -> Iterator[Outcome]:
+    def _wider(self, suggestion: BudgetOutcome) -> Iterator[BudgetOutcome]:
         """The same with a bit more room for media, which rows hold whole: often for one more."""
         for part in range(1, WIDER + 1):
-            more = {one.name: part * MULTIPLE * one.reduction for one in self.encoders}
-            budgets = {name: n + more.get(name, 0) for name, n in own.budgets.items()}
-            yield self.outcome(rounded(budgets, self.config))
+            more = {
+                modality.name: part * MULTIPLE * modality.reduction for modality in self.encoders
+            }
+            budgets = {name: n + more.get(name, 0) for name, n in suggestion.budgets.items()}
+            yield self.assess(rounded(budgets, self.config))
 
     @property
     def longest(self) -> int:
@@ -223,20 +232,20 @@ def usual_samples(needs: np.ndarray) -> int:
     """
     means, largest = needs.mean(0), needs.max(0)
     used = means > 0
-    wanted = max(SAMPLES, ceil(float((largest[used] / means[used]).max())))
-    return max(1, min(wanted, int(max(TOKENS, largest[0]) / means[0])))
+    needed = max(SAMPLES, ceil(float((largest[used] / means[used]).max())))
+    return max(1, min(needed, int(max(TOKENS, largest[0]) / means[0])))
 
 
-def choose(config: ExperimentConfig) -> Outcome:
+def choose_budgets(config: ExperimentConfig) -> BudgetOutcome:
     """Choose `data.budgets` where they are `auto`, from the lengths of all samples.
 
     Raises:
         DataError: the source cannot be used, or has no sample that can.
     """
-    return _Measured.of(config).chosen()
+    return _MeasuredSamples.of(config).chosen()
 
 
-def advise(config: ExperimentConfig, samples: int | None = None) -> Advice:
+def advise_budgets(config: ExperimentConfig, samples: int | None = None) -> BudgetAdvice:
     """Suggest `data.budgets` for the configured rows and plans.
 
     Encoders whose plans are yet to be found split no rows. Where `data.budgets` is `auto`, the
@@ -249,13 +258,13 @@ def advise(config: ExperimentConfig, samples: int | None = None) -> Advice:
         DataError: the source cannot be used; or no sample fits the present budgets, so that
             `samples` must be given.
     """
-    own = _Measured.of(config)
+    measured = _MeasuredSamples.of(config)
     if config.data.auto_budgets:
-        return Advice(None, own.suggested(samples) if samples else own.chosen())
+        return BudgetAdvice(None, measured.suggested(samples) if samples else measured.chosen())
     try:
-        present = own.outcome(config.data.budgets)
+        present = measured.assess(config.data.budgets)
     except DataError as error:
-        if samples is None and _learnable(own.lengths, config.model.decoder.max_positions):
+        if samples is None and _learnable(measured.lengths, config.model.decoder.max_positions):
             raise DataError(
                 f"{error}; say with --samples of `launch.py budgets` how many samples a "
                 "microbatch should hold"
@@ -263,17 +272,17 @@ def advise(config: ExperimentConfig, samples: int | None = None) -> Advice:
         if samples is None:
             raise
         present = None
-    wanted = samples or max(1, round(present.samples if present else 1))
-    return Advice(present, own.suggested(wanted))
+    samples_of_microbatch = samples or max(1, round(present.samples if present else 1))
+    return BudgetAdvice(present, measured.suggested(samples_of_microbatch))
 
 
-def outcome(
+def assess_budgets(
     config: ExperimentConfig,
     source: Source,
     lengths: LengthTable,
     encoders: tuple[RowSpec, ...],
     budgets: dict[str, int],
-) -> Outcome:
+) -> BudgetOutcome:
     """Plan the first steps with `budgets`.
 
     Raises:
@@ -297,9 +306,11 @@ def outcome(
         room.update(stats.capacity)
         placed += stats.samples
     padding = {name: 1 - used[name] / room[name] for name in room}
-    found = unusable_samples(lengths, capacity, config.data.rows_apart)
-    reasons = _by_kind(source, found)
-    return Outcome(dict(budgets), placed / count, padding, len(found), reasons, len(source))
+    unusable = unusable_samples(lengths, capacity, config.data.rows_apart)
+    reasons = _count_by_kind(source, unusable)
+    return BudgetOutcome(
+        dict(budgets), placed / count, padding, len(unusable), reasons, len(source)
+    )
 
 
 def _learnable(lengths: LengthTable, longest: int | None) -> bool:
@@ -308,15 +319,15 @@ def _learnable(lengths: LengthTable, longest: int | None) -> bool:
     return bool(((tokens >= 0) & (tokens <= (longest or tokens.max()))).any())
 
 
-def _by_kind(source: Source, found: Mapping[int, Fault]) -> dict[str, Refused]:
+def _count_by_kind(source: Source, unusable: Mapping[int, Fault]) -> dict[str, RefusedSamples]:
     """Unusable samples by kind, the most frequent first."""
     kinds: dict[str, list[int]] = {}
-    for index, fault in found.items():
+    for index, fault in unusable.items():
         kinds.setdefault(fault.kind.value, []).append(index)
     ordered = sorted(kinds.items(), key=lambda item: -len(item[1]))
-    return {kind: Refused(len(own), names(source, own)) for kind, own in ordered}
+    return {kind: RefusedSamples(len(indices), names(source, indices)) for kind, indices in ordered}
 
 
-def _share(outcome: Outcome | None, name: str) -> str:
+def _share(outcome: BudgetOutcome | None, name: str) -> str:
     """Padding as text; segments have none."""
     return f"{outcome.padding[name]:.1%}" if outcome and name in outcome.padding else "-"

@@ -6,8 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from mllm_jax.checkout import load_benchmarks
-from mllm_jax.plan.planner import Planner
-from mllm_jax.plan.prediction import GIB, Prediction, describe, gib, predicted
+from mllm_jax.plan.planner import PlanSearch
+from mllm_jax.plan.prediction import (
+    GIB,
+    PlanPrediction,
+    describe_strategy,
+    format_gib,
+    predict_outcome,
+)
 from scheduling.costs.workload import Workload
 from scheduling.search.branch_and_bound import Search
 from scheduling.search.space import Space, with_stages
@@ -20,7 +26,7 @@ WITHOUT_EXCHANGE = "it counts no exchange of encoder outputs"
 #: Seconds that differ by so small a share are the same.
 EQUAL = 1e-9
 #: Predicts the steps of other systems for a planner's model, rows and devices, by their names.
-OtherSystems = Callable[[Planner], dict[str, Prediction]]
+OtherSystems = Callable[[PlanSearch], dict[str, PlanPrediction]]
 
 
 def other_systems() -> OtherSystems | None:
@@ -29,30 +35,35 @@ def other_systems() -> OtherSystems | None:
     return None if module is None else module.predictions
 
 
-def compared(own: Prediction, best: Prediction, limit: float) -> Prediction:
+def compare_with_best(
+    prediction: PlanPrediction, best: PlanPrediction, limit: float
+) -> PlanPrediction:
     """The prediction with the reason why it is slower than the best, or exceeds `limit` bytes."""
-    if own.seconds is None or best.seconds is None:
-        return own
-    if own.memory is not None and own.memory > limit:
-        return replace(own, reason=f"needs {gib(own.memory)} GiB of {limit / GIB:.3g}")
-    ratio = own.seconds / best.seconds
+    if prediction.seconds is None or best.seconds is None:
+        return prediction
+    if prediction.memory is not None and prediction.memory > limit:
+        return replace(
+            prediction, reason=f"needs {format_gib(prediction.memory)} GiB of {limit / GIB:.3g}"
+        )
+    ratio = prediction.seconds / best.seconds
     if abs(ratio - 1) < EQUAL:
-        return replace(own, reason="as fast as the best")
+        return replace(prediction, reason="as fast as the best")
     if ratio < 1:
         why = WITHOUT_TICKS if best.stages > 1 else WITHOUT_EXCHANGE
-        return replace(own, reason=f"{1 / ratio:.2f}x as fast as the best: {why}")
-    if own.idle is None:
-        return replace(own, reason=f"{ratio:.2f}x the best's seconds")
+        return replace(prediction, reason=f"{1 / ratio:.2f}x as fast as the best: {why}")
+    if prediction.idle is None:
+        return replace(prediction, reason=f"{ratio:.2f}x the best's seconds")
     losses = {
-        kind: seconds - (best.idle or {}).get(kind, 0.0) for kind, seconds in own.idle.items()
+        kind: seconds - (best.idle or {}).get(kind, 0.0)
+        for kind, seconds in prediction.idle.items()
     }
-    losses["compute"] = (own.compute or 0.0) - (best.compute or 0.0)
+    losses["compute"] = (prediction.compute or 0.0) - (best.compute or 0.0)
     worst = max(losses, key=lambda kind: losses[kind])
     why = f"{ratio:.2f}x the best's seconds, most of it {worst} ({losses[worst]:.4g} s more)"
-    return replace(own, reason=why)
+    return replace(prediction, reason=why)
 
 
-def own_ways(space: Space, workload: Workload) -> dict[str, Space]:
+def subspaces(space: Space, workload: Workload) -> dict[str, Space]:
     """Parts of the space of all plans that have a row of their own, by its name."""
     return {
         "fsdp": replace(space, stages=(1,)),
@@ -60,24 +71,26 @@ def own_ways(space: Space, workload: Workload) -> dict[str, Space]:
     }
 
 
-def predicted_ways(planner: Planner, ways: Mapping[str, Search]) -> dict[str, Prediction]:
+def predict_subspaces(planner: PlanSearch, ways: Mapping[str, Search]) -> dict[str, PlanPrediction]:
     """The best of each part of the space, by its name, or why there is none.
 
     Args:
         ways: results of the searches of `own_ways`.
     """
-    return {name: _predicted_way(planner, name, search) for name, search in ways.items()}
+    return {name: _predict_subspace(planner, name, search) for name, search in ways.items()}
 
 
-def _predicted_way(planner: Planner, name: str, search: Search) -> Prediction:
+def _predict_subspace(planner: PlanSearch, name: str, search: Search) -> PlanPrediction:
     """The best of a part of the space, or why there is none."""
     if search.best:
-        return predicted(planner, name, search.best[0])
-    space = own_ways(planner.space, planner.workload)[name]
-    return Prediction(name, "", reason=smallest(planner, search.refused, space))
+        return predict_outcome(planner, name, search.best[0])
+    space = subspaces(planner.space, planner.workload)[name]
+    return PlanPrediction(name, "", reason=describe_smallest(planner, search.refused, space))
 
 
-def smallest(planner: Planner, refused: Mapping[str, int], space: Space | None = None) -> str:
+def describe_smallest(
+    planner: PlanSearch, refused: Mapping[str, int], space: Space | None = None
+) -> str:
     """Memory of the leanest strategy of a space in which none fits, and a number that would fit.
 
     Args:
@@ -89,24 +102,24 @@ def smallest(planner: Planner, refused: Mapping[str, int], space: Space | None =
         why = "; ".join(refused) or "no degrees divide the devices, the rows and the model"
         return f"{why}; change parallel.devices or data.rows x train.accumulate"
     strategy, memory = leanest
-    ways = _devices(planner)
+    ways = _sufficient_devices(planner)
     if memory <= planner.hardware.memory:
-        ways.append(f"--memory {gib(memory)}")
+        ways.append(f"--memory {format_gib(memory)}")
     advice = (
         f"fits with {', or with '.join(ways)}" if ways else f"{MOST_TIMES}x the devices do not do"
     )
     return (
-        f"the leanest, {describe(strategy)}, needs {gib(memory)} GiB of "
+        f"the leanest, {describe_strategy(strategy)}, needs {format_gib(memory)} GiB of "
         f"{planner.space.memory / GIB:.3g}; {advice}"
     )
 
 
-def _devices(planner: Planner) -> list[str]:
+def _sufficient_devices(planner: PlanSearch) -> list[str]:
     """Number of devices that would suffice, found by doubling up to a bound."""
     times = 2
     while times <= MOST_TIMES:
         more = planner.with_devices(times * planner.space.devices)
-        if found := more.fitting():
-            return [f"{found[0].decoder.devices} devices"]
+        if fitting := more.fitting():
+            return [f"{fitting[0].decoder.devices} devices"]
         times *= 2
     return []

@@ -14,7 +14,7 @@ from sharding.exchange_kinds import Exchange
 
 
 @dataclass(frozen=True)
-class LaneExchange:
+class BucketExchange:
     """The exchange of one lane.
 
     Attributes:
@@ -34,13 +34,13 @@ class LaneExchange:
     seconds: Mapping[Exchange, float]
 
     def __str__(self) -> str:
-        told = f"exchange of {self.lane}: {self.runs}, by {self.why}"
+        text = f"exchange of {self.lane}: {self.runs}, by {self.why}"
         if self.counted is None:
-            return told
+            return text
         if self.counted != self.runs:
-            told += f"; {self.counted} is counted, the fastest on {self.hardware}"
+            text += f"; {self.counted} is counted, the fastest on {self.hardware}"
         each = ", ".join(f"{way} {seconds:.3g} s" for way, seconds in self.seconds.items())
-        return f"{told}; predicted for a microbatch on {self.hardware}: {each}"
+        return f"{text}; predicted for a microbatch on {self.hardware}: {each}"
 
     def to_json(self) -> dict[str, Any]:
         """`{"lane", "runs", "why", "counted", "hardware", "microbatch_seconds": {exchange}}`."""
@@ -56,7 +56,7 @@ class LaneExchange:
 
 def lane_exchanges(
     config: ExperimentConfig, hardware: Hardware | None = None
-) -> tuple[LaneExchange, ...]:
+) -> tuple[BucketExchange, ...]:
     """The exchange of every lane.
 
     Args:
@@ -68,25 +68,27 @@ def lane_exchanges(
     """
     if not config.model.lanes:
         return ()
-    own = lower(config)
-    hardware = hardware or own.hardware
-    return tuple(_of_lane(config, hardware, lane, runs) for lane, runs in own.exchanges.items())
+    configured = lower(config)
+    hardware = hardware or configured.hardware
+    return tuple(
+        _exchange_of(config, hardware, lane, runs) for lane, runs in configured.exchanges.items()
+    )
 
 
-def _of_lane(
+def _exchange_of(
     config: ExperimentConfig, hardware: Hardware | None, lane: str, runs: Exchange
-) -> LaneExchange:
-    why = _why(config)
+) -> BucketExchange:
+    why = _choice_reason(config)
     if hardware is None:
-        return LaneExchange(lane, runs, why, None, None, {})
+        return BucketExchange(lane, runs, why, None, None, {})
     there = lower(config, hardware.platform)
     parts = there.workload, there.chosen, lane
     counted = exchange_of(*parts, hardware, hardware.platform)
     seconds = Exchanged.of(*parts).predictions(hardware)
-    return LaneExchange(lane, runs, why, counted, hardware.name, seconds)
+    return BucketExchange(lane, runs, why, counted, hardware.name, seconds)
 
 
-def _why(config: ExperimentConfig) -> str:
+def _choice_reason(config: ExperimentConfig) -> str:
     """What chooses the exchanges of a run."""
     if config.parallel.exchange != "auto":
         return "parallel.exchange"

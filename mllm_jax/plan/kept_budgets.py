@@ -31,7 +31,7 @@ _NAMED, _LONGEST = 3, 200
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredBudgets:
     """Budgets of a run.
 
     Attributes:
@@ -53,16 +53,16 @@ def has_begun(folder: Path) -> bool:
     return has_trained(folder) or (checkpoints.is_dir() and any(checkpoints.iterdir()))
 
 
-def kept_budgets(folder: Path) -> Kept:
+def read_stored_budgets(folder: Path) -> StoredBudgets:
     """The budgets of a run that has begun.
 
     Raises:
         DataError: neither its configuration nor a checkpoint says them.
     """
     reasons: list[str] = []
-    for file in (folder / RESOLVED, *_of_checkpoints(folder)):
+    for file in (folder / RESOLVED, *_checkpoint_configs(folder)):
         try:
-            return Kept(_budgets(file), file, "; ".join(reasons[:_NAMED]))
+            return StoredBudgets(_read_budgets(file), file, "; ".join(reasons[:_NAMED]))
         except DamageError as error:
             reasons.append(f"{file} {error}")
     if len(reasons) == 1:
@@ -74,20 +74,20 @@ def kept_budgets(folder: Path) -> Kept:
     )
 
 
-def _of_checkpoints(folder: Path) -> list[Path]:
+def _checkpoint_configs(folder: Path) -> list[Path]:
     """The configurations in a run's checkpoints, the newest first."""
     steps = steps_in(folder)[::-1]
     return [folder / "checkpoints" / str(step) / "config" / _CONFIG for step in steps]
 
 
-def _budgets(file: Path) -> dict[str, int]:
+def _read_budgets(file: Path) -> dict[str, int]:
     """The budgets in a configuration. Raises DamageError: it is damaged, or does not say them."""
     try:
         if file.name == RESOLVED:
             check_text(file)
             values: Any = read_yaml(file)
         else:
-            values = _checked(file)
+            values = _read_checked(file)
         return _GIVEN.validate_python(values["data"]["budgets"])
     except DamageError as error:
         raise DamageError(f"is damaged ({cut(str(error), _LONGEST)})") from error
@@ -97,7 +97,7 @@ def _budgets(file: Path) -> dict[str, int]:
         raise DamageError(f"does not say them ({type(error).__name__})") from error
 
 
-def _checked(file: Path) -> Any:
+def _read_checked(file: Path) -> Any:
     """The JSON in a file of a checkpoint, which is as it was written if it has checksums.
 
     Raises:
@@ -107,8 +107,8 @@ def _checked(file: Path) -> Any:
     data = file.read_bytes()
     for path in sorted(file.parent.glob("checksums*.json")):
         sums = json.loads(path.read_bytes())
-        told, size = sums["files"].get(file.name), int(sums["block"])
+        recorded, size = sums["files"].get(file.name), int(sums["block"])
         blocks = [zlib.crc32(data[at : at + size]) for at in range(0, len(data), size)]
-        if told is not None and (told["size"], told["crc32"]) != (len(data), blocks):
+        if recorded is not None and (recorded["size"], recorded["crc32"]) != (len(data), blocks):
             raise DamageError("it has changed since it was written")
     return json.loads(data)

@@ -25,7 +25,7 @@ from data.planning.stream import (
 )
 from data.rows.spec import BucketCost, LengthBucket, RowSpec
 from data.sample import Lengths
-from mllm_jax.config.buckets import cost_of
+from mllm_jax.config.buckets import compute_lane_cost
 from mllm_jax.config.configured_step import lower
 from mllm_jax.config.hardware import named
 from mllm_jax.config.inputs import own_positions, row_specs
@@ -50,7 +50,7 @@ Found = dict[str, dict[str, float]]
 
 
 @dataclass(frozen=True)
-class Way:
+class BucketVariant:
     """A configuration whose media go through the encoder in one way.
 
     Attributes:
@@ -65,15 +65,22 @@ class Way:
     costs: Mapping[str, BucketCost]
 
     @classmethod
-    def of(cls, config: ExperimentConfig, name: str, costs: Mapping[str, BucketCost]) -> Way:
+    def of(
+        cls, config: ExperimentConfig, name: str, costs: Mapping[str, BucketCost]
+    ) -> BucketVariant:
         """One of `WAYS` of a configuration that has its lanes alone (`alone`)."""
         ends: dict[str, tuple[int, int | None]] = {name: (0, None)}
         if name == "lanes":
             most = own_positions(config, "short")
             ends = {"short": (0, most), "long": (most, None)}
         lanes = tuple(
-            replace(own, bucket=LengthBucket(own.module, *ends[own.name], costs.get(own.name)))
-            for own in row_specs(config.model)
+            replace(
+                modality,
+                bucket=LengthBucket(
+                    modality.module, *ends[modality.name], costs.get(modality.name)
+                ),
+            )
+            for modality in row_specs(config.model)
         )
         return cls(config, lanes, costs)
 
@@ -87,7 +94,9 @@ class Way:
         return [planner.plan() for _ in range(steps)]
 
 
-def alone(config: ExperimentConfig, lane: str, positions: int | None = None) -> ExperimentConfig:
+def single_lane(
+    config: ExperimentConfig, lane: str, positions: int | None = None
+) -> ExperimentConfig:
     """`config` with one of its lanes alone, which takes all media.
 
     Args:
@@ -107,12 +116,12 @@ def alone(config: ExperimentConfig, lane: str, positions: int | None = None) -> 
     )
 
 
-def sample(encoder: str, positions: int, reduction: int) -> Lengths:
+def make_sample(encoder: str, positions: int, reduction: int) -> Lengths:
     """A sample of one medium, and a token of text for every two of its outputs."""
     return Lengths(3 * positions // reduction // 2, {encoder: (positions,)}, {encoder: (0,)})
 
 
-def median(config: ExperimentConfig) -> int:
+def median_positions(config: ExperimentConfig) -> int:
     """Input positions of the median; the longest medium has `data.image.max_patches`."""
     return config.data.image.max_patches // TAIL
 
@@ -120,7 +129,7 @@ def median(config: ExperimentConfig) -> int:
 # ---- simulated -----------------------------------------------------------------------------------
 
 
-def simulated(config: ExperimentConfig, drawing: Path | None = None) -> Found:
+def simulate_variants(config: ExperimentConfig, drawing: Path | None = None) -> Found:
     """Seconds of dealt steps on the configured hardware, the mean over `STEPS` of them.
 
     The prediction is closed (`bound`), one lane after the other. In the simulation media are dealt,
@@ -132,20 +141,20 @@ def simulated(config: ExperimentConfig, drawing: Path | None = None) -> Found:
     Args:
         drawing: file for a picture of the first step.
     """
-    samples, drawn = heavy(config), dict[str, list[Phase]]()
-    found: Found = {}
+    samples, drawn = draw_heavy(config), dict[str, list[Phase]]()
+    results: Found = {}
     for name in WAYS:
         rooms = [round(room * config.data.image.max_patches) for room in ROOMS]
-        ways = [config] if name == "lanes" else [alone(config, name, room) for room in rooms]
-        steps = [_steps(name, own, samples) for own in ways]
-        best = min(steps, key=lambda own: own.found["seconds"])
-        found[name], drawn[name] = best.found, best.first
+        ways = [config] if name == "lanes" else [single_lane(config, name, room) for room in rooms]
+        steps = [_simulate_steps(name, variant_config, samples) for variant_config in ways]
+        best = min(steps, key=lambda steps_of_variant: steps_of_variant.found["seconds"])
+        results[name], drawn[name] = best.found, best.first
     if drawing is not None:
-        picture(drawn, drawing)
-    return found
+        draw_steps(drawn, drawing)
+    return results
 
 
-def bound(lengths: Ints, cost: BucketCost) -> float:
+def lower_bound(lengths: Ints, cost: BucketCost) -> float:
     """Seconds of a lane without packing and dealing, on which its rows are computed whole.
 
     Media fill rows to the last position, but no two of more than half a row lie in one; groups have
@@ -161,64 +170,66 @@ Phase = tuple[str, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
-class _Steps:
+class _VariantSteps:
     """Mean seconds of the steps of a way beside the predicted ones, and its first step."""
 
     found: dict[str, float]
     first: list[Phase]
 
 
-def _steps(name: str, config: ExperimentConfig, samples: Sequence[Lengths]) -> _Steps:
+def _simulate_steps(
+    name: str, config: ExperimentConfig, samples: Sequence[Lengths]
+) -> _VariantSteps:
     """The steps of one of `WAYS`, of a configuration that has its lanes alone."""
     assert config.schedule.hardware is not None
     hardware = named(config.schedule.hardware)
     lowered = lower(config, hardware.platform)
     parts = lowered.workload, lowered.chosen, hardware
-    lanes = {lane: cost_of(*parts, lane) for lane in config.model.lanes}
-    decoder, times = cost_of(*parts, "decoder"), step_times(*parts)
+    lanes = {lane: compute_lane_cost(*parts, lane) for lane in config.model.lanes}
+    decoder, times = compute_lane_cost(*parts, "decoder"), step_times(*parts)
     texts = decoder.row_seconds * config.data.rows / decoder.groups
     ends = times.gather + times.scatter + times.update
-    way = Way.of(config, name, lanes)
+    way = BucketVariant.of(config, name, lanes)
     plans = way.plans(samples, STEPS)
     used = [used_lengths(plan.placements, plan.capacity.specs) for plan in plans]
-    predicted = [sum(bound(own[n], cost) for n, cost in lanes.items()) for own in used]
-    steps = [phases(way, plan, texts) for plan in plans]
+    predicted = [sum(lower_bound(own[n], cost) for n, cost in lanes.items()) for own in used]
+    steps = [step_phases(way, plan, texts) for plan in plans]
     seconds = [step[-1][-1].max() for step in steps]
     means = {
         "seconds": ends + float(np.mean(seconds)),
         "predicted_seconds": ends + texts + float(np.mean(predicted)),
     }
-    return _Steps(means, steps[0])
+    return _VariantSteps(means, steps[0])
 
 
-def heavy(config: ExperimentConfig) -> list[Lengths]:
+def draw_heavy(config: ExperimentConfig) -> list[Lengths]:
     """Samples of all steps: log-normal lengths of media, none above `TAIL` medians."""
-    (encoder,) = {own.module for own in row_specs(config.model)}
+    (encoder,) = {modality.module for modality in row_specs(config.model)}
     (reduction,) = {own.reduction for own in row_specs(config.model)}
     count = STEPS * EACH * config.parallel.encoders["short"].batch
     draw = np.random.default_rng(config.train.seed).lognormal(0.0, SIGMA, count)
-    outputs = np.rint(np.minimum(draw, TAIL) * median(config) / reduction)
-    return [sample(encoder, int(max(1, n)) * reduction, reduction) for n in outputs]
+    outputs = np.rint(np.minimum(draw, TAIL) * median_positions(config) / reduction)
+    return [make_sample(encoder, int(max(1, n)) * reduction, reduction) for n in outputs]
 
 
-def phases(way: Way, plan: MicrobatchPlan, texts: float) -> list[Phase]:
+def step_phases(way: BucketVariant, plan: MicrobatchPlan, texts: float) -> list[Phase]:
     """One dealt step as its devices run it, without the collectives at its ends.
 
     Args:
         texts: seconds of the decoder, which computes all of its rows.
     """
-    found: list[Phase] = []
+    phases_found: list[Phase] = []
     ready = np.zeros(1)
-    for own in way.lanes:
-        loads = _loads(way, plan, own.name)
-        begun = _begun(ready, len(loads))
+    for lane_of_variant in way.lanes:
+        loads = _loads(way, plan, lane_of_variant.name)
+        begun = _begin_times(ready, len(loads))
         ready = begun + loads
-        found.append((own.name, begun, ready))
+        phases_found.append((lane_of_variant.name, begun, ready))
     begun = np.full(way.config.parallel.decoder.batch, ready.max())
-    return [*found, ("decoder", begun, begun + texts)]
+    return [*phases_found, ("decoder", begun, begun + texts)]
 
 
-def _loads(way: Way, plan: MicrobatchPlan, lane: str) -> np.ndarray:
+def _loads(way: BucketVariant, plan: MicrobatchPlan, lane: str) -> np.ndarray:
     """Seconds of every group of devices of a lane, `[groups]`; none without media."""
     media = [
         (row, n)
@@ -231,24 +242,26 @@ def _loads(way: Way, plan: MicrobatchPlan, lane: str) -> np.ndarray:
     return group_seconds(lengths, groups, rows, cost) + cost.fixed * bool(media)
 
 
-def _begun(ready: np.ndarray, groups: int) -> np.ndarray:
+def _begin_times(ready: np.ndarray, groups: int) -> np.ndarray:
     """When each of `groups` begins: when all of its devices are ready."""
     each = np.repeat(ready, max(1, groups // len(ready)))
     return np.asarray(each.reshape(groups, -1).max(1))
 
 
-def picture(steps: Mapping[str, list[Phase]], path: Path) -> None:
+def draw_steps(steps: Mapping[str, list[Phase]], path: Path) -> None:
     """Draw the first step of each way: a line for every device, a color for each module."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 6), layout="constrained")
-    devices = max(len(begun) for own in steps.values() for _, begun, _ in own)
+    devices = max(
+        len(begun) for step_of_variant in steps.values() for _, begun, _ in step_of_variant
+    )
     colors = {"short": "tab:orange", "long": "tab:red", "decoder": "tab:blue"}
     titles = {"lanes": "two lanes", "short": "whole media alone", "long": "split media alone"}
-    for axes, (way, own) in zip(
+    for axes, (way, step_of_variant) in zip(
         figure.subplots(len(steps), sharex=True), steps.items(), strict=True
     ):
-        for module, begun, ended in own:
+        for module, begun, ended in step_of_variant:
             height = devices / len(begun)
             name = way if module not in colors else module
             axes.barh(

@@ -13,7 +13,7 @@ from scheduling.costs.memory import Memory, step_memory
 from scheduling.search.outcome import buffer_sizes
 
 
-def room(hardware: Hardware) -> tuple[float, str]:
+def device_room(hardware: Hardware) -> tuple[float, str]:
     """Bytes of one device that a program may use, and who limits them, if the user does.
 
     Where the environment sets the share that plans count with, it limits nothing.
@@ -21,14 +21,14 @@ def room(hardware: Hardware) -> tuple[float, str]:
     Raises:
         ConfigError: the environment sets a share of a GPU's memory that is none.
     """
-    own = user_share(os.environ) if hardware.platform == "gpu" else None
-    if own is None or own[1] == GPU_SHARE:
+    user_setting = user_share(os.environ) if hardware.platform == "gpu" else None
+    if user_setting is None or user_setting[1] == GPU_SHARE:
         return hardware.room, ""
-    name, share = own
+    name, share = user_setting
     return hardware.room_within(share), f", by {name}={share:g}"
 
 
-def memory(config: ExperimentConfig, hardware: Hardware) -> Memory:
+def predict_memory(config: ExperimentConfig, hardware: Hardware) -> Memory:
     """Bytes of one device.
 
     Raises:
@@ -37,7 +37,10 @@ def memory(config: ExperimentConfig, hardware: Hardware) -> Memory:
     settled = on_platform(config, hardware.platform)
     lowered = lower(settled)
     plan, chosen = lowered.pipeline, lowered.strategy
-    splits = {(own.tensor, own.expert > 1) for own in settled.parallel.plans.values()}
-    workload = traced_workload(settled, splits, apart=chosen.weights_apart)
+    splits = {
+        (module_plan.tensor, module_plan.expert > 1)
+        for module_plan in settled.parallel.plans.values()
+    }
+    workload = traced_workload(settled, splits, deferred=chosen.weights_apart)
     sizes = None if plan is None else buffer_sizes(workload, plan.schedule, chosen)
     return step_memory(workload, chosen, hardware, sizes)

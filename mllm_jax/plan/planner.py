@@ -12,7 +12,7 @@ from mllm_jax.config.configured_step import on_platform
 from mllm_jax.config.load import ExperimentConfig, ScheduleConfig
 from mllm_jax.config.overlap import pieces_without_stages
 from mllm_jax.models.graph import ModelConfig
-from mllm_jax.plan.memory import room
+from mllm_jax.plan.memory import device_room
 from mllm_jax.plan.traced import traced_workload
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.strategy import Strategy
@@ -41,7 +41,7 @@ Costs = tuple[Scheduler, Bounds]
 
 
 @dataclass(frozen=True)
-class Planner:
+class PlanSearch:
     """Searches plans for the model, the rows of a step and the devices of a configuration.
 
     Attributes:
@@ -61,7 +61,7 @@ class Planner:
     within: float = 0.0
     all_devices: bool = False
 
-    def with_devices(self, devices: int) -> Planner:
+    def with_devices(self, devices: int) -> PlanSearch:
         """A planner of the same for `devices` devices."""
         parallel = self.config.parallel.model_copy(update={"devices": devices})
         config = self.config.model_copy(update={"parallel": parallel})
@@ -88,7 +88,7 @@ class Planner:
             devices=devices,
             counts=(devices,) if self.all_devices else None,
             requirements=requirements,
-            memory=room(self.hardware)[0] if self.memory is None else self.memory,
+            memory=device_room(self.hardware)[0] if self.memory is None else self.memory,
             contexts=rows,
             tensors=split("tensor", rows),
             experts=self._experts,
@@ -102,18 +102,18 @@ class Planner:
     @property
     def _experts(self) -> tuple[int, ...]:
         """Numbers of ranks that can share the experts of the decoder, if it has any."""
-        own = self.settled.model.decoder.experts
-        return (1,) if own is None else tuple(divisors(own.count))
+        experts = self.settled.model.decoder.experts
+        return (1,) if experts is None else tuple(divisors(experts.count))
 
     def _requirements(self) -> dict[str, tuple[Requirement, ...]]:
         config, model = self.settled, self.settled.model
-        found = {}
+        requirements_by_module = {}
         for name in ("decoder", *model.lanes):
             each = 1 if name == "decoder" else model.encoder(name).reduction
             rows = config.row_positions(name).items()
             outputs = (Requirement(key, size // each, "sequence") for key, size in rows)
-            found[name] = (*model.requirements(name), *outputs)
-        return found
+            requirements_by_module[name] = (*model.requirements(name), *outputs)
+        return requirements_by_module
 
     @cached_property
     def workload(self) -> Workload:
@@ -136,10 +136,10 @@ class Planner:
         return self.workload if _fills_bubbles(strategy) else self.plain
 
     def _traced(self, config: ExperimentConfig) -> Workload:
-        apart = not SPLIT_BACKWARD.isdisjoint(self.space.kinds)
+        deferred = not SPLIT_BACKWARD.isdisjoint(self.space.kinds)
         shares = {degree > 1 for degree in self.space.experts}
         splits = [*product(self.space.tensors or (), shares)]
-        return traced_workload(config, splits, apart=apart)
+        return traced_workload(config, splits, deferred=deferred)
 
     @property
     def _trains(self) -> bool:
@@ -147,28 +147,28 @@ class Planner:
         return not self.settled.frozen.trunk("decoder")
 
     @cached_property
-    def _in_bubbles(self) -> Costs:
+    def _bubble_costs(self) -> Costs:
         return Scheduler(self.workload, self.hardware), Bounds(self.workload, self.hardware)
 
     @cached_property
-    def _plainly(self) -> Costs:
+    def _plain_costs(self) -> Costs:
         return Scheduler(self.plain, self.hardware), Bounds(self.plain, self.hardware)
 
-    def _parts(self, space: Space) -> Iterator[tuple[Space, Costs]]:
+    def _subspaces(self, space: Space) -> Iterator[tuple[Space, Costs]]:
         """Parts of a space whose strategies run the same work."""
         if not self.workload.follows:
-            yield space, self._in_bubbles
+            yield space, self._bubble_costs
             return
         staged = with_stages(space, self.workload)
         if "bubbles" in space.placements and staged.stages:
-            yield replace(staged, placements=("bubbles",)), self._in_bubbles
-        others = tuple(own for own in space.placements if own != "bubbles")
+            yield replace(staged, placements=("bubbles",)), self._bubble_costs
+        others = tuple(placement for placement in space.placements if placement != "bubbles")
         if others:
-            yield replace(space, placements=others), self._plainly
+            yield replace(space, placements=others), self._plain_costs
         elif 1 in (space.stages or (1,)):
-            yield replace(space, stages=(1,)), self._plainly
+            yield replace(space, stages=(1,)), self._plain_costs
 
-    def configured(self, strategy: Strategy) -> ExperimentConfig:
+    def configure(self, strategy: Strategy) -> ExperimentConfig:
         """The configuration with the plans of `strategy`, for the devices that it uses.
 
         Its sections are not checked again.
@@ -237,21 +237,25 @@ class Planner:
         known: Sequence[Outcome] = (),
     ) -> Search:
         """The fastest strategies of `space`, by default of all, and of those that are known."""
-        found = Search(tuple(known), 0, 0, {})
-        for own, (schedule, bounds) in self._parts(space or self.space):
-            made = search(own, schedule, top, progress, self.within, found.best, bounds)
-            found = found.joined(made)
-        return found
+        result = Search(tuple(known), 0, 0, {})
+        for subspace, (schedule, bounds) in self._subspaces(space or self.space):
+            part_result = search(
+                subspace, schedule, top, progress, self.within, result.best, bounds
+            )
+            result = result.joined(part_result)
+        return result
 
     def leanest(self, space: Space | None = None) -> Lean | None:
         """The strategy of `space`, by default of all, that takes least memory, and its bytes."""
-        ways = (leanest(own, costs[0]) for own, costs in self._parts(space or self.space))
-        return min((own for own in ways if own), key=lambda own: own[1], default=None)
+        ways = (
+            leanest(subspace, costs[0]) for subspace, costs in self._subspaces(space or self.space)
+        )
+        return min((lean for lean in ways if lean), key=lambda own: own[1], default=None)
 
     def fitting(self) -> Lean | None:
         """A strategy that has room, and its bytes; None if there is none."""
-        ways = (fitting(own, costs[0]) for own, costs in self._parts(self.space))
-        return next((own for own in ways if own), None)
+        ways = (fitting(subspace, costs[0]) for subspace, costs in self._subspaces(self.space))
+        return next((lean for lean in ways if lean), None)
 
 
 def _fills_bubbles(strategy: Strategy) -> bool:

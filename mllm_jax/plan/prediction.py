@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import ceil, floor, log10
 from typing import Any
 
-from mllm_jax.plan.planner import Planner
+from mllm_jax.plan.planner import PlanSearch
 from scheduling.costs.strategy import Strategy
 from scheduling.costs.workload import Workload
 from scheduling.search.outcome import Outcome
@@ -16,7 +16,7 @@ GIB = 2**30
 
 
 @dataclass(frozen=True)
-class Prediction:
+class PlanPrediction:
     """The predicted time and memory of one way to run the step.
 
     Attributes:
@@ -78,11 +78,11 @@ class Prediction:
             self.name,
             str(self.devices),
             f"{self.seconds:.4g}",
-            percent(self.mfu),
-            percent(self.recomputed),
-            gib(self.memory or 0.0),
-            percent(self.hidden),
-            *map(percent, idle),
+            format_percent(self.mfu),
+            format_percent(self.recomputed),
+            format_gib(self.memory or 0.0),
+            format_percent(self.hidden),
+            *map(format_percent, idle),
         )
 
 
@@ -92,11 +92,11 @@ COLUMNS = (
 )
 
 
-def percent(share: float | None) -> str:
+def format_percent(share: float | None) -> str:
     return "-" if share is None else f"{share:.1%}"
 
 
-def gib(size: float) -> str:
+def format_gib(size: float) -> str:
     """GiB with three digits, rounded up: so much is enough."""
     if not size:
         return "0"
@@ -104,22 +104,24 @@ def gib(size: float) -> str:
     return f"{ceil(size / GIB * 10**digits) / 10**digits:.{max(0, digits)}f}"
 
 
-def predicted(planner: Planner, name: str, outcome: Outcome) -> Prediction:
+def predict_outcome(planner: PlanSearch, name: str, outcome: Outcome) -> PlanPrediction:
     """The prediction of a searched strategy."""
     work = planner.workload_of(outcome.strategy)
-    made = of_simulation(planner, name, outcome.strategy, outcome.simulation, work)
-    return replace(made, plan=describe(outcome.strategy), memory=outcome.memory.total)
+    prediction = prediction_of(planner, name, outcome.strategy, outcome.simulation, work)
+    return replace(
+        prediction, plan=describe_strategy(outcome.strategy), memory=outcome.memory.total
+    )
 
 
-def describe(strategy: Strategy) -> str:
+def describe_strategy(strategy: Strategy) -> str:
     """A strategy in one line."""
     plans = "; ".join(f"{name} {plan}" for name, plan in strategy.plans.items())
-    microbatches = counted(strategy.microbatches, "microbatch", "microbatches")
+    microbatches = format_count(strategy.microbatches, "microbatch", "microbatches")
     parts = [plans, microbatches, f"remat {strategy.remat}"]
     if strategy.decoder.stage > 1:
         cuts = strategy.pieces.items()
-        pieces = ", ".join(f"{name} in {counted(n, 'piece', 'pieces')}" for name, n in cuts)
-        parts += [counted(strategy.chunks, "chunk", "chunks")]
+        pieces = ", ".join(f"{name} in {format_count(n, 'piece', 'pieces')}" for name, n in cuts)
+        parts += [format_count(strategy.chunks, "chunk", "chunks")]
         parts += [strategy.kind.replace("_", " ")] if strategy.kind != "1f1b" else []
         parts += [f"encoders in {strategy.placement}", pieces] if pieces else []
     if strategy.decoder.stage > 1 and strategy.decoder.fsdp > 1:
@@ -127,30 +129,30 @@ def describe(strategy: Strategy) -> str:
     return ", ".join(parts)
 
 
-def counted(number: int, one: str, many: str) -> str:
+def format_count(number: int, one: str, many: str) -> str:
     """A number with its noun."""
     return f"{number} {one if number == 1 else many}"
 
 
-def of_simulation(
-    planner: Planner, name: str, strategy: Strategy, made: Simulation, work: Workload
-) -> Prediction:
-    return Prediction(
+def prediction_of(
+    planner: PlanSearch, name: str, strategy: Strategy, simulation: Simulation, work: Workload
+) -> PlanPrediction:
+    return PlanPrediction(
         name,
-        describe(strategy),
+        describe_strategy(strategy),
         strategy.decoder.devices,
-        made.makespan,
-        made.compute,
-        {str(kind): seconds for kind, seconds in made.idle.items()},
-        made.encoder_hidden,
+        simulation.makespan,
+        simulation.compute,
+        {str(kind): seconds for kind, seconds in simulation.idle.items()},
+        simulation.encoder_hidden,
         None,
-        *utilisation(planner, strategy, made.makespan, work),
+        *model_utilisation(planner, strategy, simulation.makespan, work),
         stages=strategy.decoder.stage,
     )
 
 
-def utilisation(
-    planner: Planner, strategy: Strategy, seconds: float, work: Workload
+def model_utilisation(
+    planner: PlanSearch, strategy: Strategy, seconds: float, work: Workload
 ) -> tuple[float, float]:
     """Model FLOPs utilisation of the used devices, without and with recomputation.
 

@@ -12,16 +12,16 @@ from mllm_jax.checkout import ADVICE
 from mllm_jax.config.load import ExperimentConfig, resolve, to_yaml
 from mllm_jax.plan.comparison import (
     OtherSystems,
-    compared,
-    own_ways,
-    predicted_ways,
-    smallest,
+    compare_with_best,
+    describe_smallest,
+    predict_subspaces,
+    subspaces,
 )
-from mllm_jax.plan.exchanges import LaneExchange, lane_exchanges
-from mllm_jax.plan.memory import room
-from mllm_jax.plan.planner import Planner
-from mllm_jax.plan.prediction import GIB, Prediction, counted, gib, predicted
-from mllm_jax.plan.same_remat import NAME, beside, same_remat
+from mllm_jax.plan.exchanges import BucketExchange, lane_exchanges
+from mllm_jax.plan.memory import device_room
+from mllm_jax.plan.planner import PlanSearch
+from mllm_jax.plan.prediction import GIB, PlanPrediction, format_count, format_gib, predict_outcome
+from mllm_jax.plan.same_remat import NAME, compare_seconds, search_same_remat
 from scheduling.costs.strategy import Strategy
 from scheduling.search.branch_and_bound import Progress, Search
 from scheduling.search.outcome import Outcome
@@ -29,7 +29,7 @@ from scheduling.search.space import decoder_plans
 
 if TYPE_CHECKING:
     # The module reads data, and imports libraries for it.
-    from mllm_jax.plan.budgets import Advice
+    from mllm_jax.plan.budgets import BudgetAdvice
 
 #: Seconds between lines of progress.
 REPORT = 10
@@ -40,7 +40,7 @@ class PlanningError(ValueError):
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedRun:
     """The result of `plan`.
 
     Attributes:
@@ -57,16 +57,16 @@ class Planned:
         alone: whether no other system could be compared.
     """
 
-    best: tuple[Prediction, ...]
-    baselines: dict[str, Prediction]
+    best: tuple[PlanPrediction, ...]
+    baselines: dict[str, PlanPrediction]
     found: Search
     seconds: float
     file: Path
     hardware: str
     within: float = 0.0
-    budgets: Advice | None = None
-    same_remat: Prediction | None = None
-    exchanges: tuple[LaneExchange, ...] = ()
+    budgets: BudgetAdvice | None = None
+    same_remat: PlanPrediction | None = None
+    exchanges: tuple[BucketExchange, ...] = ()
     alone: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -75,9 +75,11 @@ class Planned:
         as of `LaneExchange.to_json`."""
         return {
             "best": self.best[0].to_json(),
-            "top": [own.to_json() for own in self.best],
+            "top": [prediction.to_json() for prediction in self.best],
             "same_remat": self.same_remat.to_json() if self.same_remat else None,
-            "baselines": {name: own.to_json() for name, own in self.baselines.items()},
+            "baselines": {
+                name: prediction.to_json() for name, prediction in self.baselines.items()
+            },
             "hardware": self.hardware,
             "search_seconds": self.seconds,
             "within": self.within,
@@ -85,27 +87,34 @@ class Planned:
             "families": self.found.families,
             "refused": dict(self.found.refused),
             "budgets": self.budgets.to_json() if self.budgets else None,
-            "exchanges": [own.to_json() for own in self.exchanges],
+            "exchanges": [exchange.to_json() for exchange in self.exchanges],
             "file": str(self.file),
         }
 
     @property
     def rows(self) -> list[tuple[str, ...]]:
         """Cells of the table: the best, the baselines, the best with the configured remat."""
-        return [own.row for own in (*self.best, *self.baselines.values(), *self._unlike_best)]
+        return [
+            prediction.row
+            for prediction in (*self.best, *self.baselines.values(), *self._unlike_best)
+        ]
 
     @property
-    def _unlike_best(self) -> list[Prediction]:
-        own = self.same_remat
-        return [own] if own and own.seconds != self.best[0].seconds else []
+    def _unlike_best(self) -> list[PlanPrediction]:
+        prediction = self.same_remat
+        return [prediction] if prediction and prediction.seconds != self.best[0].seconds else []
 
     @property
     def notes(self) -> list[str]:
         """Lines below the table."""
-        plans = [f"{own.name}: {text}" for own in self.best for text in own.texts]
-        lost = [f"{name}: {own.reason}" for name, own in self.baselines.items()]
-        for own in self._unlike_best:
-            lost += [f"{NAME}: {text}" for text in own.texts] + beside(own, self.baselines)
+        plans = [
+            f"{prediction.name}: {text}" for prediction in self.best for text in prediction.texts
+        ]
+        lost = [f"{name}: {prediction.reason}" for name, prediction in self.baselines.items()]
+        for prediction in self._unlike_best:
+            lost += [f"{NAME}: {text}" for text in prediction.texts] + compare_seconds(
+                prediction, self.baselines
+            )
         refused = [f"{count} refused: {why}" for why, count in self.found.refused.items()]
         missed = [f"the fastest may take up to {self.within:.3g} less"] if self.within else []
         return [
@@ -113,34 +122,34 @@ class Planned:
             *map(str, self.exchanges),
             *lost,
             f"for {self.hardware}",
-            f"{counted(self.found.families, 'decoder strategy', 'decoder strategies')}, "
-            f"{counted(self.found.simulated, 'whole strategy', 'whole strategies')} simulated in "
-            f"{self.seconds:.1f} s",
+            f"{format_count(self.found.families, 'decoder strategy', 'decoder strategies')}, "
+            f"{format_count(self.found.simulated, 'whole strategy', 'whole strategies')} simulated "
+            f"in {self.seconds:.1f} s",
             *missed,
             *refused,
             *([f"no other system is compared: {ADVICE}"] if self.alone else ()),
             *(self.budgets.notes if self.budgets else ()),
             f"written: {self.file}",
-            own_run(self.file),
+            run_command(self.file),
         ]
 
 
-def plan(
-    planner: Planner,
+def plan_run(
+    planner: PlanSearch,
     top: int,
     file: Path,
     clock: Callable[[], float],
-    tell: Callable[[str], None] = lambda text: None,
-    budgets: Advice | None = None,
+    notify: Callable[[str], None] = lambda text: None,
+    budgets: BudgetAdvice | None = None,
     systems: OtherSystems | None = None,
-) -> Planned:
+) -> PlannedRun:
     """Search, compare with baselines and write the best as a configuration.
 
     Args:
         top: strategies to show, each with another plan of the decoder.
         file: file to write.
         clock: clock of the search, in seconds.
-        tell: shows a line of progress.
+        notify: shows a line of progress.
         budgets: how the planner's budgets were chosen, to be told.
         systems: predicts steps of other systems; None: there are none to compare with.
 
@@ -152,35 +161,38 @@ def plan(
     start = clock()
     # Ways of this framework first: their results bound the search of all others.
     ways = {
-        name: planner.search(top, _progress(tell, clock, f"{name}: "), space)
-        for name, space in own_ways(planner.space, planner.workload).items()
+        name: planner.search(top, _progress(notify, clock, f"{name}: "), space)
+        for name, space in subspaces(planner.space, planner.workload).items()
     }
     known = [outcome for way in ways.values() for outcome in way.best]
-    found = planner.search(top, _progress(tell, clock), known=known)
-    simulated = found.simulated + sum(way.simulated for way in ways.values())
-    found = replace(found, simulated=simulated)
+    result = planner.search(top, _progress(notify, clock), known=known)
+    simulated = result.simulated + sum(way.simulated for way in ways.values())
+    result = replace(result, simulated=simulated)
     seconds = clock() - start
-    if not found.best:
-        raise PlanningError(_no_plan(planner, found))
-    best = _shown(planner, found.best)
-    others = predicted_ways(planner, ways) | (systems(planner) if systems else {})
-    baselines = {name: compared(own, best[0], planner.space.memory) for name, own in others.items()}
-    equal = same_remat(planner, found.best[0], known, _progress(tell, clock, f"{NAME}: "))
-    write(planner, found.best[0], file)
-    told, chosen = _told(planner), planner.configured(found.best[0].strategy)
+    if not result.best:
+        raise PlanningError(_describe_no_plan(planner, result))
+    best = _predict_best(planner, result.best)
+    others = predict_subspaces(planner, ways) | (systems(planner) if systems else {})
+    baselines = {
+        name: compare_with_best(prediction, best[0], planner.space.memory)
+        for name, prediction in others.items()
+    }
+    equal = search_same_remat(planner, result.best[0], known, _progress(notify, clock, f"{NAME}: "))
+    write_planned(planner, result.best[0], file)
+    notes, chosen = _plan_notes(planner), planner.configure(result.best[0].strategy)
     exchanges = lane_exchanges(chosen, planner.hardware)
-    made = best, baselines, found, seconds, file, told, planner.within, budgets, equal
-    return Planned(*made, exchanges, alone=systems is None)
+    parts = best, baselines, result, seconds, file, notes, planner.within, budgets, equal
+    return PlannedRun(*parts, exchanges, alone=systems is None)
 
 
-def _told(planner: Planner) -> str:
+def _plan_notes(planner: PlanSearch) -> str:
     """The devices in words."""
     space, title = planner.space, planner.hardware.title
-    by = room(planner.hardware)[1] if planner.memory is None else ""
+    by = device_room(planner.hardware)[1] if planner.memory is None else ""
     return f"{space.devices} x {title}, {space.memory / GIB:.3g} GiB each{by}"
 
 
-def _progress(tell: Callable[[str], None], clock: Callable[[], float], of: str = "") -> Progress:
+def _progress(notify: Callable[[str], None], clock: Callable[[], float], of: str = "") -> Progress:
     """A line every `REPORT` seconds; `of` is what it begins with."""
     start = last = clock()
 
@@ -190,7 +202,7 @@ def _progress(tell: Callable[[str], None], clock: Callable[[], float], of: str =
             return
         last = now
         best = f"the best takes {limit:.4g} s" if limit < inf else "none is the best yet"
-        tell(
+        notify(
             f"{of}{now - start:.0f} s: {simulated} strategies simulated, {best}, "
             f"what is left at least {bound:.4g} s"
         )
@@ -198,22 +210,24 @@ def _progress(tell: Callable[[str], None], clock: Callable[[], float], of: str =
     return report
 
 
-def _shown(planner: Planner, found: Sequence[Outcome]) -> tuple[Prediction, ...]:
+def _predict_best(planner: PlanSearch, outcomes: Sequence[Outcome]) -> tuple[PlanPrediction, ...]:
     """Predictions of the plans found, with their idle time."""
-    names = ["best", *(f"best {n}" for n in range(2, len(found) + 1))]
-    idle = [_idle(planner, outcome.strategy) for outcome in found]
+    names = ["best", *(f"best {n}" for n in range(2, len(outcomes) + 1))]
+    idle = [_idle(planner, outcome.strategy) for outcome in outcomes]
     if idle[0]:
-        idle[0] += f": {_why_idle(planner, found[0].strategy)}"
-    made = [predicted(planner, *own) for own in zip(names, found, strict=True)]
-    return tuple(replace(own, reason=why) for own, why in zip(made, idle, strict=True))
+        idle[0] += f": {_explain_idle(planner, outcomes[0].strategy)}"
+    predictions = [predict_outcome(planner, *pair) for pair in zip(names, outcomes, strict=True)]
+    return tuple(
+        replace(prediction, reason=why) for prediction, why in zip(predictions, idle, strict=True)
+    )
 
 
-def _idle(planner: Planner, strategy: Strategy) -> str:
+def _idle(planner: PlanSearch, strategy: Strategy) -> str:
     used, there = strategy.decoder.devices, planner.space.devices
     return f"uses {used} of {there} devices" if used < there else ""
 
 
-def _why_idle(planner: Planner, strategy: Strategy) -> str:
+def _explain_idle(planner: PlanSearch, strategy: Strategy) -> str:
     """Why nothing that uses more devices is faster."""
     most = max(decoder_plans(planner.space, planner.workload))
     if strategy.decoder.devices == most:
@@ -236,12 +250,12 @@ def _prepare(file: Path) -> None:
         ) from error
 
 
-def own_run(file: Path) -> str:
+def run_command(file: Path) -> str:
     """How a run starts under a plan that was written."""
     return f"a run of its own under this plan: train --config {file} run.name=NAME"
 
 
-def write(planner: Planner, outcome: Outcome, file: Path) -> None:
+def write_planned(planner: PlanSearch, outcome: Outcome, file: Path) -> None:
     """The configuration of `outcome`, which `launch.py train` takes.
 
     Raises:
@@ -249,10 +263,10 @@ def write(planner: Planner, outcome: Outcome, file: Path) -> None:
     """
     idle = _idle(planner, outcome.strategy)
     write_plan(
-        planner.configured(outcome.strategy),
+        planner.configure(outcome.strategy),
         f"# Planned for {planner.space.devices} x {planner.hardware.title}: predicted "
         f"{outcome.seconds:.4g} s a step,\n"
-        f"# {gib(outcome.memory.total)} GiB a device{idle and f'; {idle}'}.\n",
+        f"# {format_gib(outcome.memory.total)} GiB a device{idle and f'; {idle}'}.\n",
         file,
     )
 
@@ -267,10 +281,11 @@ def write_plan(config: ExperimentConfig, head: str, file: Path) -> None:
     file.write_text(head + to_yaml(config), encoding="utf-8")
 
 
-def _no_plan(planner: Planner, found: Search) -> str:
+def _describe_no_plan(planner: PlanSearch, result: Search) -> str:
     """Why there is no plan, and the nearest change."""
-    by = room(planner.hardware)[1] if planner.memory is None else ""
+    by = device_room(planner.hardware)[1] if planner.memory is None else ""
+    change = describe_smallest(planner, result.refused)
     return (
         f"no plan for {planner.space.devices} x {planner.hardware.title} within "
-        f"{planner.space.memory / GIB:.3g} GiB a device{by}: {smallest(planner, found.refused)}"
+        f"{planner.space.memory / GIB:.3g} GiB a device{by}: {change}"
     )

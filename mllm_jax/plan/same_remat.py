@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from mllm_jax.plan.planner import Planner
-from mllm_jax.plan.prediction import Prediction, predicted
+from mllm_jax.plan.planner import PlanSearch
+from mllm_jax.plan.prediction import PlanPrediction, predict_outcome
 from scheduling.search.branch_and_bound import Progress
 from scheduling.search.outcome import Outcome
 
@@ -15,9 +15,9 @@ NAME = "same remat"
 ANY_REMAT = ("fsdp", "prologue")
 
 
-def same_remat(
-    planner: Planner, best: Outcome, known: Sequence[Outcome], progress: Progress
-) -> Prediction:
+def search_same_remat(
+    planner: PlanSearch, best: Outcome, known: Sequence[Outcome], progress: Progress
+) -> PlanPrediction:
     """The fastest strategy with the configured `model.remat`, which configured baselines have.
 
     Args:
@@ -27,20 +27,24 @@ def same_remat(
     """
     remat = planner.config.model.remat
     if best.strategy.remat == remat:
-        return replace(predicted(planner, NAME, best), reason="as fast as the best: it is the best")
-    alike = [own for own in known if own.strategy.remat == remat]
-    found = planner.search(1, progress, replace(planner.space, remats=(remat,)), alike)
-    if found.best:
-        return predicted(planner, NAME, found.best[0])
-    return Prediction(NAME, "", reason=f"nothing fits with remat {remat}")
+        return replace(
+            predict_outcome(planner, NAME, best), reason="as fast as the best: it is the best"
+        )
+    alike = [outcome for outcome in known if outcome.strategy.remat == remat]
+    result = planner.search(1, progress, replace(planner.space, remats=(remat,)), alike)
+    if result.best:
+        return predict_outcome(planner, NAME, result.best[0])
+    return PlanPrediction(NAME, "", reason=f"nothing fits with remat {remat}")
 
 
-def beside(own: Prediction, baselines: Mapping[str, Prediction]) -> list[str]:
+def compare_seconds(
+    prediction: PlanPrediction, baselines: Mapping[str, PlanPrediction]
+) -> list[str]:
     """Times of the baselines with the configured remat, relative to this plan."""
-    if own.seconds is None:
+    if prediction.seconds is None:
         return []
     return [
-        f"{name}: {made.seconds / own.seconds:.2f}x the seconds of {NAME}"
-        for name, made in baselines.items()
-        if made.seconds is not None and name not in ANY_REMAT
+        f"{name}: {baseline.seconds / prediction.seconds:.2f}x the seconds of {NAME}"
+        for name, baseline in baselines.items()
+        if baseline.seconds is not None and name not in ANY_REMAT
     ]

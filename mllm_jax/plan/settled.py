@@ -15,20 +15,20 @@ from data.waits import SOURCE
 from mllm_jax.config.agreement import agreed
 from mllm_jax.config.inputs import with_budgets
 from mllm_jax.config.load import ConfigError, ExperimentConfig
-from mllm_jax.plan.kept_budgets import has_begun, kept_budgets
+from mllm_jax.plan.kept_budgets import has_begun, read_stored_budgets
 from mllm_jax.runtime.part import peers
 
 
-def settled(
+def settle_budgets(
     config: ExperimentConfig,
-    tell: Callable[[str], None] = lambda line: None,
+    notify: Callable[[str], None] = lambda line: None,
     *,
     planned: bool = True,
 ) -> ExperimentConfig:
     """`config` with budgets; as it is if it has some.
 
     Args:
-        tell: is given a line about the budgets, on process 0.
+        notify: is given a line about the budgets, on process 0.
         planned: whether plans must fit the budgets, or are still to be found.
 
     Raises:
@@ -38,30 +38,30 @@ def settled(
     if not config.data.auto_budgets:
         return config
     peers().note("choosing data.budgets", limited=False, key=SOURCE)
-    first = _found(config, tell) if peers().index == 0 else {}
-    found = peers().gather("data.budgets", first)[0]
-    if "error" in found:
-        raise DataError(found["error"])
-    changed, problems = agreed(with_budgets(config, found["budgets"]), planned=planned)
+    choice = _find_budgets(config, notify) if peers().index == 0 else {}
+    chosen = peers().gather("data.budgets", choice)[0]
+    if "error" in chosen:
+        raise DataError(chosen["error"])
+    changed, problems = agreed(with_budgets(config, chosen["budgets"]), planned=planned)
     if problems:
-        raise ConfigError(f"data.budgets auto, {found['origin']}", problems)
+        raise ConfigError(f"data.budgets auto, {chosen['origin']}", problems)
     return changed
 
 
-def _found(config: ExperimentConfig, tell: Callable[[str], None]) -> dict[str, Any]:
+def _find_budgets(config: ExperimentConfig, notify: Callable[[str], None]) -> dict[str, Any]:
     """Budgets and where they come from, or the error that kept them from being found."""
-    from mllm_jax.plan.budgets import choose  # which loads what computes
+    from mllm_jax.plan.budgets import choose_budgets  # which loads what computes
 
     try:
         if has_begun(config.run.path):
-            kept = kept_budgets(config.run.path)
-            budgets, origin = kept.budgets, f"kept in {kept.file}"
-            instead = f"; {kept.instead}" if kept.instead else ""
-            tell(f"data.budgets auto: {_text(budgets)}, as {kept.file} has them{instead}")
+            stored = read_stored_budgets(config.run.path)
+            budgets, origin = stored.budgets, f"kept in {stored.file}"
+            instead = f"; {stored.instead}" if stored.instead else ""
+            notify(f"data.budgets auto: {_text(budgets)}, as {stored.file} has them{instead}")
         else:
-            outcome = choose(config)
+            outcome = choose_budgets(config)
             budgets, origin = outcome.budgets, "chosen from the lengths of the samples"
-            tell(f"data.budgets auto: {outcome.told}")
+            notify(f"data.budgets auto: {outcome.told}")
     except DataError as error:
         return {"error": str(error)}
     return {"budgets": dict(budgets), "origin": origin}

@@ -11,7 +11,7 @@ import numpy as np
 
 from mllm_jax.config.configured_step import lower
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.plan.exchanges import LaneExchange, lane_exchanges
+from mllm_jax.plan.exchanges import BucketExchange, lane_exchanges
 from mllm_jax.runtime.folder import prepare_folder
 from scheduling.costs import estimate
 from scheduling.costs.hardware import Hardware
@@ -24,7 +24,7 @@ from scheduling.simulate.trace import picture, write_chrome_trace
 
 
 @dataclass(frozen=True)
-class Variation:
+class TimeVariation:
     """How replicas differ from the configuration.
 
     Attributes:
@@ -61,11 +61,11 @@ class Variation:
 
 
 #: Replicas as the configuration says.
-NO_VARIATION = Variation({})
+NO_VARIATION = TimeVariation({})
 
 
 @dataclass(frozen=True)
-class Simulated:
+class SimulatedStep:
     """Results of `simulate`, and the files that it wrote.
 
     Attributes:
@@ -75,16 +75,16 @@ class Simulated:
     hardware: Hardware
     simulation: Simulation
     files: tuple[Path, ...]
-    exchanges: tuple[LaneExchange, ...] = ()
+    exchanges: tuple[BucketExchange, ...] = ()
 
     @property
     def rows(self) -> list[tuple[str, float, str]]:
         """Table rows: work and idle time of devices, the mean over all, in seconds and shares."""
-        made = self.simulation
-        idle = [(f"idle: {kind}", made.idle[kind]) for kind in IDLE_KINDS]
-        named = [("compute", made.compute), *idle, ("step", made.makespan)]
-        whole = made.makespan or 1.0
-        return [(name, seconds, f"{seconds / whole:.1%}") for name, seconds in named]
+        simulation = self.simulation
+        idle = [(f"idle: {kind}", simulation.idle[kind]) for kind in IDLE_KINDS]
+        parts = [("compute", simulation.compute), *idle, ("step", simulation.makespan)]
+        total = simulation.makespan or 1.0
+        return [(name, seconds, f"{seconds / total:.1%}") for name, seconds in parts]
 
     @property
     def notes(self) -> list[str]:
@@ -99,14 +99,14 @@ class Simulated:
         return {
             "hardware": self.hardware.name,
             **self.simulation.to_json(),
-            "exchanges": [own.to_json() for own in self.exchanges],
+            "exchanges": [exchange.to_json() for exchange in self.exchanges],
             "files": [str(path) for path in self.files],
         }
 
 
-def simulate(
-    config: ExperimentConfig, hardware: Hardware, folder: Path, variation: Variation
-) -> Simulated:
+def simulate_config(
+    config: ExperimentConfig, hardware: Hardware, folder: Path, variation: TimeVariation
+) -> SimulatedStep:
     """Simulate the configured step and write its timeline into `folder`.
 
     Raises:
@@ -114,21 +114,21 @@ def simulate(
         HardwareError: `hardware` lacks the type of the activations.
         RunError: `folder` cannot be written.
     """
-    made = simulated_step(config, hardware, variation)
+    simulation = simulate_step(config, hardware, variation)
     prepare_folder(folder)
     files = folder / "simulation.json", folder / "simulation.png"
-    lines = {f"simulated, {hardware.title}": made.timeline}
+    lines = {f"simulated, {hardware.title}": simulation.timeline}
     write_chrome_trace(files[0], lines)
     picture(lines, files[1])
-    return Simulated(hardware, made, files, lane_exchanges(config, hardware))
+    return SimulatedStep(hardware, simulation, files, lane_exchanges(config, hardware))
 
 
-def simulated_step(
-    config: ExperimentConfig, hardware: Hardware, variation: Variation = NO_VARIATION
+def simulate_step(
+    config: ExperimentConfig, hardware: Hardware, variation: TimeVariation = NO_VARIATION
 ) -> Simulation:
     """The configured step on `hardware`; raises as `simulate` does."""
-    schedule, overlaps = _step(config)
-    times = step_times(config, hardware)
+    schedule, overlaps = _step_schedule(config)
+    times = measure_step_times(config, hardware)
     numbers = microbatches_of(schedule, times)
     microbatches = {module: numbers[module] for module in ("decoder", *config.model.lanes)}
     replicas = config.parallel.decoder.batch
@@ -137,7 +137,7 @@ def simulated_step(
     return simulate_schedule(schedule, times, options)
 
 
-def _step(config: ExperimentConfig) -> tuple[Schedule, tuple[bool, bool]]:
+def _step_schedule(config: ExperimentConfig) -> tuple[Schedule, tuple[bool, bool]]:
     """The schedule, whether it co-issues and whether its ends overlap with collectives.
 
     Without a pipeline, the only stage runs all tasks of a microbatch after those of the one before.
@@ -148,7 +148,7 @@ def _step(config: ExperimentConfig) -> tuple[Schedule, tuple[bool, bool]]:
     return lowered.schedule, overlaps
 
 
-def step_times(config: ExperimentConfig, hardware: Hardware) -> StepTimes:
+def measure_step_times(config: ExperimentConfig, hardware: Hardware) -> StepTimes:
     """Times of all tasks.
 
     Raises:

@@ -16,12 +16,12 @@ from mllm_jax.config.inputs import packing
 from mllm_jax.config.sections import ExperimentConfig
 from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
-from mllm_jax.plan.activation_bytes import Trained, kept_bytes, pairs_bytes
+from mllm_jax.plan.activation_bytes import Trained, operand_bytes, saved_bytes
 from scheduling.costs.workload import Split, Workload
 
 
 def traced_workload(
-    config: ExperimentConfig, splits: Collection[tuple[int, bool]], *, apart: bool = False
+    config: ExperimentConfig, splits: Collection[tuple[int, bool]], *, deferred: bool = False
 ) -> Workload:
     """`workload(config)` with the bytes that the memory model needs.
 
@@ -29,49 +29,61 @@ def traced_workload(
         config: configuration from `on_platform`.
         splits: tensor degrees for which the memory will be asked for, each with whether ranks share
             experts.
-        apart: whether schedules with weight gradients apart will be asked for, too.
+        deferred: whether schedules with weight gradients apart will be asked for, too.
     """
-    whole, model = workload(config), config.model
+    full_workload, model = workload(config), config.model
     asked = [
         Split(name, tensor, experts and name == "decoder")
-        for name, positions in whole.positions.items()
+        for name, positions in full_workload.positions.items()
         for tensor, experts in splits
         if _splits(model, name, tensor, positions)
     ]
-    kept = {
-        own: layer_bytes(model, own, whole.positions[own.tower], _trained(whole, own.tower))
-        for own in sorted({*asked})
+    saved = {
+        split: measure_layer_bytes(
+            model,
+            split,
+            full_workload.positions[split.tower],
+            _trained_parameters(full_workload, split.tower),
+        )
+        for split in sorted({*asked})
     }
-    positions, trained = whole.positions["decoder"], _trained(whole, "decoder")
+    positions, trained = (
+        full_workload.positions["decoder"],
+        _trained_parameters(full_workload, "decoder"),
+    )
     pairs = {
-        own: _pairs(model, own, positions, trained)
-        for own in kept
-        if apart and own.tower == "decoder"
+        split: _operand_bytes(model, split, positions, trained)
+        for split in saved
+        if deferred and split.tower == "decoder"
     }
-    return replace(whole, kept=kept, apart=pairs)
+    return replace(full_workload, kept=saved, apart=pairs)
 
 
-def _trained(work: Workload, name: str) -> Trained:
+def _trained_parameters(work: Workload, name: str) -> Trained:
     """Which parameters of a tower's layers have gradients."""
     return "adapters" if name in work.adapted else "nothing" if name in work.frozen else "all"
 
 
 @lru_cache(maxsize=1024)
-def layer_bytes(
+def measure_layer_bytes(
     model: ModelConfig, split: Split, positions: int, trained: Trained = "all"
 ) -> float:
     """`kept_bytes` of one row with so many positions, of the decoder or of a lane."""
-    own = split._replace(tower=model.lanes.get(split.tower, split.tower))
-    return kept_bytes(model, own, positions, _packed(model, split.tower, positions), trained)
+    module_split = split._replace(tower=model.lanes.get(split.tower, split.tower))
+    return saved_bytes(
+        model, module_split, positions, _packed_rows(model, split.tower, positions), trained
+    )
 
 
 @lru_cache(maxsize=1024)
-def _pairs(model: ModelConfig, split: Split, positions: int, trained: Trained) -> float:
+def _operand_bytes(model: ModelConfig, split: Split, positions: int, trained: Trained) -> float:
     """`pairs_bytes` of one row with so many positions."""
-    return pairs_bytes(model, split, positions, _packed(model, "decoder", positions), trained)
+    return operand_bytes(
+        model, split, positions, _packed_rows(model, "decoder", positions), trained
+    )
 
 
-def _packed(model: ModelConfig, name: str, positions: int) -> ModuleRows:
+def _packed_rows(model: ModelConfig, name: str, positions: int) -> ModuleRows:
     """Shapes of one packed row, without its inputs."""
     rows: ModuleRows = jax.tree.map(
         lambda array: jax.ShapeDtypeStruct(array.shape, array.dtype),

@@ -23,10 +23,10 @@ from mllm_jax.models.pretrained.adapters import (
     SavedAdapters,
     adapter_rules,
 )
-from mllm_jax.models.pretrained.write import Draft
-from mllm_jax.release.export_weights import CARD, DTYPES, Export, Exported, put_files
+from mllm_jax.models.pretrained.write import TensorDraft
+from mllm_jax.release.export_weights import CARD, DTYPES, ExportedFiles, RunExport, put_files
 from mllm_jax.release.model_card import adapters_card
-from mllm_jax.release.origin import Origin
+from mllm_jax.release.origin import ReleaseOrigin
 from mllm_jax.release.parts import NO_ADAPTERS
 from mllm_jax.train.state.copies.offers import saved_parameters
 
@@ -42,7 +42,7 @@ class AdapterExport:
         whole: the run as a whole model.
     """
 
-    whole: Export
+    whole: RunExport
 
     @cached_property
     def rules(self) -> list[tuple[str, TensorRule]]:
@@ -54,18 +54,18 @@ class AdapterExport:
         adapters = self.whole.model.adapters
         if adapters is None:
             raise PretrainedError(NO_ADAPTERS)
-        found, stored = list[tuple[str, TensorRule]](), self.whole.stored
+        placed_rules, stored = list[tuple[str, TensorRule]](), self.whole.stored
         for module, rules in self.whole.family.rules(self.whole.composition).items():
             place = self.whole.names[module]
-            own = adapter_rules(rules, stored.of_disk(place), adapters)
-            found += [(f"{place}.{rule.parameter}", rule) for rule in own]
-        places = {stored.of_disk(name).rpartition(".")[0] for name, _ in found}
+            module_rules = adapter_rules(rules, stored.of_disk(place), adapters)
+            placed_rules += [(f"{place}.{rule.parameter}", rule) for rule in module_rules]
+        places = {stored.of_disk(name).rpartition(".")[0] for name, _ in placed_rules}
         if missing := sorted(adapters.names - places):
             raise PretrainedError(
                 f"{list_names(missing)} of train.lora have no place in {self.whole.family.name}; "
                 "valid: export all weights, without --adapters"
             )
-        return found
+        return placed_rules
 
     @cached_property
     def trained(self) -> list[tuple[str, TensorRule]]:
@@ -77,7 +77,7 @@ class AdapterExport:
             PretrainedError: another part trained, for which PEFT's format has no place, or the
                 folder of the first adapters is gone.
         """
-        found: list[tuple[str, TensorRule]] = []
+        placed_rules: list[tuple[str, TensorRule]] = []
         if lost := self._frozen.beside_adapters(self.whole.model.parts):
             names = ", ".join(lost)
             raise PretrainedError(
@@ -86,11 +86,13 @@ class AdapterExport:
             )
         for part in filter(self._frozen.trains, self.whole.model.parts):
             start = f"{self.whole.stored.on_disk(part)}."
-            found += [own for own in self.whole.rules if own[0].startswith(start)]
-        return found + [own for own in self._given if own not in found]
+            placed_rules += [placed for placed in self.whole.rules if placed[0].startswith(start)]
+        return placed_rules + [
+            placed for placed in self._initial_rules if placed not in placed_rules
+        ]
 
     @property
-    def _given(self) -> list[tuple[str, TensorRule]]:
+    def _initial_rules(self) -> list[tuple[str, TensorRule]]:
         """Rules of weights that came in full with the adapters that training began with."""
         folder = self.whole.config["train"]["lora"].get("begin_with")
         if folder is None:
@@ -102,7 +104,7 @@ class AdapterExport:
                 "all weights, without --adapters"
             )
         tensors = SavedAdapters.open(Path(folder)).tensors(self.whole.family)
-        return [own for own in self.whole.rules if tensors.keys() >= {*own[1].names}]
+        return [placed for placed in self.whole.rules if tensors.keys() >= {*placed[1].names}]
 
     @cached_property
     def _frozen(self) -> FrozenParts:
@@ -139,7 +141,7 @@ class AdapterExport:
     def _base(self) -> dict[str, str | None]:
         """The weights beside which the adapters are, as others find them if they can."""
         source = self.whole.source
-        if source and (origin := Origin.of(source.folder)):
+        if source and (origin := ReleaseOrigin.of(source.folder)):
             return {"base_model_name_or_path": origin.repository, "revision": origin.revision}
         return {"base_model_name_or_path": str(source.folder) if source else None}
 
@@ -151,17 +153,17 @@ class AdapterExport:
         ends = re.compile(r"\.lora_[AB]\.weight$")
         modules = {ends.sub("", name) for _, rule in self.rules for name in self.tensors(rule)}
         layers = defaultdict[tuple[str, str], set[int]](set)
-        whole = set[str]()
-        for name in (own.removeprefix(PREFIX) for own in modules):
+        patterns = set[str]()
+        for name in (module.removeprefix(PREFIX) for module in modules):
             before, number, after, *_ = *re.split(r"\.(\d+)\.", name, maxsplit=1), "", ""
             if number:
                 layers[before, after].add(int(number))
             else:
-                whole.add(re.escape(name))
+                patterns.add(re.escape(name))
         for (before, after), numbers in layers.items():
-            of_layers = "|".join(map(str, sorted(numbers)))
-            whole.add(rf"{re.escape(before)}\.({of_layers})\.{re.escape(after)}")
-        return sorted(whole)
+            numbers_pattern = "|".join(map(str, sorted(numbers)))
+            patterns.add(rf"{re.escape(before)}\.({numbers_pattern})\.{re.escape(after)}")
+        return sorted(patterns)
 
     def _saved(self) -> list[str]:
         """Modules that are saved whole."""
@@ -174,7 +176,7 @@ class AdapterExport:
         Raises:
             RangeError: as of `Export.write`.
         """
-        draft, zeros = Draft.begin(folder, self.specs(), single=TENSORS), dict[str, int]()
+        draft, zeros = TensorDraft.begin(folder, self.specs(), single=TENSORS), dict[str, int]()
         for name, rule in (*self.rules, *self.trained):
             for tensor, value in zip(
                 self.tensors(rule), self.whole.layers(name, rule), strict=True
@@ -189,15 +191,15 @@ def export_adapters(
     run: Path,
     out: Path,
     dtype: str | None = None,
-    tell: Callable[[str], None] = lambda text: None,
-) -> Exported:
+    notify: Callable[[str], None] = lambda text: None,
+) -> ExportedFiles:
     """Write the adapters of a run's newest checkpoint in PEFT's format.
 
     Args:
         run: folder of the run.
         out: the folder to make; nothing is there if this fails.
         dtype: type of all tensors; None: float32, as they are trained.
-        tell: shows a line of progress.
+        notify: shows a line of progress.
 
     Raises:
         PretrainedError: the run has no adapters, a part has no place in the format, or a weight is
@@ -207,19 +209,19 @@ def export_adapters(
     """
     if out.exists():
         raise PretrainedError(f"{out} is there already; choose another --out")
-    own = AdapterExport(Export(saved_parameters(run), dtype=dtype))
-    specs, step = own.specs(), own.whole.saved.step
-    tell(f"adapters of step {step} of {run}: {len(specs)} tensors")
+    adapters = AdapterExport(RunExport(saved_parameters(run), dtype=dtype))
+    specs, step = adapters.specs(), adapters.whole.saved.step
+    notify(f"adapters of step {step} of {run}: {len(specs)} tensors")
 
     def write(folder: Path) -> None:
-        for line in report_underflows(own.write(folder), dtype or _TRAINED):
-            tell(line)
-        put_files(own.whole.texts, folder)
-        source = own.whole.source
-        text = adapters_card(step, own.whole.config, str(source.folder) if source else None)
+        for line in report_underflows(adapters.write(folder), dtype or _TRAINED):
+            notify(line)
+        put_files(adapters.whole.texts, folder)
+        source = adapters.whole.source
+        text = adapters_card(step, adapters.whole.config, str(source.folder) if source else None)
         (folder / CARD).write_text(text, encoding="utf-8")
 
     put_folder(out, write)
     size = (out / TENSORS).stat().st_size
-    files = tuple(own.whole.texts)
-    return Exported(out, own.whole.model_type, step, len(specs), size, 0, files)
+    files = tuple(adapters.whole.texts)
+    return ExportedFiles(out, adapters.whole.model_type, step, len(specs), size, 0, files)

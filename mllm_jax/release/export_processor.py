@@ -58,9 +58,9 @@ class TrainedProcessor:
         if data.get("processor") is None:
             return None
         marks = {
-            kind: own["placeholder"]
-            for kind, own in data.items()
-            if isinstance(own, Mapping) and "placeholder" in own
+            kind: section["placeholder"]
+            for kind, section in data.items()
+            if isinstance(section, Mapping) and "placeholder" in section
         }
         begin = data.get("answers_begin", "text")
         return cls(read_folder(Path(data["processor"])), marks, begin)
@@ -75,25 +75,26 @@ class TrainedProcessor:
         """Tokenizer and chat template, for texts alone."""
         return ReleasedChat(self.files, {}, TODAY, self.begin)
 
-    def template(self, found: Mapping[str, Path | str]) -> dict[str, str]:
-        """Files with the template by which others ask as this training did, if `found` has another.
+    def template(self, written: Mapping[str, Path | str]) -> dict[str, str]:
+        """Files with the template by which others ask as this training did, if `written` has
+        another.
 
         Args:
-            found: the files that are written, or where they are copied from.
+            written: the files that are written, or where they are copied from.
 
         Raises:
             DataError: there is no such template.
         """
         other = self.chat.template_for_others()
         where = {name: self._json(name) for name in (SETTINGS, PROCESSOR)}
-        lost = "chat_template" in where[PROCESSOR] and PROCESSOR not in found
+        lost = "chat_template" in where[PROCESSOR] and PROCESSOR not in written
         if other is None and not lost:
             return {}
         files = {TEMPLATE: other or self.files.template}
         for name, values in where.items():
-            if "chat_template" in values and name in found:
-                own = found[name]
-                text = own.read_text(encoding="utf-8") if isinstance(own, Path) else own
+            if "chat_template" in values and name in written:
+                source = written[name]
+                text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
                 files[name] = without_template(text)
         return files
 
@@ -108,23 +109,23 @@ class TrainedProcessor:
             PretrainedError: no token is among the `vocab` ids that the decoder knows.
         """
         token = self.token(kind)
-        found = ReleasedTokenizer(self.files, [token]).id_of(token)
-        if found is None or found >= vocab:
+        number = ReleasedTokenizer(self.files, [token]).id_of(token)
+        if number is None or number >= vocab:
             raise PretrainedError(
                 f"{self.folder / TOKENIZER} has no special token {token!r}, at which an {kind} "
                 f"lands, and model.decoder.vocab {vocab} has no room for a new token; write "
                 f'"{kind}_token": "TOKEN" into {SETTINGS}, where TOKEN is a special token of the '
                 "tokenizer that no text has"
             )
-        return found
+        return number
 
     @cached_property
     def ends(self) -> dict[str, int]:
         """Ids of the tokenizer's `ENDS`."""
         tokenizer = ReleasedTokenizer(self.files)
         named = {key: tokenizer.tokens.get(name) for key, name in ENDS.items()}
-        found = {key: tokenizer.id_of(token) for key, token in named.items() if token}
-        return {key: number for key, number in found.items() if number is not None}
+        numbers = {key: tokenizer.id_of(token) for key, token in named.items() if token}
+        return {key: number for key, number in numbers.items() if number is not None}
 
     def check_media(self, kind: str) -> None:
         """See that the folder says how media are made.
@@ -148,41 +149,43 @@ class TrainedProcessor:
         tokens = {kind: self.token(kind) for kind in kinds}
         placeholders = {f"{kind}_token": token for kind, token in tokens.items()}
         files = {PROCESSOR: _text(self._json(PROCESSOR) | dict(values) | placeholders)}
-        if made := self._json(PREPROCESSOR):
-            files[PREPROCESSOR] = _text(made | {"processor_class": values["processor_class"]})
-        return files | {TOKENIZER: self._with([*tokens.values()])}
+        if preprocessor := self._json(PREPROCESSOR):
+            files[PREPROCESSOR] = _text(
+                preprocessor | {"processor_class": values["processor_class"]}
+            )
+        return files | {TOKENIZER: self._tokenizer_with([*tokens.values()])}
 
     def _json(self, name: str) -> dict[str, Any]:
         path = self.folder / name
-        found: dict[str, Any] = json.loads(path.read_bytes()) if path.is_file() else {}
-        return found
+        values: dict[str, Any] = json.loads(path.read_bytes()) if path.is_file() else {}
+        return values
 
-    def _with(self, added: list[str]) -> str:
+    def _tokenizer_with(self, added: list[str]) -> str:
         """tokenizer.json with more tokens, behind those of its configuration as in training."""
         text = self.files.tokenizer.decode()
         tokenizer, settings = Tokenizer.from_str(text), self.files.settings
         if all(tokenizer.token_to_id(token) is not None for token in added):
             return text
-        listed = [own for _, own in sorted(settings.added_tokens_decoder.items())]
+        added_tokens = [token for _, token in sorted(settings.added_tokens_decoder.items())]
         named = [*settings.tokens.values(), *settings.extra]
-        tokenizer.add_tokens([AddedToken(own.content, **own.flags) for own in listed])
+        tokenizer.add_tokens([AddedToken(token.content, **token.flags) for token in added_tokens])
         tokenizer.add_special_tokens(
-            [AddedToken(own.content, **own.flags | {"special": True}) for own in named]
+            [AddedToken(token.content, **token.flags | {"special": True}) for token in named]
         )
-        tokenizer.add_special_tokens([AddedToken(own, normalized=False) for own in added])
+        tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in added])
         return str(tokenizer.to_str(pretty=True))
 
 
-def ends(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+def release_ends(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
     """`ENDS` as a release says in `config.json`, of which `values` are, or how texts are made."""
     path = folder / GENERATION
     generation = json.loads(path.read_bytes()) if path.is_file() else {}
-    found: dict[str, Any] = {}
-    for said in (generation, values, values.get("text_config") or {}):
+    end_ids: dict[str, Any] = {}
+    for stated in (generation, values, values.get("text_config") or {}):
         for key in ENDS:
-            if said.get(key) is not None:
-                found.setdefault(key, said[key])
-    return found
+            if stated.get(key) is not None:
+                end_ids.setdefault(key, stated[key])
+    return end_ids
 
 
 def without_template(text: str) -> str:
@@ -194,21 +197,21 @@ def without_template(text: str) -> str:
 
 def with_ends(values: Mapping[str, Any], ends: Sequence[int]) -> dict[str, Any]:
     """A configuration in which more tokens end an answer, if it says any that do."""
-    found = dict(values)
-    if found.get("eos_token_id") is not None:
-        found["eos_token_id"] = joined_ends(found["eos_token_id"], ends)
-    if isinstance(found.get("text_config"), Mapping):
-        found["text_config"] = with_ends(found["text_config"], ends)
-    return found
+    values_with_ends = dict(values)
+    if values_with_ends.get("eos_token_id") is not None:
+        values_with_ends["eos_token_id"] = join_ends(values_with_ends["eos_token_id"], ends)
+    if isinstance(values_with_ends.get("text_config"), Mapping):
+        values_with_ends["text_config"] = with_ends(values_with_ends["text_config"], ends)
+    return values_with_ends
 
 
-def joined_ends(said: Any, ends: Sequence[int]) -> Any:
-    """The value of `eos_token_id` with more tokens; `said` itself if it has them all."""
-    listed = said if isinstance(said, list) else [] if said is None else [said]
-    more = [own for own in ends if own not in listed]
+def join_ends(stated: Any, ends: Sequence[int]) -> Any:
+    """The value of `eos_token_id` with more tokens; `stated` itself if it has them all."""
+    stated_ids = stated if isinstance(stated, list) else [] if stated is None else [stated]
+    more = [end for end in ends if end not in stated_ids]
     if not more:
-        return said
-    return [*listed, *more] if listed or len(more) > 1 else more[0]
+        return stated
+    return [*stated_ids, *more] if stated_ids or len(more) > 1 else more[0]
 
 
 def _text(values: Mapping[str, Any]) -> str:

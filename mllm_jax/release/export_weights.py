@@ -30,7 +30,7 @@ from mllm_jax.layers.trainable import ADAPTERS, LOAD
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.pretrained.forms import form_of
 from mllm_jax.models.pretrained.release import Release
-from mllm_jax.models.pretrained.write import Draft
+from mllm_jax.models.pretrained.write import TensorDraft
 from mllm_jax.release.export_processor import (
     FILES,
     OLD_TEMPLATE,
@@ -40,13 +40,13 @@ from mllm_jax.release.export_processor import (
     TEXTS,
     TOKENIZER,
     TrainedProcessor,
-    ends,
-    joined_ends,
+    join_ends,
+    release_ends,
     with_ends,
     without_template,
 )
-from mllm_jax.release.model_card import card
-from mllm_jax.release.parts import CONNECTOR, parts_of
+from mllm_jax.release.model_card import model_card
+from mllm_jax.release.parts import CONNECTOR, list_parts
 from mllm_jax.train.state.copies.offers import saved_parameters
 from mllm_jax.train.state.regroup import resized
 from mllm_jax.train.state.saved import SavedParameters
@@ -63,7 +63,7 @@ _VIDEO = ("video_token_index", "video_token_id")
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportedFiles:
     """The exported files.
 
     Attributes:
@@ -97,7 +97,7 @@ class Exported:
 
 
 @dataclass(frozen=True)
-class Export:
+class RunExport:
     """A run on its way out.
 
     Attributes:
@@ -139,9 +139,9 @@ class Export:
     def releases(self) -> dict[str, Release]:
         """The release that each part of the model was read from, if its folder still exists."""
         sources = self.model.sources
-        there = {folder for folder in sources.values() if folder and Path(folder).is_dir()}
-        opened = {folder: Release.open(Path(folder)) for folder in sorted(there)}
-        return {part: opened[own] for part, own in sources.items() if own in opened}
+        existing = {folder for folder in sources.values() if folder and Path(folder).is_dir()}
+        opened = {folder: Release.open(Path(folder)) for folder in sorted(existing)}
+        return {part: opened[folder] for part, folder in sources.items() if folder in opened}
 
     @cached_property
     def source(self) -> Release | None:
@@ -150,7 +150,7 @@ class Export:
         folders = {folder for part in parts if (folder := self.model.sources.get(part))}
         if len(folders) != 1:
             return None
-        return next((own for part, own in self.releases.items() if part in parts), None)
+        return next((release for part, release in self.releases.items() if part in parts), None)
 
     @cached_property
     def processor(self) -> TrainedProcessor | None:
@@ -173,7 +173,7 @@ class Export:
     @property
     def valid_parts(self) -> list[str]:
         """Valid values of `part`."""
-        return parts_of(self.model.encoders)
+        return list_parts(self.model.encoders)
 
     @cached_property
     def composition(self) -> ReleasedModel:
@@ -189,7 +189,7 @@ class Export:
         if self.part is None:
             self._check_kinds()
             self._check_deepstack(encoders)
-            named = {own.released_name: own for own in encoders.values()}
+            named = {encoder.released_name: encoder for encoder in encoders.values()}
             return ReleasedModel(decoder, named, self._placeholders())
         if self.part not in self.valid_parts:
             raise PretrainedError(
@@ -198,12 +198,12 @@ class Export:
         if self.part == "decoder":
             return ReleasedModel(decoder.model_copy(update={"extra_tokens": 0}))
         self._check_deepstack([self.part.removesuffix(CONNECTOR)])
-        own = encoders[self.part.removesuffix(CONNECTOR)]
+        encoder = encoders[self.part.removesuffix(CONNECTOR)]
         if self.part.endswith(CONNECTOR):
             return ReleasedModel(
-                connector=ReleasedConnector(own.connector, own.connected, decoder.d_model)
+                connector=ReleasedConnector(encoder.connector, encoder.connected, decoder.d_model)
             )
-        return ReleasedModel(encoders={own.released_name: alone(own)})
+        return ReleasedModel(encoders={encoder.released_name: without_model_keys(encoder)})
 
     def _check_biases(self) -> None:
         """Raise PretrainedError: biases choose experts, whatever the configuration says by now."""
@@ -214,13 +214,13 @@ class Export:
 
     def _check_kinds(self) -> None:
         """Raise PretrainedError: no released model has two encoders of one kind of media."""
-        kinds = [own.modality for own in self.model.encoders.values()]
-        for name, own in self.model.encoders.items():
-            if kinds.count(own.modality) > 1:
+        kinds = [encoder.modality for encoder in self.model.encoders.values()]
+        for name, encoder in self.model.encoders.items():
+            if kinds.count(encoder.modality) > 1:
                 raise PretrainedError(
-                    f"{name} is one of {kinds.count(own.modality)} encoders of {own.modality}, of "
-                    "which no released form has more than one; export parts, each by itself: "
-                    f"--part {' or '.join(self.valid_parts)}"
+                    f"{name} is one of {kinds.count(encoder.modality)} encoders of "
+                    f"{encoder.modality}, of which no released form has more than one; export "
+                    f"parts, each by itself: --part {' or '.join(self.valid_parts)}"
                 )
 
     def _check_deepstack(self, names: Iterable[str]) -> None:
@@ -237,8 +237,11 @@ class Export:
         if self.processor is None:
             return self.source.composition.placeholders if self.source else {}
         vocab = self.model.decoder.vocab_size
-        encoders = sorted(self.model.encoders.values(), key=lambda own: own.modality)
-        return {own.released_name: self.processor.id_of(own.modality, vocab) for own in encoders}
+        encoders = sorted(self.model.encoders.values(), key=lambda encoder: encoder.modality)
+        return {
+            encoder.released_name: self.processor.id_of(encoder.modality, vocab)
+            for encoder in encoders
+        }
 
     @cached_property
     def family(self) -> ReleaseFormat:
@@ -247,22 +250,24 @@ class Export:
         Raises:
             PretrainedError: there is none; says why not those of the same modules.
         """
-        own, composition = self.source.family if self.source else None, self.composition
-        if self.unchanged and own:
-            return own
+        release_format, composition = self.source.family if self.source else None, self.composition
+        if self.unchanged and release_format:
+            return release_format
         try:
-            return form_of(composition, own)
+            return form_of(composition, release_format)
         except PretrainedError as error:
-            whole = f"--part {self.part}" if self.part else "the model"
+            exported = f"--part {self.part}" if self.part else "the model"
             raise PretrainedError(
-                f"{whole} has no released form ({error}){self._advice()}"
+                f"{exported} has no released form ({error}){self._advice()}"
             ) from None
 
     def _advice(self) -> str:
         if self.part:
             return ""
-        parts = [Export(self.saved, part) for part in self.valid_parts]
-        return f"; export parts of it, each by itself: --part {' or '.join(_released(parts))}"
+        parts = [RunExport(self.saved, part) for part in self.valid_parts]
+        return (
+            f"; export parts of it, each by itself: --part {' or '.join(_exportable_parts(parts))}"
+        )
 
     @cached_property
     def rules(self) -> list[tuple[str, TensorRule]]:
@@ -290,12 +295,12 @@ class Export:
     def idle(self) -> dict[str, NDArray[Any]]:
         """Tensors of the form that nothing uses: the release's if it has them."""
         stored = self.source.tensors if self.source else {}
-        found: dict[str, NDArray[Any]] = {}
+        idle_tensors: dict[str, NDArray[Any]] = {}
         for name, tensor in self.family.filler_tensors(self.composition).items():
-            same = (own for at, own in stored.items() if at.endswith(name))
-            own = next((own for own in same if own.shape == tensor.shape), None)
-            found[name] = own.map_weights() if own else tensor
-        return {name: tensor for name, tensor in found.items() if name not in self.kept}
+            same = (stored_tensor for at, stored_tensor in stored.items() if at.endswith(name))
+            candidate = next((own for own in same if own.shape == tensor.shape), None)
+            idle_tensors[name] = candidate.map_weights() if candidate else tensor
+        return {name: tensor for name, tensor in idle_tensors.items() if name not in self.kept}
 
     @property
     def model_type(self) -> str:
@@ -313,7 +318,9 @@ class Export:
                 **self.family.write_config(self.composition),
                 **self._ends(),
             }
-            values["torch_dtype"] = next(name for name, own in DTYPES.items() if own == self._most)
+            values["torch_dtype"] = next(
+                name for name, dtype in DTYPES.items() if dtype == self._most
+            )
             if "text_config" in values:
                 values["text_config"] = {**values["text_config"], **self._ends()}
         values = with_ends(values, self._taught)
@@ -323,18 +330,18 @@ class Export:
     def _videos(self) -> dict[str, Any]:
         """The placeholder of videos, which stands in the processor's folder here."""
         same = self.source is not None and self.source.family == self.family
-        told = self.source.values if self.source and same else {}
-        return {key: told[key] for key in _VIDEO if key in told}
+        values = self.source.values if self.source and same else {}
+        return {key: values[key] for key in _VIDEO if key in values}
 
     def _ends(self) -> dict[str, Any]:
         """Tokens that begin, end and pad texts, from the decoder's release or the tokenizer."""
         if self.composition.decoder is None:
             return {}
         release = self.releases.get("decoder")
-        said = ends(release.folder, release.values) if release else {}
-        own = self.processor.ends if self.processor else {}
+        stated = release_ends(release.folder, release.values) if release else {}
+        known = self.processor.ends if self.processor else {}
         vocab = self.model.decoder.vocab_size  # transformers has no row of padding behind it
-        return {key: number for key, number in own.items() if number < vocab} | said
+        return {key: number for key, number in known.items() if number < vocab} | stated
 
     @cached_property
     def _taught(self) -> tuple[int, ...]:
@@ -347,13 +354,13 @@ class Export:
         """`generation_config.json`, by which others stop where `generate` does."""
         decoder = self.releases.get("decoder")
         trained = self.processor.folder if self.processor else None
-        found = there([GENERATION], decoder.folder if decoder else None, trained)
-        values = json.loads(Path(found[GENERATION]).read_bytes()) if found else {}
-        said = values.get("eos_token_id", self._ends().get("eos_token_id"))
-        own = joined_ends(said, self._taught)
-        if own == said:
-            return found
-        values = self._ends() | values | {"eos_token_id": own}
+        files = find_files([GENERATION], decoder.folder if decoder else None, trained)
+        values = json.loads(Path(files[GENERATION]).read_bytes()) if files else {}
+        stated = values.get("eos_token_id", self._ends().get("eos_token_id"))
+        joined = join_ends(stated, self._taught)
+        if joined == stated:
+            return files
+        values = self._ends() | values | {"eos_token_id": joined}
         return {GENERATION: json.dumps(values, indent=2) + "\n"}
 
     @cached_property
@@ -365,21 +372,25 @@ class Export:
         """Files of these names, with those of generation and of the chat template of training."""
         source = self.source.folder if self.source else None
         if self.processor is None:
-            return self._generation() | there(names, source)
+            return self._generation() | find_files(names, source)
         # Another chat template, or other tokens, may lie beside the weights.
-        own = [name for name in names if name in REPEATED or name not in TEXTS]
-        found = there(names, self.processor.folder) | there(own, self.processor.folder, source)
-        found |= self._generation()
-        if template := self.processor.template(found):
-            found.pop(OLD_TEMPLATE, None)
-            found |= template
-        return found
+        own_names = [name for name in names if name in REPEATED or name not in TEXTS]
+        files = find_files(names, self.processor.folder) | find_files(
+            own_names, self.processor.folder, source
+        )
+        files |= self._generation()
+        if template := self.processor.template(files):
+            files.pop(OLD_TEMPLATE, None)
+            files |= template
+        return files
 
     def specs(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Shape and type of every tensor that is written."""
         specs = dict[str, tuple[tuple[int, ...], str]]()
         for name, rule in self.rules:
-            specs |= {own: (rule.transform.released, self._type(name)) for own in rule.names}
+            specs |= {
+                released: (rule.transform.released, self._type(name)) for released in rule.names
+            }
         specs |= {name: (tensor.shape, self._type(name)) for name, tensor in self.idle.items()}
         if self.source:
             stored = self.source.tensors
@@ -398,20 +409,20 @@ class Export:
 
         Without a release it is that of the activations in training.
         """
-        found = (self._types[name] for name, _ in self.rules if name in self._types)
+        types = (self._types[name] for name, _ in self.rules if name in self._types)
         trained = self.model.dtype_on(self.config["parallel"]["platform"])
-        return DTYPES[self.dtype] if self.dtype else next(found, DTYPES[trained])
+        return DTYPES[self.dtype] if self.dtype else next(types, DTYPES[trained])
 
     @cached_property
     def _types(self) -> dict[str, str]:
         """Types of released tensors by the parameter that they became."""
-        found: dict[str, str] = {}
+        types: dict[str, str] = {}
         for part, release in self.releases.items():
             where = self.stored.on_disk(part.partition(".")[0])
             for rule in release.part(part):
                 if stored := release.tensors.get(rule.names[0]):
-                    found[f"{where}.{rule.parameter}"] = stored.dtype
-        return found
+                    types[f"{where}.{rule.parameter}"] = stored.dtype
+        return types
 
     @cached_property
     def files(self) -> dict[str, Path | str]:
@@ -425,15 +436,15 @@ class Export:
         source = self.source.folder if self.source else None
         trained = self.processor.folder if self.processor else None
         if self.composition.decoder is None:
-            whole = there([*FILES, GENERATION], source) if self.unchanged else {}
-            return whole | there([PREPROCESSOR, VIDEOS], source, trained)
-        found = self._texts(TEXTS if self.part else FILES)
+            release_files = find_files([*FILES, GENERATION], source) if self.unchanged else {}
+            return release_files | find_files([PREPROCESSOR, VIDEOS], source, trained)
+        files = self._texts(TEXTS if self.part else FILES)
         tokenizer = self.config["data"].get("tokenizer")
-        if TOKENIZER not in found and tokenizer and Path(tokenizer).is_file():
-            found[TOKENIZER] = Path(tokenizer)
-        return found | self._made(found)
+        if TOKENIZER not in files and tokenizer and Path(tokenizer).is_file():
+            files[TOKENIZER] = Path(tokenizer)
+        return files | self._made_files(files)
 
-    def _made(self, found: Mapping[str, Path | str]) -> dict[str, str]:
+    def _made_files(self, files: Mapping[str, Path | str]) -> dict[str, str]:
         """Files of the processor of a model that is not the one that was released."""
         if self.family.processor is None or self.unchanged:
             return {}
@@ -443,13 +454,13 @@ class Export:
                 "processor makes them; export parts, each by itself: --part "
                 f"{' or '.join(self.valid_parts)}"
             )
-        kinds = [own.modality for own in self.model.encoders.values()]
+        kinds = [encoder.modality for encoder in self.model.encoders.values()]
         for kind in kinds:
             self.processor.check_media(kind)
-        made = self.processor.written(self.family.processor(self.composition), kinds)
-        if TEMPLATE in self.processor.template(found):
-            made[PROCESSOR] = without_template(made[PROCESSOR])
-        return made
+        processor_files = self.processor.written(self.family.processor(self.composition), kinds)
+        if TEMPLATE in self.processor.template(files):
+            processor_files[PROCESSOR] = without_template(processor_files[PROCESSOR])
+        return processor_files
 
     def write(self, folder: Path) -> dict[str, int]:
         """Tensors and `config.json`; by tensor, how many of its values became zero.
@@ -457,7 +468,7 @@ class Export:
         Raises:
             RangeError: a value of a tensor is too large for the tensor's type, or no number.
         """
-        draft, zeros = Draft.begin(folder, self.specs()), dict[str, int]()
+        draft, zeros = TensorDraft.begin(folder, self.specs()), dict[str, int]()
         for name, rule in self.rules:
             for released, tensor in zip(rule.names, self.layers(name, rule), strict=True):
                 zeros[released] = draft.put(released, tensor)
@@ -485,10 +496,14 @@ class Export:
     def _adapter(self, name: str, rule: TensorRule, stack: int) -> Added | None:
         """Of a kernel of this name; None if it has no adapter. `stack` dimensions count layers."""
         base, _, last = name.rpartition(".")
-        names = [f"{base}.{own}" for own in ADAPTERS]
+        names = [f"{base}.{adapter}" for adapter in ADAPTERS]
         if self.lora is None or last != "kernel" or names[0] not in self.saved.names:
             return None
-        (a, b), scale, rank = (self.saved[own] for own in names), self.lora.scale, self.lora.rank
+        (a, b), scale, rank = (
+            (self.saved[adapter] for adapter in names),
+            self.lora.scale,
+            self.lora.rank,
+        )
         if rule.layers is None:
             b = resized(b, (rank, *rule.transform.shape[1 - b.ndim :]))  # as the kernel is
 
@@ -501,20 +516,20 @@ class Export:
         return added
 
 
-def export(
+def export_weights(
     run: Path,
     out: Path,
     part: str | None = None,
     dtype: str | None = None,
-    tell: Callable[[str], None] = lambda text: None,
-) -> Exported:
+    notify: Callable[[str], None] = lambda text: None,
+) -> ExportedFiles:
     """Write the newest checkpoint of a run as a released one.
 
     Args:
         run: folder of the run.
         out: the folder to make; nothing is there if this fails.
         part, dtype: see `Export`.
-        tell: shows a line of progress.
+        notify: shows a line of progress.
 
     Raises:
         PretrainedError: the model has no released form, `out` is there already, or a weight is too
@@ -524,56 +539,72 @@ def export(
     """
     if out.exists():
         raise PretrainedError(f"{out} is there already; choose another --out")
-    own = Export(saved_parameters(run), part, dtype)
-    specs = own.specs()
-    files = [*own.files]  # before anything is written
-    tell(f"step {own.saved.step} of {run} as {own.model_type}: {len(specs)} tensors")
+    run_export = RunExport(saved_parameters(run), part, dtype)
+    specs = run_export.specs()
+    files = [*run_export.files]  # before anything is written
+    notify(
+        f"step {run_export.saved.step} of {run} as {run_export.model_type}: {len(specs)} tensors"
+    )
 
     def write(folder: Path) -> None:
-        for line in report_underflows(own.write(folder), own.dtype or "the types of the release"):
-            tell(line)
-        put_files(own.files, folder)
-        text = card(own.model_type, own.saved.step, own.config, own.model.sources, files)
+        for line in report_underflows(
+            run_export.write(folder), run_export.dtype or "the types of the release"
+        ):
+            notify(line)
+        put_files(run_export.files, folder)
+        text = model_card(
+            run_export.model_type,
+            run_export.saved.step,
+            run_export.config,
+            run_export.model.sources,
+            files,
+        )
         (folder / CARD).write_text(text, encoding="utf-8")
 
     put_folder(out, write)
     size = sum(path.stat().st_size for path in out.glob("*.safetensors"))
-    return Exported(
-        out, own.model_type, own.saved.step, len(specs), size, len(own.kept), tuple(files)
+    return ExportedFiles(
+        out,
+        run_export.model_type,
+        run_export.saved.step,
+        len(specs),
+        size,
+        len(run_export.kept),
+        tuple(files),
     )
 
 
 def put_files(files: Mapping[str, Path | str], folder: Path) -> None:
     """Write files by name: where they are copied from, or what they say."""
-    for name, own in files.items():
-        if isinstance(own, Path):
-            shutil.copyfile(own, folder / name)
+    for name, source in files.items():
+        if isinstance(source, Path):
+            shutil.copyfile(source, folder / name)
         else:
-            (folder / name).write_text(own, encoding="utf-8")
+            (folder / name).write_text(source, encoding="utf-8")
 
 
-def alone(encoder: EncoderConfig) -> EncoderConfig:
+def without_model_keys(encoder: EncoderConfig) -> EncoderConfig:
     """An encoder without the keys that only configurations of whole models have."""
     fields = type(encoder).model_fields
-    whole = [key for key in _OF_WHOLE if key in fields]
+    model_keys = [key for key in _OF_WHOLE if key in fields]
     return encoder.model_copy(
-        update={key: fields[key].get_default(call_default_factory=True) for key in whole}
+        update={key: fields[key].get_default(call_default_factory=True) for key in model_keys}
     )
 
 
-def there(names: Iterable[str], *folders: Path | None) -> dict[str, Path | str]:
+def find_files(names: Iterable[str], *folders: Path | None) -> dict[str, Path | str]:
     """Files of these names, from the first folder that has one."""
-    found: dict[str, Path | str] = {}
+    files: dict[str, Path | str] = {}
     for name in names:
         paths = (folder / name for folder in folders if folder)
-        if path := next((own for own in paths if own.is_file()), None):
-            found[name] = path
-    return found
+        if path := next((path for path in paths if path.is_file()), None):
+            files[name] = path
+    return files
 
 
-def _released(exports: list[Export]) -> Iterator[str]:
+def _exportable_parts(exports: list[RunExport]) -> Iterator[str]:
     """Parts that have a form."""
-    for own in exports:
+    for export in exports:
         with suppress(PretrainedError):
-            assert own.family
-            yield str(own.part)
+            assert export.family
+            yield str(export.part)

@@ -27,8 +27,8 @@ from mllm_jax.config.load import resolve
 from mllm_jax.hf_format.dtype_ranges import describe_overflow, find_overflow_in_chunks
 from mllm_jax.hf_format.files import PretrainedError, list_names
 from mllm_jax.models.graph import ModelConfig
-from mllm_jax.models.pretrained.release import Release, composed
-from mllm_jax.release.origin import Origin
+from mllm_jax.models.pretrained.release import Release, compose_model
+from mllm_jax.release.origin import ReleaseOrigin
 
 #: Files that are fetched from a hub: safetensors, configurations, tokenizers, the card with the
 #: licence; no program.
@@ -56,7 +56,7 @@ _PARAMETERS = np.dtype(np.float32)
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportedRun:
     """The result of an import.
 
     Attributes:
@@ -97,8 +97,8 @@ def import_release(
     encoders: Mapping[str, str],
     dtype: str,
     devices: int,
-    tell: Callable[[str], None] = lambda text: None,
-) -> Imported:
+    notify: Callable[[str], None] = lambda text: None,
+) -> ImportedRun:
     """Make the folder of a run that begins with released weights.
 
     Args:
@@ -108,7 +108,7 @@ def import_release(
             connector.
         dtype: type of activations, as `model.dtype`; parameters are float32.
         devices: number of devices of the configuration.
-        tell: shows a line of progress.
+        notify: shows a line of progress.
 
     Raises:
         PretrainedError: a checkpoint cannot be had, or is not what it should be; `out` is there.
@@ -118,21 +118,21 @@ def import_release(
     """
     if out.exists():
         raise PretrainedError(f"{out} is there already; choose another --out")
-    found: list[Imported] = []
+    imported: list[ImportedRun] = []
 
     def write(draft: Path) -> None:
         # Files that are fetched into the draft lie in `out` in the end.
         folders = {
-            name: fetched(own, draft / RELEASED / name, tell)
-            for name, own in {"decoder": source, **encoders}.items()
+            name: fetch(source_of_part, draft / RELEASED / name, notify)
+            for name, source_of_part in {"decoder": source, **encoders}.items()
         }
-        found.append(_write(draft, out, folders, bool(encoders), dtype, devices, tell))
+        imported.append(_write(draft, out, folders, bool(encoders), dtype, devices, notify))
 
     put_folder(out, write)
-    return found[0]
+    return imported[0]
 
 
-def as_released(folder: Path) -> dict[str, Any]:
+def released_experiment(folder: Path) -> dict[str, Any]:
     """Values of an experiment with a whole model as its release has it, on one device.
 
     Raises:
@@ -142,7 +142,7 @@ def as_released(folder: Path) -> dict[str, Any]:
         raise PretrainedError(f"{folder} is no folder; valid: the folder of a released checkpoint")
     source = folder.absolute()
     settings = _settings({"decoder": source}, joined=False, dtype="auto")
-    values = configuration(settings, str(source), str(source), source, 1)
+    values = run_configuration(settings, str(source), str(source), source, 1)
     # What others' prompts for it are.
     return values | {"data": values["data"] | {"answers_begin": "header"}}
 
@@ -154,16 +154,16 @@ def _write(
     joined: bool,
     dtype: str,
     devices: int,
-    tell: Callable[[str], None],
-) -> Imported:
+    notify: Callable[[str], None],
+) -> ImportedRun:
     settings = _settings(folders, joined, dtype)
     pretrained = settings.pretrained
     releases = [Release.open(folder) for folder in dict.fromkeys(folders.values())]
     for release in releases:
         release.check()
-    final = _moved(pretrained, draft, out)
+    final = _relocate(pretrained, draft, out)
     processor = _processor(folders, draft) if joined else folders["decoder"]
-    values = configuration(settings, final, _moved(str(processor), draft, out), out, devices)
+    values = run_configuration(settings, final, _relocate(str(processor), draft, out), out, devices)
     # In the draft the processor is there already, with the tokenizer that the vocabulary must hold.
     data = values["data"] | {"processor": str(processor)}
     if joined:
@@ -171,12 +171,12 @@ def _write(
     resolve(values | {"data": data}, str(out / CONFIG))
     # Values are read once all else is known to be right, as that takes long.
     began = time.perf_counter()
-    size = sum(examine(release, tell) for release in releases)
+    size = sum(check_values(release, notify) for release in releases)
     seconds = time.perf_counter() - began
     text = HEAD + yaml.safe_dump(values, sort_keys=False)
     (draft / CONFIG).write_text(text, encoding="utf-8")
     parts = settings.model_copy(update={"pretrained": final}).sources
-    return Imported(out, out / CONFIG, parts, _parameters(folders), size, seconds)
+    return ImportedRun(out, out / CONFIG, parts, _count_parameters(folders), size, seconds)
 
 
 def _settings(folders: Mapping[str, Path], joined: bool, dtype: str) -> ModelConfig:
@@ -193,7 +193,7 @@ def _settings(folders: Mapping[str, Path], joined: bool, dtype: str) -> ModelCon
             f"{names} to a decoder, import it: --from DECODER --encoder {names}={first.folder}"
         )
     pretrained = _pretrained(folders, joined)
-    model = composed(pretrained)
+    model = compose_model(pretrained)
     if isinstance(pretrained, dict):
         decoder = model["decoder"]
         extra = str(folders["decoder"]) if decoder["extra_tokens"] else None
@@ -205,8 +205,8 @@ def _settings(folders: Mapping[str, Path], joined: bool, dtype: str) -> ModelCon
     try:
         return ModelConfig.model_validate({**model, "pretrained": pretrained, "dtype": dtype})
     except ValidationError as error:
-        told = "; ".join(own["msg"] for own in error.errors(include_url=False))
-        raise PretrainedError(f"{list_names([*map(str, folders.values())])}: {told}") from error
+        problems = "; ".join(detail["msg"] for detail in error.errors(include_url=False))
+        raise PretrainedError(f"{list_names([*map(str, folders.values())])}: {problems}") from error
 
 
 def _pretrained(folders: Mapping[str, Path], joined: bool) -> str | dict[str, str | None]:
@@ -253,16 +253,18 @@ def _put_media(folder: Path, merged: Path) -> None:
 
     Its placeholders are tokens of another tokenizer. Raises PretrainedError.
     """
-    whole = folder / "processor_config.json"
-    for own in (folder / PREPROCESSOR, folder / VIDEOS):
-        if own.is_file() and Release.open(folder).composition.decoder is None:
-            shutil.copyfile(own, merged / own.name)
-        elif own.is_file():
-            values = {key: value for key, value in _json(own).items() if key != "processor_class"}
-            (merged / own.name).write_text(json.dumps(values, indent=1), encoding="utf-8")
-    if whole.is_file():
-        values = {key: value for key, value in _json(whole).items() if key in MEDIA_KEYS}
-        (merged / whole.name).write_text(json.dumps(values, indent=1), encoding="utf-8")
+    processor = folder / "processor_config.json"
+    for settings in (folder / PREPROCESSOR, folder / VIDEOS):
+        if settings.is_file() and Release.open(folder).composition.decoder is None:
+            shutil.copyfile(settings, merged / settings.name)
+        elif settings.is_file():
+            values = {
+                key: value for key, value in _json(settings).items() if key != "processor_class"
+            }
+            (merged / settings.name).write_text(json.dumps(values, indent=1), encoding="utf-8")
+    if processor.is_file():
+        values = {key: value for key, value in _json(processor).items() if key in MEDIA_KEYS}
+        (merged / processor.name).write_text(json.dumps(values, indent=1), encoding="utf-8")
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -284,22 +286,22 @@ def _check_processor(model: ModelConfig, data: Mapping[str, Any], draft: Path, o
     try:
         make_processor(DataConfig.model_validate(data), row_specs(model))
     except DataError as error:
-        told = str(error).replace(str(draft), str(out))
+        problem = str(error).replace(str(draft), str(out))
         raise PretrainedError(
-            f"the decoder's tokenizer and the encoder's media make no processor: {told}"
+            f"the decoder's tokenizer and the encoder's media make no processor: {problem}"
         ) from error
 
 
-def _moved(value: Any, draft: Path, out: Path) -> Any:
+def _relocate(value: Any, draft: Path, out: Path) -> Any:
     """Folders of the draft as they are called in the end."""
     if isinstance(value, dict):
-        return {key: _moved(own, draft, out) for key, own in value.items()}
+        return {key: _relocate(inner, draft, out) for key, inner in value.items()}
     if value is None or not Path(value).is_relative_to(draft):
         return value
     return str(out.absolute() / Path(value).relative_to(draft))
 
 
-def fetched(source: str, folder: Path, tell: Callable[[str], None]) -> Path:
+def fetch(source: str, folder: Path, notify: Callable[[str], None]) -> Path:
     """The local folder of a checkpoint; one of a hub is fetched, and put into `folder`.
 
     It is fetched into the hub's cache, so that a second try goes on where the first one failed.
@@ -318,7 +320,7 @@ def fetched(source: str, folder: Path, tell: Callable[[str], None]) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
-    tell(f"fetching {source}")
+    notify(f"fetching {source}")
     try:
         snapshot = snapshot_download(
             match["id"], revision=match["revision"], allow_patterns=list(FETCHED)
@@ -330,7 +332,7 @@ def fetched(source: str, folder: Path, tell: Callable[[str], None]) -> Path:
         ) from error
     _link(Path(snapshot), folder)
     # The cache calls the folder of a snapshot by its commit.
-    Origin(match["id"], Path(snapshot).name).write(folder)
+    ReleaseOrigin(match["id"], Path(snapshot).name).write(folder)
     return folder
 
 
@@ -347,7 +349,7 @@ def _link(snapshot: Path, folder: Path) -> None:
             shutil.copyfile(path, place)
 
 
-def examine(release: Release, tell: Callable[[str], None]) -> int:
+def check_values(release: Release, notify: Callable[[str], None]) -> int:
     """Look at every value of a checkpoint; its bytes.
 
     Raises:
@@ -356,14 +358,14 @@ def examine(release: Release, tell: Callable[[str], None]) -> int:
     """
     release.check()
     used = {name for rule in release.every_rule for name in rule.names}
-    found = {
+    out_of_range = {
         name: find_overflow_in_chunks(release.tensors[name].iterate_chunks(), _PARAMETERS)
         for name in sorted(used)
     }
     bad = [
-        f"{name} {describe_overflow(own, _PARAMETERS)}"
-        for name, own in found.items()
-        if own is not None
+        f"{name} {describe_overflow(number, _PARAMETERS)}"
+        for name, number in out_of_range.items()
+        if number is not None
     ]
     if bad:
         raise PretrainedError(
@@ -371,22 +373,22 @@ def examine(release: Release, tell: Callable[[str], None]) -> int:
             f"too large: {list_names(bad)}"
         )
     size = sum(release.tensors[name].map_weights().nbytes for name in used)
-    tell(f"{release.folder}: {release.family.name}, {len(used)} tensors, {size / GB:.3g} GB")
+    notify(f"{release.folder}: {release.family.name}, {len(used)} tensors, {size / GB:.3g} GB")
     if release.left_over:
-        tell(f"not used: {list_names(release.left_over)}")
+        notify(f"not used: {list_names(release.left_over)}")
     return size
 
 
-def _parameters(folders: Mapping[str, Path]) -> int:
+def _count_parameters(folders: Mapping[str, Path]) -> int:
     """Rules of all modules that are taken from the releases."""
     total = 0
     for name, folder in folders.items():
         release = Release.open(folder)
-        rules = [rule for own in release.rules.values() for rule in own]
+        rules = [rule for module_rules in release.rules.values() for rule in module_rules]
         if len(folders) > 1:
             rules = release.part(name)
         total += sum(
-            release.tensors[own].map_weights().size for rule in rules for own in rule.names
+            release.tensors[tensor].map_weights().size for rule in rules for tensor in rule.names
         )
     return total
 
@@ -397,16 +399,16 @@ HEAD = """\
 """
 
 
-def configuration(
+def run_configuration(
     model: ModelConfig, pretrained: Any, processor: str, out: Path, devices: int
 ) -> dict[str, Any]:
     """Values of an experiment that trains the whole model, sharded over all devices."""
-    own = model.model_dump(mode="json") | {"pretrained": pretrained}
+    model_values = model.model_dump(mode="json") | {"pretrained": pretrained}
     budgets = {"tokens": min(TOKENS, model.decoder.max_positions), "segments": SEGMENTS}
     budgets |= {name: encoder.usual_row(MEDIA) for name, encoder in model.encoders.items()}
     return {
         "run": {"name": out.absolute().name, "directory": str(out.absolute().parent)},
-        "model": own,
+        "model": model_values,
         "parallel": {
             "devices": devices,
             "decoder": {"fsdp": devices},

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from mllm_jax.release.export_processor import TOKENIZER
-from mllm_jax.release.origin import Origin, named
+from mllm_jax.release.origin import ReleaseOrigin, release_name
 
 #: Classes of transformers that load model and inputs, by `model_type`.
 _CLASSES = {
@@ -42,7 +42,7 @@ _PATHS = ("begin_with",)
 _LICENCE = ("license", "license_name", "license_link")
 
 
-def card(
+def model_card(
     model_type: str,
     step: int,
     config: Mapping[str, Any],
@@ -58,13 +58,15 @@ def card(
         sources: folders of releases, by the part of the model that began with them.
         files: names of the files beside the weights.
     """
-    bases = Bases.of(folder for folder in sources.values() if folder)
-    began = "\n".join(f"- {part}: `{named(own)}`" for part, own in sources.items() if own)
+    bases = BaseReleases.of(folder for folder in sources.values() if folder)
+    began = "\n".join(
+        f"- {part}: `{release_name(folder)}`" for part, folder in sources.items() if folder
+    )
     return (
         f"{_front(bases, library_name='transformers', tags=['mllm_jax'])}"
         f"# {config['run']['name']}\n\n"
         f"A model of type `{model_type}` after {step} training steps with "
-        f"mllm_jax.\n\n{use(model_type, TOKENIZER in files)}"
+        f"mllm_jax.\n\n{usage_text(model_type, TOKENIZER in files)}"
         f"## What it began with\n\n{began or 'Random values.'}\n\n"
         f"{_license(bases)}{_configuration(config)}"
     )
@@ -77,13 +79,13 @@ def adapters_card(step: int, config: Mapping[str, Any], base: str | None) -> str
         step, config: as of `card`.
         base: folder of the release that they belong to.
     """
-    bases = Bases.of([base] if base else [])
-    told = f"`{named(base)}`" if base else "the weights that the run began with"
+    bases = BaseReleases.of([base] if base else [])
+    origin = f"`{release_name(base)}`" if base else "the weights that the run began with"
     dtype = config["train"]["frozen_dtype"] or "bfloat16"
     return (
         f"{_front(bases, library_name='peft', tags=['mllm_jax', 'lora'])}"
         f"# {config['run']['name']}\n\n"
-        f"Adapters (LoRA) for {told} after {step} training steps with mllm_jax.\n\n"
+        f"Adapters (LoRA) for {origin} after {step} training steps with mllm_jax.\n\n"
         "## Use\n\n```python\nfrom peft import PeftModel\n\n"
         f"# `model` has been loaded from these weights with dtype=torch.{dtype}, as in training;\n"
         "# model.float() then computes in float32.\n"
@@ -93,7 +95,7 @@ def adapters_card(step: int, config: Mapping[str, Any], base: str | None) -> str
 
 
 @dataclass(frozen=True)
-class Bases:
+class BaseReleases:
     """What releases say about themselves, for the head of a card.
 
     Attributes:
@@ -105,24 +107,26 @@ class Bases:
     licence: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, folders: Iterable[str]) -> Bases:
+    def of(cls, folders: Iterable[str]) -> BaseReleases:
         """What the releases in `folders` say."""
-        heads = [_head_of(Path(folder)) for folder in dict.fromkeys(folders)]
+        heads = [_read_head(Path(folder)) for folder in dict.fromkeys(folders)]
         names = [name for head in heads for name in head.get("base_model", [])]
         licences = [{key: head[key] for key in _LICENCE if key in head} for head in heads]
-        same = licences[0] if licences and all(own == licences[0] for own in licences) else {}
+        same = (
+            licences[0] if licences and all(licence == licences[0] for licence in licences) else {}
+        )
         return cls(tuple(dict.fromkeys(names)), same)
 
 
-def _head_of(folder: Path) -> dict[str, Any]:
+def _read_head(folder: Path) -> dict[str, Any]:
     """The head of a release's own card; `base_model` is the release, if it is one of a hub."""
     head = _front_matter(folder / "README.md")
-    told = {key: head[key] for key in _LICENCE if isinstance(head.get(key), str)}
-    given = head.get("base_model")
-    bases = [given] if isinstance(given, str) else given if isinstance(given, list) else []
-    if origin := Origin.of(folder):
+    licence = {key: head[key] for key in _LICENCE if isinstance(head.get(key), str)}
+    stated = head.get("base_model")
+    bases = [stated] if isinstance(stated, str) else stated if isinstance(stated, list) else []
+    if origin := ReleaseOrigin.of(folder):
         bases = [origin.repository]
-    return {**told, "base_model": [own for own in bases if isinstance(own, str)]}
+    return {**licence, "base_model": [base for base in bases if isinstance(base, str)]}
 
 
 def _front_matter(path: Path) -> dict[str, Any]:
@@ -130,13 +134,13 @@ def _front_matter(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
         _, head, _ = re.split(r"^---\s*$", text, maxsplit=2, flags=re.MULTILINE)
-        found = yaml.safe_load(head)
+        values = yaml.safe_load(head)
     except (OSError, ValueError, yaml.YAMLError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return values if isinstance(values, dict) else {}
 
 
-def _front(bases: Bases, **values: Any) -> str:
+def _front(bases: BaseReleases, **values: Any) -> str:
     """The head of a card."""
     if len(bases.names) == 1:
         values["base_model"] = bases.names[0]
@@ -146,7 +150,7 @@ def _front(bases: Bases, **values: Any) -> str:
     return f"---\n{text}---\n\n"
 
 
-def _license(bases: Bases) -> str:
+def _license(bases: BaseReleases) -> str:
     """Who chooses the licence, where no release says one."""
     if bases.licence:
         return ""
@@ -163,21 +167,21 @@ def _configuration(config: Mapping[str, Any]) -> str:
         section: {key: config[section][key] for key in names if key in config.get(section, {})}
         for section, names in _SHOWN.items()
     }
-    text = yaml.safe_dump(_set(shown), sort_keys=False, allow_unicode=True)
+    text = yaml.safe_dump(_drop_empty(shown), sort_keys=False, allow_unicode=True)
     return f"## Configuration of the training\n\n```yaml\n{text}```\n"
 
 
-def _set(values: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_empty(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values that say something: no path, nothing empty."""
-    found: dict[str, Any] = {}
+    stated: dict[str, Any] = {}
     for key, value in values.items():
-        own = _set(value) if isinstance(value, Mapping) else value
-        if key not in _PATHS and own not in (None, {}, [], ()):
-            found[key] = own
-    return found
+        inner = _drop_empty(value) if isinstance(value, Mapping) else value
+        if key not in _PATHS and inner not in (None, {}, [], ()):
+            stated[key] = inner
+    return stated
 
 
-def use(model_type: str, has_texts: bool) -> str:
+def usage_text(model_type: str, has_texts: bool) -> str:
     """How a model with a processor is loaded; empty for other models."""
     if not has_texts or model_type not in _CLASSES:
         return ""

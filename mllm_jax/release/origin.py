@@ -15,7 +15,7 @@ FILE = "origin.json"
 
 
 @dataclass(frozen=True)
-class Origin:
+class ReleaseOrigin:
     """Where a release comes from.
 
     Attributes:
@@ -27,7 +27,7 @@ class Origin:
     revision: str
 
     @classmethod
-    def of(cls, folder: str | Path) -> Origin | None:
+    def of(cls, folder: str | Path) -> ReleaseOrigin | None:
         """The origin of the release in a folder; None for one that `import` has not fetched.
 
         Raises:
@@ -52,6 +52,6 @@ class Origin:
         return f"{self.repository}@{self.revision}"
 
 
-def named(folder: str | Path) -> str:
+def release_name(folder: str | Path) -> str:
     """A release for people: its name on a hub, or that of its folder, without the way to it."""
-    return str(Origin.of(folder) or Path(folder).name)
+    return str(ReleaseOrigin.of(folder) or Path(folder).name)

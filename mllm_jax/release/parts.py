@@ -12,7 +12,7 @@ NO_ADAPTERS = (
 )
 
 
-def parts_of(encoders: Iterable[str]) -> list[str]:
+def list_parts(encoders: Iterable[str]) -> list[str]:
     """The parts of a model with such encoders."""
     names = [*encoders]
     return ["decoder", *names, *(f"{name}{CONNECTOR}" for name in names)]

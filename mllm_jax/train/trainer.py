@@ -56,7 +56,7 @@ from mllm_jax.train.listeners.profile import check_processes
 from mllm_jax.train.phases import STEP, PhaseWork, measure_phase
 from mllm_jax.train.records.dashboards.open import check_loggers
 from mllm_jax.train.records.metrics import StepRecord
-from mllm_jax.train.records.resolved import keep
+from mllm_jax.train.records.resolved import write_resolved
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.copies.copier import copy_records, copying
 from mllm_jax.train.state.copies.offers import offered
@@ -480,7 +480,7 @@ def open_trainer(
     check_room(config.run.path, stored * experiment.state_bytes(), lenient=was_restarted())
     print_start(experiment, console)
     if is_primary():
-        keep(config, lenient=was_restarted())
+        write_resolved(config, lenient=was_restarted())
     offers = offered(config, from_step)
     folder, regrouping = config.run.path / "checkpoints", experiment.step.form.regrouping
     checkpoints = Checkpoints(folder, config.checkpoint, regrouping)

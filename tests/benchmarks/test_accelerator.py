@@ -13,7 +13,7 @@ from benchmarks import accelerator, emulated
 from benchmarks.accelerator import SMALL_SIZES, Setting, bench_accelerator, on_devices
 from benchmarks.findings import Findings, row
 from mllm_jax.check import grouped
-from mllm_jax.check.exchange import Landing
+from mllm_jax.check.exchange import MergeCase
 from mllm_jax.check.grouped import LIMIT
 from mllm_jax.config.load import ConfigError, ExperimentConfig, load
 from mllm_jax.layers.experts.grouped import grouped_product
@@ -138,7 +138,7 @@ def test_a_pipeline_is_put_together_from_its_tasks(setting: Setting) -> None:
 
 
 def test_what_lands_wrongly_is_an_error() -> None:
-    landing = Landing(jax.devices()[:2], 2, 4, 8, 3, ragged=False)
+    landing = MergeCase(jax.devices()[:2], 2, 4, 8, 3, ragged=False)
     moved, gradient = landing.program()()
     assert landing.error((moved, gradient)) == 0
     assert landing.error((np.roll(moved, 1), gradient)) > 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.co_issue import TARGETS, measured, within_tensor
-from mllm_jax.compile.hlo import Instruction
+from mllm_jax.compile.hlo import HloInstruction
 from mllm_jax.compile.overlap import loop_share
 from mllm_jax.config.configured_step import lower
 from mllm_jax.config.load import load
@@ -58,7 +58,7 @@ def test_loops_count_as_often_as_the_schedule_has_them():
 
     def runs(scopes: str) -> float:
         metadata = f', metadata={{op_name="jit(run)/{scopes}"}}'
-        return share(Instruction("w", "()", "while", "", metadata, False))
+        return share(HloInstruction("w", "()", "while", "", metadata, False))
 
     span = schedule.phases[1]
     assert runs("middle_ticks/while") == len(span)

@@ -12,8 +12,8 @@ from benchmarks import cost, tokens
 from benchmarks.cost import bench_cost, variants
 from mllm_jax.config.hardware import named
 from mllm_jax.config.load import ExperimentConfig, load
-from mllm_jax.plan.memory import memory
-from mllm_jax.plan.simulate import simulated_step
+from mllm_jax.plan.memory import predict_memory
+from mllm_jax.plan.simulate import simulate_step
 from tests.configs import ROOT
 
 FILE = ROOT / "configs" / "bench" / "cost_experts.yaml"
@@ -71,8 +71,8 @@ def test_exchanges_and_steps_stand_beside_their_predictions(
     own = variants(config, silent)["expert 2"]
     hardware = named("h100")
     expected = {
-        "expert 2: seconds": (simulated_step(own, hardware).makespan, 2.0),
-        "expert 2: bytes": (memory(own, hardware).total, 1e9),
+        "expert 2: seconds": (simulate_step(own, hardware).makespan, 2.0),
+        "expert 2: bytes": (predict_memory(own, hardware).total, 1e9),
     }
     for name, (predicted, measured) in expected.items():
         row = by_name[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.dispatch import LIMIT, TARGETS, bench_dispatch, measured
-from mllm_jax.compile.target import Target
+from mllm_jax.compile.target import CompileTarget
 from mllm_jax.config.load import ConfigError, load
 from tests.configs import ROOT
 
@@ -35,7 +35,7 @@ def test_a_step_without_an_exchange_is_refused() -> None:
     ],
     ids=str,
 )
-def test_half_of_the_exchange_is_beside_products(target: Target) -> None:
+def test_half_of_the_exchange_is_beside_products(target: CompileTarget) -> None:
     pytest.importorskip(target.compiler.module)
     row = measured(load(CONFIG, SMALL), target)
     assert row["exchanges"] == 8  # there and back of two parts, forward and backward

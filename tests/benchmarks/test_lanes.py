@@ -13,7 +13,7 @@ from data.planning.stream import MicrobatchPlan
 from data.rows.spec import BucketCost
 from mllm_jax.config.load import ExperimentConfig, load
 from mllm_jax.plan import lanes as ways_of
-from mllm_jax.plan.lanes import TAIL, WAYS, Way, alone, median
+from mllm_jax.plan.lanes import TAIL, WAYS, BucketVariant, median_positions, single_lane
 from tests.configs import ROOT
 
 #: Costs of devices whose rows are computed whole; a row of `long` is as dear as five of `short`.
@@ -32,12 +32,12 @@ def config() -> ExperimentConfig:
 
 
 @pytest.fixture(scope="module")
-def ways(config: ExperimentConfig) -> dict[str, Way]:
-    found = {name: Way.of(alone(config, name), name, {}) for name in WAYS[1:]}
-    return {"lanes": Way.of(config, "lanes", COSTS), **found}
+def ways(config: ExperimentConfig) -> dict[str, BucketVariant]:
+    found = {name: BucketVariant.of(single_lane(config, name), name, {}) for name in WAYS[1:]}
+    return {"lanes": BucketVariant.of(config, "lanes", COSTS), **found}
 
 
-def rows_of(way: Way, plan: MicrobatchPlan) -> dict[str, set[int]]:
+def rows_of(way: BucketVariant, plan: MicrobatchPlan) -> dict[str, set[int]]:
     """The rows of each lane that have media."""
     places = [p.media for p in plan.placements]
     return {own.name: {row for m in places for row, *_ in m[own.name]} for own in way.lanes}
@@ -46,25 +46,27 @@ def rows_of(way: Way, plan: MicrobatchPlan) -> dict[str, set[int]]:
 def test_the_tail_is_32_times_the_median(config: ExperimentConfig) -> None:
     assert np.median(lanes.MEDIANS) == 1
     assert max(lanes.MEDIANS) == TAIL == 32
-    assert TAIL * median(config) == config.data.image.max_patches
+    assert TAIL * median_positions(config) == config.data.image.max_patches
 
 
-def test_rows_hold_the_whole_step(config: ExperimentConfig, ways: dict[str, Way]) -> None:
+def test_rows_hold_the_whole_step(config: ExperimentConfig, ways: dict[str, BucketVariant]) -> None:
     for way in ways.values():
         (plan,) = way.plans(lanes.of_medians(config, lanes.MEDIANS), 1)
         assert len(plan.placements) == len(lanes.MEDIANS)
         batch = lanes.batch_of(way, plan)
         filled = sum(int(np.count_nonzero(b.segment_ids)) for b in batch.encoders.values())
-        assert filled == sum(lanes.MEDIANS) * median(config)
+        assert filled == sum(lanes.MEDIANS) * median_positions(config)
         landed = [np.count_nonzero(m >= 0) for m in batch.decoder.merges.values()]
-        assert sum(landed) == sum(lanes.MEDIANS) * median(config) // 16
+        assert sum(landed) == sum(lanes.MEDIANS) * median_positions(config) // 16
     # The long medium alone is split, and half of the others fill the row of either rank.
     (plan,) = ways["lanes"].plans(lanes.of_medians(config, lanes.MEDIANS), 1)
     assert {name: len(rows) for name, rows in rows_of(ways["lanes"], plan).items()} == {
         "short": 2,
         "long": 1,
     }
-    assert 2 * config.data.budgets["short"] == (sum(lanes.MEDIANS) - TAIL) * median(config)
+    assert 2 * config.data.budgets["short"] == (sum(lanes.MEDIANS) - TAIL) * median_positions(
+        config
+    )
 
 
 def test_predictions_are_those_of_full_rows(
@@ -72,7 +74,7 @@ def test_predictions_are_those_of_full_rows(
 ) -> None:
     """Devices that take so many seconds for every row are predicted exactly."""
 
-    def seconds(way: Way, plan: MicrobatchPlan) -> float:
+    def seconds(way: BucketVariant, plan: MicrobatchPlan) -> float:
         found = TEXT
         for name, rows in rows_of(way, plan).items():
             n, split = way.config.data.budgets[name], way.config.parallel.encoders[name].context
@@ -81,7 +83,7 @@ def test_predictions_are_those_of_full_rows(
             found += most * (LINEAR * n + QUADRATIC * n**2) / split + (split > 1 and most > 0) * 5
         return found
 
-    def compiled(way: Way, _: MicrobatchPlan) -> lanes.Runs:
+    def compiled(way: BucketVariant, _: MicrobatchPlan) -> lanes.Runs:
         return lambda plan: lambda: seconds(way, plan)
 
     def medians(runs: Mapping[str, Callable[[], float]], _: int) -> dict[str, float]:
@@ -102,7 +104,7 @@ def test_lanes_pay_where_they_are_simulated(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(ways_of, "STEPS", 2)
-    found = ways_of.simulated(load(lanes.SIMULATED), tmp_path / "lanes.png")
+    found = ways_of.simulate_variants(load(lanes.SIMULATED), tmp_path / "lanes.png")
     seconds = {name: own["seconds"] for name, own in found.items()}
     assert min(seconds["short"], seconds["long"]) > 1.15 * seconds["lanes"]
     for own in found.values():

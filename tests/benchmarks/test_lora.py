@@ -9,7 +9,7 @@ import jax
 import pytest
 
 from benchmarks.lora import whole
-from mllm_jax.compile.hlo import parse, total_flops
+from mllm_jax.compile.hlo import parse_hlo, total_flops
 from mllm_jax.compile.target import training_batch
 from mllm_jax.config.configured_step import on_platform, strategy, workload
 from mllm_jax.config.load import ExperimentConfig, load
@@ -28,7 +28,7 @@ def compiled(config: ExperimentConfig) -> jax.stages.Compiled:
 def decoder_flops(program: jax.stages.Compiled) -> float:
     text = program.as_text()
     assert text is not None
-    return total_flops(parse(text))
+    return total_flops(parse_hlo(text))
 
 
 def predicted_flops(config: ExperimentConfig) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.overlap import LIMIT, SETTINGS, TARGETS, bench_overlap, measured
-from mllm_jax.compile.target import Target
+from mllm_jax.compile.target import CompileTarget
 from mllm_jax.config.load import ConfigError, load
 from tests.configs import ROOT
 
@@ -43,7 +43,7 @@ def test_a_step_with_stages_is_refused() -> None:
     ],
     ids=str,
 )
-def test_more_bytes_have_compute_beside_them(target: Target) -> None:
+def test_more_bytes_have_compute_beside_them(target: CompileTarget) -> None:
     pytest.importorskip(target.compiler.module)
     config = load(CONFIG, SMALL)
     before, after = (measured(config, target, setting) for setting in (SETTINGS[0], SETTINGS[-1]))

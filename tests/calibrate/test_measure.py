@@ -14,8 +14,8 @@ from mllm_jax.config.hardware import named, read
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.layers.attention.limits import pair_share
 from mllm_jax.layers.config.kinds import MaskKind
-from mllm_jax.plan.memory import memory
-from mllm_jax.plan.simulate import simulated_step
+from mllm_jax.plan.memory import predict_memory
+from mllm_jax.plan.simulate import simulate_step
 from scheduling.costs.hardware import HardwareError
 from tests.configs import config
 
@@ -63,7 +63,7 @@ def test_a_calibration_is_a_description_to_simulate_with(tmp_path: Path) -> None
         "send",
     }
     assert all(row["measured"] > 0 and row["error"] > -1 for row in found.rows)
-    assert simulated_step(own, named(str(path))).makespan > 0
+    assert simulate_step(own, named(str(path))).makespan > 0
     assert told
 
 
@@ -74,7 +74,7 @@ def test_a_file_of_another_kind_is_refused_before_anything_is_measured(tmp_path:
 
 def test_notes_name_what_was_kept_and_what_is_at_a_bound() -> None:
     bounds = {"link.latency": 0.0, "attention": 1.0}
-    found = calibrate.Calibration(CPU, [], ("network",), bounds)
+    found = calibrate.HardwareCalibration(CPU, [], ("network",), bounds)
     assert found.notes == [
         "network: kept as it was; the times do not tell it",
         "link.latency: left at 0, its bound; the times ask for less",
@@ -97,7 +97,7 @@ CPU = named("h100").model_copy(update={"name": "cpu", "platform": "cpu", "kinds"
 @pytest.mark.slow
 def test_steps_stand_beside_their_predictions(tmp_path: Path) -> None:
     path = tmp_path / "cpu.yaml"
-    calibrate.write(CPU, path)
+    calibrate.write_hardware(CPU, path)
     rows = bench_cost.bench_cost(text_only(data=2), lambda _: None, hardware=str(path))
     assert [row["what"] for row in rows[::2]] == [
         "one device: seconds",
@@ -123,7 +123,7 @@ def test_ways_that_a_model_does_not_fit_are_left_out_and_told() -> None:
 
 
 def test_memory_of_a_step_is_what_its_parts_add_up_to() -> None:
-    plain, piped = (memory(own, CPU) for own in (text_only(data=2), text_only(stage=2)))
+    plain, piped = (predict_memory(own, CPU) for own in (text_only(data=2), text_only(stage=2)))
     assert plain.total == pytest.approx(sum(plain.by_kind.values()))
     # The layers are shared by the stages, and so is the vocabulary.
     assert piped.parameters < 0.6 * plain.parameters

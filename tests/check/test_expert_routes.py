@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mllm_jax.check.expert_routes import TOKENS, Routes, draw, routes
+from mllm_jax.check.expert_routes import TOKENS, ExpertRoutes, draw_picture, draw_routes
 from mllm_jax.layers.config.experts import ExpertsConfig
 from mllm_jax.runtime.folder import RunError
 from tests.configs import config
@@ -24,7 +24,7 @@ def test_every_copy_comes_to_the_rank_of_its_expert_once(
     count = ranks * each
     rng, taken = np.random.default_rng(seed), min(top_k, count)
     orders = rng.permuted(np.tile(np.arange(count), (ranks, TOKENS, 1)), axis=-1)
-    drawn = Routes(count, orders[..., :taken], rng.random((ranks, TOKENS, taken)))
+    drawn = ExpertRoutes(count, orders[..., :taken], rng.random((ranks, TOKENS, taken)))
     arrived = [drawn.arrived(rank) for rank in range(ranks)]
     sent = sorted(copy for rank in range(ranks) for copy in drawn.sent(rank))
     assert sorted(copy for one in arrived for copy in one) == sent
@@ -47,7 +47,7 @@ def test_the_picture_is_of_the_configured_router() -> None:
         groups=4,
         top_groups=2,
     )
-    drawn = Routes.drawn(own, ranks=2, seed=3)
+    drawn = ExpertRoutes.drawn(own, ranks=2, seed=3)
     logits = np.random.default_rng(3).normal(size=(2, TOKENS, 8))
     scores = 1 / (1 + np.exp(-logits))
     grouped = scores.reshape(2, TOKENS, 4, 2).sum(-1)
@@ -64,13 +64,13 @@ def test_the_picture_is_of_the_configured_layer(tmp_path: Path) -> None:
         "model__decoder__experts": {"count": 4, "top_k": 2, "d_ff": 8},
         "parallel__decoder": {"expert": 2, "tensor": 2},
     }
-    found = routes(config(**changes))
+    found = draw_routes(config(**changes))
     assert (found.ranks, found.experts, found.choice.shape) == (2, 4, (2, TOKENS, 2))
-    with PIL.Image.open(draw(found, tmp_path)) as image:
+    with PIL.Image.open(draw_picture(found, tmp_path)) as image:
         assert min(image.size) > 300
     changes["parallel__decoder"] = {"expert": 4}
     changes["model__decoder__experts"] = {"count": 64, "top_k": 32, "d_ff": 8}
     with pytest.raises(RunError, match=r"expert: 4 ranks, each with 32 copies .* valid: at most 2"):
-        routes(config(**changes))
+        draw_routes(config(**changes))
     with pytest.raises(RunError, match=r"family: llama has no experts to draw; valid: a family"):
-        routes(config())
+        draw_routes(config())

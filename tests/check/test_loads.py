@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from data.batch import PackedBatch
-from mllm_jax.check.loads import LOADS, part_loads
+from mllm_jax.check.loads import LOADS, make_loads
 from mllm_jax.check.synthetic import synthetic_batch
 from tests.train.models import small_model
 
@@ -19,7 +19,7 @@ BUDGETS = {"vision": 16, "audio": 32}
 
 def held(name: str) -> list[PackedBatch]:
     batches = [synthetic_batch(small_model(), ROWS, 24, BUDGETS, m) for m in range(MICROBATCHES)]
-    return dict(part_loads(batches, small_model()))[name]
+    return dict(make_loads(batches, small_model()))[name]
 
 
 def places_of(batch: PackedBatch) -> Mapping[str, NDArray[np.int64]]:

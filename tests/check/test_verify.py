@@ -127,13 +127,13 @@ SHARED = {
 
 
 def test_routers_of_experts_are_random_and_adversarial(small_config, monkeypatch):
-    loads, right = [], verify.compare
+    loads, right = [], verify.compare_gradients
 
     def compare(got, expected):
         loads.append(expected[1]["decoder"]["layers"]["experts"]["router"]["load_bias"])
         return right(got, expected)
 
-    monkeypatch.setattr(verify, "compare", compare)
+    monkeypatch.setattr(verify, "compare_gradients", compare)
     result = verify.verify(small_config(**SHARED))
     assert max(result.routers.values()) < 2e-5, result
     assert list(result.routers) == ["random", ONE_EXPERT, ONE_RANK]
@@ -234,12 +234,12 @@ def test_the_shrunken_encoders_are_cut_like_those_of_the_experiment(small_config
     )
     cuts = lower(config).strategy.pieces
     assert max(cuts.values()) > 1
-    assert lower(verify.shrink(config)).strategy.pieces == cuts
+    assert lower(verify.shrink_experiment(config)).strategy.pieces == cuts
 
 
 def test_the_shrunken_encoder_has_several_microbatches_for_one_of_the_decoder(small_config):
     config = small_config(**OWN)
-    small = verify.shrink(config)
+    small = verify.shrink_experiment(config)
     units = [lower(own).workload.units["vision"] for own in (config, small)]
     assert min(units) > 1
     assert small.schedule.budgets["vision"] < small.data.budgets["vision"]
@@ -257,7 +257,7 @@ def test_the_shrunken_layers_repeat_like_those_of_the_experiment(small_config):
         model__decoder__pattern=["window", "window", "full"],
         model__decoder__activation_penalty=0.5,
     )
-    small = verify.shrink(config).model.decoder
+    small = verify.shrink_experiment(config).model.decoder
     assert [kind.mask.window for kind in small.layer_kinds] == [3, 3, None]
     assert small.aux == {"activation": 0.5}
     assert small.layers == 9, "padded, in whole periods"

@@ -6,11 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from mllm_jax.compile.hlo import HloError, Instruction, flops, parse, shape_bytes
-from mllm_jax.compile.overlap import Overlap, Speeds, overlap, replica_groups, ring_bytes
+from mllm_jax.compile.hlo import HloError, HloInstruction, instruction_flops, parse_hlo, shape_bytes
+from mllm_jax.compile.overlap import (
+    DeviceSpeeds,
+    HloOverlap,
+    measure_overlap,
+    replica_groups,
+    ring_bytes,
+)
 
 #: The product below takes 2 seconds, the all-gather 3, its reduce-scatter 6.
-SPEEDS = Speeds(flops=2 * 8 * 8 * 8 / 2, link=8 * 8 * 2 * 3 / 4 / 3)
+SPEEDS = DeviceSpeeds(flops=2 * 8 * 8 * 8 / 2, link=8 * 8 * 2 * 3 / 4 / 3)
 HEAD = "HloModule jit_f, is_scheduled=true, entry_computation_layout={()->f32[]}\n\n"
 GROUPS = "replica_groups={{0,1,2,3},{4,5,6,7}}"
 PRODUCT = """\
@@ -43,9 +49,9 @@ def computation(body: str, name: str = "main", entry: str = "ENTRY ") -> str:
     return f"{entry}%{name} (a: bf16[2,8], b: bf16[8,8]) -> () {{\n{parameters}{body}{root}}}\n\n"
 
 
-def found(*computations: str, **options) -> Overlap:
+def found(*computations: str, **options) -> HloOverlap:
     text = HEAD + PRODUCT + "".join(computations)
-    total = sum(overlap(parse(text), SPEEDS, **options).values(), Overlap())
+    total = sum(measure_overlap(parse_hlo(text), SPEEDS, **options).values(), HloOverlap())
     assert total.bytes == pytest.approx(total.seconds * SPEEDS.link)
     assert (total.beside > 0) is (total.hidden_seconds > 0)
     return replace(total, bytes=0.0, beside=0.0)
@@ -53,36 +59,36 @@ def found(*computations: str, **options) -> Overlap:
 
 def test_only_what_lies_between_start_and_done_hides():
     body = dot("x") + GATHER + GATHERED + dot("y")
-    assert found(computation(body)) == Overlap(1, 3.0, 0.0)
+    assert found(computation(body)) == HloOverlap(1, 3.0, 0.0)
     body = dot("x") + GATHER + dot("y") + GATHERED
-    assert found(computation(body)) == Overlap(1, 3.0, 2.0)
+    assert found(computation(body)) == HloOverlap(1, 3.0, 2.0)
 
 
 def test_a_collective_hides_no_longer_than_it_takes():
     body = GATHER + dot("x") + dot("y") + dot("z") + GATHERED
-    assert found(computation(body)) == Overlap(1, 3.0, 3.0)
+    assert found(computation(body)) == HloOverlap(1, 3.0, 3.0)
     assert found(computation(body)).hidden_share == 1
 
 
 def test_a_product_hides_its_own_time_only_once():
     body = GATHER + SCATTER + dot("x") + GATHERED + SCATTERED
-    assert found(computation(body)) == Overlap(2, 9.0, 2.0)
+    assert found(computation(body)) == HloOverlap(2, 9.0, 2.0)
     body = GATHER + SCATTER + dot("x") + dot("y") + GATHERED + SCATTERED
-    assert found(computation(body)) == Overlap(2, 9.0, 4.0)
+    assert found(computation(body)) == HloOverlap(2, 9.0, 4.0)
 
 
 def test_bytes_are_beside_compute_where_any_is():
     body = GATHER + SCATTER + dot("x") + GATHERED + SCATTERED + GATHER.replace("%s", "%v")
     text = HEAD + PRODUCT + computation(body + GATHERED.replace("%s", "%v").replace("%d", "%w"))
-    found = overlap(parse(text), SPEEDS)
+    found = measure_overlap(parse_hlo(text), SPEEDS)
     # The product is shorter than the first gather: the scatter behind it has none.
-    assert found["all-gather"].share_beside == 0.5
-    assert found["reduce-scatter"].share_beside == 0
+    assert found["all-gather"].share_with_compute == 0.5
+    assert found["reduce-scatter"].share_with_compute == 0
 
 
 def test_collectives_that_block_hide_nothing():
     body = f"  %g = bf16[8,8]{{1,0}} all-gather(%a), {GROUPS}, dimensions={{0}}\n" + dot("x")
-    assert found(computation(body)) == Overlap(1, 3.0, 0.0)
+    assert found(computation(body)) == HloOverlap(1, 3.0, 0.0)
 
 
 @pytest.mark.parametrize(("of", "calls"), [("async", "calls"), ("call", "to_apply")])
@@ -95,7 +101,7 @@ def test_generic_asynchronous_collectives_with_updates(of, calls):
         f"  %m = {kind} {of}-update(%s), {calls}=%wrapped\n{dot('y')}"
         f"  %d = bf16[8,8]{{1,0}} {of}-done(%m), {calls}=%wrapped\n"
     )
-    assert found(wrapped, computation(body)) == Overlap(1, 3.0, 3.0)
+    assert found(wrapped, computation(body)) == HloOverlap(1, 3.0, 3.0)
 
 
 def tpu_part(name: str, last: str) -> str:
@@ -117,7 +123,7 @@ def test_collectives_that_a_tpu_fuses_with_compute():
     parts = tpu_part("start", start), tpu_part("middle", dot("x")), tpu_part("done", done)
     begin, end = tpu_call("s", "start"), tpu_call("d", "done")
     body = begin + tpu_call("m", "middle") + end + dot("y")
-    assert found(*parts, computation(body)) == Overlap(1, 3.0, 2.0)
+    assert found(*parts, computation(body)) == HloOverlap(1, 3.0, 2.0)
     with pytest.raises(HloError, match="chain 7 starts and is not done in main"):
         found(*parts, computation(begin))
     with pytest.raises(HloError, match="chain 7 is done and does not start in main"):
@@ -134,7 +140,7 @@ def test_collectives_on_the_sparse_cores_of_a_tpu():
         f'  %s = {kind} call-start(%a), async_execution_thread="sparsecore", to_apply=%called\n'
         f"{dot('x')}  %d = bf16[8,8]{{1,0}} call-done(%s)\n{dot('y')}"
     )
-    assert found(called, computation(body)) == Overlap(1, 3.0, 2.0)
+    assert found(called, computation(body)) == HloOverlap(1, 3.0, 2.0)
 
 
 def loop(rest: str) -> str:
@@ -176,44 +182,48 @@ def test_loops_count_as_often_as_they_run(condition, rest, times):
         computation(loop(rest)),
         runs=lambda loop: 0.5 if "F+B" in loop.scopes else 1.0,
     )
-    assert whole == Overlap(1, times * 3.0, times * 2.0)
+    assert whole == HloOverlap(1, times * 3.0, times * 2.0)
 
 
 def test_a_loop_beside_a_collective_hides_all_its_iterations():
     inside = computation(dot("x"), "body", entry="")
     body = SCATTER + loop(', backend_config={"known_trip_count":{"n":"2"}}') + SCATTERED
-    assert found(UNKNOWN, inside, computation(body)) == Overlap(1, 6.0, 4.0)
+    assert found(UNKNOWN, inside, computation(body)) == HloOverlap(1, 6.0, 4.0)
 
 
 def test_branches_are_read():
     inside = computation(GATHER + GATHERED, "one", entry="")
     body = "  %c = () conditional(%b), branch_computations={%one, %one}\n"
-    assert found(inside, computation(body)) == Overlap(2, 6.0, 0.0)
+    assert found(inside, computation(body)) == HloOverlap(2, 6.0, 0.0)
     body = "  %c = () conditional(%b), true_computation=%one, false_computation=%one\n"
-    assert found(inside, computation(body)) == Overlap(2, 6.0, 0.0)
+    assert found(inside, computation(body)) == HloOverlap(2, 6.0, 0.0)
 
 
 def test_kinds_are_told_apart():
-    module = parse(HEAD + PRODUCT + computation(GATHER + SCATTER + dot("x") + GATHERED + SCATTERED))
-    by_kind = overlap(module, SPEEDS)
+    module = parse_hlo(
+        HEAD + PRODUCT + computation(GATHER + SCATTER + dot("x") + GATHERED + SCATTERED)
+    )
+    by_kind = measure_overlap(module, SPEEDS)
     assert by_kind == {
         # Of 8 x 8 numbers of two bytes three quarters are sent; the older one hides first.
-        "all-gather": Overlap(1, 3.0, 2.0, 96.0, 96.0),
-        "reduce-scatter": Overlap(1, 6.0, 0.0, 192.0),
+        "all-gather": HloOverlap(1, 3.0, 2.0, 96.0, 96.0),
+        "reduce-scatter": HloOverlap(1, 6.0, 0.0, 192.0),
     }
 
 
 def test_groups_beyond_a_domain_use_the_network():
-    module = parse(HEAD + PRODUCT + computation(GATHER + GATHERED))
+    module = parse_hlo(HEAD + PRODUCT + computation(GATHER + GATHERED))
     for domain, seconds in ((8, 3.0), (4, 3.0), (2, 12.0)):
         speeds = replace(SPEEDS, network=SPEEDS.link / 4, domain=domain)
-        assert overlap(module, speeds)["all-gather"].seconds == seconds
+        assert measure_overlap(module, speeds)["all-gather"].seconds == seconds
 
 
 def test_groups_choose_what_counts():
-    module = parse(HEAD + PRODUCT + computation(GATHER + dot("x") + GATHERED))
-    assert not overlap(module, SPEEDS, lambda groups: groups != ((0, 1, 2, 3), (4, 5, 6, 7)))
-    assert Overlap().hidden_share == 0
+    module = parse_hlo(HEAD + PRODUCT + computation(GATHER + dot("x") + GATHERED))
+    assert not measure_overlap(
+        module, SPEEDS, lambda groups: groups != ((0, 1, 2, 3), (4, 5, 6, 7))
+    )
+    assert HloOverlap().hidden_share == 0
 
 
 @pytest.mark.parametrize(
@@ -230,7 +240,9 @@ def test_groups_choose_what_counts():
     ],
 )
 def test_replica_groups(text, groups):
-    assert replica_groups(Instruction("r", "f32[]", "all-reduce", "", f", {text}", False)) == groups
+    assert (
+        replica_groups(HloInstruction("r", "f32[]", "all-reduce", "", f", {text}", False)) == groups
+    )
 
 
 @pytest.mark.parametrize(
@@ -244,7 +256,7 @@ def test_replica_groups(text, groups):
 )
 def test_unknown_replica_groups_are_refused(text):
     with pytest.raises(HloError, match="replica groups"):
-        replica_groups(Instruction("r", "f32[]", "all-reduce", "", text, False))
+        replica_groups(HloInstruction("r", "f32[]", "all-reduce", "", text, False))
 
 
 def test_bytes_of_a_ring():
@@ -287,9 +299,9 @@ def test_flops_of_products(line, expected):
         "  %w = f32[1,8,16] parameter(4)\n  %z = f32[3,16,4] parameter(5)\n"
         f"  ROOT %r = {line}\n"
     )
-    module = parse(f"{HEAD}ENTRY %main (x: f32[]) -> f32[] {{\n{body}}}\n")
+    module = parse_hlo(f"{HEAD}ENTRY %main (x: f32[]) -> f32[] {{\n{body}}}\n")
     main = module["main"]
-    assert flops(module, main, main.root) == expected
+    assert instruction_flops(module, main, main.root) == expected
 
 
 @pytest.mark.parametrize(
@@ -305,7 +317,7 @@ def test_flops_of_products(line, expected):
 )
 def test_texts_that_are_refused(text, reason):
     with pytest.raises(HloError, match=reason):
-        parse(text)
+        parse_hlo(text)
 
 
 @pytest.mark.parametrize(
@@ -331,9 +343,9 @@ def test_modules_that_are_refused(body, reason):
 
 def test_an_instruction_may_go_on_in_further_lines():
     call = '  %k = () custom-call(%b), custom_call_target="kernel", attributes={\n"x": 1\n}}\n'
-    assert found(computation(GATHER + call + dot("x") + GATHERED)) == Overlap(1, 3.0, 2.0)
+    assert found(computation(GATHER + call + dot("x") + GATHERED)) == HloOverlap(1, 3.0, 2.0)
 
 
 def test_copies_are_no_collectives():
     body = "  %c = (bf16[8,8], bf16[8,8], u32[]) copy-start(%b)\n  %d = bf16[8,8] copy-done(%c)\n"
-    assert found(computation(body)) == Overlap()
+    assert found(computation(body)) == HloOverlap()

@@ -19,12 +19,18 @@ from mllm_jax.compile import target as ahead
 from mllm_jax.compile.report import (
     GIB,
     TEMPORARIES,
-    advice,
-    compile_ahead,
-    exhausted,
+    advise,
+    compile_for_target,
+    parse_exhausted,
     temporary_bytes,
 )
-from mllm_jax.compile.target import COMPILERS, Target, check_installed, for_target, training_batch
+from mllm_jax.compile.target import (
+    COMPILERS,
+    CompileTarget,
+    check_installed,
+    configure_for_target,
+    training_batch,
+)
 from mllm_jax.config.load import ConfigError, load
 from mllm_jax.runtime.devices import DeviceError
 from mllm_jax.runtime.exits import ExitCode
@@ -75,7 +81,7 @@ TEXT = SMALL | {
     "parallel__encoders": {},
     "data__budgets": {"tokens": 256, "segments": 8},
 }
-TPU, GPU = Target.parse("tpu:v5p:2x2x1"), Target.parse("gpu:h100:1x4")
+TPU, GPU = CompileTarget.parse("tpu:v5p:2x2x1"), CompileTarget.parse("gpu:h100:1x4")
 
 
 def assert_alike(one: Any, other: Any) -> None:
@@ -136,9 +142,9 @@ def test_the_step_is_that_of_training(small_config: Make) -> None:
 
 
 def test_topologies_are_read() -> None:
-    target = Target.parse("tpu:v5p:4x4x4")
+    target = CompileTarget.parse("tpu:v5p:4x4x4")
     assert (target.count, target.hardware.name, str(target)) == (64, "v5p", "tpu:v5p:4x4x4")
-    assert Target.parse("gpu:h100:4x8") == Target("h100", (4, 8))
+    assert CompileTarget.parse("gpu:h100:4x8") == CompileTarget("h100", (4, 8))
 
 
 @pytest.mark.parametrize(
@@ -155,17 +161,17 @@ def test_topologies_are_read() -> None:
 )
 def test_impossible_topologies_are_refused(text: str, reason: str) -> None:
     with pytest.raises(DeviceError, match=reason):
-        Target.parse(text)
+        CompileTarget.parse(text)
 
 
 def test_unknown_chips_are_refused() -> None:
     with pytest.raises(HardwareError, match=r"'v9'.*v5p"):
-        Target.parse("tpu:v9:4x4x4")
+        CompileTarget.parse("tpu:v9:4x4x4")
 
 
 def test_plans_for_other_devices_are_refused() -> None:
     with pytest.raises(ConfigError) as caught:
-        for_target(config(), Target.parse("tpu:v5p:4x4x4"))
+        configure_for_target(config(), CompileTarget.parse("tpu:v5p:4x4x4"))
     assert "parallel.devices: 4 is not 64, the product of 4 x 4 x 4" in str(caught.value)
     assert "a topology of 4 devices, or plans that multiply to 64" in str(caught.value)
 
@@ -174,7 +180,9 @@ def test_what_cannot_run_there_is_refused() -> None:
     with pytest.raises(
         ConfigError, match=r"model\.attention: splash cannot run .* it runs on tpu, not on gpu"
     ):
-        for_target(config(model__attention="splash", parallel__platform="tpu", **tall()), GPU)
+        configure_for_target(
+            config(model__attention="splash", parallel__platform="tpu", **tall()), GPU
+        )
 
 
 def tall() -> dict[str, Any]:
@@ -210,7 +218,7 @@ def test_missing_compilers_are_told_with_their_extras(monkeypatch: pytest.Monkey
     ],
 )
 def test_what_a_tpu_lacks_is_read_off_its_compilers_message(text: str) -> None:
-    needs, has = exhausted(jax.errors.JaxRuntimeError(f"RESOURCE_EXHAUSTED: {text}"))
+    needs, has = parse_exhausted(jax.errors.JaxRuntimeError(f"RESOURCE_EXHAUSTED: {text}"))
     assert (needs, has) == (155.38 * GIB, 95.74 * GIB)
 
 
@@ -229,26 +237,26 @@ def test_a_tpus_temporaries_are_those_of_its_peak() -> None:
 def test_other_errors_of_the_compiler_are_not_swallowed() -> None:
     other = jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Ran out of memory in memory space vmem")
     with pytest.raises(jax.errors.JaxRuntimeError, match="vmem"):
-        exhausted(other)
+        parse_exhausted(other)
 
 
 def test_advice_names_changes_that_would_do() -> None:
     """120 GiB fit into 100 with an eighth of the temporaries, or with half of the state."""
     found = {"parameters": 20.0, "optimizer state": 40.0, TEMPORARIES: 26.0, "batch": 34.0}
     found = {kind: GIB * size for kind, size in found.items()}
-    said = advice(config(), found, 100 * GIB)
+    said = advise(config(), found, 100 * GIB)
     assert "needs 120.0 GiB of 100.0 GiB, 20.0 GiB too much" in said
     assert "most of it is optimizer state, 40.0 GiB" in said
     assert "parallel.decoder.fsdp: 2 in place of data (now 1)" in said
     assert "model.remat: full (now layer)" in said
     assert "data.rows or data.budgets divided by 8" in said
-    assert advice(config(), found, 120 * GIB) == ""
+    assert advise(config(), found, 120 * GIB) == ""
 
 
 def test_advice_does_not_promise_what_is_not_enough() -> None:
     found = {"parameters": 10.0, "optimizer state": 0.0, TEMPORARIES: 10.0, "batch": 100.0}
     found = {kind: GIB * size for kind, size in found.items()}
-    said = advice(config(), found, 50 * GIB)
+    said = advise(config(), found, 50 * GIB)
     assert "fsdp" not in said
     assert "data.rows" not in said
 
@@ -289,7 +297,9 @@ def test_a_small_pipelined_step_is_compiled_for_a_tpu(
 def test_a_step_that_does_not_fit_a_tpu_says_so() -> None:
     pytest.importorskip("libtpu")
     wide = {"layers": 8, "d_model": 16384, "heads": 128, "d_ff": 131072, "vocab": 512}
-    report = compile_ahead(config(**TEXT | {"model__decoder": {"family": "llama"} | wide}), TPU)
+    report = compile_for_target(
+        config(**TEXT | {"model__decoder": {"family": "llama"} | wide}), TPU
+    )
     assert not report.fits
     # Eight layers of four matrices d x d and three d x d_ff, embedding and head, over four devices.
     d, d_ff = 16384, 131072
@@ -304,7 +314,7 @@ def test_a_step_that_does_not_fit_a_tpu_says_so() -> None:
 @pytest.mark.gpu_compile
 def test_a_small_pipelined_step_is_compiled_for_a_gpu() -> None:
     pytest.importorskip("jax_plugins.xla_cuda13")
-    report = compile_ahead(config(**SMALL), GPU)
+    report = compile_for_target(config(**SMALL), GPU)
     assert report.fits
     assert {"all-gather", "reduce-scatter", "collective-permute"} <= set(report.collectives)
     assert "fits gpu:h100:1x4" in report.summary
@@ -316,7 +326,7 @@ def test_a_recipe_is_compiled_for_the_gpus_it_names() -> None:
     """Triton has no tiling for one of the products, so cuBLAS must take it."""
     pytest.importorskip("jax_plugins.xla_cuda13")
     recipe = load(ROOT / "configs/recipes/onevision_8.yaml")
-    report = compile_ahead(recipe, Target.parse("gpu:h100:1x8"))
+    report = compile_for_target(recipe, CompileTarget.parse("gpu:h100:1x8"))
     assert report.fits
     assert report.total == pytest.approx(report.predicted, rel=0.1)
 
@@ -325,7 +335,7 @@ def test_a_recipe_is_compiled_for_the_gpus_it_names() -> None:
 def test_auto_is_what_the_target_takes() -> None:
     """`auto` does not mean the choice of the CPU that compiles."""
     pytest.importorskip("libtpu")
-    chosen = for_target(config(**SMALL), TPU)
+    chosen = configure_for_target(config(**SMALL), TPU)
     step = train_step(chosen, TPU.devices())
     text = step.update.lower(step.abstract, training_batch(chosen, step)).as_text()
     assert "tpu_custom_call" in text

@@ -10,7 +10,7 @@ import pytest
 
 from mllm_jax.cli.main import main
 from mllm_jax.config.load import ConfigError, load, read, to_yaml
-from mllm_jax.config.renamed_keys import RENAMED, RenameError, is_complete, translated
+from mllm_jax.config.renamed_keys import RENAMED, RenameError, is_complete, translate_keys
 from mllm_jax.config.strict_yaml import parse_yaml, write_yaml
 from mllm_jax.config.upgrade import upgrade
 
@@ -60,8 +60,8 @@ def test_a_key_of_before_is_refused_with_the_new_one(key: Any) -> None:
 def test_a_value_under_a_key_of_before_is_translated(key: Any) -> None:
     around = {"parallel": {"encoders": {"audio": {"stage": 2}}}}
     old, new = (_nested(override) for override in OVERRIDES[key.old])
-    assert translated(old, around) == new
-    assert translated(new, around) == new
+    assert translate_keys(old, around) == new
+    assert translate_keys(new, around) == new
 
 
 def test_what_a_command_wrote_is_read_as_it_was_meant(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_one_chunk_is_what_every_module_has(tmp_path: Path) -> None:
 )
 def test_a_value_without_counterpart_is_told(values: dict[str, Any], reason: str) -> None:
     with pytest.raises(RenameError, match=reason):
-        translated(values)
+        translate_keys(values)
 
 
 BEFORE = """\
@@ -230,7 +230,7 @@ def test_no_file_of_the_project_has_a_key_of_before() -> None:
     for path in sorted((ROOT / "configs").rglob("*.yaml")):
         if path.parent.name not in ("hardware", "clusters"):
             values = read(path)
-            assert translated(values) == values, path
+            assert translate_keys(values) == values, path
 
 
 def _nested(override: str) -> dict[str, Any]:

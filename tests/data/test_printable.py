@@ -13,7 +13,7 @@ from data.faults import LONGEST, Fault, FaultKind
 from data.quotes import enumerated, printable
 from data.sample import DataError, SampleError
 from data.sources.make import make_source
-from mllm_jax.pages.html.document import write
+from mllm_jax.pages.html.document import write_page
 from tests.data.samples import MakeConfig
 from tests.data.sources.formats.test_webdataset import PNG
 from tests.data.sources.formats.writers import tar
@@ -58,5 +58,5 @@ def test_samples_are_named(name: str, tmp_path: Path, make_config: MakeConfig) -
 
 
 def test_a_page_is_written_whatever_it_tells(tmp_path: Path) -> None:
-    page = write("<p>\ud800</p>", tmp_path / "a.html", "--out")
+    page = write_page("<p>\ud800</p>", tmp_path / "a.html", "--out")
     assert page.read_text() == "<p>\\ud800</p>"

@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mllm_jax.evaluation.evaluate import Evaluated, Judged
+from mllm_jax.evaluation.evaluate import EvaluationResult, JudgedAnswer
 from mllm_jax.evaluation.metrics import (
-    Reference,
-    Score,
+    AnswerReference,
+    MetricScore,
     anls,
     choice,
-    edits,
+    edit_distance,
     exact_match,
-    option_of,
+    find_option,
     wer,
     wer_normalised,
 )
-from mllm_jax.generate.answers import Reply, Timing
+from mllm_jax.generate.answers import AnswerTiming, Reply
 
 
 @pytest.mark.parametrize(
@@ -32,14 +32,14 @@ from mllm_jax.generate.answers import Reply, Timing
     ],
 )
 def test_edit_distances(own: str, other: str, distance: int) -> None:
-    assert edits(own, other) == edits(other, own) == distance
+    assert edit_distance(own, other) == edit_distance(other, own) == distance
 
 
 @given(st.text("ab", max_size=6), st.text("ab", max_size=6), st.text("ab", max_size=6))
 def test_edits_are_a_distance(a: str, b: str, c: str) -> None:
-    assert (edits(a, b) == 0) == (a == b)
-    assert edits(a, c) <= edits(a, b) + edits(b, c)
-    assert abs(len(a) - len(b)) <= edits(a, b) <= max(len(a), len(b))
+    assert (edit_distance(a, b) == 0) == (a == b)
+    assert edit_distance(a, c) <= edit_distance(a, b) + edit_distance(b, c)
+    assert abs(len(a) - len(b)) <= edit_distance(a, b) <= max(len(a), len(b))
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_edits_are_a_distance(a: str, b: str, c: str) -> None:
     ],
 )
 def test_anls(answer: str, references: list[str], score: float) -> None:
-    found = anls(answer, Reference(tuple(references)))
+    found = anls(answer, AnswerReference(tuple(references)))
     assert found.amount == pytest.approx(score)
     assert found.weight == 1
 
@@ -74,7 +74,7 @@ def test_anls(answer: str, references: list[str], score: float) -> None:
     ],
 )
 def test_word_errors(answer: str, references: list[str], errors: float, words: float) -> None:
-    assert wer(answer, Reference(tuple(references))) == (errors, words)
+    assert wer(answer, AnswerReference(tuple(references))) == (errors, words)
 
 
 @pytest.mark.parametrize(
@@ -91,14 +91,14 @@ def test_word_errors(answer: str, references: list[str], errors: float, words: f
 def test_word_errors_of_normalised_texts(
     answer: str, reference: str, plain: int, normalised: int
 ) -> None:
-    own = Reference((reference,))
+    own = AnswerReference((reference,))
     assert wer(answer, own).amount == plain
     assert wer_normalised(answer, own).amount == normalised
     assert wer_normalised(answer.upper(), own) == wer_normalised(answer, own)
 
 
 def test_exact_match_is_to_the_letter() -> None:
-    reference = Reference(("Stop", "halt"))
+    reference = AnswerReference(("Stop", "halt"))
     assert exact_match(" halt\n", reference) == (1.0, 1.0)
     assert exact_match("stop", reference) == (0.0, 1.0)
 
@@ -116,8 +116,8 @@ def test_exact_match_is_to_the_letter() -> None:
 def test_an_option_is_named_by_letter_or_text(answer: str) -> None:
     choices = ("cat", "dog", "bird")
     for right in ("B", "dog"):
-        assert choice(answer, Reference((right,), choices)) == (1.0, 1.0)
-    assert choice(answer, Reference(("A",), choices)) == (0.0, 1.0)
+        assert choice(answer, AnswerReference((right,), choices)) == (1.0, 1.0)
+    assert choice(answer, AnswerReference(("A",), choices)) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ def test_an_option_is_named_by_letter_or_text(answer: str) -> None:
 def test_options_may_end_in_a_full_stop(answer: str) -> None:
     choices = ("It rains.", "It snows.")
     for right in ("A", "It rains.", "It rains"):
-        assert choice(answer, Reference((right,), choices)) == (1.0, 1.0)
-    assert choice(answer, Reference(("It snows.",), choices)) == (0.0, 1.0)
+        assert choice(answer, AnswerReference((right,), choices)) == (1.0, 1.0)
+    assert choice(answer, AnswerReference(("It snows.",), choices)) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_options_may_end_in_a_full_stop(answer: str) -> None:
 def test_a_letter_wins_where_it_is_the_text_of_another_option(
     answer: str, choices: tuple[str, ...], number: int
 ) -> None:
-    assert option_of(answer, choices) == number
+    assert find_option(answer, choices) == number
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_letter_wins_where_it_is_the_text_of_another_option(
     ],
 )
 def test_an_article_is_no_option(answer: str, number: int | None) -> None:
-    assert option_of(answer, ("cat", "dog", *"cdefghi")) == number
+    assert find_option(answer, ("cat", "dog", *"cdefghi")) == number
 
 
 @pytest.mark.parametrize(
@@ -174,22 +174,22 @@ def test_an_article_is_no_option(answer: str, number: int | None) -> None:
 )
 def test_what_names_no_option_is_wrong(answer: str) -> None:
     for right in "ABC":
-        assert choice(answer, Reference((right,), ("cat", "dog", "bird"))) == (0.0, 1.0)
+        assert choice(answer, AnswerReference((right,), ("cat", "dog", "bird"))) == (0.0, 1.0)
 
 
 def test_a_mean_counts_every_word_and_only_what_has_the_metric() -> None:
     """Word errors of all answers together, as speech is measured, and not the mean of rates."""
 
-    def judged(source: str, **scores: Score) -> Judged:
-        return Judged(source, Reply("x", "y"), Reference(("z",)), scores)
+    def judged(source: str, **scores: MetricScore) -> JudgedAnswer:
+        return JudgedAnswer(source, Reply("x", "y"), AnswerReference(("z",)), scores)
 
     each = [
-        judged("a", wer=Score(3, 6)),
-        judged("a", wer=Score(2, 2), choice=Score(1, 1)),
-        judged("b", wer=Score(0, 4)),
-        Judged("b", Reply("x", None, error="unusable"), None, {}),
+        judged("a", wer=MetricScore(3, 6)),
+        judged("a", wer=MetricScore(2, 2), choice=MetricScore(1, 1)),
+        judged("b", wer=MetricScore(0, 4)),
+        JudgedAnswer("b", Reply("x", None, error="unusable"), None, {}),
     ]
-    found = Evaluated("m", ("wer", "choice"), each, Timing())
+    found = EvaluationResult("m", ("wer", "choice"), each, AnswerTiming())
     assert found.means("a") == {"wer": 5 / 8, "choice": 1.0}
     assert found.means("b") == {"wer": 0.0, "choice": None}
     assert found.rows[-1] == ("all", 3, 1, 5 / 12, 1.0)

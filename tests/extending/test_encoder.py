@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from data.batch import PackedBatch
-from mllm_jax.check.synthetic import scattered, synthetic_batch
-from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
+from mllm_jax.check.synthetic import scatter_rows, synthetic_batch
+from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_and_gradients
 from mllm_jax.config.inputs import row_specs
 from mllm_jax.families import registry
 from mllm_jax.hf_format.files import OtherModulesError, PretrainedError
@@ -131,8 +131,10 @@ def on_one_device() -> tuple[np.ndarray, Any]:
     ],
 )
 def test_every_plan_computes_what_one_device_computes(plans: dict[str, ParallelPlan]) -> None:
-    rows = scattered(batch(), model(), 2)
-    result = compare(loss_and_gradients(model(), plans, parameters(), [rows]), on_one_device())
+    rows = scatter_rows(batch(), model(), 2)
+    result = compare_gradients(
+        loss_and_gradients(model(), plans, parameters(), [rows]), on_one_device()
+    )
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
 

@@ -17,7 +17,7 @@ from mllm_jax.hf_format.release_format import ReleasedModel
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.pretrained.forms import form_of
-from mllm_jax.models.pretrained.release import Release, composed
+from mllm_jax.models.pretrained.release import Release, compose_model
 from tests.extending.duo import FAMILY
 from tests.models.pretrained.stored import by_name, imported_from, written
 
@@ -69,7 +69,9 @@ def test_a_model_is_written_checked_and_read_again(tmp_path: Path) -> None:
     release = Release.open(tmp_path)
     release.check()
     assert release.composition == model
-    assert ModelConfig.model_validate({**composed(str(tmp_path)), "pretrained": None}) == config
+    assert (
+        ModelConfig.model_validate({**compose_model(str(tmp_path)), "pretrained": None}) == config
+    )
     _, loaded, _ = imported_from(tmp_path)
     jax.tree.map(np.testing.assert_array_equal, loaded, jax.device_get(params))
 

@@ -16,9 +16,9 @@ from mllm_jax.check.verify import initial_parameters
 from mllm_jax.config.inputs import token_spec
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import ModuleRows
-from mllm_jax.train.decoding.columns import Columns
-from mllm_jax.train.decoding.programs import Decoding
-from mllm_jax.train.decoding.sampling import Sampling
+from mllm_jax.train.decoding.columns import AnswerColumns
+from mllm_jax.train.decoding.programs import DecodingPrograms
+from mllm_jax.train.decoding.sampling import TokenSampling
 from mllm_jax.train.step.build import build_step
 from sharding.grid import View
 from sharding.plan import ParallelPlan
@@ -40,17 +40,17 @@ def test_answers_are_those_without_a_cache() -> None:
     """Both prompts in one row, whose answers grow side by side."""
     params: Any = jax.tree.map(lambda x: jnp.asarray(4 * x), initial_parameters(MODEL, seed=1))
     step = build_step(MODEL, {"decoder": ParallelPlan()}, devices=jax.devices()[:1])
-    decoding = Decoding(step, ())
+    decoding = DecodingPrograms(step, ())
     rows, slots, start = SPEC.empty_rows((1, TOKENS), []), [], 0
     for segment, (tokens, spans) in enumerate(PROMPTS, 1):
         SPEC.write(rows, 0, start, segment, len(tokens), spans)
         rows.inputs[0, start : start + len(tokens)] = tokens
         slots.append(Slot(segment, 0, start, len(tokens), segment, ()))
         start += len(tokens)
-    columns = Columns.of(slots, [0], decoding.columns_unit, [MOST] * len(slots))
+    columns = AnswerColumns.of(slots, [0], decoding.columns_unit, [MOST] * len(slots))
     prepared = decoding.prepared(step.form.stored(params))
     batch = PackedBatch({DECODER: rows})
-    found = decoding.write(prepared, batch, columns, MOST, Sampling()).answers
+    found = decoding.write(prepared, batch, columns, MOST, TokenSampling()).answers
     assert found == without_cache(params["decoder"])
     assert len({*found[0], *found[1]}) > 2
 

@@ -12,8 +12,8 @@ import pytest
 
 from data.sample import DataError
 from data.sources.formats.prompts import given_questions
-from mllm_jax.generate.answers import Reply, Timing
-from mllm_jax.generate.generator import Generator, Wanted
+from mllm_jax.generate.answers import AnswerTiming, Reply
+from mllm_jax.generate.generator import AnswerGenerator, AnswerOptions
 from mllm_jax.generate.kept import AnswerFile
 from tests.configs import config
 
@@ -54,7 +54,7 @@ def test_answers_of_something_else_are_refused_by_name(tmp_path: Path) -> None:
         other.kept()
 
 
-class Answering(Generator):
+class Answering(AnswerGenerator):
     """A generator whose model answers with the number of the prompt, two prompts at a time."""
 
     def __init__(self) -> None:
@@ -67,11 +67,11 @@ class Answering(Generator):
     def _measured(self, source: Any, index: int, miss: Any) -> Any:
         return SimpleNamespace(index=index, lengths=SimpleNamespace(tokens=10 - index))
 
-    def _answer(self, source: Any, chosen: Sequence[Any], *rest: Any) -> Timing:
+    def _answer(self, source: Any, chosen: Sequence[Any], *rest: Any) -> AnswerTiming:
         replies: dict[int, Reply] = rest[2]
         self.batches.append([own.index for own in chosen])
         replies |= {own.index: Reply(source.name(own.index), str(own.index)) for own in chosen}
-        return Timing()
+        return AnswerTiming()
 
 
 def test_prompts_that_have_answers_are_not_answered_again(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_prompts_that_have_answers_are_not_answered_again(tmp_path: Path) -> Non
     source, own = given_questions(config().data, records, tmp_path), Answering()
     heard: list[Mapping[int, Reply]] = []
     kept = {1: Reply("prompt 1", "one"), 4: Reply("prompt 4", "four")}
-    found = own.answers(source, Wanted(), kept=kept, answered=heard.append)
+    found = own.answers(source, AnswerOptions(), known_replies=kept, on_answered=heard.append)
     assert own.batches == [[3, 2], [0]]
     assert [[*batch] for batch in heard] == own.batches
     assert [reply.text for reply in found.replies] == ["0", "one", "2", "3", "four"]

@@ -17,11 +17,11 @@ import soundfile
 from data.batch import DECODER, PackedBatch
 from data.loading.evaluation import Slot
 from data.rows.tokens import TEXT
-from mllm_jax.generate.generator import Generator, Wanted
+from mllm_jax.generate.generator import AnswerGenerator, AnswerOptions
 from mllm_jax.generate.opened import open_model
-from mllm_jax.train.decoding.columns import Columns
-from mllm_jax.train.decoding.programs import Decoding
-from mllm_jax.train.decoding.sampling import Sampling
+from mllm_jax.train.decoding.columns import AnswerColumns
+from mllm_jax.train.decoding.programs import DecodingPrograms
+from mllm_jax.train.decoding.sampling import TokenSampling
 from mllm_jax.train.step.batch import local_rows
 from mllm_jax.train.step.build import build_step
 from sharding.plan import ParallelPlan
@@ -71,14 +71,14 @@ def written(folder: str, plan: ParallelPlan, rows: list[int], count: int) -> lis
     """Answers to a decoder's prompts that lie in these of `count` rows."""
     model, params, _ = imported(folder)
     step = build_step(model, {"decoder": plan}, devices=jax.devices()[: plan.devices])
-    decoding = Decoding(step, (), "layer")
+    decoding = DecodingPrograms(step, (), "layer")
     stored = step.form.stored(params)
     laid_out = jax.tree.map(lambda leaf: leaf.sharding, step.abstract["params"])
     prepared = decoding.prepared(jax.device_put(stored, laid_out))
     batch, slots = laid(texts(folder), rows, count)
     own = local_rows(step, count)["decoder"]
-    columns = Columns.of(slots, own, decoding.columns_unit, [MOST] * len(slots))
-    return decoding.write(prepared, batch, columns, MOST, Sampling()).answers
+    columns = AnswerColumns.of(slots, own, decoding.columns_unit, [MOST] * len(slots))
+    return decoding.write(prepared, batch, columns, MOST, TokenSampling()).answers
 
 
 @pytest.mark.parametrize("folder", DECODERS)
@@ -135,24 +135,26 @@ def _bytes(kind: str, name: str) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def generators() -> dict[str, Generator]:
+def generators() -> dict[str, AnswerGenerator]:
     return {}
 
 
-def generator_of(folder: str, generators: dict[str, Generator]) -> Generator:
+def generator_of(folder: str, generators: dict[str, AnswerGenerator]) -> AnswerGenerator:
     if folder not in generators:
         opened = open_model(None, Path(ROOT / folder), ["parallel.devices=1"])
-        generators[folder] = Generator(opened)
+        generators[folder] = AnswerGenerator(opened)
     return generators[folder]
 
 
 @pytest.mark.parametrize("folder", WHOLE)
-def test_whole_models_write_the_same_tokens(folder: str, generators: dict[str, Generator]) -> None:
+def test_whole_models_write_the_same_tokens(
+    folder: str, generators: dict[str, AnswerGenerator]
+) -> None:
     """All conversations in one batch, from files of media to tokens."""
     chats = json.loads((ROOT / folder / "chats.json").read_text())
     generator = generator_of(folder, generators)
     records = [record(chat["messages"]) for chat in chats.values()]
-    replies = generator(records, Wanted(new_tokens=MOST)).replies
+    replies = generator(records, AnswerOptions(new_tokens=MOST)).replies
     for reply, tokens in zip(replies, expected(folder).values(), strict=True):
         ends = [n for n, own in enumerate(tokens) if own in generator.ends]
         wanted = tokens[: ends[0] + 1] if ends else tokens
@@ -161,13 +163,13 @@ def test_whole_models_write_the_same_tokens(folder: str, generators: dict[str, G
 
 
 @pytest.mark.slow
-def test_an_answer_does_not_depend_on_the_batch(generators: dict[str, Generator]) -> None:
+def test_an_answer_does_not_depend_on_the_batch(generators: dict[str, AnswerGenerator]) -> None:
     """Greedy and drawn, of one prompt alone and beside others."""
     folder = "llava_onevision"
     chats = json.loads((ROOT / folder / "chats.json").read_text())
     generator = generator_of(folder, generators)
     records = [record(chats[name]["messages"]) for name in ("wide", "text", "two")]
-    for sampling in (Sampling(), Sampling(1.0, 20, 0.9, seed=3)):
-        together = generator(records, Wanted(sampling, MOST, rows=4))
-        apart = generator(records, Wanted(sampling, MOST, rows=1))
+    for sampling in (TokenSampling(), TokenSampling(1.0, 20, 0.9, seed=3)):
+        together = generator(records, AnswerOptions(sampling, MOST, rows=4))
+        apart = generator(records, AnswerOptions(sampling, MOST, rows=1))
         assert [own.tokens for own in together.replies] == [own.tokens for own in apart.replies]

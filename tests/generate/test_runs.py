@@ -11,9 +11,9 @@ import pytest
 
 from data.planning.stream import LoaderState
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.generate.generator import Generator, Wanted
+from mllm_jax.generate.generator import AnswerGenerator, AnswerOptions
 from mllm_jax.generate.opened import open_model
-from mllm_jax.train.decoding.sampling import Sampling
+from mllm_jax.train.decoding.sampling import TokenSampling
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
@@ -57,11 +57,11 @@ def run(
     return folder
 
 
-@pytest.mark.parametrize("sampling", [Sampling(), Sampling(1.0, 40, 0.95, 7)], ids=str)
-def test_stages_answer_as_one_device_does(run: Path, sampling: Sampling) -> None:
-    wanted = Wanted(sampling, new_tokens=6)
-    staged = Generator(open_model(run, None), "layer")(PROMPTS, wanted)
-    alone = Generator(open_model(run, None, alone=True), "step")(PROMPTS, wanted)
+@pytest.mark.parametrize("sampling", [TokenSampling(), TokenSampling(1.0, 40, 0.95, 7)], ids=str)
+def test_stages_answer_as_one_device_does(run: Path, sampling: TokenSampling) -> None:
+    wanted = AnswerOptions(sampling, new_tokens=6)
+    staged = AnswerGenerator(open_model(run, None), "layer")(PROMPTS, wanted)
+    alone = AnswerGenerator(open_model(run, None, one_device=True), "step")(PROMPTS, wanted)
     assert [own.tokens for own in staged.replies] == [own.tokens for own in alone.replies]
     assert len({own.tokens for own in alone.replies}) > 1
     assert staged.timing.prompt_tokens == alone.timing.prompt_tokens > 0
@@ -71,19 +71,19 @@ def test_a_run_is_opened_with_its_configuration(run: Path) -> None:
     opened = open_model(run, None)
     assert opened.stages == 2
     assert opened.named == f"step 3 of {run}"
-    alone = open_model(run, None, ["data.on_error=raise"], alone=True)
+    alone = open_model(run, None, ["data.on_error=raise"], one_device=True)
     assert (alone.config.parallel.devices, alone.stages) == (1, 1)
     assert alone.config.data.on_error == "raise"
 
 
 def test_parameters_of_another_model_are_refused(run: Path) -> None:
-    opened = open_model(run, None, ["model.decoder.d_ff=48"], alone=True)
+    opened = open_model(run, None, ["model.decoder.d_ff=48"], one_device=True)
     with pytest.raises(CheckpointError, match="belongs to another model"):
         opened.load(Experiment.build(opened.config))
 
 
 def test_parameters_are_read_alone_and_put_in_the_order_of_the_layers(run: Path) -> None:
-    opened = open_model(run, None, alone=True)
+    opened = open_model(run, None, one_device=True)
     experiment = Experiment.build(opened.config)
     params = opened.load(experiment)
     saved = SavedParameters(run / "checkpoints")

@@ -8,7 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mllm_jax.train.decoding.sampling import Sampling, SamplingError, drawn, most_likely
+from mllm_jax.train.decoding.sampling import (
+    SamplingError,
+    TokenSampling,
+    draw_tokens,
+    mask_unlikely,
+)
 
 #: Logits of the probabilities .5, .2, .2 and .1.
 LOGITS = jnp.log(jnp.array([[[0.2, 0.5, 0.1, 0.2]]]))
@@ -31,40 +36,40 @@ MANY = 4000
     ],
 )
 def test_the_most_likely_tokens_are_kept(top_k: int, top_p: float, kept: list[int]) -> None:
-    found = most_likely(LOGITS, jnp.int32(top_k), jnp.float32(top_p))
+    found = mask_unlikely(LOGITS, jnp.int32(top_k), jnp.float32(top_p))
     assert np.flatnonzero(np.isfinite(found[0, 0])).tolist() == kept
     np.testing.assert_array_equal(found[0, 0, kept], LOGITS[0, 0, kept])
 
 
-def draw(sampling: Sampling, numbers: Any, places: Any) -> Any:
+def draw(sampling: TokenSampling, numbers: Any, places: Any) -> Any:
     logits = jnp.broadcast_to(LOGITS, (*numbers.shape, LOGITS.shape[-1]))
-    return np.asarray(drawn(logits, sampling.draw, numbers, places))
+    return np.asarray(draw_tokens(logits, sampling.draw, numbers, places))
 
 
 def test_tokens_come_as_often_as_they_are_likely() -> None:
     numbers, places = jnp.zeros((1, MANY), jnp.int32), jnp.arange(MANY, dtype=jnp.int32)[None]
-    found = draw(Sampling(temperature=1.0), numbers, places)
+    found = draw(TokenSampling(temperature=1.0), numbers, places)
     share = np.bincount(found[0], minlength=4) / MANY
     np.testing.assert_allclose(share, [0.2, 0.5, 0.1, 0.2], atol=0.03)
     # Half the temperature squares all probabilities.
-    cold = draw(Sampling(temperature=0.5), numbers, places)
+    cold = draw(TokenSampling(temperature=0.5), numbers, places)
     squares = np.square([0.2, 0.5, 0.1, 0.2])
     share = np.bincount(cold[0], minlength=4) / MANY
     np.testing.assert_allclose(share, squares / squares.sum(), atol=0.03)
-    assert set(draw(Sampling(1.0, top_k=3), numbers, places)[0].tolist()) == {0, 1, 3}
+    assert set(draw(TokenSampling(1.0, top_k=3), numbers, places)[0].tolist()) == {0, 1, 3}
 
 
 def test_draws_depend_on_seed_prompt_and_place_alone() -> None:
     numbers = jnp.arange(64, dtype=jnp.int32)[None]
     places = jnp.full((1, 64), 5, jnp.int32)
-    whole = draw(Sampling(1.0, seed=1), numbers, places)
+    whole = draw(TokenSampling(1.0, seed=1), numbers, places)
     np.testing.assert_array_equal(
-        draw(Sampling(1.0, seed=1), numbers[:, 7:9], places[:, 7:9]), whole[:, 7:9]
+        draw(TokenSampling(1.0, seed=1), numbers[:, 7:9], places[:, 7:9]), whole[:, 7:9]
     )
     for other in (
-        draw(Sampling(1.0, seed=2), numbers, places),
-        draw(Sampling(1.0, seed=1), numbers + 64, places),
-        draw(Sampling(1.0, seed=1), numbers, places + 1),
+        draw(TokenSampling(1.0, seed=2), numbers, places),
+        draw(TokenSampling(1.0, seed=1), numbers + 64, places),
+        draw(TokenSampling(1.0, seed=1), numbers, places + 1),
     ):
         assert (other != whole).any()
 
@@ -84,4 +89,4 @@ def test_draws_depend_on_seed_prompt_and_place_alone() -> None:
 )
 def test_settings_without_a_meaning_are_refused(values: dict[str, Any], match: str) -> None:
     with pytest.raises(SamplingError, match=match):
-        Sampling(**values)
+        TokenSampling(**values)

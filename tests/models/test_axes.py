@@ -13,7 +13,7 @@ from data.batch import DECODER, NEXT_TOKEN, PackedBatch
 from data.rows.tokens import TextSpan
 from data.sample import Grid
 from mllm_jax.check.synthetic import synthetic_batch
-from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
+from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_and_gradients
 from mllm_jax.config.inputs import token_spec
 from mllm_jax.config.pipeline_plan import PipelinePlan, check_layers
 from mllm_jax.models.graph import ModelConfig
@@ -67,7 +67,7 @@ def test_packed_equals_alone() -> None:
     packed, alone = (
         on_one_device()([batch(own)] * 2) for own in ([(0, 0), (0, 13)], [(0, 3), (1, 9)])
     )
-    result = compare(packed, alone)
+    result = compare_gradients(packed, alone)
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
 
@@ -93,7 +93,7 @@ def test_a_pipeline_with_context_ranks_is_one_device() -> None:
     plan = {"decoder": ParallelPlan(stage=2, context=2)}
     pipeline = PipelinePlan(interleaved(2, 1, MICROBATCHES))
     found = loss_and_gradients(model(), plan, parameters(), batches, pipeline)
-    result = compare(found, on_one_device()(batches))
+    result = compare_gradients(found, on_one_device()(batches))
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
 
@@ -129,7 +129,9 @@ def test_chunks_of_an_encoder_of_two_kinds_of_layers_are_one_device() -> None:
     cuts = (ModuleStages("vision", chunks=2),)
     pipeline = PipelinePlan(naive(interleaved(2, 1, MICROBATCHES), cuts))
     plans = {"decoder": ParallelPlan(stage=2), "vision": ParallelPlan(data=2)}
-    result = compare(loss_and_gradients(model, plans, params, batches, pipeline), expected)
+    result = compare_gradients(
+        loss_and_gradients(model, plans, params, batches, pipeline), expected
+    )
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
 

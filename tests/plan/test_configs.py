@@ -14,8 +14,8 @@ import launch
 from mllm_jax.config.hardware import named
 from mllm_jax.config.inputs import standing_in
 from mllm_jax.config.load import load, resolve
-from mllm_jax.plan.planner import Planner
-from mllm_jax.plan.simulate import simulated_step
+from mllm_jax.plan.planner import PlanSearch
+from mllm_jax.plan.simulate import simulate_step
 from mllm_jax.runtime.exits import ExitCode
 from tests.configs import EXPERIMENTS, ROOT
 from tests.timing import ATTEMPTS
@@ -39,14 +39,14 @@ def test_every_config_has_a_plan(path: Path) -> None:
     config = load(path, planned=False)
     config = standing_in(config) if config.data.auto_budgets else config
     name = config.schedule.hardware or "h100"
-    planner = Planner(config, named(name), name)
+    planner = PlanSearch(config, named(name), name)
     found = planner.search()
     assert found.best, found.refused
     best = found.best[0]
     assert 0 < best.memory.total <= planner.space.memory
     # What is written of it is a configuration that trains, and as fast as was found.
-    written = resolve(planner.configured(best.strategy).model_dump(mode="json"), source=path.name)
-    assert simulated_step(written, named(name)).makespan == pytest.approx(best.seconds)
+    written = resolve(planner.configure(best.strategy).model_dump(mode="json"), source=path.name)
+    assert simulate_step(written, named(name)).makespan == pytest.approx(best.seconds)
 
 
 @pytest.mark.slow

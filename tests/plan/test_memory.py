@@ -16,7 +16,7 @@ from mllm_jax.compile.target import training_batch
 from mllm_jax.config.configured_step import lower, on_platform, strategy
 from mllm_jax.config.hardware import named
 from mllm_jax.config.load import ExperimentConfig, load
-from mllm_jax.plan.memory import memory
+from mllm_jax.plan.memory import predict_memory
 from mllm_jax.plan.traced import traced_workload
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.step.batch import place
@@ -185,7 +185,7 @@ def test_weight_gradients_apart_take_what_is_predicted() -> None:
     """The bytes that a compiled step takes more than that of 1F1B."""
     own = load(ROOT / "configs" / "bench" / "schedules.yaml")
     kinds = [changed(own, "schedule", kind=kind) for kind in ("1f1b", "zero_bubble")]
-    plain, apart = (memory(kind, named("h100")).total for kind in kinds)
+    plain, apart = (predict_memory(kind, named("h100")).total for kind in kinds)
     first, second = (compile_gradients(k, gradient_step(k)).temporary_bytes for k in kinds)
     assert apart - plain == pytest.approx(second - first, rel=0.1)
 
@@ -219,7 +219,7 @@ def test_recipes_that_follow_a_mixture_have_room_for_all_that_their_budgets_allo
     own = load(file)
     assert own.schedule.hardware is not None
     chip = named(own.schedule.hardware)
-    assert memory(own, chip).total <= chip.room
+    assert predict_memory(own, chip).total <= chip.room
 
 
 @pytest.mark.slow
@@ -232,6 +232,6 @@ def test_slots_to_spare_take_what_is_predicted(monkeypatch: pytest.MonkeyPatch) 
         lowered = step.gradients.lower(step.abstract["params"], training_batch(own, step))
         real = lowered.compile().memory_analysis()
         assert real is not None
-        found.append((real.temp_size_in_bytes, memory(own, named("h100")).total))
+        found.append((real.temp_size_in_bytes, predict_memory(own, named("h100")).total))
     (compiled, told), (roomy, told_roomy) = found
     assert told_roomy - told == pytest.approx(roomy - compiled, rel=0.02)

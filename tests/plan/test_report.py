@@ -21,12 +21,12 @@ from mllm_jax.config.configured_step import lower
 from mllm_jax.config.hardware import named
 from mllm_jax.config.load import ExperimentConfig, load, resolve
 from mllm_jax.plan import report as module
-from mllm_jax.plan.comparison import other_systems, own_ways
-from mllm_jax.plan.memory import memory
-from mllm_jax.plan.planner import Planner
-from mllm_jax.plan.prediction import COLUMNS, Prediction
-from mllm_jax.plan.same_remat import beside
-from mllm_jax.plan.simulate import simulated_step
+from mllm_jax.plan.comparison import other_systems, subspaces
+from mllm_jax.plan.memory import predict_memory
+from mllm_jax.plan.planner import PlanSearch
+from mllm_jax.plan.prediction import COLUMNS, PlanPrediction
+from mllm_jax.plan.same_remat import compare_seconds
+from mllm_jax.plan.simulate import simulate_step
 from mllm_jax.runtime.exits import ExitCode
 from scheduling.costs.strategy import Strategy
 from scheduling.search.scheduler import Scheduler
@@ -91,10 +91,10 @@ def planned(
 
 
 @cache
-def found(count: int = 6) -> tuple[Planner, Any]:
+def found(count: int = 6) -> tuple[PlanSearch, Any]:
     """The best plans of the small configuration, each with other degrees of the decoder."""
     config = resolve(small(), source="test")
-    planner = Planner(config, named("h100"), "h100")
+    planner = PlanSearch(config, named("h100"), "h100")
     return planner, planner.search(count).best
 
 
@@ -104,7 +104,7 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     planner, _ = found()
     file = tmp_path_factory.mktemp("usual") / "plan.yaml"
     systems = other_systems()
-    made = module.plan(planner, 3, file, time.perf_counter, systems=systems).to_json()
+    made = module.plan_run(planner, 3, file, time.perf_counter, systems=systems).to_json()
     copy: dict[str, Any] = json.loads(json.dumps(made))
     return copy
 
@@ -168,7 +168,7 @@ def test_a_long_search_shows_how_far_it_is(tmp_path: Path) -> None:
     planner, _ = found()
     told: list[str] = []
     seconds = count(step=5)
-    module.plan(planner, 1, tmp_path / "plan.yaml", lambda: next(seconds), told.append)
+    module.plan_run(planner, 1, tmp_path / "plan.yaml", lambda: next(seconds), told.append)
     # A line every ten seconds; this clock is read once for each strategy that is simulated.
     assert told[0].startswith("fsdp: 10 s: 2 strategies simulated, ")
     begun = [line for line in told if line[0].isdigit()]
@@ -212,9 +212,9 @@ def test_the_best_at_equal_recomputation_is_told(
     assert own["step_seconds"] > best["step_seconds"]
     same = usual["same_remat"]
     assert same["step_seconds"] >= usual["best"]["step_seconds"]
-    prediction = Prediction("same remat", "", 4, 1.0, mfu=0.5, recomputed=0.6)
+    prediction = PlanPrediction("same remat", "", 4, 1.0, mfu=0.5, recomputed=0.6)
     slower = replace(prediction, name="optimus", seconds=1.25)
-    told = beside(prediction, {"optimus": slower, "fsdp": slower})
+    told = compare_seconds(prediction, {"optimus": slower, "fsdp": slower})
     assert told == ["optimus: 1.25x the seconds of same remat"]
 
 
@@ -224,7 +224,7 @@ def test_what_is_written_runs_as_it_was_predicted(tmp_path: Path) -> None:
     stages = set()
     for number, outcome in enumerate(best):
         path = tmp_path / f"{number}.yaml"
-        module.write(planner, outcome, path)
+        module.write_planned(planner, outcome, path)
         config = load(path)
         stages.add(config.parallel.decoder.stage)
         assert config.parallel.plans == dict(outcome.strategy.plans)
@@ -232,8 +232,8 @@ def test_what_is_written_runs_as_it_was_predicted(tmp_path: Path) -> None:
         assert config.schedule.hardware == "h100"
         assert schedule_of(config) == outcome.schedule
         hardware = named("h100")
-        assert simulated_step(config, hardware).makespan == pytest.approx(outcome.seconds)
-        assert memory(config, hardware).total == pytest.approx(outcome.memory.total)
+        assert simulate_step(config, hardware).makespan == pytest.approx(outcome.seconds)
+        assert predict_memory(config, hardware).total == pytest.approx(outcome.memory.total)
     assert stages == {1, 2}
 
 
@@ -247,7 +247,7 @@ def test_a_written_plan_trains(tmp_path: Path) -> None:
     planner, best = found()
     (outcome,) = [own for own in best if own.strategy.decoder.stage > 1][:1]
     path = tmp_path / "plan.yaml"
-    module.write(planner, outcome, path)
+    module.write_planned(planner, outcome, path)
     changes = {
         "run.directory": tmp_path,
         "data.cache": tmp_path / "cache",
@@ -266,7 +266,7 @@ def test_a_written_plan_trains(tmp_path: Path) -> None:
 def test_the_best_plan_is_written(usual: dict[str, Any], file: Path) -> None:
     result = usual
     config = load(result["file"])
-    made = simulated_step(config, named("h100"))
+    made = simulate_step(config, named("h100"))
     assert made.makespan == pytest.approx(result["best"]["step_seconds"])
     assert made.encoder_hidden == pytest.approx(result["best"]["encoder_hidden"])
     # What was not planned is as it was.
@@ -350,7 +350,7 @@ def test_devices_that_would_wait_for_links_are_left_idle(
     assert "GiB a device; uses 2 of 4 devices.\n" in text
     config = load(result["file"])
     assert config.parallel.devices == 2
-    made = simulated_step(config, named(str(slow)))
+    made = simulate_step(config, named(str(slow)))
     assert made.makespan == pytest.approx(best["step_seconds"])
     # Of the devices that are used.
     alone = planned(file, capsys, "--hardware", str(slow), "parallel.devices=2")["best"]
@@ -370,7 +370,7 @@ def test_devices_that_nothing_divides_are_left_idle(
 
 def test_more_devices_never_make_the_best_plan_slower(slow: Path) -> None:
     def seconds(devices: int) -> float:
-        planner = Planner(resolve(small(), source="test"), named(str(slow)), str(slow))
+        planner = PlanSearch(resolve(small(), source="test"), named(str(slow)), str(slow))
         (best,) = planner.with_devices(devices).search().best
         return best.seconds
 
@@ -392,7 +392,7 @@ def test_tensor_groups_need_not_divide_the_devices() -> None:
     }
     budgets = {"tokens": 96, "segments": 8, "vision": 96}
     config = resolve(small(**changes, data__budgets=budgets), source="test")
-    planner = Planner(config, named("h100"), "h100")
+    planner = PlanSearch(config, named("h100"), "h100")
     assert planner.space.tensors == (1, 2, 3)
     assert planner.with_devices(16).space.tensors == (1, 2, 3, 6)  # a domain has eight
 
@@ -401,16 +401,16 @@ def test_ranks_may_share_experts_in_any_number_that_divides_them() -> None:
     """What is found is simulated alike as a configuration, and takes as many bytes."""
     experts = {"count": 12, "top_k": 2, "d_ff": 16}
     sparse = {"model__decoder__family": "mixtral", "model__decoder__experts": experts}
-    planner = Planner(resolve(small(**sparse), source="test"), named("h100"), "h100")
+    planner = PlanSearch(resolve(small(**sparse), source="test"), named("h100"), "h100")
     assert planner.space.experts == (1, 2, 3, 4, 6, 12)
-    assert Planner(resolve(small(), source="test"), named("h100"), "h100").space.experts == (1,)
+    assert PlanSearch(resolve(small(), source="test"), named("h100"), "h100").space.experts == (1,)
     space = replace(planner.space, experts=(2, 4), tensors=(1,), contexts=(1,))
     (best,) = planner.search(space=space).best
     assert best.strategy.decoder.expert > 1
-    made = planner.configured(best.strategy)
+    made = planner.configure(best.strategy)
     assert check(made) == []
-    assert simulated_step(made, planner.hardware).makespan == pytest.approx(best.seconds)
-    assert memory(made, planner.hardware).total == pytest.approx(best.memory.total)
+    assert simulate_step(made, planner.hardware).makespan == pytest.approx(best.seconds)
+    assert predict_memory(made, planner.hardware).total == pytest.approx(best.memory.total)
 
 
 def test_plans_split_the_rows_of_an_encoders_own_microbatches() -> None:
@@ -418,7 +418,7 @@ def test_plans_split_the_rows_of_an_encoders_own_microbatches() -> None:
     schedule["budgets"] = {"vision": 24}
     own = {"data__balance": "per_phase", "data__image": {"max_patches": 24}, "schedule": schedule}
     config = resolve(small(**own, train__check_schedules=True), source="test")
-    planner = Planner(config, named("h100"), "h100")
+    planner = PlanSearch(config, named("h100"), "h100")
     # Rows of 24 patches have 6 outputs, those of the budget of 64 have 16.
     assert planner.space.fits("vision", ParallelPlan(tensor=2))
     assert not planner.space.fits("vision", ParallelPlan(tensor=4))
@@ -427,7 +427,7 @@ def test_plans_split_the_rows_of_an_encoders_own_microbatches() -> None:
     whole = Strategy({"decoder": ParallelPlan(data=4), "vision": vision}, microbatches=2)
     before = replace(staged, placement="prologue")
     for strategy, budgets in ((staged, {"vision": 24}), (before, {}), (whole, {})):
-        made = planner.configured(strategy)
+        made = planner.configure(strategy)
         resolve(made.model_dump(mode="json"), source="test")
         assert made.schedule.budgets == budgets
 
@@ -438,9 +438,9 @@ def test_plans_keep_the_rows_of_an_encoders_own_microbatches() -> None:
     schedule |= {"budgets": {"vision": 24}, "rows": {"vision": 2}}
     own = {"data__balance": "per_phase", "data__image": {"max_patches": 24}, "schedule": schedule}
     config = resolve(small(**own, data__rows=2), source="test")
-    planner = Planner(config, named("h100"), "h100")
+    planner = PlanSearch(config, named("h100"), "h100")
     plans = {"decoder": ParallelPlan(data=2, stage=2), "vision": ParallelPlan(data=4)}
-    made = planner.configured(Strategy(plans, microbatches=4))
+    made = planner.configure(Strategy(plans, microbatches=4))
     assert made.schedule.rows == {"vision": 2}
     assert check(made) == []
     assert lower(made).workload.spread["vision"] == planner.workload.spread["vision"] == 2
@@ -452,18 +452,18 @@ def test_only_encoders_in_bubbles_cost_what_their_own_microbatches_do() -> None:
     schedule |= {"budgets": {"vision": 24}, "rows": {"vision": 2}}
     own = {"data__balance": "per_phase", "data__image": {"max_patches": 24}, "schedule": schedule}
     config = resolve(small(**own, data__rows=2), source="test")
-    planner = Planner(config, named("h100"), "h100")
+    planner = PlanSearch(config, named("h100"), "h100")
     assert planner.workload.units["vision"] == 3
     whole = replace(planner.space, tensors=(1,), contexts=(1,), chunks=(1,), counts=(4,))
-    ways = own_ways(whole, planner.workload) | {
+    ways = subspaces(whole, planner.workload) | {
         "bubbles": replace(with_stages(whole, planner.workload), placements=("bubbles",))
     }
     best = {name: planner.search(space=space).best[0] for name, space in ways.items()}
     for name, found in best.items():
-        made = planner.configured(found.strategy)
+        made = planner.configure(found.strategy)
         assert made.schedule.independent_microbatches == (name == "bubbles")
-        assert simulated_step(made, planner.hardware).makespan == pytest.approx(found.seconds)
-        assert memory(made, planner.hardware).total == pytest.approx(found.memory.total)
+        assert simulate_step(made, planner.hardware).makespan == pytest.approx(found.seconds)
+        assert predict_memory(made, planner.hardware).total == pytest.approx(found.memory.total)
         work = planner.workload_of(found.strategy)
         assert work.positions["vision"] == (24 if name == "bubbles" else 64)
     (fastest,) = planner.search(space=whole).best
@@ -489,7 +489,7 @@ def test_encoders_are_cut_alike_whatever_was_cut_before() -> None:
     config = resolve(small(**changes), source="test")
 
     def cuts(*plans: tuple[ParallelPlan, ParallelPlan]) -> list[Any]:
-        planner = Planner(config, named("h100"), "h100")
+        planner = PlanSearch(config, named("h100"), "h100")
         schedule = Scheduler(planner.workload, planner.hardware)
         return [schedule(strategy(*own)).sources for own in plans]
 
@@ -591,10 +591,10 @@ def test_unknown_hardware_is_refused(file: Path, capsys: pytest.CaptureFixture[s
 def test_outputs_that_cannot_be_written_are_refused_before_the_search(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def searched(self: Planner, top: int) -> None:
+    def searched(self: PlanSearch, top: int) -> None:
         raise AssertionError("searched")
 
-    monkeypatch.setattr(Planner, "search", searched)
+    monkeypatch.setattr(PlanSearch, "search", searched)
     for output in (file / "plan.yaml", file.parent):  # below a file; a folder
         told = refused(file, capsys, "--output", str(output))
         assert f"{output} cannot be written" in told

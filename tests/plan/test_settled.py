@@ -19,7 +19,7 @@ from mllm_jax.config.load import ConfigError, ExperimentConfig, load, to_yaml
 from mllm_jax.config.sections import ConfigError as Refused
 from mllm_jax.plan import settled as module
 from mllm_jax.plan.budgets import SAMPLES, usual_samples
-from mllm_jax.plan.settled import settled
+from mllm_jax.plan.settled import settle_budgets
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.runtime.records import signed_text
 from mllm_jax.train.state.checksums import write_checksums
@@ -65,9 +65,9 @@ def test_budgets_are_those_that_the_command_suggests(
     assert launch.main(["budgets", "--config", str(file), "--json"]) == ExitCode.OK
     suggested = json.loads(capsys.readouterr().out)["suggested"]
     told: list[str] = []
-    config = settled(load(file), told.append)
+    config = settle_budgets(load(file), told.append)
     assert config.data.budgets == suggested["budgets"]
-    assert settled(config) is config
+    assert settle_budgets(config) is config
     (line,) = told
     assert str(suggested["budgets"]["tokens"]) in line
     assert "padding tokens" in line
@@ -78,13 +78,13 @@ def test_auto_is_written_as_it_was_read(file: Path) -> None:
     config = load(file)
     assert config.data.auto_budgets
     assert yaml.safe_load(to_yaml(config))["data"]["budgets"] == "auto"
-    assert settled(config).model_dump(mode="json")["data"]["budgets"]["tokens"]
+    assert settle_budgets(config).model_dump(mode="json")["data"]["budgets"]["tokens"]
 
 
 def test_a_run_that_has_begun_keeps_its_budgets(begun: Callable[..., ExperimentConfig]) -> None:
     kept = {"tokens": 96, "segments": 8, "vision": 64, "audio": 640}
     told: list[str] = []
-    assert settled(begun(kept), told.append).data.budgets == kept
+    assert settle_budgets(begun(kept), told.append).data.budgets == kept
     assert "resolved.yaml has them" in told[0]
 
 
@@ -93,7 +93,7 @@ def test_a_run_that_has_taken_no_step_gets_new_ones(
 ) -> None:
     config = begun({"tokens": 96, "segments": 8, "vision": 64, "audio": 640})
     (config.run.path / "metrics.jsonl").unlink()
-    assert settled(config).data.budgets["tokens"] != 96
+    assert settle_budgets(config).data.budgets["tokens"] != 96
 
 
 def test_kept_budgets_that_fit_no_more_are_refused(
@@ -101,7 +101,7 @@ def test_kept_budgets_that_fit_no_more_are_refused(
 ) -> None:
     config = begun({"tokens": 97, "segments": 8, "vision": 64, "audio": 640})
     with pytest.raises(ConfigError, match=r"resolved.yaml.*\n.*data.budgets.tokens"):
-        settled(config)
+        settle_budgets(config)
 
 
 KEPT = {"tokens": 96, "segments": 8, "vision": 64, "audio": 640}
@@ -129,7 +129,7 @@ def test_a_record_that_does_not_say_them_is_refused(
     begun: Callable[..., ExperimentConfig], record: Any
 ) -> None:
     with pytest.raises(DataError, match=r"does not say them .* has no checkpoint; .* run.name"):
-        settled(begun(record))
+        settle_budgets(begun(record))
 
 
 def test_a_damaged_record_without_a_checkpoint_is_refused(
@@ -138,7 +138,7 @@ def test_a_damaged_record_without_a_checkpoint_is_refused(
     config = begun(KEPT)
     damage(config.run.path / "resolved.yaml")
     with pytest.raises(DataError, match=r"last line, does not hold.*checkpoints has no checkpoint"):
-        settled(config)
+        settle_budgets(config)
 
 
 @pytest.mark.parametrize("lost", ["damaged", "cut", "empty", "none", "other"])
@@ -156,7 +156,7 @@ def test_budgets_of_a_damaged_record_are_those_of_the_newest_checkpoint(
     else:
         record.write_text({"cut": record.read_text()[:40], "empty": "", "other": "a: 1"}[lost])
     told: list[str] = []
-    assert settled(config, told.append).data.budgets["tokens"] == 80
+    assert settle_budgets(config, told.append).data.budgets["tokens"] == 80
     (line,) = told
     assert f"as {newest} has them; {record} " in line
 
@@ -177,12 +177,12 @@ def test_a_damaged_checkpoint_is_passed_over_and_named(
     else:
         newest.write_text("text")
     told: list[str] = []
-    assert settled(config, told.append).data.budgets == KEPT
+    assert settle_budgets(config, told.append).data.budgets == KEPT
     assert f"as {older} has them" in told[0]
     assert f"{newest} " in told[0].partition("resolved.yaml ")[2]
     older.write_text("[]")
     with pytest.raises(DataError) as caught:
-        settled(config)
+        settle_budgets(config)
     for path in (config.run.path / "resolved.yaml", newest, older):
         assert f"{path} " in str(caught.value)
 
@@ -192,7 +192,7 @@ def test_a_checkpoint_of_an_earlier_version_has_no_checksums(
 ) -> None:
     config = begun(None)
     checkpoint(config.run.path, 20).with_name("checksums.json").unlink()
-    assert settled(config).data.budgets == KEPT
+    assert settle_budgets(config).data.budgets == KEPT
 
 
 def test_checkpoints_that_are_set_aside_say_nothing(
@@ -201,9 +201,9 @@ def test_checkpoints_that_are_set_aside_say_nothing(
     config = begun(None)
     checkpoint(config.run.path, 20).parents[1].rename(config.run.path / "checkpoints/damaged-20-1")
     with pytest.raises(DataError, match="checkpoints has no checkpoint"):
-        settled(config)
+        settle_budgets(config)
     (config.run.path / "resolved.yaml").unlink()
-    assert settled(config).data.budgets["tokens"] != 96
+    assert settle_budgets(config).data.budgets["tokens"] != 96
 
 
 class Peers:
@@ -229,11 +229,11 @@ def test_processes_take_what_the_first_one_has_chosen(
     first = {"budgets": budgets, "origin": "elsewhere"}
     monkeypatch.setattr(module, "peers", lambda: Peers(1, first))
     told: list[str] = []
-    assert settled(load(file), told.append).data.budgets == budgets
+    assert settle_budgets(load(file), told.append).data.budgets == budgets
     assert told == []
     monkeypatch.setattr(module, "peers", lambda: Peers(1, {"error": "no such file"}))
     with pytest.raises(DataError, match="no such file"):
-        settled(load(file))
+        settle_budgets(load(file))
 
 
 @pytest.mark.parametrize(

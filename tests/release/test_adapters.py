@@ -21,7 +21,7 @@ from mllm_jax.hf_format.configs import read_config
 from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.models.module import abstract_parameters
 from mllm_jax.models.pretrained.adapters import CONFIG, TENSORS, SavedAdapters, adapter_rules
-from mllm_jax.release.origin import Origin
+from mllm_jax.release.origin import ReleaseOrigin
 from mllm_jax.runtime.exits import ExitCode
 from tests.models.pretrained.conversations import example, packed
 from tests.models.pretrained.stored import by_name, close, imported
@@ -189,8 +189,8 @@ def test_a_connector_that_trains_goes_with_the_adapters(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the type that is asked for, beside the name that the hub has for the base."""
-    fetched = Origin("org/llava", "c0ffee")
-    monkeypatch.setattr(Origin, "of", lambda folder: fetched)
+    fetched = ReleaseOrigin("org/llava", "c0ffee")
+    monkeypatch.setattr(ReleaseOrigin, "of", lambda folder: fetched)
     values = imported_run(tmp_path / "run", PARITY / "llava")
     values["train"] |= {"lora": {"rank": 2}, "freeze": ["vision"]}
     state, _ = begun(planned(values, **SHARDED))

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from mllm_jax.config.load import load
-from mllm_jax.release.model_card import adapters_card, card
-from mllm_jax.release.origin import Origin
+from mllm_jax.release.model_card import adapters_card, model_card
+from mllm_jax.release.origin import ReleaseOrigin
 from tests.configs import ROOT
 
 
@@ -36,7 +36,7 @@ def release(folder: Path, head: str = "", origin: str | None = None) -> str:
     if head:
         (folder / "README.md").write_text(f"---\n{head}\n---\n# A model\n---\n")
     if origin:
-        Origin(origin, "abc").write(folder)
+        ReleaseOrigin(origin, "abc").write(folder)
     return str(folder)
 
 
@@ -48,7 +48,7 @@ def head(text: str) -> dict[str, Any]:
 
 def written(config: dict[str, Any], *folders: str) -> str:
     sources: dict[str, str | None] = {f"part{i}": own for i, own in enumerate(folders)}
-    return card("llava", 7, config, sources | {"random": None}, ["tokenizer.json"])
+    return model_card("llava", 7, config, sources | {"random": None}, ["tokenizer.json"])
 
 
 def test_no_card_has_a_path(config: dict[str, Any], tmp_path: Path) -> None:

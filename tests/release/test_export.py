@@ -19,7 +19,7 @@ from data.processing.configured_chat import TODAY
 from data.sample import Turn
 from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.release.export_processor import TrainedProcessor
-from mllm_jax.release.export_weights import Export
+from mllm_jax.release.export_weights import RunExport
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.train.state.saved import SavedParameters
 from tests.data.hf_format.templates import TEMPLATES
@@ -277,7 +277,7 @@ def test_biases_that_training_has_moved_are_refused_though_they_move_no_longer(
     config = {"model": values, "data": {"processor": None}, "train": {}}
     saved = Saved(config, np.zeros((2, 2, 1, 4), np.float32))
     saved.biases[1, 1, 0, 0] = 9.0
-    assert Export(cast(SavedParameters, saved), part).family.name == "mixtral"
+    assert RunExport(cast(SavedParameters, saved), part).family.name == "mixtral"
     saved.biases[1, 0, 0, 2] = 0.125
     with pytest.raises(PretrainedError, match=r"experts of layer 2 are from 0 to 0\.125, moved"):
-        assert Export(cast(SavedParameters, saved), part).family
+        assert RunExport(cast(SavedParameters, saved), part).family

@@ -27,7 +27,7 @@ from data.sample import DataError, Sample, SampleError, Turn
 from mllm_jax.config.load import ConfigError, ExperimentConfig, resolve
 from mllm_jax.hf_format.files import PretrainedError
 from mllm_jax.release import import_weights
-from mllm_jax.release.origin import Origin
+from mllm_jax.release.origin import ReleaseOrigin
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.train.components.start import initial_state
 from mllm_jax.train.experiment import Experiment
@@ -545,10 +545,10 @@ def test_a_release_of_a_hub_is_fetched_without_its_programs(
     folder = Path(values["model"]["pretrained"])
     assert folder.is_relative_to(tmp_path / "run")
     assert (folder / "config.json").is_file()
-    assert Origin.of(folder) == Origin("Qwen/Qwen2-0.5B", "snapshot")
+    assert ReleaseOrigin.of(folder) == ReleaseOrigin("Qwen/Qwen2-0.5B", "snapshot")
     (folder / "origin.json").write_text("[]")
     with pytest.raises(PretrainedError, match=r"origin\.json does not say .*; valid: repository"):
-        Origin.of(folder)
+        ReleaseOrigin.of(folder)
     shutil.rmtree(tmp_path / "cache")
     assert (folder / "model.safetensors").is_file()
     assert not (folder / "program.py").exists()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from mllm_jax.compile.target import Target
+from mllm_jax.compile.target import CompileTarget
 from sharding import collectives
 from sharding.collectives import (
     all_gather,
@@ -101,7 +101,7 @@ def test_gradients_of_what_is_gathered_in_bfloat16_are_added_in_float32():
 @pytest.mark.tpu_compile
 def test_a_tpu_scatters_the_sums_of_one_row_and_does_not_reduce_them_whole():
     pytest.importorskip("libtpu")
-    devices = Target.parse("tpu:v5p:4x4x2").devices()
+    devices = CompileTarget.parse("tpu:v5p:4x4x2").devices()
     mesh = Mesh(np.array(devices).reshape(4, 8), AXES)
 
     def local(x: jax.Array, w: jax.Array) -> jax.Array:

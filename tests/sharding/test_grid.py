@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from mllm_jax.compile.target import Target
+from mllm_jax.compile.target import CompileTarget
 from sharding.grid import Axes, JointGrid, View, refining_plans
 from sharding.mesh import make_mesh
 from sharding.plan import AXES, ParallelPlan, PlanError, divisors, factorizations
@@ -216,7 +216,7 @@ def test_refusals_name_the_module_and_the_valid_choices():
 def test_grids_lie_on_a_torus(decoder: ParallelPlan, encoder: ParallelPlan) -> None:
     """Axes of the grid that are no whole dimensions of 4 x 4 x 2 chips."""
     pytest.importorskip("libtpu")
-    devices = Target.parse("tpu:v5p:4x4x2").devices()
+    devices = CompileTarget.parse("tpu:v5p:4x4x2").devices()
     grid = JointGrid.build({"decoder": decoder, "vision": encoder})
     mesh = make_mesh(grid, devices)
     assert set(mesh.devices.flat) == set(devices)

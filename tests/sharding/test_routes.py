@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
 
 from benchmarks.overlap import TARGETS
-from mllm_jax.compile.target import Target
+from mllm_jax.compile.target import CompileTarget
 from sharding.collectives import psum
 from sharding.exchange import RouteArrays, all_to_all, is_ragged
 from sharding.grid import JointGrid
@@ -248,7 +248,7 @@ def test_ragged_is_two_ragged_all_to_alls_with_the_gradient(platform: str) -> No
     ],
     ids=str,
 )
-def test_ragged_takes_less_memory_of_an_accelerator(target: Target) -> None:
+def test_ragged_takes_less_memory_of_an_accelerator(target: CompileTarget) -> None:
     pytest.importorskip(target.compiler.module)
     devices = target.devices()
     padded, ragged = (compiled(devices, ragged) for ragged in (False, True))

@@ -24,7 +24,7 @@ from data.planning.packing import make_capacity, pack
 from data.planning.stream import BatchPlanner, LoaderState, MicrobatchPlan, TrainingDemand, lay_out
 from data.rows.spec import BucketCost
 from data.sources.make import make_source
-from mllm_jax.check.verify import compare, initial_parameters
+from mllm_jax.check.verify import compare_gradients, initial_parameters
 from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.models.graph import ModelConfig
@@ -148,7 +148,7 @@ def test_samples_through_lanes_teach_the_same(
     whole = small_config(data__rows=8, data__budgets={**BUDGETS, "tokens": 128, "vision": 96})
     expected = on_one_device(own, whole, [first_plan(own, training_demand(own))])
     found = gradients_of(laned.model, laned.parallel.plans)([microbatch.batch])
-    result = compare(found, expected)
+    result = compare_gradients(found, expected)
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
 
@@ -185,7 +185,7 @@ def test_groups_that_balance_alone_teach_the_same(
     whole = small_config(data__rows=8, data__budgets={**BUDGETS, "tokens": 128, "vision": 96})
     expected = on_one_device(own, whole, plans)
     found = gradients_of(config.model, config.parallel.plans)([batch])
-    result = compare(found, expected)
+    result = compare_gradients(found, expected)
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
 

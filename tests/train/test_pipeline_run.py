@@ -15,7 +15,7 @@ import pytest
 
 from data.planning.groups.group import HostGroupSpec
 from data.planning.stream import LoaderState
-from mllm_jax.check.trace import trace
+from mllm_jax.check.trace import write_trace
 from mllm_jax.check.verify import verify
 from mllm_jax.config.load import CheckpointConfig, ExperimentConfig
 from mllm_jax.runtime.folder import RunError
@@ -25,8 +25,8 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.batches import place_step, read_steps
 from mllm_jax.train.feed.feed import open_loader
 from mllm_jax.train.listeners.figures import StepRecorder, independent_positions, pipeline_figures
-from mllm_jax.train.records.metrics import Meter
-from mllm_jax.train.records.scalars import scalars as scalars_of
+from mllm_jax.train.records.metrics import FigureMeter
+from mllm_jax.train.records.scalars import report_scalars as scalars_of
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.saved import CheckpointError
@@ -137,7 +137,7 @@ def test_of_own_microbatches_the_number_and_the_padding_of_what_runs_are_told(
     schedule: dict[str, Any] = {"pad_layers": True, "independent_microbatches": True}
     schedule |= {"budgets": {"vision": 48}, "rows": {"vision": 2}}
     experiment = Experiment.build(small_config(**change | {"schedule": schedule}))
-    recorder, meter = StepRecorder(experiment), Meter(steps=1)
+    recorder, meter = StepRecorder(experiment), FigureMeter(steps=1)
     with open_loader(experiment, LoaderState(0)) as loader:
         read = next(read_steps(experiment, loader, 1))
     own, placed = read.microbatches, place_step(experiment, None, read, None)
@@ -270,7 +270,7 @@ def test_a_measured_trace_runs_what_training_runs(small_config: Make, tmp_path: 
     schedule = PIPELINED["schedule"] | {"chunks": {"vision": 2, "audio": 1}}
     changes = {"model__encoders__vision__layers": 2, "train__freeze": freeze}
     config = small_config(**MODEL | PIPELINED | changes | {"schedule": schedule})
-    result = trace(config, tmp_path, measure=True)
+    result = write_trace(config, tmp_path, measure=True)
     assert set(result.to_json()) == {"hardware", "predicted", "measured", "files"}
     lines = result.written.timelines
     assert lines["measured"].makespan > 0
@@ -286,9 +286,9 @@ def test_no_timeline_is_measured_where_every_step_has_its_own_schedule(
     changes = {"data__balance": "per_phase", "schedule": schedule}
     config = small_config(**MODEL | PIPELINED | changes)
     with pytest.raises(RunError, match=r"--measure: .*own; valid: trace without --measure, or "):
-        trace(config, tmp_path / "new", measure=True)
+        write_trace(config, tmp_path / "new", measure=True)
     assert not (tmp_path / "new").exists()
-    twice = [trace(config, tmp_path / "new", measure=False) for _ in range(2)]
+    twice = [write_trace(config, tmp_path / "new", measure=False) for _ in range(2)]
     assert twice[0].rows == twice[1].rows
     assert twice[0].written.files
     label, hardware = twice[0].rows[0]
@@ -301,7 +301,7 @@ def test_no_timeline_is_measured_where_every_step_has_its_own_schedule(
 def test_a_trace_into_a_file_is_refused(small_config: Make, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RunError, match="cannot be written"):
-        trace(small_config(**MODEL, **PIPELINED), tmp_path / "file", measure=False)
+        write_trace(small_config(**MODEL, **PIPELINED), tmp_path / "file", measure=False)
 
 
 @pytest.mark.slow

@@ -454,7 +454,7 @@ def test_a_full_disk_is_refused_before_training_and_holds_up_no_restart(
     tmp_path, monkeypatch, caplog
 ):
     from mllm_jax.runtime.folder import RoomError, check_room, prepare_folder
-    from mllm_jax.train.records.resolved import keep
+    from mllm_jax.train.records.resolved import write_resolved
 
     usage = shutil.disk_usage(tmp_path)._replace(free=70 * 2**20)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
@@ -475,7 +475,7 @@ def test_a_full_disk_is_refused_before_training_and_holds_up_no_restart(
     monkeypatch.setattr(Path, "write_bytes", full_disk)
     monkeypatch.setattr(os, "fsync", full_disk)
     own = config(run__directory=str(tmp_path.parent), run__name=tmp_path.name)
-    for write in (partial(prepare_folder, tmp_path), partial(keep, own)):
+    for write in (partial(prepare_folder, tmp_path), partial(write_resolved, own)):
         with pytest.raises(RoomError, match="cannot be written: No space left on device"):
             write()
         caplog.clear()

@@ -22,7 +22,7 @@ from mllm_jax.train.components.evaluator import StoppedError
 from mllm_jax.train.components.start import print_start, warn_of_passed_trace
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import open_loader
-from mllm_jax.train.records.metrics import Sums, Totals
+from mllm_jax.train.records.metrics import FigureSums, FigureTotals
 from mllm_jax.train.state.changes import tell_changes
 from mllm_jax.train.state.optimizer import learning_rate
 from mllm_jax.train.state.progress import Progress, ProgressError
@@ -138,8 +138,10 @@ def test_a_run_without_steps_left_is_evaluated(experiment, tmp_path, monkeypatch
 def test_progress_survives_json(experiment, fresh_state):
     _, progress = fresh_state()
     progress.step = 4
-    timed = Sums(steps=3, seconds=1.5, used={"tokens": 4}, capacity={"tokens": 8})
-    progress.figures = Totals(Sums(4, 9.5, used={"tokens": 5}, capacity={"tokens": 9}), timed)
+    timed = FigureSums(steps=3, seconds=1.5, used={"tokens": 4}, capacity={"tokens": 8})
+    progress.figures = FigureTotals(
+        FigureSums(4, 9.5, used={"tokens": 5}, capacity={"tokens": 9}), timed
+    )
     progress.skipped.times["missing file"] = 2
     assert Progress.from_json(progress.to_json()) == progress
 
@@ -165,7 +167,7 @@ def test_progress_survives_json(experiment, fresh_state):
 def test_figures_that_no_run_has_are_refused(where, value, said):
     progress = Progress(4, LoaderState(0, step=4)).to_json()
     for key in ("figures", "figures_of_all"):
-        progress[key] = asdict(Sums(used={"tokens": 4}, capacity={"tokens": 8}))
+        progress[key] = asdict(FigureSums(used={"tokens": 4}, capacity={"tokens": 8}))
     assert Progress.from_json(progress).to_json() == progress
     *parents, last = where.split(".")
     node = progress

@@ -20,9 +20,9 @@ from benchmarks.systems.chain import Baseline
 from benchmarks.systems.mixture.draws import MEDIA, Draw, Drawn
 from benchmarks.systems.planned import PlannedOptimus, Question, System, planned
 from mllm_jax.config.load import ConfigError, ExperimentConfig
-from mllm_jax.plan.mixtures import Mixture
-from mllm_jax.plan.planner import Planner
-from mllm_jax.plan.prediction import describe, gib
+from mllm_jax.plan.mixtures import TokenMixture
+from mllm_jax.plan.planner import PlanSearch
+from mllm_jax.plan.prediction import describe_strategy, format_gib
 from scheduling.costs.hardware import Hardware
 from scheduling.costs.loads import Load, Uneven, loaded
 from scheduling.costs.strategy import Strategy
@@ -75,7 +75,7 @@ class Compared:
     hardware: Hardware
     tokens: int
     limit: float
-    mixtures: tuple[Mixture, ...]
+    mixtures: tuple[TokenMixture, ...]
     draw: Draw | None
     plans: Mapping[str, str]
     cells: tuple[Mapping[str, Cell], ...]
@@ -136,7 +136,8 @@ class Compared:
         """Lines below the table: every plan with its memory, and the mean gain."""
         last = self.cells[-1]
         lines = [
-            f"{name}: {plan}" + (f"; {gib(last[name].memory)} GiB at most" if name in last else "")
+            f"{name}: {plan}"
+            + (f"; {format_gib(last[name].memory)} GiB at most" if name in last else "")
             for name, plan in self.plans.items()
         ]
         mean = self.mean_gain
@@ -201,7 +202,7 @@ def compare(
     config: ExperimentConfig,
     hardware: Hardware,
     name: str,
-    mixtures: Sequence[Mixture],
+    mixtures: Sequence[TokenMixture],
     draw: Draw | None,
     tell: Tell,
 ) -> Compared:
@@ -226,7 +227,7 @@ def compare(
     usual = _Loads(config, sum(own.share for own in ordered) / len(ordered), draw)
     tell("tracing what layers keep for their backwards")
     schedule = config.schedule.model_copy(update={"rows": {}})
-    planner = Planner(config.model_copy(update={"schedule": schedule}), hardware, name)
+    planner = PlanSearch(config.model_copy(update={"schedule": schedule}), hardware, name)
     space = replace(planner.space, counts=(config.parallel.devices,))
     workload = planner.workload
     tell(f"searching the plan of {OURS}")
@@ -251,9 +252,9 @@ def compare(
     return Compared(*told, tuple(cells), _configured(planner, ours))
 
 
-def _configured(planner: Planner, ours: AdaptiveStrategy) -> ExperimentConfig:
+def _configured(planner: PlanSearch, ours: AdaptiveStrategy) -> ExperimentConfig:
     """The configuration of our plan, with the rows of the encoders' own microbatches."""
-    config, spread = planner.configured(ours.strategy), ours.workload.spread
+    config, spread = planner.configure(ours.strategy), ours.workload.spread
     rows = {name: count for name, count in spread.items() if count > 1}
     schedule = config.schedule.model_copy(update={"rows": rows})
     return config.model_copy(update={"schedule": schedule})
@@ -300,7 +301,7 @@ def _load(config: ExperimentConfig, share: float) -> Load:
     return {name: outputs * model.encoder(name).reduction for name in model.lanes}
 
 
-def _fullest_row(config: ExperimentConfig, most: Mixture, draw: Draw | None) -> Load:
+def _fullest_row(config: ExperimentConfig, most: TokenMixture, draw: Draw | None) -> Load:
     """The most input positions of a row; of samples with media of one encoder, each has all."""
     if draw is None:
         return _load(config, most.share)
@@ -311,7 +312,7 @@ def _fullest_row(config: ExperimentConfig, most: Mixture, draw: Draw | None) -> 
     }
 
 
-def _check(config: ExperimentConfig, most: Mixture, draw: Draw | None) -> None:
+def _check(config: ExperimentConfig, most: TokenMixture, draw: Draw | None) -> None:
     """Raise ConfigError for a configuration whose step cannot follow the mixtures."""
     load = _fullest_row(config, most, draw)
     problems = []
@@ -373,7 +374,7 @@ def _described(strategy: Strategy) -> str:
     """A strategy in one line, with encoders that recompute otherwise."""
     others = {n: r for n, r in strategy.remats.items() if r != strategy.remat}
     apart = "".join(f", {name} remat {remat}" for name, remat in others.items())
-    return describe(strategy) + apart
+    return describe_strategy(strategy) + apart
 
 
 def _rows(own: AdaptiveStrategy) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from benchmarks.systems.mixture.compare import OURS, Compared
-from mllm_jax.plan.prediction import gib
+from mllm_jax.plan.prediction import format_gib
 from mllm_jax.plan.report import write_plan
 from mllm_jax.runtime.folder import prepare_folder
 
@@ -43,7 +43,7 @@ def _head(result: Compared) -> str:
     devices = f"{result.planned.parallel.devices} x {result.hardware.title}"
     return (
         f"# Planned for {devices} and mixtures from {result.mixtures[0]} to {result.mixtures[-1]}:"
-        f" predicted\n# {span}, {gib(result.cells[0][OURS].memory)} GiB a device.\n"
+        f" predicted\n# {span}, {format_gib(result.cells[0][OURS].memory)} GiB a device.\n"
     )
 
 

@@ -45,8 +45,8 @@ def check(config: ExperimentConfig) -> list[str]:
 def check_sections(config: ExperimentConfig) -> list[Problem]:
     """Disagreements that show without a schedule, which takes seconds for a large pipeline."""
     plans = [*plan_checks(config), *pipeline_checks(config), *overlap_checks(config)]
-    own = [*_unplanned(config), *_attention(config), *_lanes(config), *_replicas(config)]
-    return [*plans, *own]
+    further = [*_unplanned(config), *_attention(config), *_lanes(config), *_replicas(config)]
+    return [*plans, *further]
 
 
 def _replicas(config: ExperimentConfig) -> Iterator[Problem]:
@@ -65,9 +65,9 @@ def check_unplanned(config: ExperimentConfig) -> list[str]:
 
 def _unplanned(config: ExperimentConfig) -> list[Problem]:
     """Checks of names, media, evaluation and all else that does not depend on plans."""
-    given = [*_names(config), *_media(config), *_placeholders(config), *_evaluation(config)]
-    given += [*_learned_positions(config), *_balancing(config), *_freeze(config)]
-    return [*given, *_profiled(config), *_traced(config), *_periods(config)]
+    problems = [*_names(config), *_media(config), *_placeholders(config), *_evaluation(config)]
+    problems += [*_learned_positions(config), *_balancing(config), *_freeze(config)]
+    return [*problems, *_profiled(config), *_traced(config), *_periods(config)]
 
 
 def _profiled(config: ExperimentConfig) -> Iterator[Problem]:
@@ -97,10 +97,10 @@ def _traced(config: ExperimentConfig) -> Iterator[Problem]:
 
 def _names(config: ExperimentConfig) -> Iterator[Problem]:
     """Every lane of an encoder has a budget, and nothing else has one."""
-    lanes, taken = config.model.lanes, {"decoder", "tokens", "segments"}
+    lanes, reserved = config.model.lanes, {"decoder", "tokens", "segments"}
     names = {*config.model.encoders, *lanes}
     free = next(name for name in ("vision", "audio", "images", "clips") if name not in names)
-    for name in sorted(taken & names):
+    for name in sorted(reserved & names):
         yield Problem(lane_path(config, name), "the name is taken", further=f"another, e.g. {free}")
     for name in lanes:
         if name not in config.data.budgets:
@@ -142,8 +142,8 @@ def _lanes(config: ExperimentConfig) -> Iterator[Problem]:
         if {short, long} <= {*config.data.budgets}:
             least, most = (own_positions(config, name) for name in (short, long))
             if most < least:
-                own = long in config.schedule.budgets
-                key = f"{'schedule.encoder_' if own else 'data.'}budgets.{long}"
+                is_own_budget = long in config.schedule.budgets
+                key = f"{'schedule.encoder_' if is_own_budget else 'data.'}budgets.{long}"
                 reason = f"{most} is less than the {least} of {short}, whose media may go there"
                 yield Problem(key, reason, _values(key, least))
 
@@ -161,19 +161,19 @@ def _media(config: ExperimentConfig) -> Iterator[Problem]:
 def _route(config: ExperimentConfig, kind: str) -> Iterator[Problem]:
     """A route is to encoders of its kind, and there are several."""
     taking = (spec.module for spec in row_specs(config.model) if kind in spec.kinds)
-    own = tuple(dict.fromkeys(taking))
+    encoders_of_kind = tuple(dict.fromkeys(taking))
     routes, where = config.data.routes, f"data.routes.{kind}"
     names = routes[kind].encoders or ()
-    if len(own) < 2:
-        rest = {other: route for other, route in routes.items() if other != kind}
-        has = f"{len(own)} encoder" + "s" * (len(own) != 1)
-        left = Choice("left out", {"data.routes": rest})
+    if len(encoders_of_kind) < 2:
+        other_routes = {other: route for other, route in routes.items() if other != kind}
+        has = f"{len(encoders_of_kind)} encoder" + "s" * (len(encoders_of_kind) != 1)
+        removal = Choice("left out", {"data.routes": other_routes})
         reason = f"has no effect, as model.encoders has {has} of {kind}"
-        yield Problem(where, reason, lambda: [[left]])
-    elif unknown := [name for name in names if name not in own]:
-        changed = {"encoders": own}
+        yield Problem(where, reason, lambda: [[removal]])
+    elif unknown := [name for name in names if name not in encoders_of_kind]:
+        changed = {"encoders": encoders_of_kind}
         choice = Choice(
-            f"some of {', '.join(own)}",
+            f"some of {', '.join(encoders_of_kind)}",
             {"data.routes": routes | {kind: routes[kind].model_copy(update=changed)}},
         )
         reason = f"{', '.join(unknown)} takes no {kind}"
@@ -182,13 +182,15 @@ def _route(config: ExperimentConfig, kind: str) -> Iterator[Problem]:
 
 def _own_images(config: ExperimentConfig) -> Iterator[Problem]:
     """Settings of images are of encoders of images."""
-    own, encoders = config.data.image.encoders, config.model.encoders
+    settings_by_encoder, encoders = config.data.image.encoders, config.model.encoders
     images = {name for name, encoder in encoders.items() if encoder.modality == "image"}
-    if wrong := sorted(own.keys() - images):
-        rest = {name: settings for name, settings in own.items() if name in images}
+    if wrong := sorted(settings_by_encoder.keys() - images):
+        image_settings = {
+            name: settings for name, settings in settings_by_encoder.items() if name in images
+        }
         key = "data.image.encoders"
         label = f"some of {', '.join(sorted(images))}" if images else "left out"
-        choice = Choice(label, {key: rest})
+        choice = Choice(label, {key: image_settings})
         yield Problem(key, f"{', '.join(wrong)} takes no image", lambda: [[choice]])
 
 
@@ -224,7 +226,7 @@ def _placeholders(config: ExperimentConfig) -> Iterator[Problem]:
             reason = f"{mark} is {of} as well, so a text would not say which kind is meant"
             token = f"<{kind}>" if mark != f"<{kind}>" else "<sound>"
             choice = Choice(f"any other special token, e.g. {token}", {key: token})
-            yield Problem(key, reason, lambda own=choice: [[own]])  # type: ignore[misc]
+            yield Problem(key, reason, lambda side=choice: [[side]])  # type: ignore[misc]
         first.setdefault(mark, kind)
 
 
@@ -280,17 +282,17 @@ def _attended(config: ExperimentConfig) -> Iterator[tuple[str, int, int, bool]]:
     """Each module with the lengths of rows that its attention sees, its head_dim, and whether its
     masks have spans."""
     plans, decoder = present_plans(config), config.model.decoder
-    own = {
+    encoders = {
         name: config.model.encoder(name)
         for name in config.model.lanes
         if name in plans and name in config.data.budgets
     }
     units = {"tokens": config.budget_unit("tokens", plans["decoder"])}
-    units |= {name: config.budget_unit(name, plans[name]) for name in own}
+    units |= {name: config.budget_unit(name, plans[name]) for name in encoders}
     rungs = Ladder.build(config.data, units).rungs
     for tokens in rungs["tokens"]:
         yield "model.decoder", tokens, decoder.head_dim, has_spans(decoder.layer_kinds)
-    for name, encoder in own.items():
+    for name, encoder in encoders.items():
         for inputs in rungs[name]:
             positions, spans = inputs // encoder.stride, has_spans(encoder.layer_kinds)
             yield lane_path(config, name), positions, encoder.head_dim, spans
@@ -319,8 +321,8 @@ def _learned_positions(config: ExperimentConfig) -> Iterator[Problem]:
             Choice(f"data.budgets.tokens {n}", {"data.budgets.tokens": n})
             for n in range(most, 0, -1)
         )
-        own = [[more]] if config.model.pretrained is None else []
-        yield Problem(key, reason, lambda: [*own, fewer], each=1)
+        sides = [[more]] if config.model.pretrained is None else []
+        yield Problem(key, reason, lambda: [*sides, fewer], each=1)
 
 
 def _freeze(config: ExperimentConfig) -> Iterator[Problem]:
@@ -345,10 +347,12 @@ def _freeze(config: ExperimentConfig) -> Iterator[Problem]:
         yield _unknown_groups(config, grouped)
     elif both:
         reason = f"{', '.join(both)} has no effect, as train.freeze has it, too"
-        rest = {name: own for name, own in groups.items() if name not in both}
+        other_groups = {name: group for name, group in groups.items() if name not in both}
         thawed = tuple(name for name in freeze if name not in both)
-        left = Choice("left out", {"train.groups": rest})
-        yield Problem("train.groups", reason, lambda: [[left, elsewhere("train.freeze", thawed)]])
+        removal = Choice("left out", {"train.groups": other_groups})
+        yield Problem(
+            "train.groups", reason, lambda: [[removal, elsewhere("train.freeze", thawed)]]
+        )
 
 
 def _unknown(names: Iterable[str], parts: Sequence[str]) -> list[str]:
@@ -362,10 +366,10 @@ def _replaced(names: Sequence[str], unknown: Sequence[str], part: str) -> tuple[
 
 def _unknown_groups(config: ExperimentConfig, unknown: list[str]) -> Problem:
     groups, freeze = config.train.groups, config.train.freeze
-    known = {name: own for name, own in groups.items() if name not in unknown}
-    own = groups[unknown[0]]
+    known = {name: group for name, group in groups.items() if name not in unknown}
+    settings = groups[unknown[0]]
     instead = [
-        Choice(part, {"train.groups": known | {part: own}})
+        Choice(part, {"train.groups": known | {part: settings}})
         for part in config.model.parts
         if part not in groups and part not in freeze
     ]
@@ -447,29 +451,29 @@ def _periods(config: ExperimentConfig) -> Iterator[Problem]:
     A period that is longer than the run is no mistake, as a configuration may be tried for a few
     steps: the start of training tells it (`notes`), unless the period is the default.
     """
-    own, key = config.checkpoint, "checkpoint.keep_every"
-    every, kept = own.every, own.keep_every
-    if own.enabled and kept is not None and kept % every:
+    checkpoint, key = config.checkpoint, "checkpoint.keep_every"
+    every, kept_every = checkpoint.every, checkpoint.keep_every
+    if checkpoint.enabled and kept_every is not None and kept_every % every:
         reason = (
-            f"{kept} is no multiple of checkpoint.every {every}, so that only every "
-            f"{math.lcm(kept, every)} steps a checkpoint would be kept for ever"
+            f"{kept_every} is no multiple of checkpoint.every {every}, so that only every "
+            f"{math.lcm(kept_every, every)} steps a checkpoint would be kept for ever"
         )
-        yield Problem(key, reason, lambda: _multiples(every, kept))
+        yield Problem(key, reason, lambda: _multiples(every, kept_every))
 
 
-def _multiples(every: int, kept: int) -> list[Side]:
+def _multiples(every: int, kept_every: int) -> list[Side]:
     """The multiples around a period, and another period that divides it."""
-    below = kept - kept % every
+    below = kept_every - kept_every % every
     near = [Choice.of("checkpoint.keep_every", n) for n in (below, below + every) if n]
-    divisor = next(n for n in range(min(every, kept), 0, -1) if kept % n == 0)
-    own = Choice(f"checkpoint.every {divisor}", {"checkpoint.every": divisor})
-    return [near, [own]]
+    divisor = next(n for n in range(min(every, kept_every), 0, -1) if kept_every % n == 0)
+    divided = Choice(f"checkpoint.every {divisor}", {"checkpoint.every": divisor})
+    return [near, [divided]]
 
 
 def notes(config: ExperimentConfig) -> list[str]:
     """What does not happen in a run that is so short, for its start."""
-    found = (period.note(config) for period in PERIODS)
-    return [*filter(None, found), *_warmup(config.train)]
+    notes_found = (period.note(config) for period in PERIODS)
+    return [*filter(None, notes_found), *_warmup(config.train)]
 
 
 def _warmup(train: TrainConfig) -> Iterator[str]:

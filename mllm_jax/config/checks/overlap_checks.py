@@ -23,10 +23,10 @@ def overlap_checks(config: ExperimentConfig) -> Iterator[Problem]:
         return
     reasons = {name: reason for name in chosen if (reason := _reason(config, name))}
     if reasons:
-        left = [name for name in chosen if name not in reasons]
-        choices = [Choice.of(key, "auto"), Choice.of(key, left or "off")]
-        told = "; ".join(f"{name} {reason}" for name, reason in reasons.items())
-        yield Problem(key, told, lambda: [choices])
+        remaining = [name for name in chosen if name not in reasons]
+        choices = [Choice.of(key, "auto"), Choice.of(key, remaining or "off")]
+        text = "; ".join(f"{name} {reason}" for name, reason in reasons.items())
+        yield Problem(key, text, lambda: [choices])
 
 
 def _reason(config: ExperimentConfig, name: Asked) -> str:

@@ -31,8 +31,8 @@ def pipeline_checks(config: ExperimentConfig) -> list[Problem]:
         return [*_hardware(config), *_without_stages(config)]
     layers = [*_layers(config), *_length(config), *_cuts(config), *_deepstack(config)]
     placing = [*_first_stage(config), *_live(config), *_of_bubbles_alone(config)]
-    own = [*_own(config), *_weights_apart(config)]
-    return [*_hardware(config), *_names(config), *layers, *placing, *own]
+    further = [*_independent_microbatches(config), *_weights_apart(config)]
+    return [*_hardware(config), *_names(config), *layers, *placing, *further]
 
 
 def _hardware(config: ExperimentConfig) -> Iterator[Problem]:
@@ -99,8 +99,8 @@ def _of_bubbles_alone(config: ExperimentConfig) -> Iterator[Problem]:
     chosen, default = config.schedule, type(config.schedule)()
     if chosen.placement == "bubbles":
         return
-    own = ("independent_microbatches", "budgets", "rows")
-    for key in ("fill", *own, "live", "prefetch"):
+    microbatch_keys = ("independent_microbatches", "budgets", "rows")
+    for key in ("fill", *microbatch_keys, "live", "prefetch"):
         value, valid = getattr(chosen, key), getattr(default, key)
         if value != valid:
             because = f"as schedule.placement is {chosen.placement}"
@@ -115,24 +115,24 @@ def _weights_apart(config: ExperimentConfig) -> Iterator[Problem]:
         yield _or_default(key, "1f1b", reason)
 
 
-def _own(config: ExperimentConfig) -> Iterator[Problem]:
+def _independent_microbatches(config: ExperimentConfig) -> Iterator[Problem]:
     """Independent microbatches of encoders go with media that are dealt by themselves."""
     key = "schedule.independent_microbatches"
     if not config.schedule.independent_microbatches:
         if config.train.check_schedules:
             reason = f"true has no effect, as {key} is decoder: all steps have one schedule"
             yield _or_default("train.check_schedules", False, reason)
-        for own in ("budgets", "rows"):
-            for name in getattr(config.schedule, own):
+        for section in ("budgets", "rows"):
+            for name in getattr(config.schedule, section):
                 reason = f"it has no effect, as {key} is false"
-                yield _or_default(f"schedule.{own}.{name}", LEFT_OUT, reason)
+                yield _or_default(f"schedule.{section}.{name}", LEFT_OUT, reason)
         return
     yield from _own_budgets(config)
     usual = Choice.of(key, False)
     if config.data.balance != "per_phase":
         reason = f"true needs media in rows of their own, and data.balance is {config.data.balance}"
-        apart = elsewhere("data.balance", "per_phase")
-        yield Problem(key, reason, lambda: [[apart], [usual]])
+        per_phase = elsewhere("data.balance", "per_phase")
+        yield Problem(key, reason, lambda: [[per_phase], [usual]])
     if config.run.trace_step is not None:
         reason = f"{config.run.trace_step} is drawn beside one schedule, and with {key}: true every"
         yield _or_default("run.trace_step", None, f"{reason} step has its own")

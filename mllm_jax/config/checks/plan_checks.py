@@ -64,8 +64,8 @@ def _exchange(config: ExperimentConfig) -> Iterator[Problem]:
     elif asked not in able:
         reason = f"{asked} needs routes, which are of media in rows of their own, and data.balance"
         others = [usual, *(Choice.of(key, name) for name in able)]
-        apart = elsewhere("data.balance", "per_phase")
-        yield Problem(key, f"{reason} is {config.data.balance}", lambda: [others, [apart]])
+        per_phase = elsewhere("data.balance", "per_phase")
+        yield Problem(key, f"{reason} is {config.data.balance}", lambda: [others, [per_phase]])
 
 
 def _leave_out(key: str) -> list[Side]:
@@ -118,11 +118,13 @@ def _plan_problem(
 def plans_for(config: ExperimentConfig, name: str) -> Iterator[Choice]:
     """Plans over all devices, those that are most like the present one first."""
     present = config.parallel.plans.get(name)
-    given = present or ParallelPlan(data=config.parallel.devices)
-    axes = [axis for axis in AXES if axis in ("data", "tensor") or getattr(given, axis) > 1]
+    reference = present or ParallelPlan(data=config.parallel.devices)
+    axes = [axis for axis in AXES if axis in ("data", "tensor") or getattr(reference, axis) > 1]
     if not _has_experts(config, name):
         axes = [axis for axis in axes if axis != "expert"]
-    for plan in sorted(_plans(config.parallel.devices, tuple(axes)), key=partial(_unlike, given)):
+    for plan in sorted(
+        _plans(config.parallel.devices, tuple(axes)), key=partial(_unlike, reference)
+    ):
         if plan != present:
             degrees = {axis: n for axis, n in zip(AXES, plan.degrees, strict=True) if n > 1}
             yield Choice(str(plan), {module_path(name): degrees})
@@ -140,13 +142,13 @@ def elsewhere(key: str, value: object) -> Choice:
 
 @cache
 def _plans(devices: int, axes: tuple[str, ...]) -> list[ParallelPlan]:
-    found = islice(factorizations(devices, len(axes)), MOST)
-    return [ParallelPlan(**dict(zip(axes, degrees, strict=True))) for degrees in found]
+    degrees_found = islice(factorizations(devices, len(axes)), MOST)
+    return [ParallelPlan(**dict(zip(axes, degrees, strict=True))) for degrees in degrees_found]
 
 
-def _unlike(given: ParallelPlan, plan: ParallelPlan) -> tuple[float, str]:
+def _unlike(reference: ParallelPlan, plan: ParallelPlan) -> tuple[float, str]:
     """Distance of degrees from the given ones."""
-    pairs = zip(given.degrees, plan.degrees, strict=True)
+    pairs = zip(reference.degrees, plan.degrees, strict=True)
     return sum(abs(log2(one / other)) for one, other in pairs), str(plan)
 
 
@@ -185,8 +187,8 @@ def _devices(count: int) -> str:
 
 def _scaled(config: ExperimentConfig, covered: int) -> Iterator[Choice]:
     """Plans with more data, for all devices, and as many rows for each."""
-    times, rest = divmod(config.parallel.devices, covered)
-    if times > 1 and not rest:
+    times, remainder = divmod(config.parallel.devices, covered)
+    if times > 1 and not remainder:
         plans = present_plans(config)
         data = {f"{module_path(name)}.data": plan.data * times for name, plan in plans.items()}
         label = f"{times} times as much data in every plan"
@@ -309,8 +311,8 @@ def _multiples(
         return []
     sides = list[Side]()
     for need in needs:
-        own = need.name.removeprefix("decoder ")
-        key = f"{_model_path(config, name if own == need.name else 'decoder')}.{own}"
+        size_name = need.name.removeprefix("decoder ")
+        key = f"{_model_path(config, name if size_name == need.name else 'decoder')}.{size_name}"
         below = need.size // degree * degree
         sides.append([elsewhere(key, size) for size in (below, below + degree) if size])
     return sides
@@ -372,7 +374,7 @@ def _rows(config: ExperimentConfig) -> Iterator[Problem]:
     ]
     if wrong:
         inside = " inside a stage" if config.parallel.decoder.stage > 1 else ""
-        times = "".join(f", {own} times as many for {name}," for name, own in spread.items())
+        times = "".join(f", {factor} times as many for {name}," for name, factor in spread.items())
         reason = f"{rows}{times} is not a multiple of {', nor of '.join(wrong)}{inside}"
         units = [degree // gcd(degree, spread.get(name, 1)) for name, degree in shares.items()]
         sides = partial(near, "data.rows", rows, lcm(*units))

@@ -132,7 +132,7 @@ class _Advice:
         self._config, self._checks = config, checks
         self._found = list(checks(config))
         #: Keys of problems that no value solves.
-        self._stay = {own.key for own in self._found if not own.candidates()}
+        self._stay = {problem.key for problem in self._found if not problem.candidates()}
         self._tries = TRIES
 
     def problems(self) -> list[Problem]:
@@ -153,7 +153,7 @@ class _Advice:
         if repair is not None:
             return repair
         self._tries = TRIES
-        known = {own.key for own in self._found}
+        known = {problem.key for problem in self._found}
         start = self._completed(self._config, data_alone(self._config), known, BESIDE)
         return self._repaired(start) if start else None
 
@@ -162,26 +162,26 @@ class _Advice:
 
         A choice may end several problems.
         """
-        repair, made = dict[str, Choice](), [start] if start else []
+        repair, choices_made = dict[str, Choice](), [start] if start else []
         current = changed(self._config, start.changes if start else {}) or self._config
         for found in self._found:
             if found.key in self._stay:
                 continue
             problem = _of(self._checks(current), found.key)
-            choice = self._first(current, problem) if problem else self._ended(found, made)
+            choice = self._first(current, problem) if problem else self._ended(found, choices_made)
             if choice is None:
                 return None
             repair[found.key] = choice
-            made.append(choice)
+            choices_made.append(choice)
             if problem:
                 current = changed(current, choice.changes) or current
-        joined = _joined(repair, made)
-        told = changed(self._config, _together(joined.values()))
-        return joined if told and self._accepted(told) else None
+        joined = _joined(repair, choices_made)
+        repaired = changed(self._config, _together(joined.values()))
+        return joined if repaired and self._accepted(repaired) else None
 
-    def _ended(self, found: Problem, made: Sequence[Choice]) -> Choice | None:
+    def _ended(self, found: Problem, choices_made: Sequence[Choice]) -> Choice | None:
         """The choice of another problem that ends this one as well."""
-        choices = made[::-1]
+        choices = choices_made[::-1]
         for choice in choices:
             after = changed(self._config, choice.changes)
             if after is not None and _of(self._checks(after), found.key) is None:
@@ -190,7 +190,7 @@ class _Advice:
 
     def _first(self, current: ExperimentConfig, problem: Problem) -> Choice | None:
         """The first candidate that ends a problem, with what else it needs."""
-        known = {own.key for own in self._checks(current)} - {problem.key}
+        known = {other.key for other in self._checks(current)} - {problem.key}
         for more in range(BESIDE + 1):
             for candidate in islice(_all(problem), HELPED if more else None):
                 choice = self._completed(current, candidate, known, more)
@@ -211,27 +211,29 @@ class _Advice:
             return choice
         if len(new) > more or any(problem.key in choice.changes for problem in new):
             return None
-        others = (own for own in _all(new[0]) if not own.changes.keys() & choice.changes.keys())
+        others = (
+            other for other in _all(new[0]) if not other.changes.keys() & choice.changes.keys()
+        )
         joined = (choice.beside(other) for other in islice(others, HELPED))
-        completed = (self._completed(current, own, known, more - 1) for own in joined)
+        completed = (self._completed(current, pair, known, more - 1) for pair in joined)
         return next(filter(None, completed), None)
 
     def _choices(self, problem: Problem, repair: Mapping[str, Choice]) -> tuple[Choice, ...]:
         """Choices of a problem beside the first ones of the others, its own first one in front."""
         first = repair[problem.key]
         others = [choice for choice in repair.values() if choice is not first]
-        beside = changed(self._config, _together(others)) or self._config
-        here = _of(self._checks(beside), problem.key) or problem
+        repaired_others = changed(self._config, _together(others)) or self._config
+        remaining = _of(self._checks(repaired_others), problem.key) or problem
         choices = [first]
-        for side in here.candidates():
+        for side in remaining.candidates():
             tried = list(islice(side, TRIED))
-            own = [choice for choice in tried if choice.changes != first.changes]
-            fitting = (choice for choice in own if self._accepts(beside, choice))
-            choices += islice(fitting, here.each - (len(tried) - len(own)))
+            other_choices = [choice for choice in tried if choice.changes != first.changes]
+            fitting = (choice for choice in other_choices if self._accepts(repaired_others, choice))
+            choices += islice(fitting, remaining.each - (len(tried) - len(other_choices)))
         return tuple(choices)
 
-    def _accepts(self, beside: ExperimentConfig, choice: Choice) -> bool:
-        config = changed(beside, choice.changes)
+    def _accepts(self, repaired_others: ExperimentConfig, choice: Choice) -> bool:
+        config = changed(repaired_others, choice.changes)
         return config is not None and self._accepted(config)
 
     def _accepted(self, config: ExperimentConfig) -> bool:
@@ -248,17 +250,19 @@ def data_alone(config: ExperimentConfig) -> Choice:
     return Choice(label, {**changes, "parallel.encoders": encoders})
 
 
-def _joined(repair: dict[str, Choice], made: Sequence[Choice]) -> dict[str, Choice]:
+def _joined(repair: dict[str, Choice], choices_made: Sequence[Choice]) -> dict[str, Choice]:
     """Choices that change the same key become one, in which the value made last holds."""
     used = {id(choice) for choice in repair.values()}
-    left = list({id(choice): choice for choice in made if id(choice) in used}.values())
-    while pair := _overlapping(left):
-        own, later = pair
-        rest = {k: v for k, v in own.changes.items() if k not in later.changes}
-        whole = later.beside(Choice("", rest)) if rest else later
+    remaining = list({id(choice): choice for choice in choices_made if id(choice) in used}.values())
+    while pair := _overlapping(remaining):
+        earlier, later = pair
+        other_changes = {k: v for k, v in earlier.changes.items() if k not in later.changes}
+        joint = later.beside(Choice("", other_changes)) if other_changes else later
         # Behind all that lies between both, none of which changes what the first one does.
-        left = [whole if choice is later else choice for choice in left if choice is not own]
-        repair = {k: whole if c is own or c is later else c for k, c in repair.items()}
+        remaining = [
+            joint if choice is later else choice for choice in remaining if choice is not earlier
+        ]
+        repair = {k: joint if c is earlier or c is later else c for k, c in repair.items()}
     return repair
 
 

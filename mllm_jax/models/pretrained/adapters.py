@@ -79,9 +79,9 @@ def _matrices(kernel: TensorRule, layer: LinearLayer, rank: int) -> Iterator[Ten
     ours = kernel.parameter.removesuffix(KERNEL)
     theirs = kernel.released.removesuffix(WEIGHT)
     forms = dense_kernel(inputs, (rank,)), dense_kernel((rank,), outputs)
-    for own, name, form in zip(ADAPTERS, _NAMES, forms, strict=True):
+    for adapter, name, form in zip(ADAPTERS, _NAMES, forms, strict=True):
         released = f"{theirs}.{name}{WEIGHT}"
-        yield TensorRule(f"{ours}.{own}", released, form, kernel.layers, kernel.only_layers)
+        yield TensorRule(f"{ours}.{adapter}", released, form, kernel.layers, kernel.only_layers)
 
 
 @dataclass(frozen=True)
@@ -129,18 +129,22 @@ class SavedAdapters:
         Raises:
             PretrainedError: names what differs, and the valid values of `train.lora`.
         """
-        own, alpha = self.values.get("r"), self.values.get("lora_alpha")
+        rank_value, alpha = self.values.get("r"), self.values.get("lora_alpha")
         stabilized = bool(self.values.get("use_rslora", False))
-        if not isinstance(own, int) or own is True or not isinstance(alpha, int | float):
+        if (
+            not isinstance(rank_value, int)
+            or rank_value is True
+            or not isinstance(alpha, int | float)
+        ):
             raise PretrainedError(f"{self.folder / CONFIG} lacks numbers r and lora_alpha")
-        if own < 1:
-            raise PretrainedError(f"{self.folder / CONFIG}: r {own}; valid: at least 1")
-        theirs = alpha / (own**0.5 if stabilized else own)
-        if own != rank or abs(theirs - scale) > 1e-6 * scale:
+        if rank_value < 1:
+            raise PretrainedError(f"{self.folder / CONFIG}: r {rank_value}; valid: at least 1")
+        theirs = alpha / (rank_value**0.5 if stabilized else rank_value)
+        if rank_value != rank or abs(theirs - scale) > 1e-6 * scale:
             raise PretrainedError(
-                f"{self.folder} has adapters of rank {own} that count {theirs:g}, not of rank "
-                f"{rank} that count {scale:g}; valid: train.lora.rank {own}, train.lora.alpha "
-                f"{alpha:g}, train.lora.rank_stabilized {str(stabilized).lower()}"
+                f"{self.folder} has adapters of rank {rank_value} that count {theirs:g}, not of "
+                f"rank {rank} that count {scale:g}; valid: train.lora.rank {rank_value}, "
+                f"train.lora.alpha {alpha:g}, train.lora.rank_stabilized {str(stabilized).lower()}"
             )
 
     @property
@@ -167,8 +171,8 @@ class SavedAdapters:
                 )
         return family.rename_tensors(
             {
-                name.removeprefix(PREFIX): own
-                for name, own in self._tensors.items()
+                name.removeprefix(PREFIX): stored
+                for name, stored in self._tensors.items()
                 if not name.endswith(_BASE)
             }
         )

@@ -32,40 +32,46 @@ def form_of(composition: ReleasedModel, first: ReleaseFormat | None = None) -> R
             reasons.setdefault(str(error), family.name)
         else:
             return family
-    told = [f"{name}: {reason}" for reason, name in reasons.items()] or _nearest(composition)
-    raise PretrainedError("; ".join(told))
+    problems = [f"{name}: {reason}" for reason, name in reasons.items()] or _nearest(composition)
+    raise PretrainedError("; ".join(problems))
 
 
 def _nearest(composition: ReleasedModel) -> list[str]:
     """The forms that differ in fewest modules, with what they have in place of the model's."""
-    found = {family: _others(composition, family) for family in formats().values()}
-    ordered = sorted(found, key=lambda own: (len(found[own]), -len(own.modules)))
-    fewest = len(found[ordered[0]])
-    near = [own for own in ordered if len(found[own]) == fewest][:_NEAR]
-    return [f"{own.name} has {', '.join(found[own])}" for own in near]
+    differences = {family: _others(composition, family) for family in formats().values()}
+    ordered = sorted(
+        differences,
+        key=lambda near_format: (len(differences[near_format]), -len(near_format.modules)),
+    )
+    fewest = len(differences[ordered[0]])
+    near = [near_format for near_format in ordered if len(differences[near_format]) == fewest][
+        :_NEAR
+    ]
+    return [f"{near_format.name} has {', '.join(differences[near_format])}" for near_format in near]
 
 
 def _others(composition: ReleasedModel, family: ReleaseFormat) -> list[str]:
     """What a form has in place of the modules of a model."""
-    own, theirs = composition.configs, family.modules
-    names = [*own, *(name for name in theirs if name not in own)]
+    configs, theirs = composition.configs, family.modules
+    names = [*configs, *(name for name in theirs if name not in configs)]
     return [
-        f"{_called(name, theirs.get(name))} where the model has {_family(own[name])}"
-        if name in own
-        else f"{_called(name, theirs[name])}, which the model lacks"
+        f"{_describe_module(name, theirs.get(name))} where the model has "
+        f"{_family_of(configs[name])}"
+        if name in configs
+        else f"{_describe_module(name, theirs[name])}, which the model lacks"
         for name in names
-        if name not in theirs or name not in own or not isinstance(own[name], theirs[name])
+        if name not in theirs or name not in configs or not isinstance(configs[name], theirs[name])
     ]
 
 
-def _called(name: str, kind: type[Any] | None) -> str:
+def _describe_module(name: str, kind: type[Any] | None) -> str:
     """A module of a form, by the values that `family` may have."""
     if kind is None:
         return f"no {name}"
     field = getattr(kind, "model_fields", {}).get("family")
-    families = [str(own) for own in get_args(field.annotation)] if field else []
+    families = [str(family) for family in get_args(field.annotation)] if field else []
     return f"{name} {' or '.join(families)}".strip()
 
 
-def _family(module: Any) -> str:
+def _family_of(module: Any) -> str:
     return str(getattr(module, "family", type(module).__name__))

@@ -28,7 +28,7 @@ from sharding.grid import Axes
 
 
 @dataclass
-class Look:
+class FiniteCheck:
     """Whether what was loaded is finite, which is not waited for before `insist`.
 
     Attributes:
@@ -56,11 +56,11 @@ class Look:
         self.seen.clear()
 
 
-def load(
+def load_tensors(
     tensors: Mapping[str, StoredTensor],
     rules: Iterable[TensorRule],
     target: Mapping[str, jax.ShapeDtypeStruct],
-    look: Look | None = None,
+    look: FiniteCheck | None = None,
 ) -> dict[str, jax.Array]:
     """Parameters by their dotted paths.
 
@@ -75,34 +75,34 @@ def load(
     Raises:
         RangeError: as of `Look.insist`, without a `look` of the caller.
     """
-    own, found = look or Look(), dict[str, jax.Array]()
+    check, params = look or FiniteCheck(), dict[str, jax.Array]()
     for rule in rules:
-        wanted = target[rule.parameter]
-        found[rule.parameter], finite = _loaded(tensors, rule, wanted)
-        own.seen.append((tensors, rule, wanted.dtype, finite))
+        target_leaf = target[rule.parameter]
+        params[rule.parameter], finite = _load_parameter(tensors, rule, target_leaf)
+        check.seen.append((tensors, rule, target_leaf.dtype, finite))
     if look is None:
-        own.insist()
-    return found
+        check.insist()
+    return params
 
 
-def _loaded(
+def _load_parameter(
     tensors: Mapping[str, StoredTensor], rule: TensorRule, target: jax.ShapeDtypeStruct
 ) -> tuple[jax.Array, jax.Array]:
     """A parameter, and whether it is finite."""
     stack = len(target.shape) - len(rule.transform.shape)
     layout = _layer_layout(target.sharding, stack)
     shape = rule.transform.shape if stack else target.shape
-    sent = (_sent(tensors[name], rule.transform, shape, layout) for name in rule.names)
+    sent = (_send_shards(tensors[name], rule.transform, shape, layout) for name in rule.names)
     if not stack:
         return _widen(target.dtype, target.sharding)(next(sent))
     put = _put(stack, target.sharding, layout)
-    whole, finite = _zeros(target.shape, target.dtype, target.sharding)()
+    parameter, finite = _zeros(target.shape, target.dtype, target.sharding)()
     for number, tensor in enumerate(sent):
-        whole, finite = put(whole, finite, tensor, jnp.int32(number))
-    return whole, finite
+        parameter, finite = put(parameter, finite, tensor, jnp.int32(number))
+    return parameter, finite
 
 
-def _sent(
+def _send_shards(
     stored: StoredTensor, form: TensorTransform, shape: tuple[int, ...], layout: NamedSharding
 ) -> jax.Array:
     """A released tensor on the devices, as the parameter of one layer, in its own type.
@@ -115,13 +115,13 @@ def _sent(
     def shard(index: tuple[slice, ...] | None) -> np.ndarray:
         assert index is not None  # every device holds a shard
         # The runtime transposes arrays that are not contiguous, faster than a program would.
-        own, whole = view[index], [len(range(n)[i]) for n, i in zip(shape, index, strict=True)]
-        if own.dtype == np.float64:  # which devices do not have
+        part, sizes = view[index], [len(range(n)[i]) for n, i in zip(shape, index, strict=True)]
+        if part.dtype == np.float64:  # which devices do not have
             with np.errstate(over="ignore"):
-                own = own.astype(np.float32)
-        if own.shape == (*whole,):
-            return own
-        return np.pad(own, [(0, n - m) for n, m in zip(whole, own.shape, strict=True)])
+                part = part.astype(np.float32)
+        if part.shape == (*sizes,):
+            return part
+        return np.pad(part, [(0, n - m) for n, m in zip(sizes, part.shape, strict=True)])
 
     return jax.make_array_from_callback(shape, layout, shard)
 
@@ -134,8 +134,8 @@ def _layer_layout(layout: Any, stack: int) -> NamedSharding:
 @lru_cache
 def _zeros(shape: tuple[int, ...], dtype: Any, layout: NamedSharding) -> Any:
     """Zeros, and that they are finite."""
-    made = lambda: (jnp.zeros(shape, dtype), jnp.bool_(True))  # noqa: E731
-    return jax.jit(made, out_shardings=(layout, _everywhere(layout)))
+    make_zeros = lambda: (jnp.zeros(shape, dtype), jnp.bool_(True))  # noqa: E731
+    return jax.jit(make_zeros, out_shardings=(layout, _everywhere(layout)))
 
 
 @lru_cache
@@ -143,8 +143,8 @@ def _widen(dtype: Any, layout: NamedSharding) -> Any:
     """A tensor in its parameter's type, and whether it is finite."""
 
     def widen(released: jax.Array) -> tuple[jax.Array, jax.Array]:
-        own = released.astype(dtype)
-        return own, jnp.isfinite(own).all()
+        wide = released.astype(dtype)
+        return wide, jnp.isfinite(wide).all()
 
     return jax.jit(widen, out_shardings=(layout, _everywhere(layout)))
 
@@ -162,23 +162,23 @@ def _put(stack: int, layout: NamedSharding, layer: NamedSharding) -> Any:
     """
 
     def put(
-        whole: jax.Array, finite: jax.Array, released: jax.Array, number: jax.Array
+        parameter: jax.Array, finite: jax.Array, released: jax.Array, number: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
-        leading = whole.shape[:stack]
+        leading = parameter.shape[:stack]
         index = _local(number, leading, layout)
         inside = [(i >= 0) & (i < n) for i, n in zip(index, leading, strict=True)]
-        own = released.astype(whole.dtype)
-        wrong = psum(jnp.count_nonzero(~jnp.isfinite(own)), sharing)
+        layer = released.astype(parameter.dtype)
+        wrong = psum(jnp.count_nonzero(~jnp.isfinite(layer)), sharing)
         finite = finite & (wrong == 0)
-        own = own.reshape(*[1] * stack, *released.shape)
+        layer = layer.reshape(*[1] * stack, *released.shape)
 
-        def write(whole: jax.Array) -> jax.Array:
+        def write(current: jax.Array) -> jax.Array:
             where = (*index, *[jnp.int32(0)] * released.ndim)
-            return lax.dynamic_update_slice(whole, own, where)
+            return lax.dynamic_update_slice(current, layer, where)
 
         if not any(_axes(layout, dim) for dim in range(stack)):
-            return write(whole), finite
-        return lax.cond(jnp.stack(inside).all(), write, lambda whole: whole, whole), finite
+            return write(parameter), finite
+        return lax.cond(jnp.stack(inside).all(), write, lambda current: current, parameter), finite
 
     sharing = tuple(axis for dim in range(len(layer.spec)) for axis in _axes(layer, dim))
     specs = (layout.spec, PartitionSpec(), layer.spec, PartitionSpec())
@@ -190,9 +190,9 @@ def _put(stack: int, layout: NamedSharding, layer: NamedSharding) -> Any:
 def _local(number: jax.Array, shape: tuple[int, ...], layout: NamedSharding) -> list[jax.Array]:
     """Place of layer `number` in a local shard of leading dimensions `shape`; may be outside."""
     axes = [_axes(layout, dim) for dim in range(len(shape))]
-    whole = [n * axis_size(own) for n, own in zip(shape, axes, strict=True)]
-    index = jnp.unravel_index(number, whole)
-    return [i - axis_index(own) * n for i, own, n in zip(index, axes, shape, strict=True)]
+    sizes = [n * axis_size(axis) for n, axis in zip(shape, axes, strict=True)]
+    index = jnp.unravel_index(number, sizes)
+    return [i - axis_index(axis) * n for i, axis, n in zip(index, axes, shape, strict=True)]
 
 
 def _axes(layout: NamedSharding, dim: int) -> Axes:

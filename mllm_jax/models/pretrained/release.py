@@ -67,7 +67,7 @@ class Release:
         try:
             return self.family.read(self.values)
         except ValidationError as error:
-            raise PretrainedError(f"{path}: {_told(error)}") from error
+            raise PretrainedError(f"{path}: {_describe_error(error)}") from error
         except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
             # Values that are read without a type: a text for an object, a patch of no pixels.
             raise PretrainedError(f"{path} holds a value of a wrong kind: {error}") from error
@@ -89,7 +89,7 @@ class Release:
     @property
     def every_rule(self) -> list[TensorRule]:
         """Rules of all modules together."""
-        return [rule for own in self.rules.values() for rule in own]
+        return [rule for module_rules in self.rules.values() for rule in module_rules]
 
     @property
     def left_over(self) -> list[str]:
@@ -138,11 +138,11 @@ class Release:
             return self.rules[CONNECTOR]
         rules = self.rules[self.module(name)]
         if end:
-            return [own for own in rules if own.parameter.startswith(_ENDS[end])]
-        return [own for own in rules if not own.parameter.startswith((*_ENDS.values(),))]
+            return [rule for rule in rules if rule.parameter.startswith(_ENDS[end])]
+        return [rule for rule in rules if not rule.parameter.startswith((*_ENDS.values(),))]
 
 
-def _told(error: ValidationError) -> str:
+def _describe_error(error: ValidationError) -> str:
     """The first problem of a configuration; its keys are those that they have here."""
     first = error.errors(include_url=False)[0]
     key = ".".join(map(str, first["loc"]))
@@ -151,7 +151,7 @@ def _told(error: ValidationError) -> str:
     return f"{key}: {first['msg']}, got {first['input']!r:.80}"
 
 
-def composed(pretrained: str | Mapping[str, str | None]) -> dict[str, Any]:
+def compose_model(pretrained: str | Mapping[str, str | None]) -> dict[str, Any]:
     """Values of `decoder` and `encoders` for `model.pretrained`, as the releases say.
 
     Raises:
@@ -160,34 +160,34 @@ def composed(pretrained: str | Mapping[str, str | None]) -> dict[str, Any]:
     if isinstance(pretrained, str):
         release = Release.open(Path(pretrained))
         release.module("decoder")
-        whole = release.composition
-        names = {name: Path(pretrained) for name in ("decoder", *whole.encoders)}
+        model = release.composition
+        names = {name: Path(pretrained) for name in ("decoder", *model.encoders)}
     else:
         names = {name: Path(at) for name, at in pretrained.items() if at and "." not in name}
-    found = {name: _settings(Release.open(folder), name) for name, folder in names.items()}
+    settings = {name: _settings(Release.open(folder), name) for name, folder in names.items()}
     if not isinstance(pretrained, str):
         for part, folder in pretrained.items():
             name, _, end = part.partition(".")
             if folder and end == CONNECTOR:
-                own = _settings(Release.open(Path(folder)), part)
-                found[name] = found.get(name, {}) | {CONNECTOR: own}
-    decoder = found.pop("decoder", None)
-    return ({"decoder": decoder} if decoder else {}) | {"encoders": found}
+                connector_settings = _settings(Release.open(Path(folder)), part)
+                settings[name] = settings.get(name, {}) | {CONNECTOR: connector_settings}
+    decoder = settings.pop("decoder", None)
+    return ({"decoder": decoder} if decoder else {}) | {"encoders": settings}
 
 
 def _settings(release: Release, part: str) -> dict[str, Any]:
     """Rules of one module, or of its connector."""
-    whole, (name, _, end) = release.composition, part.partition(".")
-    if end == CONNECTOR and whole.connector:
-        return whole.connector.config.model_dump(mode="json")
+    model, (name, _, end) = release.composition, part.partition(".")
+    if end == CONNECTOR and model.connector:
+        return model.connector.config.model_dump(mode="json")
     module = release.module(name)
-    config = whole.decoder if module == "decoder" else whole.encoders[module]
+    config = model.decoder if module == "decoder" else model.encoders[module]
     assert config is not None
     values: dict[str, Any] = config.model_dump(mode="json")
     return values[CONNECTOR] if end == CONNECTOR else values
 
 
-def differences(release: Release, model: ModelConfig, part: str) -> Iterator[str]:
+def list_differences(release: Release, model: ModelConfig, part: str) -> Iterator[str]:
     """Differences between the configuration of a module, or of its connector, and the release.
 
     Shapes that differ are found with the tensors.
@@ -195,11 +195,11 @@ def differences(release: Release, model: ModelConfig, part: str) -> Iterator[str
     name, _, end = part.partition(".")
     released = _settings(release, part)
     config = model.decoder if name == "decoder" else model.encoders[name]
-    own, where = config.model_dump(mode="json"), "decoder"
+    values_here, where = config.model_dump(mode="json"), "decoder"
     if name != "decoder":
-        own, where = own[CONNECTOR] if end else own, f"encoders.{part}"
+        values_here, where = values_here[CONNECTOR] if end else values_here, f"encoders.{part}"
     if not end:
-        released, own = ({**values, CONNECTOR: None} for values in (released, own))
-    for key, value in own.items():
+        released, values_here = ({**values, CONNECTOR: None} for values in (released, values_here))
+    for key, value in values_here.items():
         if key in released and released[key] != value:
             yield f"model.{where}.{key}: {value}, released with {released[key]}"

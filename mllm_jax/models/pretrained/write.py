@@ -29,7 +29,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Draft:
+class TensorDraft:
     """Files whose tensors are being written.
 
     Attributes:
@@ -45,7 +45,7 @@ class Draft:
         tensors: Mapping[str, tuple[Shape, str]],
         most: int = FILE_BYTES,
         single: str = SINGLE,
-    ) -> Draft:
+    ) -> TensorDraft:
         """Files for all tensors, with an index if there is more than one.
 
         Args:
@@ -57,11 +57,13 @@ class Draft:
         Raises:
             OSError: the files cannot be written.
         """
-        groups = _grouped(tensors, most)
+        groups = _group_by_file(tensors, most)
         count, places = len(groups), dict[str, StoredTensor]()
         for number, group in enumerate(groups, 1):
             name = single if count == 1 else f"model-{number:05}-of-{count:05}.safetensors"
-            places |= _create(folder / name, {own: tensors[own] for own in group})
+            places |= _create(
+                folder / name, {tensor_name: tensors[tensor_name] for tensor_name in group}
+            )
         if count > 1:
             _write_index(folder / INDEX, places)
         return cls(MappingProxyType(places))
@@ -92,7 +94,7 @@ def _bytes(shape: Shape, dtype: str) -> int:
     return math.prod(shape) * STORED[dtype].itemsize
 
 
-def _grouped(tensors: Mapping[str, tuple[Shape, str]], most: int) -> list[list[str]]:
+def _group_by_file(tensors: Mapping[str, tuple[Shape, str]], most: int) -> list[list[str]]:
     """Names by file, in their order."""
     groups: list[list[str]] = [[]]
     total = 0

@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mllm_jax.pages.html.markup import Markup, data, joined, tag
-from mllm_jax.pages.html.scale import Scale, scale
-from mllm_jax.pages.html.words import Words, known, number
+from mllm_jax.pages.html.markup import Markup, join_markup, script_data, tag
+from mllm_jax.pages.html.scale import ChartScale, make_scale
+from mllm_jax.pages.html.words import Words, format_known, format_number
 
 #: Points of a drawing: its width and height, and what its axes take at the left, right, top and
 #: bottom.
@@ -27,7 +27,7 @@ COLOURS = 10
 
 
 @dataclass(frozen=True)
-class Series:
+class ChartSeries:
     """A line of a chart.
 
     Attributes:
@@ -50,8 +50,8 @@ class Series:
     def points(self) -> list[tuple[float, float]]:
         """Steps and values that are finite, thinned out to `POINTS`."""
         pairs = zip(self.steps, self.values, strict=True)
-        whole = [(step, value) for step, value in pairs if value is not None]
-        finite = [(step, value) for step, value in whole if math.isfinite(value)]
+        present = [(step, value) for step, value in pairs if value is not None]
+        finite = [(step, value) for step, value in present if math.isfinite(value)]
         every = -(-len(finite) // POINTS)
         return [_mean(finite[at : at + every]) for at in range(0, len(finite), every or 1)]
 
@@ -61,7 +61,7 @@ def _mean(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return points[-1][0], sum(value for _, value in points) / len(points)
 
 
-def smooth(series: Series, name: str) -> Series:
+def smooth(series: ChartSeries, name: str) -> ChartSeries:
     """The running mean of a series over about 1/40 of its points, without a bias at its start."""
     total = mass = 0.0
     weight = len(series.points) / (len(series.points) + 40)
@@ -69,13 +69,13 @@ def smooth(series: Series, name: str) -> Series:
     for _, value in series.points:
         total, mass = weight * total + value, weight * mass + 1.0
         means.append(total / mass)
-    return Series(name, [step for step, _ in series.points], means, series.colour)
+    return ChartSeries(name, [step for step, _ in series.points], means, series.colour)
 
 
 def line_chart(
     label: str,
-    every: Sequence[Series],
-    words: Words = number,
+    series: Sequence[ChartSeries],
+    words: Words = format_number,
     *,
     zero: bool = False,
     log: bool = False,
@@ -89,17 +89,17 @@ def line_chart(
         log: values may be on a logarithmic axis, if they are far apart.
     """
     shown = [
-        (own, number_ if own.colour is None else own.colour)
-        for number_, own in enumerate(every)
-        if own.points
+        (one, number_ if one.colour is None else one.colour)
+        for number_, one in enumerate(series)
+        if one.points
     ]
     if not shown:
         return Markup()
-    points = [point for own, _ in shown for point in own.points]
+    points = [point for one, _ in shown for point in one.points]
     values = [value for _, value in points]
-    across = _across([step for step, _ in points])
-    up = scale(values, HEIGHT - BOTTOM, TOP, zero=zero, log=log)
-    drawn = [_drawn(own, colour, across, up) for own, colour in shown]
+    across = _horizontal_scale([step for step, _ in points])
+    up = make_scale(values, HEIGHT - BOTTOM, TOP, zero=zero, log=log)
+    drawn = [_draw_series(one, colour, across, up) for one, colour in shown]
     svg = tag(
         "svg",
         *_axes(across, up, words),
@@ -109,19 +109,21 @@ def line_chart(
         role="img",
         aria_label=label,
     )
-    strong = [(own, colour) for own, colour in shown if not own.faint]
+    strong = [(one, colour) for one, colour in shown if not one.faint]
     parts = [_legend(strong, words)] if len(strong) > 1 else []
     parts += [tag("p", LOGARITHMIC, class_="note")] if up.log else []
-    held = data([_held(own, colour, across, words) for own, colour in shown], "points")
-    return tag("figure", *parts, svg, held, tag("div", class_="tip"), class_="chart lines")
+    points_data = script_data(
+        [_point_data(one, colour, across, words) for one, colour in shown], "points"
+    )
+    return tag("figure", *parts, svg, points_data, tag("div", class_="tip"), class_="chart lines")
 
 
-def _across(steps: Sequence[float]) -> Scale:
+def _horizontal_scale(steps: Sequence[float]) -> ChartScale:
     low, high = min(steps), max(steps)
-    return Scale(low if low < high else low - 1, high, LEFT, WIDTH - RIGHT)
+    return ChartScale(low if low < high else low - 1, high, LEFT, WIDTH - RIGHT)
 
 
-def _axes(across: Scale, up: Scale, words: Words) -> list[Markup]:
+def _axes(across: ChartScale, up: ChartScale, words: Words) -> list[Markup]:
     """Lines at the values' ticks, with their words; steps below."""
     parts = []
     for value in up.ticks():
@@ -130,50 +132,54 @@ def _axes(across: Scale, up: Scale, words: Words) -> list[Markup]:
         parts.append(tag("text", words(value), x=LEFT - 8, y=y + 3.5, class_="tick end"))
     steps = [step for step in across.ticks(6) if step == int(step)]
     for step in steps:
-        told = "step " * (step == steps[0]) + number(step)
+        label = "step " * (step == steps[0]) + format_number(step)
         # Narrow screens have room for every second one.
         name = "tick middle" + " spare" * (steps.index(step) % 2)
-        parts.append(tag("text", told, x=across(step), y=HEIGHT - 8, class_=name))
+        parts.append(tag("text", label, x=across(step), y=HEIGHT - 8, class_=name))
     return parts
 
 
-def _drawn(own: Series, colour: int, across: Scale, up: Scale) -> Markup:
-    places = [(across(step), up(value)) for step, value in own.points]
-    name = f"c{colour % COLOURS}" + " faint" * own.faint
-    if own.dots or len(places) == 1:
-        return joined(tag("circle", cx=x, cy=y, r=4.0, class_=f"dot {name}") for x, y in places)
+def _draw_series(series: ChartSeries, colour: int, across: ChartScale, up: ChartScale) -> Markup:
+    places = [(across(step), up(value)) for step, value in series.points]
+    name = f"c{colour % COLOURS}" + " faint" * series.faint
+    if series.dots or len(places) == 1:
+        return join_markup(
+            tag("circle", cx=x, cy=y, r=4.0, class_=f"dot {name}") for x, y in places
+        )
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
     return tag("path", d=path, class_=f"line {name}")
 
 
-def _legend(shown: Iterable[tuple[Series, int]], words: Words) -> Markup:
+def _legend(entries_shown: Iterable[tuple[ChartSeries, int]], words: Words) -> Markup:
     """Names of the series, with their last values."""
     entries = [
         tag(
             "span",
             tag("i", class_=f"key c{colour % COLOURS}"),
-            own.name,
-            tag("b", known(own.points[-1][1], words)),
+            series.name,
+            tag("b", format_known(series.points[-1][1], words)),
         )
-        for own, colour in shown
+        for series, colour in entries_shown
     ]
     return tag("div", *entries, class_="legend")
 
 
-def _held(own: Series, colour: int, across: Scale, words: Words) -> dict[str, object]:
+def _point_data(
+    series: ChartSeries, colour: int, across: ChartScale, words: Words
+) -> dict[str, object]:
     """What the script shows of a series: places over the width, and words."""
     return {
-        "name": own.name,
+        "name": series.name,
         "colour": f"c{colour % COLOURS}",
-        "faint": own.faint,
-        "x": [round(across(step) / WIDTH, 5) for step, _ in own.points],
-        "step": [f"{step:g}" for step, _ in own.points],
-        "text": [words(value) for _, value in own.points],
+        "faint": series.faint,
+        "x": [round(across(step) / WIDTH, 5) for step, _ in series.points],
+        "step": [f"{step:g}" for step, _ in series.points],
+        "text": [words(value) for _, value in series.points],
     }
 
 
 def stacked_bars(
-    label: str, rows: Sequence[tuple[str, Mapping[str, float]]], words: Words = number
+    label: str, rows: Sequence[tuple[str, Mapping[str, float]]], words: Words = format_number
 ) -> Markup:
     """A bar for every row, of parts with one colour for each name; equal lengths are equal values.
 
@@ -213,4 +219,4 @@ def _bar(
         if value > 0
     ]
     total = words(sum(parts.values()))
-    return joined((tag("span", name), tag("div", *pieces, class_="bar"), tag("b", total)))
+    return join_markup((tag("span", name), tag("div", *pieces, class_="bar"), tag("b", total)))

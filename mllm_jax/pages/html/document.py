@@ -7,19 +7,21 @@ from importlib.resources import files
 from pathlib import Path
 
 from mllm_jax.pages.html.markup import Markup, tag
-from mllm_jax.pages.html.panel import Panel
+from mllm_jax.pages.html.panel import PagePanel
 from mllm_jax.runtime.folder import RunError
 
 #: Names and words of the main figures.
 Figures = Iterable[tuple[str, str]]
 
 
-def document(title: str, told: str, figures: Figures, panels: Sequence[Panel]) -> str:
+def render_document(
+    title: str, subtitle: str, figures: Figures, panels: Sequence[PagePanel]
+) -> str:
     """The text of a page; it names no other file, and asks no network for anything.
 
     Args:
         title: heading.
-        told: a sentence below it.
+        subtitle: a sentence below it.
     """
     head = tag(
         "head",
@@ -27,19 +29,19 @@ def document(title: str, told: str, figures: Figures, panels: Sequence[Panel]) -
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", f"{title} \N{MIDDLE DOT} mllm_jax"),
-        tag("style", Markup(_own("page.css"))),
+        tag("style", Markup(_read_asset("page.css"))),
     )
     links = tag("nav", *(panel.link for panel in panels))
     body = tag(
         "body",
-        tag("header", tag("h1", title), tag("p", told), links),
-        tag("main", _tiles(figures), *(panel.section for panel in panels)),
-        tag("script", Markup(_own("page.js"))),
+        tag("header", tag("h1", title), tag("p", subtitle), links),
+        tag("main", _make_tiles(figures), *(panel.section for panel in panels)),
+        tag("script", Markup(_read_asset("page.js"))),
     )
     return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
 
 
-def write(text: str, path: Path, option: str) -> Path:
+def write_page(text: str, path: Path, option: str) -> Path:
     """Write a page; returns its file.
 
     Args:
@@ -56,12 +58,12 @@ def write(text: str, path: Path, option: str) -> Path:
     return path
 
 
-def _own(name: str) -> str:
+def _read_asset(name: str) -> str:
     """Text of a file beside this module."""
     return files("mllm_jax.pages.html").joinpath(name).read_text(encoding="utf-8")
 
 
-def _tiles(figures: Figures) -> Markup:
+def _make_tiles(figures: Figures) -> Markup:
     """The main figures."""
     tiles = [
         tag("div", tag("span", name), tag("b", value), class_="tile") for name, value in figures

@@ -14,17 +14,17 @@ from PIL import Image
 QUALITY = 90
 
 
-def png(image: Image.Image) -> str:
+def encode_png(image: Image.Image) -> str:
     """A picture as it is, pixel by pixel."""
-    return _saved(image, "PNG")
+    return _encode_image(image, "PNG")
 
 
-def jpeg(image: Image.Image) -> str:
+def encode_jpeg(image: Image.Image) -> str:
     """A picture of many pixels, in about a tenth of the bytes of a PNG."""
-    return _saved(image, "JPEG", quality=QUALITY)
+    return _encode_image(image, "JPEG", quality=QUALITY)
 
 
-def wav(wave: NDArray[np.float32], rate: int) -> str:
+def encode_wav(wave: NDArray[np.float32], rate: int) -> str:
     """A sound of 16 bits.
 
     Args:
@@ -33,14 +33,14 @@ def wav(wave: NDArray[np.float32], rate: int) -> str:
     """
     file = io.BytesIO()
     soundfile.write(file, np.clip(wave, -1, 1), rate, format="WAV", subtype="PCM_16")
-    return _address("audio/wav", file)
+    return _data_address("audio/wav", file)
 
 
-def _saved(image: Image.Image, kind: str, **options: int) -> str:
+def _encode_image(image: Image.Image, kind: str, **options: int) -> str:
     file = io.BytesIO()
     image.save(file, kind, **options)
-    return _address(f"image/{kind.lower()}", file)
+    return _data_address(f"image/{kind.lower()}", file)
 
 
-def _address(kind: str, file: io.BytesIO) -> str:
+def _data_address(kind: str, file: io.BytesIO) -> str:
     return f"data:{kind};base64,{base64.b64encode(file.getvalue()).decode()}"

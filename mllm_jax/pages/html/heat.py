@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from mllm_jax.pages.html.embedded import png
+from mllm_jax.pages.html.embedded import encode_png
 from mllm_jax.pages.html.markup import Markup, tag
 
 #: Colours of what is above and of what is below; between them the page shines through.
@@ -46,11 +46,11 @@ def heat_map(
     count = len(names)
     row = min(MOST, max(LEAST, HEIGHT / count))
     every = -(-count // NAMED)
-    beside = [tag("span", name, style=f"height:{row * every:g}px") for name in names[::every]]
+    labels = [tag("span", name, style=f"height:{row * every:g}px") for name in names[::every]]
     source = _pixels(ratio, factor)
     picture = tag("img", alt=title, src=source, style=f"height:{row * count:g}px")
     below = tag("div", *(tag("span", end) for end in ends), class_="ends")
-    rows = tag("div", *beside, class_="names")
+    rows = tag("div", *labels, class_="names")
     return tag(
         "figure",
         tag("figcaption", title),
@@ -68,4 +68,4 @@ def _pixels(ratio: NDArray[np.float64], factor: float) -> str:
     colours = np.where(strength[..., None] > 0, ABOVE, BELOW)
     opaque = np.clip(np.abs(strength), 0, 1)[..., None] * 255
     image = Image.fromarray(np.concatenate([colours, opaque], axis=-1).astype(np.uint8), "RGBA")
-    return png(image)
+    return encode_png(image)

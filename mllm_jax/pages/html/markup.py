@@ -27,29 +27,29 @@ def tag(name: str, /, *content: str, **attributes: str | float) -> Markup:
     for key, value in attributes.items():
         if key == "class_" and not value:
             continue
-        told = f"{value:.6g}" if isinstance(value, float) else str(value)
-        words.append(f'{key.rstrip("_").replace("_", "-")}="{escape(told)}"')
-    end = "" if name in VOID else f"{joined(content)}</{name}>"
+        text = f"{value:.6g}" if isinstance(value, float) else str(value)
+        words.append(f'{key.rstrip("_").replace("_", "-")}="{escape(text)}"')
+    end = "" if name in VOID else f"{join_markup(content)}</{name}>"
     return Markup(f"<{' '.join(words)}>{end}")
 
 
-def joined(parts: Iterable[str]) -> Markup:
+def join_markup(parts: Iterable[str]) -> Markup:
     """Parts one behind the other; those that are no markup are escaped."""
     return Markup("".join(part if isinstance(part, Markup) else escape(part) for part in parts))
 
 
-def data(value: Any, name: str) -> Markup:
+def script_data(value: Any, name: str) -> Markup:
     """A value for the script of the page, in an element of the class `name`."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     return Markup(f'<script type="application/json" class="{escape(name)}">{text}</script>')
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Markup:
+def make_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Markup:
     """A table; numbers are aligned to the right."""
     head = tag("tr", *(tag("th", column) for column in columns))
     body = [tag("tr", *map(_cell, row)) for row in rows]
-    whole = tag("table", tag("thead", head), tag("tbody", *body))
-    return tag("div", whole, class_="scroll")
+    element = tag("table", tag("thead", head), tag("tbody", *body))
+    return tag("div", element, class_="scroll")
 
 
 def _cell(value: object) -> Markup:
@@ -58,12 +58,12 @@ def _cell(value: object) -> Markup:
     return tag("td", value if isinstance(value, str) else str(value))
 
 
-def facts(pairs: Iterable[tuple[str, str]]) -> Markup:
+def make_facts(pairs: Iterable[tuple[str, str]]) -> Markup:
     """Names with their values."""
     rows = [tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs]
     return tag("dl", *rows, class_="facts")
 
 
-def note(*text: str) -> Markup:
+def make_note(*text: str) -> Markup:
     """A sentence in small letters."""
     return tag("p", *text, class_="note")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mllm_jax.pages.html.markup import Markup, joined, note, tag
+from mllm_jax.pages.html.markup import Markup, join_markup, make_note, tag
 
 
 @dataclass(frozen=True)
-class Panel:
+class PagePanel:
     """A panel with its heading.
 
     Attributes:
@@ -31,15 +31,15 @@ class Panel:
     def body(self) -> Markup:
         """What stands below the heading."""
         if not self.content:
-            return note(self.empty)
-        return Markup((note(self.told) if self.told else Markup()) + self.content)
+            return make_note(self.empty)
+        return Markup((make_note(self.told) if self.told else Markup()) + self.content)
 
     @property
     def section(self) -> Markup:
         """The panel in the page."""
         heading = tag("h2", self.title)
         shape = " ".join(["panel", *["wide"] * self.wide, *["empty"] * (not self.content)])
-        return tag("section", joined((heading, self.body)), id=self.key, class_=shape)
+        return tag("section", join_markup((heading, self.body)), id=self.key, class_=shape)
 
     @property
     def link(self) -> Markup:

@@ -13,7 +13,7 @@ FEW = 500.0
 
 
 @dataclass(frozen=True)
-class Scale:
+class ChartScale:
     """A linear or logarithmic axis.
 
     Attributes:
@@ -40,13 +40,13 @@ class Scale:
 
     def ticks(self, count: int = 4) -> list[float]:
         """Round values between the ends, about `count` of them."""
-        found = _powers(self.low, self.high) if self.log else []
-        return found if len(found) >= 2 else _multiples(self.low, self.high, count)
+        powers = _powers_of_ten(self.low, self.high) if self.log else []
+        return powers if len(powers) >= 2 else _round_multiples(self.low, self.high, count)
 
 
-def scale(
+def make_scale(
     values: Sequence[float], start: float, end: float, *, zero: bool = False, log: bool = False
-) -> Scale:
+) -> ChartScale:
     """An axis that holds `values` and a little more.
 
     Args:
@@ -55,15 +55,15 @@ def scale(
     """
     low, high = min(values), max(values)
     if log and low > 0 and high / low >= WIDE:
-        return Scale(low / 1.15, high * 1.15, start, end, log=True)
-    room = 0.08 * (high - low) or 0.05 * abs(high) or 1.0
+        return ChartScale(low / 1.15, high * 1.15, start, end, log=True)
+    margin = 0.08 * (high - low) or 0.05 * abs(high) or 1.0
     if zero:
-        return Scale(0.0, high + room, start, end)
-    bottom = low - room
-    return Scale(0.0 if low >= 0 > bottom else bottom, high + room, start, end)
+        return ChartScale(0.0, high + margin, start, end)
+    bottom = low - margin
+    return ChartScale(0.0 if low >= 0 > bottom else bottom, high + margin, start, end)
 
 
-def _multiples(low: float, high: float, count: int) -> list[float]:
+def _round_multiples(low: float, high: float, count: int) -> list[float]:
     """Multiples of 1, 2 or 5 times a power of ten."""
     rough = (high - low) / count
     power = 10.0 ** math.floor(math.log10(rough))
@@ -73,9 +73,9 @@ def _multiples(low: float, high: float, count: int) -> list[float]:
     return [step * n for n in range(first, last + 1)]
 
 
-def _powers(low: float, high: float) -> list[float]:
+def _powers_of_ten(low: float, high: float) -> list[float]:
     """Powers of ten, with their halves and fifths where there are few."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     digits = (1, 2, 5) if high / low < FEW else (1,)
-    found = [digit * 10.0**power for power in powers for digit in digits]
-    return [value for value in found if low <= value <= high]
+    candidates = [digit * 10.0**power for power in powers for digit in digits]
+    return [value for value in candidates if low <= value <= high]

@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mllm_jax.pages.html.markup import Markup, joined, note, table
-from mllm_jax.pages.html.panel import Panel
+from mllm_jax.pages.html.markup import Markup, join_markup, make_note, make_table
+from mllm_jax.pages.html.panel import PagePanel
 
 #: Samples that are listed.
 LISTED = 50
 
 
 @dataclass(frozen=True)
-class Skipped:
+class SkippedEntry:
     """A sample that was skipped.
 
     Attributes:
@@ -30,22 +30,22 @@ class Skipped:
     text: str
 
 
-def skipped(every: Sequence[Skipped], place: str, rest: str) -> Panel:
+def make_skipped_panel(every: Sequence[SkippedEntry], place: str, remaining_in: str) -> PagePanel:
     """Samples that were skipped, by reason, and the first of them by name.
 
     Args:
         place: what `Skipped.place` is.
-        rest: where those are that are not listed.
+        remaining_in: where those are that are not listed.
     """
     content = Markup()
     if every:
-        reasons = Counter(own.reason for own in every)
-        listed = [(own.place, own.sample, own.text) for own in every[:LISTED]]
+        reasons = Counter(entry.reason for entry in every)
+        listed = [(entry.place, entry.sample, entry.text) for entry in every[:LISTED]]
         parts = [
-            table(("reason", "samples"), reasons.most_common()),
-            table((place, "sample", "what is wrong"), listed),
+            make_table(("reason", "samples"), reasons.most_common()),
+            make_table((place, "sample", "what is wrong"), listed),
         ]
         if len(every) > LISTED:
-            parts.append(note(f"{len(every) - LISTED} more are in {rest}."))
-        content = joined(parts)
-    return Panel("skipped", "Skipped samples", content, "No sample was skipped.")
+            parts.append(make_note(f"{len(every) - LISTED} more are in {remaining_in}."))
+        content = join_markup(parts)
+    return PagePanel("skipped", "Skipped samples", content, "No sample was skipped.")

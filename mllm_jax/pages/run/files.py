@@ -88,17 +88,19 @@ class RunFiles:
     def goodput(self) -> Mapping[str, Any] | None:
         """See `attempts.goodput`; None without records. Of a run that goes on, so far."""
         if self.summary and "goodput" in self.summary:
-            found: Mapping[str, Any] = self.summary["goodput"]
-            return found
-        own = self.attempts
-        if not (own.times_spent or own.watched):
+            goodput: Mapping[str, Any] = self.summary["goodput"]
+            return goodput
+        attempts = self.attempts
+        if not (attempts.times_spent or attempts.watched):
             return None
-        return compute_goodput(own.times_spent, own.watched, own.effective, [*own.damage])
+        return compute_goodput(
+            attempts.times_spent, attempts.watched, attempts.effective, [*attempts.damage]
+        )
 
     def series(self, name: str) -> tuple[list[int], list[float | None]]:
         """Steps and values of a figure that lines hold under `name`."""
-        held = [line for line in self.lines if name in line]
-        return [line["step"] for line in held], [line[name] for line in held]
+        lines = [line for line in self.lines if name in line]
+        return [line["step"] for line in lines], [line[name] for line in lines]
 
 
 def read_run(folder: Path) -> RunFiles:
@@ -121,27 +123,27 @@ def read_run(folder: Path) -> RunFiles:
         ]
         times = read_times(folder)
         attempts = read_attempts(folder)
-        summary, of_summary = _summary(folder / SUMMARY_FILE)
+        summary, of_summary = _read_summary(folder / SUMMARY_FILE)
     except OSError as error:
         raise RunError(f"--run {folder}: {error}") from error
     read_lists: Sequence[RecordLines] = (lines, *lists, *samples, times)
-    config, trouble, checked = _configuration(folder / RESOLVED)
-    damage = [sentence for own in read_lists for sentence in own.problems]
-    damage += [*attempts.damage.values(), *of_summary, *_of_identity(folder)]
-    damage += _of_checkpoints(folder)
+    config, trouble, checked = _read_configuration(folder / RESOLVED)
+    damage = [sentence for records in read_lists for sentence in records.problems]
+    damage += [*attempts.damage.values(), *of_summary, *_identity_problems(folder)]
+    damage += _checkpoint_problems(folder)
     reports = [line for line in lines.values if is_report(line)]
     every = config.run.log_every if config else None
     damage += wrong_steps(reports, summary, every, len(lines.damage))
-    unchecked = [own.path.name for own in read_lists if not own.checked]
+    unchecked = [records.path.name for records in read_lists if not records.checked]
     unchecked += [RESOLVED] * (not checked)
     unchecked += _without_checksums(folder, [SUMMARY_FILE] if summary else [], attempts)
-    for sentence in (*damage, *([trouble] if trouble else ()), *told_unchecked(unchecked)):
+    for sentence in (*damage, *([trouble] if trouble else ()), *describe_unchecked(unchecked)):
         logger.warning("%s: %s", folder, sentence)
     return RunFiles(
         folder,
         lines.values,
         attempts,
-        [entry for own in lists for entry in own.values],
+        [entry for records in lists for entry in records.values],
         times_of(times),
         summary,
         config,
@@ -151,13 +153,13 @@ def read_run(folder: Path) -> RunFiles:
     )
 
 
-def told_unchecked(names: Sequence[str]) -> list[str]:
+def describe_unchecked(names: Sequence[str]) -> list[str]:
     """A sentence about files whose records have no checksums; none without any."""
     listed = ", ".join(names[:_NAMED]) + (f", {len(names) - _NAMED} more" * (len(names) > _NAMED))
-    told = (
+    sentence = (
         f"An earlier version wrote {listed}, or they were changed: their records have no checksums"
     )
-    return [told] if names else []
+    return [sentence] if names else []
 
 
 def _without_checksums(
@@ -169,7 +171,7 @@ def _without_checksums(
     return [path.relative_to(folder).as_posix() for path in paths if not is_signed(path)]
 
 
-def _summary(path: Path) -> tuple[Line | None, list[str]]:
+def _read_summary(path: Path) -> tuple[Line | None, list[str]]:
     """The summary, or what is wrong with it."""
     try:
         return (read_record(path, SUMMARY) if path.exists() else None), []
@@ -177,11 +179,11 @@ def _summary(path: Path) -> tuple[Line | None, list[str]]:
         return None, [str(error)]
 
 
-def _configuration(path: Path) -> tuple[ExperimentConfig | None, str, bool]:
+def _read_configuration(path: Path) -> tuple[ExperimentConfig | None, str, bool]:
     """The configuration, or why there is none; and whether it has a checksum, if it is there."""
     if not path.exists():
-        told = f"There is no {path.name} in the folder: an earlier version has begun the run."
-        return None, told, True
+        trouble = f"There is no {path.name} in the folder: an earlier version has begun the run."
+        return None, trouble, True
     checked = True
     try:
         checked = check_text(path)
@@ -192,7 +194,7 @@ def _configuration(path: Path) -> tuple[ExperimentConfig | None, str, bool]:
         return None, f"{path.name} cannot be used by this version: {error}", checked
 
 
-def _of_identity(folder: Path) -> list[str]:
+def _identity_problems(folder: Path) -> list[str]:
     """What is wrong with the file that tells the run from others."""
     path = folder / IDENTITY
     try:
@@ -203,16 +205,16 @@ def _of_identity(folder: Path) -> list[str]:
     return []
 
 
-def _of_checkpoints(folder: Path) -> list[str]:
+def _checkpoint_problems(folder: Path) -> list[str]:
     """What is wrong with the records in the checkpoints of a run: all but their arrays."""
     places = [folder / "checkpoints" / str(step) for step in steps_in(folder)]
-    damaged = [place for place in places if _of_checkpoint(place)]
+    damaged = [place for place in places if _checkpoint_problem(place)]
     # A run that goes on removes its older checkpoints, file by file.
-    told = [(place.name, _of_checkpoint(place)) for place in damaged if place.is_dir()]
-    return [f"checkpoint of step {step}: {why}" for step, why in told if why]
+    problems = [(place.name, _checkpoint_problem(place)) for place in damaged if place.is_dir()]
+    return [f"checkpoint of step {step}: {why}" for step, why in problems if why]
 
 
-def _of_checkpoint(place: Path) -> str:
+def _checkpoint_problem(place: Path) -> str:
     """What is wrong with a checkpoint's configuration, its progress or its checksums."""
     try:
         check_whole(place, needed=lambda block: False)

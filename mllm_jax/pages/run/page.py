@@ -6,17 +6,17 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from mllm_jax.pages.html.document import document, write
-from mllm_jax.pages.html.words import known, number, percent, seconds
+from mllm_jax.pages.html.document import render_document, write_page
+from mllm_jax.pages.html.words import format_known, format_number, format_percent, format_seconds
 from mllm_jax.pages.run.files import RunFiles, read_run
-from mllm_jax.pages.run.panels.order import panels
+from mllm_jax.pages.run.panels.order import make_panels
 from mllm_jax.runtime.folder import METRICS
 
 #: Name of the page in the folder of a run.
 PAGE = "report.html"
 
 
-def report(folder: Path, output: Path | None = None) -> Path:
+def write_report(folder: Path, output: Path | None = None) -> Path:
     """Write the report of a run, which may still go on; returns its file.
 
     Args:
@@ -25,15 +25,15 @@ def report(folder: Path, output: Path | None = None) -> Path:
     Raises:
         RunError: `folder` is none of a run, or the file cannot be written.
     """
-    return write(page(read_run(folder)), output or folder / PAGE, "--output")
+    return write_page(render_page(read_run(folder)), output or folder / PAGE, "--output")
 
 
-def page(run: RunFiles) -> str:
+def render_page(run: RunFiles) -> str:
     """The whole page."""
-    return document(run.name, _standing(run), _main(run), panels(run))
+    return render_document(run.name, _describe_progress(run), _main_figures(run), make_panels(run))
 
 
-def _standing(run: RunFiles) -> str:
+def _describe_progress(run: RunFiles) -> str:
     """How far the run is, and when it was last heard of."""
     heard = time.gmtime((run.folder / METRICS).stat().st_mtime)
     when = time.strftime("%Y-%m-%d %H:%M UTC", heard)
@@ -45,19 +45,19 @@ def _standing(run: RunFiles) -> str:
     return f"Step {run.step} of {steps}. Last written {when}."
 
 
-def _main(run: RunFiles) -> Sequence[tuple[str, str]]:
+def _main_figures(run: RunFiles) -> Sequence[tuple[str, str]]:
     last = run.reports[-1] if run.reports else {}
     summary = run.summary or {}
-    steps = f"{run.step} / {last['steps']}" if last else known(None, number)
+    steps = f"{run.step} / {last['steps']}" if last else format_known(None, format_number)
     share = run.goodput["share"] if run.goodput else None
-    spent = sum(run.goodput["seconds"].values()) if run.goodput else None
+    total_seconds = sum(run.goodput["seconds"].values()) if run.goodput else None
     rate = summary.get("tokens_per_second", last.get("tokens_per_second"))
     return (
         ("steps", steps),
-        ("training loss", known(last.get("loss"), number)),
-        ("tokens per second", known(rate, number)),
-        ("MFU", known(summary.get("mfu", last.get("mfu")), percent)),
-        ("goodput", known(share, percent)),
-        ("time", known(spent, seconds)),
+        ("training loss", format_known(last.get("loss"), format_number)),
+        ("tokens per second", format_known(rate, format_number)),
+        ("MFU", format_known(summary.get("mfu", last.get("mfu")), format_percent)),
+        ("goodput", format_known(share, format_percent)),
+        ("time", format_known(total_seconds, format_seconds)),
         ("skipped samples", str(len(run.skipped))),
     )

@@ -26,10 +26,10 @@ def wrong_steps(
         damaged: damaged lines, which are told by themselves, and may be those that are missing.
     """
     steps = [int(line["step"]) for line in reports]
-    told = [_disordered(steps)]
+    sentences = [_disordered(steps)]
     missing = _missing(steps, every)
     if len(missing) > damaged:
-        told.append(
+        sentences.append(
             f"{METRICS} has no report of step {_named(missing)}, though run.log_every is {every}: "
             "lines are lost, or the run was interrupted there or had another run.log_every"
         )
@@ -37,8 +37,10 @@ def wrong_steps(
     last = max(steps, default=0)
     if last < ended and not damaged:
         has = f"ends with step {last}" if steps else "has no report"
-        told.append(f"{METRICS} {has}, and summary.json tells of {ended} steps: lines are lost")
-    return [sentence for sentence in told if sentence]
+        sentences.append(
+            f"{METRICS} {has}, and summary.json tells of {ended} steps: lines are lost"
+        )
+    return [sentence for sentence in sentences if sentence]
 
 
 def _disordered(steps: Sequence[int]) -> str:

@@ -9,35 +9,35 @@ from typing import Any
 
 from data.quotes import enumerated
 from mllm_jax.config.load import ExperimentConfig
-from mllm_jax.pages.html.document import document, write
-from mllm_jax.pages.html.panel import Panel
-from mllm_jax.pages.html.words import number, percent
+from mllm_jax.pages.html.document import render_document, write_page
+from mllm_jax.pages.html.panel import PagePanel
+from mllm_jax.pages.html.words import format_number, format_percent
 from mllm_jax.pages.samples.panels import figures, rows, samples
-from mllm_jax.pages.samples.seen import Preview, RefusedSample, see
+from mllm_jax.pages.samples.seen import DataPreview, RefusedSample, build_preview
 
 #: Name of the page in the folder of a run.
 PAGE = "preview.html"
 #: All panels, in the order of the page.
-PANELS: tuple[Callable[[Preview], Panel], ...] = (
-    rows.rows,
-    figures.sources,
-    figures.padding,
-    figures.lengths,
-    figures.skipped,
-    samples.samples,
-    figures.configuration,
+PANELS: tuple[Callable[[DataPreview], PagePanel], ...] = (
+    rows.rows_panel,
+    figures.sources_panel,
+    figures.padding_panel,
+    figures.lengths_panel,
+    figures.skipped_panel,
+    samples.samples_panel,
+    figures.configuration_panel,
 )
 #: Those of a source none of whose samples can be used.
-WITHOUT_SAMPLES = (figures.skipped, figures.configuration)
+WITHOUT_SAMPLES = (figures.skipped_panel, figures.configuration_panel)
 #: Columns of the table of sources.
 COLUMNS = ("source", "samples", "tokens", "learnt", "samples in all")
 
 
 @dataclass(frozen=True)
-class Previewed:
+class PreviewPage:
     """A preview, and the file of its page."""
 
-    preview: Preview
+    preview: DataPreview
     file: Path
 
     @property
@@ -46,18 +46,20 @@ class Previewed:
         return [
             (
                 name,
-                len(own),
-                sum(sample.tokens for sample in own),
-                sum(sample.learnt for sample in own),
+                len(source_samples),
+                sum(sample.tokens for sample in source_samples),
+                sum(sample.learnt for sample in source_samples),
                 self.preview.sizes[name],
             )
-            for name, own in self.preview.by_source.items()
+            for name, source_samples in self.preview.by_source.items()
         ]
 
     @property
     def lines(self) -> list[str]:
         """Skipped samples by reason, padding, the file, and what is not as in the run."""
-        shares = ", ".join(f"{name} {percent(own)}" for name, own in self.preview.padding.items())
+        shares = ", ".join(
+            f"{name} {format_percent(share)}" for name, share in self.preview.padding.items()
+        )
         padding = [f"padding: {shares}"] * bool(shares)
         written = f"written: {self.file}"
         return [*self._skipped(), *padding, *notes(self.preview), written]
@@ -65,8 +67,8 @@ class Previewed:
     def _skipped(self) -> list[str]:
         """A line for each reason, with the first sample."""
         kinds: dict[str, list[RefusedSample]] = {}
-        for own in self.preview.skipped:
-            kinds.setdefault(own.fault.kind.value, []).append(own)
+        for sample in self.preview.skipped:
+            kinds.setdefault(sample.fault.kind.value, []).append(sample)
         return [
             f"skipped: {kind}, {len(every)}; the first, {every[0].name}: {every[0].fault}"
             for kind, every in kinds.items()
@@ -77,7 +79,7 @@ class Previewed:
         return {**self.preview.to_json(), "notes": notes(self.preview), "file": str(self.file)}
 
 
-def preview(config: ExperimentConfig, count: int, output: Path | None = None) -> Previewed:
+def write_preview(config: ExperimentConfig, count: int, output: Path | None = None) -> PreviewPage:
     """Write a page of the first `count` samples of a run.
 
     Args:
@@ -89,48 +91,55 @@ def preview(config: ExperimentConfig, count: int, output: Path | None = None) ->
         SampleError: a sample cannot be used, with `data.on_error: raise`.
         RunError: the file cannot be written.
     """
-    seen = see(config, count)
-    return Previewed(seen, write(page(seen), output or config.run.path / PAGE, "--out"))
+    preview = build_preview(config, count)
+    return PreviewPage(
+        preview, write_page(render_page(preview), output or config.run.path / PAGE, "--out")
+    )
 
 
-def page(seen: Preview) -> str:
+def render_page(preview: DataPreview) -> str:
     """The whole page."""
-    told = " ".join((_standing(seen), *notes(seen)))
-    panels = WITHOUT_SAMPLES if seen.refused else PANELS
-    return document(seen.config.run.name, told, _main(seen), [make(seen) for make in panels])
+    subtitle = " ".join((_describe_progress(preview), *notes(preview)))
+    panels = WITHOUT_SAMPLES if preview.refused else PANELS
+    return render_document(
+        preview.config.run.name,
+        subtitle,
+        _main_figures(preview),
+        [make(preview) for make in panels],
+    )
 
 
-def notes(seen: Preview) -> list[str]:
+def notes(preview: DataPreview) -> list[str]:
     """What is not as in the run, and what was read of records."""
-    if seen.refused:
-        total = sum(seen.sizes.values())
+    if preview.refused:
+        total = sum(preview.sizes.values())
         return [f"None of {total} samples can be used: train refuses these data."]
-    group, found = seen.config.data.balance_group, []
+    group, lines = preview.config.data.balance_group, []
     if group is not None:
-        found.append(f"All hosts are taken for one group, though data.balance_group is {group}.")
-    if seen.read:
-        found.append(f"Keys of records that are read: {enumerated(seen.read)}.")
-    if seen.passed:
-        found.append(f"Keys that decide nothing, and are not read: {enumerated(seen.passed)}.")
-    return found
+        lines.append(f"All hosts are taken for one group, though data.balance_group is {group}.")
+    if preview.read:
+        lines.append(f"Keys of records that are read: {enumerated(preview.read)}.")
+    if preview.passed:
+        lines.append(f"Keys that decide nothing, and are not read: {enumerated(preview.passed)}.")
+    return lines
 
 
-def _standing(seen: Preview) -> str:
+def _describe_progress(preview: DataPreview) -> str:
     """What the page shows."""
-    if seen.refused:
+    if preview.refused:
         return "What the model would see: nothing."
-    count = len(seen.microbatches)
+    count = len(preview.microbatches)
     which = "microbatch" if count == 1 else f"{count} microbatches"
-    return f"What the model sees: the first {which} of a run with seed {seen.config.train.seed}."
+    return f"What the model sees: the first {which} of a run with seed {preview.config.train.seed}."
 
 
-def _main(seen: Preview) -> Sequence[tuple[str, str]]:
-    tokens = sum(own.tokens for own in seen.used)
-    learnt = sum(own.learnt for own in seen.used)
+def _main_figures(preview: DataPreview) -> Sequence[tuple[str, str]]:
+    tokens = sum(sample.tokens for sample in preview.used)
+    learnt = sum(sample.learnt for sample in preview.used)
     return (
-        ("samples", str(len(seen.used))),
-        ("tokens", number(tokens)),
-        ("learnt", percent(learnt / tokens if tokens else 0.0)),
-        *((f"padding, {name}", percent(own)) for name, own in seen.padding.items()),
-        ("skipped samples", str(len(seen.skipped))),
+        ("samples", str(len(preview.used))),
+        ("tokens", format_number(tokens)),
+        ("learnt", format_percent(learnt / tokens if tokens else 0.0)),
+        *((f"padding, {name}", format_percent(share)) for name, share in preview.padding.items()),
+        ("skipped samples", str(len(preview.skipped))),
     )

@@ -32,7 +32,7 @@ from mllm_jax.train.feed.feed import open_single_loader
 
 
 @dataclass(frozen=True)
-class Token:
+class SeenToken:
     """A token of a sample, or all tokens of a medium.
 
     Attributes:
@@ -105,17 +105,17 @@ class SeenSample:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dict."""
-        own = self.placement
+        placement = self.placement
         return {
             "name": self.name,
             "source": self.source,
             "microbatch": self.microbatch,
-            "row": own.row,
-            "start": own.start,
-            "segment": own.segment,
+            "row": placement.row,
+            "start": placement.start,
+            "segment": placement.segment,
             "tokens": self.tokens,
             "learnt": self.learnt,
-            "media": {lane: list(counts) for lane, counts in own.lengths.media.items()},
+            "media": {lane: list(counts) for lane, counts in placement.lengths.media.items()},
             "unusable": self.fault and self.fault.text,
         }
 
@@ -148,16 +148,16 @@ class RefusedSample:
 
 
 @dataclass(frozen=True)
-class Detail:
+class SampleDetail:
     """A sample token by token, with its media."""
 
     sample: SeenSample
-    tokens: tuple[Token, ...]
+    tokens: tuple[SeenToken, ...]
     media: tuple[SeenMedium, ...]
 
 
 @dataclass(frozen=True)
-class Preview:
+class DataPreview:
     """The first samples of a run.
 
     Attributes:
@@ -176,7 +176,7 @@ class Preview:
     specs: Mapping[str, RowSpec]
     microbatches: Sequence[Microbatch]
     samples: Sequence[SeenSample]
-    details: Sequence[Detail]
+    details: Sequence[SampleDetail]
     sizes: Mapping[str, int]
     read: Sequence[str] = ()
     passed: Sequence[str] = ()
@@ -188,7 +188,9 @@ class Preview:
         if self.refused:
             return [RefusedSample(0, name, fault, 1) for name, fault in self.refused]
         met = [
-            (number, *skip) for number, own in enumerate(self.microbatches) for skip in own.skipped
+            (number, *skip)
+            for number, microbatch in enumerate(self.microbatches)
+            for skip in microbatch.skipped
         ]
         times = Counter(name for _, name, _ in met)
         first = {name: (number, fault) for number, name, fault in reversed(met)}
@@ -200,16 +202,16 @@ class Preview:
     @cached_property
     def used(self) -> list[SeenSample]:
         """The samples that are trained on: those that could be read whole."""
-        return [own for own in self.samples if own.fault is None]
+        return [sample for sample in self.samples if sample.fault is None]
 
     @cached_property
     def budgets(self) -> dict[str, tuple[int, int]]:
         """By budget, positions of all rows, and positions that samples were planned for."""
         room: Counter[str] = Counter()
         used: Counter[str] = Counter()
-        for own in self.microbatches:
-            room.update(own.stats.capacity)
-            used.update(own.stats.used)
+        for microbatch in self.microbatches:
+            room.update(microbatch.stats.capacity)
+            used.update(microbatch.stats.used)
         return {name: (room[name], used[name]) for name in room}
 
     @property
@@ -220,24 +222,26 @@ class Preview:
     @cached_property
     def by_source(self) -> dict[str, list[SeenSample]]:
         """The samples of each source that are trained on."""
-        return {name: [own for own in self.used if own.source == name] for name in self.sizes}
+        return {
+            name: [sample for sample in self.used if sample.source == name] for name in self.sizes
+        }
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-able dict."""
         return {
             "seed": self.config.train.seed,
             "microbatches": len(self.microbatches),
-            "samples": [own.to_json() for own in self.samples],
-            "skipped": [own.to_json() for own in self.skipped],
+            "samples": [sample.to_json() for sample in self.samples],
+            "skipped": [sample.to_json() for sample in self.skipped],
             "sources": {
-                name: {"samples": len(own), "of": self.sizes[name]}
-                for name, own in self.by_source.items()
+                name: {"samples": len(source_samples), "of": self.sizes[name]}
+                for name, source_samples in self.by_source.items()
             },
             "padding": self.padding,
         }
 
 
-def see(config: ExperimentConfig, samples: int) -> Preview:
+def build_preview(config: ExperimentConfig, samples: int) -> DataPreview:
     """The first microbatches of a run that hold `samples` samples, with so many in detail.
 
     Raises:
@@ -259,14 +263,20 @@ def see(config: ExperimentConfig, samples: int) -> Preview:
             while sum(own.stats.samples for own in microbatches) < samples:
                 microbatches.append(next(loader))
     except UnusableError as error:
-        return Preview(config, processor.specs, [], [], [], sizes, refused=error.skipped)
-    every = list(_samples(microbatches, source, config))
+        return DataPreview(config, processor.specs, [], [], [], sizes, refused=error.skipped)
+    all_samples = list(_samples(microbatches, source, config))
     details = [
-        _detail(own, microbatches[own.microbatch], source, processor) for own in every[:samples]
+        _detail(sample, microbatches[sample.microbatch], source, processor)
+        for sample in all_samples[:samples]
     ]
-    keys = [source[own.placement.key].keys for own in every[:samples]]
-    read, passed = (sorted({key for own in keys for key in own[which]}) for which in (0, 1))
-    return Preview(config, processor.specs, microbatches, every, details, sizes, read, passed)
+    keys = [source[sample.placement.key].keys for sample in all_samples[:samples]]
+    read, passed = (
+        sorted({key for keys_of_sample in keys for key in keys_of_sample[which]})
+        for which in (0, 1)
+    )
+    return DataPreview(
+        config, processor.specs, microbatches, all_samples, details, sizes, read, passed
+    )
 
 
 def _sizes(source: Source, config: ExperimentConfig) -> dict[str, int]:
@@ -281,12 +291,12 @@ def _samples(
 ) -> Iterator[SeenSample]:
     """Samples of microbatch after microbatch, row by row."""
     number = 0
-    for at, own in enumerate(microbatches):
-        faults = dict(own.skipped)
-        for placement in sorted(own.stats.placements, key=lambda p: (p.row, p.segment)):
+    for at, microbatch in enumerate(microbatches):
+        faults = dict(microbatch.skipped)
+        for placement in sorted(microbatch.stats.placements, key=lambda p: (p.row, p.segment)):
             name, index = source.name(placement.index), placement.index
             member = _member(source, index, config)
-            learnt = int(_of_sample(targets_of(own).weights, placement).sum())
+            learnt = int(_slice_sample(targets_of(microbatch).weights, placement).sum())
             yield SeenSample(number, name, member, at, placement, learnt, faults.get(name))
             number += 1
 
@@ -301,52 +311,54 @@ def targets_of(microbatch: Microbatch) -> NextTokenTargets:
     return microbatch.batch.decoder.targets[NEXT_TOKEN]
 
 
-def _of_sample(array: NDArray[Any], placement: SamplePlacement) -> NDArray[Any]:
+def _slice_sample(array: NDArray[Any], placement: SamplePlacement) -> NDArray[Any]:
     """An array of the decoder, `[rows, tokens]`, at the positions of a sample."""
     return array[placement.row, placement.start : placement.start + placement.lengths.tokens]
 
 
 def _detail(
-    own: SeenSample, microbatch: Microbatch, source: Source, processor: Processor
-) -> Detail:
+    sample: SeenSample, microbatch: Microbatch, source: Source, processor: Processor
+) -> SampleDetail:
     """Tokens and media of a sample; nothing of one that is unusable."""
-    if own.fault is not None:
-        return Detail(own, (), ())
-    tokens = tuple(_tokens(own.placement, microbatch, processor))
-    return Detail(own, tokens, tuple(_media(own.placement, microbatch, source, processor)))
+    if sample.fault is not None:
+        return SampleDetail(sample, (), ())
+    tokens = tuple(_tokens(sample.placement, microbatch, processor))
+    return SampleDetail(
+        sample, tokens, tuple(_media(sample.placement, microbatch, source, processor))
+    )
 
 
 def _tokens(
     placement: SamplePlacement, microbatch: Microbatch, processor: Processor
-) -> Iterator[Token]:
+) -> Iterator[SeenToken]:
     """The tokens of a sample; the last one is a target alone."""
     learning = targets_of(microbatch)
     arrays = microbatch.batch.decoder.inputs, learning.labels, learning.weights
-    ids, targets, weight = (_of_sample(array, placement) for array in arrays)
-    every = [*ids.tolist(), int(targets[-1])]
+    ids, targets, weight = (_slice_sample(array, placement) for array in arrays)
+    all_ids = [*ids.tolist(), int(targets[-1])]
     learnt = [False, *(weight > 0).tolist()]
     spans, at = _spans(placement, processor), 0
-    while at < len(every):
-        end = next((begin for begin in sorted(spans) if begin >= at), len(every))
-        for behind, text in enumerate(processor.pieces(every[at:end])):
-            yield Token(at + behind, text, every[at + behind], learnt[at + behind])
-        if end < len(every):
+    while at < len(all_ids):
+        end = next((begin for begin in sorted(spans) if begin >= at), len(all_ids))
+        for offset, text in enumerate(processor.pieces(all_ids[at:end])):
+            yield SeenToken(at + offset, text, all_ids[at + offset], learnt[at + offset])
+        if end < len(all_ids):
             names, count = spans[end]
-            yield Token(end, " + ".join(names), every[end], False, count, medium=True)
+            yield SeenToken(end, " + ".join(names), all_ids[end], False, count, medium=True)
             end += count
         at = end
 
 
 def _spans(placement: SamplePlacement, processor: Processor) -> dict[int, tuple[list[str], int]]:
     """The tokens of media: by the first of them, lanes whose outputs land there, and how many."""
-    found: dict[int, tuple[list[str], int]] = {}
+    spans: dict[int, tuple[list[str], int]] = {}
     for lane, starts in placement.lengths.starts.items():
         spec = processor.specs[lane]
         grids, inputs = spec.grids(placement.lengths), placement.lengths.media[lane]
         for start, count, grid in zip(starts, inputs, grids, strict=True):
-            names, _ = found.get(start, ([], 0))
-            found[start] = [*names, lane], len(spec.in_text(count, grid, 0))
-    return {start: own for start, own in found.items() if own[1]}
+            names, _ = spans.get(start, ([], 0))
+            spans[start] = [*names, lane], len(spec.in_text(count, grid, 0))
+    return {start: span for start, span in spans.items() if span[1]}
 
 
 def _media(

@@ -38,9 +38,9 @@ from mllm_jax.models.model import Model
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.part import peers, waiting
-from mllm_jax.train.decoding.columns import Columns
-from mllm_jax.train.decoding.programs import Decoding
-from mllm_jax.train.decoding.sampling import Sampling
+from mllm_jax.train.decoding.columns import AnswerColumns
+from mllm_jax.train.decoding.programs import DecodingPrograms
+from mllm_jax.train.decoding.sampling import TokenSampling
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import check_heldout_data, check_tokenizer, run_on_all
 from mllm_jax.train.state.checkpoint import Checkpoints
@@ -79,7 +79,7 @@ class Evaluator:
         self._data = self._config.data.model_copy(update={"rows": rows})
         self._rows = local_rows(self._step, rows)
         specs = self._step.state_specs["params"]
-        self._decoding = Decoding(self._step, self._processor.end_ids, "layer")
+        self._decoding = DecodingPrograms(self._step, self._processor.end_ids, "layer")
         scalars = PartitionSpec(), PartitionSpec()
         self._sum_losses = synchronize_program(
             "held-out losses", jax.jit(self._step.shard(self._sum_loss, specs, scalars))
@@ -254,11 +254,11 @@ class Evaluator:
         longest = self._config.model.decoder.max_positions
         limits = [min(self._most_tokens, 1 + longest - slot.tokens) for slot in prompts.slots]
         fewest = min(self._data.budgets["segments"], COLUMNS)
-        columns = Columns.of(
+        columns = AnswerColumns.of(
             prompts.slots, self._rows["decoder"], self._decoding.columns_unit, limits, fewest
         )
         return self._decoding.write(
-            prepared, prompts.batch, columns, self._most_tokens, Sampling()
+            prepared, prompts.batch, columns, self._most_tokens, TokenSampling()
         ).answers
 
     @property

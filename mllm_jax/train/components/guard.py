@@ -23,7 +23,7 @@ from mllm_jax.config.sections import GuardConfig
 from mllm_jax.runtime.compiled.synchronized import synchronize_program
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.runtime.part import waiting
-from mllm_jax.train.records.expert_loads import insane_layer
+from mllm_jax.train.records.expert_loads import find_insane_layer
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.state.regroup import leaf_name
 from mllm_jax.train.state.stored_names import StoredNames
@@ -125,7 +125,7 @@ class Guard:
         step = figures.step
         with waiting(f"step {step}"):
             loss, norm = float(figures.loss), float(figures.gradient_norm)
-            layer = insane_layer(self._expert_layers, figures.expert_loads)
+            layer = find_insane_layer(self._expert_layers, figures.expert_loads)
         if problem := _describe_not_finite(step, loss, norm, layer):
             self._skip_update(problem)
         else:

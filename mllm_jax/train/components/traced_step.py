@@ -10,7 +10,12 @@ from mllm_jax.config.configured_step import lower
 from mllm_jax.runtime.hardware.peak import peak_flops
 from mllm_jax.runtime.part import peers, waiting
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.records.recorder import UNKNOWN_RATE, Recorder, own_name, write_timelines
+from mllm_jax.train.records.recorder import (
+    UNKNOWN_RATE,
+    TaskRecorder,
+    name_by_process,
+    write_timelines,
+)
 from mllm_jax.train.step.gradient_program import Batch
 
 
@@ -18,7 +23,7 @@ def take_traced_step(
     experiment: Experiment, state: Any, batch: Batch, number: int
 ) -> tuple[Any, Any]:
     """Take step `number`, and write its timeline into the run's folder."""
-    config, recorder = experiment.config, Recorder(experiment.grid)
+    config, recorder = experiment.config, TaskRecorder(experiment.grid)
     observed = experiment.observed(recorder)
     schedule = observed.program.schedule
     assert schedule is not None  # a configuration without stages has no trace_step
@@ -31,7 +36,7 @@ def take_traced_step(
     rate = peak_flops(experiment.mesh.devices.flat[0]) or UNKNOWN_RATE
     write_timelines(
         config.run.path,
-        own_name(f"step-{number}"),
+        name_by_process(f"step-{number}"),
         schedule,
         lower(config).costs,
         rate,

@@ -12,7 +12,7 @@ from data.loading.evaluation import Slot
 
 
 @dataclass(frozen=True)
-class Columns:
+class AnswerColumns:
     """Columns of a batch.
 
     Attributes:
@@ -34,7 +34,7 @@ class Columns:
         unit: int,
         limits: Sequence[int],
         fewest: int = 1,
-    ) -> Columns:
+    ) -> AnswerColumns:
         """Columns of prompts.
 
         Args:
@@ -44,19 +44,19 @@ class Columns:
             limits: the most tokens of each prompt's answer.
             fewest: columns that there are at least, so that batches have one shape.
         """
-        taken: Counter[int] = Counter()
+        filled: Counter[int] = Counter()
         places = []
         for slot in slots:
-            places.append((slot.row, taken[slot.row]))
-            taken[slot.row] += 1
-        count = -(-max([fewest, *taken.values()]) // unit) * unit
+            places.append((slot.row, filled[slot.row]))
+            filled[slot.row] += 1
+        count = -(-max([fewest, *filled.values()]) // unit) * unit
         arrays = {name: np.zeros((len(rows), count), np.int32) for name in NAMES}
         local = {row: number for number, row in enumerate(rows)}
         for slot, (row, column), limit in zip(slots, places, limits, strict=True):
             if row in local:
                 at = local[row], column
-                own = slot.start + slot.tokens - 1, slot.segment, slot.tokens, limit, slot.index
-                for name, value in zip(NAMES, own, strict=True):
+                values = slot.start + slot.tokens - 1, slot.segment, slot.tokens, limit, slot.index
+                for name, value in zip(NAMES, values, strict=True):
                     arrays[name][at] = value
         return cls(arrays, places)
 

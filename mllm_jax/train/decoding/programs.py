@@ -31,8 +31,8 @@ from mllm_jax.models.model import Model
 from mllm_jax.models.module import parameter_axes
 from mllm_jax.runtime.compiled.synchronized import SynchronizedProgram, synchronize_program
 from mllm_jax.runtime.part import waiting
-from mllm_jax.train.decoding.columns import NAMES, Columns
-from mllm_jax.train.decoding.sampling import Draw, Sampling, drawn
+from mllm_jax.train.decoding.columns import NAMES, AnswerColumns
+from mllm_jax.train.decoding.sampling import TokenDraw, TokenSampling, draw_tokens
 from mllm_jax.train.step.batch import place, whole
 from mllm_jax.train.step.gradient_program import Batch
 from mllm_jax.train.step.step import TrainStep
@@ -46,10 +46,10 @@ Gather = Literal["step", "layer"]
 
 
 #: Layouts of a `Draw`, which every device has.
-_DRAW_SPECS: Any = Draw(*[cast(Any, PartitionSpec())] * 4)
+_DRAW_SPECS: Any = TokenDraw(*[cast(Any, PartitionSpec())] * 4)
 
 
-class State(NamedTuple):
+class DecodingState(NamedTuple):
     """Answers on their way; arrays of columns are `[rows, columns]`.
 
     Attributes:
@@ -77,7 +77,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenAnswers:
     """Answers of a batch, on every process.
 
     Attributes:
@@ -92,7 +92,7 @@ class Written:
     compile_seconds: float
 
 
-class Decoding:
+class DecodingPrograms:
     """Compiled programs that write answers with a model under its plans.
 
     Args:
@@ -121,10 +121,10 @@ class Decoding:
 
         Layers of the decoder lie apart, in the type in which they are used.
         """
-        convert = jax.jit(self._converted, out_shardings=shardings(self._step.mesh, self._specs))
+        convert = jax.jit(self._convert, out_shardings=shardings(self._step.mesh, self._specs))
         return synchronize_program("parameters for decoding", convert)
 
-    def _converted(self, params: Any) -> Any:
+    def _convert(self, params: Any) -> Any:
         axes = parameter_axes(self._step.program.model)
         decoder = in_type_of_use(params["decoder"], axes["decoder"], self._decoder.dtype)
         return params | {"decoder": self._decoder.apart(decoder)}
@@ -132,11 +132,11 @@ class Decoding:
     @cached_property
     def _specs(self) -> Any:
         """Layouts of prepared parameters."""
-        layout = jax.tree.map(self._own, self._step.form.layout)
+        layout = jax.tree.map(self._own_layout, self._step.form.layout)
         decoder = self._decoder.apart(layout["decoder"], _of_one)
-        return jax.tree.map(lambda own: own.spec, layout | {"decoder": decoder})
+        return jax.tree.map(lambda leaf: leaf.spec, layout | {"decoder": decoder})
 
-    def _own(self, layout: Layout) -> Layout:
+    def _own_layout(self, layout: Layout) -> Layout:
         return replace(layout, view=layout.view.gathered) if self._gather == "step" else layout
 
     # ---- answers ---------------------------------------------------------------------------------
@@ -150,10 +150,10 @@ class Decoding:
         self,
         params: Any,
         batch: PackedBatch,
-        columns: Columns,
+        columns: AnswerColumns,
         most: int,
-        sampling: Sampling,
-    ) -> Written:
+        sampling: TokenSampling,
+    ) -> WrittenAnswers:
         """Answers to the prompts of a batch.
 
         Args:
@@ -170,61 +170,65 @@ class Decoding:
         prefill = self._program("prefill", most, sampling.greedy)
         decode = self._program("decode", most, sampling.greedy)
         state, first = self._timed("prompts", prefill, {"params": params, "draw": draw}, placed)
-        tokens, rest = self._timed("answers", decode, params, draw, state)
-        found = whole(tokens)
-        answers = [found[at][found[at] >= 0].tolist() for at in columns.places]
-        return Written(answers, first.run, rest.run, first.compile + rest.compile)
+        tokens, rest_seconds = self._timed("answers", decode, params, draw, state)
+        token_rows = whole(tokens)
+        answers = [token_rows[at][token_rows[at] >= 0].tolist() for at in columns.places]
+        return WrittenAnswers(
+            answers, first.run, rest_seconds.run, first.compile + rest_seconds.compile
+        )
 
     def _program(self, name: str, most: int, greedy: bool) -> SynchronizedProgram:
         """A program, which is compiled for every shape of a batch."""
         key = name, most, greedy
         if key not in self._programs:
-            made = self._prefill(most, greedy) if name == "prefill" else self._decode(greedy)
-            self._programs[key] = made
+            program = self._prefill(most, greedy) if name == "prefill" else self._decode(greedy)
+            self._programs[key] = program
         return self._programs[key]
 
     def _timed(
         self, name: str, program: SynchronizedProgram, *arguments: Any
-    ) -> tuple[Any, _Seconds]:
+    ) -> tuple[Any, _ProgramSeconds]:
         """The result of a program, and its seconds."""
         began = time.perf_counter()
         ready = program.prepare(*arguments)
         compiled = time.perf_counter()
         with waiting(name, limited=False):
-            made = jax.block_until_ready(ready(*arguments))
-        return made, _Seconds(compiled - began, time.perf_counter() - compiled)
+            result = jax.block_until_ready(ready(*arguments))
+        return result, _ProgramSeconds(compiled - began, time.perf_counter() - compiled)
 
     # ---- programs --------------------------------------------------------------------------------
 
     def _prefill(self, most: int, greedy: bool) -> SynchronizedProgram:
         """Program of prompts: `({"params", "draw"}, batch)` to a `State`."""
         specs = {"params": self._specs, "draw": _DRAW_SPECS}
-        body = partial(self._begun, most, greedy)
+        body = partial(self._begin_state, most, greedy)
         program = self._step.shard(body, specs, self._state_specs)
         return synchronize_program("the prompts", jax.jit(program))
 
     def _decode(self, greedy: bool) -> SynchronizedProgram:
         """Program of answers: `(params, draw, state)` to `State.written`."""
         specs = self._specs, _DRAW_SPECS, self._state_specs
-        body = partial(self._finished, greedy)
+        body = partial(self._finish_answers, greedy)
         program = shard_map(
             body, mesh=self._step.mesh, in_specs=specs, out_specs=self._state_specs.written
         )
         return synchronize_program("the answers", jax.jit(program))
 
     @property
-    def _state_specs(self) -> State:
+    def _state_specs(self) -> DecodingState:
         """Layouts of a state: rows over the ranks of the batch, heads over those of a row."""
         rows: Any = PartitionSpec(self._view.batch or None)
         heads = (*self._view.tensor, *self._view.context)
-        kept: Any = PartitionSpec(self._view.batch or None, heads or None)
+        cache_spec: Any = PartitionSpec(self._view.batch or None, heads or None)
         everywhere: Any = PartitionSpec()
-        layers = ((kept, kept),) * self._step.program.model.decoder.layers
+        layers = ((cache_spec, cache_spec),) * self._step.program.model.decoder.layers
         ids = TokenIds(rows, rows, rows if self._decoder.reads_spans else None)
         cache = Cache(layers, ids)
-        return State(cache, rows, rows, rows, rows, everywhere, rows, rows, rows, rows, rows)
+        return DecodingState(
+            cache, rows, rows, rows, rows, everywhere, rows, rows, rows, rows, rows
+        )
 
-    def _begun(self, most: int, greedy: bool, tree: Any, batch: Batch) -> State:
+    def _begin_state(self, most: int, greedy: bool, tree: Any, batch: Batch) -> DecodingState:
         """Prompts of this rank's rows, and the first token of every answer."""
         params, draw = tree["params"], tree["draw"]
         modules, routes = jax.tree.map(lambda leaf: leaf[0], (batch.rows, batch.routes))
@@ -236,7 +240,7 @@ class Decoding:
         media = self._modules.merged(params, modules, routes)
         hidden, cache = self._decoder.hidden(params["decoder"], rows, media, cache, None)
         none = jnp.zeros_like(last)
-        state = State(
+        state = DecodingState(
             cache,
             none,
             jnp.full((*last.shape, most), -1, jnp.int32) + none[..., None],
@@ -249,19 +253,21 @@ class Decoding:
             limits,
             numbers,
         )
-        taken = self._decoder.taken(hidden, last)
-        return self._with_next(params["decoder"], taken, draw, greedy, state)
+        last_hidden = self._decoder.taken(hidden, last)
+        return self._with_next(params["decoder"], last_hidden, draw, greedy, state)
 
-    def _finished(self, greedy: bool, params: Any, draw: Draw, state: State) -> jax.Array:
+    def _finish_answers(
+        self, greedy: bool, params: Any, draw: TokenDraw, state: DecodingState
+    ) -> jax.Array:
         """The tokens of all answers."""
         decoder = params["decoder"]
         columns, most = state.written.shape[1:]
         first = state.cache.tokens.bounds.shape[1] - columns * most
 
-        def going(carry: tuple[jax.Array, State]) -> jax.Array:
+        def is_going(carry: tuple[jax.Array, DecodingState]) -> jax.Array:
             return carry[1].left > 0
 
-        def step(carry: tuple[jax.Array, State]) -> tuple[jax.Array, State]:
+        def step(carry: tuple[jax.Array, DecodingState]) -> tuple[jax.Array, DecodingState]:
             number, state = carry
             start = first + number * columns
             rows = self._newest_rows(state)
@@ -270,9 +276,9 @@ class Decoding:
             state = state._replace(cache=cache)
             return number + 1, self._with_next(decoder, hidden, draw, greedy, state)
 
-        return lax.while_loop(going, step, (jnp.int32(0), state))[1].written
+        return lax.while_loop(is_going, step, (jnp.int32(0), state))[1].written
 
-    def _newest_rows(self, state: State) -> ModuleRows:
+    def _newest_rows(self, state: DecodingState) -> ModuleRows:
         """The newest token of every answer, as a row of columns."""
         ids = jnp.where(state.alive, state.segments, 0)
         behind = state.made - 1
@@ -283,36 +289,38 @@ class Decoding:
         return ModuleRows(state.token, ids, positions, state.lengths + behind, arrays=spans)
 
     def _with_next(
-        self, params: Any, hidden: jax.Array, draw: Draw, greedy: bool, state: State
-    ) -> State:
+        self, params: Any, hidden: jax.Array, draw: TokenDraw, greedy: bool, state: DecodingState
+    ) -> DecodingState:
         """The state with the next token of every answer that goes on.
 
         Args:
             hidden: `[rows, columns / shards, d_model]`, states of the newest tokens.
         """
-        chosen = self._chosen(params, hidden, draw, greedy, state)
+        chosen = self._choose_tokens(params, hidden, draw, greedy, state)
         most = state.written.shape[2]
-        here = jnp.arange(most)[None, None] == state.made[..., None]
-        written = jnp.where(here & state.alive[..., None], chosen[..., None], state.written)
-        made = state.made + state.alive
+        is_next = jnp.arange(most)[None, None] == state.made[..., None]
+        written = jnp.where(is_next & state.alive[..., None], chosen[..., None], state.written)
+        written_count = state.made + state.alive
         ended = jnp.any(chosen[..., None] == self._ends[None, None], axis=-1)
-        alive = state.alive & ~ended & (made < jnp.minimum(state.limits, most))
+        alive = state.alive & ~ended & (written_count < jnp.minimum(state.limits, most))
         left = psum(jnp.sum(alive.astype(jnp.int32)), self._view.batch)
-        return state._replace(token=chosen, written=written, made=made, alive=alive, left=left)
+        return state._replace(
+            token=chosen, written=written, made=written_count, alive=alive, left=left
+        )
 
-    def _chosen(
-        self, params: Any, hidden: jax.Array, draw: Draw, greedy: bool, state: State
+    def _choose_tokens(
+        self, params: Any, hidden: jax.Array, draw: TokenDraw, greedy: bool, state: DecodingState
     ) -> jax.Array:
         """The next token of every column, `[rows, columns]`, equal on a row's ranks."""
         if greedy:
             return self._decoder.best(params, hidden)
         context = self._view.context
         numbers, places = (shard_slice(x, context, dim=1) for x in (state.numbers, state.made))
-        tokens = drawn(self._decoder.logits(params, hidden), draw, numbers, places)
+        tokens = draw_tokens(self._decoder.logits(params, hidden), draw, numbers, places)
         return unsharded(tokens, context, dim=1)
 
 
-class _Seconds(NamedTuple):
+class _ProgramSeconds(NamedTuple):
     compile: float
     run: float
 

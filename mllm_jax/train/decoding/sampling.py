@@ -20,7 +20,7 @@ class SamplingError(ValueError):
     """Settings by which no token can be drawn."""
 
 
-class Draw(NamedTuple):
+class TokenDraw(NamedTuple):
     """The settings as arrays, which one compiled program takes in all values: scalars."""
 
     temperature: jax.Array
@@ -30,7 +30,7 @@ class Draw(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sampling:
+class TokenSampling:
     """Settings of the choice.
 
     Attributes:
@@ -72,10 +72,10 @@ class Sampling:
         return self.temperature == 0
 
     @property
-    def draw(self) -> Draw:
+    def draw(self) -> TokenDraw:
         """The settings as arrays."""
         most = 2**31 - 1
-        return Draw(
+        return TokenDraw(
             jnp.float32(self.temperature),
             jnp.int32(most if self.top_k is None else min(self.top_k, most)),
             jnp.float32(self.top_p),
@@ -83,7 +83,9 @@ class Sampling:
         )
 
 
-def drawn(logits: jax.Array, draw: Draw, numbers: jax.Array, places: jax.Array) -> jax.Array:
+def draw_tokens(
+    logits: jax.Array, draw: TokenDraw, numbers: jax.Array, places: jax.Array
+) -> jax.Array:
     """A token for each row of logits.
 
     Args:
@@ -95,17 +97,17 @@ def drawn(logits: jax.Array, draw: Draw, numbers: jax.Array, places: jax.Array) 
     Returns:
         `[rows, columns]` int32.
     """
-    kept = most_likely(logits / draw.temperature, draw.top_k, draw.top_p)
+    likely_logits = mask_unlikely(logits / draw.temperature, draw.top_k, draw.top_p)
     key = jax.random.key(draw.seed)
 
     def one(logits: jax.Array, number: jax.Array, place: jax.Array) -> jax.Array:
-        own = jax.random.fold_in(jax.random.fold_in(key, number), place)
-        return jax.random.categorical(own, logits)
+        token_key = jax.random.fold_in(jax.random.fold_in(key, number), place)
+        return jax.random.categorical(token_key, logits)
 
-    return jax.vmap(jax.vmap(one))(kept, numbers, places).astype(jnp.int32)
+    return jax.vmap(jax.vmap(one))(likely_logits, numbers, places).astype(jnp.int32)
 
 
-def most_likely(logits: jax.Array, top_k: jax.Array, top_p: jax.Array) -> jax.Array:
+def mask_unlikely(logits: jax.Array, top_k: jax.Array, top_p: jax.Array) -> jax.Array:
     """Logits of the tokens that may be drawn, minus infinity for all others.
 
     Tokens as likely as the last one that is kept are kept, too. Of probabilities .5 .2 .2 .1::

@@ -18,7 +18,7 @@ from data.planning.groups.group import WHOLE, HostGroupSpec, Rows, make_groups
 from data.planning.independent_microbatches import feeds_of_all
 from data.planning.stream import LoaderState, joined
 from mllm_jax.runtime.part import peers
-from mllm_jax.train.records.metrics import PhaseLoad, StepRecord, over_microbatches
+from mllm_jax.train.records.metrics import PhaseLoad, StepRecord, sum_over_microbatches
 from mllm_jax.train.step.host_groups import ALONE, Among
 from scheduling.schedules.tasks import Consumers
 
@@ -123,7 +123,7 @@ def _merge_record(record: StepRecord, groups: Sequence[Mapping[str, Any]]) -> St
         moved_bytes=sum(figures["moved_bytes"] for figures in groups),
         planning_seconds=max(figures["planning_seconds"] for figures in groups),
         parts=tuple(parts),
-        loads=over_microbatches(parts),
+        loads=sum_over_microbatches(parts),
         group=WHOLE,
     )
 

@@ -18,8 +18,8 @@ from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.groups import records_of_all
 from mllm_jax.train.listeners.notices import IdleParts, SlowData, UnfitSchedules
 from mllm_jax.train.records.evaluation_figures import figures_of
-from mllm_jax.train.records.metrics import Meter, PhaseLoad, StepRecord, over_microbatches
-from mllm_jax.train.records.sinks import Metrics
+from mllm_jax.train.records.metrics import FigureMeter, PhaseLoad, StepRecord, sum_over_microbatches
+from mllm_jax.train.records.sinks import MetricSinks
 from mllm_jax.train.state.progress import Progress
 from scheduling.simulate.timeline import timeline
 
@@ -75,7 +75,7 @@ class StepRecorder:
             expert_ranks=config.parallel.decoder.expert,
             skips=self._experiment.step.skips,
             skipped=ended.skipped,
-            loads=over_microbatches(loads),
+            loads=sum_over_microbatches(loads),
             moved_bytes=sum(_moved_bytes(config.model, m) for m in microbatches),
             planning_seconds=sum(each.seconds for each in stats),
             parts=loads,
@@ -96,12 +96,12 @@ class StepFigures:
 
     record: StepRecord
 
-    def __init__(self, experiment: Experiment, progress: Progress, metrics: Metrics) -> None:
+    def __init__(self, experiment: Experiment, progress: Progress, metrics: MetricSinks) -> None:
         config, self._progress, self._metrics = experiment.config, progress, metrics
         self._recorder, self._slow_data = StepRecorder(experiment), SlowData(config.data)
         self._unfit_schedules = UnfitSchedules()
         self._idle_parts = IdleParts(progress.step, config.train.steps)
-        self._meter = Meter(
+        self._meter = FigureMeter(
             config.train.steps,
             _peak_of_devices(experiment, progress),
             config.run.log_every,

@@ -28,11 +28,11 @@ from mllm_jax.train.listeners.stragglers.garbage import collect_together
 from mllm_jax.train.listeners.stragglers.heat import PICTURE, draw, heat_maps, load_times
 from mllm_jax.train.listeners.stragglers.probe import Probes
 from mllm_jax.train.listeners.stragglers.timing import StepTimer
-from mllm_jax.train.records.dashboards.open import dashboards
+from mllm_jax.train.records.dashboards.open import open_dashboards
 from mllm_jax.train.records.metrics import StepRecord
-from mllm_jax.train.records.recorder import own_name
+from mllm_jax.train.records.recorder import name_by_process
 from mllm_jax.train.records.samples import SampleList
-from mllm_jax.train.records.sinks import Metrics, write_summary
+from mllm_jax.train.records.sinks import MetricSinks, write_summary
 from mllm_jax.train.records.skips import LIST
 from mllm_jax.train.state.progress import Progress
 
@@ -100,14 +100,14 @@ def open_listeners(
     """
     config = experiment.config
     folder = config.run.path
-    progress.skipped.listed_in(folder / f"{own_name(LIST)}.jsonl", progress.step)
-    metrics = Metrics.open(
+    progress.skipped.listed_in(folder / f"{name_by_process(LIST)}.jsonl", progress.step)
+    metrics = MetricSinks.open(
         folder,
         console,
         tensorboard=config.run.tensorboard,
         primary=is_primary(),
         resumed_step=progress.step,
-        others=partial(dashboards, config),
+        others=partial(open_dashboards, config),
     )
     with metrics, ExitStack() as stack:
         signals = stack.enter_context(ProfileRequest(config.run.profile_on_signal is not None))

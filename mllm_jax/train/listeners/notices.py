@@ -17,7 +17,7 @@ from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.devices import is_primary
 from mllm_jax.train.events import Event, Phase, StepEnded
 from mllm_jax.train.experiment import Experiment
-from mllm_jax.train.records.metrics import Report, clock
+from mllm_jax.train.records.metrics import StepsReport, format_clock
 
 logger = logging.getLogger(__name__)
 
@@ -122,7 +122,7 @@ class SlowData:
     def __init__(self, data: DataConfig, cores: int | None = None) -> None:
         self._data, self._cores, self._has_warned = data, cores or os.cpu_count() or 1, False
 
-    def __call__(self, report: Report) -> None:
+    def __call__(self, report: StepsReport) -> None:
         """Look at the steps of a report."""
         share = report.wait_share or 0.0
         if share <= WAITING or self._has_warned or not is_primary():
@@ -132,7 +132,7 @@ class SlowData:
             "%.0f %% of a step is waiting for data; %s", 100 * share, self._advice(report)
         )
 
-    def _advice(self, report: Report) -> str:
+    def _advice(self, report: StepsReport) -> str:
         data = self._data
         planning = report.planning_seconds / (report.step_seconds or math.inf)
         if not data.workers:
@@ -275,7 +275,7 @@ class FirstLines:
             self._print(f"step {number}  loss {float(event.loss):.4f}")
         elif self._count == 1 + ESTIMATED_BY:
             pace, left = self._seconds / ESTIMATED_BY, self._steps - event.step
-            self._print(f"about {clock(pace * left)} for {left} more steps of {pace:.2g} s")
+            self._print(f"about {format_clock(pace * left)} for {left} more steps of {pace:.2g} s")
 
     def _print(self, line: str) -> None:
         self._console.print(line, markup=False, soft_wrap=True)

@@ -71,7 +71,7 @@ class ExpertHistory:
 COLUMNS = ("layer", "max/mean", "busiest expert", "idlest expert", "entropy")
 
 
-def drawn_experts(decoder: DecoderConfig) -> ExpertsConfig:
+def find_experts(decoder: DecoderConfig) -> ExpertsConfig:
     """The experts of a decoder, for a picture of them.
 
     Raises:
@@ -85,7 +85,7 @@ def drawn_experts(decoder: DecoderConfig) -> ExpertsConfig:
     return decoder.experts
 
 
-def expert_history(metrics: Path) -> ExpertHistory:
+def read_expert_history(metrics: Path) -> ExpertHistory:
     """The loads in a run's `metrics.jsonl`.
 
     Raises:
@@ -94,34 +94,34 @@ def expert_history(metrics: Path) -> ExpertHistory:
     if not metrics.is_file():
         raise RunError(f"{metrics} is not there; valid: a configuration whose run has begun")
     lines = read_record_lines(metrics, form).warn().values
-    told = [line for line in lines if line.get("experts")]
-    if not told:
+    reports = [line for line in lines if line.get("experts")]
+    if not reports:
         raise RunError(
             f"{metrics} has no loads of experts; valid: a run whose decoder has experts, after its "
             "first line of the log"
         )
-    return history_of(told)
+    return history_of(reports)
 
 
-def history_of(told: Sequence[Mapping[str, Any]]) -> ExpertHistory:
+def history_of(reports: Sequence[Mapping[str, Any]]) -> ExpertHistory:
     """The loads in lines of the metrics, each of which has some."""
-    shares = _values(told, "shares")
+    shares = _values(reports, "shares")
     mean = shares.mean(-1, keepdims=True)
     return ExpertHistory(
-        np.array([line["step"] for line in told], np.float64),
-        tuple(own["layer"] for own in told[0]["experts"]),
+        np.array([line["step"] for line in reports], np.float64),
+        tuple(layer["layer"] for layer in reports[0]["experts"]),
         np.divide(shares, mean, out=np.full_like(shares, np.nan), where=mean > 0),
-        _values(told, "imbalance"),
-        _values(told, "entropy"),
+        _values(reports, "imbalance"),
+        _values(reports, "entropy"),
     )
 
 
-def _values(told: Sequence[Mapping[str, Any]], name: str) -> Numbers:
+def _values(reports: Sequence[Mapping[str, Any]], name: str) -> Numbers:
     """`[lines, layers, ..]` of a figure; null, in JSON, is no number."""
-    return np.array([[own[name] for own in line["experts"]] for line in told], np.float64)
+    return np.array([[layer[name] for layer in line["experts"]] for line in reports], np.float64)
 
 
-def draw(history: ExpertHistory, folder: Path) -> Path:
+def draw_history(history: ExpertHistory, folder: Path) -> Path:
     """Write `experts.png`: a heat map of the last line, and evenness over the steps.
 
     Raises:

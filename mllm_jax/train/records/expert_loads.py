@@ -35,11 +35,11 @@ def expert_loads(layers: Sequence[int], steps: Sequence[Any]) -> tuple[ExpertLoa
     """Mean loads of some steps, `[layers, experts]` each, one for every layer that has experts."""
     if not layers or not steps:
         return ()
-    mean = np.mean([np.asarray(own, np.float64) for own in steps], axis=0)
-    return tuple(_of_layer(*pair) for pair in zip(layers, mean, strict=True))
+    mean = np.mean([np.asarray(step_shares, np.float64) for step_shares in steps], axis=0)
+    return tuple(_layer_load(*pair) for pair in zip(layers, mean, strict=True))
 
 
-def _of_layer(layer: int, shares: NDArray[np.float64]) -> ExpertLoad:
+def _layer_load(layer: int, shares: NDArray[np.float64]) -> ExpertLoad:
     total = shares.sum()
     parts = shares / total if total else np.full_like(shares, 1 / len(shares))
     some = parts[parts != 0]  # with those that are not numbers
@@ -66,14 +66,14 @@ def rank_loads(loads: ArrayLike, ranks: int) -> tuple[float, float]:
     Returns:
         Sums over layers, `(0, 0)` where a router's logits are not finite.
     """
-    own = np.asarray(loads, np.float64)
-    by_rank = own.reshape(len(own), ranks, -1).sum(-1)
+    layer_loads = np.asarray(loads, np.float64)
+    by_rank = layer_loads.reshape(len(layer_loads), ranks, -1).sum(-1)
     if not np.isfinite(by_rank).all():
         return 0.0, 0.0
     return float(by_rank.mean(-1).sum()), float(by_rank.max(-1).sum())
 
 
-def insane_layer(layers: Sequence[int], loads: ArrayLike | None) -> int | None:
+def find_insane_layer(layers: Sequence[int], loads: ArrayLike | None) -> int | None:
     """The first layer whose router had logits that are not finite; its load is no number."""
-    found = () if loads is None else np.isnan(np.asarray(loads)).any(axis=-1)
-    return next((layer for layer, bad in zip(layers, found, strict=False) if bad), None)
+    is_bad = () if loads is None else np.isnan(np.asarray(loads)).any(axis=-1)
+    return next((layer for layer, bad in zip(layers, is_bad, strict=False) if bad), None)

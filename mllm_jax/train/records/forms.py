@@ -14,7 +14,7 @@ from mllm_jax.runtime.records import (
     RecordForm,
     Values,
 )
-from mllm_jax.train.records.metrics import Report
+from mllm_jax.train.records.metrics import StepsReport
 
 #: Types of JSON by how the annotation of a figure begins.
 _TYPES = {"int": INT, "float": NUMBER, "Mapping": OBJECT, "tuple": LIST}
@@ -29,17 +29,19 @@ SKIPPED = RecordForm({"step": INT, "sample": TEXT, "reason": TEXT, "text": TEXT}
 SUMMARY = RecordForm({"steps": INT})
 
 
-def _types(own: Field[object]) -> tuple[type, ...]:
-    begin = str(own.type).partition("[")[0].partition(" ")[0]
+def _types(field_of_report: Field[object]) -> tuple[type, ...]:
+    begin = str(field_of_report.type).partition("[")[0].partition(" ")[0]
     return _TYPES[begin]
 
 
 def _report() -> RecordForm:
     needed: dict[str, tuple[type, ...]] = {}
     others: dict[str, tuple[type, ...]] = {}
-    for own in fields(Report):
-        optional = own.default is not MISSING or own.default_factory is not MISSING
-        (others if optional else needed)[own.name] = _types(own)
+    for field_of_report in fields(StepsReport):
+        optional = (
+            field_of_report.default is not MISSING or field_of_report.default_factory is not MISSING
+        )
+        (others if optional else needed)[field_of_report.name] = _types(field_of_report)
     return RecordForm(needed, others)
 
 

@@ -22,7 +22,7 @@ from data.planning.groups.group import WHOLE, HostGroupSpec
 from mllm_jax.train.records.expert_loads import (
     ExpertLoad,
     expert_loads,
-    insane_layer,
+    find_insane_layer,
     rank_loads,
 )
 
@@ -115,7 +115,7 @@ class StepRecord:
     def left_out(self) -> bool:
         """Whether the update was left out; waits for the step."""
         values = float(self.loss), float(self.gradient_norm)
-        sane = insane_layer(self.expert_layers, self.expert_loads) is None
+        sane = find_insane_layer(self.expert_layers, self.expert_loads) is None
         return self.skips and not (sane and all(map(math.isfinite, values)))
 
     @property
@@ -163,14 +163,14 @@ class PhaseLoad:
         return {"before": self.packed / self.mean, "after": self.balanced / self.mean}
 
 
-def over_microbatches(parts: Sequence[Mapping[str, PhaseLoad]]) -> dict[str, PhaseLoad]:
+def sum_over_microbatches(parts: Sequence[Mapping[str, PhaseLoad]]) -> dict[str, PhaseLoad]:
     """Loads of a step by phase, from those of its microbatches."""
     names = dict.fromkeys(name for part in parts for name in part)
     return {name: sum((part[name] for part in parts), PhaseLoad()) for name in names}
 
 
 @dataclass(frozen=True)
-class Report:
+class StepsReport:
     """Figures over a window of steps; rates are None where the window holds a compile only.
 
     Attributes:
@@ -226,22 +226,25 @@ class Report:
         """Labels and values of the log line: a fixed set, then values that deviate."""
         width = len(str(self.steps))
         paddings = {modality(name): share for name, share in self.padding.items()}
-        imbalances = {phase(name): own["after"] for name, own in self.imbalance.items()}
+        imbalances = {phase(name): imbalance["after"] for name, imbalance in self.imbalance.items()}
         ranks = imbalances.pop(EXPERT_RANKS, 1.0)
-        busiest = {f"layer {own.layer}": own.imbalance for own in self.experts}
+        busiest = {f"layer {load.layer}": load.imbalance for load in self.experts}
         shown = [
             ("step", f"{self.step:>{width}}/{self.steps}"),
             ("loss", f"{self.loss:.4f}"),
             ("lr", f"{self.learning_rate:.1e}"),
             ("grad", f"{self.gradient_norm:.2f}"),
-            ("", _known(self.tokens_per_second, lambda rate: f"{_short(rate)} tok/s")),
-            ("mfu", _known(self.mfu, "{:.1%}".format)),
-            ("eta", _known(self.eta_seconds, clock)),
-            ("wait", _above(WAIT, {"": self.wait_share or 0.0}, "{:.0%}")),
-            ("padding", _above(PADDING, paddings, "{:.0%}")),
-            ("imbalance", _above(IMBALANCE, imbalances, "{:.2f}")),
-            (EXPERT_RANKS, _above(IMBALANCE, {"": ranks}, "{:.2f}")),
-            ("experts", _above(EXPERTS, busiest, "{:.1f}")),
+            (
+                "",
+                _format_known(self.tokens_per_second, lambda rate: f"{_format_short(rate)} tok/s"),
+            ),
+            ("mfu", _format_known(self.mfu, "{:.1%}".format)),
+            ("eta", _format_known(self.eta_seconds, format_clock)),
+            ("wait", _format_above(WAIT, {"": self.wait_share or 0.0}, "{:.0%}")),
+            ("padding", _format_above(PADDING, paddings, "{:.0%}")),
+            ("imbalance", _format_above(IMBALANCE, imbalances, "{:.2f}")),
+            (EXPERT_RANKS, _format_above(IMBALANCE, {"": ranks}, "{:.2f}")),
+            ("experts", _format_above(EXPERTS, busiest, "{:.1f}")),
             ("skipped", str(self.skipped) if self.skipped else ""),
             ("skipped updates", str(self.skipped_updates) if self.skipped_updates else ""),
             ("spilled steps", str(self.spilled_steps) if self.spilled_steps else ""),
@@ -253,7 +256,7 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Sums:
+class FigureSums:
     """Figures of several steps added up; saved with a run, so that its summary covers all of it."""
 
     __pydantic_config__ = STRICT
@@ -272,17 +275,17 @@ class Sums:
     device_wait_seconds: Amount = 0.0
     spilled_steps: Count = 0
 
-    def plus(self, record: StepRecord) -> Sums:
+    def plus(self, record: StepRecord) -> FigureSums:
         """These sums and the figures of one more step."""
-        return Sums(
+        return FigureSums(
             steps=self.steps + 1,
             seconds=self.seconds + record.seconds,
             wait_seconds=self.wait_seconds + record.wait_seconds,
             flops=self.flops + record.model_flops,
-            used=_added(self.used, record.used),
-            capacity=_added(self.capacity, record.capacity),
-            units=_added(self.units, record.units),
-            loads=_added(self.loads, record.phases, PhaseLoad()),
+            used=_add_maps(self.used, record.used),
+            capacity=_add_maps(self.capacity, record.capacity),
+            units=_add_maps(self.units, record.units),
+            loads=_add_maps(self.loads, record.phases, PhaseLoad()),
             moved_bytes=self.moved_bytes + record.moved_bytes,
             planning_seconds=self.planning_seconds + record.planning_seconds,
             place_seconds=self.place_seconds + record.place_seconds,
@@ -314,7 +317,7 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class Totals:
+class FigureTotals:
     """Sums over a run, however often it was stopped and started again.
 
     Attributes:
@@ -324,16 +327,18 @@ class Totals:
 
     __pydantic_config__ = STRICT
 
-    every: Sums = field(default_factory=Sums)
-    timed: Sums = field(default_factory=Sums)
+    every: FigureSums = field(default_factory=FigureSums)
+    timed: FigureSums = field(default_factory=FigureSums)
 
-    def plus(self, record: StepRecord, *, timed: bool) -> Totals:
+    def plus(self, record: StepRecord, *, timed: bool) -> FigureTotals:
         """These sums and the figures of one more step, which counts for rates if it is `timed`."""
-        return Totals(self.every.plus(record), self.timed.plus(record) if timed else self.timed)
+        return FigureTotals(
+            self.every.plus(record), self.timed.plus(record) if timed else self.timed
+        )
 
 
 @dataclass(frozen=True)
-class Window:
+class FigureWindow:
     """Figures of the steps since the last report, added up; saved with a run.
 
     A report is then the same, however often the run was stopped and started again since the one
@@ -350,14 +355,14 @@ class Window:
 
     __pydantic_config__ = STRICT
 
-    every: Sums = field(default_factory=Sums)
-    timed: Sums = field(default_factory=Sums)
+    every: FigureSums = field(default_factory=FigureSums)
+    timed: FigureSums = field(default_factory=FigureSums)
     learnt: Count = 0
     loss: float = 0.0
     aux: Mapping[str, float] = field(default_factory=dict)
     loads: tuple[tuple[float, ...], ...] = ()
 
-    def plus(self, record: StepRecord, *, timed: bool) -> Window:
+    def plus(self, record: StepRecord, *, timed: bool) -> FigureWindow:
         """These sums and the figures of one more step; waits for it."""
         every = self.every.plus(record)
         rates = self.timed.plus(record) if timed else self.timed
@@ -366,13 +371,13 @@ class Window:
         aux = {name: float(value) for name, value in record.aux.items()}
         loss = self.loss + float(record.loss)
         loads = self._plus_loads(record.expert_loads)
-        return Window(every, rates, self.learnt + 1, loss, _added(self.aux, aux), loads)
+        return FigureWindow(every, rates, self.learnt + 1, loss, _add_maps(self.aux, aux), loads)
 
     def _plus_loads(self, loads: Any) -> tuple[tuple[float, ...], ...]:
         if loads is None:
             return ()
-        own = np.asarray(loads, np.float64)
-        total = own + np.asarray(self.loads) if self.loads else own
+        new_loads = np.asarray(loads, np.float64)
+        total = new_loads + np.asarray(self.loads) if self.loads else new_loads
         return tuple(map(tuple, total.tolist()))
 
     def mean(self, total: float) -> float:
@@ -386,7 +391,7 @@ class Window:
 
 
 @dataclass
-class Meter:
+class FigureMeter:
     """Sums the records of a run.
 
     Attributes:
@@ -401,30 +406,30 @@ class Meter:
     steps: int
     peak_flops: float | None = None
     every: int = 10
-    total: Totals = field(default_factory=Totals)
+    total: FigureTotals = field(default_factory=FigureTotals)
     whole: Callable[[Sequence[StepRecord]], list[StepRecord]] = list
-    window: Window = field(default_factory=Window)
+    window: FigureWindow = field(default_factory=FigureWindow)
     _records: list[StepRecord] = field(default_factory=list, init=False)
     _last: StepRecord | None = field(default=None, init=False)
     _first: int | None = field(default=None, init=False)
 
-    def add(self, record: StepRecord) -> Report | None:
+    def add(self, record: StepRecord) -> StepsReport | None:
         """Take a step in; a report each `every` steps and at the last step."""
         self._records.append(record)
         if self._first is None:
             self._first = record.step
-        due = record.step % self.every == 0 or record.step >= self.steps
-        return self.flush() if due else None
+        is_due = record.step % self.every == 0 or record.step >= self.steps
+        return self.flush() if is_due else None
 
-    def flush(self) -> Report | None:
+    def flush(self) -> StepsReport | None:
         """Report of the steps since the last one, or None if there are none."""
         self._add_up()
         last, window = self._last, self.window
-        self._last, self.window = None, Window()
+        self._last, self.window = None, FigureWindow()
         return self._report(last, window) if last else None
 
     @property
-    def sums(self) -> Totals:
+    def sums(self) -> FigureTotals:
         """Figures of all steps, those before a resumption included.
 
         Waits for the last step.
@@ -433,7 +438,7 @@ class Meter:
         return self.total
 
     @property
-    def since_report(self) -> Window:
+    def since_report(self) -> FigureWindow:
         """Figures of the steps since the last report, those before a resumption included.
 
         Waits for the last step.
@@ -470,10 +475,10 @@ class Meter:
             "mfu": self._mfu(timed),
         }
 
-    def _report(self, last: StepRecord, window: Window) -> Report:
+    def _report(self, last: StepRecord, window: FigureWindow) -> StepsReport:
         everything, timed = window.every, window.timed
         pace = timed.seconds / timed.steps if timed.steps else None
-        return Report(
+        return StepsReport(
             step=last.step,
             steps=self.steps,
             loss=window.mean(window.loss),
@@ -499,13 +504,13 @@ class Meter:
             spilled_steps=everything.spilled_steps,
         )
 
-    def _mfu(self, sums: Sums) -> float | None:
+    def _mfu(self, sums: FigureSums) -> float | None:
         if not self.peak_flops or not sums.seconds:
             return None
         return sums.flops / sums.seconds / self.peak_flops
 
 
-def _added(left: Mapping[str, Any], right: Mapping[str, Any], zero: Any = 0) -> dict[str, Any]:
+def _add_maps(left: Mapping[str, Any], right: Mapping[str, Any], zero: Any = 0) -> dict[str, Any]:
     return {name: left.get(name, zero) + right.get(name, zero) for name in {**left, **right}}
 
 
@@ -519,18 +524,18 @@ def phase(module: str) -> str:
     return "text" if module == "decoder" else module
 
 
-def _above(usual: float, values: Mapping[str, float], form: str) -> str:
+def _format_above(usual: float, values: Mapping[str, float], form: str) -> str:
     """The largest of `values` with its name, or nothing if it is usual."""
     name, value = max(values.items(), key=lambda item: item[1], default=("", usual))
     return f"{name} {form.format(value)}".strip() if value > usual else ""
 
 
-def _known(value: float | None, text: Callable[[float], str]) -> str:
+def _format_known(value: float | None, text: Callable[[float], str]) -> str:
     """`text` of a figure, or nothing where it is not known."""
     return "" if value is None else text(value)
 
 
-def _short(number: float) -> str:
+def _format_short(number: float) -> str:
     """Three significant digits with a unit: 38.1k."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= size:
@@ -538,7 +543,7 @@ def _short(number: float) -> str:
     return f"{number:.0f}"
 
 
-def clock(seconds: float) -> str:
+def format_clock(seconds: float) -> str:
     """Minutes and seconds, with hours where there are any: 1:42, 3:05:09."""
     minutes, second = divmod(round(seconds), 60)
     hours, minute = divmod(minutes, 60)

@@ -21,12 +21,12 @@ from sharding.grid import JointGrid
 UNKNOWN_RATE = 1e12
 
 
-def own_name(name: str) -> str:
+def name_by_process(name: str) -> str:
     """`name` of a file that every process writes for its own devices."""
     return f"{name}-process-{jax.process_index()}" if jax.process_count() > 1 else name
 
 
-class Recorder:
+class TaskRecorder:
     """An `Observer` that keeps the time of every start and end; devices call it from their threads.
 
     Args:
@@ -62,9 +62,9 @@ def _places(grid: JointGrid) -> tuple[np.ndarray, np.ndarray]:
     """Stage of every device, and its number among the devices of its stage."""
     sizes = [size for _, size in grid.axes]
     stages = [i for i, (name, _) in enumerate(grid.axes) if name in grid.decoder.stage]
-    rest = [i for i in range(len(sizes)) if i not in stages]
+    others = [i for i in range(len(sizes)) if i not in stages]
     numbers = np.unravel_index(np.arange(grid.devices), sizes)
-    return _number(numbers, sizes, stages), _number(numbers, sizes, rest)
+    return _number(numbers, sizes, stages), _number(numbers, sizes, others)
 
 
 def _number(numbers: tuple[np.ndarray, ...], sizes: list[int], axes: list[int]) -> np.ndarray:
@@ -75,7 +75,7 @@ def _number(numbers: tuple[np.ndarray, ...], sizes: list[int], axes: list[int]) 
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenTimelines:
     """Files that `write_timelines` wrote.
 
     Attributes:
@@ -94,7 +94,7 @@ def write_timelines(
     costs: TaskCosts,
     rate: float,
     records: np.ndarray | None = None,
-) -> Written:
+) -> WrittenTimelines:
     """Write `<name>.json` for Perfetto and the picture `<name>.png`.
 
     Args:
@@ -109,16 +109,16 @@ def write_timelines(
     timelines = {}
     if records is not None:
         real = measured(records, schedule)
-        rate = timeline(schedule, costs).work / _busy(real, schedule)
+        rate = timeline(schedule, costs).work / _busy_rate(real, schedule)
         timelines["measured"] = real
     timelines = {"predicted": timeline(schedule, costs.divided_by(rate)), **timelines}
     folder.mkdir(parents=True, exist_ok=True)
     files = folder / f"{name}.json", folder / f"{name}.png"
     write_chrome_trace(files[0], timelines)
     picture(timelines, files[1])
-    return Written(timelines, files)
+    return WrittenTimelines(timelines, files)
 
 
-def _busy(real: Timeline, schedule: Schedule) -> float:
+def _busy_rate(real: Timeline, schedule: Schedule) -> float:
     """Seconds of work in one row per stage, the mean over the devices of a stage."""
     return real.work * schedule.stages / len(real.rows)

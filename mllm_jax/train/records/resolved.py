@@ -7,7 +7,7 @@ from mllm_jax.runtime.folder import RESOLVED, report_write_errors
 from mllm_jax.runtime.records import signed_text, write_atomically
 
 
-def keep(config: ExperimentConfig, *, lenient: bool = False) -> None:
+def write_resolved(config: ExperimentConfig, *, lenient: bool = False) -> None:
     """Write the configuration to the folder of the run, which must be there.
 
     Args:

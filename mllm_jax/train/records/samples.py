@@ -18,8 +18,8 @@ import jax
 from data.loading.loader import Microbatch
 from data.planning.groups.group import HostGroupSpec
 from mllm_jax.train.records.forms import SAMPLES
-from mllm_jax.train.records.recorder import own_name
-from mllm_jax.train.records.sinks import JsonlSink, Metrics
+from mllm_jax.train.records.recorder import name_by_process
+from mllm_jax.train.records.sinks import JsonlSink, MetricSinks
 
 LIST = "samples"
 
@@ -34,7 +34,7 @@ class SampleList:
 
     def __init__(self, folder: Path, resumed_step: int) -> None:
         self._folder, self._resumed = folder, resumed_step
-        self._file: Metrics | None = None
+        self._file: MetricSinks | None = None
         self._opened = ExitStack()
 
     def note(self, step: int, microbatches: Sequence[Microbatch]) -> None:
@@ -42,16 +42,16 @@ class SampleList:
         if self._file is None:
             group = microbatches[0].stats.group
             self._file = self._opened.enter_context(self._open(group))
-        positions = [p for own in microbatches for p in own.stats.positions]
+        positions = [p for microbatch in microbatches for p in microbatch.stats.positions]
         self._file.log(step, {"samples": positions})
 
     def close(self) -> None:
         """Write lines that could not be written before."""
         self._opened.close()
 
-    def _open(self, group: HostGroupSpec) -> Metrics:
+    def _open(self, group: HostGroupSpec) -> MetricSinks:
         """The file; nothing for a process that writes none."""
         if jax.process_index() != (group.hosts or (0,))[0]:
-            return Metrics(())
-        name = own_name(LIST) if group.count > 1 else LIST
-        return Metrics((JsonlSink(self._folder / f"{name}.jsonl", self._resumed, SAMPLES),))
+            return MetricSinks(())
+        name = name_by_process(LIST) if group.count > 1 else LIST
+        return MetricSinks((JsonlSink(self._folder / f"{name}.jsonl", self._resumed, SAMPLES),))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from mllm_jax.train.records.metrics import Report, modality, phase
+from mllm_jax.train.records.metrics import StepsReport, modality, phase
 
 
-def scalars(report: Report) -> dict[str, float]:
+def report_scalars(report: StepsReport) -> dict[str, float]:
     """Every figure that is known, by a name that says what it belongs to: `train/loss`."""
     values = asdict(report)
     padding, imbalance = values.pop("padding"), values.pop("imbalance")
@@ -21,15 +21,15 @@ def scalars(report: Report) -> dict[str, float]:
     known |= {f"aux/{name}": value for name, value in aux.items()}
     known |= {f"trust_ratio/{name}": value for name, value in trust.items()}
     known |= {
-        f"experts_{name}/{own['layer']}": own[name]
-        for own in experts
+        f"experts_{name}/{load['layer']}": load[name]
+        for load in experts
         for name in ("imbalance", "entropy")
     }
     known |= {f"encoder_microbatches/{name}": count for name, count in units.items()}
     known |= {f"padding/{modality(name)}": share for name, share in padding.items()}
     known |= {
         f"imbalance_{when}/{phase(name)}": value
-        for name, own in imbalance.items()
-        for when, value in own.items()
+        for name, values in imbalance.items()
+        for when, value in values.items()
     }
     return known

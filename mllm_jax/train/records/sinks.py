@@ -34,8 +34,8 @@ from mllm_jax.runtime.records import (
     write_atomically,
 )
 from mllm_jax.train.records.forms import metrics
-from mllm_jax.train.records.metrics import Report
-from mllm_jax.train.records.scalars import scalars
+from mllm_jax.train.records.metrics import StepsReport
+from mllm_jax.train.records.scalars import report_scalars
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Sink(Protocol):
 
     name: str
 
-    def write(self, report: Report) -> None:
+    def write(self, report: StepsReport) -> None:
         """Show or keep a report."""
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
@@ -66,7 +66,7 @@ class ConsoleSink:
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    def write(self, report: Report) -> None:
+    def write(self, report: StepsReport) -> None:
         """Print the log line; labels are dim on a terminal."""
         line = Text()
         for label, value in report.fields():
@@ -96,11 +96,13 @@ class JsonlSink:
         Args:
             form: as of `read_record_lines`.
         """
-        kept = read_record_lines(path, form).warn().values
-        write_atomically(path, records_text(own for own in kept if own["step"] <= resumed_step))
+        earlier = read_record_lines(path, form).warn().values
+        write_atomically(
+            path, records_text(record for record in earlier if record["step"] <= resumed_step)
+        )
         self.name, self._path, self._late = path.name, path, list[str]()
 
-    def write(self, report: Report) -> None:
+    def write(self, report: StepsReport) -> None:
         """Append all figures of the report."""
         self._append(asdict(report))
 
@@ -114,7 +116,7 @@ class JsonlSink:
             self._write()
 
     def _append(self, values: Mapping[str, object]) -> None:
-        self._late.append(record_line(_finite(values)))
+        self._late.append(record_line(_drop_infinite(values)))
         del self._late[:-_LATE_LINES]
         self._write()
 
@@ -124,7 +126,7 @@ class JsonlSink:
         with self._path.open("ab", buffering=0) as file:
             size = file.tell()
             try:
-                _write_whole(file, "".join(self._late).encode())
+                _write_all(file, "".join(self._late).encode())
             except OSError:
                 with suppress(OSError):  # the reason is told already
                     file.truncate(size)
@@ -145,9 +147,9 @@ class TensorBoardSink:
             start = SessionLog(status=SessionLog.START)
             self._add(Event(step=resumed_step + 1, session_log=start))
 
-    def write(self, report: Report) -> None:
+    def write(self, report: StepsReport) -> None:
         """Add a scalar for every figure that is known."""
-        self.log(report.step, scalars(report))
+        self.log(report.step, report_scalars(report))
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """Add a scalar for each value."""
@@ -176,15 +178,15 @@ class TensorBoardSink:
             self.close()
             self._folder.mkdir(parents=True, exist_ok=True)
             self._files += 1
-            host, own = socket.gethostname(), f"{os.getpid()}.{self._files}"
-            name = f"events.out.tfevents.{int(time.time()):010}.{host}.{own}"
+            host, process_part = socket.gethostname(), f"{os.getpid()}.{self._files}"
+            name = f"events.out.tfevents.{int(time.time()):010}.{host}.{process_part}"
             self._file = RecordWriter(str(self._folder / name))
             header = Event(wall_time=time.time(), file_version="brain.Event:2")
             self._file.write(header.SerializeToString())
         return self._file
 
 
-class Metrics:
+class MetricSinks:
     """All sinks of a run as one; a context manager that closes them."""
 
     def __init__(self, sinks: Iterable[Sink]) -> None:
@@ -226,7 +228,7 @@ class Metrics:
             sinks.append(TensorBoardSink(folder / "tensorboard", resumed_step))
         return cls([*sinks, *others()])
 
-    def write(self, report: Report) -> None:
+    def write(self, report: StepsReport) -> None:
         """Pass a report to every sink."""
         self._each(lambda sink: sink.write(report))
 
@@ -260,14 +262,14 @@ def write_summary(path: Path, summary: Mapping[str, object]) -> None:
         OSError: the folder cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, record_document(_finite(summary)))
+    write_atomically(path, record_document(_drop_infinite(summary)))
 
 
-def _finite(values: Mapping[str, object]) -> dict[str, Any]:
+def _drop_infinite(values: Mapping[str, object]) -> dict[str, Any]:
     return {key: finite(value) for key, value in values.items()}
 
 
-def _write_whole(file: FileIO, data: bytes) -> None:
+def _write_all(file: FileIO, data: bytes) -> None:
     """Raises OSError if not all of it can be written."""
     while data:
         data = data[file.write(data) :]

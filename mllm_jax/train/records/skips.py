@@ -43,13 +43,13 @@ class Skips:
     def listed_in(self, path: Path, resumed_step: int) -> None:
         """Keep the list at `path`; entries after `resumed_step` are dropped, and damaged ones."""
         read = read_record_lines(path, SKIPPED).warn().values
-        kept = [own for own in read if own["step"] <= resumed_step]
-        self.path, self.kinds = path, {own["sample"]: own["reason"] for own in kept}
+        earlier = [record for record in read if record["step"] <= resumed_step]
+        self.path, self.kinds = path, {own["sample"]: own["reason"] for own in earlier}
         listed = Counter(self.kinds.values())
         self.samples |= listed
         self.lost = self.samples - listed
         if path.exists():
-            self._write(path, records_text(kept), again=True)
+            self._write(path, records_text(earlier), again=True)
 
     def note(self, step: int, skipped: Iterable[SkippedSample]) -> None:
         """Count the skipped samples of a step; warn of new ones, and list them."""

@@ -22,8 +22,8 @@ from mllm_jax.models.freeze import group_of
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import abstract_parameters
 from mllm_jax.models.pretrained.adapters import SavedAdapters, adapter_rules
-from mllm_jax.models.pretrained.load import Look, load
-from mllm_jax.models.pretrained.release import Release, differences
+from mllm_jax.models.pretrained.load import FiniteCheck, load_tensors
+from mllm_jax.models.pretrained.release import Release, list_differences
 from mllm_jax.train.state.loads import is_load
 from mllm_jax.train.state.regroup import leaf_name
 
@@ -68,13 +68,15 @@ def start_from(
     )
     for folder, parts in by_folder(model).items():
         release = opened(folder, model, parts, tell)
-        began, count, look = time.perf_counter(), 0, Look()
+        began, count, look = time.perf_counter(), 0, FiniteCheck()
         for part in parts:
             own = {path: shape for path, shape in shapes.items() if group_of(path) == part}
             for path, rule in _places(release, part, model, own, tell).items():
                 found[path].delete()
                 name = rule.parameter
-                found[path] = load(release.tensors, [rule], {name: targets[path]}, look)[name]
+                found[path] = load_tensors(release.tensors, [rule], {name: targets[path]}, look)[
+                    name
+                ]
                 count += found[path].nbytes
         jax.block_until_ready(list(found.values()))
         look.insist()
@@ -140,10 +142,10 @@ class FirstAdapters:
         leaves, structure = jax.tree_util.tree_flatten_with_path(params)
         targets = {leaf_name(p): leaf for p, leaf in jax.tree_util.tree_leaves_with_path(target)}
         values = {leaf_name(path): leaf for path, leaf in leaves}
-        look = Look()
+        look = FiniteCheck()
         for name, rule in self.rules.items():
             values[name].delete()
-            loaded = load(self.tensors, [rule], {rule.parameter: targets[name]}, look)
+            loaded = load_tensors(self.tensors, [rule], {rule.parameter: targets[name]}, look)
             values[name] = loaded[rule.parameter]
         look.insist()
         tell(f"{len(self.tensors)} tensors of adapters from {self.folder}")
@@ -202,7 +204,7 @@ def opened(
     release.check()
     for part in parts:
         if part != "decoder.extra":
-            for text in differences(release, model, part):
+            for text in list_differences(release, model, part):
                 tell(f"not as released: {text}")
     return release
 

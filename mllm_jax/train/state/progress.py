@@ -13,7 +13,14 @@ from data.planning.groups.group import WHOLE, HostGroupSpec
 from data.planning.stream import LoaderState
 from data.sample import DataError
 from mllm_jax.runtime.hardware.peak import DevicePeak
-from mllm_jax.train.records.metrics import STRICT, Amount, Count, Sums, Totals, Window
+from mllm_jax.train.records.metrics import (
+    STRICT,
+    Amount,
+    Count,
+    FigureSums,
+    FigureTotals,
+    FigureWindow,
+)
 from mllm_jax.train.records.skips import Skips
 
 
@@ -51,8 +58,8 @@ class Progress:
     seconds: float = 0.0
     effective: float = 0.0
     loss: float | None = None
-    figures: Totals = field(default_factory=Totals)
-    window: Window = field(default_factory=Window)
+    figures: FigureTotals = field(default_factory=FigureTotals)
+    window: FigureWindow = field(default_factory=FigureWindow)
     skipped: Skips = field(default_factory=Skips)
     skipped_updates: int = 0
     skipped_in_row: int = 0
@@ -104,7 +111,7 @@ class Progress:
             seconds=stored.seconds,
             effective=stored.effective,
             loss=stored.loss,
-            figures=Totals(stored.figures_of_all or stored.figures, stored.figures),
+            figures=FigureTotals(stored.figures_of_all or stored.figures, stored.figures),
             window=stored.window,
             skipped=Skips.from_json(stored.skipped, stored.skipped_samples),
             skipped_updates=stored.skipped_updates,
@@ -135,10 +142,10 @@ class _Stored(BaseModel):
     effective: Amount = 0.0
     # Not a number where all updates of a report were left out.
     loss: Annotated[float, Field(allow_inf_nan=True)] | None
-    figures: Sums
+    figures: FigureSums
     # Earlier versions summed timed steps only.
-    figures_of_all: Sums | None = None
-    window: Window = Window()
+    figures_of_all: FigureSums | None = None
+    window: FigureWindow = FigureWindow()
     skipped: dict[str, Count]
     skipped_samples: dict[str, Count] = {}
     skipped_updates: Count = 0
@@ -151,7 +158,7 @@ class _Stored(BaseModel):
     @model_validator(mode="after")
     def _possible(self) -> _Stored:
         """Figures that steps can have."""
-        sums = {"figures": self.figures, "figures_of_all": self.figures_of_all or Sums()}
+        sums = {"figures": self.figures, "figures_of_all": self.figures_of_all or FigureSums()}
         for key, own in sums.items():
             for name, used in own.used.items():
                 if used > (room := own.capacity.get(name, 0)):

@@ -16,9 +16,9 @@ from benchmarks.systems.mixture.files import FILES, write
 from mllm_jax.config.configured_step import lower
 from mllm_jax.config.hardware import named
 from mllm_jax.config.load import ConfigError, ExperimentConfig, load
-from mllm_jax.plan.memory import memory
-from mllm_jax.plan.mixtures import mixtures
-from mllm_jax.plan.prediction import describe
+from mllm_jax.plan.memory import predict_memory
+from mllm_jax.plan.mixtures import parse_mixtures
+from mllm_jax.plan.prediction import describe_strategy
 from mllm_jax.runtime.exits import ExitCode
 from tests.configs import ROOT
 
@@ -37,24 +37,24 @@ def config(*more: str) -> ExperimentConfig:
 
 @cache
 def compared() -> Compared:
-    own = mixtures("1:9,1:1,1:3")
+    own = parse_mixtures("1:9,1:1,1:3")
     return compare(config(), named("h100"), "h100", own, None, lambda line: None)
 
 
 @cache
 def uneven() -> Compared:
-    own = mixtures("1:9,1:1,1:3")
+    own = parse_mixtures("1:9,1:1,1:3")
     return compare(config(), named("h100"), "h100", own, Draw(), lambda line: None)
 
 
 @pytest.mark.parametrize("text", ["", "1", "1:", "0:1", "1:-1", "1:9,", "a:b", "1:2:3", "1.5:2"])
 def test_what_is_no_mixture_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not I:T, .*; valid: two whole numbers above 0"):
-        mixtures(text)
+        parse_mixtures(text)
 
 
 def test_mixtures_are_shares_of_tokens() -> None:
-    assert [own.share for own in mixtures("1:9,1:1")] == [0.1, 0.5]
+    assert [own.share for own in parse_mixtures("1:9,1:1")] == [0.1, 0.5]
 
 
 def test_every_system_is_predicted_under_every_mixture_in_order() -> None:
@@ -99,7 +99,7 @@ def test_uneven_samples_slow_down_the_systems_that_do_not_deal_them() -> None:
 def test_samples_that_fill_a_row_with_media_need_the_budget() -> None:
     own = config("data.budgets={tokens: 512, segments: 128, vision: 4096}")
     with pytest.raises(ConfigError, match=r"data\.budgets\.vision: 4096 holds no row"):
-        compare(own, named("h100"), "h100", mixtures("1:1"), Draw(), lambda line: None)
+        compare(own, named("h100"), "h100", parse_mixtures("1:1"), Draw(), lambda line: None)
 
 
 def test_plan_figures_and_picture_are_written(tmp_path: Path) -> None:
@@ -115,11 +115,11 @@ def test_the_written_plan_trains_what_was_compared(tmp_path: Path) -> None:
     """Of one row on four devices the encoder computes two, one on each rank of a stage."""
     plans = "parallel.decoder={stage: 2, tensor: 2}", "parallel.encoders={vision: {data: 4}}"
     single = config("data.rows=1", "train.accumulate=1", *plans)
-    told = compare(single, named("h100"), "h100", mixtures("1:1"), None, lambda line: None)
+    told = compare(single, named("h100"), "h100", parse_mixtures("1:1"), None, lambda line: None)
     plan, *_ = write(told, tmp_path)
     own, cell = load(plan), told.cells[0][OURS]
-    assert told.plans[OURS] == f"{describe(lower(own).strategy)}, vision 2 rows for each"
-    assert memory(own, named("h100")).total == cell.memory
+    assert told.plans[OURS] == f"{describe_strategy(lower(own).strategy)}, vision 2 rows for each"
+    assert predict_memory(own, named("h100")).total == cell.memory
     assert f"predicted\n# {cell.seconds:.4g} to {cell.seconds:.4g} s a step" in plan.read_text()
 
 
@@ -144,7 +144,9 @@ def test_configurations_that_follow_no_mixture_are_refused(
     more: tuple[str, ...], reason: str
 ) -> None:
     with pytest.raises(ConfigError, match=reason.replace(".", r"\.")):
-        compare(config(*more), named("h100"), "h100", mixtures("9:1"), None, lambda line: None)
+        compare(
+            config(*more), named("h100"), "h100", parse_mixtures("9:1"), None, lambda line: None
+        )
 
 
 def test_the_command_answers_in_json(

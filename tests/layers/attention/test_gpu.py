@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mllm_jax.check.attention import LIMIT, Case
+from mllm_jax.check.attention import LIMIT, AttentionCase
 from mllm_jax.layers.config.kinds import MaskKind
 
-CASE = Case()
+CASE = AttentionCase()
 BACKENDS = ("cudnn", "pallas_gpu")
 #: Whether a row is causal, and its window.
 KINDS = ((True, None), (False, None), (True, 100))
@@ -33,7 +33,7 @@ def run(backend: str, causal: bool, arrays: list[jax.Array]) -> tuple[jax.Array,
 def test_outputs_and_gradients_are_those_of_the_reference(
     backend: str, causal: bool, window: int | None, width: int
 ) -> None:
-    case = Case(width=width)
+    case = AttentionCase(width=width)
     ways = (case.program(name, MaskKind(causal, window)) for name in (backend, "reference"))
     found, expected = (way(case.inputs()) for way in ways)
     assert max(case.errors(found, expected)) < LIMIT
@@ -41,7 +41,7 @@ def test_outputs_and_gradients_are_those_of_the_reference(
 
 @pytest.mark.parametrize(("causal", "window"), KINDS)
 def test_two_runs_are_equal_bit_by_bit(causal: bool, window: int | None) -> None:
-    case = Case(width=128)
+    case = AttentionCase(width=128)
     way = case.program("pallas_gpu", MaskKind(causal, window))
     for first, second in zip(*(jax.tree.leaves(way(case.inputs())) for _ in range(2)), strict=True):
         np.testing.assert_array_equal(np.asarray(first), np.asarray(second))

@@ -13,8 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from mllm_jax.compile.hlo import flops, parse
-from mllm_jax.compile.target import Target
+from mllm_jax.compile.hlo import instruction_flops, parse_hlo
+from mllm_jax.compile.target import CompileTarget
 from mllm_jax.layers.experts import tiles, tpu, triton
 from mllm_jax.layers.experts.grouped import grouped_product
 
@@ -104,7 +104,7 @@ def test_kernels_multiply_at_most_twice_the_rows(groups: int) -> None:
 
 # ---- compiled ------------------------------------------------------------------------------------
 
-TARGETS = Target.parse("tpu:v5p:2x2x1"), Target.parse("gpu:h100:1x1")
+TARGETS = CompileTarget.parse("tpu:v5p:2x2x1"), CompileTarget.parse("gpu:h100:1x1")
 
 
 @pytest.mark.parametrize(
@@ -115,16 +115,18 @@ TARGETS = Target.parse("tpu:v5p:2x2x1"), Target.parse("gpu:h100:1x1")
     ],
     ids=str,
 )
-def test_work_of_accelerators_is_that_of_the_rows_and_not_of_the_groups(target: Target) -> None:
+def test_work_of_accelerators_is_that_of_the_rows_and_not_of_the_groups(
+    target: CompileTarget,
+) -> None:
     """Forward and backward, in FLOPs of the compiled program and in bytes that it holds."""
     pytest.importorskip(target.compiler.module)
     rows, inputs, outputs = 1024, 256, 128
     active = 3 * 2 * rows * inputs * outputs
     for groups in (4, 64):
         program = compiled(target, rows, groups, inputs, outputs)
-        module = parse(program.as_text())
+        module = parse_hlo(program.as_text())
         entry = module[module.entry]
-        assert sum(flops(module, entry, i) for i in entry.instructions) == active
+        assert sum(instruction_flops(module, entry, i) for i in entry.instructions) == active
         for costs in [program.cost_analysis() or {}]:  # of TPUs alone
             assert active <= costs.get("flops", active) < 1.3 * active
         # Compilers bring rows and gradients into fast memory. One copy of the rows for every group,
@@ -133,7 +135,7 @@ def test_work_of_accelerators_is_that_of_the_rows_and_not_of_the_groups(target: 
         assert program.memory_analysis().temp_size_in_bytes < held
 
 
-def compiled(target: Target, rows: int, groups: int, inputs: int, outputs: int) -> Any:
+def compiled(target: CompileTarget, rows: int, groups: int, inputs: int, outputs: int) -> Any:
     """A product and its gradients, compiled for one device of `target`."""
     mesh = Mesh(np.array(target.devices()[:1]), "x")
 

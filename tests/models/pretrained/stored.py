@@ -21,7 +21,7 @@ from mllm_jax.layers.config.encoder import EncoderConfig
 from mllm_jax.models import module as multimodal
 from mllm_jax.models.batch import ModuleRows
 from mllm_jax.models.graph import ModelConfig
-from mllm_jax.models.pretrained.load import load
+from mllm_jax.models.pretrained.load import load_tensors
 from mllm_jax.train.state.regroup import leaf_name
 from sharding.grid import JointGrid, View
 from sharding.mesh import make_mesh, shardings
@@ -101,7 +101,7 @@ def _loaded(
         shapes[module],
         shardings(make_mesh(grid, jax.devices()[:1]), specs),
     )
-    found = load(tensors, rules, by_name(target))
+    found = load_tensors(tensors, rules, by_name(target))
     return jax.device_get(
         jax.tree_util.tree_map_with_path(lambda path, leaf: found.get(leaf_name(path), leaf), fresh)
     )

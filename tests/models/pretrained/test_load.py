@@ -24,7 +24,7 @@ from mllm_jax.hf_format.files import PretrainedError, open_tensors
 from mllm_jax.hf_format.tensor_rules import TensorRule, check_tensors
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import abstract_parameters, init_parameters
-from mllm_jax.models.pretrained.load import load
+from mllm_jax.models.pretrained.load import load_tensors
 from mllm_jax.train.step.build import build_step
 from scheduling.schedules.schedule import interleaved
 from sharding.plan import ParallelPlan
@@ -107,7 +107,7 @@ def test_every_plan_loads_the_same_parameters(family: str, tied: bool, tmp_path:
     for plan, pipeline in PLANS:
         step = build_step(own, {"decoder": plan}, pipeline)
         target = by_name(step.abstract["params"]["decoder"])
-        found = load(tensors, rules, target)
+        found = load_tensors(tensors, rules, target)
         wanted = by_name(jax.tree.map(np.asarray, step.form.stored(parameters))["decoder"])
         assert found.keys() == wanted.keys()
         for name, leaf in found.items():
@@ -127,7 +127,7 @@ def test_halves_are_widened(tmp_path: Path) -> None:
     mesh = jax.make_mesh((1,), ("data",), devices=jax.devices()[:1])
     layout = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
     target = {"a": jax.ShapeDtypeStruct((4, 2), np.float32, sharding=layout)}
-    found = load(
+    found = load_tensors(
         open_tensors(tmp_path), [TensorRule("a", "a", transforms.dense_kernel((4,), (2,)))], target
     )["a"]
     assert found.dtype == np.float32
@@ -160,7 +160,7 @@ def test_a_number_that_a_parameter_cannot_hold_is_named(
         "x", "a" if layers is None else "a.{layer}", transforms.dense_kernel((4,), (2,)), layers
     )
     with pytest.raises(RangeError, match=f"{names[-1]} holds {told}"):
-        load(open_tensors(tmp_path), [rule], target)
+        load_tensors(open_tensors(tmp_path), [rule], target)
 
 
 @pytest.mark.parametrize(("name", "rules"), [("vision", siglip_rules), ("audio", whisper_rules)])

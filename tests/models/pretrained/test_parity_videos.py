@@ -14,7 +14,7 @@ from data.media.image.row_spec import Image
 from data.processing.processor import Processor, make_processor
 from data.sample import Sample, Turn
 from mllm_jax.config.inputs import row_specs
-from mllm_jax.generate.generator import Generator, Wanted
+from mllm_jax.generate.generator import AnswerGenerator, AnswerOptions
 from mllm_jax.generate.opened import open_model
 from tests.data.hf_format.test_processor import Picture
 from tests.data.samples import Frames
@@ -100,8 +100,10 @@ def record(name: str) -> dict[str, Any]:
 
 
 def test_answers_are_the_same() -> None:
-    generator = Generator(open_model(None, ROOT / FOLDER, ["parallel.devices=1"]))
-    replies = generator([record(name) for name in QUESTIONS], Wanted(new_tokens=MOST)).replies
+    generator = AnswerGenerator(open_model(None, ROOT / FOLDER, ["parallel.devices=1"]))
+    replies = generator(
+        [record(name) for name in QUESTIONS], AnswerOptions(new_tokens=MOST)
+    ).replies
     for name, reply in zip(QUESTIONS, replies, strict=True):
         tokens = stored()[f"{name}.tokens"].tolist()
         ends = [n for n, own in enumerate(tokens) if own in generator.ends]

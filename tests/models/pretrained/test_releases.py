@@ -22,7 +22,7 @@ from mllm_jax.hf_format.tensor_rules import TensorRule, check_tensors
 from mllm_jax.layers.trainable import LOAD
 from mllm_jax.models.module import abstract_parameters
 from mllm_jax.models.pretrained.release import Release
-from mllm_jax.release.import_weights import examine
+from mllm_jax.release.import_weights import check_values
 from tests.models.pretrained.stored import ROOT, by_name, composition, imported, written
 
 FOLDERS = [
@@ -244,7 +244,7 @@ def test_values_of_a_wrong_kind_are_refused(
     shutil.copytree(ROOT / "llava", tmp_path, dirs_exist_ok=True)
     (tmp_path / "config.json").write_text(json.dumps(llava(**changes)))
     with pytest.raises(PretrainedError, match=told):
-        examine(Release.open(tmp_path), print)
+        check_values(Release.open(tmp_path), print)
 
 
 def test_what_has_no_released_form_is_refused() -> None:

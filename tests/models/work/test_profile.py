@@ -18,7 +18,7 @@ from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import ShardedModule, abstract_parameters
 from mllm_jax.models.work.flops import model_flops
 from mllm_jax.models.work.profile import tower_profiles
-from mllm_jax.plan.traced import layer_bytes
+from mllm_jax.plan.traced import measure_layer_bytes
 from mllm_jax.train.state.stored import StoredForm
 from scheduling.costs.estimate import Timing
 from scheduling.costs.strategy import Strategy
@@ -184,7 +184,7 @@ def test_kept_is_what_a_layer_keeps_and_no_backward_can_do_with_less(
     config = towers.model(decoder, encoder, attention="reference")
     name = "decoder" if encoder is None else "media"
     (kept, one), (_, other) = forwards(config, name, tensor)
-    found = layer_bytes(config, Split(name, tensor), POSITIONS[name])
+    found = measure_layer_bytes(config, Split(name, tensor), POSITIONS[name])
     assert found == sum(leaf.nbytes for leaf in kept) / tensor
     # What another input changes must be kept.
     pairs = zip(one, other, strict=True)
@@ -204,7 +204,7 @@ def test_what_cudnn_keeps_is_counted_without_the_library(decoder: str, encoder: 
 
     def kept(attention: str, tensor: int) -> float:
         config = ModelConfig.model_validate(values | {"attention": attention})
-        return layer_bytes(config, Split(name, tensor), tokens)
+        return measure_layer_bytes(config, Split(name, tensor), tokens)
 
     assert kept("cudnn", 1) == kept("pallas_gpu", 1)
     bias, ids = 2 * 128**2, 4 * 128
@@ -217,7 +217,7 @@ def test_layers_whose_experts_are_shared_keep_nothing_of_their_products() -> Non
     def kept(d_ff: int, *, shared: bool) -> float:
         section = {"count": 4, "top_k": 2, "d_ff": d_ff}
         model = small_model("mixtral", experts=section)
-        return layer_bytes(model, Split("decoder", 1, shared), 16)
+        return measure_layer_bytes(model, Split("decoder", 1, shared), 16)
 
     assert kept(16, shared=True) == kept(32, shared=True) < kept(16, shared=False)
     assert kept(16, shared=False) < kept(32, shared=False)

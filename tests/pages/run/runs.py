@@ -11,8 +11,8 @@ from typing import Any
 from data.faults import Fault, FaultKind
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.supervise.attempts import TimeSpent, WatchedAttempt, write_attempt
-from mllm_jax.train.records.metrics import Report
-from mllm_jax.train.records.resolved import keep
+from mllm_jax.train.records.metrics import StepsReport
+from mllm_jax.train.records.resolved import write_resolved
 from mllm_jax.train.records.sinks import JsonlSink, write_summary
 from mllm_jax.train.records.skips import Skips
 from tests.configs import config
@@ -34,12 +34,12 @@ def begun(folder: Path, **changes: Any) -> ExperimentConfig:
     """A run that has begun, and has reported nothing yet; its configuration."""
     own = config(**PIPELINE | changes, run__directory=str(folder), run__name="small")
     own.run.path.mkdir(parents=True)
-    keep(own)
+    write_resolved(own)
     JsonlSink(own.run.path / "metrics.jsonl")
     return own
 
 
-def report(step: int) -> Report:
+def report(step: int) -> StepsReport:
     """A report of a run that learns, with all figures."""
     wave = math.sin(step / 70)
     imbalance = {"decoder": {"before": 1.3 + 0.1 * wave, "after": 1.02}}

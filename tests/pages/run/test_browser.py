@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mllm_jax.pages.run.page import report
+from mllm_jax.pages.run.page import write_report
 from mllm_jax.pages.run.panels.order import PANELS
 from tests.browser import IN_BROWSER, NARROW, WIDTH, pictured, read
 from tests.pages.run.runs import ended
@@ -46,7 +46,7 @@ NARROW_LOOK = """
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return report(ended(tmp_path_factory.mktemp("runs")).run.path)
+    return write_report(ended(tmp_path_factory.mktemp("runs")).run.path)
 
 
 def test_the_page_is_laid_out_and_follows_the_pointer(page: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from data.planning.stream import LoaderState
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.pages.run.files import RunFiles, read_run
-from mllm_jax.pages.run.page import page
+from mllm_jax.pages.run.page import render_page
 from mllm_jax.train.listeners.stragglers.heat import FORM
 from mllm_jax.train.records.forms import SAMPLES
 from mllm_jax.train.records.sinks import JsonlSink
@@ -87,7 +87,7 @@ def test_a_changed_byte_costs_one_record_at_most_and_is_named(
         lost = len(before[file]) - len(values)
         assert lost in ((0, 1) if name.startswith(file) else (0,))
         assert not lost or path.name in told
-    assert page(found)
+    assert render_page(found)
 
 
 @pytest.mark.parametrize("name", RECORDS)
@@ -103,7 +103,7 @@ def test_a_run_goes_on_without_a_damaged_record(
         assert f"{copied}: {name} is damaged, and left out: line " in caplog.text
         lost = "metrics.jsonl has no report of step 20"
         assert all(own.startswith(lost) for own in read_run(copied).damage)
-    assert page(read_run(copied))
+    assert render_page(read_run(copied))
 
 
 def resumed(folder: Path) -> None:
@@ -127,7 +127,7 @@ def test_the_page_and_the_log_name_what_is_left_out(
         text = (copied / name).read_bytes()
         assert old in text, name
         (copied / name).write_bytes(text.replace(old, new, 1))
-    shown = page(read_run(copied))
+    shown = render_page(read_run(copied))
     for sentence in (
         "metrics.jsonl is damaged, and left out: line 2 (its checksum does not hold)",
         "skipped.jsonl is damaged, and left out: line 1 (its checksum does not hold)",
@@ -201,7 +201,7 @@ def _checkpoint(run: Path, step: int) -> None:
 def test_a_run_of_an_earlier_version_has_no_checksums(copied: Path) -> None:
     path = copied / "metrics.jsonl"
     path.write_text('{"step": 1, "heldout_loss": 2.5}\n')
-    assert "An earlier version wrote metrics.jsonl" in page(read_run(copied))
+    assert "An earlier version wrote metrics.jsonl" in render_page(read_run(copied))
 
 
 def edited(folder: Path, change: Any) -> list[str]:
@@ -240,7 +240,7 @@ def test_whole_lines_that_are_lost_or_out_of_order_are_told(
     (sentence,) = edited(copied, change)
     assert told in sentence
     assert f"{copied}: {sentence}" in caplog.messages
-    assert sentence in page(read_run(copied))
+    assert sentence in render_page(read_run(copied))
 
 
 def test_a_run_that_goes_on_or_went_on_after_its_end_has_lost_nothing(copied: Path) -> None:
@@ -261,5 +261,5 @@ def test_a_document_without_its_checksum_is_told(
     path.write_text(json.dumps(values))
     found = read_run(copied)
     assert found.unchecked == [name]
-    assert f"An earlier version wrote {name}, or they were changed" in page(found)
+    assert f"An earlier version wrote {name}, or they were changed" in render_page(found)
     assert f"An earlier version wrote {name}" in caplog.text

@@ -10,15 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from mllm_jax.pages.html.charts import LOGARITHMIC, POINTS, Series, line_chart, smooth, stacked_bars
+from mllm_jax.pages.html.charts import (
+    LOGARITHMIC,
+    POINTS,
+    ChartSeries,
+    line_chart,
+    smooth,
+    stacked_bars,
+)
 from mllm_jax.pages.html.markup import tag
-from mllm_jax.pages.html.scale import scale
-from mllm_jax.pages.html.words import number, percent, seconds
+from mllm_jax.pages.html.scale import make_scale
+from mllm_jax.pages.html.words import format_number, format_percent, format_seconds
 from mllm_jax.pages.run.files import RunFiles, read_run
-from mllm_jax.pages.run.page import page, report
-from mllm_jax.pages.run.panels.attempts import goodput
-from mllm_jax.pages.run.panels.experts import experts
-from mllm_jax.pages.run.panels.order import PANELS, panels
+from mllm_jax.pages.run.page import render_page, write_report
+from mllm_jax.pages.run.panels.attempts import goodput_panel
+from mllm_jax.pages.run.panels.experts import experts_panel
+from mllm_jax.pages.run.panels.order import PANELS, make_panels
 from mllm_jax.runtime.folder import RunError
 from mllm_jax.supervise.attempts import TimeSpent, write_attempt
 from tests.pages.run.runs import HOSTILE, begun, ended
@@ -47,12 +54,12 @@ class Reader(HTMLParser):
 
 def test_every_panel_of_a_run_that_has_ended_has_content(tmp_path: Path) -> None:
     run = read_run(ended(tmp_path).run.path)
-    made = panels(run)
+    made = make_panels(run)
     assert not [panel.title for panel in made if not panel.content]
     assert len({panel.key for panel in made}) == len(made) == len(PANELS) - 2, (
         "no experts, and no damage"
     )
-    text = page(run)
+    text = render_page(run)
     for word in (
         "All 1000 steps are done",
         "killed by SIGKILL",
@@ -68,7 +75,7 @@ def test_a_logarithmic_axis_and_pale_lines_are_explained(tmp_path: Path) -> None
     loss = {}
     for name, steps in (("few", range(10, 60, 10)), ("far", range(50, 12_001, 50))):
         run = read_run(ended(tmp_path / name, steps).run.path)
-        loss[name] = next(panel for panel in panels(run) if panel.key == "loss")
+        loss[name] = next(panel for panel in make_panels(run) if panel.key == "loss")
     assert LOGARITHMIC in loss["far"].content
     assert LOGARITHMIC not in loss["few"].content
     assert "pale line has every report" in loss["far"].told
@@ -80,37 +87,37 @@ def test_gradient_norm_and_learning_rate_are_drawn(tmp_path: Path) -> None:
     for name in ("gradient_norm", "learning_rate"):
         values = [line[name] for line in run.reports]
         assert values
-        (panel,) = (own for own in panels(run) if own.key == name.removesuffix("_norm"))
+        (panel,) = (own for own in make_panels(run) if own.key == name.removesuffix("_norm"))
         (points,) = re.findall(r'class="points">(.*?)</script>', panel.content)
-        assert json.loads(points)[0]["text"][-1] == number(values[-1])
+        assert json.loads(points)[0]["text"][-1] == format_number(values[-1])
 
 
 def test_time_that_is_lost_is_not_called_a_loss(tmp_path: Path) -> None:
-    text = goodput(read_run(ended(tmp_path).run.path)).content
+    text = goodput_panel(read_run(ended(tmp_path).run.path)).content
     assert "<dt>most time lost to</dt>" in text
     assert "largest loss" not in text
 
 
 def test_panels_of_a_run_that_has_only_begun_say_what_is_missing(tmp_path: Path) -> None:
     run = read_run(begun(tmp_path).run.path)
-    empty = {panel.key for panel in panels(run) if not panel.content}
+    empty = {panel.key for panel in make_panels(run) if not panel.content}
     assert empty == {
         *("loss", "gradient", "learning_rate", "evaluations", "throughput", "mfu", "pace", "waits"),
         *("padding", "imbalance", "goodput", "ranks", "skipped"),
     }
-    assert "No step has been reported yet." in page(run)
+    assert "No step has been reported yet." in render_page(run)
 
 
 @pytest.mark.parametrize(("layers", "lines"), [(3, 3), (20, 2)])
 def test_the_load_of_experts_is_drawn(tmp_path: Path, layers: int, lines: int) -> None:
     run = read_run(ended(tmp_path).run.path)
-    assert experts(run) is None
+    assert experts_panel(run) is None
     own = [
         {"layer": n, "shares": [0.5, 0.5, 0.0, None], "imbalance": 2.0, "entropy": 0.5}
         for n in range(layers)
     ]
     told = [{"step": step, "steps": 9, "loss": 1.0, "experts": own} for step in (1, 2)]
-    panel = experts(replace(run, lines=told))
+    panel = experts_panel(replace(run, lines=told))
     assert panel is not None
     found = Reader(panel.content).found
     classes = [attributes.get("class") or "" for _, attributes in found]
@@ -123,18 +130,18 @@ def test_the_load_of_experts_is_drawn(tmp_path: Path, layers: int, lines: int) -
 def test_a_run_of_an_earlier_version_has_neither_plan_nor_schedule(tmp_path: Path) -> None:
     folder = ended(tmp_path).run.path
     (folder / "resolved.yaml").unlink()
-    assert page(read_run(folder)).count("an earlier version has begun the run") == 3
+    assert render_page(read_run(folder)).count("an earlier version has begun the run") == 3
     (folder / "resolved.yaml").write_text("run: {name: small}\nmodel: 3\n")
-    assert "cannot be used by this version" in page(read_run(folder))
+    assert "cannot be used by this version" in render_page(read_run(folder))
 
 
 def test_a_decoder_of_one_stage_has_no_schedule(tmp_path: Path) -> None:
     own = begun(tmp_path, parallel__decoder={"data": 4})
-    assert "The decoder has one stage" in page(read_run(own.run.path))
+    assert "The decoder has one stage" in render_page(read_run(own.run.path))
 
 
 def test_the_page_is_whole_and_names_nothing_outside_itself(tmp_path: Path) -> None:
-    text = report(ended(tmp_path).run.path).read_text()
+    text = write_report(ended(tmp_path).run.path).read_text()
     reader = Reader(text)
     outward = [
         (name, attributes)
@@ -152,7 +159,7 @@ def test_the_page_is_whole_and_names_nothing_outside_itself(tmp_path: Path) -> N
 
 
 def test_names_of_samples_are_no_markup(tmp_path: Path) -> None:
-    text = report(ended(tmp_path).run.path).read_text()
+    text = write_report(ended(tmp_path).run.path).read_text()
     name, fault = HOSTILE
     assert name not in text
     assert fault.text not in text
@@ -171,9 +178,9 @@ def test_a_damaged_record_of_an_attempt_is_told_by_one_panel(
     folder = ended(tmp_path).run.path
     (folder / "attempts" / "1.json").write_bytes(content)
     run = read_run(folder)
-    made = panels(run)
+    made = make_panels(run)
     assert [own.key for own in made if "1.json is damaged" in own.content] == ["records"]
-    assert "All 1000 steps are done" in page(run)
+    assert "All 1000 steps are done" in render_page(run)
 
 
 def attempts_of(folder: Path, *effective: float | None) -> RunFiles:
@@ -200,7 +207,7 @@ def test_rework_that_no_record_knows_is_said_to_be_unknown(tmp_path: Path) -> No
     run = attempts_of(tmp_path / "two", None, None)
     assert run.goodput
     assert run.goodput["share"] is None
-    assert "taken again is not known" in goodput(run).content
+    assert "taken again is not known" in goodput_panel(run).content
     alone = attempts_of(tmp_path / "alone", None)
     assert alone.goodput
     assert alone.goodput["share"] == pytest.approx(0.99)
@@ -209,35 +216,35 @@ def test_rework_that_no_record_knows_is_said_to_be_unknown(tmp_path: Path) -> No
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     folder = begun(tmp_path).run.path
     with pytest.raises(RunError, match="cannot be written: Is a directory; choose --output"):
-        report(folder, tmp_path)
+        write_report(folder, tmp_path)
 
 
 def test_lines_are_thinned_out_by_means(tmp_path: Path) -> None:
     steps = list(range(10 * POINTS))
-    whole = Series("x", steps, [float(step % 10) for step in steps])
+    whole = ChartSeries("x", steps, [float(step % 10) for step in steps])
     assert len(whole.points) == POINTS
     assert {value for _, value in whole.points} == {4.5}
     assert whole.points[-1][0] == steps[-1]
-    holes = Series("x", [1, 2, 3], [None, float("nan"), 2.0])
+    holes = ChartSeries("x", [1, 2, 3], [None, float("nan"), 2.0])
     assert holes.points == [(3, 2.0)]
-    assert not line_chart("nothing", [Series("x", [1], [None])])
+    assert not line_chart("nothing", [ChartSeries("x", [1], [None])])
 
 
 def test_a_running_mean_begins_at_the_first_value() -> None:
-    means = smooth(Series("x", [1, 2, 3], [4.0, 4.0, 4.0]), "mean")
+    means = smooth(ChartSeries("x", [1, 2, 3], [4.0, 4.0, 4.0]), "mean")
     assert means.values == [4.0, 4.0, 4.0]
 
 
 def test_axes_have_round_ticks_and_hold_all_values() -> None:
-    linear = scale([0.0, 4.3], 100.0, 0.0)
+    linear = make_scale([0.0, 4.3], 100.0, 0.0)
     assert linear.ticks() == [0, 2, 4]
     assert linear(0.0) == 100.0
     assert linear(9.0) == 0.0
-    wide = scale([0.02, 4.0], 0.0, 1.0, log=True)
+    wide = make_scale([0.02, 4.0], 0.0, 1.0, log=True)
     assert wide.log
     assert [f"{tick:g}" for tick in wide.ticks()] == ["0.02", "0.05", "0.1", "0.2", "0.5", "1", "2"]
-    assert not scale([0.0, 4.0], 0.0, 1.0, log=True).log
-    same = scale([3.0, 3.0], 0.0, 1.0)
+    assert not make_scale([0.0, 4.0], 0.0, 1.0, log=True).log
+    same = make_scale([3.0, 3.0], 0.0, 1.0)
     assert 0 < same(3.0) < 1
 
 
@@ -248,11 +255,11 @@ def test_bars_share_one_scale() -> None:
 
 
 def test_words_and_markup() -> None:
-    assert [number(x) for x in (0.025934, 3765.4, 13_240, 2.5e9)] == [
+    assert [format_number(x) for x in (0.025934, 3765.4, 13_240, 2.5e9)] == [
         *("0.02593", "3765", "13.24k", "2.5G")
     ]
-    assert [percent(x) for x in (0.0022, 0.186, 1.0)] == ["0.22 %", "18.6 %", "100 %"]
-    assert [seconds(x) for x in (0.0, 0.0123, 97, 243, 7500)] == [
+    assert [format_percent(x) for x in (0.0022, 0.186, 1.0)] == ["0.22 %", "18.6 %", "100 %"]
+    assert [format_seconds(x) for x in (0.0, 0.0123, 97, 243, 7500)] == [
         *("0 s", "12.3 ms", "97 s", "4 min 03 s", "2 h 05 min")
     ]
     assert tag("text", "a < b", x=1, text_anchor="end") == (

@@ -24,10 +24,10 @@ from data.media.preview import MediaPreview, Picture
 from data.planning.stream import LoaderState
 from data.sample import DataError
 from mllm_jax.config.load import ExperimentConfig, resolve
-from mllm_jax.pages.samples.page import PANELS, Previewed, page
-from mllm_jax.pages.samples.panels.samples import samples
-from mllm_jax.pages.samples.seen import Detail, Preview, quantiles, see, width
-from mllm_jax.plan.budgets import advise
+from mllm_jax.pages.samples.page import PANELS, PreviewPage, render_page
+from mllm_jax.pages.samples.panels.samples import samples_panel
+from mllm_jax.pages.samples.seen import DataPreview, SampleDetail, build_preview, quantiles, width
+from mllm_jax.plan.budgets import advise_budgets
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.train.experiment import Experiment
 from mllm_jax.train.feed.feed import open_loader
@@ -45,17 +45,17 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> ExperimentConfig:
 
 
 @pytest.fixture(scope="module")
-def seen(config: ExperimentConfig) -> Preview:
-    return see(config, 10)
+def seen(config: ExperimentConfig) -> DataPreview:
+    return build_preview(config, 10)
 
 
-def of_kind(seen: Preview, lane: str) -> Detail:
+def of_kind(seen: DataPreview, lane: str) -> SampleDetail:
     """The first sample with a medium of a lane."""
     return next(own for own in seen.details if any(m.lane == lane for m in own.media))
 
 
 def test_the_batches_are_those_of_training(experiment: Experiment, tmp_path: Path) -> None:
-    seen = see(experiment.config, 30)
+    seen = build_preview(experiment.config, 30)
     with open_loader(experiment, LoaderState(0)) as loader:
         trained = list(islice(loader, len(seen.microbatches)))
     for one, other in zip(seen.microbatches, trained, strict=True):
@@ -63,7 +63,7 @@ def test_the_batches_are_those_of_training(experiment: Experiment, tmp_path: Pat
         assert one.state == other.state
 
 
-def test_a_sample_is_told_token_by_token(seen: Preview) -> None:
+def test_a_sample_is_told_token_by_token(seen: DataPreview) -> None:
     for own in seen.details:
         if own.sample.fault is not None:
             continue
@@ -76,7 +76,7 @@ def test_a_sample_is_told_token_by_token(seen: Preview) -> None:
     assert text == "<user>vision\nWhat?<end><assistant>Noise.<end>"
 
 
-def test_an_image_is_seen_as_its_encoder_gets_it(seen: Preview) -> None:
+def test_an_image_is_seen_as_its_encoder_gets_it(seen: DataPreview) -> None:
     own = of_kind(seen, "vision").media[0]
     ((picture,),) = own.look.seen
     assert own.look.original is not None
@@ -93,7 +93,7 @@ def test_an_image_is_seen_as_its_encoder_gets_it(seen: Preview) -> None:
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_an_original_is_shown_no_smaller_than_what_its_encoder_gets(
-    seen: Preview, exact: bool
+    seen: DataPreview, exact: bool
 ) -> None:
     detail = of_kind(seen, "vision")
     picture = Picture(np.zeros((224, 288, 3), np.uint8), "seen", exact=exact)
@@ -101,16 +101,16 @@ def test_an_original_is_shown_no_smaller_than_what_its_encoder_gets(
     look = MediaPreview("640 x 480 pixels", original=original, seen=((picture,),))
     media = (replace(detail.media[0], look=look),)
     one = replace(seen, details=(replace(detail, media=media),))
-    widths = [int(n) for n in re.findall(r"<img [^>]*width:(\d+)px", samples(one).content)]
+    widths = [int(n) for n in re.findall(r"<img [^>]*width:(\d+)px", samples_panel(one).content)]
     assert widths == [288, 288]
 
 
-def test_a_clip_is_heard_and_its_frames_are_seen(seen: Preview) -> None:
+def test_a_clip_is_heard_and_its_frames_are_seen(seen: DataPreview) -> None:
     own = of_kind(seen, "audio").media[0]
     assert own.look.sound is not None
     ((picture,),) = own.look.seen
     assert picture.pixels.shape == (8, own.positions, 3)
-    address = re.search(r'<audio [^>]*src="data:audio/wav;base64,([^"]+)"', page(seen))
+    address = re.search(r'<audio [^>]*src="data:audio/wav;base64,([^"]+)"', render_page(seen))
     assert address
     wave, rate = soundfile.read(io.BytesIO(base64.b64decode(address[1])))
     first = next(m for d in seen.details for m in d.media if m.look.sound is not None)
@@ -125,18 +125,18 @@ def test_frames_of_a_video_are_seen_as_their_encoder_gets_them(tmp_path: Path) -
     values = imported(tmp_path / "run", PARITY / "llava_onevision")
     budgets = values["data"]["budgets"] | {"vision": 96}
     values["data"] |= {"source": records, "rows": 1, "lookahead": 2, "budgets": budgets}
-    seen = see(resolve(values, source="test"), 2)
+    seen = build_preview(resolve(values, source="test"), 2)
     assert not seen.skipped
     shown = {len(own.media): own for own in seen.details}
     (video,) = shown[1].media
     assert video.look.original is not None
     assert video.look.original.pixels.shape == (20, 26, 3)
     assert [len(row) for row in video.look.seen] == [3]
-    assert "3 frames of 26 x 20 pixels are taken of those in the file" in page(seen)
+    assert "3 frames of 26 x 20 pixels are taken of those in the file" in render_page(seen)
     assert [len(own.look.seen[0]) for own in shown[3].media] == [1, 1, 2]
 
 
-def test_samples_and_what_is_skipped_are_listed_in_order(seen: Preview) -> None:
+def test_samples_and_what_is_skipped_are_listed_in_order(seen: DataPreview) -> None:
     value = seen.to_json()
     places = [(own["microbatch"], own["row"], own["start"]) for own in value["samples"]]
     assert places == sorted(places)
@@ -151,22 +151,22 @@ def test_samples_and_what_is_skipped_are_listed_in_order(seen: Preview) -> None:
     }
 
 
-def test_what_is_skipped_again_is_told_where_it_was_met_first(seen: Preview) -> None:
+def test_what_is_skipped_again_is_told_where_it_was_met_first(seen: DataPreview) -> None:
     twice = replace(seen, microbatches=[*seen.microbatches, *seen.microbatches])
     for once, again in zip(seen.skipped, twice.skipped, strict=True):
         assert again == replace(once, times=2 * once.times)
 
 
-def test_microbatches_of_a_step_are_told_together(seen: Preview) -> None:
+def test_microbatches_of_a_step_are_told_together(seen: DataPreview) -> None:
     train = seen.config.train.model_copy(update={"accumulate": 2})
     config = seen.config.model_copy(update={"train": train})
-    text = page(replace(seen, config=config, microbatches=3 * [*seen.microbatches]))
+    text = render_page(replace(seen, config=config, microbatches=3 * [*seen.microbatches]))
     told = re.findall(r"<h3>(Step [^<]*)</h3>", text)
     count = 3 * len(seen.microbatches)
     assert told == [f"Step {m // 2 + 1}, its microbatch {m % 2 + 1}" for m in range(count)]
 
 
-def test_what_is_skipped_is_named_with_its_reason(seen: Preview) -> None:
+def test_what_is_skipped_is_named_with_its_reason(seen: DataPreview) -> None:
     told = {own.name: own.fault.text for own in seen.skipped}
     assert len(told) == len(seen.skipped)
     met = [name for own in seen.microbatches for name, _ in own.skipped]
@@ -174,7 +174,7 @@ def test_what_is_skipped_is_named_with_its_reason(seen: Preview) -> None:
     assert {*told} == {f"train.json[{MISSING}]", f"train.json[{TRUNCATED}]"}
     assert "'gone.png' is missing" in told[f"train.json[{MISSING}]"]
     assert "'cut.png' cannot be decoded" in told[f"train.json[{TRUNCATED}]"]
-    lines = Previewed(seen, Path("x.html")).lines
+    lines = PreviewPage(seen, Path("x.html")).lines
     assert lines[-1] == "written: x.html"
     assert sum(line.startswith("skipped: ") for line in lines) == 2
     first = f"skipped: missing file, 1; the first, train.json[{MISSING}]: 'gone.png' is missing"
@@ -185,10 +185,10 @@ def test_what_is_skipped_is_named_with_its_reason(seen: Preview) -> None:
     assert hole.learnt == 0
     assert hole not in seen.used
     assert len(seen.used) == len(seen.samples) - 1 == sum(map(len, seen.by_source.values()))
-    assert "It could not be read whole" in page(seen)
+    assert "It could not be read whole" in render_page(seen)
 
 
-def test_figures_add_up(seen: Preview) -> None:
+def test_figures_add_up(seen: DataPreview) -> None:
     tokens = sum(own.tokens for own in seen.samples)
     room, used = seen.budgets["tokens"]
     assert (room, used) == (len(seen.microbatches) * 2 * 128, tokens)
@@ -199,8 +199,8 @@ def test_figures_add_up(seen: Preview) -> None:
     assert [width([n], 12) for n in (7, 80, 4000)] == [1, 10, 500]
 
 
-def test_the_page_is_whole_and_names_nothing_outside_itself(seen: Preview) -> None:
-    text = page(seen)
+def test_the_page_is_whole_and_names_nothing_outside_itself(seen: DataPreview) -> None:
+    text = render_page(seen)
     reader = Reader(text)
     places = {attributes.get("id") for _, attributes in reader.found}
     for name, attributes in reader.found:
@@ -218,7 +218,7 @@ def test_names_and_texts_of_samples_are_no_markup(tmp_path: Path) -> None:
     values = content(tmp_path)
     turns = [{"from": "human", "value": hostile}, {"from": "gpt", "value": "Hi."}]
     (tmp_path / "train.json").write_text(json.dumps([{"conversations": turns}]))
-    text = page(see(resolve(values, source="test"), 1))
+    text = render_page(build_preview(resolve(values, source="test"), 1))
     assert "<script>alert" not in text
     shown = re.search(r'<p class="tokens">(.*?)</p>', text, re.DOTALL)
     assert shown
@@ -259,17 +259,17 @@ def of_positions(config: ExperimentConfig, most: int) -> ExperimentConfig:
 
 
 def test_samples_longer_than_the_models_positions_are_skipped_and_counted(
-    config: ExperimentConfig, seen: Preview
+    config: ExperimentConfig, seen: DataPreview
 ) -> None:
-    lengths = {own.name: own.tokens for own in see(config, 40).samples}
+    lengths = {own.name: own.tokens for own in build_preview(config, 40).samples}
     most = sorted({*lengths.values()})[-2]
     longer = {name for name, tokens in lengths.items() if tokens > most}
     short = of_positions(config, most)
-    found = see(short, 40)
+    found = build_preview(short, 40)
     reason = f"above the {most} of model.decoder.max_positions"
     assert {own.name for own in found.skipped if reason in own.fault.text} == longer
     assert max(own.tokens for own in found.used) == most
-    advice = advise(short)
+    advice = advise_budgets(short)
     assert advice.present is not None
     for outcome in (advice.present, advice.suggested):
         assert outcome.reasons["longer than the model's positions"].samples == len(longer)
@@ -290,7 +290,7 @@ def test_a_source_without_a_usable_sample_is_shown_with_the_reasons(
     text = (tmp_path / "p.html").read_text()
     assert "above the 2 of model.decoder.max_positions" in unescape(text)
     with pytest.raises(DataError, match=r"above the 2 of model.decoder.max_positions$"):
-        advise(short)
+        advise_budgets(short)
 
 
 def test_data_that_cannot_be_read_and_files_that_cannot_be_written_are_told(

@@ -11,7 +11,7 @@ from data.planning.groups.group import HostGroupSpec
 from data.planning.stream import LoaderState
 from mllm_jax.runtime.part import Peers, peers, set_peers
 from mllm_jax.train.feed.groups import exchange_with_groups, records_of_all, state_of_all
-from mllm_jax.train.records.metrics import Meter, PhaseLoad, StepRecord
+from mllm_jax.train.records.metrics import FigureMeter, PhaseLoad, StepRecord
 
 #: The group of this process.
 OWN = HostGroupSpec(0, 2, (0, 1))
@@ -89,7 +89,7 @@ def test_figures_are_of_all_groups(others):
 
 def test_processes_ask_each_other_once_for_a_step_and_only_when_it_is_reported(others):
     told = others([OTHER, OTHER], [OTHER])
-    meter = Meter(steps=4, every=4, whole=records_of_all)
+    meter = FigureMeter(steps=4, every=4, whole=records_of_all)
     meter.add(record(1))
     meter.add(record(2))
     assert not told.asked

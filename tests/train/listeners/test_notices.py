@@ -13,7 +13,7 @@ from data.planning.stream import LoaderState
 from mllm_jax.train.events import Phase, StepEnded
 from mllm_jax.train.listeners import notices
 from mllm_jax.train.listeners.notices import IDLE, IdleParts, Notices, SlowData, UnfitSchedules
-from mllm_jax.train.records.metrics import Report
+from mllm_jax.train.records.metrics import StepsReport
 from mllm_jax.train.step.batch import PlacedBatch
 from sharding.grid import View
 from tests.configs import config
@@ -123,9 +123,9 @@ def test_new_shapes_are_told_but_the_first(caplog: pytest.LogCaptureFixture) -> 
     ]
 
 
-def report(wait: float | None, planning: float = 0.0) -> Report:
+def report(wait: float | None, planning: float = 0.0) -> StepsReport:
     figures: dict[str, Any] = {"planning_seconds": planning, "step_seconds": 1.0}
-    return Report(3, 9, 1.0, 0.1, 1.0, None, None, {}, wait, 1.0, **figures)
+    return StepsReport(3, 9, 1.0, 0.1, 1.0, None, None, {}, wait, 1.0, **figures)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from mllm_jax.train.listeners.figures import computed_positions
-from mllm_jax.train.records.metrics import Sums
+from mllm_jax.train.records.metrics import FigureSums
 
 CAPACITY = {"tokens": 64, "short": 32, "long": 128}
 
@@ -24,4 +24,4 @@ def test_padding_is_that_of_the_microbatches_with_samples() -> None:
     for own in used:
         rooms.update(computed_positions(own, CAPACITY))
         every.update(own)
-    assert Sums(used=every, capacity=rooms).padding == {"tokens": 0.5, "short": 0.25}
+    assert FigureSums(used=every, capacity=rooms).padding == {"tokens": 0.5, "short": 0.25}

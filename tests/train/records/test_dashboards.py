@@ -24,10 +24,10 @@ from mllm_jax.config.load import ConfigError
 from mllm_jax.config.run import MlflowConfig, RunConfig, WandbConfig
 from mllm_jax.runtime.folder import RunError, ensure_identity
 from mllm_jax.train.records.dashboards import dashboard
-from mllm_jax.train.records.dashboards.dashboard import About, Dashboard
-from mllm_jax.train.records.dashboards.open import check_loggers, dashboards
-from mllm_jax.train.records.scalars import scalars
-from mllm_jax.train.records.sinks import Metrics
+from mllm_jax.train.records.dashboards.dashboard import Dashboard, RunDescription
+from mllm_jax.train.records.dashboards.open import check_loggers, open_dashboards
+from mllm_jax.train.records.scalars import report_scalars
+from mllm_jax.train.records.sinks import MetricSinks
 from tests.configs import config
 from tests.timing import PATIENCE, soon
 from tests.train.records.test_metrics import REPORT
@@ -70,7 +70,7 @@ def test_a_service_gets_every_figure_and_the_end() -> None:
     board.log(120, {"heldout_loss": 0.5, "heldout_losses": {"mine": 0.5}})
     board.write(LAST)
     board.close()
-    assert service.steps[0] == (REPORT.step, scalars(REPORT))
+    assert service.steps[0] == (REPORT.step, report_scalars(REPORT))
     assert service.steps[1] == (120, {"heldout_loss": 0.5})
     assert service.ended == [True]
     assert service.connected == 1
@@ -87,7 +87,7 @@ def test_a_service_that_is_away_is_told_once_and_comes_back(
     service = Kept()
     service.away = True
     board = Dashboard("kept", service.connect)
-    metrics = Metrics.open(
+    metrics = MetricSinks.open(
         tmp_path,
         Console(file=io.StringIO()),
         tensorboard=False,
@@ -133,7 +133,7 @@ def test_only_process_0_has_dashboards(tmp_path: Path) -> None:
     def never() -> list[Dashboard]:
         raise AssertionError
 
-    opened = Metrics.open(
+    opened = MetricSinks.open(
         tmp_path,
         Console(file=io.StringIO()),
         tensorboard=False,
@@ -234,8 +234,10 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return (tmp_path / "store").as_uri()
 
 
-def about(folder: Path) -> About:
-    return About("mine", "00ff00ff", folder, {"train": {"steps": 4}}, "train: {steps: 4}\n")
+def about(folder: Path) -> RunDescription:
+    return RunDescription(
+        "mine", "00ff00ff", folder, {"train": {"steps": 4}}, "train: {steps: 4}\n"
+    )
 
 
 def test_a_run_in_mlflow_goes_on_where_it_stopped(tmp_path: Path, store: str) -> None:
@@ -387,7 +389,7 @@ def test_the_dashboards_of_a_configuration_know_the_run(
     )
     own.run.path.mkdir()
     caplog.set_level(logging.WARNING)
-    (board,) = dashboards(own)
+    (board,) = open_dashboards(own)
     board.write(LAST)
     board.close()
     assert not caplog.records, caplog.text

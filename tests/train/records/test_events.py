@@ -21,7 +21,7 @@ from mllm_jax.train.listeners.figures import StepRecorder
 from mllm_jax.train.listeners.goodput.ledger import TimeLedger
 from mllm_jax.train.listeners.goodput.listener import Goodput
 from mllm_jax.train.listeners.goodput.record import TimeRecord
-from mllm_jax.train.records.metrics import Meter
+from mllm_jax.train.records.metrics import FigureMeter
 from mllm_jax.train.state.progress import Progress
 from mllm_jax.train.step.batch import PlacedBatch
 from tests.train.runs import take_steps
@@ -55,7 +55,11 @@ def test_every_step_is_told_in_order_and_its_parts_are_within_its_time(
 
     monkeypatch.setattr(loop, "place_step", placed)
     state, progress = fresh_state()
-    events, recorder, meter = [], StepRecorder(experiment), Meter(experiment.config.train.steps)
+    events, recorder, meter = (
+        [],
+        StepRecorder(experiment),
+        FigureMeter(experiment.config.train.steps),
+    )
 
     def listen(event):
         events.append(event)

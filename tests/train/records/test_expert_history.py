@@ -12,7 +12,7 @@ import pytest
 
 from mllm_jax.console import finite
 from mllm_jax.runtime.folder import RunError
-from mllm_jax.train.records.expert_history import draw, expert_history
+from mllm_jax.train.records.expert_history import draw_history, read_expert_history
 from mllm_jax.train.records.expert_loads import expert_loads
 
 #: Shares of two layers with four experts each: the second one collapses onto its last expert.
@@ -40,7 +40,7 @@ def metrics(tmp_path: Path) -> Path:
 
 
 def test_loads_are_read_by_step_layer_and_expert(metrics: Path) -> None:
-    found = expert_history(metrics)
+    found = read_expert_history(metrics)
     assert (found.steps.tolist(), found.layers) == ([10, 20, 30], (1, 3))
     np.testing.assert_allclose(found.load[0], 1)
     np.testing.assert_allclose(found.load[2], 2 * np.array(LAST))
@@ -51,7 +51,7 @@ def test_loads_are_read_by_step_layer_and_expert(metrics: Path) -> None:
 
 
 def test_the_heat_map_tells_busy_experts_from_idle_ones(metrics: Path, tmp_path: Path) -> None:
-    file = draw(expert_history(metrics), tmp_path / "pictures")
+    file = draw_history(read_expert_history(metrics), tmp_path / "pictures")
     assert file == tmp_path / "pictures" / "experts.png"
     with PIL.Image.open(file) as image:
         red, _, blue = (np.asarray(image.convert("RGB"), np.int16)[..., n] for n in range(3))
@@ -65,7 +65,7 @@ def test_the_heat_map_tells_busy_experts_from_idle_ones(metrics: Path, tmp_path:
 
 def test_a_run_without_loads_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"metrics.jsonl is not there; valid: .* has begun"):
-        expert_history(tmp_path / "metrics.jsonl")
+        read_expert_history(tmp_path / "metrics.jsonl")
     path = write(tmp_path / "metrics.jsonl", {"step": 10, "experts": []})
     with pytest.raises(RunError, match="no loads of experts; valid: a run whose decoder has"):
-        expert_history(path)
+        read_expert_history(path)

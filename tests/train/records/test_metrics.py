@@ -24,11 +24,18 @@ from mllm_jax.console import finite, print_json, print_table
 from mllm_jax.runtime.records import RecordForm, read_record, read_record_lines, write_atomically
 from mllm_jax.train.records.forms import SUMMARY
 from mllm_jax.train.records.forms import metrics as form
-from mllm_jax.train.records.metrics import Meter, PhaseLoad, Report, StepRecord, Totals, Window
+from mllm_jax.train.records.metrics import (
+    FigureMeter,
+    FigureTotals,
+    FigureWindow,
+    PhaseLoad,
+    StepRecord,
+    StepsReport,
+)
 from mllm_jax.train.records.sinks import (
     ConsoleSink,
     JsonlSink,
-    Metrics,
+    MetricSinks,
     write_summary,
 )
 from mllm_jax.train.state.progress import Progress
@@ -49,11 +56,11 @@ def record(step: int, **changes: Any) -> StepRecord:
     return StepRecord(**values | changes)
 
 
-def reports(meter: Meter, records: list[StepRecord]) -> list[Report]:
+def reports(meter: FigureMeter, records: list[StepRecord]) -> list[StepsReport]:
     return [report for r in records if (report := meter.add(r)) is not None]
 
 
-REPORT = Report(
+REPORT = StepsReport(
     step=120,
     steps=1000,
     loss=0.84213,
@@ -122,13 +129,13 @@ def test_a_usual_log_line_has_at_most_120_columns(
 
 
 def test_what_is_not_known_is_left_out_of_the_line() -> None:
-    line = str(Report(1, 9, 1.0, 1e-3, 1.0, None, None, {}, None, None))
+    line = str(StepsReport(1, 9, 1.0, 1e-3, 1.0, None, None, {}, None, None))
     assert line == "step 1/9  loss 1.0000  lr 1.0e-03  grad 1.00"
 
 
 @given(st.integers(1, 40), st.integers(1, 12))
 def test_reports_cover_every_step_once(steps: int, every: int) -> None:
-    meter = Meter(steps, every=every)
+    meter = FigureMeter(steps, every=every)
     found = reports(meter, [record(i, loss=float(i)) for i in range(1, steps + 1)])
     ends = [report.step for report in found]
     assert ends == [i for i in range(1, steps + 1) if i % every == 0 or i == steps]
@@ -153,9 +160,9 @@ def test_a_report_does_not_depend_on_where_a_run_was_cut(
         used = {"tokens": number, "vision": number // 2}
         return record(number, loss=loss, skips=True, used=used, **own)
 
-    def taken(stops: set[int]) -> list[Report]:
+    def taken(stops: set[int]) -> list[StepsReport]:
         progress, found = Progress(0, LoaderState(0)), []
-        meter = Meter(steps, every=every)
+        meter = FigureMeter(steps, every=every)
         for number in range(1, steps + 1):
             found += reports(meter, [step(number)])
             if number in stops:
@@ -163,7 +170,7 @@ def test_a_report_does_not_depend_on_where_a_run_was_cut(
                 progress.figures, progress.window = meter.sums, meter.since_report
                 saved = json.loads(json.dumps(progress.to_json()))
                 progress = Progress.from_json(saved)
-                meter = Meter(steps, None, every, progress.figures, window=progress.window)
+                meter = FigureMeter(steps, None, every, progress.figures, window=progress.window)
         return found
 
     timed = {"tokens_per_second", "wait_share", "eta_seconds", "step_seconds"}
@@ -178,12 +185,12 @@ def test_a_report_does_not_depend_on_where_a_run_was_cut(
 def test_progress_of_earlier_versions_has_no_window() -> None:
     saved = Progress(3, LoaderState(0)).to_json()
     del saved["window"], saved["skipped_in_row"]
-    assert Progress.from_json(saved).window == Window()
+    assert Progress.from_json(saved).window == FigureWindow()
 
 
 @given(st.lists(st.floats(0.01, 10), min_size=2, max_size=20))
 def test_rates_leave_the_compile_of_the_first_step_out(seconds: list[float]) -> None:
-    meter = Meter(len(seconds), peak_flops=1e12, every=100)
+    meter = FigureMeter(len(seconds), peak_flops=1e12, every=100)
     records = [record(i + 1, seconds=s, wait_seconds=s / 4) for i, s in enumerate(seconds)]
     (report,) = reports(meter, records)
     timed = sum(seconds[1:])
@@ -196,13 +203,13 @@ def test_rates_leave_the_compile_of_the_first_step_out(seconds: list[float]) -> 
 
 
 def test_the_first_step_alone_has_no_rates() -> None:
-    (report,) = reports(Meter(10, every=1), [record(1)])
+    (report,) = reports(FigureMeter(10, every=1), [record(1)])
     assert report.tokens_per_second is report.eta_seconds is report.wait_share is None
     assert report.loss == 2.0
 
 
 def test_a_resumed_run_counts_from_where_it_stands() -> None:
-    meter = Meter(10, every=2)
+    meter = FigureMeter(10, every=2)
     found = reports(meter, [record(i) for i in range(5, 11)])
     assert [report.step for report in found] == [6, 8, 10]
     assert found[0].eta_seconds == pytest.approx(0.5 * 4)
@@ -210,7 +217,7 @@ def test_a_resumed_run_counts_from_where_it_stands() -> None:
 
 
 def test_totals_have_the_keys_of_the_summary() -> None:
-    meter = Meter(3, every=1)
+    meter = FigureMeter(3, every=1)
     reports(meter, [record(1, seconds=99.0), record(2), record(3)])
     totals = meter.totals()
     assert totals["tokens_per_second"] == pytest.approx(180)
@@ -245,12 +252,12 @@ def test_totals_do_not_depend_on_where_a_run_was_cut(
         for step in range(1, steps + 1)
     ]
     cuts = sorted(data.draw(st.sets(st.integers(1, steps - 1))))
-    kept = Totals()
+    kept = FigureTotals()
     for begin, end in pairwise([0, *cuts, steps]):
-        meter = Meter(steps, every=every, total=kept)
+        meter = FigureMeter(steps, every=every, total=kept)
         reports(meter, records[begin:end])
-        kept = TypeAdapter(Totals).validate_json(json.dumps(asdict(meter.sums)))
-    whole = Meter(steps, every=every)
+        kept = TypeAdapter(FigureTotals).validate_json(json.dumps(asdict(meter.sums)))
+    whole = FigureMeter(steps, every=every)
     reports(whole, records)
     found, expected = meter.totals(), whole.totals()
     assert set(OF_TIME) <= found.keys()
@@ -263,7 +270,7 @@ def test_totals_do_not_depend_on_where_a_run_was_cut(
 
 def test_imbalance_weighs_steps_by_their_work() -> None:
     """A light step that is uneven costs less time than a heavy one."""
-    meter = Meter(steps=3, every=3)
+    meter = FigureMeter(steps=3, every=3)
     loads = [PhaseLoad(9.0, 9.0, 9.0), PhaseLoad(1.0, 3.0, 2.0), PhaseLoad(3.0, 5.0, 3.0)]
     (report,) = reports(
         meter, [record(i + 1, loads={"decoder": load}) for i, load in enumerate(loads)]
@@ -271,18 +278,18 @@ def test_imbalance_weighs_steps_by_their_work() -> None:
     assert report.imbalance == {"decoder": {"before": 17 / 13, "after": 14 / 13}}
     assert ("imbalance", "text 1.08") in report.fields()
     assert meter.totals()["imbalance"] == report.imbalance
-    again = TypeAdapter(Totals).validate_json(json.dumps(asdict(meter.sums)))
+    again = TypeAdapter(FigureTotals).validate_json(json.dumps(asdict(meter.sums)))
     assert again == meter.sums
-    (silent,) = reports(Meter(steps=1), [record(1)])
+    (silent,) = reports(FigureMeter(steps=1), [record(1)])
     assert "imbalance" not in dict(silent.fields())
-    (single,) = reports(Meter(steps=1), [record(1, loads={"decoder": PhaseLoad(1, 1, 1)})])
+    (single,) = reports(FigureMeter(steps=1), [record(1, loads={"decoder": PhaseLoad(1, 1, 1)})])
     assert "imbalance" not in dict(single.fields())
     assert PhaseLoad().imbalance == {"before": 1.0, "after": 1.0}
 
 
 def test_tokens_of_expert_ranks_stand_beside_the_work_of_phases() -> None:
     """The two ranks of a layer's experts wait for each other; a step without numbers counts not."""
-    meter = Meter(steps=3, every=3)
+    meter = FigureMeter(steps=3, every=3)
     loads = {"decoder": PhaseLoad(1.0, 3.0, 1.2)}
     steps = [[[2, 2, 1, 1], [0, 1, 3, 2]], [[1, 1, 1, 1], [3, 0, 0, 0]], np.full((2, 4), np.nan)]
     shared = {"loads": loads, "expert_layers": (0, 1), "expert_ranks": 2}
@@ -294,7 +301,7 @@ def test_tokens_of_expert_ranks_stand_beside_the_work_of_phases() -> None:
     fields = dict(report.fields())
     assert (fields["imbalance"], fields["expert ranks"]) == ("text 1.20", f"{after:.2f}")
     alone = record(1, expert_loads=np.array(steps[0]), **shared | {"expert_ranks": 1})
-    (report,) = reports(Meter(steps=1), [alone])
+    (report,) = reports(FigureMeter(steps=1), [alone])
     assert "expert ranks" not in report.imbalance
 
 
@@ -309,7 +316,7 @@ def test_a_loss_on_the_device_is_read_when_reported() -> None:
             read.append(self.step)
             return 1.0
 
-    meter = Meter(4, every=4)
+    meter = FigureMeter(4, every=4)
     for step in (1, 2, 3):
         meter.add(record(step, loss=Lazy(step), targets=Lazy(step)))
     assert read == []
@@ -318,15 +325,15 @@ def test_a_loss_on_the_device_is_read_when_reported() -> None:
 
 
 def test_mfu_counts_the_head_of_targets_alone() -> None:
-    meter = Meter(2, peak_flops=1e12, every=2)
+    meter = FigureMeter(2, peak_flops=1e12, every=2)
     (report,) = reports(meter, [record(i, head_flops=1e8, targets=30 * i) for i in (1, 2)])
     assert report.mfu == pytest.approx((1e9 + 60 * 1e8) / 0.5 / 1e12)
     assert meter.totals()["mfu"] == pytest.approx(report.mfu)
 
 
-def open_metrics(folder: Path, text: io.StringIO, **changes: Any) -> Metrics:
+def open_metrics(folder: Path, text: io.StringIO, **changes: Any) -> MetricSinks:
     options = {"tensorboard": False, "primary": True, "resumed_step": 0}
-    return Metrics.open(folder, Console(file=text, width=40), **options | changes)
+    return MetricSinks.open(folder, Console(file=text, width=40), **options | changes)
 
 
 def test_console_and_file_get_each_report(tmp_path: Path) -> None:
@@ -450,12 +457,12 @@ def test_tables_are_never_cut() -> None:
 
 
 def test_a_step_whose_update_was_left_out_is_counted_and_not_part_of_the_loss() -> None:
-    meter = Meter(steps=4, every=2)
+    meter = FigureMeter(steps=4, every=2)
     skipped = record(2, loss=math.nan, gradient_norm=math.inf, skips=True)
     (report,) = reports(meter, [record(1, loss=3.0, skips=True), skipped])
     assert (report.loss, report.skipped_updates) == (3.0, 1)
     assert ("skipped updates", "1") in report.fields()
-    (report,) = reports(Meter(steps=2, every=2), [record(1), record(2, loss=math.nan)])
+    (report,) = reports(FigureMeter(steps=2, every=2), [record(1), record(2, loss=math.nan)])
     assert math.isnan(report.loss)
     assert report.skipped_updates == 0
     loads = [[[0.5, 0.5]], [[math.nan, math.nan]]]
@@ -463,7 +470,7 @@ def test_a_step_whose_update_was_left_out_is_counted_and_not_part_of_the_loss() 
         record(i, loss=float(i), expert_layers=(3,), expert_loads=own, skips=True)
         for i, own in enumerate(loads, 1)
     ]
-    (report,) = reports(Meter(steps=2, every=2), routed)
+    (report,) = reports(FigureMeter(steps=2, every=2), routed)
     assert (report.loss, report.skipped_updates) == (1.0, 1)
     assert report.experts[0].entropy == pytest.approx(1)
 
@@ -471,7 +478,7 @@ def test_a_step_whose_update_was_left_out_is_counted_and_not_part_of_the_loss() 
 def test_auxiliary_losses_are_means_of_the_window_as_the_loss_is() -> None:
     bad = record(2, loss=math.nan, skips=True, aux={"activation": math.nan})
     own = [record(1, aux={"activation": 1.0}), bad, record(3, aux={"activation": 4.0})]
-    (report,) = reports(Meter(steps=3, every=3), own)
+    (report,) = reports(FigureMeter(steps=3, every=3), own)
     assert report.aux == {"activation": 2.5}
 
 
@@ -506,7 +513,7 @@ def test_figures_that_a_disk_does_not_take_are_written_later(
 
 
 def test_steps_that_spill_are_counted_of_the_window_and_of_the_run() -> None:
-    meter = Meter(5, every=2)
+    meter = FigureMeter(5, every=2)
     found = reports(meter, [record(i, spilled=i in (2, 3, 4)) for i in range(1, 6)])
     assert [report.spilled_steps for report in found] == [1, 2, 0]
     assert [("spilled steps", "2") in report.fields() for report in found] == [False, True, False]

@@ -26,7 +26,7 @@ from data.sources.formats import patience
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.runtime.folder import IDENTITY, RunError, ensure_identity, steps_in
 from mllm_jax.runtime.part import Peers
-from mllm_jax.train.records.resolved import keep
+from mllm_jax.train.records.resolved import write_resolved
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.copies import copier
 from mllm_jax.train.state.copies.copier import copy_records, copying
@@ -189,10 +189,10 @@ def test_records_of_a_run_are_copied_and_come_with_its_checkpoint(run, tmp_path)
     """Those that are here already stay."""
     own = run.run.path
     (own / "metrics.jsonl").write_text('{"step": 1}\n')
-    keep(run)
+    write_resolved(run)
     saved(run, 1)
     there = elsewhere(run, tmp_path)
-    keep(there)
+    write_resolved(there)
     before = (there.run.path / "resolved.yaml").read_text()
     fetch(there)
     assert (there.run.path / "metrics.jsonl").read_text() == '{"step": 1}\n'
@@ -211,7 +211,7 @@ def test_what_reads_a_run_fetches_what_its_folder_lacks(run, tmp_path):
     there = elsewhere(run, tmp_path)
     with pytest.raises(NoCheckpointError, match=r"fetch it: launch\.py evaluate --config FILE"):
         saved_parameters(there.run.path)
-    keep(there)
+    write_resolved(there)
     assert saved_parameters(there.run.path).step == 2
     assert ensure_identity(there.run.path) == ensure_identity(run.run.path)
 

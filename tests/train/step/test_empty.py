@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from data.batch import PackedBatch
-from mllm_jax.check.synthetic import scattered, synthetic_batch
-from mllm_jax.check.verify import compare, initial_parameters
+from mllm_jax.check.synthetic import scatter_rows, synthetic_batch
+from mllm_jax.check.verify import compare_gradients, initial_parameters
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.step.build import build_step
@@ -88,7 +88,7 @@ def gradients(request: pytest.FixtureRequest) -> CompiledOnce:
 def test_microbatches_without_media_are_not_computed(gradients: CompiledOnce, held: str) -> None:
     expected = on_one_device()(microbatches(HELD[held], 0.0))
     poisoned = enumerate(microbatches(HELD[held], np.nan))
-    batches = [scattered(batch, model(), seed) for seed, batch in poisoned]
-    result = compare(gradients(batches), expected)
+    batches = [scatter_rows(batch, model(), seed) for seed, batch in poisoned]
+    result = compare_gradients(gradients(batches), expected)
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result

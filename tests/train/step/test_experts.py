@@ -13,14 +13,19 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mllm_jax.check.synthetic import synthetic_batch
-from mllm_jax.check.verify import Gradients, compare, gradients_of, initial_parameters
+from mllm_jax.check.verify import (
+    GradientFunction,
+    compare_gradients,
+    initial_parameters,
+    make_gradient_function,
+)
 from mllm_jax.config.load import TrainConfig
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.config.sections import GuardConfig
 from mllm_jax.models.freeze import Frozen
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.models.module import abstract_parameters, init_parameters
-from mllm_jax.train.records.expert_loads import insane_layer
+from mllm_jax.train.records.expert_loads import find_insane_layer
 from mllm_jax.train.state.loads import is_load
 from mllm_jax.train.step.batch import place
 from mllm_jax.train.step.build import build_step
@@ -95,8 +100,8 @@ def batches(router: str, rows: int = ROWS) -> list[Any]:
 
 
 @cache
-def single(router: str, rows: int) -> Gradients:
-    return gradients_of(model(router), {"decoder": ParallelPlan()}, batches(router, rows))
+def single(router: str, rows: int) -> GradientFunction:
+    return make_gradient_function(model(router), {"decoder": ParallelPlan()}, batches(router, rows))
 
 
 @cache
@@ -106,7 +111,7 @@ def on_one_device(router: str, routes: str = "random", rows: int = ROWS) -> tupl
 
 def check(got: tuple[np.ndarray, Any], expected: tuple[np.ndarray, Any]) -> None:
     """Losses and gradients are equal but for the order of sums, and loads are the same."""
-    result = compare(got, expected)
+    result = compare_gradients(got, expected)
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
     np.testing.assert_array_equal(load(got), load(expected))
@@ -176,7 +181,7 @@ def test_experts_losses_and_loads_are_those_of_one_device(
     options: dict[str, Any],
 ) -> None:
     pipeline = PipelinePlan(schedule, **options) if schedule else None
-    run = gradients_of(model(router, remat), {"decoder": plan}, batches(router), pipeline)
+    run = make_gradient_function(model(router, remat), {"decoder": plan}, batches(router), pipeline)
     for routes in ROUTES if plan.expert > 1 else ROUTES[:1]:
         check(run(parameters(router, routes)), on_one_device(router, routes))
 
@@ -208,7 +213,9 @@ def test_any_plan_of_six_degrees_equals_one_device_wherever_tokens_go(data: st.D
         chunks = 2 if router == "unlike" and data.draw(st.booleans()) else 1
         gather = data.draw(st.sampled_from(["step", "layer"]))
         pipeline = PipelinePlan(make(plan.stage, chunks, MICROBATCHES), gather=gather)
-    run = gradients_of(model(router, remat), {"decoder": plan}, batches(router, rows), pipeline)
+    run = make_gradient_function(
+        model(router, remat), {"decoder": plan}, batches(router, rows), pipeline
+    )
     for routes in ROUTES:
         check(run(parameters(router, routes)), on_one_device(router, routes, rows))
 
@@ -231,7 +238,7 @@ def test_an_update_is_left_out_if_a_router_has_no_finite_logits_though_the_loss_
     after, results = step.update(state, place(batches("sigmoid"), step))
     assert np.isfinite([results["loss"], results["grad_norm"]]).all()
     assert np.isfinite(results["loads"][0]).all()
-    assert insane_layer((0, 1), results["loads"]) == 1
+    assert find_insane_layer((0, 1), results["loads"]) == 1
     jax.tree.map(np.testing.assert_array_equal, after, before)
     # It does not count for the learning rate, whenever the host comes to know of it.
     _, again = step.update(after, place(batches("sigmoid"), step))
@@ -241,7 +248,7 @@ def test_an_update_is_left_out_if_a_router_has_no_finite_logits_though_the_loss_
 
 def test_loads_of_a_frozen_decoder_are_those_of_one_that_trains() -> None:
     own = model("softmax"), {"decoder": ParallelPlan()}, batches("softmax")
-    frozen = gradients_of(*own, frozen=Frozen(("decoder",)))(parameters("softmax"))
+    frozen = make_gradient_function(*own, frozen=Frozen(("decoder",)))(parameters("softmax"))
     np.testing.assert_array_equal(load(frozen), load(on_one_device("softmax")))
     leaves = jax.tree_util.tree_leaves_with_path(frozen[1])
     assert all(is_load(path) for path, _ in leaves)

@@ -10,7 +10,7 @@ from jax.sharding import Mesh
 
 from data.batch import PackedBatch
 from mllm_jax.check.synthetic import synthetic_batch
-from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
+from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import StageLayers
 from mllm_jax.models.batch import DECODER, NEXT_TOKEN
 from mllm_jax.models.freeze import Frozen
@@ -83,7 +83,7 @@ def test_another_program_trains_without_a_change_of_the_step(
     after = jax.tree.map(np.asarray, step.form.canonical(new["params"]))
     got = jax.tree.map(np.subtract, canonical, after)
     expected = loss_and_gradients(model, {"decoder": ParallelPlan()}, canonical, microbatches)
-    result = compare((np.asarray(scalars["loss"]), got), expected)
+    result = compare_gradients((np.asarray(scalars["loss"]), got), expected)
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
     assert scalars["targets"] == sum(

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from data.batch import DECODER, PackedBatch
 from data.planning.independent_microbatches import feeds_of_all
 from data.rows.pack import empty_rows
-from mllm_jax.check.loads import part_loads
-from mllm_jax.check.synthetic import scattered, synthetic_batch
-from mllm_jax.check.verify import compare, initial_parameters
+from mllm_jax.check.loads import make_loads
+from mllm_jax.check.synthetic import scatter_rows, synthetic_batch
+from mllm_jax.check.verify import compare_gradients, initial_parameters
 from mllm_jax.config.inputs import row_specs
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.graph import ModelConfig
@@ -178,10 +178,10 @@ def scattered_load(load: int | str) -> tuple[list[PackedBatch], list[PackedBatch
     """
     batches = [thin(m) for m in range(MICROBATCHES)]
     if isinstance(load, str):
-        batches = dict(part_loads(batches, model()))[load]
+        batches = dict(make_loads(batches, model()))[load]
     else:
         batches = [b if m % 4 < load else without_media(b, MEDIA) for m, b in enumerate(batches)]
-    return batches, [scattered(batch, model(), seed) for seed, batch in enumerate(batches)]
+    return batches, [scatter_rows(batch, model(), seed) for seed, batch in enumerate(batches)]
 
 
 @pytest.mark.parametrize("load", [0, 1, 2, 4, "uneven", "late"])
@@ -256,7 +256,7 @@ def equals_one_device(load: int | str, own: TrainStep, program: Any) -> None:
     params = jax.device_put(own.form.stored(parameters()), shardings(own.mesh, own.form.specs))
     grads, loss = program(params, place(batches, own))
     found = np.asarray(loss), jax.tree.map(np.asarray, own.form.canonical(grads))
-    result = compare(found, on_one_device(load))
+    result = compare_gradients(found, on_one_device(load))
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from data.batch import DECODER, PackedBatch
-from mllm_jax.check.synthetic import scattered, synthetic_batch
-from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
+from mllm_jax.check.synthetic import scatter_rows, synthetic_batch
+from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.freeze import NOTHING_FROZEN, Frozen
 from mllm_jax.models.graph import ModelConfig
@@ -127,14 +127,14 @@ def check(
 ) -> None:
     own, batches = model(lanes=True), microbatches()
     if order is not None:
-        batches = [scattered(batch, own, order + i) for i, batch in enumerate(batches)]
+        batches = [scatter_rows(batch, own, order + i) for i, batch in enumerate(batches)]
     got = loss_and_gradients(own, plans, parameters(), batches, pipeline, frozen)
     loss, expected = reference()
     equal(got, (loss, frozen.apart(expected)[0]))
 
 
 def equal(got: tuple[np.ndarray, Any], expected: tuple[np.ndarray, Any]) -> None:
-    result = compare(got, expected)
+    result = compare_gradients(got, expected)
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
 

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mllm_jax.check.synthetic import scattered, synthetic_batch
-from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
+from mllm_jax.check.synthetic import scatter_rows, synthetic_batch
+from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.layers.parameters import Block
 from mllm_jax.models import module as modules
@@ -91,7 +91,7 @@ def test_unlike_layers_and_their_losses_are_those_of_one_device(
     pipeline = PipelinePlan(schedule, **options) if schedule else None
     plans = {"decoder": plan}
     got = loss_and_gradients(model(remat), plans, parameters(), batches(), pipeline)
-    result = compare(got, on_one_device())
+    result = compare_gradients(got, on_one_device())
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
 
@@ -140,9 +140,9 @@ def test_layers_with_inputs_of_their_own_are_those_of_one_device(
     if schedule:
         placed = naive(interleaved(*schedule, MICROBATCHES), cuts)
         pipeline = PipelinePlan(placed, **options)
-    batches = [scattered(own, stacked(), 7 + i) for i, own in enumerate(media_batches())]
+    batches = [scatter_rows(own, stacked(), 7 + i) for i, own in enumerate(media_batches())]
     got = loss_and_gradients(stacked(remat), plans, stacked_parameters(), batches, pipeline)
-    result = compare(got, with_media_on_one_device())
+    result = compare_gradients(got, with_media_on_one_device())
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
 
@@ -225,7 +225,7 @@ def unlike(params: Any) -> Any:
 def is_as_by_hand(found: tuple[np.ndarray, Any], loss: Callable[..., Any], params: Any) -> None:
     """Compare loss and gradients with those that JAX derives from the loss itself."""
     expected, gradients = jax.jit(jax.value_and_grad(loss))(params)
-    result = compare(found, (np.asarray(expected), jax.tree.map(np.asarray, gradients)))
+    result = compare_gradients(found, (np.asarray(expected), jax.tree.map(np.asarray, gradients)))
     assert result.loss_error < 1e-5, result
     assert max(result.worst.values()) < 2e-5, result
 

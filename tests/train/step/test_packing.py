@@ -9,7 +9,7 @@ from data.loading.assemble import Assembler
 from data.planning.packing import make_capacity
 from data.planning.stream import lay_out
 from data.sources.make import make_source
-from mllm_jax.check.verify import compare, initial_parameters
+from mllm_jax.check.verify import compare_gradients, initial_parameters
 from mllm_jax.config.load import ExperimentConfig
 from mllm_jax.train.experiment import Experiment
 from sharding.plan import ParallelPlan
@@ -42,7 +42,7 @@ def test_packed_equals_alone(small_config):
     packed, alone = (
         gradients([batch(config, processor, rows)]) for rows in ([0, 0, 1, 0, 1, 1, 0], range(7))
     )
-    result = compare(packed, alone)
+    result = compare_gradients(packed, alone)
     assert result.loss_error < 1e-6
     assert max(result.worst.values()) < 2e-5, result
     assert dataclasses.replace(result, loss_error=1.0).ok is False

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from mllm_jax.check.synthetic import scattered, synthetic_batch
-from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
-from mllm_jax.compile.hlo import parse
+from mllm_jax.check.synthetic import scatter_rows, synthetic_batch
+from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_and_gradients
+from mllm_jax.compile.hlo import parse_hlo
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.models.freeze import Frozen
@@ -168,7 +168,7 @@ def run(case: Case, observe: Any = None) -> tuple[np.ndarray, Any]:
     count, own = case.schedule.microbatches, model(case.names, case.family, case.remat)
     batches = microbatches(case.names, case.family, count, count)
     if case.order is not None:
-        batches = [scattered(batch, own, case.order + i) for i, batch in enumerate(batches)]
+        batches = [scatter_rows(batch, own, case.order + i) for i, batch in enumerate(batches)]
     return loss_and_gradients(
         own,
         case.plans,
@@ -182,7 +182,7 @@ def run(case: Case, observe: Any = None) -> tuple[np.ndarray, Any]:
 
 def check(case: Case) -> None:
     loss, expected = reference(case.names, case.family, case.schedule.microbatches)
-    result = compare(run(case), (loss, case.frozen.apart(expected)[0]))
+    result = compare_gradients(run(case), (loss, case.frozen.apart(expected)[0]))
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
 
@@ -415,7 +415,7 @@ def test_one_compiled_step_runs_other_schedules(co_issue: bool) -> None:
             own, place(batches, step, None, step.program.tables_of(program))
         )
         found = np.asarray(loss), jax.tree.map(np.asarray, step.form.canonical(grads))
-        result = compare(found, expected)
+        result = compare_gradients(found, expected)
         assert result.loss_error < 1e-6, result
         assert max(result.worst.values()) < 2e-5, result
     assert len({program.schedule for program in programs}) == len(programs)
@@ -460,7 +460,7 @@ def test_buffers_are_not_copied_between_tasks() -> None:
     assert min(slots) > 2, "a layer's loop may copy what is not in a ring buffer"
     copies = [
         instruction.shape
-        for computation in parse(compiled.as_text() or "").computations.values()
+        for computation in parse_hlo(compiled.as_text() or "").computations.values()
         for instruction in computation.instructions
         if instruction.opcode == "copy" and "broadcast" not in instruction.inputs  # their zeros
     ]

@@ -10,8 +10,13 @@ from hypothesis import HealthCheck, Phase, assume, example, given, settings
 from hypothesis import strategies as st
 
 from data.batch import PackedBatch
-from mllm_jax.check.synthetic import scattered, synthetic_batch
-from mllm_jax.check.verify import compare, initial_parameters, leaf_errors, loss_and_gradients
+from mllm_jax.check.synthetic import scatter_rows, synthetic_batch
+from mllm_jax.check.verify import (
+    compare_gradients,
+    initial_parameters,
+    leaf_errors,
+    loss_and_gradients,
+)
 from mllm_jax.models.graph import ModelConfig
 from mllm_jax.train.step.batch import place, select_rows
 from mllm_jax.train.step.build import build_step
@@ -54,7 +59,7 @@ def run(
 ) -> tuple[np.ndarray, Any]:
     """Loss and gradients, with encoder rows in an order of their own if it has a seed."""
     model = small(decoder, vision)
-    whole = batch(model) if seed is None else scattered(batch(model), model, seed)
+    whole = batch(model) if seed is None else scatter_rows(batch(model), model, seed)
     own = parameters(decoder, vision), [whole]
     return loss_and_gradients(model, plans, *own, exchanges=exchanges)
 
@@ -149,7 +154,7 @@ def check(
     seed: int | None,
     exchanges: Exchanges,
 ) -> None:
-    result = compare(run(plans, *families, seed, exchanges), reference(*families))
+    result = compare_gradients(run(plans, *families, seed, exchanges), reference(*families))
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
 

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.overlap import TARGETS
 from mllm_jax.check.verify import verify
-from mllm_jax.compile.target import Target, training_batch
+from mllm_jax.compile.target import CompileTarget, training_batch
 from mllm_jax.train.step import batch as batches
 from mllm_jax.train.step.build import train_step
 from tests.emulation import ragged_on_cpus
@@ -54,7 +54,7 @@ def test_a_ragged_step_equals_one_device(small_config: Make, changes: dict[str, 
 )
 @pytest.mark.parametrize("changes", [PLANS, MODEL | PIPELINED], ids=["plain", "pipelined"])
 def test_accelerators_take_ragged_steps(
-    small_config: Make, target: Target, changes: dict[str, Any]
+    small_config: Make, target: CompileTarget, changes: dict[str, Any]
 ) -> None:
     pytest.importorskip(target.compiler.module)
     config = small_config(**changes, parallel__exchange="all_to_all")

@@ -11,8 +11,8 @@ import pytest
 
 from data.batch import PackedBatch
 from mllm_jax.check import verify
-from mllm_jax.check.synthetic import scattered, synthetic_batch
-from mllm_jax.check.verify import compare, initial_parameters, loss_and_gradients
+from mllm_jax.check.synthetic import scatter_rows, synthetic_batch
+from mllm_jax.check.verify import compare_gradients, initial_parameters, loss_and_gradients
 from mllm_jax.config.pipeline_plan import PipelinePlan
 from mllm_jax.models.batch import NEXT_TOKEN
 from mllm_jax.models.graph import ModelConfig
@@ -44,7 +44,7 @@ def parameters() -> Any:
 
 def batches(count: int, order: int | None = None) -> list[PackedBatch]:
     found = [synthetic_batch(model(), ROWS, TOKENS, BUDGETS, seed=i) for i in range(count)]
-    return found if order is None else [scattered(batch, model(), order) for batch in found]
+    return found if order is None else [scatter_rows(batch, model(), order) for batch in found]
 
 
 @cache
@@ -67,7 +67,7 @@ def single() -> CompiledOnce:
 
 
 def check(got: tuple[np.ndarray, Any], count: int) -> None:
-    result = compare(got, reference(count))
+    result = compare_gradients(got, reference(count))
     assert result.loss_error < 1e-6, result
     assert max(result.worst.values()) < 2e-5, result
 

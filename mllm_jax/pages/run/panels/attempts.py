@@ -6,9 +6,9 @@ import time
 from collections.abc import Mapping
 
 from mllm_jax.pages.html.charts import stacked_bars
-from mllm_jax.pages.html.markup import Markup, facts, joined, note, table
-from mllm_jax.pages.html.panel import Panel
-from mllm_jax.pages.html.words import known, percent, seconds
+from mllm_jax.pages.html.markup import Markup, join_markup, make_facts, make_note, make_table
+from mllm_jax.pages.html.panel import PagePanel
+from mllm_jax.pages.html.words import format_known, format_percent, format_seconds
 from mllm_jax.pages.run.files import RunFiles
 from mllm_jax.supervise.attempts import KINDS, LOSSES, account_attempts
 
@@ -18,41 +18,43 @@ ORDER = ("step", *(kind for kind in KINDS if kind != "step"), *LOSSES)
 UNKNOWN = "How much of the steps was taken again is not known, so that their share is not, either."
 
 
-def goodput(run: RunFiles) -> Panel:
+def goodput_panel(run: RunFiles) -> PagePanel:
     """The share of the time that has trained, and the time of every attempt."""
     parts = []
     if run.goodput:
-        found = run.goodput
-        total = sum(found["seconds"].values())
+        goodput = run.goodput
+        total = sum(goodput["seconds"].values())
         pairs = [
-            ("goodput", known(found["share"], percent)),
-            ("of", seconds(total)),
-            ("attempts", str(found["attempts"])),
-            ("most time lost to", _largest(found["seconds"])),
+            ("goodput", format_known(goodput["share"], format_percent)),
+            ("of", format_seconds(total)),
+            ("attempts", str(goodput["attempts"])),
+            ("most time lost to", _largest(goodput["seconds"])),
         ]
-        parts.append(facts(pairs))
-        if found["share"] is None:
-            parts.append(note(UNKNOWN))
-        each = account_attempts(
+        parts.append(make_facts(pairs))
+        if goodput["share"] is None:
+            parts.append(make_note(UNKNOWN))
+        accounts = account_attempts(
             run.attempts.times_spent, run.attempts.watched, [*run.attempts.damage]
         )
-        rows = [(f"attempt {number}", _parts(own)) for number, own in each.items()]
+        rows = [(f"attempt {number}", _parts(account)) for number, account in accounts.items()]
         if rows:
             what = "seconds of every attempt by what they went into"
-            parts += [stacked_bars(what, rows, seconds), _ends(run)]
-    told = (
+            parts += [stacked_bars(what, rows, format_seconds), _ends(run)]
+    explanation = (
         "Bars hold the seconds of process 0, and the pause behind an attempt. Goodput counts steps "
         "that the final state has; steps that were lost by a fault and taken again are rework."
     )
     empty = "There is no record of an attempt."
-    return Panel("goodput", "Goodput by attempt", joined(parts), empty, told, wide=True)
+    return PagePanel(
+        "goodput", "Goodput by attempt", join_markup(parts), empty, explanation, wide=True
+    )
 
 
-def _largest(spent: Mapping[str, float]) -> str:
+def _largest(seconds_by_kind: Mapping[str, float]) -> str:
     """What has taken the most seconds beside training."""
-    losses = {name: value for name, value in spent.items() if name != "effective"}
+    losses = {name: value for name, value in seconds_by_kind.items() if name != "effective"}
     name = max(losses, key=lambda key: losses[key])
-    return f"{name}, {seconds(losses[name])}" if losses[name] else "none"
+    return f"{name}, {format_seconds(losses[name])}" if losses[name] else "none"
 
 
 def _parts(seconds: Mapping[str, float]) -> dict[str, float]:
@@ -62,14 +64,20 @@ def _parts(seconds: Mapping[str, float]) -> dict[str, float]:
 
 def _ends(run: RunFiles) -> Markup:
     """How every attempt has ended, as far as a supervisor has seen it."""
-    ended = [own for own in run.attempts.watched if own.ended is not None]
+    ended = [attempt for attempt in run.attempts.watched if attempt.ended is not None]
     if not ended:
         return Markup()
     rows = [
-        (str(own.attempt), _clock(own.began), _clock(own.ended or 0.0), str(own.code), own.why)
-        for own in ended
+        (
+            str(attempt.attempt),
+            _clock(attempt.began),
+            _clock(attempt.ended or 0.0),
+            str(attempt.code),
+            attempt.why,
+        )
+        for attempt in ended
     ]
-    return table(("attempt", "began", "ended", "exit code", "reason"), rows)
+    return make_table(("attempt", "began", "ended", "exit code", "reason"), rows)
 
 
 def _clock(at: float) -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from mllm_jax.pages.html.markup import joined, note
-from mllm_jax.pages.html.panel import Panel
-from mllm_jax.pages.run.files import RunFiles, told_unchecked
+from mllm_jax.pages.html.markup import join_markup, make_note
+from mllm_jax.pages.html.panel import PagePanel
+from mllm_jax.pages.run.files import RunFiles, describe_unchecked
 
 
-def damage(run: RunFiles) -> Panel | None:
+def damage_panel(run: RunFiles) -> PagePanel | None:
     """What is damaged in the records of the run, and left out of the page; None if nothing is."""
     sentences = [f"{sentence}." for sentence in run.damage]
-    sentences += [f"{sentence}." for sentence in told_unchecked(run.unchecked)]
+    sentences += [f"{sentence}." for sentence in describe_unchecked(run.unchecked)]
     if not sentences:
         return None
-    told = "Records have checksums; what does not match its checksum is in no figure of this page."
-    content = joined(note(sentence) for sentence in sentences)
-    return Panel("records", "Records of the run", content, "", told, wide=True)
+    explanation = (
+        "Records have checksums; what does not match its checksum is in no figure of this page."
+    )
+    content = join_markup(make_note(sentence) for sentence in sentences)
+    return PagePanel("records", "Records of the run", content, "", explanation, wide=True)

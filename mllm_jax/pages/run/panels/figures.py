@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mllm_jax.pages.html.charts import Series, line_chart, smooth
-from mllm_jax.pages.html.markup import Markup, joined, table
-from mllm_jax.pages.html.panel import Panel
-from mllm_jax.pages.html.words import number, percent, seconds, times
+from mllm_jax.pages.html.charts import ChartSeries, line_chart, smooth
+from mllm_jax.pages.html.markup import Markup, join_markup, make_table
+from mllm_jax.pages.html.panel import PagePanel
+from mllm_jax.pages.html.words import format_number, format_percent, format_seconds, format_times
 from mllm_jax.pages.run.files import RunFiles
 from mllm_jax.train.records.metrics import modality, phase
 
@@ -19,122 +19,128 @@ HELD_OUT, EXACT = "heldout_loss", "exact_match"
 UNTIMED = "No step has been timed yet: the first step of a process, which compiles, is left out."
 
 
-def loss(run: RunFiles) -> Panel:
+def loss_panel(run: RunFiles) -> PagePanel:
     """Training loss, and the loss on held-out samples."""
     steps, values = _reported(run, "loss")
-    training = Series("training", steps, values, colour=0)
+    training = ChartSeries("training", steps, values, colour=0)
     lines = [training]
     if len(training.points) >= MANY:
-        lines = [Series("every report", steps, values, colour=0, faint=True)]
+        lines = [ChartSeries("every report", steps, values, colour=0, faint=True)]
         lines.append(smooth(training, "training, smoothed"))
     names = _logged(run, HELD_OUT)
     lines += [
-        Series(name.replace("_", " "), *run.series(name), colour=at, dots=True)
+        ChartSeries(name.replace("_", " "), *run.series(name), colour=at, dots=True)
         for at, name in enumerate(names, 1)
     ]
-    chart = line_chart("loss over steps", lines, number, log=True)
-    told = "Mean over the target tokens of the steps of a report."
+    chart = line_chart("loss over steps", lines, format_number, log=True)
+    explanation = "Mean over the target tokens of the steps of a report."
     if training not in lines:
-        told += " The pale line has every report; the strong one is a running mean of it."
-    return Panel("loss", "Loss", chart, "No step has been reported yet.", told)
+        explanation += " The pale line has every report; the strong one is a running mean of it."
+    return PagePanel("loss", "Loss", chart, "No step has been reported yet.", explanation)
 
 
-def gradient(run: RunFiles) -> Panel:
+def gradient_panel(run: RunFiles) -> PagePanel:
     """Norm of the gradients of all parameters."""
-    norm = Series("gradient norm", *_reported(run, "gradient_norm"))
-    chart = line_chart("gradient norm over steps", [norm], number, log=True)
-    told = "Norm of all gradients together, before clipping, at the last step of a report."
-    return Panel("gradient", "Gradient norm", chart, "No step has been reported yet.", told)
+    norm = ChartSeries("gradient norm", *_reported(run, "gradient_norm"))
+    chart = line_chart("gradient norm over steps", [norm], format_number, log=True)
+    explanation = "Norm of all gradients together, before clipping, at the last step of a report."
+    return PagePanel(
+        "gradient", "Gradient norm", chart, "No step has been reported yet.", explanation
+    )
 
 
-def learning_rate(run: RunFiles) -> Panel:
+def learning_rate_panel(run: RunFiles) -> PagePanel:
     """Learning rate of the updates."""
-    rate = Series("learning rate", *_reported(run, "learning_rate"))
-    chart = line_chart("learning rate over steps", [rate], number, zero=True)
-    told = "Learning rate of the last update of a report."
-    return Panel("learning_rate", "Learning rate", chart, "No step has been reported yet.", told)
+    rate = ChartSeries("learning rate", *_reported(run, "learning_rate"))
+    chart = line_chart("learning rate over steps", [rate], format_number, zero=True)
+    explanation = "Learning rate of the last update of a report."
+    return PagePanel(
+        "learning_rate", "Learning rate", chart, "No step has been reported yet.", explanation
+    )
 
 
-def throughput(run: RunFiles) -> Panel:
+def throughput_panel(run: RunFiles) -> PagePanel:
     """Tokens per second."""
-    rate = Series("tokens per second", *_reported(run, "tokens_per_second"))
-    chart = line_chart("tokens per second over steps", [rate], number, zero=True)
-    told = "Token positions that hold samples, per second."
-    return Panel("throughput", "Throughput", chart, UNTIMED, told)
+    rate = ChartSeries("tokens per second", *_reported(run, "tokens_per_second"))
+    chart = line_chart("tokens per second over steps", [rate], format_number, zero=True)
+    explanation = "Token positions that hold samples, per second."
+    return PagePanel("throughput", "Throughput", chart, UNTIMED, explanation)
 
 
-def pace(run: RunFiles) -> Panel:
+def pace_panel(run: RunFiles) -> PagePanel:
     """Seconds of a step."""
-    own = Series("seconds of a step", *_reported(run, "step_seconds"))
-    chart = line_chart("seconds of a step over steps", [own], seconds, zero=True)
-    told = "Wall time of a step in the mean of a report, waiting and saving included."
-    return Panel("pace", "Seconds of a step", chart, UNTIMED, told)
+    series = ChartSeries("seconds of a step", *_reported(run, "step_seconds"))
+    chart = line_chart("seconds of a step over steps", [series], format_seconds, zero=True)
+    explanation = "Wall time of a step in the mean of a report, waiting and saving included."
+    return PagePanel("pace", "Seconds of a step", chart, UNTIMED, explanation)
 
 
-def mfu(run: RunFiles) -> Panel:
+def mfu_panel(run: RunFiles) -> PagePanel:
     """Model FLOP/s over the peak of all devices."""
-    share = Series("MFU", *_reported(run, "mfu"))
-    chart = line_chart("model FLOP/s utilization over steps", [share], percent, zero=True)
+    share = ChartSeries("MFU", *_reported(run, "mfu"))
+    chart = line_chart("model FLOP/s utilization over steps", [share], format_percent, zero=True)
     empty = "Not known: the peak FLOP/s of the devices is in no description of configs/hardware."
-    told = "FLOP/s that the model asks for, over the peak of all devices."
-    return Panel("mfu", "Model FLOP/s utilization", chart, empty, told)
+    explanation = "FLOP/s that the model asks for, over the peak of all devices."
+    return PagePanel("mfu", "Model FLOP/s utilization", chart, empty, explanation)
 
 
-def waits(run: RunFiles) -> Panel:
+def waits_panel(run: RunFiles) -> PagePanel:
     """What a step waits for."""
     lines = [
-        Series("for data", *_reported(run, "wait_share")),
-        Series("placing a batch", *_shares(run, "place_seconds")),
-        Series("for the devices", *_shares(run, "device_wait_seconds")),
+        ChartSeries("for data", *_reported(run, "wait_share")),
+        ChartSeries("placing a batch", *_shares(run, "place_seconds")),
+        ChartSeries("for the devices", *_shares(run, "device_wait_seconds")),
     ]
-    chart = line_chart("share of a step that the host waits", lines, percent, zero=True)
-    told = "Shares of a step's time. A host that waits for its devices keeps them busy."
-    return Panel("waits", "What the host waits for", chart, UNTIMED, told)
+    chart = line_chart("share of a step that the host waits", lines, format_percent, zero=True)
+    explanation = "Shares of a step's time. A host that waits for its devices keeps them busy."
+    return PagePanel("waits", "What the host waits for", chart, UNTIMED, explanation)
 
 
-def padding(run: RunFiles) -> Panel:
+def padding_panel(run: RunFiles) -> PagePanel:
     """Share of computed positions without a sample."""
     lines = [
-        Series(modality(name), *_inner(run, "padding", name)) for name in _names(run, "padding")
+        ChartSeries(modality(name), *_inner(run, "padding", name))
+        for name in _names(run, "padding")
     ]
-    chart = line_chart("share of padding over steps", lines, percent, zero=True)
-    told = "Share of computed positions that hold no sample, by budget."
-    return Panel("padding", "Padding", chart, "No step has been reported yet.", told)
+    chart = line_chart("share of padding over steps", lines, format_percent, zero=True)
+    explanation = "Share of computed positions that hold no sample, by budget."
+    return PagePanel("padding", "Padding", chart, "No step has been reported yet.", explanation)
 
 
-def imbalance(run: RunFiles) -> Panel:
+def imbalance_panel(run: RunFiles) -> PagePanel:
     """Work of the heaviest data-parallel rank over the mean."""
     names = _names(run, "imbalance")
     after = [
-        Series(phase(name), *_inner(run, "imbalance", name, "after"), colour=at)
+        ChartSeries(phase(name), *_inner(run, "imbalance", name, "after"), colour=at)
         for at, name in enumerate(names)
     ]
     before = [
-        Series(phase(name), *_inner(run, "imbalance", name, "before"), colour=at, faint=True)
+        ChartSeries(phase(name), *_inner(run, "imbalance", name, "before"), colour=at, faint=True)
         for at, name in enumerate(names)
     ]
-    chart = line_chart("imbalance over steps", [*before, *after], times)
-    told = (
+    chart = line_chart("imbalance over steps", [*before, *after], format_times)
+    explanation = (
         "Work of the heaviest data-parallel rank over the mean of all; 1 is even. Pale lines are "
         "before balancing."
     )
-    return Panel("imbalance", "Imbalance", chart, "No step has been reported yet.", told)
+    return PagePanel("imbalance", "Imbalance", chart, "No step has been reported yet.", explanation)
 
 
-def evaluations(run: RunFiles) -> Panel:
+def evaluations_panel(run: RunFiles) -> PagePanel:
     """Figures on held-out samples."""
     names = [*_logged(run, HELD_OUT), *_logged(run, EXACT)]
     exact = [
-        Series(name.partition("/")[2] or "all", *run.series(name)) for name in _logged(run, EXACT)
+        ChartSeries(name.partition("/")[2] or "all", *run.series(name))
+        for name in _logged(run, EXACT)
     ]
-    several = [own for own in exact if len(own.steps) > 1]
+    several = [series for series in exact if len(series.steps) > 1]
     last = [(name.replace("_", " "), run.series(name)[1][-1]) for name in names]
     content = Markup()
     if last:
-        chart = line_chart("share of exact answers over steps", several, percent)
-        content = joined((chart, table(("last evaluation", "value"), last)))
+        chart = line_chart("share of exact answers over steps", several, format_percent)
+        content = join_markup((chart, make_table(("last evaluation", "value"), last)))
     empty = "No evaluation has ended yet (evaluate.every, or the end of the run)."
-    return Panel("evaluations", "Held-out samples", content, empty)
+    return PagePanel("evaluations", "Held-out samples", content, empty)
 
 
 def _reported(run: RunFiles, name: str) -> tuple[list[int], list[Any]]:
@@ -165,5 +171,5 @@ def _names(run: RunFiles, name: str) -> list[str]:
 
 def _logged(run: RunFiles, prefix: str) -> list[str]:
     """Names of values that were logged, beginning with `prefix`."""
-    found = (key for line in run.lines for key in line if key.split("/")[0] == prefix)
-    return sorted(dict.fromkeys(found))
+    names = (key for line in run.lines for key in line if key.split("/")[0] == prefix)
+    return sorted(dict.fromkeys(names))

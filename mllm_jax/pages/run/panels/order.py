@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mllm_jax.pages.html.panel import Panel
+from mllm_jax.pages.html.panel import PagePanel
 from mllm_jax.pages.run.files import RunFiles
 from mllm_jax.pages.run.panels import (
     attempts,
@@ -18,31 +18,31 @@ from mllm_jax.pages.run.panels import (
 )
 
 #: Makes a panel of a run, or None if it does not concern the run; a small function for each panel.
-MakePanel = Callable[[RunFiles], Panel | None]
+MakePanel = Callable[[RunFiles], PagePanel | None]
 
 PANELS: tuple[MakePanel, ...] = (
-    damage.damage,
-    figures.loss,
-    figures.evaluations,
-    figures.gradient,
-    figures.learning_rate,
-    figures.throughput,
-    figures.mfu,
-    figures.pace,
-    figures.waits,
-    figures.padding,
-    figures.imbalance,
-    experts.experts,
-    attempts.goodput,
-    ranks.ranks,
-    schedule.schedule,
-    settings.plan,
-    samples.skipped,
-    settings.configuration,
+    damage.damage_panel,
+    figures.loss_panel,
+    figures.evaluations_panel,
+    figures.gradient_panel,
+    figures.learning_rate_panel,
+    figures.throughput_panel,
+    figures.mfu_panel,
+    figures.pace_panel,
+    figures.waits_panel,
+    figures.padding_panel,
+    figures.imbalance_panel,
+    experts.experts_panel,
+    attempts.goodput_panel,
+    ranks.ranks_panel,
+    schedule.schedule_panel,
+    settings.plan_panel,
+    samples.skipped_panel,
+    settings.configuration_panel,
 )
 
 
-def panels(run: RunFiles) -> list[Panel]:
+def make_panels(run: RunFiles) -> list[PagePanel]:
     """The panels that concern a run."""
-    made = (make(run) for make in PANELS)
-    return [panel for panel in made if panel is not None]
+    candidates = (make(run) for make in PANELS)
+    return [panel for panel in candidates if panel is not None]

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from mllm_jax.config.configured_step import lower
-from mllm_jax.pages.html.markup import Markup, facts, joined, tag
-from mllm_jax.pages.html.panel import Panel
-from mllm_jax.pages.html.words import percent, times
+from mllm_jax.pages.html.markup import Markup, join_markup, make_facts, tag
+from mllm_jax.pages.html.panel import PagePanel
+from mllm_jax.pages.html.words import format_percent, format_times
 from mllm_jax.pages.run.files import RunFiles
 from scheduling.schedules.schedule import ScheduleError
 from scheduling.schedules.task_kinds import Shades
@@ -30,13 +30,13 @@ WIDTH, NAMES, ROW = 1320.0, 66.0, 26.0
 DIGIT_SIZE, DIGIT, OUTLINED = 11.0, 6.6, 5.0
 #: Figures of the schedule that were logged when training began, with their names and words.
 PREDICTED = {
-    "pipeline/bubble_share": ("idle share of the devices", percent),
-    "pipeline/encoder_hidden": ("encoder work in bubbles", percent),
-    "pipeline/tick_imbalance": ("unevenness of ticks", times),
+    "pipeline/bubble_share": ("idle share of the devices", format_percent),
+    "pipeline/encoder_hidden": ("encoder work in bubbles", format_percent),
+    "pipeline/tick_imbalance": ("unevenness of ticks", format_times),
 }
 
 
-def schedule(run: RunFiles) -> Panel:
+def schedule_panel(run: RunFiles) -> PagePanel:
     """The timeline of a step of the pipeline."""
     content, empty = Markup(), run.trouble
     if run.config:
@@ -46,11 +46,11 @@ def schedule(run: RunFiles) -> Panel:
             empty = f"The schedule cannot be made here: {error}"
         else:
             empty = "The decoder has one stage (parallel.decoder.stage), so there is no pipeline."
-    told = (
+    explanation = (
         "Every task of a step by the FLOPs of its work: time runs to the right, a row is a stage, "
         "numbers are microbatches, and what is bare is idle."
     )
-    return Panel("schedule", "Schedule of the pipeline", content, empty, told, wide=True)
+    return PagePanel("schedule", "Schedule of the pipeline", content, empty, explanation, wide=True)
 
 
 def _pipeline(run: RunFiles) -> Markup:
@@ -59,9 +59,9 @@ def _pipeline(run: RunFiles) -> Markup:
     if lowered.pipeline is None:
         return Markup()
     line = timeline(lowered.pipeline.schedule, lowered.costs)
-    logged = [(told, words, run.series(name)[1]) for name, (told, words) in PREDICTED.items()]
-    pairs = [(told, words(values[-1] or 0.0)) for told, words, values in logged if values]
-    return joined((facts([("kind", run.config.schedule.kind), *pairs]), _drawing(line)))
+    logged = [(label, words, run.series(name)[1]) for name, (label, words) in PREDICTED.items()]
+    pairs = [(label, words(values[-1] or 0.0)) for label, words, values in logged if values]
+    return join_markup((make_facts([("kind", run.config.schedule.kind), *pairs]), _drawing(line)))
 
 
 def _drawing(line: Timeline) -> Markup:
@@ -73,7 +73,9 @@ def _drawing(line: Timeline) -> Markup:
         by_colour[shade_of(box.part, shades)].append(box)
     height = ROW * len(line.rows)
     parts = [*_rows(line.rows)]
-    parts += [_path(colour, own, across) for colour, own in by_colour.items()]
+    parts += [
+        _path(colour, boxes_of_colour, across) for colour, boxes_of_colour in by_colour.items()
+    ]
     parts += [text for box in boxes for text in _number(box, shade_of(box.part, shades), across)]
     svg = tag(
         "svg",
@@ -121,7 +123,7 @@ def _legend(shades: Mapping[Colour, Shades]) -> Markup:
     entries = [
         tag(
             "span",
-            *(tag("i", class_="key", style=f"background:{own}") for own in colours),
+            *(tag("i", class_="key", style=f"background:{colour}") for colour in colours),
             label_of(*what, colours),
         )
         for what, colours in shades.items()

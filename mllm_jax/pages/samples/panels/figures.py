@@ -8,86 +8,108 @@ from mllm_jax.config.load import to_yaml
 from mllm_jax.config.strict_yaml import write_yaml
 from mllm_jax.pages.html import skips
 from mllm_jax.pages.html.charts import stacked_bars
-from mllm_jax.pages.html.markup import facts, joined, table, tag
-from mllm_jax.pages.html.panel import Panel
-from mllm_jax.pages.html.words import number, percent
-from mllm_jax.pages.samples.seen import Preview, SeenSample, quantiles, width
+from mllm_jax.pages.html.markup import join_markup, make_facts, make_table, tag
+from mllm_jax.pages.html.panel import PagePanel
+from mllm_jax.pages.html.words import format_number, format_percent
+from mllm_jax.pages.samples.seen import DataPreview, SeenSample, quantiles, width
 
 #: Ranges of the histogram, about.
 RANGES = 12
 
 
-def sources(preview: Preview) -> Panel:
+def sources_panel(preview: DataPreview) -> PagePanel:
     """Samples of every source, with their tokens and media."""
-    lanes = tuple(preview.specs)
+    buckets = tuple(preview.specs)
     rows = [
-        (name, *_row(own, len(preview.used), lanes), preview.sizes[name])
-        for name, own in preview.by_source.items()
+        (name, *_row(source_samples, len(preview.used), buckets), preview.sizes[name])
+        for name, source_samples in preview.by_source.items()
     ]
-    columns = ("source", "samples", "share", "tokens", "learnt", *lanes, "samples in all")
-    told = "Samples of these microbatches that can be read; for each encoder its media."
-    return Panel("sources", "Sources", table(columns, rows), "", told, wide=True)
+    columns = ("source", "samples", "share", "tokens", "learnt", *buckets, "samples in all")
+    explanation = "Samples of these microbatches that can be read; for each encoder its media."
+    return PagePanel("sources", "Sources", make_table(columns, rows), "", explanation, wide=True)
 
 
-def _row(samples: Sequence[SeenSample], every: int, lanes: Sequence[str]) -> tuple[object, ...]:
-    media = [sum(len(own.placement.media.get(lane, ())) for own in samples) for lane in lanes]
-    tokens, learnt = sum(own.tokens for own in samples), sum(own.learnt for own in samples)
-    return len(samples), percent(len(samples) / every if every else 0.0), tokens, learnt, *media
+def _row(samples: Sequence[SeenSample], every: int, buckets: Sequence[str]) -> tuple[object, ...]:
+    media = [
+        sum(len(sample.placement.media.get(bucket, ())) for sample in samples) for bucket in buckets
+    ]
+    tokens, learnt = sum(sample.tokens for sample in samples), sum(own.learnt for own in samples)
+    return (
+        len(samples),
+        format_percent(len(samples) / every if every else 0.0),
+        tokens,
+        learnt,
+        *media,
+    )
 
 
-def lengths(preview: Preview) -> Panel:
+def lengths_panel(preview: DataPreview) -> PagePanel:
     """How many samples have how many tokens, by source."""
-    tokens = [own.tokens for own in preview.used]
+    tokens = [sample.tokens for sample in preview.used]
     least, median, most = quantiles(tokens)
-    wide = width(tokens, RANGES)
+    range_width = width(tokens, RANGES)
     bars = [
         (
-            f"{begin} to {begin + wide - 1}",
+            f"{begin} to {begin + range_width - 1}",
             {
-                name: float(sum(begin <= sample.tokens < begin + wide for sample in own))
-                for name, own in preview.by_source.items()
+                name: float(
+                    sum(begin <= sample.tokens < begin + range_width for sample in source_samples)
+                )
+                for name, source_samples in preview.by_source.items()
             },
         )
-        for begin in range(least // wide * wide, most + 1, wide)
+        for begin in range(least // range_width * range_width, most + 1, range_width)
     ]
-    pairs = [("least", str(least)), ("median", number(median)), ("most", str(most))]
-    content = joined((facts(pairs), stacked_bars("samples by their tokens", bars, number)))
-    told = "Tokens of the decoder that a sample takes, outputs of encoders included."
-    return Panel("lengths", "Tokens of a sample", content, "", told)
+    pairs = [("least", str(least)), ("median", format_number(median)), ("most", str(most))]
+    content = join_markup(
+        (make_facts(pairs), stacked_bars("samples by their tokens", bars, format_number))
+    )
+    explanation = "Tokens of the decoder that a sample takes, outputs of encoders included."
+    return PagePanel("lengths", "Tokens of a sample", content, "", explanation)
 
 
-def padding(preview: Preview) -> Panel:
+def padding_panel(preview: DataPreview) -> PagePanel:
     """Positions that hold samples, and those that hold none."""
     rows = [
-        (name, room, used, percent(preview.padding[name]))
+        (name, room, used, format_percent(preview.padding[name]))
         for name, (room, used) in preview.budgets.items()
     ]
     bars = [
         (name, {"used": float(used), "padding": float(room - used)})
         for name, (room, used) in preview.budgets.items()
     ]
-    chart = stacked_bars("positions of all rows by what they hold", bars, number)
-    content = joined((chart, table(("budget", "positions", "used", "padding"), rows)))
-    told = "Positions of all rows of these microbatches. launch.py budgets suggests others."
-    return Panel("padding", "Padding", content, "", told)
+    chart = stacked_bars("positions of all rows by what they hold", bars, format_number)
+    content = join_markup((chart, make_table(("budget", "positions", "used", "padding"), rows)))
+    explanation = "Positions of all rows of these microbatches. launch.py budgets suggests others."
+    return PagePanel("padding", "Padding", content, "", explanation)
 
 
-def skipped(preview: Preview) -> Panel:
+def skipped_panel(preview: DataPreview) -> PagePanel:
     """Samples that were met on the way and cannot be used."""
-    each = preview.config.train.accumulate
+    microbatches_per_step = preview.config.train.accumulate
     every = [
-        skips.Skipped(own.microbatch // each + 1, own.name, own.fault.kind.value, own.fault.text)
-        for own in preview.skipped
+        skips.SkippedEntry(
+            sample.microbatch // microbatches_per_step + 1,
+            sample.name,
+            sample.fault.kind.value,
+            sample.fault.text,
+        )
+        for sample in preview.skipped
     ]
-    return skips.skipped(every, "step", "the answer of --json")
+    return skips.make_skipped_panel(every, "step", "the answer of --json")
 
 
-def configuration(preview: Preview) -> Panel:
+def configuration_panel(preview: DataPreview) -> PagePanel:
     """The keys that decide what the model sees."""
     config = preview.config
-    own = write_yaml(config.data.model_dump(mode="json", exclude_defaults=True))
-    whole = tag("details", tag("summary", "All keys"), tag("pre", to_yaml(config)))
-    told = "Keys of data whose values are not the defaults."
-    return Panel(
-        "configuration", "Configuration", joined((tag("pre", own), whole)), "", told, wide=True
+    changed_keys = write_yaml(config.data.model_dump(mode="json", exclude_defaults=True))
+    all_keys = tag("details", tag("summary", "All keys"), tag("pre", to_yaml(config)))
+    explanation = "Keys of data whose values are not the defaults."
+    return PagePanel(
+        "configuration",
+        "Configuration",
+        join_markup((tag("pre", changed_keys), all_keys)),
+        "",
+        explanation,
+        wide=True,
     )

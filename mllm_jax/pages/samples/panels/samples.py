@@ -8,10 +8,10 @@ from PIL import Image
 
 from data.media.preview import Picture, Sound
 from mllm_jax.pages.html.charts import COLOURS
-from mllm_jax.pages.html.embedded import jpeg, png, wav
-from mllm_jax.pages.html.markup import Markup, facts, joined, note, tag
-from mllm_jax.pages.html.panel import Panel
-from mllm_jax.pages.samples.seen import Detail, Preview, SeenMedium, Token
+from mllm_jax.pages.html.embedded import encode_jpeg, encode_png, encode_wav
+from mllm_jax.pages.html.markup import Markup, join_markup, make_facts, make_note, tag
+from mllm_jax.pages.html.panel import PagePanel
+from mllm_jax.pages.samples.seen import DataPreview, SampleDetail, SeenMedium, SeenToken
 
 #: Pixels of a picture that is saved as it is; larger ones are photographs, and saved as JPEG.
 SMALL = 1 << 14
@@ -23,65 +23,67 @@ LONGEST = 2 * WIDE
 HEARD = 60
 
 
-def samples(preview: Preview) -> Panel:
+def samples_panel(preview: DataPreview) -> PagePanel:
     """The first samples, token by token."""
-    content = joined(_card(own) for own in preview.details)
-    left = len(preview.samples) - len(preview.details)
-    more = f" {left} more lie in the rows above; --samples shows more of them." * (left > 0)
-    told = (
+    content = join_markup(_card(detail) for detail in preview.details)
+    remaining = len(preview.samples) - len(preview.details)
+    more = f" {remaining} more lie in the rows above; --samples shows more of them." * (
+        remaining > 0
+    )
+    explanation = (
         "Tokens with a loss are marked; point at a token for its place and id. Media are shown as "
         f"their encoders get them, after resizing and cutting.{more}"
     )
-    return Panel("samples", "Samples", content, "", told, wide=True)
+    return PagePanel("samples", "Samples", content, "", explanation, wide=True)
 
 
-def _card(detail: Detail) -> Markup:
-    own, place = detail.sample, detail.sample.placement
-    key = tag("i", class_=f"key c{own.number % COLOURS}")
+def _card(detail: SampleDetail) -> Markup:
+    sample, place = detail.sample, detail.sample.placement
+    key = tag("i", class_=f"key c{sample.number % COLOURS}")
     pairs = [
-        ("source", own.source),
-        ("decoder", f"row {place.row}, tokens {place.start} to {place.start + own.tokens - 1}"),
-        ("tokens", str(own.tokens)),
-        ("learnt", str(own.learnt)),
+        ("source", sample.source),
+        ("decoder", f"row {place.row}, tokens {place.start} to {place.start + sample.tokens - 1}"),
+        ("tokens", str(sample.tokens)),
+        ("learnt", str(sample.learnt)),
     ]
-    parts = [tag("h3", key, own.name), facts(pairs)]
-    if own.fault is not None:
-        parts.append(note(f"It could not be read whole: {own.fault}"))
+    parts = [tag("h3", key, sample.name), make_facts(pairs)]
+    if sample.fault is not None:
+        parts.append(make_note(f"It could not be read whole: {sample.fault}"))
     else:
         parts.append(tag("p", *map(_token, detail.tokens), class_="tokens"))
     parts += [_medium(medium) for medium in detail.media]
-    return tag("article", *parts, id=own.key, class_="sample")
+    return tag("article", *parts, id=sample.key, class_="sample")
 
 
-def _token(token: Token) -> Markup:
+def _token(token: SeenToken) -> Markup:
     """A token; a line break is shown, and a part of a character as a dot."""
     if token.medium:
         text = f"{token.text} \N{MULTIPLICATION SIGN} {token.count}"
         last = token.at + token.count - 1
         return tag("span", text, class_="chip", title=f"{token.at} to {last}: id {token.id}")
     text = token.text.replace("\n", "\N{RETURN SYMBOL}\n") or "\N{MIDDLE DOT}"
-    told = f"{token.at}: id {token.id}" + ", learnt" * token.learnt
-    return tag("span", text, class_="learnt" if token.learnt else "", title=told)
+    title = f"{token.at}: id {token.id}" + ", learnt" * token.learnt
+    return tag("span", text, class_="learnt" if token.learnt else "", title=title)
 
 
-def _medium(own: SeenMedium) -> Markup:
+def _medium(medium: SeenMedium) -> Markup:
     """A medium: the original, what its encoder gets, and a player."""
-    last = own.start + own.positions - 1
-    told = (
-        f"{own.lane}: row {own.row}, positions {own.start} to {last}; {own.outputs} outputs land; "
-        f"{own.look.told} in the file"
+    last = medium.start + medium.positions - 1
+    caption = (
+        f"{medium.lane}: row {medium.row}, positions {medium.start} to {last}; {medium.outputs} "
+        f"outputs land; {medium.look.told} in the file"
     )
-    parts = [tag("figcaption", told)]
-    if own.look.original is not None:
+    parts = [tag("figcaption", caption)]
+    if medium.look.original is not None:
         widest = max(
-            (_width(picture, len(row)) for row in own.look.seen for picture in row), default=0
+            (_width(picture, len(row)) for row in medium.look.seen for picture in row), default=0
         )
-        parts.append(_side_by_side([_original(own.look.original, widest)]))
+        parts.append(_side_by_side([_original(medium.look.original, widest)]))
     parts += [
-        _side_by_side(_picture(picture, len(row)) for picture in row) for row in own.look.seen
+        _side_by_side(_picture(picture, len(row)) for picture in row) for row in medium.look.seen
     ]
-    if own.look.sound is not None:
-        parts += list(_player(own.look.sound))
+    if medium.look.sound is not None:
+        parts += list(_player(medium.look.sound))
     return tag("figure", *parts, class_="medium")
 
 
@@ -96,20 +98,20 @@ def _original(picture: Picture, widest: int) -> Markup:
     return _shown(image, picture.told, max(NARROW, widest), exact=False)
 
 
-def _picture(picture: Picture, beside: int) -> Markup:
-    return _shown(_image(picture), picture.told, _most(beside), exact=picture.exact)
+def _picture(picture: Picture, count: int) -> Markup:
+    return _shown(_image(picture), picture.told, _most(count), exact=picture.exact)
 
 
-def _most(beside: int) -> int:
+def _most(count: int) -> int:
     """Points of the widest of so many pictures side by side."""
-    return NARROW if beside > 1 else WIDE
+    return NARROW if count > 1 else WIDE
 
 
-def _width(picture: Picture, beside: int) -> int:
+def _width(picture: Picture, count: int) -> int:
     """Points of the width at which a picture is shown beside others."""
     height, width = picture.pixels.shape[:2]
     wide = width * _factor(height)
-    return wide if picture.exact else min(wide, _most(beside))
+    return wide if picture.exact else min(wide, _most(count))
 
 
 def _image(picture: Picture) -> Image.Image:
@@ -117,15 +119,19 @@ def _image(picture: Picture) -> Image.Image:
     return Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
 
 
-def _shown(image: Image.Image, told: str, most: int, *, exact: bool) -> Markup:
+def _shown(image: Image.Image, caption: str, most: int, *, exact: bool) -> Markup:
     """A picture with its words; a small one is enlarged by a whole factor."""
     factor = _factor(image.height)
     width, height = image.width * factor, image.height * factor
     style = f"width:{width}px;height:{height}px" if exact else f"width:{min(width, most)}px"
-    address = png(image) if exact or image.width * image.height <= SMALL else jpeg(image)
+    address = (
+        encode_png(image) if exact or image.width * image.height <= SMALL else encode_jpeg(image)
+    )
     shape = "exact" if exact or factor > 1 else ""
     return tag(
-        "span", tag("img", alt=told, src=address, style=style, class_=shape), tag("small", told)
+        "span",
+        tag("img", alt=caption, src=address, style=style, class_=shape),
+        tag("small", caption),
     )
 
 
@@ -136,6 +142,6 @@ def _factor(height: int) -> int:
 
 def _player(sound: Sound) -> Iterator[Markup]:
     heard = sound.wave[: HEARD * sound.rate]
-    yield tag("audio", controls="", preload="metadata", src=wav(heard, sound.rate))
+    yield tag("audio", controls="", preload="metadata", src=encode_wav(heard, sound.rate))
     if len(heard) < len(sound.wave):
-        yield note(f"The first {HEARD} s.")
+        yield make_note(f"The first {HEARD} s.")

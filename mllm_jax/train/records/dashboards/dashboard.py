@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from data.credentials import hidden
-from mllm_jax.train.records.metrics import Report
-from mllm_jax.train.records.scalars import scalars
+from mllm_jax.train.records.metrics import StepsReport
+from mllm_jax.train.records.scalars import report_scalars
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ CLOSING = 60.0
 
 
 @dataclass(frozen=True)
-class About:
+class RunDescription:
     """What a dashboard is told of a run.
 
     Attributes:
@@ -58,7 +58,7 @@ class About:
         return f"Report: {self.report} (launch.py report --run {self.folder})"
 
 
-class Board(Protocol):
+class DashboardRun(Protocol):
     """A run in a service."""
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
@@ -76,18 +76,20 @@ class Dashboard:
         connect: finds or begins the run in the service; called in a thread of its own.
     """
 
-    def __init__(self, name: str, connect: Callable[[], Board]) -> None:
+    def __init__(self, name: str, connect: Callable[[], DashboardRun]) -> None:
         self.name, self._connect = f"run.loggers: {name}", connect
         self._waiting = queue.Queue[tuple[int, Mapping[str, float]] | None](ROOM)
         self._done, self._failing, self._lost = False, False, 0
-        self._thread = threading.Thread(target=self._go_on, name=f"{name}-figures", daemon=True)
+        self._thread = threading.Thread(
+            target=self._send_repeatedly, name=f"{name}-figures", daemon=True
+        )
         self._put(0, {})  # the run is there before its first report
         self._thread.start()
 
-    def write(self, report: Report) -> None:
+    def write(self, report: StepsReport) -> None:
         """Keep the figures of a report."""
         self._done = report.step == report.steps
-        self._put(report.step, scalars(report))
+        self._put(report.step, report_scalars(report))
 
     def log(self, step: int, values: Mapping[str, Any]) -> None:
         """Keep the values that are numbers."""
@@ -118,9 +120,9 @@ class Dashboard:
         except queue.Full:
             self._lost += 1
 
-    def _go_on(self) -> None:
+    def _send_repeatedly(self) -> None:
         """Give the service all that comes, until the run ends."""
-        board: Board | None = None
+        board: DashboardRun | None = None
         while True:
             item = self._waiting.get()
             try:
@@ -131,15 +133,15 @@ class Dashboard:
                     board.log(*item)
             except Exception as error:  # whatever the service's package raises
                 self._lost += item is not None and bool(item[1])
-                self._tell(error)
+                self._report_failure(error)
             else:
                 self._failing = False
             if item is None:
                 return
 
-    def _tell(self, error: Exception) -> None:
+    def _report_failure(self, error: Exception) -> None:
         """Warn when a service begins to fail."""
         if not self._failing:
-            told = hidden(f"{type(error).__name__}: {error}")
-            logger.warning("%s cannot be written: %s; the run goes on", self.name, told)
+            problem = hidden(f"{type(error).__name__}: {error}")
+            logger.warning("%s cannot be written: %s; the run goes on", self.name, problem)
         self._failing = True

@@ -13,7 +13,7 @@ from mlflow.entities import Metric, Param
 
 from mllm_jax.config.run import MlflowConfig
 from mllm_jax.runtime.folder import RESOLVED
-from mllm_jax.train.records.dashboards.dashboard import About
+from mllm_jax.train.records.dashboards.dashboard import RunDescription
 
 #: Tag of the identity by which a resumed run is found.
 IDENTITY = "mllm_jax.identity"
@@ -30,9 +30,9 @@ class MlflowBoard:
         mlflow.exceptions.MlflowException: the service does not take the run.
     """
 
-    def __init__(self, config: MlflowConfig, about: About) -> None:
+    def __init__(self, config: MlflowConfig, about: RunDescription) -> None:
         self._client = MlflowClient(_store(config, about))
-        self._run = self._found(config.experiment, about)
+        self._run = self._find_run(config.experiment, about)
         self._client.update_run(self._run, status="RUNNING")
         self._client.log_text(self._run, about.resolved, RESOLVED)
 
@@ -47,7 +47,7 @@ class MlflowBoard:
         """Mark the run as ended."""
         self._client.set_terminated(self._run, "FINISHED" if done else "KILLED")
 
-    def _found(self, experiment: str, about: About) -> str:
+    def _find_run(self, experiment: str, about: RunDescription) -> str:
         """The run with the identity, which is made at its first start."""
         client = self._client
         known = client.get_experiment_by_name(experiment)
@@ -57,16 +57,16 @@ class MlflowBoard:
             return str(runs[0].info.run_id)
         folder = str(about.folder.resolve())
         tags = {IDENTITY: about.identity, "folder": folder, "report": about.report}
-        made = client.create_run(
+        created = client.create_run(
             place, run_name=about.name, tags={**tags, "mlflow.note.content": about.note}
         )
-        params = [Param(name, str(value)[:LONGEST]) for name, value in _flat(about.config)]
+        params = [Param(name, str(value)[:LONGEST]) for name, value in _flatten(about.config)]
         for at in range(0, len(params), PARAMS):
-            client.log_batch(made.info.run_id, params=params[at : at + PARAMS])
-        return str(made.info.run_id)
+            client.log_batch(created.info.run_id, params=params[at : at + PARAMS])
+        return str(created.info.run_id)
 
 
-def _store(config: MlflowConfig, about: About) -> str:
+def _store(config: MlflowConfig, about: RunDescription) -> str:
     """Address of the store; of a folder MLflow wants to be told that folders are meant."""
     place = config.place or (about.folder.resolve().parent / "mlruns").as_uri()
     if "://" not in place or place.startswith("file:"):
@@ -74,10 +74,10 @@ def _store(config: MlflowConfig, about: About) -> str:
     return place
 
 
-def _flat(values: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(values: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Leaves of the configuration by their dotted keys."""
     if isinstance(values, Mapping):
         for key, value in values.items():
-            yield from _flat(value, f"{path}.{key}" if path else str(key))
+            yield from _flatten(value, f"{path}.{key}" if path else str(key))
     else:
         yield _OTHER.sub("_", path), values

@@ -9,7 +9,7 @@ import wandb
 from data.credentials import hidden
 from mllm_jax.config.run import WandbConfig
 from mllm_jax.runtime.folder import RunError
-from mllm_jax.train.records.dashboards.dashboard import About
+from mllm_jax.train.records.dashboards.dashboard import RunDescription
 
 #: Name of the horizontal axis. The service's own counter takes no step twice, and steps behind the
 #: newest checkpoint are taken again after a fault.
@@ -31,11 +31,11 @@ def check_login() -> None:
     if settings.mode in _UNSENT:
         return
     try:
-        found = wandb.login(prompt=False, verify=False)
+        is_logged_in = wandb.login(prompt=False, verify=False)
     except wandb.errors.Error as error:
-        told = hidden(str(error))
-        raise RunError(f"run.loggers: wandb cannot use its credentials: {told}") from error
-    if not found:
+        problem = hidden(str(error))
+        raise RunError(f"run.loggers: wandb cannot use its credentials: {problem}") from error
+    if not is_logged_in:
         raise RunError(
             f"run.loggers: wandb has no credentials for {settings.base_url}; valid: set "
             "WANDB_API_KEY, run `wandb login`, or set WANDB_MODE=offline to keep the figures here"
@@ -51,7 +51,7 @@ class WandbBoard:
         wandb.errors.Error: the service does not take the run.
     """
 
-    def __init__(self, config: WandbConfig, about: About) -> None:
+    def __init__(self, config: WandbConfig, about: RunDescription) -> None:
         settings = wandb.Settings(
             console="off", silent=True, disable_git=True, disable_code=True, x_disable_meta=True
         )
@@ -67,8 +67,8 @@ class WandbBoard:
             dir=str(about.folder),
             settings=settings,
         )
-        told = {**about.config, "folder": str(about.folder.resolve()), "report": about.report}
-        self._run.config.update(told, allow_val_change=True)
+        described = {**about.config, "folder": str(about.folder.resolve()), "report": about.report}
+        self._run.config.update(described, allow_val_change=True)
         self._run.define_metric("*", step_metric=STEP)
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
