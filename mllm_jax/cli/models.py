@@ -19,7 +19,7 @@ def import_arguments(request: Request) -> Mapping[str, Any]:
         "encoders": dict(args.encoder),
         "dtype": args.dtype,
         "devices": args.devices,
-        "tell": request.print_line,
+        "notify": request.print_line,
     }
 
 
@@ -38,12 +38,12 @@ def adapter_arguments(request: Request) -> Mapping[str, Any]:
         "run": Path(args.run),
         "out": Path(args.out),
         "dtype": args.dtype,
-        "tell": request.print_line,
+        "notify": request.print_line,
     }
 
 
 def export_arguments(request: Request) -> Mapping[str, Any]:
-    """Arguments of `release.export_weights.export`."""
+    """Arguments of `release.export_weights.export_weights`."""
     return {**adapter_arguments(request), "part": request.args.part}
 
 

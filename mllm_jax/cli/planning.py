@@ -91,7 +91,7 @@ def plan_arguments(request: Request) -> Mapping[str, Any]:
         "top": args.top,
         "file": request.path_of("output") or config.run.path / "plan.yaml",
         "clock": time.perf_counter,
-        "tell": tell,
+        "notify": tell,
         "budgets": advice,
         "systems": other_systems(),
     }
@@ -132,7 +132,7 @@ def calibration_arguments(request: Request) -> Mapping[str, Any]:
     return {
         "config": request.config,
         "output": hardware_file(request),
-        "tell": request.print_line,
+        "notify": request.print_line,
     }
 
 
@@ -160,13 +160,13 @@ def check_compilation(request: Request) -> None:
 
 
 def compilation_arguments(request: Request) -> Mapping[str, Any]:
-    """Arguments of `compile.report.compile_ahead`."""
+    """Arguments of `compile.report.compile_for_target`."""
     from mllm_jax.compile.target import CompileTarget
 
     return {
         "config": request.config,
         "target": CompileTarget.parse(request.args.topology),
-        "tell": request.print_line,
+        "notify": request.print_line,
     }
 
 
@@ -184,7 +184,7 @@ def saved_step_arguments(request: Request) -> Mapping[str, Any]:
     return {
         "config": request.config,
         "folder": request.path_of("save"),
-        "tell": request.print_line,
+        "notify": request.print_line,
     }
 
 
