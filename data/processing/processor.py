@@ -278,8 +278,8 @@ class Processor:
         if medium.grid is not None and medium.grid != measured.grid:
             raise LengthError(
                 sample.name,
-                f"medium {number} of {encoder} was measured as {measured.grid} "
-                f"of outputs but has {medium.grid}",
+                f"medium {number} of {encoder} was measured as {measured.grid} of outputs but has "
+                f"{medium.grid}",
             )
         if medium.entries != measured.entries:
             raise LengthError(

@@ -16,6 +16,7 @@ import launch
 from mllm_jax.layers.trainable import ADAPTERS
 from mllm_jax.runtime.exits import ExitCode
 from mllm_jax.train.state.regroup import leaf_name
+from mllm_jax.train.state.stored_names import StoredNames
 from tests.release.test_import import PARITY, SHARDED, begun, imported, planned
 
 #: What peft loaded, and what LLaVA computes with it; see `tests.release.by_peft`.
@@ -48,7 +49,7 @@ def _drawn(state: Any) -> Any:
 
 
 def _value(path: Any, leaf: jax.Array) -> jax.Array:
-    name = leaf_name(path)
+    name = StoredNames("decoder", frozenset({"vision"})).on_disk(leaf_name(path))
     if not name.endswith(ADAPTERS) and ".connector." not in name:
         return leaf
     assert leaf.dtype == np.float32, name
