@@ -20,6 +20,7 @@ from mllm_jax.config.inputs import row_specs
 from mllm_jax.models.module import abstract_parameters
 from mllm_jax.runtime.exits import MEANINGS
 from mllm_jax.train.state.regroup import leaf_name
+from mllm_jax.train.state.stored_names import StoredNames
 from scheduling.executor.batch import StepBatch
 from tests.configs import ROOT, config
 from tests.data.samples import arrays
@@ -71,7 +72,8 @@ def test_the_page_of_the_batch_names_every_field() -> None:
 
 def test_the_page_of_checkpoints_names_arrays_that_there_are() -> None:
     shapes, _ = abstract_parameters(MODEL)
-    leaves, _ = jax.tree_util.tree_flatten_with_path({"params": shapes, "step": 0, "optimizer": 0})
+    state = StoredNames.of(MODEL).stored({"params": shapes, "step": 0, "optimizer": 0})
+    leaves, _ = jax.tree_util.tree_flatten_with_path(state)
     names = [leaf_name(path) for path, _ in leaves]
     for name in first_cells("checkpoints.md"):
         pattern = re.escape(name).replace("<name>", r"\w+").replace(r"\.\.\.", r"(\..+)?")

@@ -468,7 +468,7 @@ ENDS = ("", ".connector")
         ),
         (
             {"data__balancing": {"video": {"cost": "padded"}}},
-            ["data.balancing.video: no such tower", "decoder, vision, audio"],
+            ["data.balancing.video: no such module", "decoder, vision, audio"],
         ),
         (
             {"data__balancing": {"audio": {"algorithm": "best"}}},

@@ -106,10 +106,10 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let commands run in this process, with the devices that tests have."""
     jax.devices()
 
-    def begin(args: object, config: ExperimentConfig, keep: bool) -> None:
+    def start(args: object, config: ExperimentConfig, keep: bool) -> None:
         start_in_process(config.parallel)
 
-    monkeypatch.setattr(answering, "begin", begin)
+    monkeypatch.setattr(answering, "start_configured", start)
 
 
 @pytest.mark.slow

@@ -72,13 +72,12 @@ def check_computed(folder: Path, expected: Mapping[str, np.ndarray]) -> None:
     named = saved.tensors(LLAVA)
     found, used = by_name(params), set[str]()
     for module, own_rules in rules.items():
-        place = "decoder" if module == "decoder" else f"encoders.{module}"
         for rule in (*adapter_rules(own_rules, module, own.adapters), *own_rules):
             if named.keys().isdisjoint(rule.names):
                 continue
             layers = [rule.transform.to_parameter(named[name].map_weights()) for name in rule.names]
             whole = np.stack(layers) if rule.layers is not None else layers[0]
-            found[f"{place}.{rule.parameter}"] = whole
+            found[f"{module}.{rule.parameter}"] = whole
             used |= {*rule.names}
     assert used == named.keys()
     shapes, _ = abstract_parameters(own)
