@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count, takewhile
 from threading import Event
 from typing import Any, cast
@@ -57,15 +58,18 @@ class Batches:
     seed: int
     batch: int
 
-    @property
+    @cached_property
     def order(self) -> Order:
         """Indices, shuffled anew every epoch, without end."""
         return shuffled(self.samples, self.seed)
 
+    def index_at(self, place: int) -> int:
+        """The index of the sample at a place of the order."""
+        return self.order[place][0]
+
     def __iter__(self) -> Iterator[list[int]]:
-        order = self.order
         for number in count():
-            yield [order[number * self.batch + i][0] for i in range(self.batch)]
+            yield [self.index_at(number * self.batch + i) for i in range(self.batch)]
 
 
 @contextmanager
@@ -73,7 +77,7 @@ def grain_batches(
     reader: Reader, batches: Batches, workers: int, ahead: int
 ) -> Iterator[Iterator[Padded]]:
     """Plain Grain: map, batch; a thread, or each worker, makes `ahead` batches early."""
-    indices = grain.MapDataset.range(sys.maxsize).map(batches.order.__getitem__)
+    indices = grain.MapDataset.range(sys.maxsize).map(batches.index_at)
     padded = indices.map(reader).batch(batches.batch, batch_fn=pad)
     if workers:
         # Grain's worker processes read absl flags, which nobody parses in this program.

@@ -37,8 +37,10 @@ class Grid(NamedTuple):
         return self.t * self.h * self.w
 
     def __str__(self) -> str:
-        """`3 rows and 4 columns`, of an image; a video has times with seconds between, too."""
-        times = f"{self.t} times {self.interval:g} s from one to the next, " if self.interval else ""
+        """`3 rows and 4 columns`, of an image; of a video its times before that."""
+        times = (
+            f"{self.t} times {self.interval:g} s from one to the next, " if self.interval else ""
+        )
         return f"{times}{self.h} rows and {self.w} columns"
 
 

@@ -75,7 +75,8 @@ def of_example(decoder: ModuleRows) -> tuple[NDArray[Any], NDArray[Any], NDArray
 def of_tokens(decoder: ModuleRows) -> tuple[NDArray[Any], ...]:
     """Arrays of the decoder's rows that are zero in padding."""
     assert decoder.index is not None
-    return *of_example(decoder), decoder.segment_ids, decoder.index
+    places = decoder.segment_ids, decoder.index, decoder.positions
+    return *of_example(decoder), *places, *decoder.arrays.values()
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ def of_devices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         coordinator="a:12356",
         bind=None,
         doing=lambda *_, **__: nullcontext(),
-        each=lambda: "process 0: step 7",
+        describe_all=lambda: "process 0: step 7",
     )
     said: list[str] = []
 

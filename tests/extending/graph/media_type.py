@@ -58,7 +58,7 @@ class NoiseGraph:
 
 
 class GraphType(MediaType):
-    """The kind of graphs; key `nodes` of `data.graph` says how many nodes are drawn at most."""
+    """The kind of graphs; key `nodes` of its section says how many nodes are drawn at most."""
 
     name = "graph"
     endings = ("npz",)

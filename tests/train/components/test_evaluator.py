@@ -62,9 +62,8 @@ def decode_alone(experiment: Any, params: Any, index: int, count: int) -> list[i
     (slot,) = prompt.slots
     decoder, end = prompt.batch.decoder, slot.start + slot.tokens
     # Room for the answer behind the prompt, which does not see it.
-    room = ((0, 0), (0, count))
-    merges = {n: np.pad(own, room, constant_values=-1) for n, own in decoder.merges.items()}
-    padded = jax.tree.map(partial(np.pad, pad_width=room), decoder)
+    merges = {n: _with_room(own, count, -1) for n, own in decoder.merges.items()}
+    padded = jax.tree.map(partial(_with_room, count=count), decoder)
     padded.segment_ids[0, end : end + count] = slot.segment
     padded.index[0, end : end + count] = slot.tokens + np.arange(count)
     padded.positions[..., 0] = padded.index
@@ -75,6 +74,12 @@ def decode_alone(experiment: Any, params: Any, index: int, count: int) -> list[i
     for position in range(end, end + count):
         tokens[0, position] = best(params, modules, tokens)[position - 1]
     return tokens[0, end : end + count].tolist()
+
+
+def _with_room(array: np.ndarray, count: int, blank: int = 0) -> np.ndarray:
+    """An array of rows with `count` more positions behind."""
+    room = ((0, 0), (0, count), *[(0, 0)] * (array.ndim - 2))
+    return np.pad(array, room, constant_values=blank)
 
 
 def _next(model: ModelConfig, params: Any, modules: Modules, tokens: jax.Array) -> jax.Array:

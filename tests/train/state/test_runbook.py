@@ -60,6 +60,7 @@ from mllm_jax.train.state.snapshots.neighbours import Desk, Member, Where
 from mllm_jax.train.state.snapshots.places import _check_own
 from mllm_jax.train.state.snapshots.reading import Reader
 from mllm_jax.train.state.snapshots.share import Index, Origin, Share, ShareError, found
+from mllm_jax.train.state.stored_names import StoredNames
 from tests.configs import config
 from tests.runbook import unsaid
 from tests.train.state.snapshots.test_channel import pretend
@@ -213,7 +214,7 @@ def of_checkpoints(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     said = [why(SaveError, lambda: saves._try_action(100, full))]
     own = Checkpoints.__new__(Checkpoints)
     own.directory, own._read_only = Path("runs/demo/checkpoints"), False
-    own._manager = SimpleNamespace(close=full)
+    own._manager, own._names = SimpleNamespace(close=full), StoredNames()
     own.close()
     steps = [30, 100]
     remembered: Any = SimpleNamespace(found=lambda: [Kept(40, "", ())])
@@ -228,7 +229,7 @@ def of_checkpoints(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     back = CheckpointReturn(["train", "--from-step", "40"], Path("runs/demo"))
     back.record()
     assert back.has_gone_back()
-    monkeypatch.setattr(back, "keep", full)
+    monkeypatch.setattr(back, "record", full)
     leader._record_return(back)
     return said
 
@@ -246,7 +247,7 @@ def of_copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     Store(made).copies()
 
     own = Checkpoints.__new__(Checkpoints)
-    own.directory = run / "checkpoints"
+    own.directory, own._names = run / "checkpoints", StoredNames()
     shutil.rmtree(own.directory)
     monkeypatch.setattr(Store, "__str__", lambda _: "s3://bucket/demo")
     with monkeypatch.context() as patched:

@@ -19,6 +19,7 @@ from mllm_jax.train.components.saves import CheckpointPolicy
 from mllm_jax.train.state import checkpoint
 from mllm_jax.train.state.checkpoint import Checkpoints
 from mllm_jax.train.state.progress import Progress
+from mllm_jax.train.state.stored_names import StoredNames
 from tests.configs import config
 from tests.timing import soon
 
@@ -54,6 +55,7 @@ def test_files_that_grow_are_events_that_may_take_long(
 ) -> None:
     own = Checkpoints.__new__(Checkpoints)
     own.directory, own._asynchronous, own._read_only = tmp_path, asynchronous, False
+    own._names = StoredNames()
 
     def write(*_: object, **__: object) -> None:
         slowly(tmp_path, events)
