@@ -324,7 +324,7 @@ class PeerMember(PeerGroup):
         await self._hear(first, self._connection, peer_messages.FROM_FIRST)
         await self._on_closed(first)
 
-    def _take(self, peer: Peer, connection: Connection, content: Any, message: Message) -> None:
+    def _handle(self, peer: Peer, connection: Connection, content: Any, message: Message) -> None:
         match content:
             case peer_messages.BeatMessage():
                 self._note_beat(peer, content)
@@ -357,7 +357,7 @@ class PeerMember(PeerGroup):
         self._connection.send("bye", code=code, why=reason)
         await self._connection.finish()
 
-    def _tell(self, kind: str, **content: Any) -> None:
+    def _send(self, kind: str, **content: Any) -> None:
         self._connection.send(kind, **content)
 
     def _fault(self, now: float) -> str | None:
@@ -412,7 +412,7 @@ class PeerHub(PeerGroup):
         self.bind = self.coordinator = HostAddress(
             self._address.host, self._reserved_port.getsockname()[1]
         )
-        self._tell("welcome", host=self._self.host, pid=self._self.pid, port=self.bind.port)
+        self._send("welcome", host=self._self.host, pid=self._self.pid, port=self.bind.port)
 
     async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = Connection(reader, writer)
@@ -449,7 +449,7 @@ class PeerHub(PeerGroup):
 
     async def _refuse(self, why: str, *, wrong: bool) -> None:
         self._ending = True  # who is refused hangs up, which is no loss to tell of
-        self._tell("refused", why=why, wrong=wrong)
+        self._send("refused", why=why, wrong=wrong)
         await self._finish()
 
     async def _listen(self, peer: Peer, connection: Connection) -> None:
@@ -460,7 +460,7 @@ class PeerHub(PeerGroup):
             connection.close()
             del self._peers[peer.index], self._connections[peer.index]
 
-    def _take(self, peer: Peer, connection: Connection, content: Any, message: Message) -> None:
+    def _handle(self, peer: Peer, connection: Connection, content: Any, message: Message) -> None:
         match content:
             case peer_messages.BeatMessage():
                 self._note_beat(peer, content)
@@ -479,7 +479,7 @@ class PeerHub(PeerGroup):
         if len(values) == self.count:
             del self._values[name]
             all_values = [values[i] for i in range(self.count)]
-            self._tell("gathered", name=name, values=all_values)
+            self._send("gathered", name=name, values=all_values)
             self._gathering.pop(name).set_result(all_values)
 
     async def _gather(self, name: str, value: Any) -> list[Any]:
@@ -492,14 +492,14 @@ class PeerHub(PeerGroup):
         if code:
             await self._pass_on(code, f"{self._self} ended: {reason}", GRACE)
         else:
-            self._tell("bye")
+            self._send("bye")
             await self._finish()
 
     async def _pass_on(self, code: int, why: str, grace: float) -> None:
-        self._tell("end", code=code, why=why, grace=grace)
+        self._send("end", code=code, why=why, grace=grace)
         await self._finish()
 
-    def _tell(self, kind: str, **content: Any) -> None:
+    def _send(self, kind: str, **content: Any) -> None:
         for connection in self._connections.values():
             connection.send(kind, **content)
 

@@ -58,13 +58,13 @@ class Answering(AnswerGenerator):
     """A generator whose model answers with the number of the prompt, two prompts at a time."""
 
     def __init__(self) -> None:
-        self._tell = self.told = list[str]().append
+        self._notify = self.told = list[str]().append
         self.batches: list[list[int]] = []
 
     def _rows(self, prompts: int) -> int:
         return 2
 
-    def _measured(self, source: Any, index: int, miss: Any) -> Any:
+    def _measure(self, source: Any, index: int, miss: Any) -> Any:
         return SimpleNamespace(index=index, lengths=SimpleNamespace(tokens=10 - index))
 
     def _answer(self, source: Any, chosen: Sequence[Any], *rest: Any) -> AnswerTiming:
