@@ -34,7 +34,8 @@ def empty_like(rows: ModuleRows) -> ModuleRows:
         name: NextTokenTargets(np.zeros_like(own.labels), np.zeros_like(own.weights))
         for name, own in rows.targets.items()
     }
-    return replace(of_names(arrays), merges=merges, targets=targets)
+    index = None if rows.index is None else np.zeros_like(rows.index)
+    return replace(of_names(arrays), index=index, merges=merges, targets=targets)
 
 
 def by_name(rows: ModuleRows) -> dict[str, NDArray[Any]]:
