@@ -220,7 +220,7 @@ def test_media_that_a_template_writes_before_an_answer_are_refused() -> None:
 
 def test_a_header_that_lies_is_refused_by_name() -> None:
     processor = processor_of("llava_onevision")
-    for claimed, reason in (((47, 21), "was measured as"), ((22, 45), "rows and columns")):
+    for claimed, reason in (((47, 21), "was measured as"), ((22, 45), "rows and 8 columns")):
         sample = replace(
             stored_samples("llava_onevision")["wide"],
             media={"image": (Picture(image("wide"), claimed),)},
