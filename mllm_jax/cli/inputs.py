@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # which other commands do not need
 #: Most prompts of a file whose media are looked for.
 MOST_CHECKED = 1000
 #: What reads no more of a medium than its head, by kind.
-_HEADS: Mapping[str, str] = {"image": "size", "audio": "info", "video": "count"}
+_HEADS: Mapping[str, str] = {"image": "size", "audio": "info", "video": "timing"}
 _CONFIG = "config.json"
 
 
